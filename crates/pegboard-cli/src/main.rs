@@ -1,0 +1,3 @@
+//! The `pegboard` command.
+
+fn main() {}

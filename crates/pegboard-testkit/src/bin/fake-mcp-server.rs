@@ -1,0 +1,3 @@
+//! A fake MCP server as a process.
+
+fn main() {}

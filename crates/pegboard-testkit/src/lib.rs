@@ -1,0 +1,1 @@
+//! Fake MCP servers for tests.

@@ -1,0 +1,80 @@
+//! One server as it is meant.
+
+use std::path::PathBuf;
+
+use super::{Limits, Transport};
+
+/// One server as it is meant.
+#[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
+pub struct ServerConfig {
+    /// How to reach it.
+    pub transport: Transport,
+    /// Whether it is used at all.
+    pub enabled: bool,
+    /// Whether the board may be called ready without it.
+    pub required: bool,
+    /// When it is started.
+    pub start: Start,
+    /// Which protocol era it is spoken to in.
+    pub era: EraChoice,
+    /// Times and sizes.
+    pub limits: Limits,
+    /// Globs of the tools that are shown; empty means all.
+    pub allow: Vec<String>,
+    /// Globs of the tools that are hidden, whatever `allow` says.
+    pub deny: Vec<String>,
+    /// Folders and other URIs that the server is told it may work in.
+    pub roots: Vec<String>,
+}
+
+impl ServerConfig {
+    /// A server with the default settings.
+    pub fn new(transport: Transport) -> Self {
+        Self {
+            transport,
+            enabled: true,
+            required: false,
+            start: Start::default(),
+            era: EraChoice::default(),
+            limits: Limits::default(),
+            allow: Vec::new(),
+            deny: Vec::new(),
+            roots: Vec::new(),
+        }
+    }
+
+    /// The folder a stdio server is started in, when one is set.
+    pub fn cwd(&self) -> Option<&PathBuf> {
+        match &self.transport {
+            Transport::Stdio(command) => command.cwd.as_ref(),
+            Transport::Auto(_) | Transport::Http(_) | Transport::Sse(_) | Transport::WebSocket(_) => None,
+        }
+    }
+}
+
+/// When a server is started.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Start {
+    /// When the board opens, beside the others, without holding anyone up.
+    #[default]
+    Eager,
+    /// When it is first needed.
+    Lazy,
+}
+
+/// Which protocol era a server is spoken to in.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub enum EraChoice {
+    /// Found out and remembered: `initialize` first on stdio, `server/discover` first on HTTP.
+    #[default]
+    Auto,
+    /// `server/discover` first on every transport, as the specification says.
+    Probe,
+    /// Without a handshake (2026-07-28), nothing else.
+    Modern,
+    /// With a handshake (2025-11-25 and earlier), nothing else.
+    Legacy,
+    /// With this protocol version, nothing else.
+    Version(String),
+}

@@ -1,0 +1,152 @@
+//! How a server is reached: one variant per way, each complete.
+
+use std::{collections::BTreeMap, path::PathBuf};
+
+use crate::secret::{SafeUrl, Secret};
+
+/// How a server is reached.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Transport {
+    /// A child process that speaks on its standard input and output.
+    Stdio(Command),
+    /// A URL whose kind was not said: streamable HTTP, or HTTP+SSE if the server turns out to be that old.
+    Auto(Endpoint),
+    /// Streamable HTTP.
+    Http(Endpoint),
+    /// HTTP+SSE, the transport of 2024-11-05.
+    Sse(Endpoint),
+    /// WebSocket.
+    WebSocket(Endpoint),
+}
+
+impl Transport {
+    /// The word for it in config, status and logs.
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Self::Stdio(_) => "stdio",
+            Self::Auto(_) | Self::Http(_) => "http",
+            Self::Sse(_) => "sse",
+            Self::WebSocket(_) => "websocket",
+        }
+    }
+}
+
+/// A program to start.
+#[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
+pub struct Command {
+    /// The program: a path, or a name that is looked up on the child's `PATH`.
+    pub program: String,
+    /// Its arguments. Each element stays one argument. They may hold secrets, so they are not printed.
+    pub args: Vec<Secret>,
+    /// Variables set for it, on top of what `env_policy` lets through.
+    pub env: BTreeMap<String, Secret>,
+    /// Which of our own variables it sees.
+    pub env_policy: EnvPolicy,
+    /// The folder it is started in; ours when not set.
+    pub cwd: Option<PathBuf>,
+}
+
+impl Command {
+    /// `program` without arguments and with the default environment.
+    pub fn new(program: impl Into<String>) -> Self {
+        Self {
+            program: program.into(),
+            args: Vec::new(),
+            env: BTreeMap::new(),
+            env_policy: EnvPolicy::default(),
+            cwd: None,
+        }
+    }
+
+    /// Adds arguments.
+    #[must_use]
+    pub fn args<S: Into<String>>(mut self, args: impl IntoIterator<Item = S>) -> Self {
+        self.args.extend(args.into_iter().map(|arg| Secret::new(arg.into())));
+        self
+    }
+
+    /// Sets a variable.
+    #[must_use]
+    pub fn env(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
+        self.env.insert(name.into(), Secret::new(value.into()));
+        self
+    }
+}
+
+/// Which of our own environment variables a child sees.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum EnvPolicy {
+    /// A short list that programs need to run at all: `PATH`, `HOME`, `LANG` and the like.
+    #[default]
+    Allowlist,
+    /// All of them.
+    Inherit,
+    /// None: only what the config names.
+    Explicit,
+}
+
+/// A URL and what is sent to it.
+#[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
+pub struct Endpoint {
+    /// Where the server listens.
+    pub url: SafeUrl,
+    /// Sent with every request, to this origin only.
+    pub headers: BTreeMap<String, Secret>,
+    /// Who we say we are.
+    pub auth: Auth,
+    /// How the connection is secured.
+    pub tls: Tls,
+}
+
+impl Endpoint {
+    /// `url` without headers or credentials.
+    pub fn new(url: SafeUrl) -> Self {
+        Self {
+            url,
+            headers: BTreeMap::new(),
+            auth: Auth::default(),
+            tls: Tls::default(),
+        }
+    }
+}
+
+/// Who we say we are.
+#[derive(Debug, Clone, Default, PartialEq)]
+#[non_exhaustive]
+pub enum Auth {
+    /// Nobody in particular.
+    #[default]
+    None,
+    /// `Authorization: Bearer …`
+    Bearer(Secret),
+    /// `Authorization: Basic …`
+    Basic {
+        /// The user's name.
+        user: String,
+        /// The password.
+        password: Secret,
+    },
+}
+
+/// How a connection is secured. The default trusts the system's certificate authorities.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Tls {
+    /// A PEM file with certificate authorities to trust besides the system's.
+    pub ca: Option<PathBuf>,
+    /// PEM files with our certificate and its key, for servers that ask for one.
+    pub client_cert: Option<ClientCert>,
+    /// Do not check the server's certificate. Said aloud at every start.
+    pub insecure: bool,
+}
+
+/// Our certificate and its key.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ClientCert {
+    /// PEM file with the certificate chain.
+    pub cert: PathBuf,
+    /// PEM file with the private key.
+    pub key: PathBuf,
+}

@@ -1,0 +1,70 @@
+//! One point in time by which a piece of work must be done.
+
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+/// A point in time by which something must be done. It is passed down, and each step asks how much is left.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Deadline(Instant);
+
+impl Deadline {
+    /// A deadline `limit` from now. A limit too long to add is a year.
+    pub fn within(limit: Duration) -> Self {
+        const YEAR: Duration = Duration::from_secs(365 * 24 * 3600);
+        Self(Instant::now() + limit.min(YEAR))
+    }
+
+    /// How long is left; zero when it has passed.
+    pub fn remaining(self) -> Duration {
+        self.0.saturating_duration_since(Instant::now())
+    }
+
+    /// Whether it has passed.
+    pub fn has_passed(self) -> bool {
+        Instant::now() >= self.0
+    }
+
+    /// The point in time itself.
+    pub fn instant(self) -> Instant {
+        self.0
+    }
+
+    /// The earlier of this and `limit` from now.
+    pub fn at_most(self, limit: Duration) -> Self {
+        self.min(Self::within(limit))
+    }
+
+    /// Waits for `work`, but not past the deadline.
+    pub async fn run<F: Future>(self, work: F) -> Result<F::Output, Passed> {
+        tokio::time::timeout_at(self.0, work).await.map_err(|_| Passed)
+    }
+}
+
+/// The deadline passed before the work was done.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("the deadline passed")]
+pub struct Passed;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn work_ends_at_the_deadline() {
+        let deadline = Deadline::within(Duration::from_secs(5));
+        assert_eq!(deadline.run(std::future::pending::<()>()).await, Err(Passed));
+        assert!(deadline.has_passed());
+        assert_eq!(deadline.remaining(), Duration::ZERO);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn the_earlier_limit_stands() {
+        let whole = Deadline::within(Duration::from_secs(60));
+        assert_eq!(
+            whole.at_most(Duration::from_secs(5)).remaining(),
+            Duration::from_secs(5)
+        );
+        assert_eq!(whole.at_most(Duration::MAX).remaining(), Duration::from_secs(60));
+    }
+}

@@ -1,0 +1,92 @@
+//! Names of servers, and the way a (server, tool) pair is written for people and models.
+
+use std::{fmt, sync::Arc};
+
+use serde::Serialize;
+
+/// The longest server name.
+const MAX_SERVER_NAME: usize = 64;
+
+/// The name of a configured server.
+///
+/// It starts with a letter or digit, goes on with letters, digits, `_` and `-`, has at most 64 characters and no `__`, so
+/// that `server.tool` and `server__tool` can each be read in one way only.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+pub struct ServerName(Arc<str>);
+
+impl ServerName {
+    /// Checks the rule above and keeps the name.
+    pub fn parse(name: &str) -> Result<Self, BadServerName> {
+        let problem = match name.as_bytes() {
+            [] => Some("it is empty"),
+            [first, ..] if !first.is_ascii_alphanumeric() => Some("it must start with a letter or digit"),
+            _ if name.len() > MAX_SERVER_NAME => Some("it is longer than 64 characters"),
+            _ if name.contains("__") => Some("`__` separates server and tool in exposed names"),
+            bytes
+                if !bytes
+                    .iter()
+                    .all(|b| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'-')) =>
+            {
+                Some("only letters, digits, `_` and `-` may be used")
+            }
+            _ => None,
+        };
+        match problem {
+            None => Ok(Self(name.into())),
+            Some(problem) => Err(BadServerName {
+                name: name.to_owned(),
+                problem,
+            }),
+        }
+    }
+
+    /// The name as text.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Display for ServerName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl fmt::Debug for ServerName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:?}", &*self.0)
+    }
+}
+
+/// A text that cannot be a server name, and why.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("`{name}` cannot be a server name: {problem}")]
+pub struct BadServerName {
+    name: String,
+    problem: &'static str,
+}
+
+/// `server.tool`: how people, logs and the command line write a tool.
+pub fn dotted(server: &str, tool: &str) -> String {
+    format!("{server}.{tool}")
+}
+
+/// `server__tool`: how models see a tool unless another style is chosen.
+pub fn dunder(server: &str, tool: &str) -> String {
+    format!("{server}__{tool}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_server_name_has_letters_digits_dashes_and_single_underscores() {
+        for good in ["k8s", "git-hub", "a_b", "9lives", "A", &"x".repeat(64)] {
+            assert!(ServerName::parse(good).is_ok(), "{good}");
+        }
+        for bad in ["", "-a", "_a", "a.b", "a__b", "a b", "é", "a/b", &"x".repeat(65)] {
+            assert!(ServerName::parse(bad).is_err(), "{bad}");
+        }
+    }
+}

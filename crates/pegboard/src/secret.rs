@@ -1,0 +1,109 @@
+//! Values that must not be seen: a text type that cannot be printed, and URLs that print without their credentials.
+
+use std::{fmt, sync::Arc};
+
+use url::Url;
+
+/// What is shown instead of a secret.
+pub const HIDDEN: &str = "****";
+
+/// A text that is never printed. [`Secret::expose`] is the one way to its value.
+#[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Secret(Arc<str>);
+
+impl Secret {
+    /// Hides `value`.
+    pub fn new(value: impl Into<Arc<str>>) -> Self {
+        Self(value.into())
+    }
+
+    /// The value itself, for the place that hands it to a server.
+    pub fn expose(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Debug for Secret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(HIDDEN)
+    }
+}
+
+impl fmt::Display for Secret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(HIDDEN)
+    }
+}
+
+impl serde::Serialize for Secret {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(HIDDEN)
+    }
+}
+
+/// A URL that prints without user, password and the values of its query.
+#[derive(Clone, PartialEq, Eq)]
+pub struct SafeUrl(Url);
+
+impl SafeUrl {
+    /// Parses an absolute URL that has a host.
+    pub fn parse(text: &str) -> Result<Self, url::ParseError> {
+        let url = Url::parse(text)?;
+        if url.host_str().is_none_or(str::is_empty) {
+            return Err(url::ParseError::EmptyHost);
+        }
+        Ok(Self(url))
+    }
+
+    /// The URL with everything in it, for the place that connects.
+    pub fn expose(&self) -> &Url {
+        &self.0
+    }
+}
+
+impl fmt::Display for SafeUrl {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut shown = self.0.clone();
+        if !shown.username().is_empty() || shown.password().is_some() {
+            // A URL with a host takes a user name and a password, so these cannot fail.
+            let _ = shown.set_username(HIDDEN);
+            let _ = shown.set_password(None);
+        }
+        if shown.query().is_some() {
+            let keys: Vec<String> = self.0.query_pairs().map(|(key, _)| format!("{key}={HIDDEN}")).collect();
+            shown.set_query(Some(&keys.join("&")));
+        }
+        f.write_str(shown.as_str())
+    }
+}
+
+impl fmt::Debug for SafeUrl {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_secret_prints_as_stars_in_every_form() {
+        let secret = Secret::new("hunter2");
+        assert_eq!(format!("{secret} {secret:?}"), "**** ****");
+        assert_eq!(serde_json::to_string(&secret).unwrap(), "\"****\"");
+        assert_eq!(secret.expose(), "hunter2");
+    }
+
+    #[test]
+    fn a_url_prints_without_credentials_and_query_values() {
+        let url = SafeUrl::parse("https://me:pw@example.com/mcp?key=abc&x=1").unwrap();
+        assert_eq!(url.to_string(), "https://****@example.com/mcp?key=****&x=****");
+    }
+
+    #[test]
+    fn a_url_needs_a_host() {
+        assert!(SafeUrl::parse("file:///etc/passwd").is_err());
+        assert!(SafeUrl::parse("example.com/mcp").is_err());
+    }
+}
