@@ -67,12 +67,12 @@ pub struct BadServerName {
 }
 
 /// `server.tool`: how people, logs and the command line write a tool.
-pub fn dotted(server: &str, tool: &str) -> String {
+pub(crate) fn dotted(server: &str, tool: &str) -> String {
     format!("{server}.{tool}")
 }
 
 /// `server__tool`: how models see a tool unless another style is chosen.
-pub fn dunder(server: &str, tool: &str) -> String {
+pub(crate) fn dunder(server: &str, tool: &str) -> String {
     format!("{server}__{tool}")
 }
 

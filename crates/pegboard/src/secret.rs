@@ -5,7 +5,7 @@ use std::{fmt, sync::Arc};
 use url::Url;
 
 /// What is shown instead of a secret.
-pub const HIDDEN: &str = "****";
+pub(crate) const HIDDEN: &str = "****";
 
 /// A text that is never printed. [`Secret::expose`] is the one way to its value.
 #[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]

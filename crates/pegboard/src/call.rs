@@ -1,0 +1,287 @@
+//! The path of a tool call, top to bottom: route, wait for a turn, reach the server, exchange, present.
+
+mod route;
+
+pub(crate) use route::{Route, RouteTable, Routed, ambiguous, may_be_of};
+
+use std::{
+    sync::atomic::{AtomicU64, Ordering},
+    time::Duration,
+};
+
+use tokio::{sync::mpsc, time::Instant};
+
+use crate::{
+    args::Arguments,
+    deadline::Deadline,
+    hint::Hint,
+    outcome::{Answer, Content, Failure, Kind, Outcome, Reply},
+    server::{Live, NoTurn, Outage},
+    session::{Call, CallResult, Fault, FaultKind, Patience, Progress},
+    transport::{FailureKind, Sent},
+};
+
+/// One call as a caller asks for it.
+#[derive(Debug)]
+#[non_exhaustive]
+pub struct ToolCall {
+    /// The caller's id for it, told in the reply.
+    pub id: String,
+    /// The tool, in any naming style.
+    pub name: String,
+    /// Its arguments.
+    pub arguments: Arguments,
+    /// The limit for the whole call, besides the server's own limits.
+    pub timeout: Option<Duration>,
+    /// Where progress goes. When the channel is full, steps are left out.
+    pub progress: Option<mpsc::Sender<Progress>>,
+}
+
+impl ToolCall {
+    /// A call of `name` without arguments.
+    pub fn new(name: impl Into<String>) -> Self {
+        static NEXT: AtomicU64 = AtomicU64::new(1);
+        Self {
+            id: format!("call-{}", NEXT.fetch_add(1, Ordering::Relaxed)),
+            name: name.into(),
+            arguments: Arguments::default(),
+            timeout: None,
+            progress: None,
+        }
+    }
+
+    /// Sets the arguments.
+    #[must_use]
+    pub fn arguments(mut self, arguments: Arguments) -> Self {
+        self.arguments = arguments;
+        self
+    }
+
+    /// Sets the caller's id.
+    #[must_use]
+    pub fn id(mut self, id: impl Into<String>) -> Self {
+        self.id = id.into();
+        self
+    }
+
+    /// Sets the limit for the whole call.
+    #[must_use]
+    pub fn timeout(mut self, timeout: Duration) -> Self {
+        self.timeout = Some(timeout);
+        self
+    }
+
+    /// Sets where progress goes.
+    #[must_use]
+    pub fn progress(mut self, progress: mpsc::Sender<Progress>) -> Self {
+        self.progress = Some(progress);
+        self
+    }
+}
+
+/// Carries a call out on the route that was found for it.
+pub(crate) async fn run(route: &Route, call: ToolCall, started: Instant) -> Reply {
+    let mut record = Record::open(route, &call, started);
+    let outcome = match attempt(route, &call, &mut record).await {
+        Ok(result) => present(result),
+        Err(stop) => stop.into_outcome(route),
+    };
+    record.close(route, outcome)
+}
+
+/// The reply to a call that has no route.
+pub(crate) fn refuse(call: ToolCall, failure: Failure, started: Instant) -> Reply {
+    Reply {
+        id: call.id,
+        name: call.name,
+        server: None,
+        tool: None,
+        outcome: Outcome::Refused(failure),
+        attempts: 0,
+        latency: started.elapsed(),
+        queued: Duration::ZERO,
+        original_bytes: 0,
+    }
+}
+
+async fn attempt(route: &Route, call: &ToolCall, record: &mut Record) -> Result<CallResult, Stop> {
+    let limits = route.server.config().limits;
+    let total = call.timeout.unwrap_or(limits.call_total).min(limits.call_total);
+    let deadline = Deadline::within(total);
+    let waiting = Instant::now();
+    let _turn = route.server.turn(deadline).await?;
+    record.queued = waiting.elapsed();
+    let live: Live = route.server.live(deadline).await?;
+    record.attempts = 1;
+    let patience = Patience {
+        idle: limits.call_idle,
+        total: deadline,
+    };
+    let exchange = live.session.call(Call {
+        tool: &route.tool,
+        arguments: call.arguments.as_raw(),
+        patience,
+        progress: call.progress.clone(),
+    });
+    Ok(exchange.await?)
+}
+
+fn present(result: CallResult) -> Outcome {
+    let answer = Answer {
+        content: result.content,
+        structured: result.structured,
+        meta: result.meta,
+        executed: true,
+    };
+    if result.is_error {
+        Outcome::ToolFailed(answer)
+    } else {
+        Outcome::Done(answer)
+    }
+}
+
+/// What is written down about a call while it runs.
+struct Record {
+    id: String,
+    started: Instant,
+    queued: Duration,
+    attempts: u32,
+}
+
+impl Record {
+    fn open(route: &Route, call: &ToolCall, started: Instant) -> Self {
+        tracing::debug!(id = %call.id, server = %route.server.name(), tool = %route.tool.name, "call");
+        Self {
+            id: call.id.clone(),
+            started,
+            queued: Duration::ZERO,
+            attempts: 0,
+        }
+    }
+
+    fn close(self, route: &Route, outcome: Outcome) -> Reply {
+        let latency = self.started.elapsed();
+        route.server.count(outcome.kind(), latency);
+        tracing::debug!(id = %self.id, kind = ?outcome.kind(), ?latency, "call ended");
+        Reply {
+            id: self.id,
+            name: route.tool.dotted_name(),
+            server: Some(route.server.name().clone()),
+            tool: Some(route.tool.name.clone()),
+            original_bytes: match &outcome {
+                Outcome::Done(answer) | Outcome::ToolFailed(answer) => {
+                    answer.content.iter().map(Content::payload_bytes).sum()
+                }
+                Outcome::Refused(_) | Outcome::Lost(_) => 0,
+            },
+            outcome,
+            attempts: self.attempts,
+            latency,
+            queued: self.queued,
+        }
+    }
+}
+
+/// Why a call did not come to a result.
+enum Stop {
+    Turn(NoTurn),
+    Outage(Outage),
+    Fault(Fault),
+}
+
+impl From<NoTurn> for Stop {
+    fn from(no_turn: NoTurn) -> Self {
+        Self::Turn(no_turn)
+    }
+}
+
+impl From<Outage> for Stop {
+    fn from(outage: Outage) -> Self {
+        Self::Outage(outage)
+    }
+}
+
+impl From<Fault> for Stop {
+    fn from(fault: Fault) -> Self {
+        Self::Fault(fault)
+    }
+}
+
+impl Stop {
+    fn into_outcome(self, route: &Route) -> Outcome {
+        let server = route.server.name();
+        match self {
+            Self::Turn(NoTurn::Full) => Outcome::Refused(Failure {
+                kind: Kind::LimitExceeded,
+                message: format!("too many calls wait for server `{server}`"),
+                hint: Some("call again when some of them are done".to_owned()),
+                may_have_executed: false,
+            }),
+            Self::Turn(NoTurn::Late) => Outcome::Refused(Failure {
+                kind: Kind::Timeout,
+                message: format!("the call waited for its turn on server `{server}` until its time was up"),
+                hint: Some("allow more time, or raise `limits.in_flight` of the server".to_owned()),
+                may_have_executed: false,
+            }),
+            Self::Outage(outage) => Outcome::Refused(unavailable(server.as_str(), outage)),
+            Self::Fault(fault) => of_fault(fault, &route.tool.dotted_name()),
+        }
+    }
+}
+
+/// The failure of a call whose server cannot be reached.
+pub(crate) fn unavailable(server: &str, outage: Outage) -> Failure {
+    Failure {
+        kind: match outage {
+            Outage { needs_auth: true, .. } => Kind::NeedsAuth,
+            Outage { timed_out: true, .. } => Kind::Timeout,
+            Outage { .. } => Kind::Unavailable,
+        },
+        message: format!("server `{server}` is down: {}", outage.message),
+        hint: outage.hint,
+        may_have_executed: false,
+    }
+}
+
+/// The outcome of a call that failed on its way, told so that a model can do the right thing next.
+fn of_fault(fault: Fault, tool: &str) -> Outcome {
+    if let FaultKind::Error(error) = &fault.kind {
+        let mut answer = Answer::from_text(format!(
+            "the server answered with error {}: {}",
+            error.code, error.message
+        ));
+        answer.structured.clone_from(&error.data);
+        answer.executed = fault.sent == Sent::Maybe;
+        return Outcome::ToolFailed(answer);
+    }
+    let kind = match &fault.kind {
+        FaultKind::TimedOut { .. } => Kind::Timeout,
+        FaultKind::Unreadable(_) => Kind::Internal,
+        FaultKind::Wire(failure) => match failure.kind {
+            FailureKind::NeedsAuth => Kind::NeedsAuth,
+            FailureKind::TooLarge | FailureKind::Busy => Kind::LimitExceeded,
+            FailureKind::Connect(_) => Kind::Unavailable,
+            FailureKind::Cut
+            | FailureKind::Protocol
+            | FailureKind::SessionGone
+            | FailureKind::Rpc(_)
+            | FailureKind::Status { .. } => Kind::Transport,
+        },
+        FaultKind::Ended(_) | FaultKind::Dial(_) | FaultKind::Error(_) => Kind::Transport,
+    };
+    let failure = |message| Failure {
+        kind,
+        message,
+        hint: fault.hint(),
+        may_have_executed: fault.sent == Sent::Maybe,
+    };
+    match fault.sent {
+        Sent::Maybe => Outcome::Lost(failure(format!(
+            "the call to {tool} was delivered but no answer came back ({fault}). It may have been carried out. Check the state before \
+             repeating it."
+        ))),
+        Sent::No | Sent::Rejected => {
+            Outcome::Refused(failure(format!("the call to {tool} was not carried out: {fault}")))
+        }
+    }
+}

@@ -1,0 +1,200 @@
+//! What one server offers: an immutable value, read from its listings one item at a time so that a bad item costs only itself.
+
+mod tool;
+
+pub use tool::Tool;
+
+use std::sync::Arc;
+
+use serde::Serialize;
+use serde_json::{Map, Value};
+
+use crate::name::ServerName;
+
+/// The longest tool name that is accepted.
+const MAX_TOOL_NAME: usize = 128;
+
+/// What one server offers at one moment.
+#[derive(Debug, Clone, Default, PartialEq)]
+#[non_exhaustive]
+pub struct Catalog {
+    /// Its tools, by name.
+    pub tools: Vec<Arc<Tool>>,
+    /// Its resources, by address.
+    pub resources: Vec<Resource>,
+    /// Its resource templates, by name.
+    pub templates: Vec<Resource>,
+    /// Its prompts, by name.
+    pub prompts: Vec<Prompt>,
+    /// What was wrong with its listings.
+    pub warnings: Vec<String>,
+}
+
+/// A resource or resource template as its server describes it.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[non_exhaustive]
+pub struct Resource {
+    /// The server that offers it.
+    pub server: ServerName,
+    /// Its address, or the pattern of addresses.
+    pub uri: String,
+    /// Its name.
+    pub name: Option<String>,
+    /// What it holds.
+    pub description: Option<String>,
+    /// Its media type.
+    pub mime_type: Option<String>,
+}
+
+/// A prompt as its server describes it.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[non_exhaustive]
+pub struct Prompt {
+    /// The server that offers it.
+    pub server: ServerName,
+    /// Its name.
+    pub name: String,
+    /// What it is for.
+    pub description: Option<String>,
+    /// Its arguments as described: `name`, `description`, `required`.
+    pub arguments: Vec<Value>,
+}
+
+impl Catalog {
+    /// Reads the items of `tools/list`. Whatever is wrong with one of them becomes a warning and leaves the others alone.
+    pub(crate) fn read_tools(&mut self, server: &ServerName, items: Vec<Value>, headers: HeaderRule) {
+        let mut tools: Vec<Arc<Tool>> = Vec::with_capacity(items.len());
+        for item in items {
+            match Tool::read(server, item, headers) {
+                Ok(tool) => tools.push(Arc::new(tool)),
+                Err(problem) => self.warnings.push(problem),
+            }
+        }
+        // A stable sort, so that of two tools with one name the one that was listed first stays.
+        tools.sort_by(|a, b| a.name.cmp(&b.name));
+        tools.dedup_by(|later, first| {
+            let same = later.name == first.name;
+            if same {
+                self.warnings
+                    .push(format!("tool `{}` is listed twice; the first one is used", first.name));
+            }
+            same
+        });
+        self.tools = tools;
+    }
+
+    /// Reads the items of `resources/list` (`uri_key` is `uri`) or `resources/templates/list` (`uriTemplate`).
+    pub(crate) fn read_resources(&mut self, server: &ServerName, items: Vec<Value>, uri_key: &str) -> Vec<Resource> {
+        let mut resources = Vec::with_capacity(items.len());
+        for item in items {
+            let Some(uri) = text(&item, uri_key) else {
+                self.warnings
+                    .push(format!("a resource without `{uri_key}` was left out"));
+                continue;
+            };
+            resources.push(Resource {
+                server: server.clone(),
+                uri,
+                name: text(&item, "name"),
+                description: text(&item, "description"),
+                mime_type: text(&item, "mimeType"),
+            });
+        }
+        resources.sort_by(|a, b| a.uri.cmp(&b.uri));
+        resources
+    }
+
+    /// Reads the items of `prompts/list`.
+    pub(crate) fn read_prompts(&mut self, server: &ServerName, items: Vec<Value>) {
+        for mut item in items {
+            let Some(name) = text(&item, "name") else {
+                self.warnings.push("a prompt without `name` was left out".to_owned());
+                continue;
+            };
+            let arguments = match item.get_mut("arguments").map(Value::take) {
+                Some(Value::Array(arguments)) => arguments,
+                _ => Vec::new(),
+            };
+            self.prompts.push(Prompt {
+                server: server.clone(),
+                name,
+                description: text(&item, "description"),
+                arguments,
+            });
+        }
+        self.prompts.sort_by(|a, b| a.name.cmp(&b.name));
+    }
+
+    /// The tool that its server calls `name`.
+    pub fn tool(&self, name: &str) -> Option<&Arc<Tool>> {
+        self.tools
+            .binary_search_by(|tool| tool.name.as_str().cmp(name))
+            .ok()
+            .map(|at| &self.tools[at])
+    }
+}
+
+/// Whether a tool's `x-mcp-header` marks must be right. They matter only where arguments are mirrored into HTTP headers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum HeaderRule {
+    Enforced,
+    Ignored,
+}
+
+fn text(item: &Value, key: &str) -> Option<String> {
+    item.get(key).and_then(Value::as_str).map(str::to_owned)
+}
+
+fn take_text(item: &mut Map<String, Value>, key: &str) -> Option<String> {
+    match item.remove(key) {
+        Some(Value::String(text)) => Some(text),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn server() -> ServerName {
+        ServerName::parse("fx").unwrap()
+    }
+
+    #[test]
+    fn one_bad_tool_costs_only_itself_and_order_is_by_name() {
+        let mut catalog = Catalog::default();
+        let good = |name: &str| json!({"name": name, "inputSchema": {"type": "object"}});
+        let items = vec![
+            good("b"),
+            json!({"title": "nameless"}),
+            json!(7),
+            good("a"),
+            good("b"),
+            good(&"x".repeat(129)),
+        ];
+        catalog.read_tools(&server(), items, HeaderRule::Ignored);
+        let names: Vec<_> = catalog.tools.iter().map(|tool| tool.name.as_str()).collect();
+        assert_eq!(names, ["a", "b"]);
+        assert_eq!(catalog.warnings.len(), 4, "{:?}", catalog.warnings);
+        assert!(catalog.tool("b").is_some());
+        assert!(catalog.tool("c").is_none());
+    }
+
+    #[test]
+    fn resources_and_prompts_without_their_key_are_left_out() {
+        let mut catalog = Catalog::default();
+        let read = catalog.read_resources(
+            &server(),
+            vec![json!({"uri": "b:1"}), json!({}), json!({"uri": "a:1"})],
+            "uri",
+        );
+        assert_eq!(read.iter().map(|r| r.uri.as_str()).collect::<Vec<_>>(), ["a:1", "b:1"]);
+        catalog.read_prompts(
+            &server(),
+            vec![json!({"name": "p", "arguments": [{"name": "x"}]}), json!({})],
+        );
+        assert_eq!(catalog.prompts.len(), 1);
+        assert_eq!(catalog.warnings.len(), 2);
+    }
+}

@@ -1,0 +1,324 @@
+//! One tool as its server describes it, and the HTTP headers that its schema asks for.
+
+use serde_json::{Map, Value};
+
+use super::{HeaderRule, MAX_TOOL_NAME, take_text};
+use crate::name::{self, ServerName};
+
+/// The largest schema that is accepted, in bytes of JSON.
+const MAX_SCHEMA_BYTES: usize = 64 << 10;
+/// The deepest schema that is accepted.
+const MAX_SCHEMA_DEPTH: usize = 32;
+/// The longest description that is kept.
+const MAX_DESCRIPTION: usize = 8 << 10;
+
+/// One tool as its server describes it.
+#[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
+pub struct Tool {
+    /// The server that offers it.
+    pub server: ServerName,
+    /// The name its server knows it by.
+    pub name: String,
+    /// The name for people.
+    pub title: Option<String>,
+    /// What it does.
+    pub description: Option<String>,
+    /// What its arguments look like: a JSON Schema whose root is an object.
+    pub input_schema: Value,
+    /// What its structured answer looks like.
+    pub output_schema: Option<Value>,
+    /// What its server says about its effects. A hint, not a promise.
+    pub annotations: Option<Map<String, Value>>,
+    /// Arguments that are repeated in HTTP headers: the path of properties, and the header's name after `Mcp-Param-`.
+    pub(crate) mirrored: Vec<(Vec<String>, String)>,
+}
+
+impl Tool {
+    /// The name that models see.
+    pub fn exposed_name(&self) -> String {
+        name::dunder(self.server.as_str(), &self.name)
+    }
+
+    /// The name that people use: `server.tool`.
+    pub fn dotted_name(&self) -> String {
+        name::dotted(self.server.as_str(), &self.name)
+    }
+
+    /// Reads one item of `tools/list`, or says in a sentence why it cannot be used.
+    pub(super) fn read(server: &ServerName, item: Value, headers: HeaderRule) -> Result<Self, String> {
+        let Value::Object(mut item) = item else {
+            return Err("a tool that is not an object was left out".to_owned());
+        };
+        let name = match take_text(&mut item, "name") {
+            None => return Err("a tool without a name was left out".to_owned()),
+            Some(name) if name.is_empty() => return Err("a tool with an empty name was left out".to_owned()),
+            Some(name) if name.len() > MAX_TOOL_NAME => {
+                let start: String = name.chars().take(32).collect();
+                return Err(format!(
+                    "tool `{start}…` was left out: its name is longer than {MAX_TOOL_NAME} bytes"
+                ));
+            }
+            Some(name) if name.chars().any(char::is_control) => {
+                return Err(format!("tool {name:?} was left out: its name has control characters"));
+            }
+            Some(name) => name,
+        };
+        let left_out = |why: String| format!("tool `{name}` was left out: {why}");
+        let input_schema = input_schema(item.remove("inputSchema")).map_err(left_out)?;
+        let output_schema = match item.remove("outputSchema") {
+            None | Some(Value::Null) => None,
+            Some(schema) => Some(within_bounds(schema, "outputSchema").map_err(left_out)?),
+        };
+        let mirrored = match headers {
+            HeaderRule::Enforced => mirrored_arguments(&input_schema).map_err(left_out)?,
+            HeaderRule::Ignored => Vec::new(),
+        };
+        let mut description = take_text(&mut item, "description");
+        if let Some(text) = &mut description {
+            cut(text, MAX_DESCRIPTION);
+        }
+        let annotations = match item.remove("annotations") {
+            Some(Value::Object(annotations)) => Some(annotations),
+            _ => None,
+        };
+        Ok(Self {
+            server: server.clone(),
+            title: take_text(&mut item, "title"),
+            description,
+            input_schema,
+            output_schema,
+            annotations,
+            mirrored,
+            name,
+        })
+    }
+}
+
+/// The input schema with an object at its root. A missing one takes anything; anything but a schema is refused.
+fn input_schema(schema: Option<Value>) -> Result<Value, String> {
+    let mut schema = match schema {
+        None | Some(Value::Null | Value::Bool(true)) => Map::new(),
+        Some(Value::Object(schema)) => schema,
+        Some(other) => return Err(format!("its inputSchema is {}, not an object", kind_of(&other))),
+    };
+    match schema.get("type") {
+        None | Some(Value::Null) => {
+            schema.insert("type".into(), "object".into());
+        }
+        Some(Value::String(kind)) if kind == "object" => {}
+        Some(other) => {
+            return Err(format!(
+                "its inputSchema has the type {other}, and arguments are always an object"
+            ));
+        }
+    }
+    match schema.get("properties") {
+        None | Some(Value::Object(_)) => {}
+        Some(Value::Null) => {
+            schema.remove("properties");
+        }
+        Some(other) => {
+            return Err(format!(
+                "the properties of its inputSchema are {}, not an object",
+                kind_of(other)
+            ));
+        }
+    }
+    within_bounds(Value::Object(schema), "inputSchema")
+}
+
+fn within_bounds(schema: Value, what: &str) -> Result<Value, String> {
+    if depth(&schema) > MAX_SCHEMA_DEPTH {
+        return Err(format!("its {what} is nested deeper than {MAX_SCHEMA_DEPTH}"));
+    }
+    let bytes = schema.to_string().len();
+    if bytes > MAX_SCHEMA_BYTES {
+        return Err(format!(
+            "its {what} has {bytes} bytes, and {MAX_SCHEMA_BYTES} are allowed"
+        ));
+    }
+    Ok(schema)
+}
+
+/// How deep a value is nested. The reader of messages has bounded it to 128, so recursion is safe.
+fn depth(value: &Value) -> usize {
+    match value {
+        Value::Array(items) => 1 + items.iter().map(depth).max().unwrap_or(0),
+        Value::Object(fields) => 1 + fields.values().map(depth).max().unwrap_or(0),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => 0,
+    }
+}
+
+/// The arguments that a schema marks with `x-mcp-header`, or why its marks are wrong: a mark must be a header token, unique without
+/// regard to case, and stand on a property of a primitive type that is reached through properties only.
+fn mirrored_arguments(schema: &Value) -> Result<Vec<(Vec<String>, String)>, String> {
+    let mut found = Vec::new();
+    collect_marks(schema, &mut Vec::new(), &mut found)?;
+    if count_marks(schema) != found.len() {
+        return Err("an `x-mcp-header` stands where no argument can be read from".to_owned());
+    }
+    for (at, (_, header)) in found.iter().enumerate() {
+        if found[..at].iter().any(|(_, other)| other.eq_ignore_ascii_case(header)) {
+            return Err(format!("two arguments claim the header `{header}`"));
+        }
+    }
+    Ok(found)
+}
+
+fn collect_marks(schema: &Value, path: &mut Vec<String>, found: &mut Vec<(Vec<String>, String)>) -> Result<(), String> {
+    let Some(properties) = schema.get("properties").and_then(Value::as_object) else {
+        return Ok(());
+    };
+    for (name, property) in properties {
+        path.push(name.clone());
+        if let Some(mark) = property.get("x-mcp-header") {
+            let header = mark.as_str().unwrap_or_default();
+            if header.is_empty() || !header.bytes().all(is_token_byte) {
+                return Err(format!("`x-mcp-header` of `{}` is not a header name", path.join(".")));
+            }
+            let kind = property.get("type").and_then(Value::as_str).unwrap_or("anything");
+            if !matches!(kind, "string" | "integer" | "boolean") {
+                return Err(format!(
+                    "`x-mcp-header` stands on `{}`, whose type is {kind}",
+                    path.join(".")
+                ));
+            }
+            found.push((path.clone(), header.to_owned()));
+        }
+        collect_marks(property, path, found)?;
+        path.pop();
+    }
+    Ok(())
+}
+
+/// How many marks stand anywhere in a schema, values that are data aside.
+fn count_marks(schema: &Value) -> usize {
+    match schema {
+        Value::Object(fields) => fields
+            .iter()
+            .map(|(key, value)| match key.as_str() {
+                "x-mcp-header" => 1,
+                "default" | "const" | "enum" | "examples" => 0,
+                _ => count_marks(value),
+            })
+            .sum(),
+        Value::Array(items) => items.iter().map(count_marks).sum(),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => 0,
+    }
+}
+
+fn is_token_byte(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte)
+}
+
+fn kind_of(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "null",
+        Value::Bool(_) => "a boolean",
+        Value::Number(_) => "a number",
+        Value::String(_) => "a text",
+        Value::Array(_) => "a list",
+        Value::Object(_) => "an object",
+    }
+}
+
+/// Cuts a text to at most `limit` bytes at a character's border.
+fn cut(text: &mut String, limit: usize) {
+    if text.len() > limit {
+        text.truncate(text.floor_char_boundary(limit));
+        text.push('…');
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn read(item: Value) -> Result<Tool, String> {
+        Tool::read(&ServerName::parse("fx").unwrap(), item, HeaderRule::Enforced)
+    }
+
+    #[test]
+    fn a_missing_input_schema_takes_any_object() {
+        for item in [
+            json!({"name": "t"}),
+            json!({"name": "t", "inputSchema": null}),
+            json!({"name": "t", "inputSchema": {}}),
+        ] {
+            assert_eq!(read(item).unwrap().input_schema, json!({"type": "object"}));
+        }
+    }
+
+    #[test]
+    fn a_broken_input_schema_says_what_is_wrong() {
+        let check = |schema: Value, expected: &str| {
+            let problem = read(json!({"name": "t", "inputSchema": schema})).unwrap_err();
+            assert!(problem.contains(expected), "{problem}");
+        };
+        check(json!(7), "a number, not an object");
+        check(json!({"type": "string"}), "arguments are always an object");
+        check(json!({"type": "object", "properties": []}), "a list, not an object");
+        let mut deep = json!({});
+        for _ in 0..40 {
+            deep = json!({ "items": deep });
+        }
+        check(json!({"type": "object", "properties": {"x": deep}}), "deeper than 32");
+        check(
+            json!({"type": "object", "description": "x".repeat(70_000)}),
+            "65536 are allowed",
+        );
+    }
+
+    #[test]
+    fn header_marks_are_found_on_nested_properties() {
+        let tool = read(json!({"name": "t", "inputSchema": {"type": "object", "properties": {
+            "region": {"type": "string", "x-mcp-header": "Region"},
+            "job": {"type": "object", "properties": {"id": {"type": "integer", "x-mcp-header": "Job"}}},
+            "other": {"type": "object", "default": {"x-mcp-header": "data, not a mark"}},
+        }}}))
+        .unwrap();
+        assert_eq!(
+            tool.mirrored,
+            [
+                (vec!["job".to_owned(), "id".to_owned()], "Job".to_owned()),
+                (vec!["region".to_owned()], "Region".to_owned())
+            ]
+        );
+    }
+
+    #[test]
+    fn a_wrong_header_mark_costs_the_tool() {
+        let check = |properties: Value, expected: &str| {
+            let schema = json!({"type": "object", "properties": properties});
+            let problem = read(json!({"name": "t", "inputSchema": schema})).unwrap_err();
+            assert!(problem.contains(expected), "{problem}");
+        };
+        check(
+            json!({"a": {"type": "string", "x-mcp-header": ""}}),
+            "not a header name",
+        );
+        check(
+            json!({"a": {"type": "string", "x-mcp-header": "a b"}}),
+            "not a header name",
+        );
+        check(json!({"a": {"type": "string", "x-mcp-header": 7}}), "not a header name");
+        check(
+            json!({"a": {"type": "array", "x-mcp-header": "A"}}),
+            "whose type is array",
+        );
+        check(
+            json!({"a": {"type": "number", "x-mcp-header": "A"}}),
+            "whose type is number",
+        );
+        check(
+            json!({"a": {"type": "string", "x-mcp-header": "A"}, "b": {"type": "string", "x-mcp-header": "a"}}),
+            "two arguments",
+        );
+        check(
+            json!({"a": {"type": "array", "items": {"type": "string", "x-mcp-header": "A"}}}),
+            "no argument can be read",
+        );
+    }
+}

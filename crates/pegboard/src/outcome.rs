@@ -1,0 +1,215 @@
+//! How a call ended: for the model a result in every case, for the program a kind and the facts.
+
+mod content;
+mod reply;
+
+pub use content::Content;
+pub use reply::Reply;
+pub(crate) use reply::millis;
+
+use serde::Serialize;
+use serde_json::{Map, Value};
+
+/// How a call ended. Refused, failed and lost are different things and never share a flag.
+#[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
+pub enum Outcome {
+    /// The tool ran and answered.
+    Done(Answer),
+    /// The tool, or its server, answered that it failed.
+    ToolFailed(Answer),
+    /// The call was not made: nothing ran.
+    Refused(Failure),
+    /// The call was begun and no usable answer came back.
+    Lost(Failure),
+}
+
+impl Outcome {
+    /// The kind of ending, as promised to programs.
+    pub fn kind(&self) -> Kind {
+        match self {
+            Self::Done(_) => Kind::Ok,
+            Self::ToolFailed(_) => Kind::ToolError,
+            Self::Refused(failure) | Self::Lost(failure) => failure.kind,
+        }
+    }
+
+    /// Whether the model should see this as an error.
+    pub fn is_error(&self) -> bool {
+        !matches!(self, Self::Done(_))
+    }
+
+    /// Whether the tool may have run. `false` is a proof, `true` is not.
+    pub fn may_have_executed(&self) -> bool {
+        match self {
+            Self::Done(_) => true,
+            Self::ToolFailed(answer) => answer.executed,
+            Self::Refused(_) => false,
+            Self::Lost(failure) => failure.may_have_executed,
+        }
+    }
+
+    /// What a person can do about it.
+    pub fn hint(&self) -> Option<&str> {
+        match self {
+            Self::Done(_) | Self::ToolFailed(_) => None,
+            Self::Refused(failure) | Self::Lost(failure) => failure.hint.as_deref(),
+        }
+    }
+
+    /// The text for a model that reads text.
+    pub fn text(&self) -> String {
+        match self {
+            Self::Done(answer) | Self::ToolFailed(answer) => answer.text(),
+            Self::Refused(failure) | Self::Lost(failure) => failure.message.clone(),
+        }
+    }
+
+    /// The answer when the tool did its work, otherwise the outcome as an error.
+    pub fn into_result(self) -> Result<Answer, Box<Self>> {
+        match self {
+            Self::Done(answer) => Ok(answer),
+            Self::ToolFailed(_) | Self::Refused(_) | Self::Lost(_) => Err(Box::new(self)),
+        }
+    }
+
+    pub(crate) fn status(&self) -> &'static str {
+        match self {
+            Self::Done(_) => "done",
+            Self::ToolFailed(_) => "tool_failed",
+            Self::Refused(_) => "refused",
+            Self::Lost(_) => "lost",
+        }
+    }
+}
+
+impl std::fmt::Display for Outcome {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.text())
+    }
+}
+
+impl std::error::Error for Outcome {}
+
+/// What a tool answered: blocks, and beside them the structured form if it gave one.
+#[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
+pub struct Answer {
+    /// The blocks in the order in which they came.
+    pub content: Vec<Content>,
+    /// The structured form of the same answer.
+    pub structured: Option<Value>,
+    /// What the server said about the answer.
+    pub meta: Option<Map<String, Value>>,
+    /// Whether the tool ran at all; a server may answer that it never started it.
+    pub(crate) executed: bool,
+}
+
+impl Answer {
+    /// An answer that is one text.
+    pub fn from_text(text: impl Into<String>) -> Self {
+        Self {
+            content: vec![Content::text(text)],
+            structured: None,
+            meta: None,
+            executed: true,
+        }
+    }
+
+    /// The blocks as one text, joined by newlines. Blocks that are not text are named, never spelled out. An answer that has only
+    /// the structured form is shown as JSON.
+    pub fn text(&self) -> String {
+        match (self.content.as_slice(), &self.structured) {
+            ([], Some(structured)) => structured.to_string(),
+            ([Content::Text { text, .. }], _) => text.clone(),
+            (blocks, _) => {
+                let texts: Vec<_> = blocks.iter().map(Content::to_text).collect();
+                texts.join("\n")
+            }
+        }
+    }
+}
+
+/// Why a call was refused or lost.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Failure {
+    /// The kind of failure.
+    pub kind: Kind,
+    /// What failed, and on what, with its causes.
+    pub message: String,
+    /// What a person can do about it.
+    pub hint: Option<String>,
+    /// Whether the tool may have run all the same.
+    pub may_have_executed: bool,
+}
+
+/// The kinds of ending that programs can tell apart.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum Kind {
+    /// The tool did its work.
+    Ok,
+    /// The tool or its server answered with an error.
+    ToolError,
+    /// No such tool.
+    UnknownTool,
+    /// The arguments do not fit the tool.
+    InvalidArguments,
+    /// A policy forbids the call.
+    NotPermitted,
+    /// A limit on number or size was reached.
+    LimitExceeded,
+    /// The server cannot be reached.
+    Unavailable,
+    /// The server is being restarted.
+    RestartInProgress,
+    /// The server could not be restarted.
+    RestartFailed,
+    /// Somebody must sign in first.
+    NeedsAuth,
+    /// The connection failed during the call.
+    Transport,
+    /// A time limit passed.
+    Timeout,
+    /// The caller gave up.
+    Cancelled,
+    /// A fault of ours, or an answer that cannot be understood.
+    Internal,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn text_blocks_are_joined_by_newlines_and_images_are_named() {
+        let mut answer = Answer::from_text("one");
+        answer.content.push(Content::text("two"));
+        answer
+            .content
+            .push(serde_json::from_str(r#"{"type":"image","data":"aGVsbG8=","mimeType":"image/png"}"#).unwrap());
+        assert_eq!(answer.text(), "one\ntwo\n[image image/png, 5 bytes]");
+    }
+
+    #[test]
+    fn an_answer_with_only_a_structured_form_is_shown_as_json() {
+        let mut answer = Answer::from_text("");
+        answer.content.clear();
+        answer.structured = Some(serde_json::json!({"b": 1, "a": [2]}));
+        assert_eq!(answer.text(), r#"{"a":[2],"b":1}"#);
+    }
+
+    #[test]
+    fn a_refused_call_has_surely_not_run_and_a_lost_one_may_have() {
+        let failure = Failure {
+            kind: Kind::Transport,
+            message: "gone".into(),
+            hint: None,
+            may_have_executed: true,
+        };
+        assert!(Outcome::Lost(failure.clone()).may_have_executed());
+        assert!(!Outcome::Refused(failure).may_have_executed());
+    }
+}

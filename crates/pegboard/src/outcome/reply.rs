@@ -1,0 +1,134 @@
+//! The whole record of one call, as the command line and the HTTP API show it.
+
+use std::time::Duration;
+
+use serde::{Serialize, Serializer, ser::SerializeStruct};
+use serde_json::json;
+
+use super::{Content, Outcome};
+use crate::name::ServerName;
+
+/// The record of one call: what was asked, how it ended, and what it took.
+#[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
+pub struct Reply {
+    /// The caller's id for the call.
+    pub id: String,
+    /// `server.tool`, or the name as asked for when it is nobody's.
+    pub name: String,
+    /// The server the call went to.
+    pub server: Option<ServerName>,
+    /// The tool as the server calls it.
+    pub tool: Option<String>,
+    /// How it ended.
+    pub outcome: Outcome,
+    /// How often the call was handed to a server.
+    pub attempts: u32,
+    /// From the call to the reply.
+    pub latency: Duration,
+    /// How much of that was spent waiting for a turn.
+    pub queued: Duration,
+    /// How many bytes the answer's payload had.
+    pub original_bytes: usize,
+}
+
+impl Reply {
+    /// The text for a model that reads text.
+    pub fn text(&self) -> String {
+        self.outcome.text()
+    }
+
+    /// Whether the model should see this as an error.
+    pub fn is_error(&self) -> bool {
+        self.outcome.is_error()
+    }
+}
+
+impl Serialize for Reply {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let text = self.outcome.text();
+        let (content, structured) = match &self.outcome {
+            Outcome::Done(answer) | Outcome::ToolFailed(answer) => (answer.content.clone(), answer.structured.as_ref()),
+            Outcome::Refused(_) | Outcome::Lost(_) => (vec![Content::text(text.clone())], None),
+        };
+        let outcome = json!({
+            "kind": self.outcome.kind(),
+            "may_have_executed": self.outcome.may_have_executed(),
+            "attempts": self.attempts,
+            "latency_ms": millis(self.latency),
+            "queued_ms": millis(self.queued),
+            "masked": 0,
+            "truncated": false,
+            "original_bytes": self.original_bytes,
+            "handle": null,
+        });
+        let mut reply = serializer.serialize_struct("Reply", 11)?;
+        reply.serialize_field("id", &self.id)?;
+        reply.serialize_field("name", &self.name)?;
+        reply.serialize_field("server", &self.server)?;
+        reply.serialize_field("tool", &self.tool)?;
+        reply.serialize_field("status", self.outcome.status())?;
+        reply.serialize_field("is_error", &self.outcome.is_error())?;
+        reply.serialize_field("text", &text)?;
+        reply.serialize_field("content", &content)?;
+        reply.serialize_field("structured", &structured)?;
+        reply.serialize_field("outcome", &outcome)?;
+        reply.serialize_field("hint", &self.outcome.hint())?;
+        reply.end()
+    }
+}
+
+/// Milliseconds with three digits after the point.
+pub(crate) fn millis(duration: Duration) -> f64 {
+    (duration.as_secs_f64() * 1e6).round() / 1e3
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::outcome::{Answer, Failure, Kind};
+
+    fn reply(outcome: Outcome) -> Reply {
+        Reply {
+            id: "1".into(),
+            name: "time.now".into(),
+            server: Some(ServerName::parse("time").unwrap()),
+            tool: Some("now".into()),
+            outcome,
+            attempts: 1,
+            latency: Duration::from_micros(1900),
+            queued: Duration::ZERO,
+            original_bytes: 2,
+        }
+    }
+
+    #[test]
+    fn a_reply_has_the_promised_json() {
+        assert_eq!(
+            serde_json::to_value(reply(Outcome::Done(Answer::from_text("hi")))).unwrap(),
+            json!({
+                "id": "1", "name": "time.now", "server": "time", "tool": "now", "status": "done", "is_error": false,
+                "text": "hi", "content": [{"type": "text", "text": "hi"}], "structured": null,
+                "outcome": {"kind": "ok", "may_have_executed": true, "attempts": 1, "latency_ms": 1.9, "queued_ms": 0.0,
+                            "masked": 0, "truncated": false, "original_bytes": 2, "handle": null},
+                "hint": null,
+            })
+        );
+    }
+
+    #[test]
+    fn a_lost_call_says_that_it_may_have_run() {
+        let lost = reply(Outcome::Lost(Failure {
+            kind: Kind::Timeout,
+            message: "no answer".into(),
+            hint: Some("raise the limit".into()),
+            may_have_executed: true,
+        }));
+        let json = serde_json::to_value(lost).unwrap();
+        assert_eq!(json["status"], "lost");
+        assert_eq!(json["outcome"]["kind"], "timeout");
+        assert_eq!(json["outcome"]["may_have_executed"], true);
+        assert_eq!(json["content"][0]["text"], "no answer");
+        assert_eq!(json["hint"], "raise the limit");
+    }
+}

@@ -1,0 +1,144 @@
+//! One initialised session with one server: requests with a limit, listings to their last page, and an end.
+
+mod desk;
+mod exchange;
+mod frame;
+mod handshake;
+mod host;
+mod line;
+mod listing;
+mod memory;
+
+pub use desk::Progress;
+pub use host::{ElicitAnswer, Elicitation, Host, NoHost};
+
+pub(crate) use desk::ProgressSink;
+pub(crate) use exchange::{Call, CallResult};
+pub(crate) use handshake::{ConnectError, Spec, connect};
+pub(crate) use line::{Fault, FaultKind, Patience, Request};
+pub(crate) use memory::EraMemory;
+
+use std::sync::Arc;
+
+use serde_json::{Map, Value};
+
+use crate::{
+    catalog::{Catalog, HeaderRule},
+    config::Limits,
+    deadline::Deadline,
+    name::ServerName,
+    status::{Era, ServerInfo},
+    transport::WireEnd,
+};
+use line::Line;
+
+/// An initialised session.
+#[derive(Debug)]
+pub(crate) struct Session {
+    pub(crate) facts: Facts,
+    line: Line,
+    server: ServerName,
+    limits: Limits,
+    host: Arc<host::Desk>,
+}
+
+/// What a server said about itself in the handshake.
+#[derive(Debug, Clone)]
+pub(crate) struct Facts {
+    pub(crate) era: Era,
+    pub(crate) version: Arc<str>,
+    pub(crate) info: Option<ServerInfo>,
+    pub(crate) capabilities: Map<String, Value>,
+    pub(crate) instructions: Option<String>,
+}
+
+/// What is asked of a server when it is listed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Survey {
+    /// Its tools.
+    Tools,
+    /// Its tools, resources, templates and prompts.
+    Everything,
+}
+
+impl Session {
+    /// Lists what the server offers, as far as it says that it offers such things at all.
+    pub(crate) async fn catalog(&self, survey: Survey) -> Result<Catalog, Fault> {
+        let deadline = Deadline::within(self.limits.list);
+        let mut catalog = Catalog::default();
+        if self.offers("tools") {
+            let tools = self
+                .list("tools/list", "tools", deadline, &mut catalog.warnings)
+                .await?;
+            catalog.read_tools(&self.server, tools, self.header_rule());
+        }
+        if survey == Survey::Tools {
+            return Ok(catalog);
+        }
+        if self.offers("resources") {
+            let items = self
+                .list("resources/list", "resources", deadline, &mut catalog.warnings)
+                .await?;
+            catalog.resources = catalog.read_resources(&self.server, items, "uri");
+            match self
+                .list(
+                    "resources/templates/list",
+                    "resourceTemplates",
+                    deadline,
+                    &mut catalog.warnings,
+                )
+                .await
+            {
+                Ok(items) => catalog.templates = catalog.read_resources(&self.server, items, "uriTemplate"),
+                // Templates are part of the resources capability, but not every server has them.
+                Err(fault) if fault.is_unknown_method() => {}
+                Err(fault) => return Err(fault),
+            }
+        }
+        if self.offers("prompts") {
+            let items = self
+                .list("prompts/list", "prompts", deadline, &mut catalog.warnings)
+                .await?;
+            catalog.read_prompts(&self.server, items);
+        }
+        Ok(catalog)
+    }
+
+    /// Waits until the server says that its catalogue has changed.
+    pub(crate) async fn changed(&self) {
+        self.line.desk().changed.notified().await;
+    }
+
+    /// Waits for the end of the session.
+    pub(crate) async fn ended(&self) -> WireEnd {
+        self.line.desk().until_ended().await
+    }
+
+    /// Ends the session and everything behind it.
+    pub(crate) async fn close(&self) {
+        self.line.close().await;
+    }
+
+    pub(crate) fn pid(&self) -> Option<u32> {
+        self.line.wire().pid()
+    }
+
+    /// How many requests wait for an answer.
+    pub(crate) fn in_flight(&self) -> usize {
+        self.line.desk().waiting()
+    }
+
+    fn offers(&self, capability: &str) -> bool {
+        self.facts
+            .capabilities
+            .get(capability)
+            .is_some_and(|value| !value.is_null())
+    }
+
+    fn header_rule(&self) -> HeaderRule {
+        match self.facts.era {
+            Era::Modern => HeaderRule::Enforced,
+            Era::Legacy => HeaderRule::Ignored,
+        }
+    }
+}

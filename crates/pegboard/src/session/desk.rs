@@ -1,0 +1,404 @@
+//! The desk where answers are handed out: which requests wait, what progress they make, and what else the server says.
+
+use std::{
+    collections::HashMap,
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicBool, AtomicU64, Ordering},
+    },
+    time::Duration,
+};
+
+use bytes::Bytes;
+use serde::Deserialize;
+use serde_json::value::RawValue;
+use tokio::{
+    sync::{Notify, mpsc, oneshot, watch},
+    time::Instant,
+};
+
+use super::frame::{self, Incoming};
+use crate::transport::{Delivery, EndReason, FailureKind, Inbox, RpcError, Sent, WireEnd, WireFailure};
+
+/// After this many messages that fit nothing, the server is not worth listening to.
+const MAX_STRAYS: u64 = 100;
+/// A request in the era that knows none from servers is a graver fault: ten of them are enough.
+const MODERN_REQUEST: u64 = MAX_STRAYS / 10;
+
+/// How far a call has come, as its server tells.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[non_exhaustive]
+pub struct Progress {
+    /// How much is done.
+    pub progress: f64,
+    /// How much there is to do, when known.
+    #[serde(default)]
+    pub total: Option<f64>,
+    /// What is being done.
+    #[serde(default)]
+    pub message: Option<String>,
+}
+
+/// Where progress goes. When the channel is full, a step is left out: only the newest matters.
+pub(crate) type ProgressSink = mpsc::Sender<Progress>;
+
+/// The requests that wait for an answer, and the way to the rest of the session.
+#[derive(Debug)]
+pub(crate) struct Desk {
+    state: Mutex<State>,
+    next_id: AtomicU64,
+    opened: Instant,
+    strays: AtomicU64,
+    /// Whether the server speaks the era in which it may not ask anything.
+    is_modern: AtomicBool,
+    /// Requests of the server. Bounded: a flood is answered late or not at all, but never kept.
+    requests: mpsc::Sender<ServerRequest>,
+    /// The server's catalogue has changed.
+    pub(super) changed: Notify,
+    /// Set once, when the wire is gone.
+    end: watch::Sender<Option<WireEnd>>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    waiting: HashMap<u64, Slot>,
+    ended: Option<WireEnd>,
+}
+
+#[derive(Debug)]
+struct Slot {
+    answer: oneshot::Sender<Result<Bytes, Unanswered>>,
+    delivery: Arc<Delivery>,
+    activity: Arc<Activity>,
+    progress: Option<ProgressSink>,
+}
+
+/// When a request last showed a sign of life, in milliseconds since the desk was opened.
+#[derive(Debug, Default)]
+struct Activity(AtomicU64);
+
+/// Why a request has no result.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) enum Unanswered {
+    /// The server answered with an error.
+    Error(RpcError),
+    /// No answer can come any more.
+    Wire(WireFailure),
+    /// The whole wire is gone.
+    Ended { end: WireEnd, sent: Sent },
+}
+
+/// A request of the server.
+#[derive(Debug)]
+pub(super) struct ServerRequest {
+    /// The id as it came, to be sent back like that.
+    pub(super) id: String,
+    pub(super) method: String,
+    pub(super) params: Option<Box<RawValue>>,
+}
+
+/// One request's place at the desk.
+#[derive(Debug)]
+pub(super) struct Place {
+    pub(super) id: u64,
+    pub(super) delivery: Arc<Delivery>,
+    answer: oneshot::Receiver<Result<Bytes, Unanswered>>,
+    activity: Arc<Activity>,
+    opened: Instant,
+}
+
+impl Desk {
+    pub(super) fn new() -> (Arc<Self>, mpsc::Receiver<ServerRequest>) {
+        let (requests, heard) = mpsc::channel(64);
+        let desk = Self {
+            state: Mutex::default(),
+            next_id: AtomicU64::new(1),
+            opened: Instant::now(),
+            strays: AtomicU64::new(0),
+            is_modern: AtomicBool::new(false),
+            requests,
+            changed: Notify::new(),
+            end: watch::Sender::new(None),
+        };
+        (Arc::new(desk), heard)
+    }
+
+    /// Takes a place for a new request. A wire that has ended takes none, so no request can be left behind.
+    pub(super) fn place(&self, progress: Option<ProgressSink>) -> Result<Place, Unanswered> {
+        let id = self.next_id.fetch_add(1, Ordering::Relaxed);
+        let (sender, answer) = oneshot::channel();
+        let delivery = Arc::new(Delivery::default());
+        let activity = Arc::new(Activity(AtomicU64::new(self.now())));
+        let slot = Slot {
+            answer: sender,
+            delivery: delivery.clone(),
+            activity: activity.clone(),
+            progress,
+        };
+        let mut state = self.lock();
+        if let Some(end) = &state.ended {
+            return Err(Unanswered::Ended {
+                end: end.clone(),
+                sent: Sent::No,
+            });
+        }
+        state.waiting.insert(id, slot);
+        drop(state);
+        Ok(Place {
+            id,
+            delivery,
+            answer,
+            activity,
+            opened: self.opened,
+        })
+    }
+
+    /// Gives a place up. Its answer, should it still come, is dropped.
+    pub(super) fn leave(&self, id: u64) {
+        self.lock().waiting.remove(&id);
+    }
+
+    /// Waits for the end of the wire.
+    pub(super) async fn until_ended(&self) -> WireEnd {
+        let mut end = self.end.subscribe();
+        match end.wait_for(Option::is_some).await {
+            Ok(end) => end.clone().unwrap_or_else(|| WireEnd::new(EndReason::Closed)),
+            Err(_) => WireEnd::new(EndReason::Closed),
+        }
+    }
+
+    /// How many requests wait.
+    pub(super) fn waiting(&self) -> usize {
+        self.lock().waiting.len()
+    }
+
+    fn resolve(&self, id: u64, answer: Result<Bytes, Unanswered>) -> bool {
+        let slot = self.lock().waiting.remove(&id);
+        match slot {
+            // The caller may have gone in this moment; then nobody wants the answer.
+            Some(slot) => slot.answer.send(answer).is_ok(),
+            None => false,
+        }
+    }
+
+    /// Reads one message, or the messages of a batch. Returns the request that it answers.
+    fn read(&self, message: &Bytes) -> Option<u64> {
+        if message.first() == Some(&b'[') {
+            let parts: Vec<&RawValue> = serde_json::from_slice(message).unwrap_or_default();
+            let answered = parts
+                .iter()
+                .map(|part| self.read(&message.slice_ref(part.get().as_bytes())));
+            return answered.fold(None, Option::or);
+        }
+        let incoming: Incoming<'_> = match serde_json::from_slice(message) {
+            Ok(incoming) => incoming,
+            Err(error) => return self.unreadable(message, &error),
+        };
+        match (&incoming.method, incoming.id) {
+            (Some(method), Some(id)) => {
+                self.request(id, method, incoming.params);
+                None
+            }
+            (Some(method), None) => {
+                self.notification(method, incoming.params);
+                None
+            }
+            (None, _) => self.answer(message, &incoming),
+        }
+    }
+
+    fn answer(&self, message: &Bytes, incoming: &Incoming<'_>) -> Option<u64> {
+        let Some(id) = incoming.our_id() else {
+            self.stray("an answer without an id of ours");
+            return None;
+        };
+        let answer = match (incoming.result, incoming.error) {
+            (Some(result), None) => Ok(message.slice_ref(result.get().as_bytes())),
+            (None, Some(error)) => Err(match serde_json::from_str(error.get()) {
+                Ok(error) => Unanswered::Error(error),
+                Err(error) => undecodable(&format!("its error cannot be read: {error}")),
+            }),
+            (Some(_), Some(_)) => Err(undecodable("it is both a result and an error")),
+            (None, None) => Err(undecodable("it is neither a result nor an error")),
+        };
+        if !self.resolve(id, answer) {
+            self.stray("an answer that nobody waits for");
+        }
+        Some(id)
+    }
+
+    /// A message that is no JSON-RPC costs the call whose answer it seems to be, and nothing else.
+    fn unreadable(&self, message: &[u8], error: &serde_json::Error) -> Option<u64> {
+        let ends = message.len().min(256);
+        let found = frame::find_id(&message[..ends], &message[message.len() - ends..]);
+        match found {
+            Some(id) if self.resolve(id, Err(undecodable(&error.to_string()))) => Some(id),
+            _ => {
+                self.stray("a message that cannot be read");
+                None
+            }
+        }
+    }
+
+    fn notification(&self, method: &str, params: Option<&RawValue>) {
+        match method {
+            "notifications/progress" => self.progress(params),
+            "notifications/tools/list_changed"
+            | "notifications/resources/list_changed"
+            | "notifications/prompts/list_changed" => self.changed.notify_one(),
+            _ => tracing::debug!(method = %method.escape_debug(), "notification"),
+        }
+    }
+
+    fn progress(&self, params: Option<&RawValue>) {
+        #[derive(Deserialize)]
+        struct Params {
+            #[serde(rename = "progressToken")]
+            token: u64,
+        }
+        let Some(params) = params.map(RawValue::get) else {
+            return;
+        };
+        let Ok(Params { token }) = serde_json::from_str(params) else {
+            return;
+        };
+        let state = self.lock();
+        let Some(slot) = state.waiting.get(&token) else { return };
+        slot.activity.0.store(self.now(), Ordering::Relaxed);
+        if let Some(sink) = &slot.progress
+            && let Ok(progress) = serde_json::from_str(params)
+        {
+            let _ = sink.try_send(progress);
+        }
+    }
+
+    /// From now on the server may not ask anything.
+    pub(super) fn expect_no_requests(&self) {
+        self.is_modern.store(true, Ordering::Relaxed);
+    }
+
+    fn request(&self, id: &RawValue, method: &str, params: Option<&RawValue>) {
+        if self.is_modern.load(Ordering::Relaxed) {
+            return self.stray_of("a request, which this era does not have", MODERN_REQUEST);
+        }
+        let request = ServerRequest {
+            id: id.get().to_owned(),
+            method: method.to_owned(),
+            params: params.map(RawValue::to_owned),
+        };
+        if self.requests.try_send(request).is_err() {
+            self.stray("more requests than are answered at once");
+        }
+    }
+
+    /// Counts a message that fits nothing. Too many of them end the conversation.
+    fn stray(&self, what: &str) {
+        self.stray_of(what, 1);
+    }
+
+    fn stray_of(&self, what: &str, weight: u64) {
+        let strays = self.strays.fetch_add(weight, Ordering::Relaxed) + weight;
+        tracing::debug!(strays, what, "a message that fits nothing");
+        if strays >= MAX_STRAYS {
+            let text = format!("it sent too many messages that fit nothing; the last was {what}");
+            self.ended(WireEnd::new(EndReason::Protocol(text)));
+        }
+    }
+
+    fn now(&self) -> u64 {
+        u64::try_from(self.opened.elapsed().as_millis()).unwrap_or(u64::MAX)
+    }
+
+    /// Every statement leaves the state valid, so a panic elsewhere cannot have broken it.
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Inbox for Desk {
+    fn message(&self, message: Bytes) -> Option<u64> {
+        self.read(&message)
+    }
+
+    fn too_long(&self, head: &[u8], tail: &[u8], limit: usize) {
+        let text = format!("the answer is larger than {limit} bytes");
+        let failure = WireFailure::new(FailureKind::TooLarge, Sent::Maybe, text);
+        let resolved = frame::find_id(head, tail).is_some_and(|id| self.resolve(id, Err(Unanswered::Wire(failure))));
+        if !resolved {
+            self.stray("a message that is too large");
+        }
+    }
+
+    fn waits_for(&self, id: u64) -> bool {
+        self.lock().waiting.contains_key(&id)
+    }
+
+    fn failed(&self, id: u64, failure: WireFailure) {
+        self.resolve(
+            id,
+            Err(match failure.kind {
+                FailureKind::Rpc(error) => Unanswered::Error(error),
+                _ => Unanswered::Wire(failure),
+            }),
+        );
+    }
+
+    fn ended(&self, end: WireEnd) {
+        let waiting = {
+            let mut state = self.lock();
+            if state.ended.is_some() {
+                return;
+            }
+            state.ended = Some(end.clone());
+            std::mem::take(&mut state.waiting)
+        };
+        for slot in waiting.into_values() {
+            let sent = slot.delivery.sent();
+            let end = end.clone();
+            let _ = slot.answer.send(Err(Unanswered::Ended { end, sent }));
+        }
+        self.end.send_replace(Some(end));
+    }
+}
+
+impl Place {
+    /// Waits for the answer: until `total`, and no longer than `idle` without a sign of life.
+    pub(super) async fn answer(&mut self, idle: Duration, total: Instant) -> Result<Result<Bytes, Unanswered>, Late> {
+        loop {
+            let alive = self.opened + Duration::from_millis(self.activity.0.load(Ordering::Relaxed));
+            let quiet = alive + idle;
+            if let Ok(answer) = tokio::time::timeout_at(quiet.min(total), &mut self.answer).await {
+                return Ok(answer.unwrap_or_else(|_| {
+                    Err(Unanswered::Ended {
+                        end: WireEnd::new(EndReason::Closed),
+                        sent: self.delivery.sent(),
+                    })
+                }));
+            }
+            let now = Instant::now();
+            if now >= total {
+                return Err(Late::Total);
+            }
+            let alive = self.opened + Duration::from_millis(self.activity.0.load(Ordering::Relaxed));
+            if alive + idle <= now {
+                return Err(Late::Idle);
+            }
+        }
+    }
+}
+
+/// Which limit passed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Late {
+    Idle,
+    Total,
+}
+
+fn undecodable(why: &str) -> Unanswered {
+    let text = format!("the answer cannot be understood: {why}");
+    Unanswered::Wire(WireFailure::new(FailureKind::Protocol, Sent::Maybe, text))
+}
+
+#[cfg(test)]
+#[path = "desk_tests.rs"]
+mod tests;

@@ -1,0 +1,304 @@
+//! From nothing to a session: which era a server speaks is found out, agreed on and remembered.
+//!
+//! On stdio `initialize` goes first, because many published servers exit or hang on anything else; a silent server is tried in the
+//! other era on a second process, so that one which is only slow is not killed. On HTTP the newest era goes first.
+
+mod steps;
+
+use std::{fmt, sync::Arc, time::Duration};
+
+use super::{
+    Fault, FaultKind, Session,
+    host::{self, Host},
+    memory::{self, EraMemory, Spoken},
+};
+use crate::{
+    config::{EraChoice, Limits, Transport},
+    deadline::Deadline,
+    hint::Hint,
+    name::ServerName,
+    transport::{FailureKind, Target},
+};
+use steps::{Opened, Opening};
+
+/// The protocol versions with a handshake that we speak, newest first.
+const LEGACY_VERSIONS: &[&str] = &["2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05"];
+/// The protocol version without a handshake.
+const MODERN_VERSION: &str = "2026-07-28";
+/// How long a server may take to answer `server/discover` when we do not know whether it can.
+const PROBE: Duration = Duration::from_secs(5);
+/// Programs that fetch a server before they start it. They may be silent for long, and a second one would fetch it twice.
+const INSTALLERS: &[&str] = &[
+    "npx", "uvx", "bunx", "pnpm", "yarn", "npm", "pipx", "uv", "docker", "podman", "nix",
+];
+
+/// Everything that is needed to reach a server.
+#[derive(Clone)]
+pub(crate) struct Spec {
+    pub(crate) name: ServerName,
+    pub(crate) target: Target,
+    pub(crate) era: EraChoice,
+    pub(crate) limits: Limits,
+    pub(crate) roots: Vec<String>,
+    pub(crate) host: Arc<dyn Host>,
+    pub(crate) memory: Arc<EraMemory>,
+}
+
+impl fmt::Debug for Spec {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Spec")
+            .field("name", &self.name)
+            .field("target", &self.target)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Reaches a server, within its connect limit.
+pub(crate) async fn connect(spec: &Spec) -> Result<Session, ConnectError> {
+    let deadline = Deadline::within(spec.limits.connect);
+    let host = Arc::new(host::Desk {
+        server: spec.name.clone(),
+        host: spec.host.clone(),
+        roots: spec.roots.clone(),
+    });
+    let fingerprint = match &spec.target {
+        Target::Configured(transport) => Some(memory::fingerprint(transport)),
+        Target::InProcess(_) => None,
+    };
+    let known = fingerprint
+        .as_deref()
+        .and_then(|fingerprint| spec.memory.recall(fingerprint));
+    let opening = Opening {
+        spec,
+        host: host.clone(),
+        deadline,
+    };
+    let opened = match &spec.target {
+        Target::Configured(Transport::Stdio(command)) => {
+            let is_installer = INSTALLERS.iter().any(|name| file_name(&command.program) == *name);
+            opening
+                .over_pipe(
+                    known,
+                    if is_installer {
+                        None
+                    } else {
+                        Some(spec.limits.era_silence)
+                    },
+                )
+                .await
+        }
+        Target::Configured(Transport::WebSocket(_)) | Target::InProcess(_) => opening.over_pipe(known, None).await,
+        Target::Configured(Transport::Auto(endpoint) | Transport::Http(endpoint)) => {
+            let sse = match &spec.target {
+                Target::Configured(Transport::Auto(_)) => Some(Target::Configured(Transport::Sse(endpoint.clone()))),
+                _ => None,
+            };
+            opening.over_http(known, sse).await
+        }
+        Target::Configured(Transport::Sse(_)) => opening.initialize_anew().await.map(|opened| (opened, Spoken::Legacy)),
+    };
+    match opened {
+        Ok((opened, spoken)) => {
+            if let Some(fingerprint) = fingerprint {
+                spec.memory.remember(&fingerprint, spoken);
+            }
+            Ok(opened.into_session(spec, host))
+        }
+        Err(fault) => Err(ConnectError { fault }),
+    }
+}
+
+fn file_name(program: &str) -> &str {
+    program.rsplit(['/', '\\']).next().unwrap_or(program)
+}
+
+impl Opening<'_> {
+    /// Over a stream of messages: stdio, WebSocket, or a server in this process. `silence` is how long to wait before the other era is
+    /// tried on a second process.
+    async fn over_pipe(&self, known: Option<Spoken>, silence: Option<Duration>) -> Result<(Opened, Spoken), Fault> {
+        match (&self.spec.era, known) {
+            (EraChoice::Legacy, _) => self.initialize_anew().await.map(legacy),
+            (EraChoice::Modern, _) => self.discover_anew(self.deadline).await.map(modern),
+            (EraChoice::Version(version), _) if version == MODERN_VERSION => {
+                self.discover_anew(self.deadline).await.map(modern)
+            }
+            (EraChoice::Version(_), _) => self.initialize_anew().await.map(legacy),
+            (EraChoice::Probe, _) | (EraChoice::Auto, Some(Spoken::Modern)) => self.discover_first().await,
+            (EraChoice::Auto, Some(Spoken::Legacy | Spoken::Sse)) => self.initialize_first(None).await,
+            (EraChoice::Auto, None) => self.initialize_first(silence).await,
+        }
+    }
+
+    /// `initialize`; when it is refused `server/discover` on the same process, when the process dies or is silent on another one.
+    async fn initialize_first(&self, silence: Option<Duration>) -> Result<(Opened, Spoken), Fault> {
+        let mut line = self.open().await?;
+        let fault = match self.initialize_or_challenge(&mut line, silence).await {
+            Ok(First::Initialized(facts)) => return Ok(legacy(Opened { line, facts })),
+            Ok(First::Overtaken(opened)) => {
+                line.close().await;
+                return Ok(modern(opened));
+            }
+            Err(fault) => fault,
+        };
+        match &fault.kind {
+            FaultKind::Error(_) => match self.discover(&mut line, self.probe_deadline()).await {
+                Ok(facts) => Ok(modern(Opened { line, facts })),
+                Err(_) => {
+                    line.close().await;
+                    Err(fault)
+                }
+            },
+            FaultKind::Ended(_) if self.can_open_again() => {
+                line.close().await;
+                let again = self.discover_anew(self.probe_deadline()).await;
+                again.map(modern).map_err(|_| fault)
+            }
+            _ => {
+                line.close().await;
+                Err(fault)
+            }
+        }
+    }
+
+    /// `initialize`, and after `silence` a second process that is asked `server/discover`: the first to answer wins.
+    async fn initialize_or_challenge(
+        &self,
+        line: &mut super::line::Line,
+        silence: Option<Duration>,
+    ) -> Result<First, Fault> {
+        let initializing = self.initialize(line);
+        tokio::pin!(initializing);
+        let Some(silence) = silence else {
+            return initializing.await.map(First::Initialized);
+        };
+        tokio::select! {
+            biased;
+            facts = &mut initializing => return facts.map(First::Initialized),
+            () = tokio::time::sleep(silence) => {}
+        }
+        tracing::debug!("the server is silent; trying the other era on a second process");
+        let challenging = self.discover_anew(self.probe_deadline());
+        tokio::select! {
+            biased;
+            facts = &mut initializing => facts.map(First::Initialized),
+            Ok(opened) = challenging => Ok(First::Overtaken(opened)),
+            else => initializing.await.map(First::Initialized),
+        }
+    }
+
+    /// `server/discover`; when it is refused `initialize` on the same process, when the process dies or is silent on another one.
+    async fn discover_first(&self) -> Result<(Opened, Spoken), Fault> {
+        let mut line = self.open().await?;
+        match self.discover(&mut line, self.probe_deadline()).await {
+            Ok(facts) => return Ok(modern(Opened { line, facts })),
+            Err(fault) if matches!(fault.kind, FaultKind::Error(_) | FaultKind::Unreadable(_)) => {
+                match self.initialize(&mut line).await {
+                    Ok(facts) => return Ok(legacy(Opened { line, facts })),
+                    Err(fault) if !matches!(fault.kind, FaultKind::Ended(_)) => {
+                        line.close().await;
+                        return Err(fault);
+                    }
+                    Err(_) => line.close().await,
+                }
+            }
+            Err(_) => line.close().await,
+        }
+        self.initialize_anew().await.map(legacy)
+    }
+
+    /// Over HTTP: the newest era first, then the handshake, then, where the config leaves the kind open, HTTP+SSE.
+    async fn over_http(&self, known: Option<Spoken>, sse: Option<Target>) -> Result<(Opened, Spoken), Fault> {
+        let mut line = self.open().await?;
+        let (try_modern, try_legacy) = match &self.spec.era {
+            EraChoice::Modern => (true, false),
+            EraChoice::Legacy => (false, true),
+            EraChoice::Version(version) => (version == MODERN_VERSION, version != MODERN_VERSION),
+            EraChoice::Auto | EraChoice::Probe => (true, true),
+        };
+        if known == Some(Spoken::Sse)
+            && let Some(target) = &sse
+            && let Ok(opened) = self.initialize_at(target).await
+        {
+            return Ok((opened, Spoken::Sse));
+        }
+        let legacy_first = known == Some(Spoken::Legacy) && try_legacy;
+        if try_modern && !legacy_first {
+            match self.discover(&mut line, self.probe_deadline()).await {
+                Ok(facts) => return Ok(modern(Opened { line, facts })),
+                Err(fault) if !try_legacy || is_no_matter_of_era(&fault) => return Err(fault),
+                Err(fault) => tracing::debug!(%fault, "not in the newest era"),
+            }
+        }
+        let fault = match self.initialize(&mut line).await {
+            Ok(facts) => return Ok(legacy(Opened { line, facts })),
+            Err(fault) => fault,
+        };
+        if is_no_matter_of_era(&fault) {
+            return Err(fault);
+        }
+        if legacy_first
+            && try_modern
+            && let Ok(facts) = self.discover(&mut line, self.probe_deadline()).await
+        {
+            return Ok(modern(Opened { line, facts }));
+        }
+        if let Some(target) = &sse
+            && let Ok(opened) = self.initialize_at(target).await
+        {
+            return Ok((opened, Spoken::Sse));
+        }
+        Err(fault)
+    }
+
+    fn probe_deadline(&self) -> Deadline {
+        self.deadline.at_most(PROBE)
+    }
+}
+
+/// What came of the first attempt on a stream.
+enum First {
+    Initialized(super::Facts),
+    Overtaken(Opened),
+}
+
+fn legacy(opened: Opened) -> (Opened, Spoken) {
+    (opened, Spoken::Legacy)
+}
+
+fn modern(opened: Opened) -> (Opened, Spoken) {
+    (opened, Spoken::Modern)
+}
+
+/// Whether another era would meet the same fault: nobody listens, or nobody lets us in.
+fn is_no_matter_of_era(fault: &Fault) -> bool {
+    match &fault.kind {
+        FaultKind::Wire(failure) => matches!(failure.kind, FailureKind::Connect(_) | FailureKind::NeedsAuth),
+        _ => false,
+    }
+}
+
+/// Why a server could not be reached.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct ConnectError {
+    pub(crate) fault: Fault,
+}
+
+impl fmt::Display for ConnectError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.fault)
+    }
+}
+
+impl std::error::Error for ConnectError {}
+
+impl Hint for ConnectError {
+    fn hint(&self) -> Option<String> {
+        match &self.fault.kind {
+            FaultKind::TimedOut { .. } => Some(
+                "the server started and said nothing; run its command by hand, or raise `limits.connect` if it is slow"
+                    .to_owned(),
+            ),
+            _ => self.fault.hint(),
+        }
+    }
+}

@@ -1,0 +1,259 @@
+//! The single steps of a handshake: open a wire, ask in one era or the other, and read what the server says about itself.
+
+use std::sync::Arc;
+
+use serde::Deserialize;
+use serde_json::{Map, Value, json};
+
+use super::{LEGACY_VERSIONS, MODERN_VERSION, Spec};
+use crate::{
+    config::EraChoice,
+    deadline::Deadline,
+    session::{
+        Facts, Fault, Patience, Request, Session,
+        desk::Desk,
+        frame::Params,
+        host,
+        line::{Line, Manner},
+    },
+    status::{Era, ServerInfo},
+    transport::{self, Target},
+};
+
+/// The longest instructions that are kept.
+const MAX_INSTRUCTIONS: usize = 16 << 10;
+
+/// One attempt to reach a server.
+pub(super) struct Opening<'a> {
+    pub(super) spec: &'a Spec,
+    pub(super) host: Arc<host::Desk>,
+    pub(super) deadline: Deadline,
+}
+
+/// A server that has answered the handshake.
+pub(super) struct Opened {
+    pub(super) line: Line,
+    pub(super) facts: Facts,
+}
+
+impl Opened {
+    pub(super) fn into_session(self, spec: &Spec, host: Arc<host::Desk>) -> Session {
+        Session {
+            facts: self.facts,
+            line: self.line,
+            server: spec.name.clone(),
+            limits: spec.limits,
+            host,
+        }
+    }
+}
+
+impl Opening<'_> {
+    pub(super) async fn open(&self) -> Result<Line, Fault> {
+        self.open_at(&self.spec.target).await
+    }
+
+    async fn open_at(&self, target: &Target) -> Result<Line, Fault> {
+        let (desk, requests) = Desk::new();
+        let wire = transport::dial(target, &self.spec.limits, desk.clone()).await?;
+        let answering = host::Answering {
+            requests,
+            desk: self.host.clone(),
+        };
+        Ok(Line::new(desk, wire.into(), answering))
+    }
+
+    /// Whether a second process can be started when the first one ended.
+    pub(super) fn can_open_again(&self) -> bool {
+        !self.deadline.has_passed()
+    }
+
+    pub(super) async fn initialize_anew(&self) -> Result<Opened, Fault> {
+        self.initialize_at(&self.spec.target).await
+    }
+
+    pub(super) async fn initialize_at(&self, target: &Target) -> Result<Opened, Fault> {
+        let mut line = self.open_at(target).await?;
+        match self.initialize(&mut line).await {
+            Ok(facts) => Ok(Opened { line, facts }),
+            Err(fault) => {
+                line.close().await;
+                Err(fault)
+            }
+        }
+    }
+
+    pub(super) async fn discover_anew(&self, deadline: Deadline) -> Result<Opened, Fault> {
+        let mut line = self.open().await?;
+        match self.discover(&mut line, deadline).await {
+            Ok(facts) => Ok(Opened { line, facts }),
+            Err(fault) => {
+                line.close().await;
+                Err(fault)
+            }
+        }
+    }
+
+    /// The handshake of the eras that have one.
+    pub(super) async fn initialize(&self, line: &mut Line) -> Result<Facts, Fault> {
+        line.set_manner(Manner::default());
+        let wanted = match &self.spec.era {
+            EraChoice::Version(version) => version.as_str(),
+            EraChoice::Auto | EraChoice::Probe | EraChoice::Modern | EraChoice::Legacy => LEGACY_VERSIONS[0],
+        };
+        let params = Params::default()
+            .with("protocolVersion", wanted)
+            .with("capabilities", &self.host.capabilities(Era::Legacy))
+            .with("clientInfo", &client_info());
+        let request = Request::new("initialize", params);
+        let answer = line.request(request, Patience::until(self.deadline), None).await?;
+        let hello: Hello = read(&answer)?;
+        let Some(version) = hello.version else {
+            return Err(Fault::unreadable("it does not name a protocol version"));
+        };
+        if !LEGACY_VERSIONS.contains(&version.as_str()) {
+            let ours = LEGACY_VERSIONS.join(", ");
+            let text = format!(
+                "the server speaks protocol version `{}`, and we speak {ours}",
+                version.escape_debug()
+            );
+            return Err(Fault::unreadable(text));
+        }
+        let version: Arc<str> = version.into();
+        line.set_manner(Manner {
+            version: Some(version.clone()),
+            modern_meta: None,
+        });
+        line.notify("notifications/initialized", Params::default()).await?;
+        line.wire()
+            .established(&line.envelope(&Request::new("initialize", Params::default())))
+            .await;
+        Ok(hello.rest.into_facts(Era::Legacy, version))
+    }
+
+    /// What takes the handshake's place in the era without one.
+    pub(super) async fn discover(&self, line: &mut Line, deadline: Deadline) -> Result<Facts, Fault> {
+        line.set_manner(self.modern_manner());
+        let mut answer = Err(Fault::unreadable("not asked yet"));
+        // A server may refuse a version that it supports once, to see whether we look at its list.
+        for _ in 0..2 {
+            let request = Request::new("server/discover", Params::default());
+            answer = line.request(request, Patience::until(deadline), None).await;
+            match &answer {
+                Err(fault) if supported_by(fault).iter().any(|version| version == MODERN_VERSION) => {}
+                _ => break,
+            }
+        }
+        let found: Discovered = read(&answer?)?;
+        if !found.versions.iter().any(|version| version == MODERN_VERSION) {
+            let theirs = found.versions.join(", ");
+            return Err(Fault::unreadable(format!(
+                "the server speaks the versions [{theirs}], not {MODERN_VERSION}"
+            )));
+        }
+        line.wire()
+            .established(&line.envelope(&Request::new("server/discover", Params::default())))
+            .await;
+        Ok(found.rest.into_facts(Era::Modern, MODERN_VERSION.into()))
+    }
+
+    fn modern_manner(&self) -> Manner {
+        let meta = json!({
+            "io.modelcontextprotocol/protocolVersion": MODERN_VERSION,
+            "io.modelcontextprotocol/clientInfo": client_info(),
+            "io.modelcontextprotocol/clientCapabilities": self.host.capabilities(Era::Modern),
+        })
+        .to_string();
+        Manner {
+            version: Some(MODERN_VERSION.into()),
+            modern_meta: Some(meta[1..meta.len() - 1].into()),
+        }
+    }
+}
+
+fn client_info() -> Value {
+    json!({ "name": "pegboard", "version": env!("CARGO_PKG_VERSION") })
+}
+
+/// The versions that a server named when it refused ours.
+fn supported_by(fault: &Fault) -> Vec<String> {
+    let crate::session::FaultKind::Error(error) = &fault.kind else {
+        return Vec::new();
+    };
+    let versions = error
+        .data
+        .as_ref()
+        .and_then(|data| data.get("supported"))
+        .and_then(Value::as_array);
+    let texts = versions.into_iter().flatten().filter_map(Value::as_str);
+    match error.code {
+        -32022 => texts.map(str::to_owned).collect(),
+        _ => Vec::new(),
+    }
+}
+
+fn read<'a, T: Deserialize<'a>>(answer: &'a [u8]) -> Result<T, Fault> {
+    serde_json::from_slice(answer).map_err(|error| Fault::unreadable(error.to_string()))
+}
+
+#[derive(Deserialize)]
+struct Hello {
+    #[serde(rename = "protocolVersion", default)]
+    version: Option<String>,
+    #[serde(flatten)]
+    rest: About,
+}
+
+#[derive(Deserialize)]
+struct Discovered {
+    #[serde(rename = "supportedVersions", default)]
+    versions: Vec<String>,
+    #[serde(flatten)]
+    rest: About,
+}
+
+/// What a server says about itself. Everything is optional, because nothing of it is worth failing for.
+#[derive(Deserialize)]
+struct About {
+    #[serde(default)]
+    capabilities: Value,
+    #[serde(rename = "serverInfo", default)]
+    info: Value,
+    #[serde(default)]
+    instructions: Value,
+    #[serde(rename = "_meta", default)]
+    meta: Value,
+}
+
+impl About {
+    fn into_facts(self, era: Era, version: Arc<str>) -> Facts {
+        let info = match &self.info {
+            Value::Object(info) => Some(info),
+            _ => self
+                .meta
+                .get("io.modelcontextprotocol/serverInfo")
+                .and_then(Value::as_object),
+        };
+        let text =
+            |info: &Map<String, Value>, key: &str| info.get(key).and_then(Value::as_str).unwrap_or_default().to_owned();
+        Facts {
+            era,
+            version,
+            info: info.map(|info| ServerInfo {
+                name: text(info, "name"),
+                version: text(info, "version"),
+            }),
+            capabilities: match self.capabilities {
+                Value::Object(capabilities) => capabilities,
+                _ => Map::new(),
+            },
+            instructions: match self.instructions {
+                Value::String(mut text) => {
+                    text.truncate(text.floor_char_boundary(MAX_INSTRUCTIONS));
+                    Some(text)
+                }
+                _ => None,
+            },
+        }
+    }
+}

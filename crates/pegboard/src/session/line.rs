@@ -1,0 +1,395 @@
+//! An open wire with a desk at our end: requests go out, answers come back to those who asked, and giving up is told to the server.
+
+use std::{fmt, sync::Arc, time::Duration};
+
+use bytes::Bytes;
+use tokio::sync::oneshot;
+use tokio_util::task::AbortOnDropHandle;
+
+use super::{
+    desk::{Desk, Late, ProgressSink, Unanswered},
+    frame::{self, Meta, Params},
+    host,
+};
+use crate::{
+    deadline::Deadline,
+    hint::Hint,
+    transport::{
+        Delivery, DialError, EndReason, Envelope, FailureKind, ModernEnvelope, Outgoing, RpcError, Sent, Wire, WireEnd,
+        WireFailure,
+    },
+};
+
+/// How long a server may take to accept a message that has no answer.
+const NOTICE: Duration = Duration::from_secs(10);
+
+/// An open wire, our desk at its end, and the task that answers the server's own requests.
+pub(crate) struct Line {
+    desk: Arc<Desk>,
+    wire: Arc<dyn Wire>,
+    /// What every message of this session says about us.
+    manner: Manner,
+    _answering: AbortOnDropHandle<()>,
+}
+
+/// How messages are dressed once the era is known.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Manner {
+    pub(super) version: Option<Arc<str>>,
+    /// Set in the era without handshake: the fields of `_meta` that every request carries.
+    pub(super) modern_meta: Option<Arc<str>>,
+}
+
+/// A request to a server.
+#[derive(Debug, Clone)]
+pub(crate) struct Request {
+    pub(crate) method: &'static str,
+    pub(crate) params: Params,
+    /// What it is about, where HTTP wants that in a header.
+    pub(crate) name: Option<String>,
+    /// Arguments that HTTP repeats in headers.
+    pub(crate) mirrored: Vec<(String, String)>,
+}
+
+impl Request {
+    pub(crate) fn new(method: &'static str, params: Params) -> Self {
+        Self {
+            method,
+            params,
+            name: None,
+            mirrored: Vec::new(),
+        }
+    }
+
+    pub(crate) fn about(mut self, name: &str) -> Self {
+        self.name = Some(name.to_owned());
+        self
+    }
+}
+
+/// How long an answer is waited for.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Patience {
+    /// Without a sign of life.
+    pub(crate) idle: Duration,
+    /// Altogether.
+    pub(crate) total: Deadline,
+}
+
+impl Patience {
+    /// Until `deadline`, whatever the server does meanwhile.
+    pub(crate) fn until(deadline: Deadline) -> Self {
+        Self {
+            idle: Duration::from_secs(24 * 3600),
+            total: deadline,
+        }
+    }
+}
+
+impl Line {
+    pub(super) fn new(desk: Arc<Desk>, wire: Arc<dyn Wire>, answering: host::Answering) -> Self {
+        let task = tokio::spawn(answering.run(wire.clone()));
+        Self {
+            desk,
+            wire,
+            manner: Manner::default(),
+            _answering: AbortOnDropHandle::new(task),
+        }
+    }
+
+    pub(super) fn desk(&self) -> &Arc<Desk> {
+        &self.desk
+    }
+
+    pub(super) fn wire(&self) -> &Arc<dyn Wire> {
+        &self.wire
+    }
+
+    pub(super) fn set_manner(&mut self, manner: Manner) {
+        if manner.modern_meta.is_some() {
+            self.desk.expect_no_requests();
+        }
+        self.manner = manner;
+    }
+
+    /// Sends a request and waits for its result. Dropping the future gives the request up and tells the server.
+    pub(super) async fn request(
+        &self,
+        request: Request,
+        patience: Patience,
+        progress: Option<ProgressSink>,
+    ) -> Result<Bytes, Fault> {
+        let mut place = self.desk.place(progress)?;
+        let cancellable = request.method != "initialize";
+        let giving_up = GivingUp {
+            line: self,
+            id: place.id,
+            delivery: place.delivery.clone(),
+            cancellable,
+            needed: true,
+        };
+        let meta = Meta {
+            common: self.manner.modern_meta.as_deref().unwrap_or_default(),
+            progress_token: (request.method == "tools/call").then_some(place.id),
+        };
+        let started = tokio::time::Instant::now();
+        self.wire.send(Outgoing {
+            body: frame::request(place.id, request.method, &request.params, meta),
+            id: Some(place.id),
+            delivery: place.delivery.clone(),
+            envelope: self.envelope(&request),
+            taken: None,
+        });
+        match place.answer(patience.idle, patience.total.instant()).await {
+            Ok(answer) => {
+                giving_up.not_needed();
+                Ok(answer?)
+            }
+            Err(late) => {
+                let kind = FaultKind::TimedOut {
+                    late_after: match late {
+                        Late::Idle => patience.idle,
+                        Late::Total => started.elapsed(),
+                    },
+                    idle: late == Late::Idle,
+                };
+                let sent = place.delivery.sent();
+                drop(giving_up);
+                Err(Fault { kind, sent })
+            }
+        }
+    }
+
+    /// Sends a message that has no answer and waits until the server has taken it.
+    pub(super) async fn notify(&self, method: &'static str, params: Params) -> Result<(), Fault> {
+        let (taken, accepted) = oneshot::channel();
+        self.send_notice(method, &params, Some(taken));
+        match tokio::time::timeout(NOTICE, accepted).await {
+            Ok(Ok(result)) => result.map_err(|failure| Unanswered::Wire(failure).into()),
+            Ok(Err(_)) => Ok(()),
+            Err(_) => Err(Fault {
+                kind: FaultKind::TimedOut {
+                    late_after: NOTICE,
+                    idle: false,
+                },
+                sent: Sent::Maybe,
+            }),
+        }
+    }
+
+    fn send_notice(
+        &self,
+        method: &'static str,
+        params: &Params,
+        taken: Option<oneshot::Sender<Result<(), WireFailure>>>,
+    ) {
+        let meta = Meta {
+            common: self.manner.modern_meta.as_deref().unwrap_or_default(),
+            progress_token: None,
+        };
+        self.wire.send(Outgoing {
+            body: frame::notification(method, params, meta),
+            id: None,
+            delivery: Arc::new(Delivery::default()),
+            envelope: self.envelope(&Request::new(method, Params::default())),
+            taken,
+        });
+    }
+
+    pub(super) fn envelope(&self, request: &Request) -> Envelope {
+        Envelope {
+            version: self.manner.version.clone(),
+            modern: self.manner.modern_meta.as_ref().map(|_| ModernEnvelope {
+                method: request.method,
+                name: request.name.clone(),
+                params: request.mirrored.clone(),
+            }),
+        }
+    }
+
+    /// Ends the wire and waits until everything behind it is gone.
+    pub(super) async fn close(&self) {
+        self.wire.close().await;
+    }
+}
+
+impl fmt::Debug for Line {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Line")
+            .field("manner", &self.manner)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Gives a request up when it is dropped before its answer has come.
+struct GivingUp<'a> {
+    line: &'a Line,
+    id: u64,
+    delivery: Arc<Delivery>,
+    cancellable: bool,
+    needed: bool,
+}
+
+impl GivingUp<'_> {
+    fn not_needed(mut self) {
+        self.needed = false;
+    }
+}
+
+impl Drop for GivingUp<'_> {
+    fn drop(&mut self) {
+        if !self.needed {
+            return;
+        }
+        self.line.desk.leave(self.id);
+        let never_sent = self.delivery.abandon();
+        let told = self.line.wire.abandon(self.id);
+        if !never_sent && !told && self.cancellable {
+            let params = Params::default()
+                .with("requestId", &self.id)
+                .with("reason", "the caller gave up");
+            self.line.send_notice("notifications/cancelled", &params, None);
+        }
+    }
+}
+
+/// Why a request failed, and whether it can have been carried out.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Fault {
+    pub(crate) kind: FaultKind,
+    pub(crate) sent: Sent,
+}
+
+/// Why a request failed.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum FaultKind {
+    /// The server answered with an error.
+    Error(RpcError),
+    /// The request or its answer was lost on the way.
+    Wire(WireFailure),
+    /// The whole wire ended.
+    Ended(WireEnd),
+    /// No wire could be opened.
+    Dial(DialError),
+    /// A limit passed: without a sign of life, or altogether.
+    TimedOut { late_after: Duration, idle: bool },
+    /// The answer is not what the protocol says.
+    Unreadable(String),
+}
+
+/// Errors with which a server proves that it did not run the request.
+const REJECTING: &[i64] = &[-32700, -32600, -32601, -32020, -32021, -32022];
+
+impl Fault {
+    /// An answer that came, and that we cannot use.
+    pub(super) fn unreadable(text: impl Into<String>) -> Self {
+        Self {
+            kind: FaultKind::Unreadable(text.into()),
+            sent: Sent::Maybe,
+        }
+    }
+
+    /// The error code when the server answered with an error.
+    pub(crate) fn code(&self) -> Option<i64> {
+        match &self.kind {
+            FaultKind::Error(error) => Some(error.code),
+            _ => None,
+        }
+    }
+
+    pub(crate) fn is_unknown_method(&self) -> bool {
+        self.code() == Some(-32601)
+    }
+
+    pub(crate) fn needs_auth(&self) -> bool {
+        matches!(&self.kind, FaultKind::Wire(failure) | FaultKind::Dial(DialError::Failed(failure)) if failure.kind == FailureKind::NeedsAuth)
+    }
+}
+
+impl From<Unanswered> for Fault {
+    fn from(unanswered: Unanswered) -> Self {
+        match unanswered {
+            Unanswered::Error(error) => Self {
+                sent: if REJECTING.contains(&error.code) {
+                    Sent::Rejected
+                } else {
+                    Sent::Maybe
+                },
+                kind: FaultKind::Error(error),
+            },
+            Unanswered::Wire(failure) => Self {
+                sent: failure.sent,
+                kind: FaultKind::Wire(failure),
+            },
+            Unanswered::Ended { end, sent } => Self {
+                sent,
+                kind: FaultKind::Ended(end),
+            },
+        }
+    }
+}
+
+impl From<DialError> for Fault {
+    fn from(error: DialError) -> Self {
+        Self {
+            kind: FaultKind::Dial(error),
+            sent: Sent::No,
+        }
+    }
+}
+
+impl fmt::Display for Fault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.kind {
+            FaultKind::Error(error) => write!(f, "the server answered with error {}: {}", error.code, error.message),
+            FaultKind::Wire(failure) => write!(f, "{failure}"),
+            FaultKind::Ended(end) => {
+                write!(f, "{}", end.reason)?;
+                match &end.stderr {
+                    Some(stderr) => write!(f, "; its error output ends with:\n{stderr}"),
+                    None => Ok(()),
+                }
+            }
+            FaultKind::Dial(error) => write!(f, "{error}"),
+            FaultKind::TimedOut { late_after, idle: true } => {
+                write!(f, "no sign of life for {}", seconds(*late_after))
+            }
+            FaultKind::TimedOut {
+                late_after,
+                idle: false,
+            } => write!(f, "no answer within {}", seconds(*late_after)),
+            FaultKind::Unreadable(text) => write!(f, "the answer cannot be used: {text}"),
+        }
+    }
+}
+
+impl std::error::Error for Fault {}
+
+impl Hint for Fault {
+    fn hint(&self) -> Option<String> {
+        match &self.kind {
+            FaultKind::Wire(failure) => failure.hint(),
+            FaultKind::Dial(error) => error.hint(),
+            FaultKind::Ended(end) => match &end.reason {
+                EndReason::Exited(_) if end.stderr.is_none() => {
+                    Some("the program ended without a word; run its command by hand to see why".to_owned())
+                }
+                EndReason::Exited(_) => Some("the server's own words above say why it ended".to_owned()),
+                EndReason::Protocol(_) => {
+                    Some("check that the command starts an MCP server and prints nothing else".to_owned())
+                }
+                EndReason::Closed | EndReason::Eof | EndReason::Broken(_) | EndReason::Stalled(_) => None,
+            },
+            FaultKind::TimedOut { .. } | FaultKind::Error(_) | FaultKind::Unreadable(_) => None,
+        }
+    }
+}
+
+/// A duration as people say it.
+fn seconds(duration: Duration) -> String {
+    if duration < Duration::from_secs(1) {
+        format!("{} ms", duration.as_millis())
+    } else {
+        format!("{} s", (duration.as_secs_f64() * 10.0).round() / 10.0)
+    }
+}

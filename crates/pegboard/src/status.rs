@@ -1,0 +1,165 @@
+//! What a server and the whole board look like from outside: plain values to print or serialise, without behaviour.
+
+use jiff::Timestamp;
+use serde::Serialize;
+
+use crate::name::ServerName;
+
+/// The board at one moment.
+#[derive(Debug, Clone, Serialize)]
+#[non_exhaustive]
+pub struct BoardStatus {
+    /// One entry per configured server, by name.
+    pub servers: Vec<ServerStatus>,
+    /// Whether every enabled server is well.
+    pub healthy: bool,
+    /// Whether every required server is ready.
+    pub ready: bool,
+    /// What an operator should know.
+    pub warnings: Vec<Warning>,
+}
+
+/// One server at one moment.
+#[derive(Debug, Clone, Serialize)]
+#[non_exhaustive]
+pub struct ServerStatus {
+    /// Its name.
+    pub name: ServerName,
+    /// Where its life stands.
+    pub state: State,
+    /// Since when.
+    pub since: Timestamp,
+    /// `stdio`, `http`, `sse` or `websocket`.
+    pub transport: &'static str,
+    /// The protocol era it speaks, once known.
+    pub era: Option<Era>,
+    /// The protocol version it speaks, once known.
+    pub protocol_version: Option<String>,
+    /// What it says it is.
+    pub server_info: Option<ServerInfo>,
+    /// How it wants to be used, in its own words.
+    pub instructions: Option<String>,
+    /// How many tools it offers.
+    pub tools: usize,
+    /// How many resources it offers.
+    pub resources: usize,
+    /// How many prompts it offers.
+    pub prompts: usize,
+    /// Its process, for a stdio server that runs.
+    pub pid: Option<u32>,
+    /// How often it was started again.
+    pub restarts: u32,
+    /// Calls under way.
+    pub in_flight: usize,
+    /// Calls waiting for their turn.
+    pub queued: usize,
+    /// Whether the board needs it to be ready.
+    pub required: bool,
+    /// Calls so far.
+    pub calls: CallCounts,
+    /// What went wrong last, with the end of its error output.
+    pub last_error: Option<LastError>,
+}
+
+/// Where a server's life stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum State {
+    /// Switched off by its config.
+    Disabled,
+    /// Not started yet; the first use starts it.
+    Idle,
+    /// Being started.
+    Connecting,
+    /// Ready for calls.
+    Ready,
+    /// Not to be reached.
+    Down,
+    /// Ends again and again.
+    CrashLooping,
+    /// Waits for somebody to sign in.
+    NeedsAuth,
+    /// Closed with its board.
+    Closed,
+}
+
+impl State {
+    /// The word for it in text and JSON.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Disabled => "disabled",
+            Self::Idle => "idle",
+            Self::Connecting => "connecting",
+            Self::Ready => "ready",
+            Self::Down => "down",
+            Self::CrashLooping => "crash_looping",
+            Self::NeedsAuth => "needs_auth",
+            Self::Closed => "closed",
+        }
+    }
+}
+
+/// A protocol era: without a handshake (2026-07-28 and later), or with one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Era {
+    /// Without a handshake.
+    Modern,
+    /// With a handshake.
+    Legacy,
+}
+
+/// What a server says it is.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct ServerInfo {
+    /// Its program's name.
+    pub name: String,
+    /// Its program's version.
+    pub version: String,
+}
+
+/// Calls so far.
+#[derive(Debug, Clone, Copy, Default, Serialize)]
+#[non_exhaustive]
+pub struct CallCounts {
+    /// All calls.
+    pub total: u64,
+    /// Those that did not end well.
+    pub failed: u64,
+    /// How long they took on average.
+    pub avg_ms: f64,
+}
+
+/// What went wrong last.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct LastError {
+    /// What failed, with its causes.
+    pub message: String,
+    /// What a person can do about it.
+    pub hint: Option<String>,
+    /// When.
+    pub at: Timestamp,
+    /// The end of the server's error output.
+    pub stderr: Option<String>,
+}
+
+/// Something an operator should know.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct Warning {
+    /// The same for the same category and server.
+    pub id: String,
+    /// What it is about.
+    pub category: &'static str,
+    /// One line.
+    pub message: String,
+    /// More of it.
+    pub details: String,
+    /// The server it is about.
+    pub server: ServerName,
+    /// Since when.
+    pub created_at: Timestamp,
+}

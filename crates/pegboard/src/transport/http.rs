@@ -1,0 +1,293 @@
+//! Streamable HTTP: every message is a POST, its answer a JSON body or a stream of events; a GET stream brings the rest.
+
+mod headers;
+mod stream;
+
+use std::{
+    collections::HashMap,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
+
+use http::{HeaderMap, HeaderValue, StatusCode, header::CONTENT_TYPE};
+use reqwest::Response;
+use tokio::task::AbortHandle;
+use tokio_util::{sync::CancellationToken, task::TaskTracker};
+
+use super::{
+    Boxed, DialError, EndReason, Envelope, FailureKind, Inbox, Outgoing, Sent, Wire, WireEnd, WireFailure,
+    web::{self, Web},
+};
+use crate::config::{Endpoint, Limits};
+
+/// How long the server may take to end a session that we leave.
+const LEAVE: Duration = Duration::from_secs(5);
+/// How long the opening of the GET stream is waited for; some servers send nothing before the first event.
+const LISTEN_OPEN: Duration = Duration::from_secs(1);
+
+/// A server at a URL.
+pub(super) struct Http {
+    shared: Arc<Shared>,
+    stop: CancellationToken,
+    tasks: TaskTracker,
+}
+
+/// What all requests to one server share.
+struct Shared {
+    web: Web,
+    inbox: Arc<dyn Inbox>,
+    session: Mutex<Session>,
+    /// The requests under way.
+    open: Mutex<HashMap<u64, Open>>,
+}
+
+#[derive(Default)]
+struct Session {
+    id: Option<HeaderValue>,
+    /// The version that was agreed on, for requests that carry no message of their own.
+    version: Option<Arc<str>>,
+}
+
+struct Open {
+    task: AbortHandle,
+    is_modern: bool,
+}
+
+impl Http {
+    pub(super) fn new(endpoint: &Endpoint, limits: &Limits, inbox: Arc<dyn Inbox>) -> Result<Self, DialError> {
+        Ok(Self {
+            shared: Arc::new(Shared {
+                web: Web::new(endpoint, limits)?,
+                inbox,
+                session: Mutex::default(),
+                open: Mutex::default(),
+            }),
+            stop: CancellationToken::new(),
+            tasks: TaskTracker::new(),
+        })
+    }
+}
+
+impl Wire for Http {
+    fn send(&self, message: Outgoing) {
+        let (shared, stop) = (self.shared.clone(), self.stop.clone());
+        let (id, is_modern) = (message.id, message.envelope.modern.is_some());
+        // The lock is held over the spawn, so that the task cannot be done before it is in the map.
+        let mut open = self.shared.open();
+        let task = self.tasks.spawn(async move {
+            tokio::select! {
+                biased;
+                () = stop.cancelled() => {}
+                () = shared.exchange(message) => {}
+            }
+        });
+        if let Some(id) = id {
+            let task = task.abort_handle();
+            open.insert(id, Open { task, is_modern });
+        }
+    }
+
+    /// Without handshake, closing the stream is how a request is given up. With one, the server must be told as well.
+    fn abandon(&self, id: u64) -> bool {
+        match self.shared.open().remove(&id) {
+            None => false,
+            Some(open) => {
+                open.task.abort();
+                open.is_modern
+            }
+        }
+    }
+
+    fn established(&self, envelope: &Envelope) -> Boxed<'static, ()> {
+        self.shared.session().version.clone_from(&envelope.version);
+        if envelope.modern.is_some() {
+            return Box::pin(std::future::ready(()));
+        }
+        let opened = CancellationToken::new();
+        let (shared, stop, told) = (self.shared.clone(), self.stop.clone(), opened.clone());
+        self.tasks.spawn(async move {
+            let _told_at_last = told.clone().drop_guard();
+            tokio::select! {
+                biased;
+                () = stop.cancelled() => {}
+                () = shared.listen(&told) => {}
+            }
+        });
+        Box::pin(async move {
+            let _ = tokio::time::timeout(LISTEN_OPEN, opened.cancelled()).await;
+        })
+    }
+
+    fn close(&self) -> Boxed<'_, ()> {
+        self.stop.cancel();
+        self.tasks.close();
+        Box::pin(async {
+            self.tasks.wait().await;
+            self.shared.leave().await;
+            self.shared.inbox.ended(WireEnd::new(EndReason::Closed));
+        })
+    }
+}
+
+impl Drop for Http {
+    fn drop(&mut self) {
+        self.stop.cancel();
+    }
+}
+
+impl Shared {
+    /// One message to its end.
+    async fn exchange(&self, message: Outgoing) {
+        let id = message.id;
+        if !message.delivery.begin() {
+            id.map(|id| self.open().remove(&id));
+            return;
+        }
+        let delivery = message.delivery.clone();
+        let (taken, result) = self.post(message).await;
+        delivery.done();
+        if let Some(id) = id {
+            self.open().remove(&id);
+        }
+        if let (Some(id), Err(failure)) = (id, &result) {
+            self.inbox.failed(id, failure.clone());
+        }
+        if let Some(taken) = taken {
+            let _ = taken.send(result);
+        }
+    }
+
+    async fn post(&self, message: Outgoing) -> (Option<Taken>, Result<(), WireFailure>) {
+        let Outgoing {
+            body,
+            id,
+            envelope,
+            taken,
+            ..
+        } = message;
+        (taken, self.post_body(body, id, &envelope).await)
+    }
+
+    async fn post_body(&self, body: Vec<u8>, id: Option<u64>, envelope: &Envelope) -> Result<(), WireFailure> {
+        let session = match envelope.modern {
+            Some(_) => None,
+            None => self.session().id.clone(),
+        };
+        let request = self
+            .web
+            .post(self.web.url(), body)
+            .headers(headers::of(envelope, session.as_ref()));
+        let response = request.send().await.map_err(web::failure)?;
+        if !response.status().is_success() {
+            return Err(web::refusal(response, session.is_some()).await);
+        }
+        if envelope.modern.is_none() {
+            self.keep_session(response.headers())?;
+        }
+        let Some(id) = id else {
+            return Ok(());
+        };
+        match Media::of(&response) {
+            Media::Json => {
+                let body = web::body(response, self.web.limit()).await?;
+                match self.inbox.message(body) {
+                    Some(answered) if answered == id => Ok(()),
+                    _ => Err(protocol("the answer does not belong to the request".to_owned())),
+                }
+            }
+            Media::Events if envelope.modern.is_some() => self
+                .read_answer(response, id)
+                .await
+                .map(|_| ())
+                .map_err(stream::Cut::failure),
+            Media::Events => self.read_resumable(response, id).await,
+            Media::None => Err(protocol("the server took the request and gave no answer".to_owned())),
+            Media::Other(kind) => {
+                let body = web::body(response, self.web.limit()).await.unwrap_or_default();
+                let shown = web::preview(&String::from_utf8_lossy(&body));
+                Err(protocol(format!(
+                    "the answer is {kind}, not JSON or an event stream: {shown}"
+                )))
+            }
+        }
+    }
+
+    /// Keeps the session's id from the first answer that has one. A later, different one would mean that we talk to somebody else.
+    fn keep_session(&self, headers: &HeaderMap) -> Result<(), WireFailure> {
+        let Some(id) = headers.get("mcp-session-id") else {
+            return Ok(());
+        };
+        if id.is_empty() || !id.as_bytes().iter().all(|byte| (0x21..=0x7e).contains(byte)) {
+            return Err(protocol(
+                "the server gave a session id with characters that are not allowed".to_owned(),
+            ));
+        }
+        let mut session = self.session();
+        match &session.id {
+            None => {
+                let mut id = id.clone();
+                id.set_sensitive(true);
+                session.id = Some(id);
+                Ok(())
+            }
+            Some(known) if known == id => Ok(()),
+            Some(_) => Err(protocol("the server changed the session's id".to_owned())),
+        }
+    }
+
+    /// Tells the server that the session is over.
+    async fn leave(&self) {
+        let (id, version) = {
+            let session = self.session();
+            (session.id.clone(), session.version.clone())
+        };
+        if let Some(id) = id {
+            let envelope = Envelope { version, modern: None };
+            let request = self
+                .web
+                .delete(self.web.url())
+                .headers(headers::of(&envelope, Some(&id)));
+            let _ = tokio::time::timeout(LEAVE, request.send()).await;
+        }
+    }
+
+    fn session(&self) -> MutexGuard<'_, Session> {
+        self.session.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn open(&self) -> MutexGuard<'_, HashMap<u64, Open>> {
+        self.open.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+type Taken = tokio::sync::oneshot::Sender<Result<(), WireFailure>>;
+
+/// What an answer's body is.
+enum Media {
+    Json,
+    Events,
+    None,
+    Other(String),
+}
+
+impl Media {
+    fn of(response: &Response) -> Self {
+        let kind = response
+            .headers()
+            .get(CONTENT_TYPE)
+            .and_then(|kind| kind.to_str().ok())
+            .unwrap_or_default();
+        let essence = kind.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
+        match essence.as_str() {
+            "application/json" => Self::Json,
+            "text/event-stream" => Self::Events,
+            _ if matches!(response.status(), StatusCode::ACCEPTED | StatusCode::NO_CONTENT) => Self::None,
+            "" => Self::Other("of no stated type".to_owned()),
+            _ => Self::Other(web::preview(&essence)),
+        }
+    }
+}
+
+fn protocol(text: String) -> WireFailure {
+    WireFailure::new(FailureKind::Protocol, Sent::Maybe, text)
+}

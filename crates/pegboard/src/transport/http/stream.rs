@@ -1,0 +1,215 @@
+//! Event streams: the answer to one request, taken up again when it breaks, and the stream for everything else.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::HeaderValue;
+use reqwest::Response;
+use tokio_util::sync::CancellationToken;
+
+use super::{Media, Shared, headers};
+use crate::transport::{
+    Envelope, FailureKind, Sent, WireFailure,
+    sse_parser::{Event, Parser},
+    web,
+};
+
+/// How long to wait before a stream is taken up again, unless the server says otherwise.
+const RESUME: Duration = Duration::from_secs(1);
+/// The longest wait before a stream is opened again.
+const MAX_PAUSE: Duration = Duration::from_secs(60);
+/// How often in a row a stream is taken up again without a single new event.
+const MAX_RESUMES: u32 = 5;
+
+/// A stream that ended before the answer came.
+#[derive(Debug)]
+pub(super) struct Cut {
+    failure: WireFailure,
+    last_id: Option<String>,
+    retry: Option<Duration>,
+    /// Whether anything came at all.
+    heard: bool,
+}
+
+impl Cut {
+    pub(super) fn failure(self) -> WireFailure {
+        self.failure
+    }
+}
+
+impl Shared {
+    /// Reads the stream that answers one request, and takes it up again where it broke off as long as the server allows that.
+    pub(super) async fn read_resumable(&self, response: Response, id: u64) -> Result<(), WireFailure> {
+        let mut cut = match self.read_answer(response, id).await {
+            Ok(()) => return Ok(()),
+            Err(cut) => cut,
+        };
+        let mut last_id = None;
+        let mut fruitless = 0;
+        loop {
+            last_id = cut.last_id.take().or(last_id);
+            let Some(from) = &last_id else {
+                return Err(cut.failure);
+            };
+            fruitless = if cut.heard { 0 } else { fruitless + 1 };
+            if fruitless > MAX_RESUMES {
+                return Err(cut.failure);
+            }
+            tokio::time::sleep(cut.retry.unwrap_or(RESUME).min(MAX_PAUSE)).await;
+            if !self.inbox.waits_for(id) {
+                return Ok(());
+            }
+            cut = match self.open_stream(Some(from)).await {
+                Ok(response) => match self.read_answer(response, id).await {
+                    Ok(()) => return Ok(()),
+                    Err(cut) => cut,
+                },
+                // That the stream cannot be taken up does not say that the request did not run.
+                Err(failure) => Cut {
+                    failure: WireFailure {
+                        sent: Sent::Maybe,
+                        ..failure
+                    },
+                    last_id: None,
+                    retry: cut.retry,
+                    heard: false,
+                },
+            };
+        }
+    }
+
+    /// Reads a stream until the answer to `id` has come.
+    pub(super) async fn read_answer(&self, response: Response, id: u64) -> Result<(), Cut> {
+        let mut answered = false;
+        let outcome = self.read_events(response, |answers| {
+            answered |= answers == Some(id);
+            answered
+        });
+        match outcome.await {
+            Ended::Enough => Ok(()),
+            Ended::Cut(cut) => Err(cut),
+        }
+    }
+
+    /// Keeps a stream open for what the server sends on its own. A server that has none says so, and that is the end of it.
+    pub(super) async fn listen(&self, opened: &CancellationToken) {
+        let mut last_id: Option<String> = None;
+        let mut pause = RESUME;
+        loop {
+            let response = self.open_stream(last_id.as_deref()).await;
+            opened.cancel();
+            let retry = match response {
+                Ok(response) => match self.read_events(response, |_| false).await {
+                    Ended::Enough => return,
+                    Ended::Cut(cut) => {
+                        last_id = cut.last_id.or(last_id);
+                        pause = if cut.heard { RESUME } else { (pause * 2).min(MAX_PAUSE) };
+                        cut.retry
+                    }
+                },
+                Err(failure) if is_final(&failure) => {
+                    tracing::debug!(%failure, "the server has no stream of its own");
+                    return;
+                }
+                Err(_) => {
+                    pause = (pause * 2).min(MAX_PAUSE);
+                    None
+                }
+            };
+            tokio::time::sleep(retry.unwrap_or(pause).clamp(Duration::from_millis(100), MAX_PAUSE)).await;
+        }
+    }
+
+    async fn open_stream(&self, last_id: Option<&str>) -> Result<Response, WireFailure> {
+        let (session, version) = {
+            let session = self.session();
+            (session.id.clone(), session.version.clone())
+        };
+        let envelope = Envelope { version, modern: None };
+        let mut request = self
+            .web
+            .get_stream(self.web.url())
+            .headers(headers::of(&envelope, session.as_ref()));
+        if let Some(id) = last_id.and_then(|id| HeaderValue::from_str(id).ok()) {
+            request = request.header("last-event-id", id);
+        }
+        let response = request.send().await.map_err(web::failure)?;
+        if !response.status().is_success() {
+            return Err(web::refusal(response, false).await);
+        }
+        match Media::of(&response) {
+            Media::Events => Ok(response),
+            Media::Json | Media::None | Media::Other(_) => {
+                Err(super::protocol("the server gave no event stream".to_owned()))
+            }
+        }
+    }
+
+    /// Hands every event of a stream to the inbox until `enough` says so or the stream ends.
+    async fn read_events(&self, mut response: Response, mut enough: impl FnMut(Option<u64>) -> bool) -> Ended {
+        let limit = self.web.limit();
+        let mut parser = Parser::new(limit);
+        let mut heard = false;
+        let failure = loop {
+            let chunk = match response.chunk().await {
+                Ok(Some(chunk)) => chunk,
+                Ok(None) => {
+                    break WireFailure::new(
+                        FailureKind::Cut,
+                        Sent::Maybe,
+                        "the event stream ended before the answer",
+                    );
+                }
+                Err(error) => {
+                    break WireFailure {
+                        sent: Sent::Maybe,
+                        ..web::failure(error)
+                    };
+                }
+            };
+            heard = true;
+            let mut done = false;
+            let fed = parser.feed(&chunk, |event| {
+                if let Some(message) = message_of(event) {
+                    done |= enough(self.inbox.message(message));
+                }
+            });
+            if done {
+                return Ended::Enough;
+            }
+            if fed.is_err() {
+                let text = format!("an event is larger than {limit} bytes");
+                break WireFailure::new(FailureKind::TooLarge, Sent::Maybe, text);
+            }
+        };
+        Ended::Cut(Cut {
+            last_id: match failure.kind {
+                FailureKind::TooLarge => None,
+                _ => parser.last_id().map(str::to_owned),
+            },
+            retry: parser.retry_ms().map(Duration::from_millis),
+            failure,
+            heard,
+        })
+    }
+}
+
+enum Ended {
+    Enough,
+    Cut(Cut),
+}
+
+/// The message in an event. An event without data only sets the place to resume from.
+fn message_of(event: Event) -> Option<Bytes> {
+    let is_message = event.name.is_empty() || event.name == "message";
+    (is_message && !event.data.trim_ascii().is_empty()).then(|| event.data.into())
+}
+
+/// Whether a server that refused a stream will go on refusing it.
+fn is_final(failure: &WireFailure) -> bool {
+    match failure.kind {
+        FailureKind::Status { code, .. } => code < 500 && code != 429,
+        FailureKind::Rpc(_) | FailureKind::NeedsAuth | FailureKind::SessionGone | FailureKind::Protocol => true,
+        FailureKind::Connect(_) | FailureKind::Cut | FailureKind::TooLarge | FailureKind::Busy => false,
+    }
+}

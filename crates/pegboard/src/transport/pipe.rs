@@ -1,0 +1,400 @@
+//! Messages as lines over a pair of byte streams: a writer that batches, a reader that never keeps more than one message.
+
+use std::{
+    collections::VecDeque,
+    io,
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
+
+use bytes::{Buf, Bytes, BytesMut};
+use memchr::memchr;
+use tokio::{
+    io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt},
+    sync::Notify,
+};
+use tokio_util::{sync::CancellationToken, task::TaskTracker};
+
+use super::{Boxed, EndReason, FailureKind, Inbox, Outgoing, Sent, Wire, WireEnd, WireFailure};
+use crate::config::Limits;
+
+/// How many bytes may wait to be written. A server that reads nothing makes callers fail instead of filling memory.
+const MAX_QUEUED_BYTES: usize = 64 << 20;
+/// How much is read at once, and the capacity a buffer shrinks back to.
+const READ_CHUNK: usize = 64 << 10;
+/// Writes are gathered up to this size before they are handed to the system.
+const WRITE_BATCH: usize = 128 << 10;
+/// What a server may print before its first message, so that a program that is no MCP server is found out.
+const MAX_NOISE_LINES: usize = 1000;
+const MAX_NOISE_BYTES: usize = 64 << 10;
+/// How many times the largest message may be skipped before the line counts as endless.
+const ENDLESS: usize = 8;
+/// How much of each end of an over-long line is kept to find out whose answer it was.
+const KEPT_END: usize = 256;
+
+/// The messages that wait for the writer.
+#[derive(Debug, Default)]
+pub(super) struct Outbox {
+    queue: Mutex<Queue>,
+    filled: Notify,
+}
+
+#[derive(Debug, Default)]
+struct Queue {
+    messages: VecDeque<Outgoing>,
+    bytes: usize,
+    closed: bool,
+}
+
+impl Outbox {
+    /// Takes a message in program order. A message that cannot be kept is failed at once.
+    pub(super) fn push(&self, message: Outgoing, inbox: &dyn Inbox) {
+        let refused = {
+            let mut queue = self.lock();
+            if queue.closed || queue.bytes + message.body.len() > MAX_QUEUED_BYTES {
+                Some((message, queue.closed))
+            } else {
+                queue.bytes += message.body.len();
+                queue.messages.push_back(message);
+                None
+            }
+        };
+        match refused {
+            None => self.filled.notify_one(),
+            Some((message, closed)) => {
+                let failure = if closed {
+                    WireFailure::new(FailureKind::Cut, Sent::No, "the connection is closed")
+                } else {
+                    let text = format!("more than {MAX_QUEUED_BYTES} bytes wait to be read by the server");
+                    WireFailure::new(FailureKind::Busy, Sent::No, text)
+                };
+                if let Some(taken) = message.taken {
+                    let _ = taken.send(Err(failure.clone()));
+                }
+                if let Some(id) = message.id {
+                    inbox.failed(id, failure);
+                }
+            }
+        }
+    }
+
+    /// Waits for messages and takes as many as fit one batch; `None` once the outbox is closed.
+    pub(super) async fn next_batch(&self) -> Option<Vec<Outgoing>> {
+        loop {
+            let filled = self.filled.notified();
+            {
+                let mut queue = self.lock();
+                if !queue.messages.is_empty() {
+                    return Some(queue.take_batch());
+                }
+                if queue.closed {
+                    return None;
+                }
+            }
+            filled.await;
+        }
+    }
+
+    /// Takes nothing more. What is queued already is still written.
+    pub(super) fn close(&self) {
+        self.lock().closed = true;
+        self.filled.notify_one();
+    }
+
+    /// The state is valid after every statement, so a panic elsewhere cannot have broken it.
+    fn lock(&self) -> std::sync::MutexGuard<'_, Queue> {
+        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Queue {
+    fn take_batch(&mut self) -> Vec<Outgoing> {
+        let mut batch = Vec::new();
+        let mut size = 0;
+        while let Some(message) = self.messages.front() {
+            if !batch.is_empty() && size + message.body.len() > WRITE_BATCH {
+                break;
+            }
+            size += message.body.len();
+            self.bytes -= message.body.len();
+            batch.extend(self.messages.pop_front());
+        }
+        batch
+    }
+}
+
+/// Writes messages as lines until the outbox is closed or the stream fails. The stream is closed on return.
+pub(super) async fn write_lines(
+    mut stream: impl AsyncWrite + Unpin,
+    outbox: Arc<Outbox>,
+    limit: Duration,
+) -> Option<EndReason> {
+    let mut buffer = Vec::new();
+    while let Some(batch) = outbox.next_batch().await {
+        buffer.clear();
+        let mut ends = Vec::with_capacity(batch.len());
+        for message in batch {
+            if message.delivery.begin() {
+                buffer.extend_from_slice(&message.body);
+                buffer.push(b'\n');
+                ends.push((buffer.len(), message));
+            }
+        }
+        let mut written = 0;
+        let result = tokio::time::timeout(limit, write_all(&mut stream, &buffer, &mut written)).await;
+        for (end, message) in ends {
+            if written >= end {
+                message.delivery.done();
+            } else {
+                message.delivery.undo();
+            }
+            if let Some(taken) = message.taken {
+                let _ = taken.send(Ok(()));
+            }
+        }
+        buffer.shrink_to(WRITE_BATCH);
+        match result {
+            Ok(Ok(())) => {}
+            Ok(Err(error)) => return Some(EndReason::Broken(error.to_string())),
+            Err(_) => return Some(EndReason::Stalled(limit)),
+        }
+    }
+    None
+}
+
+/// Writes everything and keeps count, so that it is known which messages were complete when a write fails.
+async fn write_all(stream: &mut (impl AsyncWrite + Unpin), buffer: &[u8], written: &mut usize) -> io::Result<()> {
+    while *written < buffer.len() {
+        match stream.write(&buffer[*written..]).await? {
+            0 => return Err(io::ErrorKind::WriteZero.into()),
+            n => *written += n,
+        }
+    }
+    stream.flush().await
+}
+
+/// Reads lines and hands those that are messages to the inbox, until the stream ends.
+pub(super) async fn read_lines(mut stream: impl AsyncRead + Unpin, inbox: Arc<dyn Inbox>, limit: usize) -> EndReason {
+    let mut lines = Lines::new(limit);
+    loop {
+        match stream.read_buf(lines.space()).await {
+            Ok(0) => {
+                lines.finish(&*inbox);
+                return EndReason::Eof;
+            }
+            Ok(_) => {
+                if let Err(end) = lines.drain(&*inbox) {
+                    return end;
+                }
+            }
+            Err(error) => return EndReason::Broken(error.to_string()),
+        }
+    }
+}
+
+/// Cuts a stream of bytes into lines, with a bound on every line and on what is no message.
+struct Lines {
+    buffer: BytesMut,
+    /// How much of the buffer is known to hold no newline.
+    scanned: usize,
+    limit: usize,
+    skipping: Option<Skipped>,
+    noise: Noise,
+}
+
+/// A line that is too long to keep.
+struct Skipped {
+    head: Bytes,
+    tail: BytesMut,
+    bytes: usize,
+}
+
+/// What the server printed that is no message.
+#[derive(Default)]
+struct Noise {
+    lines: usize,
+    bytes: usize,
+    first: String,
+    /// After the first message noise is only counted.
+    harmless: bool,
+}
+
+impl Lines {
+    fn new(limit: usize) -> Self {
+        Self {
+            buffer: BytesMut::with_capacity(READ_CHUNK),
+            scanned: 0,
+            limit,
+            skipping: None,
+            noise: Noise::default(),
+        }
+    }
+
+    fn space(&mut self) -> &mut BytesMut {
+        self.buffer.reserve(READ_CHUNK);
+        &mut self.buffer
+    }
+
+    fn drain(&mut self, inbox: &dyn Inbox) -> Result<(), EndReason> {
+        while let Some(at) = memchr(b'\n', &self.buffer[self.scanned..]) {
+            let end = self.scanned + at;
+            let line = self.buffer.split_to(end).freeze();
+            self.buffer.advance(1);
+            self.scanned = 0;
+            match self.skipping.take() {
+                Some(skipped) => skipped.report(&line, inbox, self.limit),
+                None if line.len() > self.limit => {
+                    inbox.too_long(&line[..KEPT_END], &line[line.len() - KEPT_END..], self.limit);
+                }
+                None => self.line(line, inbox)?,
+            }
+        }
+        self.scanned = self.buffer.len();
+        if self.buffer.len() > self.limit || self.skipping.is_some() {
+            self.skip()?;
+        }
+        Ok(())
+    }
+
+    /// Drops what was read of a line that is too long, all but its ends.
+    fn skip(&mut self) -> Result<(), EndReason> {
+        let part = self.buffer.split();
+        self.scanned = 0;
+        let skipped = self.skipping.get_or_insert_with(|| Skipped {
+            head: Bytes::copy_from_slice(&part[..KEPT_END.min(part.len())]),
+            tail: BytesMut::new(),
+            bytes: 0,
+        });
+        skipped.bytes += part.len();
+        skipped.keep_tail(&part);
+        if skipped.bytes > self.limit.saturating_mul(ENDLESS) {
+            return Err(EndReason::Protocol(format!(
+                "a line has no end after {} bytes",
+                skipped.bytes
+            )));
+        }
+        Ok(())
+    }
+
+    fn line(&mut self, line: Bytes, inbox: &dyn Inbox) -> Result<(), EndReason> {
+        let line = trim(line);
+        match line.first() {
+            None => Ok(()),
+            Some(b'{' | b'[') => {
+                self.noise.harmless = true;
+                inbox.message(line);
+                Ok(())
+            }
+            Some(_) => self.noise.count(&line),
+        }
+    }
+
+    /// The stream has ended: a rest without newline is a message cut off, unless it is whole.
+    fn finish(&mut self, inbox: &dyn Inbox) {
+        let rest = trim(self.buffer.split().freeze());
+        if self.skipping.is_none() && matches!(rest.first(), Some(b'{' | b'[')) {
+            inbox.message(rest);
+        }
+    }
+}
+
+impl Skipped {
+    fn keep_tail(&mut self, part: &[u8]) {
+        self.tail
+            .extend_from_slice(&part[part.len().saturating_sub(KEPT_END)..]);
+        let surplus = self.tail.len().saturating_sub(KEPT_END);
+        self.tail.advance(surplus);
+    }
+
+    fn report(mut self, last: &[u8], inbox: &dyn Inbox, limit: usize) {
+        self.keep_tail(last);
+        inbox.too_long(&self.head, &self.tail, limit);
+    }
+}
+
+impl Noise {
+    fn count(&mut self, line: &[u8]) -> Result<(), EndReason> {
+        self.lines += 1;
+        self.bytes += line.len();
+        if self.lines == 1 {
+            self.first = String::from_utf8_lossy(&line[..line.len().min(200)]).into_owned();
+            tracing::warn!(line = %self.first.escape_debug(), "the server prints text where messages belong");
+        }
+        if !self.harmless && (self.lines > MAX_NOISE_LINES || self.bytes > MAX_NOISE_BYTES) {
+            return Err(EndReason::Protocol(format!(
+                "it printed {} lines of text and no message; the first is {:?}",
+                self.lines, self.first
+            )));
+        }
+        Ok(())
+    }
+}
+
+/// The line without a byte order mark, a carriage return and spaces around it.
+fn trim(line: Bytes) -> Bytes {
+    let text = line.strip_prefix(b"\xef\xbb\xbf".as_slice()).unwrap_or(&line);
+    let text = text.trim_ascii();
+    line.slice_ref(text)
+}
+
+/// A wire over streams whose other end lives in this process.
+pub(super) struct Attached {
+    outbox: Arc<Outbox>,
+    inbox: Arc<dyn Inbox>,
+    stop: CancellationToken,
+    tasks: TaskTracker,
+}
+
+impl Attached {
+    pub(super) fn new<R, W>(read: R, write: W, limits: &Limits, inbox: Arc<dyn Inbox>) -> Self
+    where
+        R: AsyncRead + Send + Unpin + 'static,
+        W: AsyncWrite + Send + Unpin + 'static,
+    {
+        let outbox = Arc::new(Outbox::default());
+        let stop = CancellationToken::new();
+        let tasks = TaskTracker::new();
+        let reading = read_lines(read, inbox.clone(), limits.message_bytes);
+        let writing = write_lines(write, outbox.clone(), limits.write);
+        let (end, ending) = (inbox.clone(), (stop.clone(), outbox.clone()));
+        tasks.spawn(async move {
+            let (stop, outbox) = ending;
+            let reason = tokio::select! {
+                biased;
+                () = stop.cancelled() => EndReason::Closed,
+                reason = reading => reason,
+                Some(reason) = writing => reason,
+            };
+            outbox.close();
+            end.ended(WireEnd::new(reason));
+        });
+        tasks.close();
+        Self {
+            outbox,
+            inbox,
+            stop,
+            tasks,
+        }
+    }
+}
+
+impl Wire for Attached {
+    fn send(&self, message: Outgoing) {
+        self.outbox.push(message, &*self.inbox);
+    }
+
+    fn close(&self) -> Boxed<'_, ()> {
+        self.stop.cancel();
+        Box::pin(self.tasks.wait())
+    }
+}
+
+impl Drop for Attached {
+    fn drop(&mut self) {
+        self.stop.cancel();
+    }
+}
+
+#[cfg(test)]
+#[path = "pipe_tests.rs"]
+mod tests;

@@ -1,0 +1,118 @@
+//! What the reader and the writer of lines promise.
+
+use super::*;
+use crate::transport::{Delivery, Envelope};
+
+#[derive(Default)]
+struct Heard {
+    messages: Mutex<Vec<String>>,
+    too_long: Mutex<Vec<(String, String)>>,
+}
+
+impl Inbox for Heard {
+    fn message(&self, message: Bytes) -> Option<u64> {
+        self.messages
+            .lock()
+            .unwrap()
+            .push(String::from_utf8_lossy(&message).into_owned());
+        None
+    }
+    fn too_long(&self, head: &[u8], tail: &[u8], _limit: usize) {
+        let text = |bytes| String::from_utf8_lossy(bytes).into_owned();
+        self.too_long.lock().unwrap().push((text(head), text(tail)));
+    }
+    fn waits_for(&self, _id: u64) -> bool {
+        false
+    }
+    fn failed(&self, _id: u64, _failure: WireFailure) {}
+    fn ended(&self, _end: WireEnd) {}
+}
+
+async fn read(input: &[u8], limit: usize) -> (Vec<String>, Vec<(String, String)>, EndReason) {
+    let heard = Arc::new(Heard::default());
+    let end = read_lines(input, heard.clone(), limit).await;
+    let messages = heard.messages.lock().unwrap().clone();
+    let too_long = heard.too_long.lock().unwrap().clone();
+    (messages, too_long, end)
+}
+
+#[tokio::test]
+async fn lines_may_end_in_crlf_start_with_a_mark_and_stand_between_noise() {
+    let (messages, _, end) = read(b"\xef\xbb\xbf{\"a\":1}\r\nhello\n\n  {\"b\":2} \n[1]\n{\"c\"", 1000).await;
+    assert_eq!(messages, ["{\"a\":1}", "{\"b\":2}", "[1]", "{\"c\""]);
+    assert_eq!(end, EndReason::Eof);
+}
+
+#[tokio::test]
+async fn a_line_that_is_too_long_is_skipped_and_the_next_one_is_heard() {
+    let mut input = br#"{"id":7,"result":""#.to_vec();
+    input.extend(vec![b'x'; 300_000]);
+    input.extend(b"\",\"end\":true}\n{\"ok\":1}\n");
+    let (messages, too_long, _) = read(&input, 100_000).await;
+    assert_eq!(messages, ["{\"ok\":1}"]);
+    let [(head, tail)] = too_long.as_slice() else {
+        panic!("{too_long:?}")
+    };
+    assert!(head.starts_with("{\"id\":7"), "{head}");
+    assert!(tail.ends_with("\"end\":true}"), "{tail}");
+}
+
+#[tokio::test]
+async fn a_line_without_end_ends_the_connection() {
+    let (_, _, end) = read(&vec![b'{'; 1_000_000], 100_000).await;
+    let EndReason::Protocol(text) = end else {
+        panic!("{end:?}")
+    };
+    assert!(text.contains("has no end"), "{text}");
+}
+
+#[tokio::test]
+async fn a_program_that_only_prints_text_is_found_out() {
+    let (_, _, end) = read("usage: cat [FILE]\n".repeat(2000).as_bytes(), 100_000).await;
+    let EndReason::Protocol(text) = end else {
+        panic!("{end:?}")
+    };
+    assert!(text.contains("usage: cat"), "{text}");
+    let mut input = b"{}\n".to_vec();
+    input.extend("noise\n".repeat(5000).as_bytes());
+    assert_eq!(read(&input, 100_000).await.2, EndReason::Eof);
+}
+
+fn outgoing(text: &str) -> Outgoing {
+    Outgoing {
+        body: text.as_bytes().to_vec(),
+        id: None,
+        delivery: Arc::new(Delivery::default()),
+        envelope: Envelope::default(),
+        taken: None,
+    }
+}
+
+#[tokio::test]
+async fn messages_are_written_in_order_and_those_given_up_are_not() {
+    let outbox = Arc::new(Outbox::default());
+    let heard = Heard::default();
+    for text in ["1", "2", "3"] {
+        let message = outgoing(text);
+        if text == "2" {
+            assert!(message.delivery.abandon());
+        }
+        outbox.push(message, &heard);
+    }
+    outbox.close();
+    let mut written = Vec::new();
+    assert_eq!(write_lines(&mut written, outbox, Duration::from_secs(1)).await, None);
+    assert_eq!(written, b"1\n3\n");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_reader_that_stops_reading_is_noticed_and_its_message_counts_as_unsent() {
+    let (near, _far) = tokio::io::duplex(8);
+    let outbox = Arc::new(Outbox::default());
+    let message = outgoing("0123456789");
+    let delivery = message.delivery.clone();
+    outbox.push(message, &Heard::default());
+    let end = write_lines(near, outbox, Duration::from_secs(10)).await;
+    assert_eq!(end, Some(EndReason::Stalled(Duration::from_secs(10))));
+    assert_eq!(delivery.sent(), Sent::No);
+}

@@ -1,0 +1,198 @@
+//! HTTP+SSE, the transport of 2024-11-05: one stream of events in, a POST to an address that the stream names for each message out.
+
+use std::sync::Arc;
+
+use reqwest::Response;
+use tokio::sync::watch;
+use tokio_util::{sync::CancellationToken, task::TaskTracker};
+use url::Url;
+
+use super::{
+    Boxed, ConnectFault, DialError, EndReason, FailureKind, Inbox, Outgoing, Sent, Wire, WireEnd, WireFailure,
+    sse_parser::{Event, Parser},
+    web::{self, Web},
+};
+use crate::config::{Endpoint, Limits};
+
+/// A server behind an event stream.
+pub(super) struct Sse {
+    shared: Arc<Shared>,
+    stop: CancellationToken,
+    tasks: TaskTracker,
+}
+
+struct Shared {
+    web: Web,
+    inbox: Arc<dyn Inbox>,
+    /// Where messages go, once the stream has said so.
+    address: watch::Sender<Option<Result<Url, WireFailure>>>,
+}
+
+impl Sse {
+    /// Opens the stream and waits until it has named the address for messages.
+    pub(super) async fn connect(
+        endpoint: &Endpoint,
+        limits: &Limits,
+        inbox: Arc<dyn Inbox>,
+    ) -> Result<Self, DialError> {
+        let web = Web::new(endpoint, limits)?;
+        let late = || {
+            let text = "the event stream did not name an address for messages in time";
+            WireFailure::new(FailureKind::Connect(ConnectFault::Timeout), Sent::No, text)
+        };
+        let opening = async {
+            let response = web.get_stream(web.url()).send().await.map_err(web::failure)?;
+            if response.status().is_success() {
+                Ok(response)
+            } else {
+                Err(web::refusal(response, false).await)
+            }
+        };
+        let response = tokio::time::timeout(limits.connect, opening)
+            .await
+            .map_err(|_| late())??;
+        let (address, mut named) = watch::channel(None);
+        let wire = Self {
+            shared: Arc::new(Shared { web, inbox, address }),
+            stop: CancellationToken::new(),
+            tasks: TaskTracker::new(),
+        };
+        wire.tasks
+            .spawn(wire.shared.clone().listen(response, wire.stop.clone()));
+        let naming = tokio::time::timeout(limits.connect, named.wait_for(Option::is_some)).await;
+        match naming.map_err(|_| late())? {
+            Ok(address) => match &*address {
+                Some(Err(failure)) => Err(failure.clone().into()),
+                _ => {
+                    drop(address);
+                    Ok(wire)
+                }
+            },
+            Err(_) => Err(late().into()),
+        }
+    }
+}
+
+impl Wire for Sse {
+    fn send(&self, message: Outgoing) {
+        let (shared, stop) = (self.shared.clone(), self.stop.clone());
+        self.tasks.spawn(async move {
+            tokio::select! {
+                biased;
+                () = stop.cancelled() => {}
+                () = shared.post(message) => {}
+            }
+        });
+    }
+
+    fn close(&self) -> Boxed<'_, ()> {
+        self.stop.cancel();
+        self.tasks.close();
+        Box::pin(self.tasks.wait())
+    }
+}
+
+impl Drop for Sse {
+    fn drop(&mut self) {
+        self.stop.cancel();
+    }
+}
+
+impl Shared {
+    async fn post(&self, message: Outgoing) {
+        if !message.delivery.begin() {
+            return;
+        }
+        let address = match &*self.address.borrow() {
+            Some(Ok(address)) => Ok(address.clone()),
+            Some(Err(failure)) => Err(failure.clone()),
+            None => Err(WireFailure::new(
+                FailureKind::Cut,
+                Sent::No,
+                "the event stream is not open",
+            )),
+        };
+        let result = match address {
+            Ok(address) => self.post_to(&address, message.body).await,
+            Err(failure) => Err(failure),
+        };
+        message.delivery.done();
+        if let (Some(id), Err(failure)) = (message.id, &result) {
+            self.inbox.failed(id, failure.clone());
+        }
+        if let Some(taken) = message.taken {
+            let _ = taken.send(result);
+        }
+    }
+
+    async fn post_to(&self, address: &Url, body: Vec<u8>) -> Result<(), WireFailure> {
+        let response = self.web.post(address, body).send().await.map_err(web::failure)?;
+        if response.status().is_success() {
+            Ok(())
+        } else {
+            Err(web::refusal(response, true).await)
+        }
+    }
+
+    /// Reads the stream to its end.
+    async fn listen(self: Arc<Self>, response: Response, stop: CancellationToken) {
+        let reason = tokio::select! {
+            biased;
+            () = stop.cancelled() => EndReason::Closed,
+            reason = self.read(response) => reason,
+        };
+        let text = format!("the event stream ended before it named an address: {reason}");
+        self.address.send_if_modified(|address| {
+            let is_new = address.is_none();
+            address.get_or_insert_with(|| Err(WireFailure::new(FailureKind::Protocol, Sent::No, text)));
+            is_new
+        });
+        self.inbox.ended(WireEnd::new(reason));
+    }
+
+    async fn read(&self, mut response: Response) -> EndReason {
+        let mut parser = Parser::new(self.web.limit());
+        loop {
+            match response.chunk().await {
+                Ok(Some(chunk)) => {
+                    if parser.feed(&chunk, |event| self.hear(event)).is_err() {
+                        return EndReason::Protocol(format!("an event is larger than {} bytes", self.web.limit()));
+                    }
+                }
+                Ok(None) => return EndReason::Eof,
+                Err(error) => return EndReason::Broken(web::failure(error).message),
+            }
+        }
+    }
+
+    fn hear(&self, event: Event) {
+        match event.name.as_str() {
+            "endpoint" => {
+                let named = self.check_address(&String::from_utf8_lossy(&event.data));
+                self.address.send_replace(Some(named));
+            }
+            "" | "message" if !event.data.trim_ascii().is_empty() => {
+                self.inbox.message(event.data.into());
+            }
+            _ => {}
+        }
+    }
+
+    /// The address as a URL, which must lie where the stream came from: our credentials go there.
+    fn check_address(&self, text: &str) -> Result<Url, WireFailure> {
+        let refused = |text: String| WireFailure::new(FailureKind::Protocol, Sent::No, text);
+        let address = self
+            .web
+            .url()
+            .join(text.trim())
+            .map_err(|error| refused(format!("the address for messages is no URL: {error}")))?;
+        if address.origin() == self.web.url().origin() {
+            Ok(address)
+        } else {
+            let other = address.origin().ascii_serialization();
+            Err(refused(format!(
+                "the address for messages lies elsewhere, at {other}; nothing is sent there"
+            )))
+        }
+    }
+}

@@ -1,0 +1,130 @@
+//! A server as a child process: lines on its input and output, its error output kept, its end seen at once.
+
+mod environment;
+mod process;
+mod tail;
+
+pub(crate) use process::SpawnError;
+
+use std::{sync::Arc, time::Duration};
+
+use tokio::process::ChildStderr;
+use tokio_util::{sync::CancellationToken, task::TaskTracker};
+
+use super::{
+    Boxed, EndReason, Inbox, Outgoing, Wire, WireEnd,
+    pipe::{Outbox, read_lines, write_lines},
+};
+use crate::config::{Command, Limits};
+use process::Process;
+use tail::Tail;
+
+/// How long what a dead process has written is still read. Its children may hold the pipe open for ever.
+const LAST_WORDS: Duration = Duration::from_millis(50);
+
+/// A running child process and the two lines to it.
+pub(super) struct Stdio {
+    outbox: Arc<Outbox>,
+    inbox: Arc<dyn Inbox>,
+    process: Process,
+    tail: Tail,
+    stop: CancellationToken,
+    tasks: TaskTracker,
+}
+
+impl Stdio {
+    pub(super) async fn spawn(command: &Command, limits: &Limits, inbox: Arc<dyn Inbox>) -> Result<Self, SpawnError> {
+        let tasks = TaskTracker::new();
+        let stop = CancellationToken::new();
+        let (process, pipes) = Process::spawn(command, limits, &tasks).await?;
+        let tail = Tail::default();
+        tasks.spawn(collect_stderr(tail.clone(), pipes.stderr, process.clone()));
+        let outbox = Arc::new(Outbox::default());
+        let wire = Self {
+            outbox: outbox.clone(),
+            inbox: inbox.clone(),
+            process: process.clone(),
+            tail: tail.clone(),
+            stop: stop.clone(),
+            tasks: tasks.clone(),
+        };
+        let reading = read_lines(pipes.stdout, inbox.clone(), limits.message_bytes);
+        let writing = write_lines(pipes.stdin, outbox.clone(), limits.write);
+        tasks.spawn(async move {
+            let reason = converse(reading, writing, &process, &stop).await;
+            outbox.close();
+            process.stop();
+            inbox.ended(WireEnd {
+                stderr: tail.text(),
+                reason,
+            });
+        });
+        tasks.close();
+        Ok(wire)
+    }
+}
+
+/// Reads the error output while the process lives, and its last words. A grandchild may hold the pipe open for ever.
+async fn collect_stderr(tail: Tail, stderr: ChildStderr, process: Process) {
+    let ended = async {
+        process.exited().await;
+        tokio::time::sleep(LAST_WORDS).await;
+    };
+    tokio::select! {
+        () = tail.collect(stderr) => {}
+        () = ended => {}
+    }
+}
+
+/// Runs the conversation to its end and says why it ended. The writer is dropped on return, which closes the server's input.
+async fn converse(
+    reading: impl Future<Output = EndReason>,
+    writing: impl Future<Output = Option<EndReason>>,
+    process: &Process,
+    stop: &CancellationToken,
+) -> EndReason {
+    tokio::pin!(reading);
+    let reason = tokio::select! {
+        biased;
+        () = stop.cancelled() => return EndReason::Closed,
+        reason = &mut reading => reason,
+        status = process.exited() => {
+            let _ = tokio::time::timeout(LAST_WORDS, reading).await;
+            return EndReason::Exited(status);
+        }
+        Some(reason) = writing => reason,
+    };
+    // A stream that ends usually means that the process has ended too; its status says more than "end of file".
+    match reason {
+        EndReason::Eof | EndReason::Broken(_) => match tokio::time::timeout(LAST_WORDS, process.exited()).await {
+            Ok(status) => EndReason::Exited(status),
+            Err(_) => reason,
+        },
+        EndReason::Closed | EndReason::Exited(_) | EndReason::Stalled(_) | EndReason::Protocol(_) => reason,
+    }
+}
+
+impl Wire for Stdio {
+    fn send(&self, message: Outgoing) {
+        self.outbox.push(message, &*self.inbox);
+    }
+
+    fn close(&self) -> Boxed<'_, ()> {
+        self.stop.cancel();
+        Box::pin(self.tasks.wait())
+    }
+
+    fn pid(&self) -> Option<u32> {
+        Some(self.process.pid())
+    }
+
+    fn stderr_tail(&self) -> Option<String> {
+        self.tail.text()
+    }
+}
+
+impl Drop for Stdio {
+    fn drop(&mut self) {
+        self.stop.cancel();
+    }
+}

@@ -1,0 +1,84 @@
+//! The end of what a process writes to its error output. It is always read, so that the process never blocks on it.
+
+use std::{
+    collections::VecDeque,
+    sync::{Arc, Mutex, PoisonError},
+};
+
+use tokio::io::{AsyncRead, AsyncReadExt};
+
+/// How much is kept.
+const KEPT: usize = 256 << 10;
+/// How much of that goes into an error message.
+const SHOWN: usize = 4 << 10;
+
+/// A shared view of the last bytes.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Tail(Arc<Mutex<VecDeque<u8>>>);
+
+impl Tail {
+    /// Reads the stream to its end and keeps the last part.
+    pub(super) async fn collect(self, mut stream: impl AsyncRead + Unpin) {
+        let mut chunk = vec![0; 8 << 10];
+        while let Ok(read @ 1..) = stream.read(&mut chunk).await {
+            let text = &chunk[..read];
+            tracing::debug!(text = %String::from_utf8_lossy(text).trim_end().escape_debug(), "stderr");
+            let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+            kept.extend(text);
+            let surplus = kept.len().saturating_sub(KEPT);
+            kept.drain(..surplus);
+        }
+    }
+
+    /// The last lines, made safe to print; `None` when nothing was written.
+    pub(super) fn text(&self) -> Option<String> {
+        let kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let from = kept.len().saturating_sub(SHOWN);
+        let bytes: Vec<u8> = kept.range(from..).copied().collect();
+        drop(kept);
+        let text = String::from_utf8_lossy(&bytes);
+        let text = match text.split_once('\n') {
+            // The first line was cut.
+            Some((_, rest)) if from > 0 => rest,
+            _ => &text,
+        };
+        let shown: String = text
+            .trim()
+            .chars()
+            .map(|c| {
+                if c.is_control() && !matches!(c, '\n' | '\t') {
+                    '\u{fffd}'
+                } else {
+                    c
+                }
+            })
+            .collect();
+        (!shown.is_empty()).then_some(shown)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    async fn tail(input: &[u8]) -> Option<String> {
+        let tail = Tail::default();
+        tail.clone().collect(input).await;
+        tail.text()
+    }
+
+    #[tokio::test]
+    async fn the_last_whole_lines_are_shown_without_control_characters() {
+        assert_eq!(tail(b"").await, None);
+        assert_eq!(tail(b"one\ntwo\x1b[2J\n").await.as_deref(), Some("one\ntwo\u{fffd}[2J"));
+        let long = format!("{}\nlast", "x".repeat(10_000));
+        assert_eq!(tail(long.as_bytes()).await.as_deref(), Some("last"));
+    }
+
+    #[tokio::test]
+    async fn memory_stays_bounded_however_much_is_written() {
+        let tail = Tail::default();
+        tail.clone().collect(vec![b'x'; 3 << 20].as_slice()).await;
+        assert_eq!(tail.0.lock().unwrap().len(), KEPT);
+    }
+}
