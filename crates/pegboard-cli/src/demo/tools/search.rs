@@ -92,12 +92,9 @@ fn report(found: &Found) -> Output {
 }
 
 fn summary(found: &Found) -> String {
-    let matches = match found.lines.len() {
-        0 => "no matches".to_owned(),
-        1 => "1 match".to_owned(),
-        many => format!("{many} matches"),
-    };
-    let mut summary = format!("{matches} in {} files", found.files);
+    let matches = if found.lines.len() == 1 { "match" } else { "matches" };
+    let files = if found.files == 1 { "file" } else { "files" };
+    let mut summary = format!("{} {matches} in {} {files}", found.lines.len(), found.files);
     if found.skipped > 0 {
         summary.push_str(&format!(", {} skipped", found.skipped));
     }
