@@ -254,7 +254,7 @@ impl Socket {
             ("Sec-WebSocket-Key", "dGhlIHNhbXBsZSBub25jZQ=="),
         ];
         all.extend(headers);
-        let mut head = format!("GET / HTTP/1.1\r\nConnection: Upgrade\r\n");
+        let mut head = "GET / HTTP/1.1\r\nConnection: Upgrade\r\n".to_owned();
         if !headers.iter().any(|(name, _)| *name == "Host") {
             head.push_str(&format!("Host: {}\r\n", address.address));
         }
@@ -315,7 +315,9 @@ impl Socket {
 }
 
 pub(crate) fn request(id: u64, method: &str, params: Value) -> Value {
-    json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params})
+    let mut request = json!({"jsonrpc": "2.0", "id": id, "method": method});
+    request["params"] = params;
+    request
 }
 
 /// A request that speaks 2026-07-28.
