@@ -1,0 +1,15 @@
+//! What the demo server offers beside tools: resources, prompts and completions for their arguments.
+
+pub(super) mod completion;
+pub(super) mod prompts;
+pub(super) mod resources;
+
+use serde_json::{Map, Value};
+
+use super::message::Fault;
+
+/// A text that the client must give.
+fn required<'a>(params: &'a Map<String, Value>, key: &str) -> Result<&'a str, Fault> {
+    let text = params.get(key).and_then(Value::as_str);
+    text.ok_or_else(|| Fault::invalid_params(format!("`{key}` is missing or not a string")))
+}

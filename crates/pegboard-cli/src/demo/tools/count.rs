@@ -1,0 +1,123 @@
+//! `count_slowly`: a tool that takes its time, tells how far it is and can be cancelled.
+
+use std::time::Duration;
+
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use super::{Call, Failure, Output, harmless, within};
+
+const MAX_STEPS: u64 = 100;
+const MAX_DELAY_MS: u64 = 5000;
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Arguments {
+    #[serde(default = "default_steps")]
+    n: u64,
+    #[serde(default = "default_delay")]
+    delay_ms: u64,
+}
+
+fn default_steps() -> u64 {
+    5
+}
+
+fn default_delay() -> u64 {
+    200
+}
+
+pub(super) fn definition() -> Value {
+    json!({
+        "name": "count_slowly",
+        "title": "Slow counter",
+        "description": "Counts from 1 to n with a pause before each step. Reports progress after every step if the \
+            caller asked for progress, and stops at once when it is cancelled. Use it to try out slow calls.",
+        "inputSchema": {
+            "type": "object",
+            "properties": {
+                "n": {
+                    "type": "integer",
+                    "description": "How many steps to count",
+                    "minimum": 1,
+                    "maximum": MAX_STEPS,
+                    "default": default_steps(),
+                },
+                "delay_ms": {
+                    "type": "integer",
+                    "description": "The pause before each step, in milliseconds",
+                    "minimum": 0,
+                    "maximum": MAX_DELAY_MS,
+                    "default": default_delay(),
+                },
+            },
+            "additionalProperties": false,
+        },
+        "annotations": harmless(),
+    })
+}
+
+/// Cancelled by being dropped: every wait is an await.
+pub(super) async fn run(arguments: Arguments, call: Call<'_>) -> Result<Output, Failure> {
+    let steps = within("n", arguments.n, 1, MAX_STEPS)?;
+    let delay = Duration::from_millis(within("delay_ms", arguments.delay_ms, 0, MAX_DELAY_MS)?);
+    for step in 1..=steps {
+        tokio::time::sleep(delay).await;
+        call.notices
+            .progress(step, steps, &format!("step {step} of {steps}"))
+            .await;
+    }
+    Ok(Output::text(format!("counted to {steps}")))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use tokio::sync::mpsc;
+    use tokio::time::Instant;
+    use tokio_util::sync::CancellationToken;
+
+    use super::*;
+    use crate::demo::notices::Notices;
+
+    #[tokio::test(start_paused = true)]
+    async fn every_step_waits_and_is_reported() {
+        let (out, mut sent) = mpsc::channel(8);
+        let notices = Notices {
+            out: Some(out),
+            progress_token: Some(json!("t")),
+            level: None,
+        };
+        let cancelled = CancellationToken::new();
+        let call = Call {
+            folder: Path::new("."),
+            notices: &notices,
+            cancelled: &cancelled,
+        };
+        let start = Instant::now();
+        let output = run(Arguments { n: 3, delay_ms: 1000 }, call).await.unwrap();
+        assert_eq!(start.elapsed(), Duration::from_secs(3));
+        assert_eq!(output.content[0]["text"], "counted to 3");
+        for step in 1..=3 {
+            let notice: Value = serde_json::from_str(&sent.try_recv().unwrap()).unwrap();
+            let message = format!("step {step} of 3");
+            let params = json!({"progressToken": "t", "progress": step, "total": 3, "message": message});
+            assert_eq!(notice["params"], params);
+        }
+        assert!(sent.try_recv().is_err());
+    }
+
+    #[tokio::test]
+    async fn bounds_hold() {
+        let (notices, cancelled) = (Notices::default(), CancellationToken::new());
+        let call = Call {
+            folder: Path::new("."),
+            notices: &notices,
+            cancelled: &cancelled,
+        };
+        for (n, delay_ms) in [(0, 0), (101, 0), (1, 5001)] {
+            run(Arguments { n, delay_ms }, call).await.unwrap_err();
+        }
+    }
+}

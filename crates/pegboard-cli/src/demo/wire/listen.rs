@@ -1,0 +1,110 @@
+//! The listening side of the network wires: a bound on connections, a bound on slow starters, and a graceful end.
+
+use std::io::{self, Write};
+use std::net::SocketAddr;
+use std::pin::pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::Context;
+use axum::Router;
+use axum::middleware::from_fn_with_state;
+use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use hyper_util::server::conn::auto;
+use hyper_util::service::TowerToHyperService;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::Semaphore;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+use super::guard::{self, Bound};
+
+/// Connections at a time. A client needs one or two; the rest wait in the kernel's queue.
+const MAX_CONNECTIONS: usize = 1024;
+
+/// How long a client may take to send the head of a request.
+const HEADER_TIME: Duration = Duration::from_secs(10);
+
+/// How long open connections may take to end when the server stops.
+const LAST_ANSWERS: Duration = Duration::from_secs(2);
+
+/// After a failed accept (no file descriptors left, usually) there is nothing to do but wait a moment.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
+
+/// Listens, says where on stdout, and serves until `stop` is cancelled.
+pub(super) async fn serve(
+    listen: SocketAddr,
+    scheme: &str,
+    path: &str,
+    router: Router,
+    stop: &CancellationToken,
+) -> anyhow::Result<()> {
+    let listener = TcpListener::bind(listen)
+        .await
+        .with_context(|| format!("cannot listen on {listen}; choose another address with --listen"))?;
+    let address = listener
+        .local_addr()
+        .context("cannot tell the address that was bound")?;
+    let router = router.layer(from_fn_with_state(Bound(address.ip()), guard::check));
+    announce(&format!("listening on {scheme}://{address}{path}")).context("cannot write to stdout")?;
+    accept(listener, router, stop).await;
+    Ok(())
+}
+
+/// Scripts read this line, so it is data: it goes to stdout, at once.
+fn announce(line: &str) -> io::Result<()> {
+    let mut stdout = io::stdout().lock();
+    writeln!(stdout, "{line}")?;
+    stdout.flush()
+}
+
+async fn accept(listener: TcpListener, router: Router, stop: &CancellationToken) {
+    let permits = Arc::new(Semaphore::new(MAX_CONNECTIONS));
+    let connections = TaskTracker::new();
+    let accepting = async {
+        // The semaphore is never closed, so this loop ends only with `stop`.
+        while let Ok(permit) = permits.clone().acquire_owned().await {
+            match listener.accept().await {
+                Ok((stream, _)) => {
+                    let (router, stop) = (router.clone(), stop.clone());
+                    connections.spawn(async move {
+                        connection(stream, router, stop).await;
+                        drop(permit);
+                    });
+                }
+                Err(error) => {
+                    tracing::warn!(%error, "accept failed");
+                    tokio::time::sleep(ACCEPT_PAUSE).await;
+                }
+            }
+        }
+    };
+    stop.run_until_cancelled(accepting).await;
+    connections.close();
+    let _ = tokio::time::timeout(LAST_ANSWERS, connections.wait()).await;
+}
+
+async fn connection(stream: TcpStream, router: Router, stop: CancellationToken) {
+    // Small answers must not wait for the acknowledgement of the one before.
+    if let Err(error) = stream.set_nodelay(true) {
+        tracing::debug!(%error, "cannot set TCP_NODELAY");
+    }
+    let mut builder = auto::Builder::new(TokioExecutor::new()).http1_only();
+    builder
+        .http1()
+        .timer(TokioTimer::new())
+        .header_read_timeout(HEADER_TIME);
+    let serving = builder.serve_connection_with_upgrades(TokioIo::new(stream), TowerToHyperService::new(router));
+    let mut serving = pin!(serving);
+    let outcome = tokio::select! {
+        biased;
+        () = stop.cancelled() => {
+            serving.as_mut().graceful_shutdown();
+            serving.await
+        }
+        outcome = serving.as_mut() => outcome,
+    };
+    if let Err(error) = outcome {
+        tracing::debug!(error, "connection ended badly");
+    }
+}

@@ -1,0 +1,127 @@
+//! WebSocket: one message a text frame, at `/`, subprotocol `mcp`.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Router;
+use axum::extract::State;
+use axum::extract::ws::{CloseFrame, Message, WebSocket, WebSocketUpgrade, close_code};
+use axum::http::{HeaderMap, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use axum::routing::get;
+use futures_util::stream::SplitSink;
+use futures_util::{SinkExt, StreamExt};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+use super::listen;
+use crate::demo::Demo;
+use crate::demo::connection::Connection;
+use crate::demo::message::MAX_MESSAGE;
+
+/// Sockets at a time; far more than a machine's own clients need.
+const MAX_SOCKETS: usize = 256;
+
+/// How long one frame may take to leave.
+const WRITE_TIME: Duration = Duration::from_secs(10);
+
+/// How long sockets may take to say goodbye when the server stops.
+const LAST_WORDS: Duration = Duration::from_secs(1);
+
+#[derive(Clone, Debug)]
+struct Sockets {
+    demo: Arc<Demo>,
+    permits: Arc<Semaphore>,
+    open: TaskTracker,
+    stop: CancellationToken,
+}
+
+pub(in crate::demo) async fn serve(demo: Arc<Demo>, listen: SocketAddr, stop: CancellationToken) -> anyhow::Result<()> {
+    let permits = Arc::new(Semaphore::new(MAX_SOCKETS));
+    let sockets = Sockets {
+        demo,
+        permits,
+        open: TaskTracker::new(),
+        stop: stop.clone(),
+    };
+    let router = Router::new().route("/", get(upgrade)).with_state(sockets.clone());
+    listen::serve(listen, "ws", "/", router, &stop).await?;
+    sockets.open.close();
+    let _ = tokio::time::timeout(LAST_WORDS, sockets.open.wait()).await;
+    Ok(())
+}
+
+async fn upgrade(State(sockets): State<Sockets>, headers: HeaderMap, upgrade: WebSocketUpgrade) -> Response {
+    if !offers_mcp(&headers) {
+        return (StatusCode::BAD_REQUEST, "offer the subprotocol `mcp`\n").into_response();
+    }
+    let Ok(permit) = sockets.permits.clone().try_acquire_owned() else {
+        return (StatusCode::SERVICE_UNAVAILABLE, "too many sockets are open\n").into_response();
+    };
+    upgrade
+        .protocols(["mcp"])
+        .max_message_size(MAX_MESSAGE)
+        .max_frame_size(MAX_MESSAGE)
+        .on_upgrade(move |socket| sockets.open.clone().track_future(sockets.serve(socket, permit)))
+}
+
+/// A client that offers no subprotocol at all is served too: many plain clients cannot.
+fn offers_mcp(headers: &HeaderMap) -> bool {
+    let mut offers = headers.get_all(header::SEC_WEBSOCKET_PROTOCOL).iter().peekable();
+    offers.peek().is_none()
+        || offers
+            .filter_map(|offer| offer.to_str().ok())
+            .flat_map(|offer| offer.split(','))
+            .any(|name| name.trim() == "mcp")
+}
+
+impl Sockets {
+    async fn serve(self, socket: WebSocket, permit: OwnedSemaphorePermit) {
+        let (mut sink, mut source) = socket.split();
+        let (connection, mut queue) = Connection::open(self.demo, &self.stop);
+        // Reading and writing go on side by side: a reader that waits for the queue must not stop the writer.
+        let read = async {
+            while let Some(Ok(frame)) = source.next().await {
+                match frame {
+                    Message::Text(text) => connection.receive(text.as_bytes()).await,
+                    Message::Binary(_) => return Some((close_code::UNSUPPORTED, "messages are text frames")),
+                    Message::Close(_) => return None,
+                    Message::Ping(_) | Message::Pong(_) => {}
+                }
+            }
+            None
+        };
+        let write = async {
+            while let Some(message) = queue.recv().await {
+                if !send(&mut sink, Message::text(message)).await {
+                    return;
+                }
+            }
+        };
+        let goodbye = tokio::select! {
+            biased;
+            () = self.stop.cancelled() => Some((close_code::AWAY, "the server stops")),
+            goodbye = read => goodbye,
+            () = write => None,
+        };
+        drop(connection);
+        if let Some((code, reason)) = goodbye {
+            send(
+                &mut sink,
+                Message::Close(Some(CloseFrame {
+                    code,
+                    reason: reason.into(),
+                })),
+            )
+            .await;
+        }
+        drop(permit);
+    }
+}
+
+/// Whether the frame left in time.
+async fn send(sink: &mut SplitSink<WebSocket, Message>, frame: Message) -> bool {
+    matches!(tokio::time::timeout(WRITE_TIME, sink.send(frame)).await, Ok(Ok(())))
+}
