@@ -7,7 +7,9 @@ mod name;
 mod secret;
 
 pub use config::{
-    Auth, ClientCert, Command, Config, Endpoint, EnvPolicy, EraChoice, Limits, ServerConfig, Start, Tls, Transport,
+    Approval, Auth, ClientCert, Command, Config, CustomPattern, Endpoint, Env, EnvPolicy, EraChoice, Format, Limits,
+    Loaded, Masking, Origin, Pins, Policy, Preset, Problem, Queue, Scope, ServerConfig, Severity, Source, Start,
+    Summarise, Tls, Transport,
 };
 pub use deadline::{Deadline, Passed};
 pub use hint::Hint;
