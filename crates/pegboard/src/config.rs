@@ -36,7 +36,7 @@ pub use server::{EraChoice, ServerConfig, Start};
 pub use transport::{Auth, ClientCert, Command, Endpoint, EnvPolicy, Tls, Transport};
 pub use tree::Format;
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, time::Duration};
 
 use crate::name::ServerName;
 
@@ -78,6 +78,11 @@ impl Config {
     pub fn schema() -> serde_json::Value {
         schema::schema()
     }
+}
+
+/// Reads a duration as config files and the command line write it: `30s`, `2m`, `500ms`, `1h30m`.
+pub fn parse_duration(text: &str) -> Option<Duration> {
+    units::duration(text)
 }
 
 /// A design whose defaults can be chosen together.

@@ -1,19 +1,18 @@
 //! Checks a tree against the table of fields: names, types and bounds, with every problem reported, and variables expanded.
 
+mod text;
+
 use std::{collections::BTreeMap, time::Duration};
 
 use super::{
-    expand::{self, Bad, Env, Trouble},
+    expand::{self, Env},
     fields::{Effect, Field, Kind, Match, Section, Via, Word, nearest, snake},
     problem::Report,
-    setting::{Found, Setting, Text, Values, Whatever},
+    setting::{Found, Setting, Values, Whatever},
     show,
     tree::{Entry, Node, Place, Value},
     units,
 };
-
-/// The most that all expanded values of one file may hold together.
-const MAX_EXPANDED: usize = 64 << 20;
 
 /// Reads one file's tables.
 pub(super) struct Check<'a> {
@@ -42,6 +41,9 @@ impl<'a> Check<'a> {
     pub(super) fn section(&mut self, section: &'static Section, entries: &[Entry], path: &str) -> Values {
         let mut values = Values::default();
         for entry in entries {
+            if is_note(&entry.key) {
+                continue;
+            }
             let field = join(path, &entry.key);
             let Some(found) = section.find(&entry.key) else {
                 self.unknown(section, entry, &field);
@@ -216,7 +218,6 @@ impl<'a> Check<'a> {
     fn duration(&mut self, bounds: (u64, u64), node: &Node, path: &str, unit: Option<u64>) -> Option<Setting> {
         let seconds = |number: f64, unit: u64| {
             // A unit is 1 or 1000, which a float holds exactly.
-            #[expect(clippy::cast_precision_loss, reason = "see above")]
             Duration::try_from_secs_f64(number * unit as f64 / 1000.0).ok()
         };
         let duration = match (&node.value, unit) {
@@ -225,7 +226,6 @@ impl<'a> Check<'a> {
                 Ok(number) => seconds(number, unit),
                 Err(_) => units::duration(text),
             },
-            #[expect(clippy::cast_precision_loss, reason = "the bounds below are far smaller")]
             (Value::Int(number), Some(unit)) => seconds((*number).max(0) as f64, unit),
             (Value::Float(number), Some(unit)) => seconds(number.max(0.0), unit),
             (Value::Int(_) | Value::Float(_), None) => {
@@ -283,90 +283,6 @@ impl<'a> Check<'a> {
         None
     }
 
-    /// A text with its variables replaced, or nothing after a problem.
-    fn text(&mut self, node: &Node, path: &str, secret: bool) -> Option<Text> {
-        let written = match &node.value {
-            Value::Text(text) => text.clone(),
-            Value::Int(number) => number.to_string(),
-            Value::Bool(value) => value.to_string(),
-            Value::Float(_) => {
-                self.report
-                    .error_with(node.at, path, "must be a text, not a number", "put it in quotes");
-                return None;
-            }
-            Value::Null | Value::List(_) | Value::Map(_) => return self.wrong(node, path, "a text"),
-        };
-        if secret && self.waits_for_session(&written) {
-            self.report.warn_with(
-                node.at,
-                path,
-                "not in effect yet",
-                "values that differ per session are left out",
-            );
-            return None;
-        }
-        let (value, troubles) = expand::expand(&written, self.env);
-        self.expanded = self.expanded.saturating_add(value.len());
-        let mut good = true;
-        for trouble in troubles {
-            good &= self.trouble(&trouble, node.at, path);
-        }
-        if self.expanded > MAX_EXPANDED {
-            good &= self.trouble(&Trouble::TooLong, node.at, path);
-        }
-        self.hidden_spaces(&value, node.at, path);
-        good.then_some(Text {
-            value,
-            written,
-            at: node.at,
-        })
-    }
-
-    /// Whether a value needs a variable that only an agent's session will have.
-    fn waits_for_session(&self, written: &str) -> bool {
-        expand::pieces(written).iter().any(
-            |piece| matches!(piece, expand::Piece::Variable { name: "SESSION_ID", default: None, .. } if self.env.get("SESSION_ID").is_none()),
-        )
-    }
-
-    fn trouble(&mut self, trouble: &Trouble, at: Place, path: &str) -> bool {
-        match trouble {
-            Trouble::Missing(name) if self.lenient => {
-                self.report.warn(at, path, format!("variable `{name}` is not set"));
-                return true;
-            }
-            Trouble::Missing(name) => self.report.error_with(
-                at,
-                path,
-                format!("variable `{name}` is not set"),
-                format!("set it, or write `${{{name}:-default}}`"),
-            ),
-            Trouble::Bad {
-                written,
-                why: Bad::Input,
-            } => self.report.error_with(
-                at,
-                path,
-                format!("`{written}` {}", Bad::Input),
-                "put the value in a variable and write `${NAME}`",
-            ),
-            Trouble::Bad { written, why } => {
-                let shown: String = written.chars().take(40).collect();
-                self.report
-                    .error_with(at, path, format!("`{shown}` {why}"), "write `$$` for a plain `$`");
-            }
-            Trouble::TooLong => self.report.error(at, path, "its variables make it too long"),
-        }
-        false
-    }
-
-    fn hidden_spaces(&mut self, value: &str, at: Place, path: &str) {
-        let prose = path.ends_with(".instructions") || path.ends_with(".description");
-        if !prose && value.trim() != value {
-            self.report.warn(at, path, "has spaces at its start or end");
-        }
-    }
-
     fn wrong<T>(&mut self, node: &Node, path: &str, wanted: &str) -> Option<T> {
         // "not a text" explains nothing about a text that does not read as what is wanted.
         let message = match node.value {
@@ -376,6 +292,11 @@ impl<'a> Check<'a> {
         self.report.error(node.at, path, message);
         None
     }
+}
+
+/// Keys that people keep notes and YAML anchors under.
+pub(super) fn is_note(key: &str) -> bool {
+    ["x-", "//", "_comment"].iter().any(|start| key.starts_with(start))
 }
 
 /// `servers` and `github` as `servers.github`.

@@ -8,9 +8,12 @@ use std::{collections::BTreeMap, fmt};
 /// The longest value that expansion may make. Variables can be repeated, so a small file could ask for gigabytes.
 const MAX_VALUE: usize = 1 << 20;
 
+/// Finds the value of a variable.
+type Lookup<'a> = dyn Fn(&str) -> Option<String> + 'a;
+
 /// Where variables come from, and what to do about missing ones.
 pub struct Env<'a> {
-    lookup: Box<dyn Fn(&str) -> Option<String> + 'a>,
+    lookup: Box<Lookup<'a>>,
     lenient: bool,
 }
 

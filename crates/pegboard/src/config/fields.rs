@@ -74,11 +74,11 @@ pub(super) enum Kind {
         max: u64,
     },
     Word(&'static [Word]),
-    List(&'static Kind),
-    Map(&'static Kind),
+    List(&'static Self),
+    Map(&'static Self),
     Table(&'static Section),
     /// The first that fits the value's shape.
-    Either(&'static [Kind]),
+    Either(&'static [Self]),
     /// Whatever another version or program makes of it.
     Any,
 }
@@ -155,7 +155,7 @@ pub(super) struct Match {
 }
 
 /// Endings of keys that say the unit of a number.
-pub(super) const UNITS: &[(&str, u64)] = &[
+const UNITS: &[(&str, u64)] = &[
     ("_ms", 1),
     ("_millis", 1),
     ("_milliseconds", 1),
@@ -200,7 +200,7 @@ impl Section {
 }
 
 impl Field {
-    fn takes_duration(&self) -> bool {
+    pub(super) fn takes_duration(&self) -> bool {
         match self.kind {
             Kind::Duration { .. } => true,
             Kind::Either(kinds) => kinds.iter().any(|kind| matches!(kind, Kind::Duration { .. })),
@@ -262,11 +262,9 @@ mod tests {
 
     fn each_section(kind: &Kind, seen: &mut Vec<&'static Section>) {
         match kind {
-            Kind::Table(section) => {
-                if !seen.iter().any(|known| std::ptr::eq(*known, *section)) {
-                    seen.push(section);
-                    section.fields.iter().for_each(|field| each_section(&field.kind, seen));
-                }
+            Kind::Table(section) if !seen.iter().any(|known| std::ptr::eq(*known, *section)) => {
+                seen.push(section);
+                section.fields.iter().for_each(|field| each_section(&field.kind, seen));
             }
             Kind::List(kind) | Kind::Map(kind) => each_section(kind, seen),
             Kind::Either(kinds) => kinds.iter().for_each(|kind| each_section(kind, seen)),

@@ -1,6 +1,7 @@
 //! The shapes that config files of different programs have, turned into one: a list of named server tables.
 
 use super::{
+    check::is_note,
     fields::{TOP, snake},
     problem::Report,
     tree::{Entry, Node, Value},
@@ -45,6 +46,7 @@ fn top(entries: Vec<Entry>, shaped: &mut Shaped, report: &mut Report) {
                 inside_mcp(entry.value, shaped, report);
             }
             "$schema" => {}
+            _ if is_note(&entry.key) => {}
             _ => shaped.rest.push(entry),
         }
     }

@@ -13,7 +13,7 @@ use super::{
     Config, Format, Preset, Problem, Queue, ServerConfig, Severity, adhoc,
     check::{Check, join},
     expand::Env,
-    fields::{SERVER, TOP, snake},
+    fields::{SERVER, TOP, nearest, snake},
     import,
     problem::Report,
     resolve::Resolve,
@@ -22,6 +22,15 @@ use super::{
     tree::{self, Entry, Node, Value},
 };
 use crate::name::ServerName;
+
+/// What a config file is called when nobody says otherwise, the preferred name first.
+const FILE_NAMES: [&str; 5] = [
+    "pegboard.toml",
+    "pegboard.yaml",
+    "pegboard.yml",
+    "pegboard.json",
+    ".mcp.json",
+];
 
 /// Where settings come from.
 #[derive(Debug, Clone)]
@@ -56,6 +65,23 @@ impl Source {
             name: path.display().to_string(),
             content: Content::File(path),
         }
+    }
+
+    /// The config file that is used when none is named: one in `folder`, or else one in the user's config folder.
+    pub fn discover(folder: &Path, env: &Env<'_>) -> Option<Self> {
+        let user = if cfg!(windows) {
+            env.get("APPDATA").map(PathBuf::from)
+        } else {
+            let home = || Some(PathBuf::from(env.get("HOME")?).join(".config"));
+            env.get("XDG_CONFIG_HOME")
+                .filter(|path| !path.is_empty())
+                .map(PathBuf::from)
+                .or_else(home)
+        };
+        let user = user.map(|folder| folder.join("pegboard"));
+        let folders = std::iter::once(folder.to_owned()).chain(user);
+        let mut files = folders.flat_map(|folder| FILE_NAMES.map(|name| folder.join(name)));
+        files.find(|path| path.is_file()).map(Self::file)
     }
 
     /// A text, and what it is called in problems. Without a format the formats are tried.
@@ -212,7 +238,7 @@ impl Layer<'_> {
         let shaped = import::shape(root, report);
         let rest = without_stray_servers(shaped.rest, report);
         let top = Check::new(report, self.env).section(&TOP, &rest, "");
-        merge_top(top, loaded);
+        merge_top(&top, loaded);
         for (entry, settings) in &shaped.servers {
             self.server(entry, settings, loaded, report);
         }
@@ -293,6 +319,14 @@ fn without_stray_servers(rest: Vec<Entry>, report: &mut Report) -> Vec<Entry> {
         let is_server = entry.value.get("command").is_some() || entry.value.get("url").is_some();
         is_server && TOP.find(&entry.key).is_none()
     });
+    let (misspelt, rest): (Vec<Entry>, Vec<Entry>) = rest.into_iter().partition(|entry| {
+        let known = ["servers", "mcp_servers", "context_servers"].into_iter();
+        TOP.find(&entry.key).is_none() && nearest(&snake(&entry.key), known).is_some()
+    });
+    for entry in misspelt {
+        let path = join("", &entry.key);
+        report.error_with(entry.at, &path, "there is no such setting", "did you mean `servers`?");
+    }
     for entry in stray {
         let path = join("", &entry.key);
         let hint = format!("put it under `servers`, as `servers.{path}`");
@@ -302,7 +336,7 @@ fn without_stray_servers(rest: Vec<Entry>, report: &mut Report) -> Vec<Entry> {
 }
 
 /// The later layer's settings win; of two sizes for one queue the larger wins.
-fn merge_top(top: Values, loaded: &mut Loaded) {
+fn merge_top(top: &Values, loaded: &mut Loaded) {
     for field in TOP.fields {
         if let Some(found) = top.find(field.name) {
             loaded.top.insert(field.name, found.clone());

@@ -162,10 +162,10 @@ impl Resolve<'_> {
     /// A path relative to the config file, with `~` for the home folder.
     fn resolve_path(&self, written: &str) -> PathBuf {
         let home = || self.env.get("HOME").or_else(|| self.env.get("USERPROFILE"));
-        if written == "~" || written.starts_with("~/") {
-            if let Some(home) = home() {
-                return Path::new(&home).join(written.trim_start_matches('~').trim_start_matches('/'));
-            }
+        if (written == "~" || written.starts_with("~/"))
+            && let Some(home) = home()
+        {
+            return Path::new(&home).join(written.trim_start_matches('~').trim_start_matches('/'));
         }
         match self.base {
             Some(base) => base.join(written),

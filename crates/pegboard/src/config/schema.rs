@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value as Json, json};
 
-use super::fields::{Effect, Field, Kind, SERVER, Section, TOP, UNITS, Via, camel};
+use super::fields::{Effect, Field, Kind, SERVER, Section, TOP, Via, camel};
 
 /// The keys under which servers are found, with what each is known from.
 const SERVER_KEYS: &[(&str, &str)] = &[
@@ -15,7 +15,7 @@ const SERVER_KEYS: &[(&str, &str)] = &[
 /// JSON Schema, draft 2020-12.
 pub(super) fn schema() -> Json {
     let mut definitions = Definitions(Map::new());
-    let mut top = definitions.properties(&TOP);
+    let mut top = definitions.properties(&TOP, "#/properties");
     let server = definitions.reference(&SERVER);
     // In a list the name stands inside; beside a table's key it is passed over.
     if let Some(Json::Object(properties)) = definitions
@@ -33,6 +33,10 @@ pub(super) fn schema() -> Json {
         ]
     });
     definitions.0.insert("servers".into(), servers);
+    for unit in ["milliseconds", "seconds"] {
+        let number = json!({"type": ["number", "string"], "exclusiveMinimum": 0, "description": format!("A duration in {unit}.")});
+        definitions.0.insert(unit.into(), number);
+    }
     for (key, doc) in SERVER_KEYS {
         top.insert((*key).into(), json!({"$ref": "#/$defs/servers", "description": doc}));
     }
@@ -58,19 +62,21 @@ impl Definitions {
         if !self.0.contains_key(section.name) {
             // Entered before its fields are, so that a table may hold itself.
             self.0.insert(section.name.into(), Json::Null);
-            let properties = self.properties(section);
+            let properties = self.properties(section, &format!("#/$defs/{}/properties", section.name));
             let table = json!({"type": "object", "properties": properties, "additionalProperties": false});
             self.0.insert(section.name.into(), table);
         }
         json!({"$ref": format!("#/$defs/{}", section.name)})
     }
 
-    fn properties(&mut self, section: &'static Section) -> Map<String, Json> {
+    /// The properties of a section that stands at `at` in the schema.
+    fn properties(&mut self, section: &'static Section, at: &str) -> Map<String, Json> {
         let mut properties = Map::new();
         for field in section.fields {
             let main = self.field(field);
+            let same = json!({"$ref": format!("{at}/{}", field.name)});
             for name in field.aliases {
-                both_cases(&mut properties, name, &same_as(field, main.clone()));
+                both_cases(&mut properties, name, &same);
             }
             for (name, via) in field.turned {
                 let kind = match via {
@@ -86,8 +92,8 @@ impl Definitions {
                 };
                 both_cases(&mut properties, name, &kind);
             }
-            if let Some((min, max)) = duration_bounds(&field.kind) {
-                timed(&mut properties, field, min, max);
+            if field.takes_duration() {
+                timed(&mut properties, field);
             }
             both_cases(&mut properties, field.name, &main);
         }
@@ -144,36 +150,17 @@ impl Definitions {
     }
 }
 
-fn same_as(field: &Field, mut schema: Json) -> Json {
-    if let Json::Object(schema) = &mut schema {
-        schema.insert("description".into(), format!("The same as `{}`.", field.name).into());
-    }
-    schema
-}
-
 fn both_cases(properties: &mut Map<String, Json>, name: &str, schema: &Json) {
     properties.insert(name.to_owned(), schema.clone());
     properties.insert(camel(name), schema.clone());
 }
 
-/// `call_timeout_ms` and its like: a number whose unit is in the name.
-fn timed(properties: &mut Map<String, Json>, field: &Field, min: u64, max: u64) {
-    let names = std::iter::once(field.name).chain(field.aliases.iter().copied());
-    for (name, (ending, unit)) in names.flat_map(|name| UNITS.iter().map(move |unit| (name, unit))) {
-        let schema = json!({
-            "type": ["number", "string"],
-            "minimum": min.div_ceil(*unit),
-            "maximum": max / unit,
-            "description": format!("The same as `{}`, as a number.", field.name),
-        });
-        both_cases(properties, &format!("{name}{ending}"), &schema);
-    }
-}
-
-fn duration_bounds(kind: &Kind) -> Option<(u64, u64)> {
-    match kind {
-        Kind::Duration { min, max } => Some((*min, *max)),
-        Kind::Either(kinds) => kinds.iter().find_map(duration_bounds),
-        _ => None,
+/// `call_timeout_ms` and its like: a number whose unit is in the name. Of the endings that are read, one per unit is shown.
+fn timed(properties: &mut Map<String, Json>, field: &Field) {
+    for name in std::iter::once(field.name).chain(field.aliases.iter().copied()) {
+        for (ending, definition) in [("_ms", "milliseconds"), ("_sec", "seconds")] {
+            let schema = json!({"$ref": format!("#/$defs/{definition}")});
+            both_cases(properties, &format!("{name}{ending}"), &schema);
+        }
     }
 }

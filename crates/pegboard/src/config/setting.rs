@@ -14,8 +14,8 @@ pub(super) enum Setting {
     Word(&'static str),
     Text(Text),
     Secret(Text),
-    List(Vec<Setting>),
-    Map(BTreeMap<String, Setting>),
+    List(Vec<Self>),
+    Map(BTreeMap<String, Self>),
     Table(Values),
     Any(Whatever),
 }

@@ -45,6 +45,12 @@ fn server(config: &ServerConfig, values: &Values) -> Map<String, Json> {
     };
     let mut shown = section(&SERVER, values, |name| !other.contains(&name));
     shown.insert("type".into(), config.transport.kind().into());
+    // These two are not always what was written for them: one follows from `call_timeout`, one also from `tls`.
+    let total = units::duration_text(config.limits.call_total);
+    shown.insert("call_total_timeout".into(), total.into());
+    if let Some(endpoint) = config.transport.endpoint() {
+        shown.insert("insecure".into(), endpoint.tls.insecure.into());
+    }
     shown
 }
 

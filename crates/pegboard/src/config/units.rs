@@ -43,12 +43,7 @@ pub(super) fn size(text: &str) -> Option<u64> {
     };
     let bytes = number * factor;
     // Beyond 2^53 a float skips numbers; no size here comes near.
-    #[expect(
-        clippy::cast_possible_truncation,
-        clippy::cast_sign_loss,
-        reason = "checked to be in range one line above"
-    )]
-    (bytes >= 0.0 && bytes <= 9e15).then_some(bytes as u64)
+    (0.0..=9e15).contains(&bytes).then_some(bytes as u64)
 }
 
 /// A duration as people write it.

@@ -30,6 +30,7 @@ pub(super) fn transport(
     let (auth, key_header) = auth?;
     headers.extend(key_header);
     if auth != Auth::None && headers.keys().any(|name| name.eq_ignore_ascii_case("authorization")) {
+        let at = values.at("headers").unwrap_or(at);
         return resolve.refuse(at, "headers", "`Authorization` is set here and by `auth`; keep one");
     }
     warn_of_open_credentials(resolve, &url, &auth, at);

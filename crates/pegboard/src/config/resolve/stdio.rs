@@ -58,7 +58,7 @@ pub(super) fn command(resolve: &mut Resolve<'_>, values: &Values) -> Option<Comm
 
 /// `command = "npx -y server"` names no program; it is a common slip.
 fn hint_at_shell_line(resolve: &mut Resolve<'_>, program: &Text, args: &[&Text]) {
-    let looks_like_line = args.is_empty() && program.value.contains(' ') && !program.value.contains(['/', '\\']);
+    let looks_like_line = args.is_empty() && program.value.trim().contains(' ') && !program.value.contains(['/', '\\']);
     if looks_like_line {
         resolve.report.warn_with(
             program.at,

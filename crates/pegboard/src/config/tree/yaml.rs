@@ -101,9 +101,12 @@ impl Builder {
     }
 
     fn end(&mut self) -> Result<(), SyntaxError> {
-        let Some(done) = self.open.pop() else {
+        let Some(mut done) = self.open.pop() else {
             return Ok(());
         };
+        if let Value::Map(entries) = &mut done.node.value {
+            merge(entries);
+        }
         if done.anchor > 0 {
             self.anchors.insert(done.anchor, (done.node.clone(), done.size));
         }
@@ -143,6 +146,23 @@ impl Builder {
             Value::Null | Value::Bool(_) | Value::Int(_) | Value::Float(_) | Value::Text(_) => {}
         }
         Ok(())
+    }
+}
+
+/// `<<: *defaults` brings in the entries of another map that are not there yet.
+fn merge(entries: &mut Vec<Entry>) {
+    let Some(at) = entries.iter().position(|entry| entry.key == "<<") else {
+        return;
+    };
+    let maps = match entries.remove(at).value.value {
+        Value::List(items) => items.into_iter().map(|item| item.value).collect(),
+        value => vec![value],
+    };
+    let mut known: HashSet<String> = entries.iter().map(|entry| entry.key.clone()).collect();
+    for map in maps {
+        if let Value::Map(merged) = map {
+            entries.extend(merged.into_iter().filter(|entry| known.insert(entry.key.clone())));
+        }
     }
 }
 
