@@ -1,23 +1,118 @@
 //! The configuration as it is meant: complete, checked, with no "use the default" left in it.
 //!
-//! `file` and its neighbours read what people wrote; this file and [`server`], [`transport`], [`limits`] hold what it means.
+//! A file becomes a located tree (`tree`), its shape ours (`import`), its settings checked against one table of fields
+//! (`fields`, `check`) with variables replaced (`expand`), and the result is put together (`resolve`) layer by layer
+//! (`load`). This file and `server`, `transport`, `limits`, `policy` hold what comes out.
 
+mod adhoc;
+mod check;
+mod env_file;
+mod expand;
+mod fields;
+mod import;
 mod limits;
+mod load;
+mod policy;
+mod problem;
+mod resolve;
+mod schema;
 mod server;
+mod setting;
+mod show;
+mod suspect;
 mod transport;
+mod tree;
+mod units;
 
+#[cfg(test)]
+mod tests;
+
+pub use expand::Env;
 pub use limits::Limits;
+pub use load::{Loaded, Origin, Source};
+pub use policy::{Approval, CustomPattern, Masking, Pins, Policy, Queue, Scope, Summarise};
+pub use problem::{Problem, Severity};
 pub use server::{EraChoice, ServerConfig, Start};
 pub use transport::{Auth, ClientCert, Command, Endpoint, EnvPolicy, Tls, Transport};
+pub use tree::Format;
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, time::Duration};
 
 use crate::name::ServerName;
 
 /// Everything a board needs to know: the servers, by name.
+///
+/// ```
+/// use pegboard::{Config, Env, Format};
+///
+/// let text = "[servers.time]\ncommand = 'uvx'\nargs = ['mcp-server-time']\n";
+/// let loaded = Config::from_text(text, Format::Toml, &Env::process());
+/// assert!(loaded.problems.is_empty());
+/// assert_eq!(loaded.config.servers.len(), 1);
+/// ```
 #[derive(Debug, Clone, Default, PartialEq)]
 #[non_exhaustive]
 pub struct Config {
     /// The configured servers. One that could not be read is not among them.
     pub servers: BTreeMap<ServerName, ServerConfig>,
+    /// The queues that calls wait in, by name.
+    pub queues: BTreeMap<String, Queue>,
+    /// The design whose defaults the servers start from.
+    pub preset: Preset,
+}
+
+impl Config {
+    /// Reads the sources in turn. A later one replaces servers of the same name; its other settings win.
+    ///
+    /// It never fails: what could not be read is among the problems, and everything else is there.
+    pub fn load(sources: &[Source], env: &Env<'_>) -> Loaded {
+        load::load(sources, env)
+    }
+
+    /// Reads one text.
+    pub fn from_text(text: &str, format: Format, env: &Env<'_>) -> Loaded {
+        load::load(&[Source::text("config", text, Some(format))], env)
+    }
+
+    /// The JSON Schema (2020-12) of a config file.
+    pub fn schema() -> serde_json::Value {
+        schema::schema()
+    }
+}
+
+/// Reads a duration as config files and the command line write it: `30s`, `2m`, `500ms`, `1h30m`.
+pub fn parse_duration(text: &str) -> Option<Duration> {
+    units::duration(text)
+}
+
+/// A design whose defaults can be chosen together.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Preset {
+    /// Ours.
+    #[default]
+    Pegboard,
+    /// Those of TARSy.
+    Tarsy,
+    /// Those of ai-agent.
+    AiAgent,
+    /// Those of antwort.
+    Antwort,
+    /// Those of goat.
+    Goat,
+    /// Those of minion.
+    Minion,
+}
+
+impl Preset {
+    fn named(word: Option<&str>) -> Self {
+        match word {
+            Some("tarsy") => Self::Tarsy,
+            Some("ai-agent") => Self::AiAgent,
+            Some("antwort") => Self::Antwort,
+            Some("goat") => Self::Goat,
+            Some("minion") => Self::Minion,
+            _ => Self::Pegboard,
+        }
+    }
 }

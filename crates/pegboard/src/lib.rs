@@ -22,7 +22,9 @@ pub use board::{Builder, Pegboard};
 pub use call::ToolCall;
 pub use catalog::{Catalog, Prompt, Resource, Tool};
 pub use config::{
-    Auth, ClientCert, Command, Config, Endpoint, EnvPolicy, EraChoice, Limits, ServerConfig, Start, Tls, Transport,
+    Approval, Auth, ClientCert, Command, Config, CustomPattern, Endpoint, Env, EnvPolicy, EraChoice, Format, Limits,
+    Loaded, Masking, Origin, Pins, Policy, Preset, Problem, Queue, Scope, ServerConfig, Severity, Source, Start,
+    Summarise, Tls, Transport, parse_duration,
 };
 pub use deadline::{Deadline, Passed};
 pub use hint::Hint;

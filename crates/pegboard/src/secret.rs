@@ -42,8 +42,20 @@ impl serde::Serialize for Secret {
 }
 
 /// A URL that prints without user, password and the values of its query.
-#[derive(Clone, PartialEq, Eq)]
-pub struct SafeUrl(Url);
+#[derive(Clone)]
+pub struct SafeUrl {
+    url: Url,
+    /// What is printed instead, when parts of the URL besides those are secret.
+    shown: Option<Arc<str>>,
+}
+
+impl PartialEq for SafeUrl {
+    fn eq(&self, other: &Self) -> bool {
+        self.url == other.url
+    }
+}
+
+impl Eq for SafeUrl {}
 
 impl SafeUrl {
     /// Parses an absolute URL that has a host.
@@ -52,25 +64,39 @@ impl SafeUrl {
         if url.host_str().is_none_or(str::is_empty) {
             return Err(url::ParseError::EmptyHost);
         }
-        Ok(Self(url))
+        Ok(Self { url, shown: None })
+    }
+
+    /// Prints as `shown` from now on, for URLs that hold secrets in other places too.
+    #[must_use]
+    pub fn shown_as(mut self, shown: impl Into<Arc<str>>) -> Self {
+        self.shown = Some(shown.into());
+        self
     }
 
     /// The URL with everything in it, for the place that connects.
     pub fn expose(&self) -> &Url {
-        &self.0
+        &self.url
     }
 }
 
 impl fmt::Display for SafeUrl {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mut shown = self.0.clone();
+        if let Some(shown) = &self.shown {
+            return f.write_str(shown);
+        }
+        let mut shown = self.url.clone();
         if !shown.username().is_empty() || shown.password().is_some() {
             // A URL with a host takes a user name and a password, so these cannot fail.
             let _ = shown.set_username(HIDDEN);
             let _ = shown.set_password(None);
         }
         if shown.query().is_some() {
-            let keys: Vec<String> = self.0.query_pairs().map(|(key, _)| format!("{key}={HIDDEN}")).collect();
+            let keys: Vec<String> = self
+                .url
+                .query_pairs()
+                .map(|(key, _)| format!("{key}={HIDDEN}"))
+                .collect();
             shown.set_query(Some(&keys.join("&")));
         }
         f.write_str(shown.as_str())
@@ -99,6 +125,14 @@ mod tests {
     fn a_url_prints_without_credentials_and_query_values() {
         let url = SafeUrl::parse("https://me:pw@example.com/mcp?key=abc&x=1").unwrap();
         assert_eq!(url.to_string(), "https://****@example.com/mcp?key=****&x=****");
+    }
+
+    #[test]
+    fn a_url_can_be_told_how_to_print() {
+        let url = SafeUrl::parse("https://example.com/s3cr3t/mcp").unwrap();
+        let url = url.shown_as("https://example.com/${KEY}/mcp");
+        assert_eq!(format!("{url} {url:?}").matches("${KEY}").count(), 2);
+        assert_eq!(url.expose().path(), "/s3cr3t/mcp");
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use super::{Limits, Transport};
+use super::{Limits, Policy, Transport};
 
 /// One server as it is meant.
 #[derive(Debug, Clone, PartialEq)]
@@ -26,6 +26,12 @@ pub struct ServerConfig {
     pub deny: Vec<String>,
     /// Folders and other URIs that the server is told it may work in.
     pub roots: Vec<String>,
+    /// What it is for, in words for people.
+    pub description: Option<String>,
+    /// Words for the model about this server.
+    pub instructions: Option<String>,
+    /// What its calls and results are subject to.
+    pub policy: Policy,
 }
 
 impl ServerConfig {
@@ -41,6 +47,9 @@ impl ServerConfig {
             allow: Vec::new(),
             deny: Vec::new(),
             roots: Vec::new(),
+            description: None,
+            instructions: None,
+            policy: Policy::default(),
         }
     }
 

@@ -29,6 +29,16 @@ impl Transport {
             Self::WebSocket(_) => "websocket",
         }
     }
+
+    /// The URL and what is sent to it, unless it is a child process.
+    pub fn endpoint(&self) -> Option<&Endpoint> {
+        match self {
+            Self::Stdio(_) => None,
+            Self::Auto(endpoint) | Self::Http(endpoint) | Self::Sse(endpoint) | Self::WebSocket(endpoint) => {
+                Some(endpoint)
+            }
+        }
+    }
 }
 
 /// A program to start.

@@ -1,0 +1,364 @@
+//! Checks a tree against the table of fields: names, types and bounds, with every problem reported, and variables expanded.
+
+mod text;
+
+use std::{collections::BTreeMap, time::Duration};
+
+use super::{
+    expand::{self, Env},
+    fields::{Effect, Field, Kind, Match, Section, Via, Word, nearest, snake},
+    problem::Report,
+    setting::{Found, Setting, Values, Whatever},
+    show,
+    tree::{Entry, Node, Place, Value},
+    units,
+};
+
+/// Reads one file's tables.
+pub(super) struct Check<'a> {
+    pub(super) report: &'a mut Report,
+    env: &'a Env<'a>,
+    lenient: bool,
+    expanded: usize,
+}
+
+impl<'a> Check<'a> {
+    pub(super) fn new(report: &'a mut Report, env: &'a Env<'a>) -> Self {
+        Self {
+            report,
+            env,
+            lenient: env.is_lenient(),
+            expanded: 0,
+        }
+    }
+
+    /// Whether missing variables are let pass from here on.
+    pub(super) fn lenient(&mut self, lenient: bool) {
+        self.lenient = lenient || self.env.is_lenient();
+    }
+
+    /// Reads the entries of a table.
+    pub(super) fn section(&mut self, section: &'static Section, entries: &[Entry], path: &str) -> Values {
+        let mut values = Values::default();
+        for entry in entries {
+            if is_note(&entry.key) {
+                continue;
+            }
+            let field = join(path, &entry.key);
+            let Some(found) = section.find(&entry.key) else {
+                self.unknown(section, entry, &field);
+                continue;
+            };
+            if let Some(first) = values.find(found.field.name) {
+                let message = format!("`{}` and `{}` are the same setting", first.key, entry.key);
+                self.report.error_with(entry.at, &field, message, "keep one of them");
+                continue;
+            }
+            if let Some(setting) = self.field(found, entry, &field) {
+                self.note_effect(found.field, &setting, entry.at, &field);
+                let (at, key) = (entry.at, entry.key.clone());
+                values.insert(found.field.name, Found { setting, at, key });
+            }
+        }
+        values
+    }
+
+    fn unknown(&mut self, section: &'static Section, entry: &Entry, field: &str) {
+        let message = "there is no such setting";
+        match section.nearest(&entry.key) {
+            Some(name) => self
+                .report
+                .error_with(entry.at, field, message, format!("did you mean `{name}`?")),
+            None => self.report.error_with(
+                entry.at,
+                field,
+                message,
+                "`pegboard config schema` lists the settings there are",
+            ),
+        }
+    }
+
+    fn note_effect(&mut self, field: &'static Field, setting: &Setting, at: Place, path: &str) {
+        if field.effect != Effect::Later {
+            return;
+        }
+        let same_as_default = field
+            .default
+            .and_then(|default| serde_json::from_str::<serde_json::Value>(default).ok())
+            .is_some_and(|default| default == show::setting(field.name, setting));
+        if !same_as_default {
+            self.report.warn(at, path, "not in effect yet");
+        }
+    }
+
+    fn field(&mut self, found: Match, entry: &Entry, path: &str) -> Option<Setting> {
+        let node = &entry.value;
+        if node.value == Value::Null {
+            return None;
+        }
+        match found.via {
+            None => {
+                // Peers disagree about the unit of a bare `timeout`, so what was understood is said.
+                let unit = match (&node.value, found.unit) {
+                    (Value::Int(number), None) if snake(&entry.key) == "timeout" => {
+                        let (unit, word) = if *number < 1000 {
+                            (1000, "seconds")
+                        } else {
+                            (1, "milliseconds")
+                        };
+                        let message = format!("{number} is taken as {word}");
+                        self.report
+                            .warn_with(node.at, path, message, "write it with a unit, such as `\"30s\"`");
+                        Some(unit)
+                    }
+                    (_, unit) => unit,
+                };
+                self.setting(&found.field.kind, node, path, unit)
+            }
+            Some(Via::Negated) => match self.setting(&Kind::Bool, node, path, None)? {
+                Setting::Bool(value) => Some(Setting::Bool(!value)),
+                _ => None,
+            },
+            Some(Via::SharedFlag) => match self.setting(&Kind::Bool, node, path, None)? {
+                Setting::Bool(true) => Some(Setting::Word("shared")),
+                _ => Some(Setting::Word("session")),
+            },
+            Some(Via::VariableName) => match &node.value {
+                Value::Text(name) => {
+                    let reference = Node::text(format!("${{{name}}}"), node.at);
+                    self.setting(&found.field.kind, &reference, path, None)
+                }
+                _ => self.wrong(node, path, "the name of a variable"),
+            },
+        }
+    }
+
+    fn setting(&mut self, kind: &Kind, node: &Node, path: &str, unit: Option<u64>) -> Option<Setting> {
+        match kind {
+            Kind::Text => self.text(node, path, false).map(Setting::Text),
+            Kind::Secret => self.text(node, path, true).map(Setting::Secret),
+            Kind::Any => Some(Setting::Any(Whatever(node.clone()))),
+            Kind::List(kind) => match &node.value {
+                Value::List(items) => Some(Setting::List(self.list(kind, items, path))),
+                _ => self.wrong(node, path, "a list"),
+            },
+            Kind::Map(kind) => match &node.value {
+                Value::Map(entries) => Some(Setting::Map(self.map(kind, entries, path))),
+                _ => self.wrong(node, path, "a table"),
+            },
+            Kind::Table(section) => match &node.value {
+                Value::Map(entries) => Some(Setting::Table(self.section(section, entries, path))),
+                _ => self.wrong(node, path, "a table"),
+            },
+            Kind::Either(kinds) => match kinds.iter().find(|kind| fits(kind, node, unit)) {
+                Some(kind) => self.setting(kind, node, path, unit),
+                None => self.wrong(node, path, &describe(&Kind::Either(kinds))),
+            },
+            Kind::Bool | Kind::Word(_) | Kind::Count { .. } | Kind::Duration { .. } | Kind::Size { .. } => {
+                self.scalar(kind, node, path, unit)
+            }
+        }
+    }
+
+    fn list(&mut self, kind: &Kind, items: &[Node], path: &str) -> Vec<Setting> {
+        let each = items.iter().enumerate();
+        each.filter_map(|(index, item)| self.setting(kind, item, &format!("{path}[{index}]"), None))
+            .collect()
+    }
+
+    fn map(&mut self, kind: &Kind, entries: &[Entry], path: &str) -> BTreeMap<String, Setting> {
+        let mut map = BTreeMap::new();
+        for entry in entries {
+            let path = join(path, &entry.key);
+            if let Some(setting) = self.setting(kind, &entry.value, &path, None) {
+                map.insert(entry.key.clone(), setting);
+            }
+        }
+        map
+    }
+
+    /// A value that is not kept as text. Written as a text with variables it is read from what they hold.
+    fn scalar(&mut self, kind: &Kind, node: &Node, path: &str, unit: Option<u64>) -> Option<Setting> {
+        let expanded;
+        let node = match &node.value {
+            Value::Text(text) if expand::has_variables(text) => {
+                let text = self.text(node, path, false)?.value;
+                expanded = Node::new(plain(kind, text), node.at);
+                &expanded
+            }
+            _ => node,
+        };
+        match (kind, &node.value) {
+            (Kind::Bool, Value::Bool(value)) => Some(Setting::Bool(*value)),
+            (Kind::Word(words), Value::Text(text)) => self.word(words, text, node.at, path),
+            (Kind::Count { min, max }, Value::Int(number)) => {
+                let count = u64::try_from(*number).unwrap_or(0);
+                let shown = (min.to_string(), max.to_string());
+                self.bounded(count, (*min, *max), &shown, node.at, path)
+                    .map(Setting::Count)
+            }
+            (Kind::Size { min, max }, Value::Int(_) | Value::Text(_)) => {
+                let bytes = match &node.value {
+                    Value::Int(number) => Some(u64::try_from(*number).unwrap_or(0)),
+                    Value::Text(text) => units::size(text),
+                    _ => None,
+                };
+                let Some(bytes) = bytes else {
+                    return self.wrong(node, path, &describe(kind));
+                };
+                let shown = (units::SizeText(*min).to_string(), units::SizeText(*max).to_string());
+                self.bounded(bytes, (*min, *max), &shown, node.at, path)
+                    .map(Setting::Size)
+            }
+            (Kind::Duration { min, max }, _) => self.duration((*min, *max), node, path, unit),
+            _ => self.wrong(node, path, &describe(kind)),
+        }
+    }
+
+    fn duration(&mut self, bounds: (u64, u64), node: &Node, path: &str, unit: Option<u64>) -> Option<Setting> {
+        let seconds = |number: f64, unit: u64| {
+            // A unit is 1 or 1000, which a float holds exactly.
+            Duration::try_from_secs_f64(number * unit as f64 / 1000.0).ok()
+        };
+        let duration = match (&node.value, unit) {
+            (Value::Text(text), None) => units::duration(text),
+            (Value::Text(text), Some(unit)) => match text.trim().parse() {
+                Ok(number) => seconds(number, unit),
+                Err(_) => units::duration(text),
+            },
+            (Value::Int(number), Some(unit)) => seconds((*number).max(0) as f64, unit),
+            (Value::Float(number), Some(unit)) => seconds(number.max(0.0), unit),
+            (Value::Int(_) | Value::Float(_), None) => {
+                self.report.error_with(
+                    node.at,
+                    path,
+                    "the number has no unit",
+                    "write `\"30s\"`, `\"2m\"` or `\"500ms\"`",
+                );
+                return None;
+            }
+            _ => None,
+        };
+        let Some(duration) = duration else {
+            return self.wrong(node, path, "a duration such as `\"30s\"`");
+        };
+        let millis = u64::try_from(duration.as_millis()).unwrap_or(u64::MAX);
+        let text = |millis| units::duration_text(Duration::from_millis(millis));
+        let shown = (text(bounds.0), text(bounds.1));
+        self.bounded(millis, bounds, &shown, node.at, path)?;
+        Some(Setting::Duration(duration))
+    }
+
+    fn bounded(
+        &mut self,
+        value: u64,
+        bounds: (u64, u64),
+        shown: &(String, String),
+        at: Place,
+        path: &str,
+    ) -> Option<u64> {
+        if (bounds.0..=bounds.1).contains(&value) {
+            return Some(value);
+        }
+        let message = format!("must be between {} and {}", shown.0, shown.1);
+        self.report.error(at, path, message);
+        None
+    }
+
+    fn word(&mut self, words: &'static [Word], text: &str, at: Place, path: &str) -> Option<Setting> {
+        if let Some(name) = find_word(words, text) {
+            return Some(Setting::Word(name));
+        }
+        let names: Vec<&str> = words.iter().map(|word| word.name).collect();
+        let message = format!("must be one of {}", names.join(", "));
+        let every = words
+            .iter()
+            .flat_map(|word| std::iter::once(word.name).chain(word.spellings.iter().copied()));
+        match nearest(&snake(text), every) {
+            Some(name) => self
+                .report
+                .error_with(at, path, message, format!("did you mean `{name}`?")),
+            None => self.report.error(at, path, message),
+        }
+        None
+    }
+
+    fn wrong<T>(&mut self, node: &Node, path: &str, wanted: &str) -> Option<T> {
+        // "not a text" explains nothing about a text that does not read as what is wanted.
+        let message = match node.value {
+            Value::Text(_) => format!("must be {wanted}"),
+            _ => format!("must be {wanted}, not {}", node.kind()),
+        };
+        self.report.error(node.at, path, message);
+        None
+    }
+}
+
+/// Keys that people keep notes and YAML anchors under.
+pub(super) fn is_note(key: &str) -> bool {
+    ["x-", "//", "_comment"].iter().any(|start| key.starts_with(start))
+}
+
+/// `servers` and `github` as `servers.github`.
+pub(super) fn join(path: &str, key: &str) -> String {
+    // Keys are shown, so what a terminal would act on must not be in them.
+    let key: String = key
+        .chars()
+        .take(80)
+        .map(|c| if c.is_control() { '?' } else { c })
+        .collect();
+    if path.is_empty() { key } else { format!("{path}.{key}") }
+}
+
+fn find_word(words: &'static [Word], text: &str) -> Option<&'static str> {
+    let text = snake(text.trim());
+    let is = |name: &str| snake(name) == text;
+    words
+        .iter()
+        .find(|word| is(word.name) || word.spellings.iter().any(|spelling| is(spelling)))
+        .map(|word| word.name)
+}
+
+/// Whether a value has the shape that `kind` takes.
+fn fits(kind: &Kind, node: &Node, unit: Option<u64>) -> bool {
+    match (kind, &node.value) {
+        (Kind::Word(words), Value::Text(text)) => find_word(words, text).is_some(),
+        (Kind::Duration { .. }, Value::Text(text)) => expand::has_variables(text) || units::duration(text).is_some(),
+        (Kind::Duration { .. }, Value::Int(_) | Value::Float(_)) => unit.is_some(),
+        (Kind::Bool, Value::Bool(_)) | (Kind::Count { .. } | Kind::Size { .. }, Value::Int(_)) => true,
+        (Kind::Text | Kind::Secret | Kind::Size { .. }, Value::Text(_)) => true,
+        (Kind::List(_), Value::List(_)) | (Kind::Map(_) | Kind::Table(_), Value::Map(_)) => true,
+        (Kind::Either(kinds), _) => kinds.iter().any(|kind| fits(kind, node, unit)),
+        (Kind::Any, _) => true,
+        _ => false,
+    }
+}
+
+/// What an expanded text stands for where `kind` is wanted.
+fn plain(kind: &Kind, text: String) -> Value {
+    match (kind, text.trim()) {
+        (Kind::Bool, "true") => Value::Bool(true),
+        (Kind::Bool, "false") => Value::Bool(false),
+        (Kind::Count { .. }, number) => number.parse().map_or(Value::Text(text), Value::Int),
+        _ => Value::Text(text),
+    }
+}
+
+/// What a kind of value is called in messages.
+pub(super) fn describe(kind: &Kind) -> String {
+    match kind {
+        Kind::Bool => "true or false".into(),
+        Kind::Text | Kind::Secret => "a text".into(),
+        Kind::Count { .. } => "a whole number".into(),
+        Kind::Duration { .. } => "a duration such as `\"30s\"`".into(),
+        Kind::Size { .. } => "a size such as `\"8MiB\"`".into(),
+        Kind::Word(words) => {
+            let names: Vec<String> = words.iter().map(|word| format!("`{}`", word.name)).collect();
+            names.join(" or ")
+        }
+        Kind::List(_) => "a list".into(),
+        Kind::Map(_) | Kind::Table(_) => "a table".into(),
+        Kind::Either(kinds) => kinds.iter().map(describe).collect::<Vec<_>>().join(" or "),
+        Kind::Any => "anything".into(),
+    }
+}

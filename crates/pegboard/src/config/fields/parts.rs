@@ -1,0 +1,242 @@
+//! The tables inside a server's table, the words they share, and the top of the file.
+
+use super::{Kind, Section, Via, Word, field, server::AUTH_WORDS, spelled, word};
+
+/// A limit that somebody waits for: a millisecond at least, a day at most.
+pub(super) const LIMIT: Kind = Kind::Duration {
+    min: 1,
+    max: 24 * 3600 * 1000,
+};
+
+pub(super) const COUNT: Kind = Kind::Count { min: 1, max: 1_000_000 };
+
+const TEXTS: Kind = Kind::List(&Kind::Text);
+
+/// The top of the file. `servers` is read by `import`, which knows the shapes it may have.
+pub(in crate::config) static TOP: Section = Section {
+    name: "config",
+    fields: &[
+        field(
+            "preset",
+            Kind::Word(PRESETS),
+            "The design whose defaults every server starts from.",
+        )
+        .default("\"pegboard\"")
+        .later(),
+        field(
+            "queues",
+            Kind::Map(&Kind::Either(&[COUNT, Kind::Table(&QUEUE)])),
+            "Queues that calls wait in, by name.",
+        )
+        .default("{}")
+        .later(),
+        field(
+            "masking",
+            Kind::Either(&[Kind::Bool, Kind::Table(&MASKING)]),
+            "What is hidden in the results of every server.",
+        )
+        .later(),
+        field(
+            "summarise",
+            Kind::Either(&[Kind::Bool, Kind::Table(&SUMMARISE)]),
+            "When long results are summarised.",
+        )
+        .aka(&["summarize"])
+        .later(),
+        field("naming", Kind::Word(NAMING), "How tools are named for models.")
+            .default("\"dunder\"")
+            .later(),
+        field("serve", Kind::Map(&Kind::Any), "Settings of the daemon.").later(),
+        field("inputs", Kind::Any, "").foreign(),
+    ],
+};
+
+pub(super) static AUTH: Section = Section {
+    name: "auth",
+    fields: &[
+        field(
+            "type",
+            Kind::Word(AUTH_WORDS),
+            "Which way is meant; it is told by what is set here.",
+        )
+        .aka(&["auth_type", "kind"]),
+        field("bearer", Kind::Secret, "Sent as `Authorization: Bearer …`.")
+            .aka(&["bearer_token", "token"])
+            .turned(&[("bearer_token_env_var", Via::VariableName)]),
+        field("user", Kind::Text, "The user's name, for `Authorization: Basic …`.").aka(&["username"]),
+        field("password", Kind::Secret, "The user's password."),
+        field("api_key", Kind::Secret, "Sent in the header that `header` names.").aka(&["key"]),
+        field("header", Kind::Text, "The header that carries `api_key`.")
+            .aka(&["header_name"])
+            .default("\"X-API-Key\""),
+        field("bearer_file", Kind::Text, "A file that holds the bearer token.")
+            .aka(&["token_file"])
+            .later(),
+        field(
+            "oauth",
+            Kind::Either(&[Kind::Bool, Kind::Table(&OAUTH)]),
+            "How to sign in with OAuth.",
+        )
+        .later(),
+    ],
+};
+
+pub(super) static OAUTH: Section = Section {
+    name: "oauth",
+    fields: &[
+        field("enabled", Kind::Bool, "Whether to sign in with OAuth.").default("true"),
+        field("client_id", Kind::Text, "Our identity at the authorization server."),
+        field("client_secret", Kind::Secret, "What proves it."),
+        field("scopes", TEXTS, "Scopes to ask for.").aka(&["scope"]),
+        field("grant", Kind::Text, "`authorization_code` or `client_credentials`.").aka(&["grant_type"]),
+        field("token_url", Kind::Text, "Where tokens are given out.").aka(&["token_endpoint"]),
+        field("authorization_url", Kind::Text, "Where a person signs in.").aka(&["authorization_endpoint", "auth_url"]),
+        field("issuer", Kind::Text, "The authorization server.")
+            .aka(&["authorization_server", "auth_server_metadata_url"]),
+        field("redirect_uri", Kind::Text, "Where the person is sent back to.").aka(&["redirect_url", "callback_url"]),
+        field(
+            "callback_port",
+            Kind::Count { min: 1, max: 65_535 },
+            "The port that is listened on meanwhile.",
+        ),
+        field("resource", Kind::Text, "The resource indicator.").aka(&["audience"]),
+    ],
+};
+
+pub(super) static TLS: Section = Section {
+    name: "tls",
+    fields: &[
+        field(
+            "ca",
+            Kind::Text,
+            "A PEM file with certificate authorities to trust besides the system's, relative to the config file.",
+        )
+        .aka(&["ca_file", "ca_cert", "ca_bundle"]),
+        field("cert", Kind::Text, "A PEM file with our certificate chain.").aka(&["client_cert", "cert_file"]),
+        field("key", Kind::Text, "A PEM file with its private key.").aka(&["client_key", "key_file"]),
+        field("insecure", Kind::Bool, "Do not check the server's certificate.")
+            .turned(&[("verify", Via::Negated), ("verify_ssl", Via::Negated)])
+            .default("false"),
+    ],
+};
+
+pub(super) static RESTART: Section = Section {
+    name: "restart",
+    fields: &[
+        field("enabled", Kind::Bool, "Whether it is started again.").default("true"),
+        field(
+            "backoff",
+            Kind::List(&Kind::Duration {
+                min: 0,
+                max: 24 * 3600 * 1000,
+            }),
+            "The waits before each attempt; the last one repeats.",
+        ),
+        field("max_attempts", COUNT, "After so many attempts it stays down.").aka(&["max_retries", "attempts"]),
+        field("wait", LIMIT, "How long a call waits for a restart.").aka(&["restart_wait"]),
+    ],
+};
+
+pub(super) static RETRY: Section = Section {
+    name: "retry",
+    fields: &[
+        field("mode", Kind::Word(RETRY_WORDS), "Which calls may be made again."),
+        field("attempts", Kind::Count { min: 0, max: 100 }, "How often.").aka(&["max_retries", "max_attempts"]),
+        field(
+            "key_argument",
+            Kind::Text,
+            "The argument that makes a repeated call harmless.",
+        ),
+        field("backoff", Kind::List(&LIMIT), "The waits before each attempt."),
+        field("unsafe", Kind::Bool, "Also repeat calls that may have run.").default("false"),
+    ],
+};
+
+pub(super) static MASKING: Section = Section {
+    name: "masking",
+    fields: &[
+        field("enabled", Kind::Bool, "Whether results are masked.").default("true"),
+        field("groups", TEXTS, "Names of pattern groups.")
+            .aka(&["pattern_groups"])
+            .default("[]"),
+        field("patterns", TEXTS, "Names of patterns.").default("[]"),
+        field("custom", Kind::List(&Kind::Table(&PATTERN)), "Patterns of your own.")
+            .aka(&["custom_patterns"])
+            .default("[]"),
+    ],
+};
+
+static PATTERN: Section = Section {
+    name: "pattern",
+    fields: &[
+        field("pattern", Kind::Text, "A regular expression.").aka(&["regex"]),
+        field("replacement", Kind::Text, "What stands in for a match.").default("\"[MASKED]\""),
+        field("description", Kind::Text, "What it finds.").aka(&["name"]),
+    ],
+};
+
+pub(super) static SUMMARISE: Section = Section {
+    name: "summarise",
+    fields: &[
+        field("enabled", Kind::Bool, "Whether long results are summarised.").default("true"),
+        field(
+            "threshold_tokens",
+            Kind::Count {
+                min: 100,
+                max: 10_000_000,
+            },
+            "From this size on.",
+        )
+        .aka(&["size_threshold_tokens", "threshold"])
+        .default("5000"),
+        field(
+            "max_tokens",
+            Kind::Count {
+                min: 50,
+                max: 1_000_000,
+            },
+            "The size of a summary.",
+        )
+        .aka(&["summary_max_token_limit", "max_summary_tokens"])
+        .default("1000"),
+    ],
+};
+
+static QUEUE: Section = Section {
+    name: "queue",
+    fields: &[field(
+        "concurrent",
+        Kind::Count { min: 1, max: 65_536 },
+        "The most calls under way at once.",
+    )
+    .aka(&["concurrency", "max_concurrent"])],
+};
+
+pub(super) const PRESETS: &[Word] = &[
+    word("pegboard"),
+    word("tarsy"),
+    word("ai-agent"),
+    word("antwort"),
+    word("goat"),
+    word("minion"),
+];
+pub(super) const SCOPES: &[Word] = &[
+    word("shared"),
+    spelled("session", &["per_session", "dedicated"]),
+    word("call"),
+];
+pub(super) const APPROVALS: &[Word] = &[
+    spelled("auto", &["approve"]),
+    word("writes"),
+    spelled("always", &["prompt"]),
+    word("never"),
+];
+pub(super) const PINS: &[Word] = &[word("off"), word("warn"), word("block")];
+pub(super) const RETRY_WORDS: &[Word] = &[word("never"), word("safe"), word("idempotent")];
+const NAMING: &[Word] = &[
+    spelled("dunder", &["double_underscore"]),
+    word("dot"),
+    word("mcp_dunder"),
+    word("mcp_single"),
+    word("bare"),
+];

@@ -1,0 +1,178 @@
+//! The shapes that config files of different programs have, turned into one: a list of named server tables.
+
+use super::{
+    check::is_note,
+    fields::{TOP, snake},
+    problem::Report,
+    tree::{Entry, Node, Value},
+};
+
+/// A file in our shape.
+pub(super) struct Shaped {
+    /// The servers: the name, the line it stands in, and the server's own table.
+    pub(super) servers: Vec<(Entry, Vec<Entry>)>,
+    /// Everything else at the top of the file.
+    pub(super) rest: Vec<Entry>,
+}
+
+/// Finds the servers in a file: `servers`, `mcpServers`, `mcp_servers`, `context_servers`, `mcp`, or a bare list of servers.
+pub(super) fn shape(root: Node, report: &mut Report) -> Shaped {
+    let mut shaped = Shaped {
+        servers: Vec::new(),
+        rest: Vec::new(),
+    };
+    match root.value {
+        Value::Map(entries) => top(entries, &mut shaped, report),
+        Value::List(_) => servers(root, &mut shaped, report),
+        Value::Null => {}
+        Value::Bool(_) | Value::Int(_) | Value::Float(_) | Value::Text(_) => {
+            report.error(root.at, "", "a config is a table of settings");
+        }
+    }
+    shaped
+}
+
+fn top(entries: Vec<Entry>, shaped: &mut Shaped, report: &mut Report) {
+    let mut foreign = false;
+    for entry in entries {
+        match snake(&entry.key).as_str() {
+            "servers" => servers(entry.value, shaped, report),
+            "mcp_servers" | "context_servers" => {
+                foreign = true;
+                servers(entry.value, shaped, report);
+            }
+            "mcp" => {
+                foreign = true;
+                inside_mcp(entry.value, shaped, report);
+            }
+            "$schema" => {}
+            _ if is_note(&entry.key) => {}
+            _ => shaped.rest.push(entry),
+        }
+    }
+    if foreign {
+        leave_out_foreign(shaped, report);
+    }
+}
+
+/// `mcp` holds `servers`, or is itself the table of servers.
+fn inside_mcp(node: Node, shaped: &mut Shaped, report: &mut Report) {
+    let Value::Map(entries) = &node.value else {
+        return servers(node, shaped, report);
+    };
+    let holds_servers = |entry: &Entry| matches!(snake(&entry.key).as_str(), "servers" | "mcp_servers");
+    if !entries.iter().any(holds_servers) {
+        return servers(node, shaped, report);
+    }
+    let Value::Map(entries) = node.value else {
+        return;
+    };
+    for entry in entries.into_iter().filter(holds_servers) {
+        servers(entry.value, shaped, report);
+    }
+}
+
+/// Settings of the program that the file belongs to are not ours to judge; that they were passed over is said once.
+fn leave_out_foreign(shaped: &mut Shaped, report: &mut Report) {
+    let (ours, theirs): (Vec<Entry>, Vec<Entry>) = std::mem::take(&mut shaped.rest)
+        .into_iter()
+        .partition(|entry| TOP.find(&entry.key).is_some());
+    shaped.rest = ours;
+    let Some(first) = theirs.first() else {
+        return;
+    };
+    let names: Vec<String> = theirs
+        .iter()
+        .take(5)
+        .map(|entry| super::check::join("", &entry.key))
+        .collect();
+    let more = if theirs.len() > 5 { ", …" } else { "" };
+    report.warn(
+        first.at,
+        "",
+        format!(
+            "settings of another program are passed over: {}{more}",
+            names.join(", ")
+        ),
+    );
+}
+
+fn servers(node: Node, shaped: &mut Shaped, report: &mut Report) {
+    let at = node.at;
+    match node.value {
+        Value::Null => {}
+        Value::Map(entries) => {
+            for entry in entries {
+                server(entry, shaped, report);
+            }
+        }
+        Value::List(items) => {
+            for (index, item) in items.into_iter().enumerate() {
+                match name_of(&item) {
+                    Some(name) => {
+                        let entry = Entry {
+                            key: name,
+                            at: item.at,
+                            value: item,
+                        };
+                        server(entry, shaped, report);
+                    }
+                    None => report.error_with(
+                        item.at,
+                        &format!("servers[{index}]"),
+                        "the server has no name",
+                        "add `name`",
+                    ),
+                }
+            }
+        }
+        Value::Bool(_) | Value::Int(_) | Value::Float(_) | Value::Text(_) => {
+            report.error(at, "servers", "must be a table of servers, or a list of them");
+        }
+    }
+}
+
+fn is_name(key: &str) -> bool {
+    matches!(snake(key).as_str(), "name" | "server_name" | "id")
+}
+
+fn name_of(item: &Node) -> Option<String> {
+    let Value::Map(entries) = &item.value else {
+        return None;
+    };
+    let entry = entries.iter().find(|entry| is_name(&entry.key))?;
+    match &entry.value.value {
+        Value::Text(name) => Some(name.clone()),
+        _ => None,
+    }
+}
+
+fn server(entry: Entry, shaped: &mut Shaped, report: &mut Report) {
+    let path = super::check::join("servers", &entry.key);
+    let Value::Map(settings) = &entry.value.value else {
+        let message = format!("must be a table, not {}", entry.value.kind());
+        return report.error(entry.at, &path, message);
+    };
+    if shaped.servers.iter().any(|(known, _)| known.key == entry.key) {
+        return report.error(entry.at, &path, "the server is there twice");
+    }
+    let mut flat = Vec::with_capacity(settings.len());
+    for setting in settings.iter().filter(|setting| !is_name(&setting.key)) {
+        flatten(setting, &mut flat);
+    }
+    shaped.servers.push((entry, flat));
+}
+
+/// `transport = { type, command, … }` and `command = { path, args, env }` as if their parts stood beside them.
+fn flatten(setting: &Entry, flat: &mut Vec<Entry>) {
+    match (snake(&setting.key).as_str(), &setting.value.value) {
+        ("transport", Value::Map(parts)) => flat.extend(parts.iter().cloned()),
+        ("command", Value::Map(parts)) => flat.extend(parts.iter().cloned().map(|mut part| {
+            if part.key == "path" {
+                part.key = "command".into();
+            }
+            part
+        })),
+        _ => flat.push(setting.clone()),
+    }
+}

@@ -1,0 +1,359 @@
+//! Reads files and texts, layer over layer, into one config with every problem found on the way.
+
+use std::{
+    collections::BTreeMap,
+    fs::File,
+    io::Read as _,
+    path::{Path, PathBuf},
+};
+
+use serde::Serialize;
+
+use super::{
+    Config, Format, Preset, Problem, Queue, ServerConfig, Severity, adhoc,
+    check::{Check, join},
+    expand::Env,
+    fields::{SERVER, TOP, nearest, snake},
+    import,
+    problem::Report,
+    resolve::Resolve,
+    setting::{Setting, Values},
+    show,
+    tree::{self, Entry, Node, Value},
+};
+use crate::name::ServerName;
+
+/// What a config file is called when nobody says otherwise, the preferred name first.
+const FILE_NAMES: [&str; 5] = [
+    "pegboard.toml",
+    "pegboard.yaml",
+    "pegboard.yml",
+    "pegboard.json",
+    ".mcp.json",
+];
+
+/// Where settings come from.
+#[derive(Debug, Clone)]
+pub struct Source {
+    name: String,
+    content: Content,
+}
+
+#[derive(Clone)]
+enum Content {
+    File(PathBuf),
+    Text(String, Option<Format>),
+    /// `NAME=COMMAND…` or `NAME=URL`.
+    Server(String),
+}
+
+impl std::fmt::Debug for Content {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Self::File(_) => "file",
+            Self::Text(..) => "text",
+            Self::Server(_) => "server",
+        })
+    }
+}
+
+impl Source {
+    /// A file. Its extension tells its format; without a known one the formats are tried.
+    pub fn file(path: impl Into<PathBuf>) -> Self {
+        let path = path.into();
+        Self {
+            name: path.display().to_string(),
+            content: Content::File(path),
+        }
+    }
+
+    /// The config file that is used when none is named: one in `folder`, or else one in the user's config folder.
+    pub fn discover(folder: &Path, env: &Env<'_>) -> Option<Self> {
+        let user = if cfg!(windows) {
+            env.get("APPDATA").map(PathBuf::from)
+        } else {
+            let home = || Some(PathBuf::from(env.get("HOME")?).join(".config"));
+            env.get("XDG_CONFIG_HOME")
+                .filter(|path| !path.is_empty())
+                .map(PathBuf::from)
+                .or_else(home)
+        };
+        let user = user.map(|folder| folder.join("pegboard"));
+        let folders = std::iter::once(folder.to_owned()).chain(user);
+        let mut files = folders.flat_map(|folder| FILE_NAMES.map(|name| folder.join(name)));
+        files.find(|path| path.is_file()).map(Self::file)
+    }
+
+    /// A text, and what it is called in problems. Without a format the formats are tried.
+    pub fn text(name: impl Into<String>, text: impl Into<String>, format: Option<Format>) -> Self {
+        Self {
+            name: name.into(),
+            content: Content::Text(text.into(), format),
+        }
+    }
+
+    /// One server as the command line writes it: `NAME=COMMAND…` or `NAME=URL`.
+    pub fn server(text: impl Into<String>) -> Self {
+        Self {
+            name: "--server".into(),
+            content: Content::Server(text.into()),
+        }
+    }
+}
+
+/// A config and what is worth knowing about it.
+#[derive(Debug, Default)]
+#[non_exhaustive]
+pub struct Loaded {
+    /// The config, without what could not be read.
+    pub config: Config,
+    /// Everything that is wrong or worth a warning, file by file and line by line.
+    pub problems: Vec<Problem>,
+    /// Where each server was written.
+    pub origins: BTreeMap<ServerName, Origin>,
+    /// The sources that were read, in order.
+    pub sources: Vec<String>,
+    /// What was written for each server, for showing.
+    pub(super) written: BTreeMap<ServerName, Values>,
+    pub(super) top: Values,
+}
+
+/// Where a server was written.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Origin {
+    /// The file, or the name of the text.
+    pub file: String,
+    /// The line of its name.
+    pub line: u32,
+}
+
+impl Loaded {
+    /// The problems that keep something from being used.
+    pub fn errors(&self) -> impl Iterator<Item = &Problem> {
+        self.problems.iter().filter(|problem| problem.is_error())
+    }
+
+    /// The problems that keep nothing from being used.
+    pub fn warnings(&self) -> impl Iterator<Item = &Problem> {
+        self.problems.iter().filter(|problem| !problem.is_error())
+    }
+
+    /// The resolved config for people: every setting of every server, variables not replaced, secrets hidden.
+    pub fn show(&self) -> serde_json::Value {
+        show::loaded(self)
+    }
+}
+
+pub(super) fn load(sources: &[Source], env: &Env<'_>) -> Loaded {
+    let mut loaded = Loaded::default();
+    for source in sources {
+        let mut report = Report::new(source.name.as_str());
+        if let Some(root) = read(source, &mut report) {
+            let base = match &source.content {
+                Content::File(path) => path.parent(),
+                Content::Text(..) | Content::Server(_) => None,
+            };
+            let layer = Layer {
+                base,
+                env,
+                file: &source.name,
+            };
+            layer.apply(root, &mut loaded, &mut report);
+        }
+        loaded.sources.push(source.name.clone());
+        loaded.problems.extend(report.into_problems());
+    }
+    loaded.config.preset = Preset::named(loaded.top.word("preset"));
+    loaded
+}
+
+fn read(source: &Source, report: &mut Report) -> Option<Node> {
+    let from_file;
+    let (text, format) = match &source.content {
+        Content::Server(text) => return adhoc::tree(text, report),
+        Content::Text(text, format) => (text, *format),
+        Content::File(path) => {
+            from_file = read_file(path, report)?;
+            (&from_file, Format::of(path))
+        }
+    };
+    match tree::read(text, format) {
+        Ok(root) => Some(root),
+        Err(error) => {
+            report.error(error.at, "", error.message);
+            None
+        }
+    }
+}
+
+fn read_file(path: &Path, report: &mut Report) -> Option<String> {
+    let limit = tree::MAX_BYTES as u64;
+    let mut bytes = Vec::new();
+    let read = File::open(path).and_then(|file| {
+        warn_if_others_may_write(&file, report);
+        file.take(limit + 1).read_to_end(&mut bytes)
+    });
+    if let Err(error) = read {
+        report.file(Severity::Error, format!("cannot be read: {error}"), None);
+        return None;
+    }
+    match String::from_utf8(bytes) {
+        Ok(text) => Some(text),
+        Err(_) => {
+            report.file(Severity::Error, "is not UTF-8 text", None);
+            None
+        }
+    }
+}
+
+#[cfg(unix)]
+fn warn_if_others_may_write(file: &File, report: &mut Report) {
+    use std::os::unix::fs::PermissionsExt as _;
+
+    let open = file
+        .metadata()
+        .is_ok_and(|meta| meta.is_file() && meta.permissions().mode() & 0o022 != 0);
+    if open {
+        let hint = Some("`chmod go-w` it".to_owned());
+        report.file(
+            Severity::Warning,
+            "other users may change it and so choose what is started",
+            hint,
+        );
+    }
+}
+
+#[cfg(not(unix))]
+fn warn_if_others_may_write(_: &File, _: &mut Report) {}
+
+/// One source on top of those before it.
+struct Layer<'a> {
+    base: Option<&'a Path>,
+    env: &'a Env<'a>,
+    file: &'a str,
+}
+
+impl Layer<'_> {
+    fn apply(&self, root: Node, loaded: &mut Loaded, report: &mut Report) {
+        let shaped = import::shape(root, report);
+        let rest = without_stray_servers(shaped.rest, report);
+        let top = Check::new(report, self.env).section(&TOP, &rest, "");
+        merge_top(&top, loaded);
+        for (entry, settings) in &shaped.servers {
+            self.server(entry, settings, loaded, report);
+        }
+    }
+
+    fn server(&self, entry: &Entry, settings: &[Entry], loaded: &mut Loaded, report: &mut Report) {
+        let path = join("servers", &entry.key);
+        let name = match ServerName::parse(&entry.key) {
+            Ok(name) => name,
+            Err(error) => return report.error(entry.at, &path, error.to_string()),
+        };
+        if let Some(other) = loaded
+            .config
+            .servers
+            .keys()
+            .find(|known| **known != name && folded(known) == folded(&name))
+        {
+            let message = format!("the name is too close to `{other}`: models and providers mix up case, `-` and `_`");
+            return report.error_with(entry.at, &path, message, "rename one of them");
+        }
+        // Whatever an earlier layer said about this server is void, also when this entry turns out to be bad.
+        loaded.config.servers.remove(&name);
+        loaded.origins.remove(&name);
+        loaded.written.remove(&name);
+        if let Some((values, server)) = self.resolve(entry, settings, &path, report) {
+            let origin = Origin {
+                file: self.file.to_owned(),
+                line: entry.at.line,
+            };
+            loaded.config.servers.insert(name.clone(), server);
+            loaded.origins.insert(name.clone(), origin);
+            loaded.written.insert(name, values);
+        }
+    }
+
+    fn resolve(
+        &self,
+        entry: &Entry,
+        settings: &[Entry],
+        path: &str,
+        report: &mut Report,
+    ) -> Option<(Values, ServerConfig)> {
+        let errors = report.errors();
+        let mut check = Check::new(report, self.env);
+        check.lenient(is_disabled(settings));
+        let values = check.section(&SERVER, settings, path);
+        // Settings that were refused would be reported once more as missing.
+        let good = report.errors() == errors;
+        let mut resolve = Resolve {
+            report,
+            env: self.env,
+            base: self.base,
+            path,
+            at: entry.at,
+        };
+        let server = good.then(|| resolve.server(&values)).flatten()?;
+        (report.errors() == errors).then_some((values, server))
+    }
+}
+
+/// Whether a server is switched off, so that its missing variables hurt nobody.
+fn is_disabled(settings: &[Entry]) -> bool {
+    settings.iter().any(|setting| {
+        matches!(
+            (snake(&setting.key).as_str(), &setting.value.value),
+            ("enabled", Value::Bool(false)) | ("disabled", Value::Bool(true))
+        )
+    })
+}
+
+fn folded(name: &ServerName) -> String {
+    name.as_str().to_ascii_lowercase().replace('-', "_")
+}
+
+/// A server beside `servers` instead of in it is a common slip, and deserves better than "no such setting".
+fn without_stray_servers(rest: Vec<Entry>, report: &mut Report) -> Vec<Entry> {
+    let (stray, rest): (Vec<Entry>, Vec<Entry>) = rest.into_iter().partition(|entry| {
+        let is_server = entry.value.get("command").is_some() || entry.value.get("url").is_some();
+        is_server && TOP.find(&entry.key).is_none()
+    });
+    let (misspelt, rest): (Vec<Entry>, Vec<Entry>) = rest.into_iter().partition(|entry| {
+        let known = ["servers", "mcp_servers", "context_servers"].into_iter();
+        TOP.find(&entry.key).is_none() && nearest(&snake(&entry.key), known).is_some()
+    });
+    for entry in misspelt {
+        let path = join("", &entry.key);
+        report.error_with(entry.at, &path, "there is no such setting", "did you mean `servers`?");
+    }
+    for entry in stray {
+        let path = join("", &entry.key);
+        let hint = format!("put it under `servers`, as `servers.{path}`");
+        report.error_with(entry.at, &path, "there is no such setting", hint);
+    }
+    rest
+}
+
+/// The later layer's settings win; of two sizes for one queue the larger wins.
+fn merge_top(top: &Values, loaded: &mut Loaded) {
+    for field in TOP.fields {
+        if let Some(found) = top.find(field.name) {
+            loaded.top.insert(field.name, found.clone());
+        }
+    }
+    let Some(Setting::Map(queues)) = top.get("queues") else {
+        return;
+    };
+    for (name, setting) in queues {
+        let size = match setting {
+            Setting::Count(size) => usize::try_from(*size).ok(),
+            Setting::Table(table) => table.count("concurrent"),
+            _ => None,
+        };
+        if let Some(size) = size {
+            let queue = loaded.config.queues.entry(name.clone()).or_insert(Queue::new(size));
+            queue.concurrent = queue.concurrent.max(size);
+        }
+    }
+}

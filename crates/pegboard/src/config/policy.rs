@@ -1,0 +1,129 @@
+//! What a server's calls and results are subject to: sharing, queues, approval, masking and the like.
+
+use std::time::Duration;
+
+/// Who shares a server's connection.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Scope {
+    /// Everyone.
+    #[default]
+    Shared,
+    /// Each agent's session has its own.
+    Session,
+    /// Each call has its own.
+    Call,
+}
+
+/// Which calls a person must agree to.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Approval {
+    /// None.
+    #[default]
+    Auto,
+    /// Those of tools that do not say they only read.
+    Writes,
+    /// All.
+    Always,
+    /// All are refused.
+    Never,
+}
+
+/// What happens when a tool's definition changes after it was first seen.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Pins {
+    /// Nothing.
+    #[default]
+    Off,
+    /// It is said.
+    Warn,
+    /// The tool is held back until somebody accepts the change.
+    Block,
+}
+
+/// What is hidden in results.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Masking {
+    /// Whether results are masked.
+    pub enabled: bool,
+    /// Names of pattern groups.
+    pub groups: Vec<String>,
+    /// Names of patterns.
+    pub patterns: Vec<String>,
+    /// Patterns of the operator's own.
+    pub custom: Vec<CustomPattern>,
+}
+
+/// A masking pattern of the operator's own.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct CustomPattern {
+    /// A regular expression.
+    pub pattern: String,
+    /// What stands in for a match.
+    pub replacement: String,
+    /// What it finds.
+    pub description: Option<String>,
+}
+
+/// When long results are summarised.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Summarise {
+    /// From this size on, in estimated tokens.
+    pub threshold_tokens: usize,
+    /// The size of a summary, in tokens.
+    pub max_tokens: usize,
+}
+
+impl Default for Summarise {
+    fn default() -> Self {
+        Self {
+            threshold_tokens: 5000,
+            max_tokens: 1000,
+        }
+    }
+}
+
+/// What a server's calls and results are subject to. The parts that nothing acts on yet are warned about at load.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Policy {
+    /// Who shares the connection.
+    pub scope: Scope,
+    /// The queue that calls wait in; the default one when not set.
+    pub queue: Option<String>,
+    /// Whether calls run one after the other.
+    pub serial: bool,
+    /// How long results of read-only tools are kept; not at all when not set.
+    pub cache: Option<Duration>,
+    /// Which calls a person must agree to.
+    pub approval: Approval,
+    /// Globs of the tools that never need a person's agreement.
+    pub approval_exempt: Vec<String>,
+    /// What happens when a tool's definition changes.
+    pub pins: Pins,
+    /// Whether the hints that tools give about themselves are believed.
+    pub trust: bool,
+    /// What is hidden in results.
+    pub masking: Masking,
+    /// When long results are summarised; never when not set.
+    pub summarise: Option<Summarise>,
+}
+
+/// A queue that calls wait in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Queue {
+    /// The most calls under way at once.
+    pub concurrent: usize,
+}
+
+impl Queue {
+    /// A queue for so many calls at once; at least one.
+    pub fn new(concurrent: usize) -> Self {
+        Self {
+            concurrent: concurrent.max(1),
+        }
+    }
+}

@@ -1,0 +1,151 @@
+//! What is wrong with a config: every problem at once, each with its file, line and field.
+
+use std::{fmt, sync::Arc};
+
+use serde::Serialize;
+
+use super::tree::Place;
+use crate::hint::Hint;
+
+/// How bad a problem is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Severity {
+    /// The server or setting it names cannot be used.
+    Error,
+    /// Worth knowing; everything is used as written.
+    Warning,
+}
+
+/// Something wrong in a config. Values of variables are never part of it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct Problem {
+    /// How bad it is.
+    pub severity: Severity,
+    /// The file, or the name that a text was given.
+    pub file: String,
+    /// The line in it, counted from one.
+    pub line: Option<u32>,
+    /// The setting, such as `servers.github.url`; empty when it is the file as a whole.
+    pub field: String,
+    /// What is wrong.
+    pub message: String,
+    /// What to do about it.
+    pub hint: Option<String>,
+}
+
+impl Problem {
+    /// Whether it is an error.
+    pub fn is_error(&self) -> bool {
+        self.severity == Severity::Error
+    }
+}
+
+impl fmt::Display for Problem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.file)?;
+        if let Some(line) = self.line {
+            write!(f, ":{line}")?;
+        }
+        f.write_str(": ")?;
+        if !self.field.is_empty() {
+            write!(f, "{}: ", self.field)?;
+        }
+        f.write_str(&self.message)?;
+        match &self.hint {
+            Some(hint) => write!(f, " ({hint})"),
+            None => Ok(()),
+        }
+    }
+}
+
+impl std::error::Error for Problem {}
+
+impl Hint for Problem {
+    fn hint(&self) -> Option<String> {
+        self.hint.clone()
+    }
+}
+
+/// The problems found so far in one file.
+#[derive(Debug)]
+pub(super) struct Report {
+    file: Arc<str>,
+    problems: Vec<Problem>,
+    errors: usize,
+    /// Problems beyond this number are only counted: a hostile file could make millions of them.
+    left_out: usize,
+}
+
+/// More problems than this help nobody.
+const MAX_PROBLEMS: usize = 1000;
+
+impl Report {
+    pub(super) fn new(file: impl Into<Arc<str>>) -> Self {
+        Self {
+            file: file.into(),
+            problems: Vec::new(),
+            errors: 0,
+            left_out: 0,
+        }
+    }
+
+    pub(super) fn error(&mut self, at: Place, field: &str, message: impl Into<String>) {
+        self.add(Severity::Error, Some(at), field, message.into(), None);
+    }
+
+    pub(super) fn error_with(&mut self, at: Place, field: &str, message: impl Into<String>, hint: impl Into<String>) {
+        self.add(Severity::Error, Some(at), field, message.into(), Some(hint.into()));
+    }
+
+    pub(super) fn warn(&mut self, at: Place, field: &str, message: impl Into<String>) {
+        self.add(Severity::Warning, Some(at), field, message.into(), None);
+    }
+
+    pub(super) fn warn_with(&mut self, at: Place, field: &str, message: impl Into<String>, hint: impl Into<String>) {
+        self.add(Severity::Warning, Some(at), field, message.into(), Some(hint.into()));
+    }
+
+    /// A problem of the file as a whole.
+    pub(super) fn file(&mut self, severity: Severity, message: impl Into<String>, hint: Option<String>) {
+        self.add(severity, None, "", message.into(), hint);
+    }
+
+    /// How many errors there are so far; a server during whose reading it rose is not used.
+    pub(super) fn errors(&self) -> usize {
+        self.errors
+    }
+
+    /// The problems in the order of their lines.
+    pub(super) fn into_problems(mut self) -> Vec<Problem> {
+        self.problems.sort_by_key(|problem| problem.line);
+        if self.left_out > 0 {
+            self.problems.push(Problem {
+                severity: Severity::Error,
+                file: self.file.to_string(),
+                line: None,
+                field: String::new(),
+                message: format!("{} more problems are not shown", self.left_out),
+                hint: None,
+            });
+        }
+        self.problems
+    }
+
+    fn add(&mut self, severity: Severity, at: Option<Place>, field: &str, message: String, hint: Option<String>) {
+        self.errors += usize::from(severity == Severity::Error);
+        if self.problems.len() >= MAX_PROBLEMS {
+            self.left_out += 1;
+            return;
+        }
+        self.problems.push(Problem {
+            severity,
+            file: self.file.to_string(),
+            line: at.map(|at| at.line),
+            field: field.to_owned(),
+            message,
+            hint,
+        });
+    }
+}

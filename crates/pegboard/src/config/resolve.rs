@@ -1,0 +1,253 @@
+//! Puts checked settings together into a server as it is meant.
+
+mod remote;
+mod stdio;
+
+use std::path::{Path, PathBuf};
+
+use super::{
+    Approval, CustomPattern, EraChoice, Limits, Masking, Pins, Policy, Scope, ServerConfig, Start, Summarise,
+    Transport,
+    check::join,
+    expand::Env,
+    problem::Report,
+    setting::{Setting, Values},
+    tree::Place,
+};
+
+/// Settings that mean something to a child process only.
+pub(super) const STDIO_ONLY: &[&str] = &[
+    "args",
+    "env",
+    "env_file",
+    "env_pass",
+    "env_policy",
+    "allow_loader_env",
+    "cwd",
+];
+
+/// Settings that mean something to a server with a URL only.
+pub(super) const REMOTE_ONLY: &[&str] = &[
+    "headers",
+    "env_headers",
+    "auth",
+    "auth_type",
+    "bearer_token",
+    "tls",
+    "insecure",
+];
+
+/// What a server's settings are understood against.
+pub(super) struct Resolve<'a> {
+    pub(super) report: &'a mut Report,
+    pub(super) env: &'a Env<'a>,
+    /// The folder of the config file.
+    pub(super) base: Option<&'a Path>,
+    /// `servers.NAME`.
+    pub(super) path: &'a str,
+    /// Where the server's name stands.
+    pub(super) at: Place,
+}
+
+impl Resolve<'_> {
+    /// The server, or nothing when it cannot be said how to reach it.
+    pub(super) fn server(&mut self, values: &Values) -> Option<ServerConfig> {
+        let transport = self.transport(values);
+        let limits = self.limits(values);
+        let era = self.era(values);
+        let mut server = ServerConfig::new(transport?);
+        server.enabled = values.bool("enabled").unwrap_or(server.enabled);
+        server.required = values.bool("required").unwrap_or(server.required);
+        server.start = match values.word("start") {
+            Some("lazy") => Start::Lazy,
+            _ => Start::Eager,
+        };
+        server.era = era;
+        server.limits = limits;
+        server.allow = values.strings("allow");
+        server.deny = values.strings("deny");
+        server.roots = values.strings("roots");
+        server.description = values.value("description");
+        server.instructions = values.value("instructions");
+        server.policy = policy(values);
+        Some(server)
+    }
+
+    fn transport(&mut self, values: &Values) -> Option<Transport> {
+        let kind = values.word("type");
+        let command = values.at("command");
+        let url = values.at("url");
+        match (command, url, kind) {
+            (Some(_), Some(at), _) => self.refuse(at, "url", "a server has either `command` or `url`, not both"),
+            (None, None, Some("stdio")) => self.refuse(self.at, "command", "a stdio server needs `command`"),
+            (None, None, Some(_)) => self.refuse(self.at, "url", "a server of this type needs `url`"),
+            (None, None, None) => self.refuse(self.at, "url", "a server needs either `command` or `url`"),
+            (None, Some(at), Some("stdio")) => self.refuse(at, "url", "a stdio server has `command`, not `url`"),
+            (Some(at), None, Some("http" | "sse" | "websocket" | "remote")) => {
+                self.refuse(at, "command", "a server of this type has `url`, not `command`")
+            }
+            (Some(_), None, _) => {
+                self.without_effect(values, "stdio", REMOTE_ONLY);
+                stdio::command(self, values).map(Transport::Stdio)
+            }
+            (None, Some(at), kind) => {
+                self.without_effect(values, "remote", STDIO_ONLY);
+                remote::transport(self, values, kind, at)
+            }
+        }
+    }
+
+    fn refuse<T>(&mut self, at: Place, key: &str, message: &str) -> Option<T> {
+        self.report.error(at, &join(self.path, key), message);
+        None
+    }
+
+    fn without_effect(&mut self, values: &Values, kind: &str, names: &[&str]) {
+        for found in names.iter().filter_map(|name| values.find(name)) {
+            let path = join(self.path, &found.key);
+            self.report
+                .warn(found.at, &path, format!("has no effect on a {kind} server"));
+        }
+    }
+
+    fn limits(&mut self, values: &Values) -> Limits {
+        let mut limits = Limits::default();
+        for (name, limit) in [
+            ("connect_timeout", &mut limits.connect),
+            ("list_timeout", &mut limits.list),
+            ("call_timeout", &mut limits.call_idle),
+            ("call_total_timeout", &mut limits.call_total),
+            ("write_timeout", &mut limits.write),
+            ("era_silence", &mut limits.era_silence),
+            ("stop_timeout", &mut limits.stop),
+        ] {
+            *limit = values.duration(name).unwrap_or(*limit);
+        }
+        for (name, limit) in [
+            ("max_message", &mut limits.message_bytes),
+            ("max_pages", &mut limits.pages),
+            ("max_items", &mut limits.items),
+            ("max_in_flight", &mut limits.in_flight),
+        ] {
+            *limit = values.count(name).unwrap_or(*limit);
+        }
+        if limits.call_total < limits.call_idle {
+            match values.find("call_total_timeout") {
+                Some(found) => {
+                    let path = join(self.path, &found.key);
+                    self.report
+                        .error(found.at, &path, "must not be less than `call_timeout`");
+                }
+                None => limits.call_total = limits.call_idle,
+            }
+        }
+        limits
+    }
+
+    fn era(&mut self, values: &Values) -> EraChoice {
+        match values.get("era") {
+            Some(Setting::Word("probe")) => EraChoice::Probe,
+            Some(Setting::Word("modern")) => EraChoice::Modern,
+            Some(Setting::Word("legacy")) => EraChoice::Legacy,
+            Some(Setting::Text(text)) if is_version(&text.value) => EraChoice::Version(text.value.clone()),
+            Some(Setting::Text(text)) => {
+                let message = "must be auto, probe, modern, legacy, or a version such as `2025-06-18`";
+                self.report.error(text.at, &join(self.path, "era"), message);
+                EraChoice::Auto
+            }
+            _ => EraChoice::Auto,
+        }
+    }
+
+    /// A path relative to the config file, with `~` for the home folder.
+    fn resolve_path(&self, written: &str) -> PathBuf {
+        let home = || self.env.get("HOME").or_else(|| self.env.get("USERPROFILE"));
+        if (written == "~" || written.starts_with("~/"))
+            && let Some(home) = home()
+        {
+            return Path::new(&home).join(written.trim_start_matches('~').trim_start_matches('/'));
+        }
+        match self.base {
+            Some(base) => base.join(written),
+            None => PathBuf::from(written),
+        }
+    }
+}
+
+fn is_version(text: &str) -> bool {
+    text.len() == 10
+        && text.bytes().enumerate().all(|(index, b)| match index {
+            4 | 7 => b == b'-',
+            _ => b.is_ascii_digit(),
+        })
+}
+
+fn policy(values: &Values) -> Policy {
+    Policy {
+        scope: match values.word("scope") {
+            Some("session") => Scope::Session,
+            Some("call") => Scope::Call,
+            _ => Scope::Shared,
+        },
+        queue: values.value("queue"),
+        serial: values.bool("serial").unwrap_or(false),
+        cache: values.duration("cache"),
+        approval: match values.word("approval") {
+            Some("writes") => Approval::Writes,
+            Some("always") => Approval::Always,
+            Some("never") => Approval::Never,
+            _ => Approval::Auto,
+        },
+        approval_exempt: values.strings("approval_exempt"),
+        pins: match values.word("pins") {
+            Some("warn") => Pins::Warn,
+            Some("block") => Pins::Block,
+            _ => Pins::Off,
+        },
+        trust: values.bool("trust").unwrap_or(false),
+        masking: masking(values),
+        summarise: summarise(values),
+    }
+}
+
+fn masking(values: &Values) -> Masking {
+    let Some(table) = values.table("masking") else {
+        return Masking {
+            enabled: values.bool("masking").unwrap_or(false),
+            ..Masking::default()
+        };
+    };
+    let custom = match table.get("custom") {
+        Some(Setting::List(items)) => items.iter().filter_map(custom_pattern).collect(),
+        _ => Vec::new(),
+    };
+    Masking {
+        enabled: table.bool("enabled").unwrap_or(true),
+        groups: table.strings("groups"),
+        patterns: table.strings("patterns"),
+        custom,
+    }
+}
+
+fn custom_pattern(setting: &Setting) -> Option<CustomPattern> {
+    let Setting::Table(table) = setting else {
+        return None;
+    };
+    Some(CustomPattern {
+        pattern: table.value("pattern")?,
+        replacement: table.value("replacement").unwrap_or_else(|| "[MASKED]".into()),
+        description: table.value("description"),
+    })
+}
+
+fn summarise(values: &Values) -> Option<Summarise> {
+    let defaults = Summarise::default();
+    match values.get("summarise")? {
+        Setting::Bool(true) => Some(defaults),
+        Setting::Table(table) if table.bool("enabled") != Some(false) => Some(Summarise {
+            threshold_tokens: table.count("threshold_tokens").unwrap_or(defaults.threshold_tokens),
+            max_tokens: table.count("max_tokens").unwrap_or(defaults.max_tokens),
+        }),
+        _ => None,
+    }
+}

@@ -1,0 +1,28 @@
+//! Tests of whole files, from text to config.
+
+mod golden;
+mod problems;
+mod safety;
+mod shown;
+
+use super::*;
+
+fn env() -> Env<'static> {
+    Env::of([("GITHUB_TOKEN", "s3cr3t"), ("ZONE", "UTC"), ("HOME", "/home/me")])
+}
+
+fn toml(text: &str) -> Loaded {
+    load::load(&[Source::text("pegboard.toml", text, Some(Format::Toml))], &env())
+}
+
+/// The one server called `x`.
+fn server(text: &str) -> ServerConfig {
+    let loaded = toml(text);
+    let problems: Vec<String> = loaded.errors().map(ToString::to_string).collect();
+    assert_eq!(problems, Vec::<String>::new());
+    loaded.config.servers[&ServerName::parse("x").unwrap()].clone()
+}
+
+fn problems(text: &str) -> Vec<String> {
+    toml(text).problems.iter().map(ToString::to_string).collect()
+}

@@ -1,0 +1,129 @@
+//! What `config show` and `config schema` print.
+
+use super::*;
+
+#[test]
+fn the_resolved_config_is_complete_and_hides_secrets() {
+    let loaded = toml(
+        "[servers.x]\ncommand = 'uvx'\nargs = ['--zone', '${ZONE}']\nenv = { KEY = '${GITHUB_TOKEN}', TZ = 'UTC' }\ntimeout = '90s'\n",
+    );
+    insta::assert_snapshot!(format!("{:#}", loaded.show()), @r#"
+    {
+      "naming": "dunder",
+      "preset": "pegboard",
+      "queues": {},
+      "servers": {
+        "x": {
+          "allow": [],
+          "allow_loader_env": false,
+          "approval": "auto",
+          "approval_exempt": [],
+          "args": [
+            "--zone",
+            "${ZONE}"
+          ],
+          "call_timeout": "90s",
+          "call_total_timeout": "10m",
+          "command": "uvx",
+          "connect_timeout": "30s",
+          "deny": [],
+          "enabled": true,
+          "env": {
+            "KEY": "${GITHUB_TOKEN}",
+            "TZ": "****"
+          },
+          "env_pass": [],
+          "env_policy": "allowlist",
+          "era": "auto",
+          "era_silence": "2s",
+          "list_timeout": "30s",
+          "max_in_flight": 32,
+          "max_items": 2048,
+          "max_message": "8MiB",
+          "max_pages": 100,
+          "origin": {
+            "file": "pegboard.toml",
+            "line": 1
+          },
+          "pins": "off",
+          "preset": "pegboard",
+          "required": false,
+          "roots": [],
+          "scope": "shared",
+          "serial": false,
+          "start": "eager",
+          "stop_timeout": "2s",
+          "structured": "content_first",
+          "trust": false,
+          "type": "stdio",
+          "write_timeout": "10s"
+        }
+      },
+      "sources": [
+        "pegboard.toml"
+      ]
+    }
+    "#);
+}
+
+#[test]
+fn a_server_added_by_hand_is_shown_too() {
+    let mut loaded = toml("");
+    let server = ServerConfig::new(Transport::Stdio(Command::new("uvx").args(["secret"])));
+    loaded.config.servers.insert(ServerName::parse("x").unwrap(), server);
+    assert_eq!(loaded.show()["servers"]["x"]["command"], "uvx");
+    assert!(!loaded.show().to_string().contains("secret"));
+}
+
+#[test]
+fn documented_defaults_are_the_real_ones() {
+    let mut settings = String::new();
+    for field in fields::SERVER.fields {
+        let skip = resolve::REMOTE_ONLY.contains(&field.name);
+        if let (Some(default), false) = (field.default, skip) {
+            let default: serde_json::Value = serde_json::from_str(default).unwrap();
+            settings.push_str(&format!("\"{}\": {default},\n", field.name));
+        }
+    }
+    let text = format!("{{\"servers\": {{\"x\": {{{settings} \"command\": \"a\"}}}}}}");
+    let loaded = Config::from_text(&text, Format::Json, &env());
+    assert_eq!(loaded.problems, []);
+    let plain = ServerConfig::new(Transport::Stdio(Command::new("a")));
+    assert_eq!(loaded.config.servers.into_values().next(), Some(plain));
+}
+
+#[test]
+fn the_schema_documents_every_field_and_its_references_resolve() {
+    fn references(value: &serde_json::Value, found: &mut Vec<String>) {
+        match value {
+            serde_json::Value::Object(map) => {
+                found.extend(map.get("$ref").and_then(|r| r.as_str()).map(str::to_owned));
+                map.values().for_each(|value| references(value, found));
+            }
+            serde_json::Value::Array(items) => items.iter().for_each(|value| references(value, found)),
+            _ => {}
+        }
+    }
+    let schema = Config::schema();
+    let mut found = Vec::new();
+    references(&schema, &mut found);
+    assert!(found.len() > 100);
+    for reference in found {
+        let pointer = reference.strip_prefix('#').unwrap();
+        let target = schema.pointer(pointer).unwrap_or_else(|| panic!("{reference}"));
+        assert!(target.is_object(), "{reference}");
+    }
+    let properties = schema["$defs"]["server"]["properties"].as_object().unwrap();
+    for field in fields::SERVER.fields {
+        assert!(
+            field.names().all(|name| properties.contains_key(name)),
+            "{}",
+            field.name
+        );
+        assert!(
+            field.effect == fields::Effect::Foreign || !field.doc.is_empty(),
+            "{}",
+            field.name
+        );
+    }
+}

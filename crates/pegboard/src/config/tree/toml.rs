@@ -1,0 +1,60 @@
+//! TOML as a located tree.
+
+use toml::{
+    Spanned,
+    de::{DeTable, DeValue},
+};
+
+use super::{Entry, Lines, MAX_DEPTH, Node, Place, SyntaxError, Value};
+
+pub(super) fn read(text: &str) -> Result<Node, SyntaxError> {
+    let lines = Lines::of(text);
+    let table = DeTable::parse(text).map_err(|error| {
+        let at = error.span().map_or(Place::START, |span| lines.place(span.start));
+        SyntaxError::new(at, error.message().replace('\n', ", "))
+    })?;
+    let at = Place::START;
+    Ok(Node::new(entries(table.get_ref(), &lines, 1)?, at))
+}
+
+fn entries(table: &DeTable<'_>, lines: &Lines<'_>, depth: usize) -> Result<Value, SyntaxError> {
+    let mut entries = Vec::with_capacity(table.len());
+    for (key, value) in table {
+        entries.push(Entry {
+            key: key.get_ref().to_string(),
+            at: lines.place(key.span().start),
+            value: node(value, lines, depth + 1)?,
+        });
+    }
+    // The parser sorts by key; people think in the order they wrote.
+    entries.sort_by_key(|entry| entry.at);
+    Ok(Value::Map(entries))
+}
+
+fn node(spanned: &Spanned<DeValue<'_>>, lines: &Lines<'_>, depth: usize) -> Result<Node, SyntaxError> {
+    let at = lines.place(spanned.span().start);
+    if depth > MAX_DEPTH {
+        return Err(SyntaxError::too_deep(at));
+    }
+    let value = match spanned.get_ref() {
+        DeValue::String(text) => Value::Text(text.to_string()),
+        DeValue::Integer(integer) => {
+            let value = i64::from_str_radix(integer.as_str(), integer.radix());
+            Value::Int(value.map_err(|_| SyntaxError::new(at, "the number is too large"))?)
+        }
+        DeValue::Float(float) => {
+            let value = float.as_str().parse();
+            Value::Float(value.map_err(|_| SyntaxError::new(at, "not a number"))?)
+        }
+        DeValue::Boolean(value) => Value::Bool(*value),
+        DeValue::Datetime(datetime) => Value::Text(datetime.to_string()),
+        DeValue::Array(items) => Value::List(
+            items
+                .iter()
+                .map(|item| node(item, lines, depth + 1))
+                .collect::<Result<_, _>>()?,
+        ),
+        DeValue::Table(table) => entries(table, lines, depth)?,
+    };
+    Ok(Node::new(value, at))
+}

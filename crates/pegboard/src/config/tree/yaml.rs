@@ -1,0 +1,188 @@
+//! YAML as a located tree.
+//!
+//! It is built from the parser's events: the ready-made loader recurses, and a few kilobytes of `- - -` would overflow its stack.
+
+use std::collections::{BTreeMap, HashSet};
+
+use saphyr::Scalar;
+use saphyr_parser::{Event, Parser, ScanError, Span};
+
+use super::{Entry, MAX_DEPTH, MAX_NODES, Node, Place, SyntaxError, Value};
+
+pub(super) fn read(text: &str) -> Result<Node, SyntaxError> {
+    let mut builder = Builder::default();
+    let mut parser = Parser::new_from_str(text);
+    while let Some(event) = parser.next_event() {
+        let (event, span) = event.map_err(|error| scan_error(&error))?;
+        builder.take(event, span)?;
+    }
+    Ok(builder.root.unwrap_or(Node::new(Value::Null, Place::START)))
+}
+
+fn scan_error(error: &ScanError) -> SyntaxError {
+    let marker = error.marker();
+    SyntaxError::new(Place::new(marker.line(), marker.col() + 1), error.info())
+}
+
+/// A collection whose end has not been seen.
+struct Open {
+    node: Node,
+    anchor: usize,
+    /// In a map: the key that waits for its value.
+    key: Option<(String, Place)>,
+    /// In a map: the keys so far.
+    keys: HashSet<String>,
+    size: Size,
+}
+
+/// How large a subtree is, itself included.
+#[derive(Clone, Copy)]
+struct Size {
+    nodes: usize,
+    depth: usize,
+}
+
+impl Size {
+    const ONE: Self = Self { nodes: 1, depth: 1 };
+}
+
+#[derive(Default)]
+struct Builder {
+    root: Option<Node>,
+    open: Vec<Open>,
+    /// What `&name` marked.
+    anchors: BTreeMap<usize, (Node, Size)>,
+    nodes: usize,
+}
+
+impl Builder {
+    fn take(&mut self, event: Event<'_>, span: Span) -> Result<(), SyntaxError> {
+        let at = Place::new(span.start.line(), span.start.col() + 1);
+        match event {
+            Event::Nothing | Event::StreamStart | Event::StreamEnd | Event::DocumentEnd => Ok(()),
+            Event::DocumentStart(_) if self.root.is_some() => {
+                Err(SyntaxError::new(at, "a second document; a config has only one"))
+            }
+            Event::DocumentStart(_) => Ok(()),
+            Event::Alias(anchor) => match self.anchors.get(&anchor) {
+                Some((node, size)) => {
+                    let (node, size) = (Node::new(node.value.clone(), at), *size);
+                    self.add(node, size)
+                }
+                None => Err(SyntaxError::new(at, "an alias inside what it stands for")),
+            },
+            Event::Scalar(text, style, anchor, tag) => {
+                let value = Scalar::parse_from_cow_and_metadata(text, style, tag.as_ref())
+                    .ok_or_else(|| SyntaxError::new(at, "the value does not fit its tag"))?;
+                let node = Node::new(scalar(value), at);
+                if anchor > 0 {
+                    self.anchors.insert(anchor, (node.clone(), Size::ONE));
+                }
+                self.add(node, Size::ONE)
+            }
+            Event::SequenceStart(anchor, _) => self.start(Value::List(Vec::new()), anchor, at),
+            Event::MappingStart(anchor, _) => self.start(Value::Map(Vec::new()), anchor, at),
+            Event::SequenceEnd | Event::MappingEnd => self.end(),
+        }
+    }
+
+    fn start(&mut self, value: Value, anchor: usize, at: Place) -> Result<(), SyntaxError> {
+        if self.open.len() >= MAX_DEPTH {
+            return Err(SyntaxError::too_deep(at));
+        }
+        self.open.push(Open {
+            node: Node::new(value, at),
+            anchor,
+            key: None,
+            keys: HashSet::new(),
+            size: Size::ONE,
+        });
+        Ok(())
+    }
+
+    fn end(&mut self) -> Result<(), SyntaxError> {
+        let Some(mut done) = self.open.pop() else {
+            return Ok(());
+        };
+        if let Value::Map(entries) = &mut done.node.value {
+            merge(entries);
+        }
+        if done.anchor > 0 {
+            self.anchors.insert(done.anchor, (done.node.clone(), done.size));
+        }
+        self.add(done.node, done.size)
+    }
+
+    /// Puts a finished node where it belongs.
+    fn add(&mut self, node: Node, size: Size) -> Result<(), SyntaxError> {
+        let at = node.at;
+        // The children of a finished collection were counted one by one, those of an alias were not. Counting both
+        // ways over-counts deep collections by their depth at most, which the limit has room for.
+        self.nodes = self.nodes.saturating_add(size.nodes);
+        if self.nodes > MAX_NODES {
+            return Err(SyntaxError::too_many(at));
+        }
+        // An alias may hold another alias, line after line, without the text itself being nested.
+        if self.open.len() + size.depth > MAX_DEPTH {
+            return Err(SyntaxError::too_deep(at));
+        }
+        let Some(open) = self.open.last_mut() else {
+            self.root = Some(node);
+            return Ok(());
+        };
+        open.size.nodes = open.size.nodes.saturating_add(size.nodes);
+        open.size.depth = open.size.depth.max(size.depth + 1);
+        match &mut open.node.value {
+            Value::List(items) => items.push(node),
+            Value::Map(entries) => match open.key.take() {
+                None => open.key = Some((key_text(node)?, at)),
+                Some((key, at)) => {
+                    if !open.keys.insert(key.clone()) {
+                        return Err(SyntaxError::duplicate(at, &key));
+                    }
+                    entries.push(Entry { key, at, value: node });
+                }
+            },
+            Value::Null | Value::Bool(_) | Value::Int(_) | Value::Float(_) | Value::Text(_) => {}
+        }
+        Ok(())
+    }
+}
+
+/// `<<: *defaults` brings in the entries of another map that are not there yet.
+fn merge(entries: &mut Vec<Entry>) {
+    let Some(at) = entries.iter().position(|entry| entry.key == "<<") else {
+        return;
+    };
+    let maps = match entries.remove(at).value.value {
+        Value::List(items) => items.into_iter().map(|item| item.value).collect(),
+        value => vec![value],
+    };
+    let mut known: HashSet<String> = entries.iter().map(|entry| entry.key.clone()).collect();
+    for map in maps {
+        if let Value::Map(merged) = map {
+            entries.extend(merged.into_iter().filter(|entry| known.insert(entry.key.clone())));
+        }
+    }
+}
+
+fn scalar(value: Scalar<'_>) -> Value {
+    match value {
+        Scalar::Null => Value::Null,
+        Scalar::Boolean(value) => Value::Bool(value),
+        Scalar::Integer(value) => Value::Int(value),
+        Scalar::FloatingPoint(value) => Value::Float(value.into_inner()),
+        Scalar::String(text) => Value::Text(text.into_owned()),
+    }
+}
+
+fn key_text(node: Node) -> Result<String, SyntaxError> {
+    match node.value {
+        Value::Text(text) => Ok(text),
+        Value::Bool(value) => Ok(value.to_string()),
+        Value::Int(value) => Ok(value.to_string()),
+        Value::Null | Value::Float(_) | Value::List(_) | Value::Map(_) => {
+            Err(SyntaxError::new(node.at, "a key must be a text"))
+        }
+    }
+}
