@@ -1,0 +1,8 @@
+//! The fake servers behave, and misbehave, as their scripts say: raw JSON over every wire.
+
+#[cfg(test)]
+mod lines;
+#[cfg(test)]
+mod memory;
+#[cfg(test)]
+mod process;
