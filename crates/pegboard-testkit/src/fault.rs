@@ -332,6 +332,14 @@ impl Fault {
         }
     }
 
+    /// Whether an HTTP request with it is answered without a look at the message.
+    pub(crate) fn refuses_the_request(&self) -> bool {
+        matches!(
+            self,
+            Self::Status { .. } | Self::HtmlPage | Self::Redirect { .. } | Self::EndlessBody
+        )
+    }
+
     /// Whether it concerns the life of the process and not one request.
     fn is_of_the_process(&self) -> bool {
         matches!(

@@ -7,6 +7,9 @@ use serde_json::{Value, json};
 use super::{Act, Request};
 use crate::fault::Fault;
 
+/// Time for half an answer to leave, for a reset takes back what is still in the buffers.
+const FLUSH: Act = Act::Wait(Duration::from_millis(50));
+
 /// What a fault does before anything is read. What needs a process is left to the process form.
 pub(super) fn at_start(fault: &Fault) -> Vec<Act> {
     match fault {
@@ -100,14 +103,21 @@ pub(super) fn spoil(acts: Vec<Act>, fault: &Fault, request: &Request<'_>) -> Vec
                 Act::Endless(vec![b'x'; 64 * 1024]),
             ]
         }),
-        Fault::CutThenEof => instead(acts, |answer| {
-            let text = answer.to_string().into_bytes();
-            vec![Act::Bytes(text[..text.len() / 2].to_vec()), Act::Close]
+        Fault::CutThenEof => instead(acts, |answer| vec![half_of(&answer), Act::Close]),
+        Fault::ResetInBody => instead(acts, |answer| vec![half_of(&answer), FLUSH, Act::Reset]),
+        Fault::ResetInStream => instead(acts, |answer| {
+            vec![
+                Act::Bytes(
+                    b"event: message
+data: "
+                        .to_vec(),
+                ),
+                half_of(&answer),
+                FLUSH,
+                Act::Reset,
+            ]
         }),
-        Fault::DiesWhileAnswering { code } => instead(acts, |answer| {
-            let text = answer.to_string().into_bytes();
-            vec![Act::Bytes(text[..text.len() / 2].to_vec()), Act::Die(*code)]
-        }),
+        Fault::DiesWhileAnswering { code } => instead(acts, |answer| vec![half_of(&answer), FLUSH, Act::Die(*code)]),
         _ => garble(acts, fault),
     }
 }
@@ -169,6 +179,11 @@ fn garble(acts: Vec<Act>, fault: &Fault) -> Vec<Act> {
         }),
         _ => acts,
     }
+}
+
+fn half_of(answer: &Value) -> Act {
+    let text = answer.to_string().into_bytes();
+    Act::Bytes(text[..text.len() / 2].to_vec())
 }
 
 fn noise(lines: u64) -> Vec<Act> {

@@ -51,7 +51,7 @@ async fn read(peer: &Peer, input: ReadHalf<DuplexStream>) {
     loop {
         line.clear();
         match input.read_until(b'\n', &mut line).await {
-            Ok(1..) => peer.receive(line.trim_ascii_end(), BTreeMap::new()),
+            Ok(1..) => drop(peer.receive(line.trim_ascii_end(), BTreeMap::new())),
             Ok(0) | Err(_) => break,
         }
         if !*reading.borrow_and_update() {

@@ -17,6 +17,7 @@ use crate::{
     fault::Fault,
     log::Received,
     play::Stage,
+    script::Script,
     server::lock,
 };
 
@@ -45,24 +46,27 @@ impl Peer {
         *self.stage.reading.borrow() && !self.stage.dead.is_cancelled()
     }
 
-    /// Takes one message and starts what it leads to. Headers are those of the HTTP request that brought it.
-    pub(crate) fn receive(&self, text: &[u8], headers: BTreeMap<String, String>) {
+    /// Takes one message and starts what it leads to; gives the faults that applied. Headers are those of the HTTP
+    /// request that brought it.
+    pub(crate) fn receive(&self, text: &[u8], headers: BTreeMap<String, String>) -> Vec<Fault> {
         let server = &self.stage.server;
         let message: Value = match serde_json::from_slice(text) {
             Ok(message) => message,
             Err(_) => {
                 let params = String::from_utf8_lossy(text).into_owned().into();
-                return server.receive(Received {
+                server.receive(Received {
                     method: "$invalid".into(),
                     params,
                     headers,
                     ..Received::default()
                 });
+                return Vec::new();
             }
         };
         server.receive(received(&message, headers));
         let Some(method) = message["method"].as_str() else {
-            return self.stage.answered(message);
+            self.stage.answered(message);
+            return Vec::new();
         };
         if method == "notifications/cancelled" {
             self.cancel(&message["params"]["requestId"]);
@@ -77,16 +81,20 @@ impl Peer {
             // At once and not in the task, or the next message would still be read.
             self.stage.reading.send_replace(false);
         }
-        let stubborn = script.ignores_cancel || faults.iter().any(|fault| matches!(fault, Fault::LateAnswer { .. }));
-        self.run(&message["id"], acts, stubborn);
+        // A refused POST is not carried out.
+        if !faults.iter().any(Fault::refuses_the_request) {
+            self.run(self.stage.clone(), &message["id"], acts, is_stubborn(&script, &faults));
+        }
+        faults
     }
 
-    fn run(&self, id: &Value, acts: Vec<Act>, stubborn: bool) {
+    /// Plays the acts of one request on this stage. A stubborn one is not stopped by a cancel.
+    pub(crate) fn run(&self, stage: Stage, id: &Value, acts: Vec<Act>, stubborn: bool) {
         if acts.is_empty() {
             return;
         }
         let id = id.to_string();
-        let (stage, running, done) = (self.stage.clone(), Arc::clone(&self.running), id.clone());
+        let (running, done) = (Arc::clone(&self.running), id.clone());
         // Held until the handle is in the map, so that a quick task cannot leave before it is in.
         let mut map = lock(&self.running);
         let task = tokio::spawn(async move {
@@ -98,7 +106,7 @@ impl Peer {
         }
     }
 
-    fn cancel(&self, id: &Value) {
+    pub(crate) fn cancel(&self, id: &Value) {
         if let Some(task) = lock(&self.running).remove(&id.to_string()) {
             task.abort();
         }
@@ -121,6 +129,11 @@ impl Peer {
             task.abort();
         }
     }
+}
+
+/// Whether a request goes on when the client cancels it.
+pub(crate) fn is_stubborn(script: &Script, faults: &[Fault]) -> bool {
+    script.ignores_cancel || faults.iter().any(|fault| matches!(fault, Fault::LateAnswer { .. }))
 }
 
 /// The log entry for a message.

@@ -45,7 +45,7 @@ pub(crate) async fn serve(server: Arc<Server>) -> io::Result<i32> {
     let (lines, mut incoming) = mpsc::channel(1);
     thread::spawn(move || read(&lines));
     while let Some(line) = incoming.recv().await {
-        peer.receive(line.trim_ascii_end(), BTreeMap::new());
+        drop(peer.receive(line.trim_ascii_end(), BTreeMap::new()));
         if !*peer.stage.reading.borrow() {
             return wait_for_the_end().await;
         }

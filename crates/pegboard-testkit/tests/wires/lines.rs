@@ -83,10 +83,12 @@ impl<R: AsyncRead + Unpin, W: AsyncWrite + Unpin> Lines<R, W> {
     }
 }
 
+#[expect(clippy::needless_pass_by_value, reason = "reads better in the tests")]
 pub(crate) fn request(id: u64, method: &str, params: Value) -> Value {
     json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params })
 }
 
+#[expect(clippy::needless_pass_by_value, reason = "reads better in the tests")]
 pub(crate) fn call(id: u64, tool: &str, arguments: Value) -> Value {
     request(id, "tools/call", json!({ "name": tool, "arguments": arguments }))
 }
