@@ -34,8 +34,13 @@ pub(crate) enum Act {
     Line(Vec<u8>),
     /// Sends these bytes without any framing.
     Bytes(Vec<u8>),
-    /// Sends these bytes again and again without framing.
-    Endless(Vec<u8>),
+    /// Sends these bytes again and again without framing, without end when there is no count.
+    Repeat {
+        /// What is sent.
+        bytes: Vec<u8>,
+        /// How often.
+        times: Option<u64>,
+    },
     /// Waits.
     Wait(Duration),
     /// Sends progress notices, without end when there is no count.
@@ -67,8 +72,13 @@ pub(crate) enum Act {
         /// The kinds of notices.
         filter: Value,
     },
-    /// Writes to stderr.
-    Stderr(String),
+    /// Writes to stderr this often.
+    Stderr {
+        /// What is written.
+        text: String,
+        /// How often.
+        times: u64,
+    },
     /// Stops reading input.
     StopReading,
     /// Says nothing more, but keeps the stream open.
@@ -98,11 +108,9 @@ pub(crate) fn answer(script: &Script, faults: &[Fault], message: &Value) -> Vec<
 
 /// What the server does before it reads anything.
 pub(crate) fn open(script: &Script) -> Vec<Act> {
-    script
-        .faults
-        .iter()
-        .flat_map(|rule| spoil::at_start(&rule.fault))
-        .collect()
+    // A rule with a trigger waits for its request.
+    let rules = script.faults.iter().filter(|rule| rule.when.method.is_none());
+    rules.flat_map(|rule| spoil::at_start(&rule.fault)).collect()
 }
 
 /// Whether a message is in the modern style.
@@ -292,4 +300,47 @@ fn listen(request: &Request<'_>) -> Vec<Act> {
             filter,
         },
     ]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::script::Tool;
+
+    fn acts(fault: Fault) -> Vec<Act> {
+        let mut script = Script::new("s");
+        script.tools.push(Tool::new("t"));
+        let params = json!({ "name": "t", "arguments": { "nonce": "n" } });
+        answer(
+            &script,
+            &[fault],
+            &json!({ "id": 1, "method": "tools/call", "params": params }),
+        )
+    }
+
+    #[test]
+    fn a_death_before_the_call_leaves_no_trace_in_the_ledger() {
+        assert_eq!(acts(Fault::DiesBeforeExecuting { code: 3 }), [Act::Die(3)]);
+        assert_eq!(
+            acts(Fault::DiesAfterExecuting { code: 3 }),
+            [Act::Record("n".into()), Act::Die(3)]
+        );
+    }
+
+    #[test]
+    fn a_notification_gets_no_answer_but_may_trigger_a_fault() {
+        let script = Script::new("s");
+        let note = json!({ "method": "notifications/initialized" });
+        assert_eq!(answer(&script, &[], &note), []);
+        let dies = answer(&script, &[Fault::DiesIdle { after_ms: 5 }], &note);
+        assert_eq!(dies, [Act::Wait(Duration::from_millis(5)), Act::Die(0)]);
+    }
+
+    #[test]
+    fn faults_of_the_start_wait_for_their_trigger_if_they_have_one() {
+        let mut script = Script::new("s");
+        script.add_fault(Fault::SlowStart { ms: 7 }, crate::fault::When::default());
+        script.add_fault(Fault::NoiseAtStart { lines: 1 }, crate::fault::When::method("ping"));
+        assert_eq!(open(&script), [Act::Wait(Duration::from_millis(7))]);
+    }
 }

@@ -105,13 +105,13 @@ pub enum Fault {
     ExitsAtStart { code: i32, stderr: String },
     /// Writes a question without a newline and waits for an answer that never comes (F005).
     Prompts { text: String },
-    /// Writes lines that are no JSON before anything else (STD-3).
+    /// Writes lines of 32 bytes that are no JSON before anything else (STD-3).
     NoiseAtStart { lines: u64 },
     /// Starts children that outlive it, and notes their process ids in a file (F008, F088).
     SpawnsChildren { how: Child, count: u32, pid_file: PathBuf },
     /// Starts a child in its own session and exits with code 0 (F007); with `keeps_stdout` the child holds stdout (F089).
     ForksAndExits { pid_file: PathBuf, keeps_stdout: bool },
-    /// Writes this many bytes to stderr at the start (STD-4).
+    /// Writes this many bytes to stderr at the start, or before the answers its trigger names (STD-4).
     FloodsStderr { bytes: u64 },
     /// Ignores SIGTERM (F087).
     IgnoresTerm,
@@ -197,7 +197,7 @@ pub enum Fault {
     ServerRequests { method: String, count: u32 },
     /// Sends `notifications/tools/list_changed` this many times after the answer (F036).
     ListChanged { count: u64, every_ms: u64 },
-    /// Writes lines that are no JSON before the answer (STD-3).
+    /// Writes lines of 32 bytes that are no JSON before the answer (STD-3).
     NoiseBeforeAnswer { lines: u64 },
     /// Answers a JSON-RPC error (F018, F071).
     AnswersError {
@@ -243,7 +243,7 @@ pub enum Fault {
     HtmlPage,
     /// Answers right, under a wrong content type (F073).
     WrongContentType { content_type: String },
-    /// Redirects (F016).
+    /// Redirects; to `/mcp` it is a loop (F016).
     Redirect { status: u16, to: String },
     /// Sends the body one byte at a time (F062).
     BodyDrip { every_ms: u64 },
@@ -259,7 +259,7 @@ pub enum Fault {
     EndlessBody,
     /// Forgets the session of this request and answers 404 (F070).
     SessionGone,
-    /// Gives this session id, whatever it looks like (F029).
+    /// Gives this session id, whatever it looks like; on a later request it changes the id midway (F029).
     SessionId { id: String },
     /// Ends notification streams, GET or `subscriptions/listen`, after this long (F080, NET-5).
     NoticeStreamEnds { after_ms: u64 },

@@ -81,12 +81,7 @@ impl Stage {
                 .await
             }
             Act::Bytes(bytes) => self.send(Frame::Raw(bytes.into())).await,
-            Act::Endless(bytes) => {
-                let bytes = Bytes::from(bytes);
-                loop {
-                    self.send(Frame::Raw(bytes.clone())).await?;
-                }
-            }
+            Act::Repeat { bytes, times } => self.repeat(bytes.into(), times).await,
             Act::Wait(time) => {
                 sleep(time).await;
                 Some(())
@@ -115,10 +110,12 @@ impl Stage {
                 self.frames.closed().await;
                 None
             }
-            Act::Stderr(text) => {
-                if self.server.is_process() {
-                    // Nobody reading stderr is the reader's choice.
-                    let _ = std::io::stderr().write_all(text.as_bytes());
+            Act::Stderr { text, times } => {
+                // Blocks the whole process when nobody reads, as the real thing does.
+                for _ in 0..times {
+                    if !self.server.is_process() || std::io::stderr().write_all(text.as_bytes()).is_err() {
+                        break;
+                    }
                 }
                 Some(())
             }
@@ -141,6 +138,15 @@ impl Stage {
 
     async fn send(&self, frame: Frame) -> Option<()> {
         self.frames.send(frame).await.ok()
+    }
+
+    async fn repeat(&self, bytes: Bytes, times: Option<u64>) -> Option<()> {
+        let mut sent = 0;
+        while times.is_none_or(|times| sent < times) {
+            sent += 1;
+            self.send(Frame::Raw(bytes.clone())).await?;
+        }
+        Some(())
     }
 
     async fn send_answer(&self, mut message: Value, replies: &[Value]) -> Option<()> {

@@ -14,19 +14,10 @@ const FLUSH: Act = Act::Wait(Duration::from_millis(50));
 pub(super) fn at_start(fault: &Fault) -> Vec<Act> {
     match fault {
         Fault::SlowStart { ms } => vec![Act::Wait(Duration::from_millis(*ms))],
-        Fault::ExitsAtStart { code, stderr } => vec![Act::Stderr(stderr.clone()), Act::Die(*code)],
+        Fault::ExitsAtStart { code, stderr } => vec![said(stderr), Act::Die(*code)],
         Fault::Prompts { text } => vec![Act::Bytes(text.clone().into_bytes()), Act::StopReading],
         Fault::NoiseAtStart { lines } => noise(*lines),
-        Fault::FloodsStderr { bytes } => {
-            let line = "stderr noise, 64 bytes long with its newline, again and again.\n";
-            let times = usize::try_from(bytes.div_ceil(line.len() as u64)).unwrap_or(usize::MAX);
-            // Pieces, so that a flood of gigabytes needs no gigabytes.
-            let (pieces, rest) = (times / 1024, times % 1024);
-            let piece = Act::Stderr(line.repeat(1024));
-            std::iter::repeat_n(piece, pieces)
-                .chain([Act::Stderr(line.repeat(rest))])
-                .collect()
-        }
+        Fault::FloodsStderr { bytes } => flood(*bytes),
         _ => Vec::new(),
     }
 }
@@ -34,7 +25,7 @@ pub(super) fn at_start(fault: &Fault) -> Vec<Act> {
 pub(super) fn spoil(acts: Vec<Act>, fault: &Fault, request: &Request<'_>) -> Vec<Act> {
     match fault {
         Fault::SilentHandshake | Fault::NeverAnswers => instead(acts, |_| vec![Act::Hang]),
-        Fault::ExitsAtHandshake { code, stderr } => vec![Act::Stderr(stderr.clone()), Act::Die(*code)],
+        Fault::ExitsAtHandshake { code, stderr } => vec![said(stderr), Act::Die(*code)],
         Fault::DiesBeforeExecuting { code } => vec![Act::Die(*code)],
         Fault::DiesAfterExecuting { code } => instead(acts, |_| vec![Act::Die(*code)]),
         Fault::DiesIdle { after_ms } => with(acts, [Act::Wait(Duration::from_millis(*after_ms)), Act::Die(0)]),
@@ -42,6 +33,7 @@ pub(super) fn spoil(acts: Vec<Act>, fault: &Fault, request: &Request<'_>) -> Vec
         Fault::StopsReading => vec![Act::StopReading, Act::Hang],
         Fault::LateAnswer { ms } => before(acts, vec![Act::Wait(Duration::from_millis(*ms))]),
         Fault::NoiseBeforeAnswer { lines } => before(acts, noise(*lines)),
+        Fault::FloodsStderr { bytes } => before(acts, flood(*bytes)),
         Fault::ProgressFlood { count } => before(acts, progress(request, Some(*count), Duration::ZERO)),
         Fault::ProgressForEver { every_ms } => {
             instead(acts, |_| progress(request, None, Duration::from_millis(*every_ms)))
@@ -100,7 +92,10 @@ pub(super) fn spoil(acts: Vec<Act>, fault: &Fault, request: &Request<'_>) -> Vec
         Fault::EndlessLine => instead(acts, |_| {
             vec![
                 Act::Bytes(br#"{"jsonrpc":"2.0","result":""#.to_vec()),
-                Act::Endless(vec![b'x'; 64 * 1024]),
+                Act::Repeat {
+                    bytes: vec![b'x'; 64 * 1024],
+                    times: None,
+                },
             ]
         }),
         Fault::CutThenEof => instead(acts, |answer| vec![half_of(&answer), Act::Close]),
@@ -186,10 +181,31 @@ fn half_of(answer: &Value) -> Act {
     Act::Bytes(text[..text.len() / 2].to_vec())
 }
 
+/// Lines that are no JSON, many per write so that gigabytes of them are possible.
 fn noise(lines: u64) -> Vec<Act> {
-    (0..lines)
-        .map(|number| Act::Bytes(format!("INFO line {number} that is no JSON\n").into_bytes()))
-        .collect()
+    let line = b"INFO: 32 bytes that are no JSON\n";
+    let block = Act::Repeat {
+        bytes: line.repeat(1024),
+        times: Some(lines / 1024),
+    };
+    let rest = Act::Repeat {
+        bytes: line.to_vec(),
+        times: Some(lines % 1024),
+    };
+    vec![block, rest]
+}
+
+fn flood(bytes: u64) -> Vec<Act> {
+    let text = "a line of 32 bytes on stderr...\n".repeat(1024);
+    let times = bytes.div_ceil(text.len() as u64);
+    vec![Act::Stderr { text, times }]
+}
+
+fn said(text: &str) -> Act {
+    Act::Stderr {
+        text: text.into(),
+        times: 1,
+    }
 }
 
 fn progress(request: &Request<'_>, count: Option<u64>, every: Duration) -> Vec<Act> {

@@ -166,6 +166,24 @@ impl Tool {
         self.answers(Answer::Nonce)
     }
 
+    /// Answers the environment of the server, structured.
+    #[must_use]
+    pub fn shows_env(self) -> Self {
+        self.answers(Answer::Environment)
+    }
+
+    /// Answers the working directory of the server.
+    #[must_use]
+    pub fn shows_cwd(self) -> Self {
+        self.answers(Answer::WorkingDirectory)
+    }
+
+    /// Answers the process id of the server.
+    #[must_use]
+    pub fn shows_pid(self) -> Self {
+        self.answers(Answer::Pid)
+    }
+
     /// Answers what [`Answer`] says; for the kinds without a method of their own.
     #[must_use]
     pub fn answers(mut self, answer: Answer) -> Self {

@@ -12,7 +12,7 @@ use axum::{
     Router,
     body::{Body, Bytes},
     extract::{DefaultBodyLimit, State},
-    http::{HeaderMap, StatusCode, header},
+    http::{HeaderMap, HeaderValue, StatusCode, header},
     response::{IntoResponse, Response},
     routing::post,
 };
@@ -193,15 +193,17 @@ async fn answer_post(app: &App, asked: &Asked<'_>, session: Arc<Session>) -> Res
     if response.status() == StatusCode::OK {
         *response.status_mut() = StatusCode::from_u16(status).unwrap_or(StatusCode::OK);
     }
-    if opens && !script.http.stateless {
-        let chosen = faults.iter().find_map(|fault| match fault {
-            Fault::SessionId { id } => Some(id.clone()),
-            _ => None,
-        });
-        let id = app.sessions.open(chosen, session);
-        if let Ok(id) = id.parse() {
-            response.headers_mut().insert("mcp-session-id", id);
-        }
+    let chosen = faults.iter().find_map(|fault| match fault {
+        Fault::SessionId { id } => Some(id.clone()),
+        _ => None,
+    });
+    let id = if opens && !script.http.stateless {
+        Some(app.sessions.open(chosen, session))
+    } else {
+        chosen
+    };
+    if let Some(Ok(id)) = id.map(|id| HeaderValue::from_bytes(id.as_bytes())) {
+        response.headers_mut().insert("mcp-session-id", id);
     }
     response
 }

@@ -2,7 +2,7 @@
 
 use std::{path::Path, process::Stdio, time::Duration};
 
-use pegboard_testkit::{Answer, Child, FakeServer, Fault, Tool, When, is_alive, kill, read_log, read_pids};
+use pegboard_testkit::{Child, FakeServer, Fault, Tool, When, is_alive, kill, read_log, read_pids};
 use serde_json::json;
 use tokio::{
     io::AsyncReadExt,
@@ -70,8 +70,8 @@ async fn a_process_serves_stdio_logs_and_ends_with_its_input() {
     let (log, ledger) = (folder.path().join("log"), folder.path().join("ledger"));
     let fake = FakeServer::new("p")
         .tool(Tool::new("nonce").echoes_nonce())
-        .tool(Tool::new("env").answers(Answer::Environment))
-        .tool(Tool::new("pid").answers(Answer::Pid))
+        .tool(Tool::new("env").shows_env())
+        .tool(Tool::new("pid").shows_pid())
         .log(&log)
         .ledger(&ledger);
     let mut process = start(&fake);
@@ -244,4 +244,58 @@ async fn a_process_ends_with_its_parent() {
         }
     };
     timeout(LIMIT, ended).await.expect("the end of the fake");
+}
+
+#[tokio::test]
+async fn a_flood_on_both_outputs_ends_and_the_server_goes_on() {
+    let fake = FakeServer::new("p")
+        .fault(Fault::NoiseAtStart { lines: 2_500 })
+        .fault(Fault::FloodsStderr { bytes: 9_000 });
+    let mut process = start(&fake);
+    process.client.send(crate::lines::request(0, "ping", json!({}))).await;
+    for _ in 0..2_500 {
+        assert_eq!(process.client.line().await.len(), 31);
+    }
+    assert_eq!(process.client.message().await["id"], 0);
+    process.client.close_input();
+    assert_eq!(process.exit_code().await, Some(0));
+    assert!(process.stderr().await.len() >= 9_000);
+}
+
+#[tokio::test]
+async fn a_process_that_stops_reading_lets_the_pipe_fill() {
+    let mut process = start(&FakeServer::new("p").fault_on(When::method("ping"), Fault::StopsReading));
+    process.client.send(crate::lines::request(0, "ping", json!({}))).await;
+    let flood = async {
+        loop {
+            process
+                .client
+                .send(call(1, "t", json!({ "padding": "x".repeat(4096) })))
+                .await;
+        }
+    };
+    assert!(timeout(Duration::from_millis(500), flood).await.is_err());
+}
+
+#[tokio::test]
+async fn a_process_serves_the_network_and_says_where() {
+    let (program, mut args) = FakeServer::new("p").command();
+    args.extend(["--listen", "127.0.0.1:0", "--transport", "sse"].map(String::from));
+    let mut command = Command::new(program);
+    let mut child = command
+        .args(args)
+        .stdout(Stdio::piped())
+        .kill_on_drop(true)
+        .spawn()
+        .unwrap();
+    let mut output = Lines::new(child.stdout.take().unwrap(), tokio::io::sink());
+    let line = String::from_utf8(output.line().await).unwrap();
+    let address = line
+        .strip_prefix("listening on http://")
+        .and_then(|rest| rest.strip_suffix("/sse"))
+        .unwrap();
+    let reply = crate::raw_http::send(address.parse().unwrap(), "POST /sse", &[], "", LIMIT)
+        .await
+        .unwrap();
+    assert_eq!(reply.status, 405);
 }

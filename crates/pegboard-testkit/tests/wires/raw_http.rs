@@ -63,7 +63,7 @@ pub(crate) async fn send(
     stream.write_all(request.as_bytes()).await.ok()?;
     let mut bytes = Vec::new();
     // Neither a reset nor lost patience hides what came before.
-    let _ = timeout(patience, stream.read_to_end(&mut bytes)).await;
+    let _ = timeout(patience, stream.take(4 << 20).read_to_end(&mut bytes)).await;
     parse(&bytes)
 }
 
