@@ -1,3 +1,5 @@
-//! A fake MCP server as a process.
+//! A fake MCP server as a process; everything is in the library.
 
-fn main() {}
+fn main() -> std::process::ExitCode {
+    pegboard_testkit::main()
+}

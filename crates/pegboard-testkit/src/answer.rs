@@ -1,0 +1,346 @@
+//! The protocol core: one incoming message and the faults that apply to it, to the acts of the server. No I/O, no
+//! state: cursors and rounds travel in the messages themselves.
+
+mod list;
+mod spoil;
+mod tool;
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use crate::{
+    fault::Fault,
+    script::{Era, Refusal, Script},
+};
+
+/// The key of the protocol version in a modern `_meta`.
+pub const META_VERSION: &str = "io.modelcontextprotocol/protocolVersion";
+/// The key of the client's name in a modern `_meta`.
+pub const META_CLIENT: &str = "io.modelcontextprotocol/clientInfo";
+/// The key of the client's capabilities in a modern `_meta`.
+pub const META_CAPABILITIES: &str = "io.modelcontextprotocol/clientCapabilities";
+/// The key of the subscription a notice belongs to.
+pub const META_SUBSCRIPTION: &str = "io.modelcontextprotocol/subscriptionId";
+
+/// One thing the server does. A wire plays a list of them in order.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum Act {
+    /// Sends a message that is not the answer.
+    Send(Value),
+    /// Sends the answer.
+    Answer(Value),
+    /// Sends these bytes as one message, whatever they are; it stands for the answer.
+    Line(Vec<u8>),
+    /// Sends these bytes without any framing.
+    Bytes(Vec<u8>),
+    /// Sends these bytes again and again without framing, without end when there is no count.
+    Repeat {
+        /// What is sent.
+        bytes: Vec<u8>,
+        /// How often.
+        times: Option<u64>,
+    },
+    /// Waits.
+    Wait(Duration),
+    /// Sends progress notices, without end when there is no count.
+    Progress {
+        /// The caller's token.
+        token: Value,
+        /// How many.
+        count: Option<u64>,
+        /// The time between two.
+        every: Duration,
+    },
+    /// Asks the client and waits for its answer, which is appended to ours.
+    Ask(Value),
+    /// Writes the nonce into the ledger: from here on the call counts as executed.
+    Record(String),
+    /// Waits until the test opens this gate.
+    Gate(String),
+    /// Sends a list-changed notice to everyone who listens, this many times.
+    Announce {
+        /// How many.
+        count: u64,
+        /// The time between two.
+        every: Duration,
+    },
+    /// Keeps this stream open for the notices the client asked for.
+    Listen {
+        /// The id of the request.
+        id: Value,
+        /// The kinds of notices.
+        filter: Value,
+    },
+    /// Writes to stderr this often.
+    Stderr {
+        /// What is written.
+        text: String,
+        /// How often.
+        times: u64,
+    },
+    /// Stops reading input.
+    StopReading,
+    /// Says nothing more, but keeps the stream open.
+    Hang,
+    /// Ends the output.
+    Close,
+    /// Resets the connection, as far as the wire can.
+    Reset,
+    /// Ends the process, or the server as far as the wire has one.
+    Die(i32),
+}
+
+/// What the server does about this message.
+pub(crate) fn answer(script: &Script, faults: &[Fault], message: &Value) -> Vec<Act> {
+    let Some(request) = Request::read(script, message) else {
+        return Vec::new();
+    };
+    let acts = if request.id.is_some() {
+        reply(script, faults, &request)
+    } else {
+        Vec::new()
+    };
+    faults
+        .iter()
+        .fold(acts, |acts, fault| spoil::spoil(acts, fault, &request))
+}
+
+/// What the server does before it reads anything.
+pub(crate) fn open(script: &Script) -> Vec<Act> {
+    // A rule with a trigger waits for its request.
+    let rules = script.faults.iter().filter(|rule| rule.when.method.is_none());
+    rules.flat_map(|rule| spoil::at_start(&rule.fault)).collect()
+}
+
+/// Whether a message is in the modern style.
+pub(crate) fn is_modern(script: &Script, message: &Value) -> bool {
+    match script.era {
+        Era::Legacy => false,
+        Era::Modern => message["method"] != "initialize",
+        Era::Both => message["method"] == "server/discover" || !message["params"]["_meta"][META_VERSION].is_null(),
+    }
+}
+
+/// An incoming request or notification.
+#[derive(Debug)]
+pub(crate) struct Request<'a> {
+    id: Option<&'a Value>,
+    method: &'a str,
+    params: &'a Value,
+    modern: bool,
+}
+
+impl<'a> Request<'a> {
+    fn read(script: &Script, message: &'a Value) -> Option<Self> {
+        let method = message.get("method")?.as_str()?;
+        let modern = is_modern(script, message);
+        Some(Self {
+            id: message.get("id"),
+            method,
+            params: message.get("params").unwrap_or(&Value::Null),
+            modern,
+        })
+    }
+
+    fn id(&self) -> Value {
+        self.id.cloned().unwrap_or(Value::Null)
+    }
+
+    fn progress_token(&self) -> Option<&Value> {
+        self.params.get("_meta")?.get("progressToken")
+    }
+
+    /// The answer with this result, in the words of the era.
+    fn result(&self, script: &Script, mut result: Value) -> Value {
+        if self.modern {
+            if result.get("resultType").is_none() {
+                result["resultType"] = "complete".into();
+            }
+            result["_meta"]["io.modelcontextprotocol/serverInfo"] =
+                json!({ "name": script.name, "version": script.server_version });
+        }
+        json!({ "jsonrpc": "2.0", "id": self.id(), "result": result })
+    }
+
+    /// A result that modern clients may keep.
+    fn cacheable(&self, script: &Script, mut result: Value) -> Value {
+        if self.modern {
+            result["ttlMs"] = script.ttl_ms.into();
+            result["cacheScope"] = script.cache_scope.clone().into();
+        }
+        self.result(script, result)
+    }
+
+    fn error(&self, code: i64, message: &str, data: Option<&Value>) -> Value {
+        let mut error = json!({ "code": code, "message": message });
+        if let Some(data) = data {
+            error["data"] = data.clone();
+        }
+        json!({ "jsonrpc": "2.0", "id": self.id(), "error": error })
+    }
+
+    fn unknown_method(&self) -> Value {
+        self.error(-32601, &format!("method not found: {}", self.method), None)
+    }
+}
+
+fn reply(script: &Script, faults: &[Fault], request: &Request<'_>) -> Vec<Act> {
+    match request.method {
+        "initialize" if script.era == Era::Modern => return refuse(script.on_initialize, request),
+        "server/discover" if script.era == Era::Legacy => return refuse(script.on_discover, request),
+        _ => {}
+    }
+    if request.modern
+        && let Some(error) = modern_error(script, request)
+    {
+        return vec![Act::Answer(error)];
+    }
+    let capabilities = capabilities(script);
+    let answer = match (request.method, request.modern) {
+        ("initialize", false) => initialize(script, request),
+        ("server/discover", true) => discover(script, request),
+        ("ping", false) => request.result(script, json!({})),
+        ("logging/setLevel", false) => request.result(script, json!({})),
+        ("tools/list", _) if capabilities["tools"].is_object() => return list::tools(script, faults, request),
+        ("tools/call", _) if capabilities["tools"].is_object() => return tool::call(script, faults, request),
+        ("resources/list" | "resources/templates/list" | "resources/read", _)
+            if capabilities["resources"].is_object() =>
+        {
+            list::resources(script, request)
+        }
+        ("prompts/list" | "prompts/get", _) if capabilities["prompts"].is_object() => list::prompts(script, request),
+        ("subscriptions/listen", true) => return listen(request),
+        _ => request.unknown_method(),
+    };
+    vec![Act::Answer(answer)]
+}
+
+fn refuse(refusal: Refusal, request: &Request<'_>) -> Vec<Act> {
+    match refusal {
+        Refusal::Error { code } => {
+            vec![Act::Answer(request.error(
+                code,
+                &format!("cannot serve {}", request.method),
+                None,
+            ))]
+        }
+        Refusal::Exit { code } => vec![Act::Die(code)],
+        Refusal::Silence => vec![Act::Hang],
+    }
+}
+
+fn modern_error(script: &Script, request: &Request<'_>) -> Option<Value> {
+    let meta = &request.params["_meta"];
+    let missing = [META_VERSION, META_CLIENT, META_CAPABILITIES]
+        .into_iter()
+        .find(|key| meta.get(key).is_none());
+    if let Some(key) = missing {
+        return Some(request.error(-32602, &format!("missing _meta key {key}"), None));
+    }
+    let wanted = meta[META_VERSION].as_str().unwrap_or_default();
+    if script.modern_versions.iter().any(|version| version == wanted) {
+        return None;
+    }
+    let data = json!({ "requested": wanted, "supported": script.modern_versions });
+    Some(request.error(-32022, "unsupported protocol version", Some(&data)))
+}
+
+fn initialize(script: &Script, request: &Request<'_>) -> Value {
+    let wanted = request.params["protocolVersion"].as_str().unwrap_or_default();
+    let spoken = script
+        .versions
+        .iter()
+        .find(|version| *version == wanted)
+        .or(script.versions.last());
+    let mut result = json!({
+        "protocolVersion": spoken,
+        "capabilities": capabilities(script),
+        "serverInfo": { "name": script.name, "version": script.server_version },
+    });
+    if let Some(instructions) = &script.instructions {
+        result["instructions"] = instructions.clone().into();
+    }
+    request.result(script, result)
+}
+
+fn discover(script: &Script, request: &Request<'_>) -> Value {
+    let mut result = json!({ "supportedVersions": script.modern_versions, "capabilities": capabilities(script) });
+    if let Some(instructions) = &script.instructions {
+        result["instructions"] = instructions.clone().into();
+    }
+    request.cacheable(script, result)
+}
+
+fn capabilities(script: &Script) -> Value {
+    if let Some(capabilities) = &script.capabilities {
+        return capabilities.clone();
+    }
+    let mut capabilities = json!({ "tools": { "listChanged": true } });
+    if !script.resources.is_empty() {
+        capabilities["resources"] = json!({ "listChanged": true });
+    }
+    if !script.prompts.is_empty() {
+        capabilities["prompts"] = json!({ "listChanged": true });
+    }
+    capabilities
+}
+
+fn listen(request: &Request<'_>) -> Vec<Act> {
+    let filter = request.params["notifications"].clone();
+    let acknowledged = json!({
+        "jsonrpc": "2.0",
+        "method": "notifications/subscriptions/acknowledged",
+        "params": { "_meta": { META_SUBSCRIPTION: request.id() }, "notifications": filter },
+    });
+    vec![
+        Act::Send(acknowledged),
+        Act::Listen {
+            id: request.id(),
+            filter,
+        },
+    ]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::script::Tool;
+
+    fn acts(fault: Fault) -> Vec<Act> {
+        let mut script = Script::new("s");
+        script.tools.push(Tool::new("t"));
+        let params = json!({ "name": "t", "arguments": { "nonce": "n" } });
+        answer(
+            &script,
+            &[fault],
+            &json!({ "id": 1, "method": "tools/call", "params": params }),
+        )
+    }
+
+    #[test]
+    fn a_death_before_the_call_leaves_no_trace_in_the_ledger() {
+        assert_eq!(acts(Fault::DiesBeforeExecuting { code: 3 }), [Act::Die(3)]);
+        assert_eq!(
+            acts(Fault::DiesAfterExecuting { code: 3 }),
+            [Act::Record("n".into()), Act::Die(3)]
+        );
+    }
+
+    #[test]
+    fn a_notification_gets_no_answer_but_may_trigger_a_fault() {
+        let script = Script::new("s");
+        let note = json!({ "method": "notifications/initialized" });
+        assert_eq!(answer(&script, &[], &note), []);
+        let dies = answer(&script, &[Fault::DiesIdle { after_ms: 5 }], &note);
+        assert_eq!(dies, [Act::Wait(Duration::from_millis(5)), Act::Die(0)]);
+    }
+
+    #[test]
+    fn faults_of_the_start_wait_for_their_trigger_if_they_have_one() {
+        let mut script = Script::new("s");
+        script.add_fault(Fault::SlowStart { ms: 7 }, crate::fault::When::default());
+        script.add_fault(Fault::NoiseAtStart { lines: 1 }, crate::fault::When::method("ping"));
+        assert_eq!(open(&script), [Act::Wait(Duration::from_millis(7))]);
+    }
+}

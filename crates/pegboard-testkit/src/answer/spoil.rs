@@ -1,0 +1,257 @@
+//! Turns the acts of a healthy server into those of a faulty one.
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use super::{Act, Request};
+use crate::fault::Fault;
+
+/// Time for half an answer to leave, for a reset takes back what is still in the buffers.
+const FLUSH: Act = Act::Wait(Duration::from_millis(50));
+
+/// What a fault does before anything is read. What needs a process is left to the process form.
+pub(super) fn at_start(fault: &Fault) -> Vec<Act> {
+    match fault {
+        Fault::SlowStart { ms } => vec![Act::Wait(Duration::from_millis(*ms))],
+        Fault::ExitsAtStart { code, stderr } => vec![said(stderr), Act::Die(*code)],
+        Fault::Prompts { text } => vec![Act::Bytes(text.clone().into_bytes()), Act::StopReading],
+        Fault::NoiseAtStart { lines } => noise(*lines),
+        Fault::FloodsStderr { bytes } => flood(*bytes),
+        _ => Vec::new(),
+    }
+}
+
+pub(super) fn spoil(acts: Vec<Act>, fault: &Fault, request: &Request<'_>) -> Vec<Act> {
+    match fault {
+        Fault::SilentHandshake | Fault::NeverAnswers => instead(acts, |_| vec![Act::Hang]),
+        Fault::ExitsAtHandshake { code, stderr } => vec![said(stderr), Act::Die(*code)],
+        Fault::DiesBeforeExecuting { code } => vec![Act::Die(*code)],
+        Fault::DiesAfterExecuting { code } => instead(acts, |_| vec![Act::Die(*code)]),
+        Fault::DiesIdle { after_ms } => with(acts, [Act::Wait(Duration::from_millis(*after_ms)), Act::Die(0)]),
+        Fault::ClosesOutput => instead(acts, |_| vec![Act::Close]),
+        Fault::StopsReading => vec![Act::StopReading, Act::Hang],
+        Fault::LateAnswer { ms } => before(acts, vec![Act::Wait(Duration::from_millis(*ms))]),
+        Fault::NoiseBeforeAnswer { lines } => before(acts, noise(*lines)),
+        Fault::FloodsStderr { bytes } => before(acts, flood(*bytes)),
+        Fault::ProgressFlood { count } => before(acts, progress(request, Some(*count), Duration::ZERO)),
+        Fault::ProgressForEver { every_ms } => {
+            instead(acts, |_| progress(request, None, Duration::from_millis(*every_ms)))
+        }
+        Fault::ServerRequests { method, count } => {
+            let requests = (0..*count).map(|number| {
+                let id = format!("undeclared-{number}");
+                Act::Send(json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": {} }))
+            });
+            before(acts, requests.collect())
+        }
+        Fault::ListChanged { count, every_ms } => with(
+            acts,
+            [Act::Announce {
+                count: *count,
+                every: Duration::from_millis(*every_ms),
+            }],
+        ),
+        Fault::NoticeStreamEnds { after_ms } => instead_of_listening(acts, Duration::from_millis(*after_ms)),
+        Fault::AnswersError { code, message, data } => {
+            let error = request.error(*code, message, data.as_ref());
+            instead(acts, |_| vec![Act::Answer(error)])
+        }
+        Fault::AnswersTwice => instead(acts, |answer| vec![Act::Send(answer.clone()), Act::Answer(answer)]),
+        Fault::StrayAnswers { count } => {
+            let strays = (0..*count).map(|number| {
+                Act::Send(json!({ "jsonrpc": "2.0", "id": 9_000_000 + number, "result": { "content": [] } }))
+            });
+            before(acts, strays.collect())
+        }
+        Fault::Oversized {
+            bytes,
+            with_id,
+            then_valid,
+        } => instead(acts, |answer| {
+            let id = if *with_id {
+                answer["id"].clone()
+            } else {
+                json!("nobody")
+            };
+            let padding = "x".repeat(*bytes);
+            let long = format!(
+                r#"{{"jsonrpc":"2.0","id":{id},"result":{{"content":[{{"type":"text","text":"{padding}"}}]}}}}"#
+            );
+            let long = if *then_valid {
+                unanswering(long)
+            } else {
+                Act::Line(long.into_bytes())
+            };
+            if *then_valid {
+                vec![long, Act::Answer(answer)]
+            } else {
+                vec![long]
+            }
+        }),
+        Fault::EndlessLine => instead(acts, |_| {
+            vec![
+                Act::Bytes(br#"{"jsonrpc":"2.0","result":""#.to_vec()),
+                Act::Repeat {
+                    bytes: vec![b'x'; 64 * 1024],
+                    times: None,
+                },
+            ]
+        }),
+        Fault::CutThenEof => instead(acts, |answer| vec![half_of(&answer), Act::Close]),
+        Fault::ResetInBody => instead(acts, |answer| vec![half_of(&answer), FLUSH, Act::Reset]),
+        Fault::ResetInStream => instead(acts, |answer| {
+            vec![
+                Act::Bytes(
+                    b"event: message
+data: "
+                        .to_vec(),
+                ),
+                half_of(&answer),
+                FLUSH,
+                Act::Reset,
+            ]
+        }),
+        Fault::DiesWhileAnswering { code } => instead(acts, |answer| vec![half_of(&answer), FLUSH, Act::Die(*code)]),
+        _ => garble(acts, fault),
+    }
+}
+
+/// The faults that change the bytes of the answer and nothing else.
+fn garble(acts: Vec<Act>, fault: &Fault) -> Vec<Act> {
+    let with_id = |acts, id: Option<Value>| {
+        instead(acts, |mut answer| {
+            match (id, answer.as_object_mut()) {
+                (Some(id), Some(answer)) => drop(answer.insert("id".into(), id)),
+                (None, Some(answer)) => drop(answer.remove("id")),
+                (_, None) => {}
+            }
+            vec![Act::Answer(answer)]
+        })
+    };
+    let in_text = |acts, mark: &[u8]| {
+        instead(acts, |answer| {
+            let text = answer.to_string().into_bytes();
+            // In the last string or number: before the final two braces there is always a place inside the object.
+            let at = text.iter().rposition(|byte| *byte == b'"').unwrap_or(text.len());
+            vec![Act::Line([&text[..at], mark, &text[at..]].concat())]
+        })
+    };
+    let line = |acts, change: fn(String) -> String| {
+        instead(acts, |answer| vec![Act::Line(change(answer.to_string()).into_bytes())])
+    };
+    match fault {
+        Fault::WrongId => with_id(acts, Some(json!(777_777))),
+        Fault::NullId => with_id(acts, Some(Value::Null)),
+        Fault::MissingId => with_id(acts, None),
+        Fault::StringId => instead(acts, |mut answer| {
+            answer["id"] = answer["id"].to_string().into();
+            vec![Act::Answer(answer)]
+        }),
+        Fault::FloatId => instead(acts, |mut answer| {
+            answer["id"] = answer["id"].as_f64().map_or_else(|| json!(1.5), |id| json!(id));
+            vec![Act::Answer(answer)]
+        }),
+        Fault::InvalidUtf8 => in_text(acts, &[0xff, 0xfe]),
+        Fault::LineSeparator => in_text(acts, "\u{2028}".as_bytes()),
+        Fault::NulByte => line(acts, |text| format!("\0{text}")),
+        Fault::Bom => line(acts, |text| format!("\u{feff}{text}")),
+        Fault::Crlf => line(acts, |text| format!("{text}\r")),
+        Fault::CaseVariantKeys => line(acts, |text| text.replacen("\"result\"", "\"Result\"", 1)),
+        Fault::DuplicateKeys => line(acts, |text| {
+            text.replacen('{', r#"{"result":{"content":[{"type":"text","text":"the other"}]},"#, 1)
+        }),
+        Fault::Nested { depth } => instead(acts, |answer| {
+            let id = &answer["id"];
+            let (opened, closed) = ("[".repeat(*depth), "]".repeat(*depth));
+            vec![Act::Line(
+                format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{opened}{closed}}}"#).into_bytes(),
+            )]
+        }),
+        Fault::UnknownResultType => instead(acts, |mut answer| {
+            answer["result"]["resultType"] = "sideways".into();
+            vec![Act::Answer(answer)]
+        }),
+        _ => acts,
+    }
+}
+
+fn half_of(answer: &Value) -> Act {
+    let text = answer.to_string().into_bytes();
+    Act::Bytes(text[..text.len() / 2].to_vec())
+}
+
+/// Lines that are no JSON, many per write so that gigabytes of them are possible.
+fn noise(lines: u64) -> Vec<Act> {
+    let line = b"INFO: 32 bytes that are no JSON\n";
+    let block = Act::Repeat {
+        bytes: line.repeat(1024),
+        times: Some(lines / 1024),
+    };
+    let rest = Act::Repeat {
+        bytes: line.to_vec(),
+        times: Some(lines % 1024),
+    };
+    vec![block, rest]
+}
+
+fn flood(bytes: u64) -> Vec<Act> {
+    let text = "a line of 32 bytes on stderr...\n".repeat(1024);
+    let times = bytes.div_ceil(text.len() as u64);
+    vec![Act::Stderr { text, times }]
+}
+
+fn said(text: &str) -> Act {
+    Act::Stderr {
+        text: text.into(),
+        times: 1,
+    }
+}
+
+fn progress(request: &Request<'_>, count: Option<u64>, every: Duration) -> Vec<Act> {
+    let token = request.progress_token().cloned().unwrap_or_else(|| request.id());
+    vec![Act::Progress { token, count, every }]
+}
+
+/// A message that comes before the answer and must not be taken for it by the wire.
+fn unanswering(text: String) -> Act {
+    serde_json::from_str(&text).map_or_else(|_| Act::Line(text.into_bytes()), Act::Send)
+}
+
+/// Replaces the answer.
+fn instead(acts: Vec<Act>, change: impl FnOnce(Value) -> Vec<Act>) -> Vec<Act> {
+    let mut change = Some(change);
+    let mut changed = Vec::new();
+    for act in acts {
+        match (act, change.take()) {
+            (Act::Answer(answer), Some(change)) => changed.extend(change(answer)),
+            (act, unused) => {
+                change = unused;
+                changed.push(act);
+            }
+        }
+    }
+    changed
+}
+
+/// Puts acts in front of the answer, or at the end when there is none.
+fn before(mut acts: Vec<Act>, more: Vec<Act>) -> Vec<Act> {
+    let at = acts
+        .iter()
+        .position(|act| matches!(act, Act::Answer(_) | Act::Line(_)))
+        .unwrap_or(acts.len());
+    acts.splice(at..at, more);
+    acts
+}
+
+fn with(mut acts: Vec<Act>, more: impl IntoIterator<Item = Act>) -> Vec<Act> {
+    acts.extend(more);
+    acts
+}
+
+fn instead_of_listening(mut acts: Vec<Act>, after: Duration) -> Vec<Act> {
+    if let Some(at) = acts.iter().position(|act| matches!(act, Act::Listen { .. })) {
+        acts.splice(at..=at, [Act::Wait(after), Act::Close]);
+    }
+    acts
+}

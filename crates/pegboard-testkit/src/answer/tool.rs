@@ -1,0 +1,174 @@
+//! One `tools/call`: waits, progress, questions, and the answer.
+
+use std::{ffi::OsStr, time::Duration};
+
+use serde_json::{Map, Value, json};
+
+use super::{Act, Request};
+use crate::{
+    fault::Fault,
+    script::{Answer, Ask, Script, Tool},
+};
+
+pub(super) fn call(script: &Script, faults: &[Fault], request: &Request<'_>) -> Vec<Act> {
+    let name = request.params["name"].as_str().unwrap_or_default();
+    let Some(tool) = script.tools.iter().find(|tool| tool.name() == name) else {
+        return vec![Act::Answer(request.error(
+            -32602,
+            &format!("unknown tool: {name}"),
+            None,
+        ))];
+    };
+    if request.modern
+        && let Some(question) = input_required(tool, faults, request)
+    {
+        return vec![Act::Answer(request.result(script, question))];
+    }
+    let mut acts = Vec::new();
+    if let Some(nonce) = nonce(request)
+        && !matches!(tool.answer, Answer::RpcError { .. })
+    {
+        acts.push(Act::Record(nonce));
+    }
+    if let Some(gate) = &tool.gate {
+        acts.push(Act::Gate(gate.clone()));
+    }
+    if let Some(token) = request.progress_token()
+        && tool.progress > 0
+    {
+        let every = Duration::from_millis(tool.progress_every_ms);
+        acts.push(Act::Progress {
+            token: token.clone(),
+            count: Some(tool.progress),
+            every,
+        });
+    }
+    if !request.modern {
+        acts.extend(tool.asks.iter().map(|ask| Act::Ask(question(*ask, request))));
+    }
+    let delay = tool.delay_ms + request.params["arguments"]["delay_ms"].as_u64().unwrap_or(0);
+    if delay > 0 {
+        acts.push(Act::Wait(Duration::from_millis(delay)));
+    }
+    acts.push(Act::Answer(final_answer(script, tool, request)));
+    acts
+}
+
+fn nonce(request: &Request<'_>) -> Option<String> {
+    match &request.params["arguments"]["nonce"] {
+        Value::String(nonce) => Some(nonce.clone()),
+        Value::Number(nonce) => Some(nonce.to_string()),
+        _ => None,
+    }
+}
+
+fn final_answer(script: &Script, tool: &Tool, request: &Request<'_>) -> Value {
+    let arguments = &request.params["arguments"];
+    let result = match &tool.answer {
+        Answer::Text(text) => text_result(text),
+        Answer::Blocks(blocks) => json!({ "content": blocks }),
+        Answer::Structured(value) => structured(value),
+        Answer::Failure(text) => {
+            let mut result = text_result(text);
+            result["isError"] = true.into();
+            result
+        }
+        Answer::RpcError { code, message, data } => return request.error(*code, message, data.as_ref()),
+        Answer::Arguments => structured(arguments),
+        Answer::Nonce => text_result(&nonce(request).unwrap_or_default()),
+        Answer::Bytes(bytes) => text_result(&"x".repeat(*bytes)),
+        Answer::Environment => {
+            let variables: Map<String, Value> = std::env::vars_os()
+                .map(|(key, value)| (lossy(&key), Value::String(lossy(&value))))
+                .collect();
+            structured(&Value::Object(variables))
+        }
+        Answer::WorkingDirectory => text_result(
+            &std::env::current_dir()
+                .map(|path| path.display().to_string())
+                .unwrap_or_default(),
+        ),
+        Answer::Pid => text_result(&std::process::id().to_string()),
+        Answer::CommandLine => structured(&std::env::args_os().map(|argument| lossy(&argument)).collect()),
+        Answer::Result(result) => result.clone(),
+    };
+    request.result(script, result)
+}
+
+fn lossy(text: &OsStr) -> String {
+    text.to_string_lossy().into_owned()
+}
+
+fn text_result(text: &str) -> Value {
+    json!({ "content": [{ "type": "text", "text": text }] })
+}
+
+fn structured(value: &Value) -> Value {
+    json!({ "content": [{ "type": "text", "text": value.to_string() }], "structuredContent": value })
+}
+
+/// The question of the next round, or nothing when there were enough. The round is kept in the request state, and an
+/// answer whose state is not exactly ours starts again.
+fn input_required(tool: &Tool, faults: &[Fault], request: &Request<'_>) -> Option<Value> {
+    let state = request.params["requestState"].as_str();
+    let answered = request.params["inputResponses"].is_object();
+    let round = state
+        .filter(|_| answered)
+        .and_then(|state| state.strip_prefix("round \u{1f980} ")?.parse().ok());
+    let round: u32 = round.unwrap_or(0);
+    let mut rounds = tool.input_rounds;
+    let mut padding = 0;
+    for fault in faults {
+        match fault {
+            Fault::InputForEver => rounds = u32::MAX,
+            Fault::HugeRequestState { bytes } => (rounds, padding) = (u32::MAX, *bytes),
+            _ => {}
+        }
+    }
+    if round >= rounds {
+        return None;
+    }
+    let state = if padding > 0 {
+        "s".repeat(padding)
+    } else {
+        format!("round \u{1f980} {}", round + 1)
+    };
+    Some(json!({
+        "resultType": "input_required",
+        "inputRequests": { "question": {
+            "method": "elicitation/create",
+            "params": elicitation(),
+        } },
+        "requestState": state,
+    }))
+}
+
+fn elicitation() -> Value {
+    json!({
+        "mode": "form",
+        "message": "Which colour?",
+        "requestedSchema": { "type": "object", "properties": { "colour": { "type": "string" } } },
+    })
+}
+
+/// A request to the client, under an id of its own unless the script wants the clash.
+fn question(ask: Ask, request: &Request<'_>) -> Value {
+    let (method, params) = match ask {
+        Ask::Roots => ("roots/list", json!({})),
+        Ask::Elicitation => ("elicitation/create", elicitation()),
+        Ask::Sampling => (
+            "sampling/createMessage",
+            json!({
+                "messages": [{ "role": "user", "content": { "type": "text", "text": "Say one word." } }],
+                "maxTokens": 5,
+            }),
+        ),
+        Ask::Ping | Ask::PingWithTheSameId => ("ping", json!({})),
+        Ask::Unknown => ("vendor/unheard_of", json!({})),
+    };
+    let id = match ask {
+        Ask::PingWithTheSameId => request.id(),
+        _ => format!("ask-{method}-{}", request.id()).into(),
+    };
+    json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params })
+}

@@ -1,0 +1,308 @@
+//! A small history checker: what the client saw of each call against what the server executed.
+
+use std::{
+    collections::{BTreeMap, HashMap},
+    fmt, io,
+    path::Path,
+    sync::{Arc, Mutex},
+};
+
+use crate::server::lock;
+
+/// What the client side saw. Clones share it, so that many tasks can record.
+#[derive(Debug, Clone, Default)]
+pub struct History {
+    calls: Arc<Mutex<BTreeMap<String, Call>>>,
+}
+
+#[derive(Debug, Default)]
+struct Call {
+    invoked: u32,
+    completions: Vec<Completion>,
+}
+
+#[derive(Debug)]
+enum Completion {
+    Ok(String),
+    Error(ErrorClass),
+    Unknown,
+}
+
+/// What an error says about execution.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ErrorClass {
+    /// The request never left the client: not executed.
+    NotSent,
+    /// The server proved that it did not run it: not executed.
+    Rejected,
+    /// The server answered with an error of its own: executed at most once.
+    Other,
+}
+
+impl History {
+    /// An empty history.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    fn call(&self, nonce: impl Into<String>, change: impl FnOnce(&mut Call)) {
+        change(lock(&self.calls).entry(nonce.into()).or_default());
+    }
+
+    /// A call with this nonce begins.
+    pub fn invoke(&self, nonce: impl Into<String>) {
+        self.call(nonce, |call| call.invoked += 1);
+    }
+
+    /// It was answered, with this nonce in the answer.
+    pub fn ok(&self, nonce: impl Into<String>, answered: impl Into<String>) {
+        let answered = answered.into();
+        self.call(nonce, |call| call.completions.push(Completion::Ok(answered)));
+    }
+
+    /// It ended in an error.
+    pub fn error(&self, nonce: impl Into<String>, class: ErrorClass) {
+        self.call(nonce, |call| call.completions.push(Completion::Error(class)));
+    }
+
+    /// It ended without anyone knowing whether it was executed.
+    pub fn unknown(&self, nonce: impl Into<String>) {
+        self.call(nonce, |call| call.completions.push(Completion::Unknown));
+    }
+
+    /// Compares with the ledger of the server. No file means that nothing was executed.
+    ///
+    /// # Errors
+    /// Everything that does not fit together, in the order of the nonces.
+    pub fn check(&self, ledger: impl AsRef<Path>) -> Result<Summary, Vec<Violation>> {
+        let ledger = match std::fs::read_to_string(ledger.as_ref()) {
+            Ok(text) => text,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => String::new(),
+            Err(error) => return Err(vec![Violation::Ledger(error.to_string())]),
+        };
+        self.check_text(&ledger)
+    }
+
+    fn check_text(&self, ledger: &str) -> Result<Summary, Vec<Violation>> {
+        let mut executed: HashMap<&str, u32> = HashMap::new();
+        for nonce in ledger.lines().filter_map(|line| line.strip_prefix("executed ")) {
+            *executed.entry(nonce).or_default() += 1;
+        }
+        let calls = lock(&self.calls);
+        let mut summary = Summary::default();
+        let mut violations = Vec::new();
+        for (nonce, call) in calls.iter() {
+            let times = executed.remove(nonce.as_str()).unwrap_or(0);
+            summary.executed += u64::from(times);
+            judge(nonce, call, times, &mut summary, &mut violations);
+        }
+        let mut strangers: Vec<&str> = executed.into_keys().collect();
+        strangers.sort_unstable();
+        violations.extend(strangers.into_iter().map(|nonce| Violation::NeverInvoked(nonce.into())));
+        if violations.is_empty() {
+            Ok(summary)
+        } else {
+            Err(violations)
+        }
+    }
+}
+
+fn judge(nonce: &str, call: &Call, executed: u32, summary: &mut Summary, violations: &mut Vec<Violation>) {
+    let nonce = || nonce.to_owned();
+    summary.invoked += 1;
+    if call.invoked != 1 {
+        violations.push(Violation::InvokedNotOnce {
+            nonce: nonce(),
+            times: call.invoked,
+        });
+    }
+    let completion = match &call.completions[..] {
+        [] => return violations.push(Violation::Lost(nonce())),
+        [completion] => completion,
+        several => {
+            return violations.push(Violation::CompletedTwice {
+                nonce: nonce(),
+                times: several.len(),
+            });
+        }
+    };
+    let (range, seen) = match completion {
+        Completion::Ok(answered) => {
+            summary.ok += 1;
+            if *answered != nonce() {
+                violations.push(Violation::Crossed {
+                    nonce: nonce(),
+                    answered: answered.clone(),
+                });
+            }
+            (1..=1, "ok")
+        }
+        Completion::Error(ErrorClass::NotSent) => (0..=0, "not sent"),
+        Completion::Error(ErrorClass::Rejected) => (0..=0, "rejected"),
+        Completion::Error(ErrorClass::Other) => (0..=1, "an error"),
+        Completion::Unknown => (0..=1, "unknown"),
+    };
+    match completion {
+        Completion::Ok(_) => {}
+        Completion::Error(_) => summary.errors += 1,
+        Completion::Unknown => summary.unknown += 1,
+    }
+    if !range.contains(&executed) {
+        violations.push(Violation::Executed {
+            nonce: nonce(),
+            times: executed,
+            seen,
+        });
+    }
+}
+
+/// How a history without violations went.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Summary {
+    /// Calls that began.
+    pub invoked: u64,
+    /// Calls that were answered.
+    pub ok: u64,
+    /// Calls that ended in an error.
+    pub errors: u64,
+    /// Calls whose fate is unknown.
+    pub unknown: u64,
+    /// Lines of these calls in the ledger.
+    pub executed: u64,
+}
+
+/// What does not fit together.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[expect(missing_docs, reason = "the line of each variant explains its fields")]
+pub enum Violation {
+    /// The ledger could not be read.
+    Ledger(String),
+    /// A nonce was used for several calls, or completed without one.
+    InvokedNotOnce { nonce: String, times: u32 },
+    /// A call never ended.
+    Lost(String),
+    /// A call ended more than once.
+    CompletedTwice { nonce: String, times: usize },
+    /// A call got the answer of another.
+    Crossed { nonce: String, answered: String },
+    /// The number of executions does not fit what the client saw.
+    Executed {
+        nonce: String,
+        times: u32,
+        seen: &'static str,
+    },
+    /// The server executed a call that nobody made.
+    NeverInvoked(String),
+}
+
+impl fmt::Display for Violation {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Ledger(error) => write!(out, "the ledger cannot be read: {error}"),
+            Self::InvokedNotOnce { nonce, times } => write!(out, "call {nonce} was begun {times} times"),
+            Self::Lost(nonce) => write!(out, "call {nonce} never ended"),
+            Self::CompletedTwice { nonce, times } => write!(out, "call {nonce} ended {times} times"),
+            Self::Crossed { nonce, answered } => write!(out, "call {nonce} got the answer of {answered}"),
+            Self::Executed { nonce, times, seen } => {
+                write!(
+                    out,
+                    "call {nonce} was executed {times} times, but the client saw: {seen}"
+                )
+            }
+            Self::NeverInvoked(nonce) => write!(out, "call {nonce} was executed, but nobody made it"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(record: impl FnOnce(&History), ledger: &str) -> Result<Summary, Vec<Violation>> {
+        let history = History::new();
+        record(&history);
+        history.check_text(ledger)
+    }
+
+    #[test]
+    fn a_history_that_fits_is_summed_up() {
+        let record = |history: &History| {
+            for nonce in ["a", "b", "c", "d"] {
+                history.invoke(nonce);
+            }
+            history.ok("a", "a");
+            history.unknown("b");
+            history.unknown("c");
+            history.error("d", ErrorClass::NotSent);
+        };
+        let summary = check(record, "executed a\nexecuted c\n").unwrap();
+        assert_eq!(
+            summary,
+            Summary {
+                invoked: 4,
+                ok: 1,
+                errors: 1,
+                unknown: 2,
+                executed: 2
+            }
+        );
+    }
+
+    #[test]
+    fn every_kind_of_violation_is_found() {
+        let nonce = || "a".to_owned();
+        let invoked = |finish: fn(&History)| {
+            move |history: &History| {
+                history.invoke("a");
+                finish(history);
+            }
+        };
+        let found = |finish, ledger| check(invoked(finish), ledger).unwrap_err();
+        assert_eq!(found(|_| {}, ""), [Violation::Lost(nonce())]);
+        let twice = |history: &History| {
+            history.ok("a", "a");
+            history.unknown("a");
+        };
+        assert_eq!(
+            found(twice, "executed a"),
+            [Violation::CompletedTwice {
+                nonce: nonce(),
+                times: 2
+            }]
+        );
+        let crossed = Violation::Crossed {
+            nonce: nonce(),
+            answered: "b".into(),
+        };
+        assert_eq!(found(|history| history.ok("a", "b"), "executed a"), [crossed]);
+        let unexecuted = Violation::Executed {
+            nonce: nonce(),
+            times: 0,
+            seen: "ok",
+        };
+        assert_eq!(found(|history| history.ok("a", "a"), ""), [unexecuted]);
+        let repeated = Violation::Executed {
+            nonce: nonce(),
+            times: 2,
+            seen: "unknown",
+        };
+        assert_eq!(
+            found(|history| history.unknown("a"), "executed a\nexecuted a"),
+            [repeated]
+        );
+        let rejected = Violation::Executed {
+            nonce: nonce(),
+            times: 1,
+            seen: "rejected",
+        };
+        assert_eq!(
+            found(|history| history.error("a", ErrorClass::Rejected), "executed a"),
+            [rejected]
+        );
+        assert_eq!(
+            check(|_| {}, "executed z").unwrap_err(),
+            [Violation::NeverInvoked("z".into())]
+        );
+    }
+}

@@ -1,0 +1,224 @@
+//! Plays acts on a connection: the only place where a fake server waits, sends and dies.
+
+use std::{
+    collections::HashMap,
+    io::Write,
+    sync::{Arc, Mutex},
+    time::Duration,
+};
+
+use bytes::Bytes;
+use serde_json::{Value, json};
+use tokio::{
+    sync::{mpsc, oneshot, watch},
+    time::{sleep, timeout},
+};
+use tokio_util::sync::CancellationToken;
+
+use crate::{
+    answer::Act,
+    server::{Frame, Server, lock},
+};
+
+/// How long a question to the client may stay open.
+const ASK_LIMIT: Duration = Duration::from_secs(60);
+
+/// A connection, or an HTTP session, as the acts see it.
+#[derive(Debug, Clone)]
+pub(crate) struct Stage {
+    pub(crate) server: Arc<Server>,
+    pub(crate) frames: mpsc::Sender<Frame>,
+    /// Our open questions to the client by id.
+    pub(crate) asked: Arc<Mutex<HashMap<String, oneshot::Sender<Value>>>>,
+    /// Cancelled when the server dies; whoever owns the connection ends it then.
+    pub(crate) dead: CancellationToken,
+    /// Turned to true when the server stops reading.
+    pub(crate) reading: watch::Sender<bool>,
+}
+
+impl Stage {
+    pub(crate) fn new(server: Arc<Server>, frames: mpsc::Sender<Frame>, dead: CancellationToken) -> Self {
+        Self {
+            server,
+            frames,
+            asked: Arc::default(),
+            dead,
+            reading: watch::Sender::new(true),
+        }
+    }
+
+    /// The same client, heard and answered on another stream.
+    pub(crate) fn on(&self, frames: mpsc::Sender<Frame>) -> Self {
+        Self { frames, ..self.clone() }
+    }
+
+    /// Plays until the end, or until nobody can hear it any more.
+    pub(crate) async fn play(&self, acts: Vec<Act>) {
+        let dead = self.dead.clone();
+        // Dropping the remaining acts is what death is.
+        let _ = dead.run_until_cancelled(self.play_all(acts)).await;
+    }
+
+    async fn play_all(&self, acts: Vec<Act>) {
+        let mut replies = Vec::new();
+        for act in acts {
+            if self.play_one(act, &mut replies).await.is_none() {
+                return;
+            }
+        }
+    }
+
+    /// `None` when the rest is pointless.
+    async fn play_one(&self, act: Act, replies: &mut Vec<Value>) -> Option<()> {
+        match act {
+            Act::Send(message) => self.send(Frame::message(&message, false)).await,
+            Act::Answer(message) => self.send_answer(message, replies).await,
+            Act::Line(text) => {
+                self.send(Frame::Message {
+                    text: text.into(),
+                    last: true,
+                })
+                .await
+            }
+            Act::Bytes(bytes) => self.send(Frame::Raw(bytes.into())).await,
+            Act::Repeat { bytes, times } => self.repeat(bytes.into(), times).await,
+            Act::Wait(time) => {
+                sleep(time).await;
+                Some(())
+            }
+            Act::Progress { token, count, every } => self.progress(&token, count, every).await,
+            Act::Ask(question) => self.ask(question, replies).await,
+            Act::Record(nonce) => {
+                self.server.record(&nonce);
+                Some(())
+            }
+            Act::Gate(gate) => {
+                self.server.pass_gate(&gate).await;
+                Some(())
+            }
+            Act::Announce { count, every } => {
+                for _ in 0..count {
+                    self.server
+                        .notify("notifications/tools/list_changed", &Value::Null)
+                        .await;
+                    sleep(every).await;
+                }
+                Some(())
+            }
+            Act::Listen { id, filter } => {
+                self.server.listen(self.frames.clone(), Some((id, filter)));
+                self.frames.closed().await;
+                None
+            }
+            Act::Stderr { text, times } => {
+                // Blocks the whole process when nobody reads, as the real thing does.
+                for _ in 0..times {
+                    if !self.server.is_process() || std::io::stderr().write_all(text.as_bytes()).is_err() {
+                        break;
+                    }
+                }
+                Some(())
+            }
+            Act::StopReading => {
+                self.reading.send_replace(false);
+                Some(())
+            }
+            Act::Hang => {
+                self.frames.closed().await;
+                None
+            }
+            Act::Close => self.send(Frame::Close).await,
+            Act::Reset => self.send(Frame::Reset).await,
+            Act::Die(code) => {
+                self.die(code).await;
+                None
+            }
+        }
+    }
+
+    async fn send(&self, frame: Frame) -> Option<()> {
+        self.frames.send(frame).await.ok()
+    }
+
+    async fn repeat(&self, bytes: Bytes, times: Option<u64>) -> Option<()> {
+        let mut sent = 0;
+        while times.is_none_or(|times| sent < times) {
+            sent += 1;
+            self.send(Frame::Raw(bytes.clone())).await?;
+        }
+        Some(())
+    }
+
+    async fn send_answer(&self, mut message: Value, replies: &[Value]) -> Option<()> {
+        if let Some(content) = message.pointer_mut("/result/content").and_then(Value::as_array_mut) {
+            content.extend(
+                replies
+                    .iter()
+                    .map(|reply| json!({ "type": "text", "text": reply.to_string() })),
+            );
+        }
+        // The client may leave at once after its answer; what follows concerns others.
+        let _ = self.send(Frame::message(&message, true)).await;
+        Some(())
+    }
+
+    async fn progress(&self, token: &Value, count: Option<u64>, every: Duration) -> Option<()> {
+        let mut done = 0;
+        while count.is_none_or(|count| done < count) {
+            done += 1;
+            let mut params = json!({ "progressToken": token, "progress": done });
+            if let Some(count) = count {
+                params["total"] = count.into();
+            }
+            let notice = json!({ "jsonrpc": "2.0", "method": "notifications/progress", "params": params });
+            self.send(Frame::message(&notice, false)).await?;
+            if !every.is_zero() {
+                sleep(every).await;
+            }
+        }
+        Some(())
+    }
+
+    async fn ask(&self, question: Value, replies: &mut Vec<Value>) -> Option<()> {
+        let (answered, answer) = oneshot::channel();
+        let id = question["id"].to_string();
+        lock(&self.asked).insert(id.clone(), answered);
+        self.send(Frame::message(&question, false)).await?;
+        match timeout(ASK_LIMIT, answer).await {
+            Ok(Ok(reply)) => replies.push(reply),
+            Ok(Err(_)) | Err(_) => {
+                lock(&self.asked).remove(&id);
+                replies.push(json!({ "unanswered": question["method"] }));
+            }
+        }
+        Some(())
+    }
+
+    /// Hands the client's answer to whoever asked.
+    pub(crate) fn answered(&self, message: Value) {
+        let asked = lock(&self.asked).remove(&message["id"].to_string());
+        if let Some(asked) = asked {
+            // The asker may have given up.
+            let _ = asked.send(message);
+        }
+    }
+
+    async fn die(&self, code: i32) {
+        if self.server.is_process() {
+            self.flush().await;
+            std::process::exit(code);
+        }
+        self.dead.cancel();
+    }
+
+    /// Waits until everything said so far was written, for a process that dies must not lose its last words.
+    pub(crate) async fn flush(&self) {
+        let flushed = timeout(Duration::from_secs(1), async {
+            let (mark, mut written) = mpsc::channel(1);
+            self.send(Frame::Mark(mark)).await;
+            written.recv().await
+        });
+        // A reader that reads nothing has lost the words anyway.
+        let _ = flushed.await;
+    }
+}

@@ -1,0 +1,115 @@
+//! The program `fake-mcp-server`: reads its options and serves the script.
+
+use std::{ffi::OsString, io, process::ExitCode};
+
+use crate::{
+    log::read_log,
+    process,
+    script::Script,
+    server::Server,
+    wire::{
+        net::{NetHandle, Wire},
+        stdio,
+    },
+};
+
+const USAGE: &str = "\
+usage: fake-mcp-server [--script JSON | --script-file PATH] [--listen ADDRESS [--transport http|sse|ws]]
+
+Serves the script on stdin and stdout, or on the address, for example 127.0.0.1:0.
+";
+
+/// Runs the program with the arguments of this process.
+#[must_use]
+#[expect(clippy::print_stderr, reason = "this is a program")]
+pub fn main() -> ExitCode {
+    let options = match Options::read(std::env::args_os().skip(1)) {
+        Ok(options) => options,
+        Err(problem) => {
+            eprintln!("fake-mcp-server: {problem}\n\n{USAGE}");
+            return ExitCode::from(2);
+        }
+    };
+    match run(options) {
+        // Threads that wait for input would keep a returning main alive on some systems.
+        Ok(code) => std::process::exit(code),
+        Err(error) => {
+            eprintln!("fake-mcp-server: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+#[derive(Debug)]
+struct Options {
+    script: Script,
+    listen: Option<String>,
+    wire: Wire,
+}
+
+impl Options {
+    fn read(mut args: impl Iterator<Item = OsString>) -> Result<Self, String> {
+        let mut options = Self {
+            script: Script::default(),
+            listen: None,
+            wire: Wire::Http,
+        };
+        while let Some(option) = args.next() {
+            let option = option.to_string_lossy().into_owned();
+            let value = args.next().ok_or_else(|| format!("{option} needs a value"))?;
+            let value = value
+                .into_string()
+                .map_err(|_| format!("the value of {option} is not UTF-8"))?;
+            match option.as_str() {
+                "--script" => options.script = parse(&value)?,
+                "--script-file" => {
+                    let text =
+                        std::fs::read_to_string(&value).map_err(|error| format!("cannot read {value}: {error}"))?;
+                    options.script = parse(&text)?;
+                }
+                "--listen" => options.listen = Some(value),
+                "--transport" => {
+                    options.wire = match value.as_str() {
+                        "http" => Wire::Http,
+                        "sse" => Wire::Sse,
+                        "ws" => Wire::WebSocket,
+                        other => return Err(format!("unknown transport {other}")),
+                    }
+                }
+                other => return Err(format!("unknown option {other}")),
+            }
+        }
+        Ok(options)
+    }
+}
+
+fn parse(text: &str) -> Result<Script, String> {
+    serde_json::from_str(text).map_err(|error| format!("the script is not valid: {error}"))
+}
+
+fn run(options: Options) -> io::Result<i32> {
+    let before = match &options.script.log {
+        Some(path) => u32::try_from(read_log(path)?.spawned.len()).unwrap_or(u32::MAX),
+        None => 0,
+    };
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let server = Server::process(options.script, before)?;
+    // Before the start is logged: a test may let the parent go as soon as it sees that line.
+    process::watch(&server.script());
+    runtime.block_on(async {
+        match options.listen {
+            None => {
+                server.start();
+                stdio::serve(server).await
+            }
+            Some(address) => listen(NetHandle::start(server, options.wire, &address).await?).await,
+        }
+    })
+}
+
+#[expect(clippy::print_stdout, reason = "the line tells the address")]
+async fn listen(handle: NetHandle) -> io::Result<i32> {
+    println!("listening on {}", handle.url());
+    handle.died().await;
+    Ok(0)
+}

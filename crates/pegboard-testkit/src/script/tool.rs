@@ -1,0 +1,332 @@
+//! A scripted tool: its definition, and what it does when called.
+
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value, json};
+
+/// One tool of a fake server.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Tool {
+    /// The definition as `tools/list` shows it.
+    pub definition: Map<String, Value>,
+    /// What it answers.
+    pub answer: Answer,
+    /// The wait before the answer; an argument `delay_ms` comes on top.
+    pub delay_ms: u64,
+    /// How many progress notices come first, when the caller gave a token.
+    pub progress: u64,
+    /// The time between two progress notices.
+    pub progress_every_ms: u64,
+    /// What it asks the client during the call, one after the other (legacy eras).
+    pub asks: Vec<Ask>,
+    /// How many times it answers `input_required` first (modern era).
+    pub input_rounds: u32,
+    /// The gate it waits at until the test opens it.
+    pub gate: Option<String>,
+}
+
+impl Default for Tool {
+    fn default() -> Self {
+        Self::new("tool")
+    }
+}
+
+impl Tool {
+    /// A tool that takes any object and answers `ok`.
+    pub fn new(name: impl Into<String>) -> Self {
+        let mut definition = Map::new();
+        definition.insert("name".into(), name.into().into());
+        definition.insert("description".into(), "A scripted tool.".into());
+        definition.insert("inputSchema".into(), json!({ "type": "object" }));
+        Self {
+            definition,
+            answer: Answer::Text("ok".into()),
+            delay_ms: 0,
+            progress: 0,
+            progress_every_ms: 0,
+            asks: Vec::new(),
+            input_rounds: 0,
+            gate: None,
+        }
+    }
+
+    /// The name it is listed and called under.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        self.definition.get("name").and_then(Value::as_str).unwrap_or_default()
+    }
+
+    /// Sets any member of the definition: `title`, `icons`, `_meta`, `annotations`.
+    #[must_use]
+    pub fn with(mut self, key: &str, value: impl Into<Value>) -> Self {
+        self.definition.insert(key.into(), value.into());
+        self
+    }
+
+    /// Sets the description.
+    #[must_use]
+    pub fn description(self, text: &str) -> Self {
+        self.with("description", text)
+    }
+
+    /// Sets the input schema, also a broken one.
+    #[must_use]
+    pub fn schema(self, schema: impl Into<Value>) -> Self {
+        self.with("inputSchema", schema)
+    }
+
+    /// Sets the output schema.
+    #[must_use]
+    pub fn output_schema(self, schema: impl Into<Value>) -> Self {
+        self.with("outputSchema", schema)
+    }
+
+    /// Adds one annotation such as `readOnlyHint`.
+    #[must_use]
+    pub fn hint(mut self, key: &str, value: impl Into<Value>) -> Self {
+        let annotations = self.definition.entry("annotations").or_insert_with(|| json!({}));
+        annotations[key] = value.into();
+        self
+    }
+
+    /// Says that it changes nothing.
+    #[must_use]
+    pub fn read_only(self) -> Self {
+        self.hint("readOnlyHint", true)
+    }
+
+    /// Says that repeating a call changes nothing more.
+    #[must_use]
+    pub fn idempotent(self) -> Self {
+        self.hint("idempotentHint", true)
+    }
+
+    /// Says that it may destroy things.
+    #[must_use]
+    pub fn destructive(self) -> Self {
+        self.hint("destructiveHint", true)
+    }
+
+    /// Asks for this string argument to be mirrored into the header `Mcp-Param-HEADER`.
+    #[must_use]
+    pub fn mirrors(mut self, argument: &str, header: &str) -> Self {
+        let schema = self
+            .definition
+            .entry("inputSchema")
+            .or_insert_with(|| json!({ "type": "object" }));
+        schema["properties"][argument] = json!({ "type": "string", "x-mcp-header": header });
+        self
+    }
+
+    /// Answers one text block.
+    #[must_use]
+    pub fn answers_text(self, text: impl Into<String>) -> Self {
+        self.answers(Answer::Text(text.into()))
+    }
+
+    /// Answers these blocks; see [`Block`].
+    #[must_use]
+    pub fn answers_blocks(self, blocks: impl IntoIterator<Item = Value>) -> Self {
+        self.answers(Answer::Blocks(blocks.into_iter().collect()))
+    }
+
+    /// Answers structured content, and the same as text.
+    #[must_use]
+    pub fn answers_structured(self, value: impl Into<Value>) -> Self {
+        self.answers(Answer::Structured(value.into()))
+    }
+
+    /// Answers a result with `isError: true`.
+    #[must_use]
+    pub fn fails_with(self, text: impl Into<String>) -> Self {
+        self.answers(Answer::Failure(text.into()))
+    }
+
+    /// Answers a JSON-RPC error.
+    #[must_use]
+    pub fn refuses(self, code: i64, message: impl Into<String>) -> Self {
+        self.answers(Answer::RpcError {
+            code,
+            message: message.into(),
+            data: None,
+        })
+    }
+
+    /// Answers its arguments, as text and structured.
+    #[must_use]
+    pub fn echoes(self) -> Self {
+        self.answers(Answer::Arguments)
+    }
+
+    /// Answers the argument `nonce` as text. The ledger records nonces for every tool.
+    #[must_use]
+    pub fn echoes_nonce(self) -> Self {
+        self.answers(Answer::Nonce)
+    }
+
+    /// Answers the environment of the server, structured.
+    #[must_use]
+    pub fn shows_env(self) -> Self {
+        self.answers(Answer::Environment)
+    }
+
+    /// Answers the working directory of the server.
+    #[must_use]
+    pub fn shows_cwd(self) -> Self {
+        self.answers(Answer::WorkingDirectory)
+    }
+
+    /// Answers the process id of the server.
+    #[must_use]
+    pub fn shows_pid(self) -> Self {
+        self.answers(Answer::Pid)
+    }
+
+    /// Answers what [`Answer`] says; for the kinds without a method of their own.
+    #[must_use]
+    pub fn answers(mut self, answer: Answer) -> Self {
+        self.answer = answer;
+        self
+    }
+
+    /// Waits this long before answering.
+    #[must_use]
+    pub fn after(mut self, delay: Duration) -> Self {
+        self.delay_ms = millis(delay);
+        self
+    }
+
+    /// Sends progress this many times before answering.
+    #[must_use]
+    pub fn progress(mut self, times: u64, every: Duration) -> Self {
+        self.progress = times;
+        self.progress_every_ms = millis(every);
+        self
+    }
+
+    /// Asks the client something during the call and appends the replies to the answer (legacy eras).
+    #[must_use]
+    pub fn asks(mut self, ask: Ask) -> Self {
+        self.asks.push(ask);
+        self
+    }
+
+    /// Answers `input_required` this many times first (modern era).
+    #[must_use]
+    pub fn needs_input(mut self, rounds: u32) -> Self {
+        self.input_rounds = rounds;
+        self
+    }
+
+    /// Waits until the test opens the gate; only in the forms that live in the test's own process.
+    #[must_use]
+    pub fn waits_at(mut self, gate: impl Into<String>) -> Self {
+        self.gate = Some(gate.into());
+        self
+    }
+}
+
+fn millis(duration: Duration) -> u64 {
+    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
+}
+
+/// What a tool answers.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Answer {
+    /// One text block.
+    Text(String),
+    /// These content blocks.
+    Blocks(Vec<Value>),
+    /// Structured content, and the same as text.
+    Structured(Value),
+    /// One text block with `isError: true`.
+    Failure(String),
+    /// A JSON-RPC error.
+    RpcError {
+        /// The code.
+        code: i64,
+        /// The message.
+        message: String,
+        /// The data, if any.
+        data: Option<Value>,
+    },
+    /// The arguments, as text and structured.
+    Arguments,
+    /// The argument `nonce`.
+    Nonce,
+    /// One text block of this many bytes.
+    Bytes(usize),
+    /// The environment of the server, structured.
+    Environment,
+    /// The working directory of the server.
+    WorkingDirectory,
+    /// The process id of the server.
+    Pid,
+    /// The command line of the server, structured.
+    CommandLine,
+    /// This result object as it is.
+    Result(Value),
+}
+
+/// What a tool asks the client during a call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Ask {
+    /// `roots/list`.
+    Roots,
+    /// `elicitation/create`.
+    Elicitation,
+    /// `sampling/createMessage`.
+    Sampling,
+    /// `ping`.
+    Ping,
+    /// `ping` under the id of the client's own request.
+    PingWithTheSameId,
+    /// A method nobody knows.
+    Unknown,
+}
+
+/// Content blocks as JSON.
+#[derive(Debug, Clone, Copy)]
+pub struct Block;
+
+impl Block {
+    /// A text block.
+    #[must_use]
+    pub fn text(text: &str) -> Value {
+        json!({ "type": "text", "text": text })
+    }
+
+    /// A tiny PNG.
+    #[must_use]
+    pub fn image() -> Value {
+        json!({ "type": "image", "data": "iVBORw0KGgo=", "mimeType": "image/png" })
+    }
+
+    /// A tiny WAV.
+    #[must_use]
+    pub fn audio() -> Value {
+        json!({ "type": "audio", "data": "UklGRg==", "mimeType": "audio/wav" })
+    }
+
+    /// An embedded text resource.
+    #[must_use]
+    pub fn resource(uri: &str, text: &str) -> Value {
+        json!({ "type": "resource", "resource": { "uri": uri, "mimeType": "text/plain", "text": text } })
+    }
+
+    /// A link to a resource.
+    #[must_use]
+    pub fn link(uri: &str) -> Value {
+        json!({ "type": "resource_link", "uri": uri, "name": uri })
+    }
+
+    /// A block of a type no specification knows.
+    #[must_use]
+    pub fn unknown() -> Value {
+        json!({ "type": "hologram", "depth": 3 })
+    }
+}

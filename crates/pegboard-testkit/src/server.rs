@@ -1,0 +1,228 @@
+//! What all connections of one fake server share: script, log, counters, gates, and those who listen for notices.
+
+use std::{
+    collections::HashSet,
+    fs::OpenOptions,
+    io::{self, Write},
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicU32, Ordering},
+    },
+};
+
+use bytes::Bytes;
+use serde_json::{Value, json};
+use tokio::sync::{mpsc, watch};
+
+use crate::{
+    answer::META_SUBSCRIPTION,
+    fault::Fault,
+    log::{Log, Received},
+    script::Script,
+};
+
+/// What a connection writes.
+#[derive(Debug, Clone)]
+pub(crate) enum Frame {
+    /// One message, to be framed as the wire does; `last` says that it is the answer to the request.
+    Message { text: Bytes, last: bool },
+    /// Bytes as they are.
+    Raw(Bytes),
+    /// The end of the output.
+    Close,
+    /// A reset of the connection.
+    Reset,
+    /// Dropped once everything before it was written.
+    Mark(mpsc::Sender<()>),
+}
+
+impl Frame {
+    pub(crate) fn message(message: &Value, last: bool) -> Self {
+        Self::Message {
+            text: message.to_string().into(),
+            last,
+        }
+    }
+}
+
+#[derive(Debug)]
+pub(crate) struct Server {
+    /// The script for all starts; the current one follows from it.
+    whole: Script,
+    current: Mutex<Arc<Script>>,
+    hits: Mutex<Vec<u32>>,
+    starts: AtomicU32,
+    pub(crate) log: Log,
+    open_gates: watch::Sender<HashSet<String>>,
+    listeners: Mutex<Vec<Listener>>,
+    /// Whether this is a process of its own that may exit and write to stderr.
+    is_process: bool,
+}
+
+#[derive(Debug)]
+struct Listener {
+    frames: mpsc::Sender<Frame>,
+    /// The id and the filter of a modern subscription.
+    subscription: Option<(Value, Value)>,
+}
+
+impl Server {
+    /// A server of the test's own process.
+    ///
+    /// # Errors
+    /// When the log file cannot be opened.
+    pub(crate) fn new(script: Script) -> io::Result<Arc<Self>> {
+        Self::build(script, false, 0)
+    }
+
+    /// A server that is a process, after this many earlier ones.
+    ///
+    /// # Errors
+    /// When the log file cannot be opened.
+    pub(crate) fn process(script: Script, before: u32) -> io::Result<Arc<Self>> {
+        Self::build(script, true, before)
+    }
+
+    fn build(script: Script, is_process: bool, before: u32) -> io::Result<Arc<Self>> {
+        let log = Log::open(script.log.as_deref())?;
+        Ok(Arc::new(Self {
+            current: Mutex::new(Arc::new(script.clone())),
+            whole: script,
+            hits: Mutex::default(),
+            starts: AtomicU32::new(before),
+            log,
+            open_gates: watch::Sender::default(),
+            listeners: Mutex::default(),
+            is_process,
+        }))
+    }
+
+    /// Notes a start and turns to the script for it.
+    pub(crate) fn start(&self) {
+        let number = self.starts.fetch_add(1, Ordering::Relaxed) + 1;
+        if self.whole.later.is_some() {
+            self.set_script(self.whole.for_start(number).clone());
+        }
+        self.log.spawned();
+    }
+
+    pub(crate) fn starts(&self) -> u32 {
+        self.starts.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn script(&self) -> Arc<Script> {
+        Arc::clone(&lock(&self.current))
+    }
+
+    /// Replaces the script; the triggers count from the beginning.
+    pub(crate) fn set_script(&self, script: Script) {
+        lock(&self.hits).clear();
+        *lock(&self.current) = Arc::new(script);
+    }
+
+    pub(crate) fn is_process(&self) -> bool {
+        self.is_process
+    }
+
+    /// The faults that apply to this message. Each call counts as a hit.
+    pub(crate) fn faults(&self, script: &Script, method: &str, params: &Value) -> Vec<Fault> {
+        let tool = params.get("name").and_then(Value::as_str);
+        let mut hits = lock(&self.hits);
+        let known = hits.len();
+        hits.resize(script.faults.len().max(known), 0);
+        let mut faults = Vec::new();
+        for (rule, hit) in script.faults.iter().zip(hits.iter_mut()) {
+            if rule.when.covers(&rule.fault, method, tool) {
+                if rule.when.counts(*hit) {
+                    faults.push(rule.fault.clone());
+                }
+                *hit += 1;
+            }
+        }
+        faults
+    }
+
+    pub(crate) fn receive(&self, received: Received) {
+        self.log.received(received);
+    }
+
+    pub(crate) fn record(&self, nonce: &str) {
+        let Some(path) = &self.script().ledger else { return };
+        let ledger = OpenOptions::new().create(true).append(true).open(path);
+        // A ledger that cannot be written shows up as a call that was never executed.
+        let _ = ledger.and_then(|mut ledger| ledger.write_all(format!("executed {nonce}\n").as_bytes()));
+    }
+
+    pub(crate) fn open_gate(&self, gate: &str) {
+        self.open_gates.send_if_modified(|open| open.insert(gate.to_owned()));
+    }
+
+    pub(crate) async fn pass_gate(&self, gate: &str) {
+        let mut gates = self.open_gates.subscribe();
+        // The sender lives as long as the server, so the wait cannot fail.
+        let _ = gates.wait_for(|open| open.contains(gate)).await;
+    }
+
+    pub(crate) fn listen(&self, frames: mpsc::Sender<Frame>, subscription: Option<(Value, Value)>) {
+        let mut listeners = lock(&self.listeners);
+        listeners.retain(|listener| !listener.frames.is_closed());
+        let known = listeners.iter().any(|listener| {
+            listener.frames.same_channel(&frames) && subscription.is_none() && listener.subscription.is_none()
+        });
+        if !known {
+            listeners.push(Listener { frames, subscription });
+        }
+    }
+
+    /// Sends a notice to everyone who asked for it. A full queue blocks here: the fake never drops what it says.
+    pub(crate) async fn notify(&self, method: &str, params: &Value) {
+        let targets: Vec<(mpsc::Sender<Frame>, Value)> = lock(&self.listeners)
+            .iter()
+            .filter_map(|listener| Some((listener.frames.clone(), listener.notice(method, params)?)))
+            .collect();
+        for (frames, notice) in targets {
+            // A listener that left hears nothing, which is what it asked for.
+            let _ = frames.send(Frame::message(&notice, false)).await;
+        }
+    }
+
+    /// How many streams wait for notices.
+    pub(crate) fn listener_count(&self) -> usize {
+        lock(&self.listeners)
+            .iter()
+            .filter(|listener| !listener.frames.is_closed())
+            .count()
+    }
+
+    pub(crate) fn forget_listeners(&self) {
+        lock(&self.listeners).clear();
+    }
+}
+
+impl Listener {
+    fn notice(&self, method: &str, params: &Value) -> Option<Value> {
+        let mut notice = json!({ "jsonrpc": "2.0", "method": method });
+        if !params.is_null() {
+            notice["params"] = params.clone();
+        }
+        let Some((id, filter)) = &self.subscription else {
+            return Some(notice);
+        };
+        let wanted = match method {
+            "notifications/tools/list_changed" => filter["toolsListChanged"] == true,
+            "notifications/prompts/list_changed" => filter["promptsListChanged"] == true,
+            "notifications/resources/list_changed" => filter["resourcesListChanged"] == true,
+            "notifications/resources/updated" => filter["resourceSubscriptions"]
+                .as_array()
+                .is_some_and(|uris| uris.contains(&params["uri"])),
+            _ => true,
+        };
+        notice["params"]["_meta"][META_SUBSCRIPTION] = id.clone();
+        wanted.then_some(notice)
+    }
+}
+
+/// A panic in one test thread must not hide the state from the others.
+pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,0 +1,9 @@
+//! The ways to reach a fake server.
+
+pub(crate) mod http;
+pub(crate) mod memory;
+pub(crate) mod net;
+mod peer;
+mod sse;
+pub(crate) mod stdio;
+mod ws;

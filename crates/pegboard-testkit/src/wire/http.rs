@@ -1,0 +1,306 @@
+//! Streamable HTTP, both eras: one path for POST, GET and DELETE.
+
+mod headers;
+mod reply;
+mod session;
+
+pub(crate) use session::Sessions;
+
+use std::sync::Arc;
+
+use axum::{
+    Router,
+    body::{Body, Bytes},
+    extract::{DefaultBodyLimit, State},
+    http::{HeaderMap, HeaderValue, StatusCode, header},
+    response::{IntoResponse, Response},
+    routing::post,
+};
+use serde_json::{Value, json};
+use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
+
+use self::session::Session;
+use super::{
+    net::header_map,
+    peer::{Peer, is_stubborn, received},
+};
+use crate::{
+    answer::{self, Act},
+    fault::Fault,
+    log::Received,
+    play::Stage,
+    script::{Era, Refusal, Script},
+    server::Server,
+};
+
+/// Messages that wait for the reader of one stream.
+const QUEUE: usize = 64;
+
+pub(crate) fn router(server: &Arc<Server>, sessions: &Arc<Sessions>, dead: &CancellationToken) -> Router {
+    let app = App {
+        server: Arc::clone(server),
+        sessions: Arc::clone(sessions),
+        dead: dead.clone(),
+    };
+    let methods = post(take_post).get(take_get).delete(take_delete);
+    Router::new()
+        .route("/mcp", methods)
+        .layer(DefaultBodyLimit::disable())
+        .with_state(app)
+}
+
+#[derive(Debug, Clone)]
+struct App {
+    server: Arc<Server>,
+    sessions: Arc<Sessions>,
+    dead: CancellationToken,
+}
+
+impl App {
+    /// A client that is heard on streams only.
+    fn peer(&self) -> Peer {
+        let (unheard, _) = mpsc::channel(1);
+        Peer::new(Stage::new(Arc::clone(&self.server), unheard, self.dead.clone()))
+    }
+
+    /// The session of a legacy request, a new one for `initialize`, or the refusal.
+    fn session(
+        &self,
+        script: &Script,
+        headers: &HeaderMap,
+        faults: &[Fault],
+        message: &Value,
+    ) -> Result<Arc<Session>, Box<Response>> {
+        let method = &message["method"];
+        let is_new = method == "initialize" || script.http.stateless;
+        // With its own way to refuse discovery the script wants to be heard; else the missing session comes first.
+        let is_probe = method == "server/discover" && script.on_discover != Refusal::Error { code: -32601 };
+        if is_new || is_probe || script.era == Era::Modern {
+            return Ok(Arc::new(Session::new(self.peer())));
+        }
+        headers::check_legacy(script, headers).map_err(|text| Box::new(refusal(400, -32000, &text)))?;
+        self.known_session(headers, faults)
+    }
+
+    fn known_session(&self, headers: &HeaderMap, faults: &[Fault]) -> Result<Arc<Session>, Box<Response>> {
+        let Some(id) = headers::session_id(headers) else {
+            let text = "Bad Request: Mcp-Session-Id header is required";
+            return Err(Box::new(refusal(400, -32000, text)));
+        };
+        if faults.contains(&Fault::SessionGone) {
+            self.sessions.close(&id);
+        }
+        self.sessions
+            .get(&id)
+            .ok_or_else(|| Box::new(refusal(404, -32001, "Session not found")))
+    }
+}
+
+async fn take_post(State(app): State<App>, headers: HeaderMap, body: Bytes) -> Response {
+    let Ok(message) = serde_json::from_slice::<Value>(&body) else {
+        let params = String::from_utf8_lossy(&body).into_owned().into();
+        let headers = header_map(&headers);
+        app.server.receive(Received {
+            method: "$invalid".into(),
+            params,
+            headers,
+            ..Received::default()
+        });
+        return refusal(400, -32700, "Parse error");
+    };
+    app.server.receive(received(&message, header_map(&headers)));
+    let script = app.server.script();
+    let method = message["method"].as_str().unwrap_or_default();
+    let faults = app.server.faults(&script, method, &message["params"]);
+    if let Some(response) = early(&script, &headers, &faults) {
+        return response;
+    }
+    if !headers::accepts(&headers, "application/json") || !headers::accepts(&headers, "text/event-stream") {
+        return refusal(
+            406,
+            -32000,
+            "Not Acceptable: accept application/json and text/event-stream",
+        );
+    }
+    let modern = answer::is_modern(&script, &message);
+    let session = if modern {
+        if let Err(text) = headers::check_modern(&script, &headers, &message) {
+            let error = json!({ "code": -32020, "message": text });
+            return json_response(400, &json!({ "jsonrpc": "2.0", "id": message["id"], "error": error }));
+        }
+        Arc::new(Session::new(app.peer()))
+    } else {
+        match app.session(&script, &headers, &faults, &message) {
+            Ok(session) => session,
+            Err(response) => return *response,
+        }
+    };
+    let asked = Asked {
+        script: &script,
+        faults: &faults,
+        message: &message,
+        modern,
+    };
+    answer_post(&app, &asked, session).await
+}
+
+/// One POST, read.
+#[derive(Debug)]
+struct Asked<'a> {
+    script: &'a Script,
+    faults: &'a [Fault],
+    message: &'a Value,
+    modern: bool,
+}
+
+async fn answer_post(app: &App, asked: &Asked<'_>, session: Arc<Session>) -> Response {
+    let Asked {
+        script,
+        faults,
+        message,
+        modern,
+    } = *asked;
+    let Some(method) = message["method"].as_str() else {
+        session.peer.stage.answered(message.clone());
+        return StatusCode::ACCEPTED.into_response();
+    };
+    let acts = answer::answer(script, faults, message);
+    let (frames, mut outgoing) = mpsc::channel(QUEUE);
+    let stage = session.peer.stage.on(frames);
+    if message.get("id").is_none() {
+        if method == "notifications/cancelled" {
+            session.peer.cancel(&message["params"]["requestId"]);
+        }
+        session.peer.run(stage, &Value::Null, acts, true);
+        tokio::spawn(async move { while outgoing.recv().await.is_some() {} });
+        return StatusCode::ACCEPTED.into_response();
+    }
+    let opens = method == "initialize"
+        && acts
+            .iter()
+            .any(|act| matches!(act, Act::Answer(answer) if answer["result"].is_object()));
+    let status = if modern || script.era == Era::Modern {
+        status(&acts)
+    } else {
+        200
+    };
+    let style = reply::Style::choose(script, faults, &acts);
+    session
+        .peer
+        .run(stage, &message["id"], acts, is_stubborn(script, faults));
+    let mut response = reply::respond(&app.server, &session, style, faults, outgoing).await;
+    if response.status() == StatusCode::OK {
+        *response.status_mut() = StatusCode::from_u16(status).unwrap_or(StatusCode::OK);
+    }
+    let chosen = faults.iter().find_map(|fault| match fault {
+        Fault::SessionId { id } => Some(id.clone()),
+        _ => None,
+    });
+    let id = if opens && !script.http.stateless {
+        Some(app.sessions.open(chosen, session))
+    } else {
+        chosen
+    };
+    if let Some(Ok(id)) = id.map(|id| HeaderValue::from_bytes(id.as_bytes())) {
+        response.headers_mut().insert("mcp-session-id", id);
+    }
+    response
+}
+
+async fn take_get(State(app): State<App>, headers: HeaderMap) -> Response {
+    app.server.receive(Received {
+        method: "GET".into(),
+        headers: header_map(&headers),
+        ..Received::default()
+    });
+    let script = app.server.script();
+    let faults = app.server.faults(&script, "GET", &Value::Null);
+    if let Some(response) = early(&script, &headers, &faults) {
+        return response;
+    }
+    if script.era == Era::Modern || script.http.no_get_stream {
+        return StatusCode::METHOD_NOT_ALLOWED.into_response();
+    }
+    if !headers::accepts(&headers, "text/event-stream") {
+        return refusal(406, -32000, "Not Acceptable: accept text/event-stream");
+    }
+    let session = match app.known_session(&headers, &faults) {
+        Ok(session) => session,
+        Err(response) => return *response,
+    };
+    let last = headers.get("last-event-id").and_then(|value| value.to_str().ok());
+    if let Some(last) = last {
+        return match session.resume(last) {
+            Some(events) => reply::event_stream(Body::from_stream(events)),
+            None => refusal(400, -32000, "Bad Request: unknown Last-Event-ID"),
+        };
+    }
+    let (frames, outgoing) = mpsc::channel(QUEUE);
+    app.server.listen(frames, None);
+    reply::notices(&script, &session, &faults, outgoing)
+}
+
+async fn take_delete(State(app): State<App>, headers: HeaderMap) -> Response {
+    app.server.receive(Received {
+        method: "DELETE".into(),
+        headers: header_map(&headers),
+        ..Received::default()
+    });
+    let script = app.server.script();
+    let faults = app.server.faults(&script, "DELETE", &Value::Null);
+    if let Some(response) = early(&script, &headers, &faults) {
+        return response;
+    }
+    if script.era == Era::Modern || script.http.stateless {
+        return StatusCode::METHOD_NOT_ALLOWED.into_response();
+    }
+    match app.known_session(&headers, &faults) {
+        Ok(session) => {
+            session.peer.end();
+            app.sessions.close(&headers::session_id(&headers).unwrap_or_default());
+            StatusCode::OK.into_response()
+        }
+        Err(response) => *response,
+    }
+}
+
+/// What is answered before the message matters.
+pub(super) fn early(script: &Script, headers: &HeaderMap, faults: &[Fault]) -> Option<Response> {
+    if let Some(response) = reply::instead(faults) {
+        return Some(response);
+    }
+    if let Some(token) = &script.bearer
+        && headers
+            .get(header::AUTHORIZATION)
+            .is_none_or(|value| value != &format!("Bearer {token}"))
+    {
+        let challenge = [(header::WWW_AUTHENTICATE, "Bearer error=\"invalid_token\"")];
+        return Some((StatusCode::UNAUTHORIZED, challenge).into_response());
+    }
+    None
+}
+
+/// The HTTP status that goes with a modern answer.
+fn status(acts: &[Act]) -> u16 {
+    let code = acts.iter().find_map(|act| match act {
+        Act::Answer(answer) => Some((answer["error"]["code"].as_i64()?, answer["error"]["message"].as_str()?)),
+        _ => None,
+    });
+    match code {
+        Some((-32601, _)) => 404,
+        Some((-32022..=-32020, _)) => 400,
+        Some((-32602, message)) if message.contains("_meta") => 400,
+        _ => 200,
+    }
+}
+
+fn refusal(status: u16, code: i64, message: &str) -> Response {
+    let error = json!({ "code": code, "message": message });
+    json_response(status, &json!({ "jsonrpc": "2.0", "id": null, "error": error }))
+}
+
+fn json_response(status: u16, body: &Value) -> Response {
+    let status = StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+    (status, [(header::CONTENT_TYPE, "application/json")], body.to_string()).into_response()
+}

@@ -1,0 +1,145 @@
+//! The headers of a request against its body.
+
+use axum::http::HeaderMap;
+use base64::{Engine, prelude::BASE64_STANDARD};
+use serde_json::Value;
+
+use crate::{answer::META_VERSION, script::Script};
+
+pub(super) fn session_id(headers: &HeaderMap) -> Option<String> {
+    Some(String::from_utf8_lossy(headers.get("mcp-session-id")?.as_bytes()).into_owned())
+}
+
+pub(super) fn accepts(headers: &HeaderMap, kind: &str) -> bool {
+    let accepted = headers.get_all("accept").iter().filter_map(|value| value.to_str().ok());
+    accepted.flat_map(|value| value.split(',')).any(|value| {
+        let value = value.split(';').next().unwrap_or_default().trim();
+        value == kind || value == "*/*"
+    })
+}
+
+/// A version the server does not speak is refused; a missing one is fine.
+pub(super) fn check_legacy(script: &Script, headers: &HeaderMap) -> Result<(), String> {
+    match headers
+        .get("mcp-protocol-version")
+        .map(|value| value.to_str().unwrap_or_default())
+    {
+        Some(version) if !script.versions.iter().any(|known| known == version) => {
+            Err(format!("Bad Request: unsupported protocol version {version}"))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// What must be mirrored in a modern request.
+pub(super) fn check_modern(script: &Script, headers: &HeaderMap, message: &Value) -> Result<(), String> {
+    let params = &message["params"];
+    // Answers to questions do not exist in this era; everything else has a method.
+    let Some(method) = message["method"].as_str() else {
+        return Ok(());
+    };
+    if message.get("id").is_some() {
+        check(headers, "mcp-protocol-version", params["_meta"][META_VERSION].as_str())?;
+    }
+    check(headers, "mcp-method", Some(method))?;
+    match method {
+        "tools/call" | "prompts/get" => check(headers, "mcp-name", params["name"].as_str())?,
+        "resources/read" => check(headers, "mcp-name", params["uri"].as_str())?,
+        _ => {}
+    }
+    if method == "tools/call"
+        && let Some(tool) = script.tools.iter().find(|tool| params["name"] == tool.name())
+    {
+        let schema = tool.definition.get("inputSchema").unwrap_or(&Value::Null);
+        check_mirrored(headers, schema, &params["arguments"])?;
+    }
+    Ok(())
+}
+
+/// The arguments with an `x-mcp-header`, also inside objects.
+fn check_mirrored(headers: &HeaderMap, schema: &Value, arguments: &Value) -> Result<(), String> {
+    for (name, property) in schema["properties"].as_object().into_iter().flatten() {
+        let argument = &arguments[name];
+        if property["properties"].is_object() {
+            check_mirrored(headers, property, argument)?;
+        }
+        let Some(header) = property["x-mcp-header"].as_str() else {
+            continue;
+        };
+        let value = match argument {
+            Value::String(text) => Some(text.clone()),
+            Value::Bool(_) | Value::Number(_) => Some(argument.to_string()),
+            _ => None,
+        };
+        check(
+            headers,
+            &format!("mcp-param-{}", header.to_ascii_lowercase()),
+            value.as_deref(),
+        )?;
+    }
+    Ok(())
+}
+
+fn check(headers: &HeaderMap, name: &str, expected: Option<&str>) -> Result<(), String> {
+    let values: Vec<_> = headers.get_all(name).iter().collect();
+    let found = match values[..] {
+        [] => None,
+        [value] => Some(decode(value.to_str().map_err(|_| format!("{name} is not ASCII"))?)?),
+        _ => return Err(format!("{name} is given twice")),
+    };
+    if found.as_deref() == expected {
+        return Ok(());
+    }
+    Err(format!("{name} is {found:?}, the body says {expected:?}"))
+}
+
+/// Values that cannot be a header travel as `=?base64?…?=`.
+fn decode(value: &str) -> Result<String, String> {
+    let Some(encoded) = value.strip_prefix("=?base64?").and_then(|rest| rest.strip_suffix("?=")) else {
+        return Ok(value.to_owned());
+    };
+    let bytes = BASE64_STANDARD
+        .decode(encoded)
+        .map_err(|error| format!("bad base64 in a header: {error}"))?;
+    String::from_utf8(bytes).map_err(|error| format!("bad text in a header: {error}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::script::Tool;
+
+    #[test]
+    fn modern_headers_must_say_what_the_body_says() {
+        let mut script = Script::new("s");
+        script.tools.push(Tool::new("résumé").mirrors("region", "Region"));
+        let message = json!({
+            "id": 1,
+            "method": "tools/call",
+            "params": { "name": "résumé", "arguments": { "region": "eu" }, "_meta": { META_VERSION: "2026-07-28" } },
+        });
+        let right = [
+            ("mcp-protocol-version", "2026-07-28"),
+            ("mcp-method", "tools/call"),
+            ("mcp-name", "=?base64?csOpc3Vtw6k=?="),
+            ("mcp-param-region", "eu"),
+        ];
+        let check = |pairs: &[(&'static str, &'static str)]| {
+            let headers = pairs
+                .iter()
+                .map(|(name, value)| (name.parse().unwrap(), value.parse().unwrap()))
+                .collect();
+            check_modern(&script, &headers, &message)
+        };
+        assert_eq!(check(&right), Ok(()));
+        for left_out in 0..right.len() {
+            let mut headers = right.to_vec();
+            headers.remove(left_out);
+            assert!(check(&headers).unwrap_err().contains(right[left_out].0));
+            headers.push((right[left_out].0, "something else"));
+            assert!(check(&headers).unwrap_err().contains(right[left_out].0));
+        }
+    }
+}

@@ -1,0 +1,162 @@
+//! One connection on which messages come one after the other: memory, stdio, legacy SSE and WebSocket.
+
+use std::{
+    collections::{BTreeMap, HashMap},
+    sync::{Arc, Mutex},
+    time::Duration,
+};
+
+use serde_json::Value;
+use tokio::{
+    task::AbortHandle,
+    time::{sleep, timeout},
+};
+
+use crate::{
+    answer::{self, Act},
+    fault::Fault,
+    log::Received,
+    play::Stage,
+    script::Script,
+    server::lock,
+};
+
+/// The running requests of a connection by id.
+type Running = Arc<Mutex<HashMap<String, AbortHandle>>>;
+
+/// One connected client.
+#[derive(Debug, Clone)]
+pub(crate) struct Peer {
+    pub(crate) stage: Stage,
+    running: Running,
+}
+
+impl Peer {
+    pub(crate) fn new(stage: Stage) -> Self {
+        Self {
+            stage,
+            running: Running::default(),
+        }
+    }
+
+    /// What happens before anything is read. `true` when reading makes sense afterwards.
+    pub(crate) async fn open(&self) -> bool {
+        let script = self.stage.server.script();
+        self.stage.play(answer::open(&script)).await;
+        *self.stage.reading.borrow() && !self.stage.dead.is_cancelled()
+    }
+
+    /// Takes one message and starts what it leads to; gives the faults that applied. Headers are those of the HTTP
+    /// request that brought it.
+    pub(crate) fn receive(&self, text: &[u8], headers: BTreeMap<String, String>) -> Vec<Fault> {
+        let server = &self.stage.server;
+        let message: Value = match serde_json::from_slice(text) {
+            Ok(message) => message,
+            Err(_) => {
+                let params = String::from_utf8_lossy(text).into_owned().into();
+                server.receive(Received {
+                    method: "$invalid".into(),
+                    params,
+                    headers,
+                    ..Received::default()
+                });
+                return Vec::new();
+            }
+        };
+        server.receive(received(&message, headers));
+        let Some(method) = message["method"].as_str() else {
+            self.stage.answered(message);
+            return Vec::new();
+        };
+        if method == "notifications/cancelled" {
+            self.cancel(&message["params"]["requestId"]);
+        }
+        let script = server.script();
+        let faults = server.faults(&script, method, &message["params"]);
+        if matches!(method, "initialize" | "notifications/initialized") && !answer::is_modern(&script, &message) {
+            server.listen(self.stage.frames.clone(), None);
+        }
+        let acts = answer::answer(&script, &faults, &message);
+        if acts.contains(&Act::StopReading) {
+            // At once and not in the task, or the next message would still be read.
+            self.stage.reading.send_replace(false);
+        }
+        // A refused POST is not carried out.
+        if !faults.iter().any(Fault::refuses_the_request) {
+            self.run(self.stage.clone(), &message["id"], acts, is_stubborn(&script, &faults));
+        }
+        faults
+    }
+
+    /// Plays the acts of one request on this stage. A stubborn one is not stopped by a cancel.
+    pub(crate) fn run(&self, stage: Stage, id: &Value, acts: Vec<Act>, stubborn: bool) {
+        if acts.is_empty() {
+            return;
+        }
+        let id = id.to_string();
+        let (running, done) = (Arc::clone(&self.running), id.clone());
+        // Held until the handle is in the map, so that a quick task cannot leave before it is in.
+        let mut map = lock(&self.running);
+        let task = tokio::spawn(async move {
+            stage.play(acts).await;
+            lock(&running).remove(&done);
+        });
+        if !stubborn {
+            map.insert(id, task.abort_handle());
+        }
+    }
+
+    pub(crate) fn cancel(&self, id: &Value) {
+        if let Some(task) = lock(&self.running).remove(&id.to_string()) {
+            task.abort();
+        }
+    }
+
+    /// Waits until nothing runs any more, but not longer than this.
+    pub(crate) async fn finish(&self, limit: Duration) {
+        let done = timeout(limit, async {
+            while !lock(&self.running).is_empty() {
+                sleep(Duration::from_millis(1)).await;
+            }
+        });
+        // What still runs then is lost with the process.
+        let _ = done.await;
+    }
+
+    /// Ends everything that still runs for this client.
+    pub(crate) fn end(&self) {
+        for (_, task) in lock(&self.running).drain() {
+            task.abort();
+        }
+    }
+}
+
+/// Whether a request goes on when the client cancels it.
+pub(crate) fn is_stubborn(script: &Script, faults: &[Fault]) -> bool {
+    script.ignores_cancel || faults.iter().any(|fault| matches!(fault, Fault::LateAnswer { .. }))
+}
+
+/// The log entry for a message.
+pub(crate) fn received(message: &Value, headers: BTreeMap<String, String>) -> Received {
+    match message["method"].as_str() {
+        Some(method) => Received {
+            method: method.into(),
+            id: message.get("id").cloned(),
+            params: message["params"].clone(),
+            headers,
+        },
+        None => {
+            let kind = if message["id"].is_null() {
+                "$invalid"
+            } else {
+                "$response"
+            };
+            Received {
+                method: kind.into(),
+                id: message.get("id").cloned(),
+                params: message.clone(),
+                headers,
+            }
+        }
+    }
+}

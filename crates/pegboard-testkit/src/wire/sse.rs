@@ -1,0 +1,137 @@
+//! The transport of 2024-11-05: GET opens the event stream, its first event says where to POST, answers come on the
+//! stream.
+
+use std::{
+    collections::HashMap,
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicU64, Ordering},
+    },
+};
+
+use axum::{
+    Router,
+    body::{Body, Bytes},
+    extract::{DefaultBodyLimit, Query, State},
+    http::{HeaderMap, StatusCode, header},
+    response::{IntoResponse, Response},
+    routing::{get, post},
+};
+use futures_util::{StreamExt, stream};
+use serde_json::Value;
+use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
+
+use super::{http::early, net::header_map, peer::Peer};
+use crate::{
+    fault::Fault,
+    log::Received,
+    play::Stage,
+    server::{Frame, Server, lock},
+};
+
+/// Messages that wait for the reader of one stream.
+const QUEUE: usize = 64;
+
+pub(crate) fn router(server: &Arc<Server>, dead: &CancellationToken) -> Router {
+    let app = App {
+        server: Arc::clone(server),
+        dead: dead.clone(),
+        peers: Arc::default(),
+        next: Arc::default(),
+    };
+    Router::new()
+        .route("/sse", get(take_get))
+        .route("/messages", post(take_post))
+        .layer(DefaultBodyLimit::disable())
+        .with_state(app)
+}
+
+#[derive(Debug, Clone)]
+struct App {
+    server: Arc<Server>,
+    dead: CancellationToken,
+    peers: Arc<Mutex<HashMap<String, Peer>>>,
+    next: Arc<AtomicU64>,
+}
+
+async fn take_get(State(app): State<App>, headers: HeaderMap) -> Response {
+    app.server.receive(Received {
+        method: "GET".into(),
+        headers: header_map(&headers),
+        ..Received::default()
+    });
+    let script = app.server.script();
+    let faults = app.server.faults(&script, "GET", &Value::Null);
+    if let Some(response) = early(&script, &headers, &faults) {
+        return response;
+    }
+    let session = format!("sse-{}", app.next.fetch_add(1, Ordering::Relaxed));
+    let (frames, outgoing) = mpsc::channel(QUEUE);
+    let peer = Peer::new(Stage::new(Arc::clone(&app.server), frames, app.dead.clone()));
+    lock(&app.peers).insert(session.clone(), peer.clone());
+    let mut endpoint = Some(format!("/messages?session={session}"));
+    for fault in &faults {
+        match fault {
+            Fault::NoEndpoint => endpoint = None,
+            Fault::Endpoint { url } => endpoint = Some(url.replace("SESSION", &session)),
+            _ => {}
+        }
+    }
+    let hello = endpoint.map(|url| Ok(Bytes::from(format!("event: endpoint\ndata: {url}\n\n"))));
+    let leaves = Departure {
+        peers: Arc::clone(&app.peers),
+        session,
+    };
+    let events = stream::iter(hello).chain(stream::unfold((outgoing, leaves), next_event));
+    ([(header::CONTENT_TYPE, "text/event-stream")], Body::from_stream(events)).into_response()
+}
+
+/// Ends what runs for a client that left.
+struct Departure {
+    peers: Arc<Mutex<HashMap<String, Peer>>>,
+    session: String,
+}
+
+impl Drop for Departure {
+    fn drop(&mut self) {
+        if let Some(peer) = lock(&self.peers).remove(&self.session) {
+            peer.end();
+        }
+    }
+}
+
+type Outgoing = (mpsc::Receiver<Frame>, Departure);
+
+async fn next_event((mut outgoing, leaves): Outgoing) -> Option<(std::io::Result<Bytes>, Outgoing)> {
+    loop {
+        let piece = match outgoing.recv().await? {
+            Frame::Message { text, .. } => Ok([b"event: message\ndata: ", &text[..], b"\n\n"].concat().into()),
+            Frame::Raw(bytes) => Ok(bytes),
+            Frame::Reset => Err(std::io::ErrorKind::ConnectionReset.into()),
+            Frame::Close => return None,
+            Frame::Mark(_) => continue,
+        };
+        return Some((piece, (outgoing, leaves)));
+    }
+}
+
+async fn take_post(
+    State(app): State<App>,
+    Query(query): Query<HashMap<String, String>>,
+    headers: HeaderMap,
+    body: Bytes,
+) -> Response {
+    let script = app.server.script();
+    let peer = query
+        .get("session")
+        .and_then(|session| lock(&app.peers).get(session).cloned());
+    let Some(peer) = peer else {
+        return StatusCode::NOT_FOUND.into_response();
+    };
+    if let Some(response) = early(&script, &headers, &[]) {
+        return response;
+    }
+    let faults = peer.receive(&body, header_map(&headers));
+    early(&script, &headers, &faults).unwrap_or_else(|| StatusCode::ACCEPTED.into_response())
+}

@@ -1,0 +1,123 @@
+//! WebSocket: subprotocol `mcp`, one message per text frame.
+
+use std::sync::Arc;
+
+use axum::{
+    Router,
+    extract::{
+        State, WebSocketUpgrade,
+        ws::{Message, WebSocket},
+    },
+    http::HeaderMap,
+    response::Response,
+    routing::get,
+};
+use futures_util::{
+    SinkExt, StreamExt,
+    stream::{SplitSink, SplitStream},
+};
+use serde_json::Value;
+use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
+
+use super::{http::early, net::header_map, peer::Peer};
+use crate::{
+    log::Received,
+    play::Stage,
+    server::{Frame, Server},
+};
+
+/// Messages that wait for the reader of one connection.
+const QUEUE: usize = 64;
+
+pub(crate) fn router(server: &Arc<Server>, dead: &CancellationToken) -> Router {
+    Router::new()
+        .route("/mcp", get(upgrade))
+        .with_state((Arc::clone(server), dead.clone()))
+}
+
+async fn upgrade(
+    State((server, dead)): State<(Arc<Server>, CancellationToken)>,
+    headers: HeaderMap,
+    socket: WebSocketUpgrade,
+) -> Response {
+    server.receive(Received {
+        method: "GET".into(),
+        headers: header_map(&headers),
+        ..Received::default()
+    });
+    let script = server.script();
+    let faults = server.faults(&script, "GET", &Value::Null);
+    if let Some(response) = early(&script, &headers, &faults) {
+        return response;
+    }
+    socket
+        .protocols(["mcp"])
+        .max_message_size(usize::MAX)
+        .max_frame_size(usize::MAX)
+        .on_upgrade(move |socket| {
+            let (frames, outgoing) = mpsc::channel(QUEUE);
+            let peer = Peer::new(Stage::new(server, frames, dead.clone()));
+            serve(socket, peer, outgoing, dead)
+        })
+}
+
+async fn serve(socket: WebSocket, peer: Peer, outgoing: mpsc::Receiver<Frame>, dead: CancellationToken) {
+    let (sink, stream) = socket.split();
+    // Whichever side ends first ends the connection.
+    let both = async {
+        tokio::select! {
+            () = read(&peer, stream) => {}
+            () = write(outgoing, sink) => {}
+        }
+    };
+    let _ = dead.run_until_cancelled(both).await;
+    peer.end();
+}
+
+async fn read(peer: &Peer, mut stream: SplitStream<WebSocket>) {
+    if !peer.open().await {
+        return peer.stage.frames.closed().await;
+    }
+    while let Some(Ok(message)) = stream.next().await {
+        match message {
+            Message::Text(text) => drop(peer.receive(text.as_bytes(), Default::default())),
+            Message::Binary(bytes) => drop(peer.receive(&bytes, Default::default())),
+            Message::Ping(_) | Message::Pong(_) => {}
+            Message::Close(_) => break,
+        }
+        if !*peer.stage.reading.borrow() {
+            return peer.stage.frames.closed().await;
+        }
+    }
+    peer.stage.server.receive(Received {
+        method: "$eof".into(),
+        ..Received::default()
+    });
+}
+
+async fn write(mut outgoing: mpsc::Receiver<Frame>, mut sink: SplitSink<WebSocket, Message>) {
+    while let Some(frame) = outgoing.recv().await {
+        let sent = match frame {
+            Frame::Message { text, .. } | Frame::Raw(text) => sink.send(message(&text)).await,
+            Frame::Close => {
+                // The other side may be gone already.
+                let _ = sink.close().await;
+                return;
+            }
+            Frame::Reset => return,
+            Frame::Mark(_) => Ok(()),
+        };
+        if sent.is_err() {
+            return;
+        }
+    }
+}
+
+/// A text frame must be UTF-8; what is not travels as a binary one.
+fn message(text: &[u8]) -> Message {
+    match std::str::from_utf8(text) {
+        Ok(text) => Message::Text(text.into()),
+        Err(_) => Message::Binary(text.to_vec().into()),
+    }
+}
