@@ -285,7 +285,14 @@ pub(crate) struct ConnectError {
 
 impl fmt::Display for ConnectError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}", self.fault)
+        write!(f, "{}", self.fault)?;
+        match &self.fault.kind {
+            FaultKind::TimedOut {
+                last_words: Some(words),
+                ..
+            } => write!(f, "; all it wrote was:\n{words}"),
+            _ => Ok(()),
+        }
     }
 }
 
@@ -293,12 +300,15 @@ impl std::error::Error for ConnectError {}
 
 impl Hint for ConnectError {
     fn hint(&self) -> Option<String> {
-        match &self.fault.kind {
-            FaultKind::TimedOut { .. } => Some(
-                "the server started and said nothing; run its command by hand, or raise `limits.connect` if it is slow"
-                    .to_owned(),
-            ),
-            _ => self.fault.hint(),
-        }
+        let hint = match &self.fault.kind {
+            FaultKind::TimedOut { last_words: None, .. } => {
+                "the server says nothing; run its command by hand, or raise `limits.connect` if it is slow"
+            }
+            FaultKind::TimedOut { .. } => {
+                "the server's own words may say what it waits for; raise `limits.connect` if it is only slow"
+            }
+            _ => return self.fault.hint(),
+        };
+        Some(hint.to_owned())
     }
 }

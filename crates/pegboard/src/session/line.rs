@@ -152,6 +152,7 @@ impl Line {
                         Late::Total => started.elapsed(),
                     },
                     idle: late == Late::Idle,
+                    last_words: self.wire.last_words(),
                 };
                 let sent = place.delivery.sent();
                 drop(giving_up);
@@ -171,6 +172,7 @@ impl Line {
                 kind: FaultKind::TimedOut {
                     late_after: NOTICE,
                     idle: false,
+                    last_words: None,
                 },
                 sent: Sent::Maybe,
             }),
@@ -272,7 +274,12 @@ pub(crate) enum FaultKind {
     /// No wire could be opened.
     Dial(DialError),
     /// A limit passed: without a sign of life, or altogether.
-    TimedOut { late_after: Duration, idle: bool },
+    TimedOut {
+        late_after: Duration,
+        idle: bool,
+        /// What the server wrote instead.
+        last_words: Option<String>,
+    },
     /// The answer is not what the protocol says.
     Unreadable(String),
 }
@@ -351,13 +358,14 @@ impl fmt::Display for Fault {
                 }
             }
             FaultKind::Dial(error) => write!(f, "{error}"),
-            FaultKind::TimedOut { late_after, idle: true } => {
-                write!(f, "no sign of life for {}", seconds(*late_after))
+            FaultKind::TimedOut { late_after, idle, .. } => {
+                let what = if *idle {
+                    "no sign of life for"
+                } else {
+                    "no answer within"
+                };
+                write!(f, "{what} {}", seconds(*late_after))
             }
-            FaultKind::TimedOut {
-                late_after,
-                idle: false,
-            } => write!(f, "no answer within {}", seconds(*late_after)),
             FaultKind::Unreadable(text) => write!(f, "the answer cannot be used: {text}"),
         }
     }

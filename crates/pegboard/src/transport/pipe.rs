@@ -174,7 +174,12 @@ async fn write_all(stream: &mut (impl AsyncWrite + Unpin), buffer: &[u8], writte
 }
 
 /// Reads lines and hands those that are messages to the inbox, until the stream ends.
-pub(super) async fn read_lines(mut stream: impl AsyncRead + Unpin, inbox: Arc<dyn Inbox>, limit: usize) -> EndReason {
+pub(super) async fn read_lines(
+    mut stream: impl AsyncRead + Unpin,
+    inbox: Arc<dyn Inbox>,
+    limit: usize,
+    murmur: Murmur,
+) -> EndReason {
     let mut lines = Lines::new(limit);
     loop {
         match stream.read_buf(lines.space()).await {
@@ -186,9 +191,29 @@ pub(super) async fn read_lines(mut stream: impl AsyncRead + Unpin, inbox: Arc<dy
                 if let Err(end) = lines.drain(&*inbox) {
                     return end;
                 }
+                if !lines.noise.harmless {
+                    murmur.hear(&lines.buffer);
+                }
             }
             Err(error) => return EndReason::Broken(error.to_string()),
         }
+    }
+}
+
+/// The start of a line that has no end yet, from a server that has not said anything else: often a question to the user.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Murmur(Arc<Mutex<String>>);
+
+impl Murmur {
+    fn hear(&self, line: &[u8]) {
+        let text = String::from_utf8_lossy(&line[..line.len().min(200)]);
+        let text = text.chars().filter(|c| !c.is_control()).collect();
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = text;
+    }
+
+    pub(super) fn text(&self) -> Option<String> {
+        let text = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        (!text.trim().is_empty()).then(|| text.clone())
     }
 }
 
@@ -354,7 +379,7 @@ impl Attached {
         let outbox = Arc::new(Outbox::default());
         let stop = CancellationToken::new();
         let tasks = TaskTracker::new();
-        let reading = read_lines(read, inbox.clone(), limits.message_bytes);
+        let reading = read_lines(read, inbox.clone(), limits.message_bytes, Murmur::default());
         let writing = write_lines(write, outbox.clone(), limits.write);
         let (end, ending) = (inbox.clone(), (stop.clone(), outbox.clone()));
         tasks.spawn(async move {

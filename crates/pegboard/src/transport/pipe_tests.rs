@@ -30,7 +30,7 @@ impl Inbox for Heard {
 
 async fn read(input: &[u8], limit: usize) -> (Vec<String>, Vec<(String, String)>, EndReason) {
     let heard = Arc::new(Heard::default());
-    let end = read_lines(input, heard.clone(), limit).await;
+    let end = read_lines(input, heard.clone(), limit, Murmur::default()).await;
     let messages = heard.messages.lock().unwrap().clone();
     let too_long = heard.too_long.lock().unwrap().clone();
     (messages, too_long, end)

@@ -13,7 +13,7 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use super::{
     Boxed, EndReason, Inbox, Outgoing, Wire, WireEnd,
-    pipe::{Outbox, read_lines, write_lines},
+    pipe::{Murmur, Outbox, read_lines, write_lines},
 };
 use crate::config::{Command, Limits};
 use process::Process;
@@ -28,6 +28,7 @@ pub(super) struct Stdio {
     inbox: Arc<dyn Inbox>,
     process: Process,
     tail: Tail,
+    murmur: Murmur,
     stop: CancellationToken,
     tasks: TaskTracker,
 }
@@ -39,16 +40,17 @@ impl Stdio {
         let (process, pipes) = Process::spawn(command, limits, &tasks).await?;
         let tail = Tail::default();
         tasks.spawn(collect_stderr(tail.clone(), pipes.stderr, process.clone()));
-        let outbox = Arc::new(Outbox::default());
+        let (outbox, murmur) = (Arc::new(Outbox::default()), Murmur::default());
         let wire = Self {
             outbox: outbox.clone(),
             inbox: inbox.clone(),
             process: process.clone(),
             tail: tail.clone(),
+            murmur: murmur.clone(),
             stop: stop.clone(),
             tasks: tasks.clone(),
         };
-        let reading = read_lines(pipes.stdout, inbox.clone(), limits.message_bytes);
+        let reading = read_lines(pipes.stdout, inbox.clone(), limits.message_bytes, murmur);
         let writing = write_lines(pipes.stdin, outbox.clone(), limits.write);
         tasks.spawn(async move {
             let reason = converse(reading, writing, &process, &stop).await;
@@ -118,8 +120,11 @@ impl Wire for Stdio {
         Some(self.process.pid())
     }
 
-    fn stderr_tail(&self) -> Option<String> {
-        self.tail.text()
+    fn last_words(&self) -> Option<String> {
+        match (self.tail.text(), self.murmur.text()) {
+            (Some(stderr), Some(line)) => Some(format!("{stderr}\n{line}")),
+            (stderr, line) => stderr.or(line),
+        }
     }
 }
 
