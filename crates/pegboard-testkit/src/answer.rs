@@ -71,6 +71,8 @@ pub(crate) enum Act {
         id: Value,
         /// The kinds of notices.
         filter: Value,
+        /// How long; for ever when absent.
+        limit: Option<Duration>,
     },
     /// Writes to stderr this often.
     Stderr {
@@ -178,6 +180,12 @@ impl<'a> Request<'a> {
             error["data"] = data.clone();
         }
         json!({ "jsonrpc": "2.0", "id": self.id(), "error": error })
+    }
+
+    /// The answer that ends a subscription.
+    fn listening_ended(&self) -> Value {
+        let result = json!({ "resultType": "complete", "_meta": { META_SUBSCRIPTION: self.id() } });
+        json!({ "jsonrpc": "2.0", "id": self.id(), "result": result })
     }
 
     fn unknown_method(&self) -> Value {
@@ -298,6 +306,7 @@ fn listen(request: &Request<'_>) -> Vec<Act> {
         Act::Listen {
             id: request.id(),
             filter,
+            limit: None,
         },
     ]
 }

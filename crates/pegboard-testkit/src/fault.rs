@@ -261,8 +261,9 @@ pub enum Fault {
     SessionGone,
     /// Gives this session id, whatever it looks like; on a later request it changes the id midway (F029).
     SessionId { id: String },
-    /// Ends notification streams, GET or `subscriptions/listen`, after this long (F080, NET-5).
-    NoticeStreamEnds { after_ms: u64 },
+    /// Ends notification streams, GET or `subscriptions/listen`, after this long (F080, NET-5); `gracefully` with the
+    /// answer that ends a subscription, which is the only way on stdio.
+    NoticeStreamEnds { after_ms: u64, gracefully: bool },
 
     // The transport of 2024-11-05.
     /// The endpoint event never comes (F022).

@@ -1,4 +1,92 @@
-//! Fake MCP servers for tests.
+//! Fake MCP servers for tests: scriptable, on every wire, in both eras, healthy or broken in a chosen way.
+//!
+//! They speak MCP with raw JSON and know nothing of the library they test.
+//!
+//! ```
+//! use pegboard_testkit::{Era, FakeServer, Fault, Tool, When};
+//!
+//! let fake = FakeServer::new("k8s")
+//!     .era(Era::Both)
+//!     .tool(Tool::new("get_pods").read_only().answers_text("pod-1"))
+//!     .tool(Tool::new("delete_pod").destructive().echoes_nonce())
+//!     .fault_on(When::tool("delete_pod").nth(2), Fault::DiesAfterExecuting { code: 1 });
+//! assert_eq!(fake.script().tools.len(), 2);
+//! ```
+//!
+//! # Forms
+//!
+//! | call | gives | notes |
+//! |---|---|---|
+//! | `fake.connect()` | `(DuplexStream, MemoryHandle)` | a message per line, on tokio's time: works with paused time |
+//! | `handle.connect()`, `handle.kill()` | another `DuplexStream`; ends all | each connection is a new start |
+//! | `fake.command()` | `(PathBuf, Vec<String>)` | the process on stdio; build it first: `cargo build -p pegboard-testkit` |
+//! | `fake.command_with_file(path)` | the same | the script in a file, for long scripts |
+//! | `fake.serve_http().await?` | `NetHandle` | streamable HTTP at `handle.url()` = `http://127.0.0.1:PORT/mcp` |
+//! | `fake.serve_sse().await?` | `NetHandle` | HTTP with SSE of 2024-11-05 at `…/sse` |
+//! | `fake.serve_ws().await?` | `NetHandle` | WebSocket, subprotocol `mcp`, at `ws://…/mcp` |
+//! | `fake-mcp-server --script JSON --listen 127.0.0.1:0 --transport http\|sse\|ws` | a process | prints `listening on URL` |
+//!
+//! Every handle in the test's own process ([`MemoryHandle`], [`NetHandle`]) offers what [`Control`] has: `requests()`,
+//! `count(method)`, `wait_for(method, n).await`, `starts()`, `listeners()`, `open_gate(name)`, `change(|script| …)`,
+//! `notify(method, params).await`, `tools_changed().await`. A [`NetHandle`] adds `url()`, `address()`, `sessions()`,
+//! `forget_sessions()`, `stop().await`, `restart().await?` (same port, no sessions) and `died().await`.
+//! For a process, name a log file with `fake.log(path)` and read it with [`read_log`]: `spawned` holds a process id
+//! per start, `requests` what was [`Received`].
+//!
+//! Beside `127.0.0.1` there is [`refused_address`] where nobody listens, and [`stalled_listener`] that never speaks.
+//!
+//! # What a server offers
+//!
+//! `.era(Era)`, `.version("2025-06-18")`, `.versions(&[…])`, `.tool(Tool)`, `.tools(…)`, `.resource(uri, text)`,
+//! `.prompt(name, text)`, `.instructions(text)`, `.capabilities(json)`, `.pages_of(n)`, `.cached(ttl_ms, scope)`,
+//! `.on_initialize(Refusal)`, `.on_discover(Refusal)`, `.streams()`, `.http(HttpStyle)`, `.bearer(token)`,
+//! `.ignores_cancel()`, `.ledger(path)`, `.log(path)`, `.fault(Fault)`, `.fault_on(When, Fault)`,
+//! `.then_after(starts, FakeServer)` for another behaviour from a later start on.
+//!
+//! A [`Tool`] is its definition (`description`, `schema`, `output_schema`, `hint`, `read_only`, `idempotent`,
+//! `destructive`, `mirrors(argument, header)`, `with(key, value)`) and its answer: `answers_text`, `answers_blocks`
+//! with [`Block`]s, `answers_structured`, `fails_with` (isError), `refuses(code, message)`, `echoes`, `echoes_nonce`,
+//! `shows_env`, `shows_cwd`, `shows_pid`, `answers(Answer)`. In between: `after(Duration)` or an argument `delay_ms`,
+//! `progress(n, every)`, `asks(Ask)` (legacy), `needs_input(rounds)` (modern), `waits_at(gate)`.
+//!
+//! # What goes wrong
+//!
+//! Every [`Fault`] says in a line what it does. Without a [`When`] it applies to the requests it is usually about:
+//! handshake faults to `initialize` and `server/discover`, list faults to `tools/list`, the others to `tools/call`.
+//! `When::method(m)`, `When::tool(t)`, `When::always()` choose others; `.nth(n)`, `.first(n)`, `.after(n)` count.
+//!
+//! * Process: `SlowStart`, `ExitsAtStart`, `Prompts`, `NoiseAtStart`, `SpawnsChildren`, `ForksAndExits`,
+//!   `FloodsStderr`, `IgnoresTerm`, `IgnoresEof`, `OutlivesParent`. See [`read_pids`], [`is_alive`], [`kill`].
+//! * Handshake: `SilentHandshake`, `ExitsAtHandshake`, `DiesIdle`.
+//! * Any request: `NeverAnswers`, `DiesBeforeExecuting`, `DiesAfterExecuting`, `DiesWhileAnswering`, `ClosesOutput`,
+//!   `StopsReading`, `LateAnswer`, `AnswersTwice`, `StrayAnswers`, `WrongId`, `StringId`, `FloatId`, `MissingId`,
+//!   `NullId`, `CutThenEof`, `Oversized`, `EndlessLine`, `InvalidUtf8`, `NulByte`, `Bom`, `Crlf`, `LineSeparator`,
+//!   `Nested`, `DuplicateKeys`, `CaseVariantKeys`, `UnknownResultType`, `InputForEver`, `HugeRequestState`,
+//!   `ProgressFlood`, `ProgressForEver`, `ServerRequests`, `ListChanged`, `NoiseBeforeAnswer`, `AnswersError`.
+//! * Lists: `EndlessPages`, `RepeatedCursor`, `HangingPage`, `ManyTools`, `DuplicateTools`, `LongToolName`,
+//!   `OddToolName`, `BrokenSchema`, `BrokenMcpHeader`, `NoInputSchema`, `SchemaBomb`, `ToolsChange`.
+//! * Network: `Status`, `HtmlPage`, `WrongContentType`, `Redirect`, `BodyDrip`, `ResetInBody`, `ResetInStream`,
+//!   `StreamEndsEarly`, `OnlyKeepAlive`, `EndlessBody`, `SessionGone`, `SessionId`, `NoticeStreamEnds`; and for the
+//!   transport of 2024-11-05 `NoEndpoint`, `Endpoint`.
+//!
+//! A death ends the process; in memory it ends the connection, on the network the whole server until `restart()`.
+//! No fake process outlives its parent by more than a moment, nor five minutes, unless its script says
+//! `OutlivesParent`; the children it spawns sleep for five minutes at most.
+//!
+//! # Did it run twice?
+//!
+//! With `.ledger(path)` a server notes `executed NONCE` for each call with an argument `nonce`, before it answers or
+//! fails. [`History`] holds what the client saw and compares:
+//!
+//! ```
+//! use pegboard_testkit::{ErrorClass, History};
+//!
+//! let history = History::new();
+//! history.invoke("a");
+//! history.error("a", ErrorClass::NotSent);
+//! let summary = history.check("/nonexistent/ledger").expect("nothing contradicts");
+//! assert_eq!(summary.errors, 1);
+//! ```
 
 mod answer;
 mod fake;

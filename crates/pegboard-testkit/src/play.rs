@@ -105,10 +105,14 @@ impl Stage {
                 }
                 Some(())
             }
-            Act::Listen { id, filter } => {
-                self.server.listen(self.frames.clone(), Some((id, filter)));
-                self.frames.closed().await;
-                None
+            Act::Listen { id, filter, limit } => {
+                self.server.listen(self.frames.clone(), Some((id.clone(), filter)));
+                match limit {
+                    Some(limit) => sleep(limit).await,
+                    None => self.frames.closed().await,
+                }
+                self.server.stop_listening(&self.frames, &id);
+                Some(())
             }
             Act::Stderr { text, times } => {
                 // Blocks the whole process when nobody reads, as the real thing does.

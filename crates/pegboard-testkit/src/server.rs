@@ -174,6 +174,14 @@ impl Server {
         }
     }
 
+    pub(crate) fn stop_listening(&self, frames: &mpsc::Sender<Frame>, id: &Value) {
+        let ended = |listener: &Listener| {
+            let same_id = listener.subscription.as_ref().is_some_and(|(known, _)| known == id);
+            same_id && listener.frames.same_channel(frames)
+        };
+        lock(&self.listeners).retain(|listener| !ended(listener));
+    }
+
     /// Sends a notice to everyone who asked for it. A full queue blocks here: the fake never drops what it says.
     pub(crate) async fn notify(&self, method: &str, params: &Value) {
         let targets: Vec<(mpsc::Sender<Frame>, Value)> = lock(&self.listeners)

@@ -22,16 +22,43 @@ pub(super) fn at_start(fault: &Fault) -> Vec<Act> {
     }
 }
 
+/// The acts under one fault of one request.
 pub(super) fn spoil(acts: Vec<Act>, fault: &Fault, request: &Request<'_>) -> Vec<Act> {
     match fault {
         Fault::SilentHandshake | Fault::NeverAnswers => instead(acts, |_| vec![Act::Hang]),
         Fault::ExitsAtHandshake { code, stderr } => vec![said(stderr), Act::Die(*code)],
         Fault::DiesBeforeExecuting { code } => vec![Act::Die(*code)],
         Fault::DiesAfterExecuting { code } => instead(acts, |_| vec![Act::Die(*code)]),
+        Fault::DiesWhileAnswering { code } => instead(acts, |answer| vec![half_of(&answer), FLUSH, Act::Die(*code)]),
         Fault::DiesIdle { after_ms } => with(acts, [Act::Wait(Duration::from_millis(*after_ms)), Act::Die(0)]),
         Fault::ClosesOutput => instead(acts, |_| vec![Act::Close]),
         Fault::StopsReading => vec![Act::StopReading, Act::Hang],
         Fault::LateAnswer { ms } => before(acts, vec![Act::Wait(Duration::from_millis(*ms))]),
+        Fault::CutThenEof => instead(acts, |answer| vec![half_of(&answer), Act::Close]),
+        Fault::ResetInBody => instead(acts, |answer| vec![half_of(&answer), FLUSH, Act::Reset]),
+        Fault::ResetInStream => instead(acts, |answer| {
+            let head = Act::Bytes(b"event: message\ndata: ".to_vec());
+            vec![head, half_of(&answer), FLUSH, Act::Reset]
+        }),
+        Fault::NoticeStreamEnds { after_ms, gracefully } => {
+            let end = if *gracefully {
+                Act::Answer(request.listening_ended())
+            } else {
+                Act::Close
+            };
+            with(limit_listening(acts, Duration::from_millis(*after_ms)), [end])
+        }
+        Fault::AnswersError { code, message, data } => {
+            let error = request.error(*code, message, data.as_ref());
+            instead(acts, |_| vec![Act::Answer(error)])
+        }
+        _ => crowd(acts, fault, request),
+    }
+}
+
+/// The faults that say more than the answer.
+fn crowd(acts: Vec<Act>, fault: &Fault, request: &Request<'_>) -> Vec<Act> {
+    match fault {
         Fault::NoiseBeforeAnswer { lines } => before(acts, noise(*lines)),
         Fault::FloodsStderr { bytes } => before(acts, flood(*bytes)),
         Fault::ProgressFlood { count } => before(acts, progress(request, Some(*count), Duration::ZERO)),
@@ -45,17 +72,9 @@ pub(super) fn spoil(acts: Vec<Act>, fault: &Fault, request: &Request<'_>) -> Vec
             });
             before(acts, requests.collect())
         }
-        Fault::ListChanged { count, every_ms } => with(
-            acts,
-            [Act::Announce {
-                count: *count,
-                every: Duration::from_millis(*every_ms),
-            }],
-        ),
-        Fault::NoticeStreamEnds { after_ms } => instead_of_listening(acts, Duration::from_millis(*after_ms)),
-        Fault::AnswersError { code, message, data } => {
-            let error = request.error(*code, message, data.as_ref());
-            instead(acts, |_| vec![Act::Answer(error)])
+        Fault::ListChanged { count, every_ms } => {
+            let every = Duration::from_millis(*every_ms);
+            with(acts, [Act::Announce { count: *count, every }])
         }
         Fault::AnswersTwice => instead(acts, |answer| vec![Act::Send(answer.clone()), Act::Answer(answer)]),
         Fault::StrayAnswers { count } => {
@@ -74,45 +93,21 @@ pub(super) fn spoil(acts: Vec<Act>, fault: &Fault, request: &Request<'_>) -> Vec
             } else {
                 json!("nobody")
             };
-            let padding = "x".repeat(*bytes);
-            let long = format!(
-                r#"{{"jsonrpc":"2.0","id":{id},"result":{{"content":[{{"type":"text","text":"{padding}"}}]}}}}"#
-            );
-            let long = if *then_valid {
-                unanswering(long)
-            } else {
-                Act::Line(long.into_bytes())
-            };
+            let content = json!([{ "type": "text", "text": "x".repeat(*bytes) }]);
+            let long = json!({ "jsonrpc": "2.0", "id": id, "result": { "content": content } });
             if *then_valid {
-                vec![long, Act::Answer(answer)]
+                vec![Act::Send(long), Act::Answer(answer)]
             } else {
-                vec![long]
+                vec![Act::Answer(long)]
             }
         }),
         Fault::EndlessLine => instead(acts, |_| {
+            let bytes = vec![b'x'; 64 * 1024];
             vec![
                 Act::Bytes(br#"{"jsonrpc":"2.0","result":""#.to_vec()),
-                Act::Repeat {
-                    bytes: vec![b'x'; 64 * 1024],
-                    times: None,
-                },
+                Act::Repeat { bytes, times: None },
             ]
         }),
-        Fault::CutThenEof => instead(acts, |answer| vec![half_of(&answer), Act::Close]),
-        Fault::ResetInBody => instead(acts, |answer| vec![half_of(&answer), FLUSH, Act::Reset]),
-        Fault::ResetInStream => instead(acts, |answer| {
-            vec![
-                Act::Bytes(
-                    b"event: message
-data: "
-                        .to_vec(),
-                ),
-                half_of(&answer),
-                FLUSH,
-                Act::Reset,
-            ]
-        }),
-        Fault::DiesWhileAnswering { code } => instead(acts, |answer| vec![half_of(&answer), FLUSH, Act::Die(*code)]),
         _ => garble(acts, fault),
     }
 }
@@ -213,11 +208,6 @@ fn progress(request: &Request<'_>, count: Option<u64>, every: Duration) -> Vec<A
     vec![Act::Progress { token, count, every }]
 }
 
-/// A message that comes before the answer and must not be taken for it by the wire.
-fn unanswering(text: String) -> Act {
-    serde_json::from_str(&text).map_or_else(|_| Act::Line(text.into_bytes()), Act::Send)
-}
-
 /// Replaces the answer.
 fn instead(acts: Vec<Act>, change: impl FnOnce(Value) -> Vec<Act>) -> Vec<Act> {
     let mut change = Some(change);
@@ -249,9 +239,11 @@ fn with(mut acts: Vec<Act>, more: impl IntoIterator<Item = Act>) -> Vec<Act> {
     acts
 }
 
-fn instead_of_listening(mut acts: Vec<Act>, after: Duration) -> Vec<Act> {
-    if let Some(at) = acts.iter().position(|act| matches!(act, Act::Listen { .. })) {
-        acts.splice(at..=at, [Act::Wait(after), Act::Close]);
+fn limit_listening(mut acts: Vec<Act>, limit: Duration) -> Vec<Act> {
+    for act in &mut acts {
+        if let Act::Listen { limit: known, .. } = act {
+            *known = Some(limit);
+        }
     }
     acts
 }

@@ -269,6 +269,23 @@ async fn notices_reach_those_who_listen() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_subscription_ends_with_its_answer() {
+    let ends = Fault::NoticeStreamEnds {
+        after_ms: 100,
+        gracefully: true,
+    };
+    let (mut client, handle) = start(&k8s().era(Era::Modern).fault(ends));
+    client
+        .request(5, "subscriptions/listen", modern(json!({ "notifications": {} })))
+        .await;
+    assert_eq!(
+        client.message().await["result"]["_meta"][pegboard_testkit::META_SUBSCRIPTION],
+        5
+    );
+    assert_eq!(handle.listeners(), 0);
+}
+
+#[tokio::test(start_paused = true)]
 async fn pages_end_unless_the_script_says_otherwise() {
     let tools = (0..5).map(|number| Tool::new(format!("t{number}")));
     let paged = FakeServer::new("paged").tools(tools).pages_of(2);

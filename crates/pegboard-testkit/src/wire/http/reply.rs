@@ -171,7 +171,7 @@ pub(super) fn notices(
         .boxed()
     };
     let limit = faults.iter().find_map(|fault| match fault {
-        Fault::NoticeStreamEnds { after_ms } => Some(Duration::from_millis(*after_ms)),
+        Fault::NoticeStreamEnds { after_ms, .. } => Some(Duration::from_millis(*after_ms)),
         _ => None,
     });
     event_stream(match limit {
