@@ -7,7 +7,7 @@ use std::{collections::BTreeMap, time::Duration};
 use super::{
     expand::{self, Env},
     fields::{Effect, Field, Kind, Match, Section, Via, Word, nearest, snake},
-    problem::Report,
+    problem::{MAX_PROBLEMS, Report},
     setting::{Found, Setting, Values, Whatever},
     show,
     tree::{Entry, Node, Place, Value},
@@ -43,6 +43,12 @@ impl<'a> Check<'a> {
         for entry in entries {
             if is_note(&entry.key) {
                 continue;
+            }
+            if self.report.errors() >= MAX_PROBLEMS {
+                // Said as an error, so that nothing that was read only in part is used.
+                self.report
+                    .error(entry.at, path, "is not read further, there are too many errors");
+                break;
             }
             let field = join(path, &entry.key);
             let Some(found) = section.find(&entry.key) else {
@@ -168,7 +174,7 @@ impl<'a> Check<'a> {
 
     fn map(&mut self, kind: &Kind, entries: &[Entry], path: &str) -> BTreeMap<String, Setting> {
         let mut map = BTreeMap::new();
-        for entry in entries {
+        for entry in entries.iter().filter(|entry| entry.value.value != Value::Null) {
             let path = join(path, &entry.key);
             if let Some(setting) = self.setting(kind, &entry.value, &path, None) {
                 map.insert(entry.key.clone(), setting);

@@ -7,6 +7,9 @@ use super::{
     tree::{Entry, Node, Value},
 };
 
+/// The most servers in one file. Every name is compared with every other, and nobody has a tenth of it.
+const MAX_SERVERS: usize = 1000;
+
 /// A file in our shape.
 pub(super) struct Shaped {
     /// The servers: the name, the line it stands in, and the server's own table.
@@ -153,6 +156,10 @@ fn server(entry: Entry, shaped: &mut Shaped, report: &mut Report) {
         let message = format!("must be a table, not {}", entry.value.kind());
         return report.error(entry.at, &path, message);
     };
+    if shaped.servers.len() >= MAX_SERVERS {
+        let message = format!("a file has at most {MAX_SERVERS} servers");
+        return report.error(entry.at, &path, message);
+    }
     if shaped.servers.iter().any(|(known, _)| known.key == entry.key) {
         return report.error(entry.at, &path, "the server is there twice");
     }

@@ -15,7 +15,7 @@ use super::{
     expand::Env,
     fields::{SERVER, TOP, nearest, snake},
     import,
-    problem::Report,
+    problem::{MAX_PROBLEMS, Report},
     resolve::Resolve,
     setting::{Setting, Values},
     show,
@@ -153,9 +153,10 @@ pub(super) fn load(sources: &[Source], env: &Env<'_>) -> Loaded {
                 Content::File(path) => path.parent(),
                 Content::Text(..) | Content::Server(_) => None,
             };
+            let env = with_folders(env, base);
             let layer = Layer {
                 base,
-                env,
+                env: &env,
                 file: &source.name,
             };
             layer.apply(root, &mut loaded, &mut report);
@@ -165,6 +166,20 @@ pub(super) fn load(sources: &[Source], env: &Env<'_>) -> Loaded {
     }
     loaded.config.preset = Preset::named(loaded.top.word("preset"));
     loaded
+}
+
+/// The variables of the environment, and those that editors fill in: the folder of the project and the home folder.
+fn with_folders<'a>(env: &'a Env<'a>, base: Option<&'a Path>) -> Env<'a> {
+    let project = base.map(|base| match base.file_name().and_then(|name| name.to_str()) {
+        Some(".vscode" | ".cursor") => base.parent().unwrap_or(base),
+        _ => base,
+    });
+    let with = Env::new(move |name| match name {
+        "workspaceFolder" => project.map(|folder| folder.display().to_string()),
+        "userHome" => env.get("HOME").or_else(|| env.get("USERPROFILE")),
+        _ => env.get(name),
+    });
+    if env.is_lenient() { with.lenient() } else { with }
 }
 
 fn read(source: &Source, report: &mut Report) -> Option<Node> {
@@ -313,26 +328,37 @@ fn folded(name: &ServerName) -> String {
     name.as_str().to_ascii_lowercase().replace('-', "_")
 }
 
-/// A server beside `servers` instead of in it is a common slip, and deserves better than "no such setting".
-fn without_stray_servers(rest: Vec<Entry>, report: &mut Report) -> Vec<Entry> {
-    let (stray, rest): (Vec<Entry>, Vec<Entry>) = rest.into_iter().partition(|entry| {
-        let is_server = entry.value.get("command").is_some() || entry.value.get("url").is_some();
-        is_server && TOP.find(&entry.key).is_none()
-    });
-    let (misspelt, rest): (Vec<Entry>, Vec<Entry>) = rest.into_iter().partition(|entry| {
-        let known = ["servers", "mcp_servers", "context_servers"].into_iter();
-        TOP.find(&entry.key).is_none() && nearest(&snake(&entry.key), known).is_some()
-    });
-    for entry in misspelt {
-        let path = join("", &entry.key);
-        report.error_with(entry.at, &path, "there is no such setting", "did you mean `servers`?");
-    }
-    for entry in stray {
-        let path = join("", &entry.key);
-        let hint = format!("put it under `servers`, as `servers.{path}`");
-        report.error_with(entry.at, &path, "there is no such setting", hint);
+/// A server beside `servers` instead of in it, or under a misspelt `servers`, deserves better than "no such setting".
+fn without_stray_servers(entries: Vec<Entry>, report: &mut Report) -> Vec<Entry> {
+    let mut rest = Vec::new();
+    for entry in entries {
+        // After so many errors the rest is not looked at; `Check` says so.
+        let hint = if report.errors() < MAX_PROBLEMS {
+            stray(&entry)
+        } else {
+            None
+        };
+        match hint {
+            Some(hint) => {
+                let path = join("", &entry.key);
+                report.error_with(entry.at, &path, "there is no such setting", hint);
+            }
+            None => rest.push(entry),
+        }
     }
     rest
+}
+
+fn stray(entry: &Entry) -> Option<String> {
+    if TOP.find(&entry.key).is_some() {
+        return None;
+    }
+    if entry.value.get("command").is_some() || entry.value.get("url").is_some() {
+        let path = join("servers", &entry.key);
+        return Some(format!("put it under `servers`, as `{path}`"));
+    }
+    let known = ["servers", "mcp_servers", "context_servers"];
+    nearest(&snake(&entry.key), known.into_iter()).map(|_| "did you mean `servers`?".to_owned())
 }
 
 /// The later layer's settings win; of two sizes for one queue the larger wins.

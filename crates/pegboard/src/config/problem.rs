@@ -79,7 +79,7 @@ pub(super) struct Report {
 }
 
 /// More problems than this help nobody.
-const MAX_PROBLEMS: usize = 1000;
+pub(super) const MAX_PROBLEMS: usize = 1000;
 
 impl Report {
     pub(super) fn new(file: impl Into<Arc<str>>) -> Self {

@@ -212,7 +212,11 @@ impl<'a> Lines<'a> {
     fn place(&self, offset: usize) -> Place {
         let line = self.starts.partition_point(|start| *start <= offset);
         let start = self.starts.get(line.saturating_sub(1)).copied().unwrap_or(0);
-        let before = self.text.get(start..offset).map_or(0, |text| text.chars().count());
+        // In a file that is one long line, counting characters for every value would take forever; bytes will do there.
+        let before = match self.text.get(start..offset) {
+            Some(text) if text.len() < 1000 => text.chars().count(),
+            _ => offset.saturating_sub(start),
+        };
         Place::new(line, before + 1)
     }
 }

@@ -69,6 +69,19 @@ pub(super) static AUTH: Section = Section {
         field("header", Kind::Text, "The header that carries `api_key`.")
             .aka(&["header_name"])
             .default("\"X-API-Key\""),
+        field(
+            "client_id",
+            Kind::Text,
+            "Our identity for OAuth; short for `oauth.client_id`.",
+        )
+        .later(),
+        field(
+            "client_secret",
+            Kind::Secret,
+            "What proves it; short for `oauth.client_secret`.",
+        )
+        .later(),
+        field("scopes", TEXTS, "Scopes to ask for; short for `oauth.scopes`.").later(),
         field("bearer_file", Kind::Text, "A file that holds the bearer token.")
             .aka(&["token_file"])
             .later(),

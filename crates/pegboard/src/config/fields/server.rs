@@ -99,6 +99,7 @@ pub(in crate::config) static SERVER: Section = Section {
         field("approval_exempt", TEXTS, "Tools that never need a person's agreement.").aka(&["always_allow", "auto_approve"]).default("[]").later(),
         field("pins", Kind::Word(PINS), "What happens when a tool's definition changes.").aka(&["pinning"]).default("\"off\"").later(),
         field("trust", Kind::Bool, "Whether the hints that its tools give about themselves are believed.").aka(&["trusted"]).default("false").later(),
+        field("always_load", Kind::Either(&[Kind::Bool, TEXTS]), "Tools that are listed even when there are too many to list all.").later(),
         field("sandbox", Kind::Either(&[Kind::Bool, Kind::Text, Kind::Map(&Kind::Any)]), "What the process may reach.").later(),
         field("capabilities", TEXTS, "What is asked of the server: tools, resources, prompts.").aka(&["primitives"]).later(),
         // Calls and results.
@@ -122,6 +123,7 @@ pub(in crate::config) static SERVER: Section = Section {
         field("dev", Kind::Any, "").foreign(),
         field("settings", Kind::Any, "").foreign(),
         field("icon", Kind::Any, "").foreign(),
+        field("watch_paths", Kind::Any, "").foreign(),
     ],
 };
 

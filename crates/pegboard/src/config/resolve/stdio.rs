@@ -58,8 +58,9 @@ pub(super) fn command(resolve: &mut Resolve<'_>, values: &Values) -> Option<Comm
 
 /// `command = "npx -y server"` names no program; it is a common slip.
 fn hint_at_shell_line(resolve: &mut Resolve<'_>, program: &Text, args: &[&Text]) {
-    let looks_like_line = args.is_empty() && program.value.trim().contains(' ') && !program.value.contains(['/', '\\']);
-    if looks_like_line {
+    let first = program.value.trim().split_once(' ').map(|(first, _)| first);
+    // A path may well have spaces in it.
+    if args.is_empty() && first.is_some_and(|first| !first.contains(['/', '\\'])) {
         resolve.report.warn_with(
             program.at,
             &join(resolve.path, "command"),

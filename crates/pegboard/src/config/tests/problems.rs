@@ -40,7 +40,7 @@ fn a_transport_is_inferred() {
 fn every_mistake_is_named_with_its_line_and_field() {
     let check = |settings: &str| problems(&format!("[servers.x]\n{settings}\n")).join("\n");
     let rows = [
-        "",
+        "# nothing",
         "command = 'a'\nurl = 'https://h/'",
         "type = 'stdio'",
         "type = 'http'",
@@ -53,7 +53,7 @@ fn every_mistake_is_named_with_its_line_and_field() {
         "url = 'ftp://h/'",
         "command = ''",
         "command = 7.5",
-        "command = 'npx -y server'",
+        "command = 'npx -y @scope/server'",
         "command = 'a'\nargs = 'b'",
         "command = 'a'\nargs = ['--token=abcdefgh']",
         "command = 'a'\nargs = ['${NO}', '${NEITHER}']",
@@ -93,7 +93,7 @@ fn every_mistake_is_named_with_its_line_and_field() {
         .map(|row| format!("> {}\n{}", row.replace('\n', " | "), check(row)))
         .collect();
     insta::assert_snapshot!(report.join("\n"), @r#"
-    > 
+    > # nothing
     pegboard.toml:1: servers.x.url: a server needs either `command` or `url`
     > command = 'a' | url = 'https://h/'
     pegboard.toml:3: servers.x.url: a server has either `command` or `url`, not both
@@ -119,7 +119,7 @@ fn every_mistake_is_named_with_its_line_and_field() {
     pegboard.toml:2: servers.x.command: is empty
     > command = 7.5
     pegboard.toml:2: servers.x.command: must be a text or a list, not a number
-    > command = 'npx -y server'
+    > command = 'npx -y @scope/server'
     pegboard.toml:2: servers.x.command: is taken as one program name with spaces in it (put the arguments in `args`)
     > command = 'a' | args = 'b'
     pegboard.toml:3: servers.x.args: must be a list
@@ -239,6 +239,21 @@ fn yaml_files_may_share_settings_and_carry_notes() {
     let (_, server) = loaded.config.servers.first_key_value().unwrap();
     assert_eq!(server.limits.call_idle, Duration::from_secs(5));
     assert!(matches!(&server.transport, Transport::Stdio(command) if command.program == "b"));
+}
+
+#[test]
+fn editors_variables_name_folders() {
+    let folder = tempfile::tempdir().unwrap();
+    let vscode = folder.path().join(".vscode");
+    std::fs::create_dir(&vscode).unwrap();
+    std::fs::write(folder.path().join(".env"), "A=1\n").unwrap();
+    let text = r#"{"servers": {"x": {"command": "a", "cwd": "${userHome}", "envFile": "${workspaceFolder}/.env", "env": {"GONE": null}}}}"#;
+    std::fs::write(vscode.join("mcp.json"), text).unwrap();
+    let loaded = Config::load(&[Source::file(vscode.join("mcp.json"))], &env());
+    assert_eq!(loaded.errors().count(), 0, "{:?}", loaded.problems);
+    let (_, server) = loaded.config.servers.first_key_value().unwrap();
+    assert_eq!(server.cwd(), Some(&"/home/me".into()));
+    assert!(matches!(&server.transport, Transport::Stdio(command) if command.env.len() == 1));
 }
 
 #[test]

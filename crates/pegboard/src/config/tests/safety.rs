@@ -87,3 +87,20 @@ fn a_secret_written_out_is_not_shown_either() {
     let printed = format!("{} {:?} {loaded:?}", loaded.show(), loaded.config);
     assert!(!printed.contains("s3cr3tvalue"), "{printed}");
 }
+
+#[test]
+fn a_large_hostile_file_is_read_in_bounded_time_and_reports_a_bounded_list() {
+    let keys: String = (0..20_000).map(|n| format!("\"key{n}\": 1,")).collect();
+    let servers: String = (0..10_000)
+        .map(|n| format!("\"s{n}\": {{\"command\": \"a\"}},"))
+        .collect();
+    for text in [
+        format!("{{\"servers\": {{\"x\": {{{keys}}}}}}}"),
+        format!("{{\"servers\": {{{servers}}}}}"),
+        format!("{{{keys}}}"),
+    ] {
+        let loaded = Config::from_text(&text, Format::Json, &env());
+        assert!(loaded.problems.len() <= 1001);
+        assert!(loaded.config.servers.len() <= 1000);
+    }
+}

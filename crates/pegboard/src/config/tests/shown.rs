@@ -127,3 +127,47 @@ fn the_schema_documents_every_field_and_its_references_resolve() {
         );
     }
 }
+
+#[test]
+fn what_is_shown_can_be_read_again() {
+    let text = r#"
+        [servers.a]
+        command = "uvx"
+        args = ["x", "${ZONE}"]
+        env = { A = "${ZONE}" }
+        env_policy = "inherit"
+        cwd = "/w"
+        start = "lazy"
+        era = "2025-06-18"
+        connect_timeout_ms = 1500
+        max_message = "1MiB"
+        allow = ["a*"]
+        instructions = "be kind"
+        scope = "session"
+        cache = "5m"
+        approval = "writes"
+        masking = { groups = ["basic"], custom = [{ pattern = "x", replacement = "y" }] }
+        summarise = true
+        retry = { mode = "safe", attempts = 2 }
+        restart = { backoff = ["0ms", "1s"] }
+        sandbox = { level = 1 }
+        [servers.b]
+        url = "https://h/mcp"
+        type = "http"
+        headers = { A = "${ZONE}" }
+        auth = { user = "me", password = "${GITHUB_TOKEN}" }
+        tls = { ca = "/ca.pem", verify = false }
+        required = true
+        call_timeout = "20m"
+    "#;
+    let first = toml(text);
+    assert_eq!(first.errors().count(), 0, "{:?}", first.problems);
+    let mut shown = first.show();
+    for server in shown["servers"].as_object_mut().unwrap().values_mut() {
+        server.as_object_mut().unwrap().remove("origin");
+    }
+    shown.as_object_mut().unwrap().remove("sources");
+    let second = Config::from_text(&shown.to_string(), Format::Json, &env());
+    assert_eq!(second.errors().count(), 0, "{:?}", second.problems);
+    assert_eq!(second.config, first.config);
+}
