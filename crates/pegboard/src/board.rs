@@ -138,7 +138,7 @@ impl Builder {
         };
         let mut servers: Vec<Server> = Vec::new();
         for (name, config) in self.config.servers {
-            let spec = spec(name, Target::Configured(config.transport.clone()), &config);
+            let spec = spec(name, Target::Configured(Box::new(config.transport.clone())), &config);
             servers.push(Server::new(config, spec, self.survey, revision.clone()));
         }
         for (name, dialer) in self.in_process {

@@ -224,7 +224,7 @@ impl Stop {
                 may_have_executed: false,
             }),
             Self::Outage(outage) => Outcome::Refused(unavailable(server.as_str(), outage)),
-            Self::Fault(fault) => of_fault(fault, &route.tool.dotted_name()),
+            Self::Fault(fault) => of_fault(&fault, &route.tool.dotted_name()),
         }
     }
 }
@@ -244,7 +244,7 @@ pub(crate) fn unavailable(server: &str, outage: Outage) -> Failure {
 }
 
 /// The outcome of a call that failed on its way, told so that a model can do the right thing next.
-fn of_fault(fault: Fault, tool: &str) -> Outcome {
+fn of_fault(fault: &Fault, tool: &str) -> Outcome {
     if let FaultKind::Error(error) = &fault.kind {
         let mut answer = Answer::from_text(format!(
             "the server answered with error {}: {}",
@@ -254,9 +254,27 @@ fn of_fault(fault: Fault, tool: &str) -> Outcome {
         answer.executed = fault.sent == Sent::Maybe;
         return Outcome::ToolFailed(answer);
     }
+    match fault.sent {
+        Sent::Maybe => Outcome::Lost(Failure {
+            message: format!(
+                "the call to {tool} was delivered but no answer came back ({fault}). It may have been carried out. Check the \
+                 state before repeating it."
+            ),
+            ..failure_of(fault, tool)
+        }),
+        Sent::No | Sent::Rejected => Outcome::Refused(Failure {
+            message: format!("the call to {tool} was not carried out: {fault}"),
+            ..failure_of(fault, tool)
+        }),
+    }
+}
+
+/// A failed request as callers see it; `what` says what was asked for.
+pub(crate) fn failure_of(fault: &Fault, what: &str) -> Failure {
     let kind = match &fault.kind {
         FaultKind::TimedOut { .. } => Kind::Timeout,
         FaultKind::Unreadable(_) => Kind::Internal,
+        FaultKind::Error(_) => Kind::ToolError,
         FaultKind::Wire(failure) => match failure.kind {
             FailureKind::NeedsAuth => Kind::NeedsAuth,
             FailureKind::TooLarge | FailureKind::Busy => Kind::LimitExceeded,
@@ -267,21 +285,12 @@ fn of_fault(fault: Fault, tool: &str) -> Outcome {
             | FailureKind::Rpc(_)
             | FailureKind::Status { .. } => Kind::Transport,
         },
-        FaultKind::Ended(_) | FaultKind::Dial(_) | FaultKind::Error(_) => Kind::Transport,
+        FaultKind::Ended(_) | FaultKind::Dial(_) => Kind::Transport,
     };
-    let failure = |message| Failure {
+    Failure {
         kind,
-        message,
+        message: format!("{what} failed: {fault}"),
         hint: fault.hint(),
         may_have_executed: fault.sent == Sent::Maybe,
-    };
-    match fault.sent {
-        Sent::Maybe => Outcome::Lost(failure(format!(
-            "the call to {tool} was delivered but no answer came back ({fault}). It may have been carried out. Check the state before \
-             repeating it."
-        ))),
-        Sent::No | Sent::Rejected => {
-            Outcome::Refused(failure(format!("the call to {tool} was not carried out: {fault}")))
-        }
     }
 }

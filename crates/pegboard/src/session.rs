@@ -104,6 +104,27 @@ impl Session {
         Ok(catalog)
     }
 
+    /// Reads a resource: the result as the server gave it.
+    pub(crate) async fn read_resource(&self, uri: &str) -> Result<Value, Fault> {
+        let params = frame::Params::default().with("uri", uri);
+        self.ask(Request::new("resources/read", params).about(uri)).await
+    }
+
+    /// Gets a prompt: the result as the server gave it.
+    pub(crate) async fn get_prompt(&self, name: &str, arguments: &Map<String, Value>) -> Result<Value, Fault> {
+        let params = frame::Params::default().with("name", name).with("arguments", arguments);
+        self.ask(Request::new("prompts/get", params).about(name)).await
+    }
+
+    async fn ask(&self, request: Request) -> Result<Value, Fault> {
+        let patience = Patience {
+            idle: self.limits.call_idle,
+            total: Deadline::within(self.limits.call_total),
+        };
+        let answer = self.line.request(request, patience, None).await?;
+        serde_json::from_slice(&answer).map_err(|error| Fault::unreadable(error.to_string()))
+    }
+
     /// Waits until the server says that its catalogue has changed.
     pub(crate) async fn changed(&self) {
         self.line.desk().changed.notified().await;

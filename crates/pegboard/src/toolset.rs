@@ -9,6 +9,7 @@ use std::{
 };
 
 use serde::{Serialize, Serializer, ser::SerializeStruct};
+use serde_json::{Map, Value};
 use tokio::{task::JoinSet, time::Instant};
 
 use crate::{
@@ -16,8 +17,8 @@ use crate::{
     catalog::Tool,
     deadline::Deadline,
     name::ServerName,
-    outcome::{Failure, Reply},
-    server::{Phase, Server},
+    outcome::{Failure, Kind, Reply},
+    server::{Live, Phase, Server},
     status::State,
 };
 
@@ -27,7 +28,14 @@ pub struct Toolset {
     servers: Arc<[Server]>,
     /// Raised whenever what a server offers may have changed.
     revision: Arc<AtomicU64>,
-    table: Arc<Mutex<Option<(u64, Arc<RouteTable>)>>>,
+    table: Arc<Mutex<Option<Built>>>,
+}
+
+/// A route table, and the revision that it was built for.
+#[derive(Debug)]
+struct Built {
+    revision: u64,
+    table: Arc<RouteTable>,
 }
 
 /// What can be called, and what cannot be and why.
@@ -145,6 +153,45 @@ impl Toolset {
         }
     }
 
+    /// Reads a resource of a server: the result of `resources/read` as the server gave it.
+    pub async fn read_resource(&self, server: &ServerName, uri: &str) -> Result<Value, Failure> {
+        let live = self.reach(server).await?;
+        let what = format!("reading {uri}");
+        live.session
+            .read_resource(uri)
+            .await
+            .map_err(|fault| call::failure_of(&fault, &what))
+    }
+
+    /// Gets a prompt of a server: the result of `prompts/get` as the server gave it.
+    pub async fn get_prompt(
+        &self,
+        server: &ServerName,
+        name: &str,
+        arguments: &Map<String, Value>,
+    ) -> Result<Value, Failure> {
+        let live = self.reach(server).await?;
+        let what = format!("getting the prompt {name}");
+        live.session
+            .get_prompt(name, arguments)
+            .await
+            .map_err(|fault| call::failure_of(&fault, &what))
+    }
+
+    async fn reach(&self, name: &ServerName) -> Result<Live, Failure> {
+        let known = self.servers.iter().find(|server| server.name() == name);
+        let Some(server) = known else {
+            return Err(Failure {
+                kind: Kind::Unavailable,
+                message: format!("there is no server `{name}`"),
+                hint: None,
+                may_have_executed: false,
+            });
+        };
+        let live = server.live(Deadline::within(LOOK_UP)).await;
+        live.map_err(|outage| call::unavailable(name.as_str(), outage))
+    }
+
     /// Where `name` leads. When that is not known yet, the servers that may have the tool are waited for, and it is looked up once more.
     async fn route(&self, name: &str, deadline: Deadline) -> Result<Route, Failure> {
         match self.table().find(name) {
@@ -188,10 +235,13 @@ impl Toolset {
         let revision = self.revision.load(Ordering::Acquire);
         let mut table = self.table.lock().unwrap_or_else(PoisonError::into_inner);
         match &*table {
-            Some((built_for, known)) if *built_for == revision => known.clone(),
+            Some(built) if built.revision == revision => built.table.clone(),
             _ => {
                 let built = Arc::new(RouteTable::build(&self.servers));
-                *table = Some((revision, built.clone()));
+                *table = Some(Built {
+                    revision,
+                    table: built.clone(),
+                });
                 built
             }
         }

@@ -42,7 +42,7 @@ pub(crate) type Boxed<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 /// has been asked of the server yet.
 pub(crate) async fn dial(target: &Target, limits: &Limits, inbox: Arc<dyn Inbox>) -> Result<Box<dyn Wire>, DialError> {
     let transport = match target {
-        Target::Configured(transport) => transport,
+        Target::Configured(transport) => &**transport,
         Target::InProcess(dialer) => {
             let (read, write) = dialer.dial();
             return Ok(Box::new(pipe::Attached::new(read, write, limits, inbox)));
@@ -60,7 +60,7 @@ pub(crate) async fn dial(target: &Target, limits: &Limits, inbox: Arc<dyn Inbox>
 #[derive(Clone)]
 pub(crate) enum Target {
     /// Where the config says.
-    Configured(Transport),
+    Configured(Box<Transport>),
     /// In this process.
     InProcess(Arc<dyn Dialer>),
 }

@@ -61,10 +61,11 @@ pub(crate) async fn connect(spec: &Spec) -> Result<Session, ConnectError> {
         host: spec.host.clone(),
         roots: spec.roots.clone(),
     });
-    let fingerprint = match &spec.target {
-        Target::Configured(transport) => Some(memory::fingerprint(transport)),
+    let transport = match &spec.target {
+        Target::Configured(transport) => Some(&**transport),
         Target::InProcess(_) => None,
     };
+    let fingerprint = transport.map(memory::fingerprint);
     let known = fingerprint
         .as_deref()
         .and_then(|fingerprint| spec.memory.recall(fingerprint));
@@ -73,8 +74,8 @@ pub(crate) async fn connect(spec: &Spec) -> Result<Session, ConnectError> {
         host: host.clone(),
         deadline,
     };
-    let opened = match &spec.target {
-        Target::Configured(Transport::Stdio(command)) => {
+    let opened = match transport {
+        Some(Transport::Stdio(command)) => {
             let is_installer = INSTALLERS.iter().any(|name| file_name(&command.program) == *name);
             opening
                 .over_pipe(
@@ -87,15 +88,13 @@ pub(crate) async fn connect(spec: &Spec) -> Result<Session, ConnectError> {
                 )
                 .await
         }
-        Target::Configured(Transport::WebSocket(_)) | Target::InProcess(_) => opening.over_pipe(known, None).await,
-        Target::Configured(Transport::Auto(endpoint) | Transport::Http(endpoint)) => {
-            let sse = match &spec.target {
-                Target::Configured(Transport::Auto(_)) => Some(Target::Configured(Transport::Sse(endpoint.clone()))),
-                _ => None,
-            };
-            opening.over_http(known, sse).await
+        Some(Transport::WebSocket(_)) | None => opening.over_pipe(known, None).await,
+        Some(Transport::Http(_)) => opening.over_http(known, None).await,
+        Some(Transport::Auto(endpoint)) => {
+            let sse = Target::Configured(Box::new(Transport::Sse(endpoint.clone())));
+            opening.over_http(known, Some(sse)).await
         }
-        Target::Configured(Transport::Sse(_)) => opening.initialize_anew().await.map(|opened| (opened, Spoken::Legacy)),
+        Some(Transport::Sse(_)) => opening.initialize_anew().await.map(legacy),
     };
     match opened {
         Ok((opened, spoken)) => {

@@ -302,7 +302,7 @@ impl Lines {
     }
 
     fn line(&mut self, line: Bytes, inbox: &dyn Inbox) -> Result<(), EndReason> {
-        let line = trim(line);
+        let line = trim(&line);
         match line.first() {
             None => Ok(()),
             Some(b'{' | b'[') => {
@@ -316,7 +316,7 @@ impl Lines {
 
     /// The stream has ended: a rest without newline is a message cut off, unless it is whole.
     fn finish(&mut self, inbox: &dyn Inbox) {
-        let rest = trim(self.buffer.split().freeze());
+        let rest = trim(&self.buffer.split().freeze());
         if self.skipping.is_none() && matches!(rest.first(), Some(b'{' | b'[')) {
             inbox.message(rest);
         }
@@ -356,8 +356,8 @@ impl Noise {
 }
 
 /// The line without a byte order mark, a carriage return and spaces around it.
-fn trim(line: Bytes) -> Bytes {
-    let text = line.strip_prefix(b"\xef\xbb\xbf".as_slice()).unwrap_or(&line);
+fn trim(line: &Bytes) -> Bytes {
+    let text = line.strip_prefix(b"\xef\xbb\xbf".as_slice()).unwrap_or(line);
     let text = text.trim_ascii();
     line.slice_ref(text)
 }
