@@ -272,9 +272,9 @@ impl Desk {
         }
     }
 
-    /// From now on the server may not ask anything.
-    pub(super) fn expect_no_requests(&self) {
-        self.is_modern.store(true, Ordering::Relaxed);
+    /// Whether the server may ask anything from now on.
+    pub(super) fn expect_requests(&self, expected: bool) {
+        self.is_modern.store(!expected, Ordering::Relaxed);
     }
 
     fn request(&self, id: &RawValue, method: &str, params: Option<&RawValue>) {

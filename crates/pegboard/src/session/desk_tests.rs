@@ -152,7 +152,7 @@ async fn a_batch_is_read_message_by_message() {
 #[tokio::test]
 async fn ten_requests_in_the_era_without_them_end_the_conversation() {
     let (desk, mut requests) = Desk::new();
-    desk.expect_no_requests();
+    desk.expect_requests(false);
     for id in 0..10 {
         hear(&desk, &format!(r#"{{"id":{id},"method":"roots/list"}}"#));
     }

@@ -106,9 +106,7 @@ impl Line {
     }
 
     pub(super) fn set_manner(&mut self, manner: Manner) {
-        if manner.modern_meta.is_some() {
-            self.desk.expect_no_requests();
-        }
+        self.desk.expect_requests(manner.modern_meta.is_none());
         self.manner = manner;
     }
 

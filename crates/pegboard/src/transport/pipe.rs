@@ -271,7 +271,7 @@ impl Lines {
                 None if line.len() > self.limit => {
                     inbox.too_long(&line[..KEPT_END], &line[line.len() - KEPT_END..], self.limit);
                 }
-                None => self.line(line, inbox)?,
+                None => self.line(&line, inbox)?,
             }
         }
         self.scanned = self.buffer.len();
@@ -301,8 +301,8 @@ impl Lines {
         Ok(())
     }
 
-    fn line(&mut self, line: Bytes, inbox: &dyn Inbox) -> Result<(), EndReason> {
-        let line = trim(&line);
+    fn line(&mut self, line: &Bytes, inbox: &dyn Inbox) -> Result<(), EndReason> {
+        let line = trim(line);
         match line.first() {
             None => Ok(()),
             Some(b'{' | b'[') => {
