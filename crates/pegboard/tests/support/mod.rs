@@ -1,0 +1,110 @@
+//! Words for tests of a whole board: boards over fake servers, calls, and what came of them.
+
+#![allow(
+    clippy::allow_attributes,
+    dead_code,
+    reason = "each test crate uses some of these words"
+)]
+
+use std::{path::Path, time::Duration};
+
+use pegboard::{
+    Arguments, Command, Config, Endpoint, Limits, Pegboard, Reply, SafeUrl, ServerConfig, ServerName, ToolCall,
+    Toolset, Transport,
+};
+use pegboard_testkit::FakeServer;
+use serde_json::Value;
+
+/// Longer than anything that should happen, shorter than a stuck test.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
+
+pub(crate) fn name(text: &str) -> ServerName {
+    ServerName::parse(text).expect("a server name")
+}
+
+pub(crate) fn secs(seconds: u64) -> Duration {
+    Duration::from_secs(seconds)
+}
+
+/// A fake as a process of its own.
+pub(crate) fn process(fake: &FakeServer) -> ServerConfig {
+    let (program, args) = fake.command();
+    let program = program.to_str().expect("a path in UTF-8");
+    ServerConfig::new(Transport::Stdio(Command::new(program).args(args)))
+}
+
+/// A server at a URL whose kind is left open.
+pub(crate) fn at(url: &str) -> ServerConfig {
+    ServerConfig::new(Transport::Auto(endpoint(url)))
+}
+
+pub(crate) fn endpoint(url: &str) -> Endpoint {
+    Endpoint::new(SafeUrl::parse(url).expect("a URL"))
+}
+
+/// A board with one server, `fx`.
+pub(crate) fn board(config: ServerConfig) -> Pegboard {
+    boards([("fx", config)])
+}
+
+pub(crate) fn boards<const N: usize>(servers: [(&str, ServerConfig); N]) -> Pegboard {
+    let mut config = Config::default();
+    for (server, settings) in servers {
+        config.servers.insert(name(server), settings);
+    }
+    Pegboard::open(config)
+}
+
+/// A board with one server, `fx`, in this process.
+pub(crate) fn in_memory(fake: &FakeServer) -> (Pegboard, pegboard_testkit::MemoryHandle) {
+    let (first, handle) = fake.connect();
+    let first = std::sync::Mutex::new(Some(first));
+    let again = handle.clone();
+    let dialer = move || {
+        let stream = first
+            .lock()
+            .expect("no panic")
+            .take()
+            .unwrap_or_else(|| again.connect());
+        let (read, write) = tokio::io::split(stream);
+        (
+            Box::new(read) as pegboard::ByteSource,
+            Box::new(write) as pegboard::ByteSink,
+        )
+    };
+    let board = Pegboard::builder(Config::default())
+        .in_process(name("fx"), dialer)
+        .open();
+    (board, handle)
+}
+
+pub(crate) async fn call(tools: &Toolset, tool: &str, arguments: Value) -> Reply {
+    let arguments = Arguments::try_from(arguments).expect("an object");
+    tools.call(ToolCall::new(tool).arguments(arguments)).await
+}
+
+/// Waits until a process is gone; fails when it takes longer than `limit`.
+pub(crate) async fn gone(pid: u32, limit: Duration) {
+    let waiting = async {
+        while pegboard_testkit::is_alive(pid) {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    };
+    tokio::time::timeout(limit, waiting)
+        .await
+        .unwrap_or_else(|_| panic!("process {pid} still lives after {limit:?}"));
+}
+
+/// Limits with a short connect time, for servers that will not answer.
+pub(crate) fn short_connect(limit: Duration) -> Limits {
+    let mut limits = Limits::default();
+    limits.connect = limit;
+    limits
+}
+
+/// The pids of all starts that a fake has written to its log.
+pub(crate) fn spawned(log: &Path) -> Vec<u32> {
+    pegboard_testkit::read_log(log)
+        .map(|log| log.spawned)
+        .unwrap_or_default()
+}
