@@ -1,4 +1,8 @@
-//! The board: all servers of one config, and the views of them.
+//! The board: all servers of one config, the views of them, and changes while they run.
+
+mod change;
+
+pub use change::Applied;
 
 use std::{
     path::PathBuf,
@@ -7,23 +11,64 @@ use std::{
 };
 
 use futures_util::future::join_all;
+use tokio::sync::Semaphore;
 
 use crate::{
-    config::{Command, Config, ServerConfig, Start, Transport},
+    config::{Command, Config, Scope, ServerConfig, Start, Transport},
     deadline::Deadline,
     name::ServerName,
-    server::Server,
+    server::{Backoff, Server, Shared, Shelf},
     session::{EraMemory, Host, NoHost, Spec, Survey},
     status::{BoardStatus, State, Warning},
     toolset::Toolset,
     transport::{Dialer, Target},
 };
 
+/// How many servers may be starting at once. A start is mostly waiting, so this bounds processes and sockets, not the processor.
+const STARTS_AT_ONCE: usize = 64;
+
 /// All servers of one config. Dropping the last clone ends them; [`Pegboard::shutdown`] also waits for that.
 #[derive(Debug, Clone)]
-pub struct Pegboard {
-    servers: Arc<[Server]>,
-    revision: Arc<AtomicU64>,
+pub struct Pegboard(Arc<Inner>);
+
+#[derive(Debug)]
+struct Inner {
+    shelf: Arc<Shelf>,
+    maker: Maker,
+}
+
+/// What is needed to make a server of its config.
+struct Maker {
+    shared: Shared,
+    host: Arc<dyn Host>,
+    memory: Arc<EraMemory>,
+}
+
+impl Maker {
+    fn make(&self, name: ServerName, target: Target, config: ServerConfig) -> Server {
+        let spec = Spec {
+            name,
+            target,
+            era: config.era.clone(),
+            limits: config.limits,
+            roots: config.roots.clone(),
+            host: self.host.clone(),
+            memory: self.memory.clone(),
+        };
+        Server::new(config, spec, &self.shared)
+    }
+
+    fn configured(&self, name: ServerName, config: ServerConfig) -> Server {
+        self.make(name, Target::Configured(Box::new(config.transport.clone())), config)
+    }
+}
+
+impl std::fmt::Debug for Maker {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Maker")
+            .field("shared", &self.shared)
+            .finish_non_exhaustive()
+    }
 }
 
 /// Sets a board up. See [`Pegboard::builder`].
@@ -34,6 +79,7 @@ pub struct Builder {
     host: Arc<dyn Host>,
     memory: Option<PathBuf>,
     survey: Survey,
+    backoff: Backoff,
 }
 
 impl Pegboard {
@@ -45,6 +91,7 @@ impl Pegboard {
             host: Arc::new(NoHost),
             memory: None,
             survey: Survey::Everything,
+            backoff: Backoff::default(),
         }
     }
 
@@ -53,36 +100,44 @@ impl Pegboard {
         Self::builder(config).open()
     }
 
-    /// A view of all servers.
+    /// A view of all servers for one agent. Servers whose scope is `session` are started anew for each view and end with it.
     pub fn toolset(&self) -> Toolset {
-        Toolset::new(self.servers.clone(), self.revision.clone())
+        let servers = self.0.shelf.all();
+        let own = servers
+            .iter()
+            .filter(|server| server.config().policy.scope == Scope::Session);
+        let own = own.map(|server| server.fresh(&self.0.maker.shared)).collect();
+        Toolset::new(self.0.shelf.clone(), own)
     }
 
-    /// Starts all enabled servers and waits until each is ready or has failed, at most for `patience`.
+    /// Starts all enabled servers that are shared and waits until each is ready or has failed, at most for `patience`.
     pub async fn settle(&self, patience: Duration) {
         let deadline = Deadline::within(patience);
-        let enabled = self.servers.iter().filter(|server| server.config().enabled);
-        join_all(enabled.map(|server| server.live(deadline))).await;
+        let servers = self.0.shelf.all();
+        let wanted = servers.iter().filter(|server| is_started_by_board(&server.config()));
+        join_all(wanted.map(|server| server.live(deadline))).await;
     }
 
     /// The board at this moment.
     pub fn status(&self) -> BoardStatus {
-        let servers: Vec<_> = self.servers.iter().map(Server::status).collect();
-        let warnings = servers.iter().filter_map(|server| {
-            let error = server.last_error.as_ref()?;
-            Some(Warning {
-                id: format!("mcp_health:{}", server.name),
-                category: "mcp_health",
-                message: format!("server `{}` is {}", server.name, server.state.as_str()),
-                details: error.message.clone(),
-                server: server.name.clone(),
-                created_at: error.at,
-            })
-        });
+        let servers: Vec<_> = self.0.shelf.all().iter().map(Server::status).collect();
+        let is_well = |state| matches!(state, State::Ready | State::Idle | State::Disabled);
+        let warnings = servers
+            .iter()
+            .filter(|server| !is_well(server.state))
+            .filter_map(|server| {
+                let error = server.last_error.as_ref()?;
+                Some(Warning {
+                    id: format!("mcp_health:{}", server.name),
+                    category: "mcp_health",
+                    message: format!("server `{}` is {}", server.name, server.state.as_str()),
+                    details: error.message.clone(),
+                    server: server.name.clone(),
+                    created_at: error.at,
+                })
+            });
         BoardStatus {
-            healthy: servers
-                .iter()
-                .all(|server| matches!(server.state, State::Ready | State::Idle | State::Disabled)),
+            healthy: servers.iter().all(|server| is_well(server.state)),
             ready: servers
                 .iter()
                 .filter(|server| server.required)
@@ -94,7 +149,7 @@ impl Pegboard {
 
     /// Ends all servers and waits until their processes are gone. Every wait is bounded by the servers' limits.
     pub async fn shutdown(&self) {
-        join_all(self.servers.iter().map(Server::close)).await;
+        join_all(self.0.shelf.all().iter().map(Server::close)).await;
     }
 }
 
@@ -123,39 +178,37 @@ impl Builder {
         self
     }
 
+    /// Keeps restarts to their schedule exactly, without the jitter that spreads them. For tests on paused time.
+    pub fn without_jitter(mut self) -> Self {
+        self.backoff = self.backoff.without_jitter();
+        self
+    }
+
     /// Opens the board. It must be called within a tokio runtime.
     pub fn open(self) -> Pegboard {
         let revision = Arc::new(AtomicU64::new(1));
-        let memory = Arc::new(EraMemory::new(self.memory));
-        let spec = |name: ServerName, target: Target, config: &ServerConfig| Spec {
-            name,
-            target,
-            era: config.era.clone(),
-            limits: config.limits,
-            roots: config.roots.clone(),
-            host: self.host.clone(),
-            memory: memory.clone(),
+        let maker = Maker {
+            shared: Shared {
+                survey: self.survey,
+                revision: revision.clone(),
+                starts: Arc::new(Semaphore::new(STARTS_AT_ONCE)),
+                backoff: self.backoff,
+            },
+            host: self.host,
+            memory: Arc::new(EraMemory::new(self.memory)),
         };
         let mut servers: Vec<Server> = Vec::new();
         for (name, config) in self.config.servers {
-            let spec = spec(name, Target::Configured(Box::new(config.transport.clone())), &config);
-            servers.push(Server::new(config, spec, self.survey, revision.clone()));
+            servers.push(maker.configured(name, config));
         }
         for (name, dialer) in self.in_process {
-            let config = in_process_config();
-            let spec = spec(name, Target::InProcess(dialer), &config);
-            servers.push(Server::new(config, spec, self.survey, revision.clone()));
+            servers.push(maker.make(name, Target::InProcess(dialer), in_process_config()));
         }
-        servers.sort_by(|a, b| a.name().cmp(b.name()));
         for server in &servers {
-            if server.config().start == Start::Eager {
-                server.start();
-            }
+            start_if_wanted(server);
         }
-        Pegboard {
-            servers: servers.into(),
-            revision,
-        }
+        let shelf = Arc::new(Shelf::new(servers, revision));
+        Pegboard(Arc::new(Inner { shelf, maker }))
     }
 }
 
@@ -165,6 +218,18 @@ impl std::fmt::Debug for Builder {
             .field("config", &self.config)
             .finish_non_exhaustive()
     }
+}
+
+fn start_if_wanted(server: &Server) {
+    let config = server.config();
+    if config.start == Start::Eager && is_started_by_board(&config) {
+        server.start();
+    }
+}
+
+/// Servers of which each view has its own are started by the views.
+fn is_started_by_board(config: &ServerConfig) -> bool {
+    config.enabled && config.policy.scope != Scope::Session
 }
 
 /// The settings of a server in this process. Its transport is never looked at: the dialer takes its place.

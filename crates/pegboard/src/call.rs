@@ -232,12 +232,8 @@ impl Stop {
 /// The failure of a call whose server cannot be reached.
 pub(crate) fn unavailable(server: &str, outage: Outage) -> Failure {
     Failure {
-        kind: match outage {
-            Outage { needs_auth: true, .. } => Kind::NeedsAuth,
-            Outage { timed_out: true, .. } => Kind::Timeout,
-            Outage { .. } => Kind::Unavailable,
-        },
-        message: format!("server `{server}` is down: {}", outage.message),
+        kind: outage.kind(),
+        message: format!("server `{server}` is down: {}", outage.describe()),
         hint: outage.hint,
         may_have_executed: false,
     }

@@ -77,7 +77,7 @@ mod toolset;
 mod transport;
 
 pub use args::{Arguments, ArgumentsError};
-pub use board::{Builder, Pegboard};
+pub use board::{Applied, Builder, Pegboard};
 pub use call::ToolCall;
 pub use catalog::{Catalog, Prompt, Resource, Tool};
 pub use config::{

@@ -130,6 +130,65 @@ impl Session {
         self.line.desk().changed.notified().await;
     }
 
+    /// Acts as if the server had said so.
+    pub(crate) fn suspect_change(&self) {
+        self.line.desk().changed.notify_one();
+    }
+
+    /// Whether the server says that it tells of changes.
+    pub(crate) fn announces_changes(&self) -> bool {
+        ["tools", "resources", "prompts"]
+            .iter()
+            .any(|kind| self.announces_changes_of(kind))
+    }
+
+    fn announces_changes_of(&self, kind: &str) -> bool {
+        let capability = self.facts.capabilities.get(kind);
+        capability.and_then(|capability| capability.get("listChanged")) == Some(&Value::Bool(true))
+    }
+
+    /// Asks for notices of change and stays for as long as the server gives them. Returns why it ended, when it did not end well.
+    pub(crate) async fn listen(&self) -> Option<Fault> {
+        let mut wanted = Map::new();
+        for (kind, notice) in [
+            ("tools", "toolsListChanged"),
+            ("resources", "resourcesListChanged"),
+            ("prompts", "promptsListChanged"),
+        ] {
+            if self.announces_changes_of(kind) {
+                wanted.insert(notice.to_owned(), Value::Bool(true));
+            }
+        }
+        let params = frame::Params::default().with("notifications", &wanted);
+        let for_long = Patience::until(Deadline::within(std::time::Duration::MAX));
+        self.line
+            .request(Request::new("subscriptions/listen", params), for_long, None)
+            .await
+            .err()
+    }
+
+    /// Whether the server answers at all, in whatever words its era has for that.
+    pub(crate) async fn is_alive(&self, limit: std::time::Duration) -> bool {
+        let method = match self.facts.era {
+            Era::Legacy => "ping",
+            Era::Modern => "server/discover",
+        };
+        let patience = Patience::until(Deadline::within(limit));
+        match self
+            .line
+            .request(Request::new(method, frame::Params::default()), patience, None)
+            .await
+        {
+            Ok(_) => true,
+            Err(fault) => matches!(fault.kind, FaultKind::Error(_) | FaultKind::Unreadable(_)),
+        }
+    }
+
+    /// How long the server has been silent.
+    pub(crate) fn quiet_for(&self) -> std::time::Duration {
+        self.line.desk().quiet_for()
+    }
+
     /// Waits for the end of the session.
     pub(crate) async fn ended(&self) -> WireEnd {
         self.line.desk().until_ended().await
@@ -142,11 +201,6 @@ impl Session {
 
     pub(crate) fn pid(&self) -> Option<u32> {
         self.line.wire().pid()
-    }
-
-    /// How many requests wait for an answer.
-    pub(crate) fn in_flight(&self) -> usize {
-        self.line.desk().waiting()
     }
 
     fn offers(&self, capability: &str) -> bool {

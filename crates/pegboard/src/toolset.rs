@@ -1,10 +1,7 @@
 //! One agent's view of the board: what it can call, and the calls.
 
 use std::{
-    sync::{
-        Arc, Mutex, PoisonError,
-        atomic::{AtomicU64, Ordering},
-    },
+    sync::{Arc, Mutex, PoisonError},
     time::Duration,
 };
 
@@ -18,16 +15,16 @@ use crate::{
     deadline::Deadline,
     name::ServerName,
     outcome::{Failure, Kind, Reply},
-    server::{Live, Phase, Server},
+    server::{Live, Phase, Server, Shelf},
     status::State,
 };
 
 /// One agent's view of the board. It is cheap to clone.
 #[derive(Debug, Clone)]
 pub struct Toolset {
-    servers: Arc<[Server]>,
-    /// Raised whenever what a server offers may have changed.
-    revision: Arc<AtomicU64>,
+    shelf: Arc<Shelf>,
+    /// The servers that nobody else uses, by the name of the shared one whose place they take.
+    own: Arc<[Server]>,
     table: Arc<Mutex<Option<Built>>>,
 }
 
@@ -75,19 +72,30 @@ pub struct Unavailable {
 }
 
 impl Toolset {
-    pub(crate) fn new(servers: Arc<[Server]>, revision: Arc<AtomicU64>) -> Self {
+    pub(crate) fn new(shelf: Arc<Shelf>, own: Vec<Server>) -> Self {
         Self {
-            servers,
-            revision,
+            shelf,
+            own: own.into(),
             table: Arc::default(),
         }
+    }
+
+    /// The servers of this view at this moment.
+    fn servers(&self) -> Vec<Server> {
+        let ours = |shared: &Server| self.own.iter().find(|own| own.name() == shared.name());
+        self.shelf
+            .all()
+            .iter()
+            .map(|server| ours(server).unwrap_or(server).clone())
+            .collect()
     }
 
     /// Lists the tools of all servers. Servers that are not ready are started and waited for, together and at most for `patience`.
     pub async fn list(&self, patience: Duration) -> Listing {
         let deadline = Deadline::within(patience);
+        let servers = self.servers();
         let mut waiting = JoinSet::new();
-        for (at, server) in self.servers.iter().enumerate() {
+        for (at, server) in servers.iter().enumerate() {
             if server.config().enabled {
                 let server = server.clone();
                 waiting.spawn(async move { (at, server.live(deadline).await.err()) });
@@ -96,11 +104,11 @@ impl Toolset {
         let mut outages: Vec<_> = waiting.join_all().await;
         outages.sort_by_key(|(at, _)| *at);
         let unavailable = outages.into_iter().filter_map(|(at, outage)| {
-            let (server, outage) = (&self.servers[at], outage?);
+            let (server, outage) = (&servers[at], outage?);
             Some(Unavailable {
                 server: server.name().clone(),
                 state: server.phase().state(),
-                error: outage.message,
+                error: outage.describe(),
                 hint: outage.hint,
             })
         });
@@ -123,7 +131,7 @@ impl Toolset {
 
     fn warnings(&self) -> Vec<String> {
         let mut warnings = Vec::new();
-        for server in self.servers.iter() {
+        for server in self.servers() {
             if let Phase::Ready(live) = server.phase() {
                 warnings.extend(
                     live.catalog
@@ -179,7 +187,7 @@ impl Toolset {
     }
 
     async fn reach(&self, name: &ServerName) -> Result<Live, Failure> {
-        let known = self.servers.iter().find(|server| server.name() == name);
+        let known = self.servers().into_iter().find(|server| server.name() == name);
         let Some(server) = known else {
             return Err(Failure {
                 kind: Kind::Unavailable,
@@ -199,13 +207,12 @@ impl Toolset {
             Routed::Ambiguous(candidates) => return Err(call::ambiguous(name, &candidates)),
             Routed::Nowhere => {}
         }
-        let mut unknown: Vec<&Server> = self
-            .not_ready()
-            .filter(|server| call::may_be_of(name, server.name()))
-            .collect();
+        let mut unknown = self.not_ready();
+        unknown.retain(|server| call::may_be_of(name, server.name()));
         let named_one = !unknown.is_empty();
         if unknown.is_empty() {
-            unknown.extend(self.not_ready().filter(|server| server.config().enabled));
+            unknown = self.not_ready();
+            unknown.retain(|server| server.config().enabled);
         }
         let waiting = futures_util::future::join_all(unknown.iter().map(|server| server.live(deadline)));
         let outcomes = waiting.await;
@@ -220,24 +227,26 @@ impl Toolset {
                 match down {
                     // The name says whose tool it is, and that server cannot be reached.
                     Some((server, outage)) if named_one => Err(call::unavailable(server.name().as_str(), outage)),
-                    _ => Err(self.table().explain(name, &self.servers)),
+                    _ => Err(self.table().explain(name, &self.servers())),
                 }
             }
         }
     }
 
-    fn not_ready(&self) -> impl Iterator<Item = &Server> {
-        self.servers.iter().filter(|server| server.phase().live().is_none())
+    fn not_ready(&self) -> Vec<Server> {
+        let mut servers = self.servers();
+        servers.retain(|server| server.phase().live().is_none());
+        servers
     }
 
     /// The route table for what the servers offer now; built again only when something has changed.
     fn table(&self) -> Arc<RouteTable> {
-        let revision = self.revision.load(Ordering::Acquire);
+        let revision = self.shelf.revision();
         let mut table = self.table.lock().unwrap_or_else(PoisonError::into_inner);
         match &*table {
             Some(built) if built.revision == revision => built.table.clone(),
             _ => {
-                let built = Arc::new(RouteTable::build(&self.servers));
+                let built = Arc::new(RouteTable::build(&self.servers()));
                 *table = Some(Built {
                     revision,
                     table: built.clone(),

@@ -1,39 +1,43 @@
 //! Where a server's life stands, as callers see it. Each phase carries what exists in it and nothing else.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use jiff::Timestamp;
+use tokio::time::Instant;
 
 use crate::{
     catalog::Catalog,
     hint::Hint,
+    outcome::Kind,
     session::{ConnectError, FaultKind, Session},
     status::{LastError, State},
-    transport::{EndReason, WireEnd},
+    transport::{ConnectFault, DialError, EndReason, FailureKind, WireEnd},
 };
 
 /// Where a server's life stands.
 #[derive(Debug, Clone)]
 pub(crate) enum Phase {
-    /// Switched off by its config.
+    /// Switched off by its config or by an operator.
     Disabled,
     /// Not asked for yet.
     Idle,
-    /// Being started, for the n-th time.
+    /// Being started. Callers wait.
     Connecting(Attempt),
     /// Ready for calls.
     Ready(Live),
-    /// Not to be reached.
+    /// Not to be reached. Callers fail at once; the supervisor goes on trying behind it.
     Down(Outage),
     /// Closed with its board.
     Closed,
 }
 
-/// A start that is under way.
-#[derive(Debug, Clone, Copy)]
+/// A start that callers wait for.
+#[derive(Debug, Clone)]
 pub(crate) struct Attempt {
-    pub(crate) number: u64,
     pub(crate) since: Timestamp,
+    /// What ended the session before, when there was one.
+    pub(crate) after: Option<Arc<Outage>>,
+    pub(crate) restarts: u32,
 }
 
 /// A server that is ready: the way to it and what it offers.
@@ -41,80 +45,156 @@ pub(crate) struct Attempt {
 pub(crate) struct Live {
     pub(crate) session: Arc<Session>,
     pub(crate) catalog: Arc<Catalog>,
-    /// Which start it is of.
-    pub(crate) attempt: Attempt,
+    /// Counts sessions: a caller that saw one die never ends the next.
+    pub(crate) generation: u64,
+    pub(crate) since: Timestamp,
+    pub(crate) restarts: u32,
+    /// What went wrong last, even though all is well now.
+    pub(crate) last_outage: Option<Arc<Outage>>,
 }
 
 /// Why a server cannot be used.
 #[derive(Debug, Clone)]
 pub(crate) struct Outage {
+    pub(crate) cause: Cause,
     pub(crate) message: String,
     pub(crate) hint: Option<String>,
     pub(crate) stderr: Option<String>,
-    pub(crate) needs_auth: bool,
-    pub(crate) timed_out: bool,
-    /// Which start it is of.
-    pub(crate) attempt: u64,
-    pub(crate) since: Timestamp,
+    pub(crate) at: Timestamp,
+    began: Instant,
+    pub(crate) restarts: u32,
+    /// When the next start is due. `None` when nobody will try unasked.
+    retry: Option<Instant>,
+}
+
+/// What kind of outage it is, which decides what happens next.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Cause {
+    /// The start failed; it is tried again.
+    Failed,
+    /// The start takes longer than callers should wait; it goes on.
+    StillStarting,
+    /// A session ended and could not be had again.
+    RestartFailed,
+    /// It ends again and again; it is tried rarely.
+    CrashLooping,
+    /// Somebody must sign in.
+    NeedsAuth,
+    /// The config must change first.
+    Broken,
+    /// Switched off.
+    Disabled,
+    /// The board is closed.
+    Closed,
 }
 
 impl Outage {
-    fn new(message: impl Into<String>, attempt: u64) -> Self {
+    pub(super) fn new(cause: Cause, message: impl Into<String>) -> Self {
         Self {
+            cause,
             message: message.into(),
             hint: None,
             stderr: None,
-            needs_auth: false,
-            timed_out: false,
-            attempt,
-            since: Timestamp::now(),
+            at: Timestamp::now(),
+            began: Instant::now(),
+            restarts: 0,
+            retry: None,
         }
     }
 
     /// The start failed.
-    pub(super) fn of_start(error: &ConnectError, attempt: u64) -> Self {
-        let fault = &error.fault;
+    pub(super) fn of_start(error: &ConnectError) -> Self {
         Self {
             hint: error.hint(),
-            stderr: match &fault.kind {
+            stderr: match &error.fault.kind {
                 FaultKind::Ended(end) => end.stderr.clone(),
+                FaultKind::TimedOut { last_words, .. } => last_words.clone(),
                 _ => None,
             },
-            needs_auth: fault.needs_auth(),
-            timed_out: matches!(fault.kind, FaultKind::TimedOut { .. }),
-            ..Self::new(error.to_string(), attempt)
+            ..Self::new(cause_of(error), error.to_string())
         }
     }
 
     /// The session ended.
-    pub(super) fn of_end(end: &WireEnd, attempt: u64) -> Self {
+    pub(super) fn of_end(end: &WireEnd) -> Self {
+        let mut message = end.reason.to_string();
+        if let Some(stderr) = &end.stderr {
+            message = format!("{message}; its error output ends with:\n{stderr}");
+        }
         Self {
             stderr: end.stderr.clone(),
-            hint: match end.reason {
-                EndReason::Exited(_) => Some("the next call starts it again".to_owned()),
-                _ => None,
-            },
-            ..Self::new(end.reason.to_string(), attempt)
+            ..Self::new(Cause::Failed, message)
         }
     }
 
     pub(super) fn disabled() -> Self {
         Self {
-            hint: Some("set `enabled = true` in its config".to_owned()),
-            ..Self::new("it is switched off", 0)
+            hint: Some("set `enabled = true` in its config, or enable it on the running board".to_owned()),
+            ..Self::new(Cause::Disabled, "it is switched off")
         }
     }
 
     pub(super) fn closed() -> Self {
-        Self::new("the board is closed", 0)
+        Self::new(Cause::Closed, "the board is closed")
     }
 
     pub(super) fn still_starting() -> Self {
         Self {
-            timed_out: true,
             hint: Some("it is still starting; ask again in a moment".to_owned()),
-            ..Self::new("it did not become ready in time", 0)
+            ..Self::new(Cause::StillStarting, "it did not become ready in time")
         }
+    }
+
+    pub(super) fn with(mut self, cause: Cause, restarts: u32, retry_in: Option<Duration>) -> Self {
+        self.cause = cause;
+        self.restarts = restarts;
+        self.retry = retry_in.map(|delay| Instant::now() + delay);
+        self
+    }
+
+    /// Whether trying again by itself can help.
+    pub(super) fn is_final(&self) -> bool {
+        matches!(
+            self.cause,
+            Cause::NeedsAuth | Cause::Broken | Cause::Disabled | Cause::Closed
+        )
+    }
+
+    /// The kind of a call that fails because of it.
+    pub(crate) fn kind(&self) -> Kind {
+        match self.cause {
+            Cause::NeedsAuth => Kind::NeedsAuth,
+            Cause::RestartFailed | Cause::CrashLooping => Kind::RestartFailed,
+            Cause::Failed | Cause::StillStarting | Cause::Broken | Cause::Disabled | Cause::Closed => Kind::Unavailable,
+        }
+    }
+
+    /// What is wrong, for how long, and when it is tried again.
+    pub(crate) fn describe(&self) -> String {
+        let age = self.began.elapsed().as_secs();
+        let retry = self
+            .retry
+            .map(|at| at.saturating_duration_since(Instant::now()).as_secs());
+        match (age, retry) {
+            (0, _) => self.message.clone(),
+            (age, None) => format!("{} (for {age} s)", self.message),
+            (age, Some(left)) => format!("{} (for {age} s; next try in {left} s)", self.message),
+        }
+    }
+}
+
+/// Which failures another try cannot mend: the config or somebody's credentials must change first.
+fn cause_of(error: &ConnectError) -> Cause {
+    let of_failure = |kind: &FailureKind| match kind {
+        FailureKind::NeedsAuth => Cause::NeedsAuth,
+        FailureKind::Connect(ConnectFault::Tls | ConnectFault::Redirect) | FailureKind::Protocol => Cause::Broken,
+        _ => Cause::Failed,
+    };
+    match &error.fault.kind {
+        FaultKind::Dial(DialError::Spawn(error)) if error.is_lasting() => Cause::Broken,
+        FaultKind::Dial(DialError::Tls(_) | DialError::Setting(_)) => Cause::Broken,
+        FaultKind::Dial(DialError::Failed(failure)) | FaultKind::Wire(failure) => of_failure(&failure.kind),
+        _ => Cause::Failed,
     }
 }
 
@@ -125,8 +205,13 @@ impl Phase {
             Self::Idle => State::Idle,
             Self::Connecting(_) => State::Connecting,
             Self::Ready(_) => State::Ready,
-            Self::Down(outage) if outage.needs_auth => State::NeedsAuth,
-            Self::Down(_) => State::Down,
+            Self::Down(outage) => match outage.cause {
+                Cause::NeedsAuth => State::NeedsAuth,
+                Cause::CrashLooping => State::CrashLooping,
+                Cause::Disabled => State::Disabled,
+                Cause::Closed => State::Closed,
+                Cause::Failed | Cause::StillStarting | Cause::RestartFailed | Cause::Broken => State::Down,
+            },
             Self::Closed => State::Closed,
         }
     }
@@ -141,41 +226,39 @@ impl Phase {
     pub(super) fn since(&self) -> Option<Timestamp> {
         match self {
             Self::Connecting(attempt) => Some(attempt.since),
-            Self::Ready(live) => Some(live.attempt.since),
-            Self::Down(outage) => Some(outage.since),
+            Self::Ready(live) => Some(live.since),
+            Self::Down(outage) => Some(outage.at),
             Self::Disabled | Self::Idle | Self::Closed => None,
         }
     }
 
-    /// How many starts have come to an end. A caller that waits is answered by a later one.
-    pub(super) fn attempts_ended(&self) -> u64 {
-        match self {
-            Self::Connecting(attempt) => attempt.number - 1,
-            Self::Ready(live) => live.attempt.number,
-            Self::Down(outage) => outage.attempt,
-            Self::Disabled | Self::Idle | Self::Closed => 0,
-        }
-    }
-
     pub(super) fn restarts(&self) -> u32 {
-        let attempts = match self {
-            Self::Connecting(attempt) => attempt.number,
-            Self::Ready(live) => live.attempt.number,
-            Self::Down(outage) => outage.attempt,
-            Self::Disabled | Self::Idle | Self::Closed => 0,
-        };
-        u32::try_from(attempts.saturating_sub(1)).unwrap_or(u32::MAX)
-    }
-
-    pub(super) fn last_error(&self) -> Option<LastError> {
         match self {
-            Self::Down(outage) => Some(LastError {
-                message: outage.message.clone(),
-                hint: outage.hint.clone(),
-                at: outage.since,
-                stderr: outage.stderr.clone(),
-            }),
-            Self::Disabled | Self::Idle | Self::Connecting(_) | Self::Ready(_) | Self::Closed => None,
+            Self::Connecting(attempt) => attempt.restarts,
+            Self::Ready(live) => live.restarts,
+            Self::Down(outage) => outage.restarts,
+            Self::Disabled | Self::Idle | Self::Closed => 0,
         }
     }
+
+    /// What is wrong, or was wrong last.
+    pub(super) fn last_error(&self) -> Option<LastError> {
+        let outage = match self {
+            Self::Down(outage) => outage,
+            Self::Connecting(attempt) => attempt.after.as_deref()?,
+            Self::Ready(live) => live.last_outage.as_deref()?,
+            Self::Disabled | Self::Idle | Self::Closed => return None,
+        };
+        Some(LastError {
+            message: outage.message.clone(),
+            hint: outage.hint.clone(),
+            at: outage.at,
+            stderr: outage.stderr.clone(),
+        })
+    }
+}
+
+/// Whether the end of a session counts as a crash of the server.
+pub(super) fn is_crash(end: &WireEnd) -> bool {
+    matches!(end.reason, EndReason::Exited(_) | EndReason::Eof | EndReason::Broken(_))
 }

@@ -1,4 +1,9 @@
 //! The task that owns a server's session. Every state is a function, every transition its return value.
+//!
+//! What callers see is published as a [`Phase`]. While a server is down they fail at once, and the supervisor goes on trying behind it
+//! without going back to `Connecting`, so that nobody waits for a start that will fail again.
+
+mod serving;
 
 use std::{
     sync::{
@@ -9,48 +14,117 @@ use std::{
 };
 
 use jiff::Timestamp;
-use tokio::sync::{mpsc, watch};
+use tokio::{
+    sync::{Semaphore, mpsc, watch},
+    time::Instant,
+};
 use tokio_util::sync::CancellationToken;
 use tracing::Instrument;
 
-use super::phase::{Attempt, Live, Outage, Phase};
-use crate::session::{ConnectError, Session, Spec, Survey, connect};
+use super::{
+    backoff::{Backoff, CrashLoop},
+    phase::{Attempt, Cause, Live, Outage, Phase, is_crash},
+};
+use crate::{
+    catalog::Catalog,
+    session::{ConnectError, Session, Spec, Survey, connect},
+    transport::WireEnd,
+};
 
-/// How long change notices are gathered before the server is listed again.
-const DEBOUNCE: Duration = Duration::from_millis(200);
-/// The shortest time between two listings, however many notices come.
-const RELIST: Duration = Duration::from_secs(1);
+/// How long callers wait for a server that was lost, before they are told that its restart takes longer.
+const RESTART_WAIT: Duration = Duration::from_secs(10);
+/// How long a program that fetches its server first may take, behind the backs of callers that have long been told.
+const FETCH: Duration = Duration::from_secs(600);
+/// How long a server must be well before its next fall counts as the first again.
+const STABLE: Duration = Duration::from_secs(60);
+
+/// What is asked of a supervisor.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Command {
+    /// Somebody needs the server.
+    Start,
+    /// The session of this generation is of no use any more.
+    Replace(u64),
+    /// The session of this generation may be dead: find out.
+    Suspect(u64),
+    /// List it again.
+    Refresh,
+    /// Start it anew, whatever its state.
+    Reconnect,
+    /// Switch it off until it is switched on again.
+    Disable,
+    /// Switch it on.
+    Enable,
+}
 
 /// The owner of a server's session.
 pub(super) struct Supervisor {
-    pub(super) spec: Spec,
+    pub(super) spec: Arc<Spec>,
     pub(super) survey: Survey,
     pub(super) publish: watch::Sender<Phase>,
-    pub(super) nudged: mpsc::Receiver<()>,
+    pub(super) commands: mpsc::Receiver<Command>,
+    /// Raised with everything that is published.
     pub(super) revision: Arc<AtomicU64>,
     pub(super) stop: CancellationToken,
+    /// How many servers of the board may be starting at once.
+    pub(super) starts: Arc<Semaphore>,
+    pub(super) memory: Memory,
+}
+
+/// What a supervisor remembers between sessions.
+pub(super) struct Memory {
+    backoff: Backoff,
+    crashes: CrashLoop,
+    generation: u64,
+    restarts: u32,
+    last_outage: Option<Arc<Outage>>,
+}
+
+impl Memory {
+    pub(super) fn new(backoff: Backoff) -> Self {
+        Self {
+            backoff,
+            crashes: CrashLoop::default(),
+            generation: 0,
+            restarts: 0,
+            last_outage: None,
+        }
+    }
 }
 
 enum Step {
     /// Wait until somebody needs the server.
-    Rest {
-        attempts: u64,
+    Rest,
+    /// Start it while callers wait, for at most so long.
+    Dial {
+        patience: Duration,
     },
-    Dial(Attempt),
+    /// Start it behind an outage that callers see.
+    DialBehind,
     Serve(Live),
+    /// Wait before the next start.
+    Wait(Duration),
+    /// Wait until an operator does something.
+    Halt,
+    /// Wait until it is switched on.
+    Off,
     Stop,
 }
 
 impl Supervisor {
-    pub(super) async fn run(mut self) {
+    pub(super) async fn run(mut self, enabled: bool) {
         let span = tracing::info_span!("server", name = %self.spec.name);
         async {
-            let mut step = Step::Rest { attempts: 0 };
+            let mut step = if enabled { Step::Rest } else { Step::Off };
             loop {
                 step = match step {
-                    Step::Rest { attempts } => self.resting(attempts).await,
-                    Step::Dial(attempt) => self.dialing(attempt).await,
+                    Step::Rest => self.resting().await,
+                    Step::Dial { patience } => self.dialing(Some(patience)).await,
+                    Step::DialBehind => self.dialing(None).await,
                     Step::Serve(live) => self.serving(live).await,
+                    Step::Wait(delay) => self.waiting(delay).await,
+                    Step::Halt => self.halted().await,
+                    Step::Off => self.off().await,
                     Step::Stop => break,
                 }
             }
@@ -60,96 +134,184 @@ impl Supervisor {
         .await;
     }
 
-    async fn resting(&mut self, attempts: u64) -> Step {
-        tokio::select! {
-            biased;
-            () = self.stop.cancelled() => Step::Stop,
-            nudge = self.nudged.recv() => match nudge {
-                None => Step::Stop,
-                Some(()) => Step::Dial(Attempt { number: attempts + 1, since: Timestamp::now() }),
-            },
+    async fn resting(&mut self) -> Step {
+        self.show(Phase::Idle);
+        loop {
+            match self.next_command().await {
+                None => return Step::Stop,
+                Some(Command::Start | Command::Reconnect | Command::Enable) => return self.first_dial(),
+                Some(Command::Disable) => return Step::Off,
+                Some(Command::Replace(_) | Command::Suspect(_) | Command::Refresh) => {}
+            }
         }
     }
 
-    async fn dialing(&mut self, attempt: Attempt) -> Step {
-        self.show(Phase::Connecting(attempt));
-        let reached = tokio::select! {
-            biased;
-            () = self.stop.cancelled() => return Step::Stop,
-            reached = self.reach() => reached,
+    /// Starts the server. With `patience`, callers see `Connecting` until it has passed; the start itself goes on.
+    async fn dialing(&mut self, patience: Option<Duration>) -> Step {
+        if patience.is_some() {
+            self.show(Phase::Connecting(Attempt {
+                since: Timestamp::now(),
+                after: self.memory.last_outage.clone(),
+                restarts: self.memory.restarts,
+            }));
+        }
+        let limit = if self.spec.fetches_first() {
+            FETCH
+        } else {
+            self.spec.limits.connect
+        };
+        let spec = self.spec.clone();
+        let reaching = reach(&spec, self.survey, self.starts.clone(), limit);
+        tokio::pin!(reaching);
+        let mut shown_until = patience.map(|patience| Instant::now() + patience);
+        let reached = loop {
+            let overdue = async {
+                match shown_until {
+                    Some(at) => tokio::time::sleep_until(at).await,
+                    None => std::future::pending().await,
+                }
+            };
+            tokio::select! {
+                biased;
+                () = self.stop.cancelled() => return Step::Stop,
+                reached = &mut reaching => break reached,
+                () = overdue => {
+                    shown_until = None;
+                    let outage = Outage::still_starting().with(Cause::StillStarting, self.memory.restarts, None);
+                    self.show(Phase::Down(outage));
+                }
+                command = self.commands.recv() => match command {
+                    None => return Step::Stop,
+                    Some(Command::Disable) => return Step::Off,
+                    Some(_) => {}
+                }
+            }
         };
         match reached {
-            Ok((session, catalog)) => {
-                for warning in &catalog.warnings {
-                    tracing::warn!("{warning}");
-                }
-                tracing::debug!(tools = catalog.tools.len(), version = %session.facts.version, "ready");
-                Step::Serve(Live {
-                    session: Arc::new(session),
-                    catalog: Arc::new(catalog),
-                    attempt: Attempt {
-                        since: Timestamp::now(),
-                        ..attempt
-                    },
-                })
-            }
-            Err(error) => {
-                tracing::debug!(%error, "cannot be reached");
-                self.show(Phase::Down(Outage::of_start(&error, attempt.number)));
-                Step::Rest {
-                    attempts: attempt.number,
-                }
+            Ok((session, catalog)) => Step::Serve(self.live(session, catalog)),
+            Err(error) => self.failed(&error),
+        }
+    }
+
+    fn live(&mut self, session: Session, catalog: Catalog) -> Live {
+        for warning in &catalog.warnings {
+            tracing::warn!("{warning}");
+        }
+        tracing::info!(tools = catalog.tools.len(), version = %session.facts.version, "ready");
+        self.memory.generation += 1;
+        Live {
+            session: Arc::new(session),
+            catalog: Arc::new(catalog),
+            generation: self.memory.generation,
+            since: Timestamp::now(),
+            restarts: self.memory.restarts,
+            last_outage: self.memory.last_outage.clone(),
+        }
+    }
+
+    /// A start has failed: callers learn why, and it is tried again unless that cannot help.
+    fn failed(&mut self, error: &ConnectError) -> Step {
+        tracing::warn!(%error, "cannot be reached");
+        let outage = Outage::of_start(error);
+        if outage.is_final() {
+            let cause = outage.cause;
+            self.down(outage, cause, None);
+            return Step::Halt;
+        }
+        let cause = if self.memory.generation > 0 {
+            Cause::RestartFailed
+        } else {
+            Cause::Failed
+        };
+        let delay = self.memory.backoff.next();
+        self.down(outage, cause, Some(delay));
+        Step::Wait(delay)
+    }
+
+    /// A session has ended: the server is started again at once, or rarely when it keeps ending.
+    fn lost(&mut self, end: &WireEnd, served: Duration) -> Step {
+        tracing::info!(reason = %end.reason, "the session ended");
+        self.memory.restarts = self.memory.restarts.saturating_add(1);
+        if served >= STABLE {
+            self.memory.backoff.reset();
+        }
+        let outage = Outage::of_end(end);
+        if is_crash(end) && self.memory.crashes.exited() {
+            let delay = CrashLoop::retry();
+            self.down(outage, Cause::CrashLooping, Some(delay));
+            return Step::Wait(delay);
+        }
+        self.memory.last_outage = Some(Arc::new(outage));
+        match self.memory.backoff.next() {
+            Duration::ZERO => Step::Dial { patience: RESTART_WAIT },
+            delay => {
+                let outage = Outage::of_end(end);
+                self.down(outage, Cause::RestartFailed, Some(delay));
+                Step::Wait(delay)
             }
         }
     }
 
-    /// Connects and lists. A server that cannot be listed is not left running.
-    async fn reach(&self) -> Result<(Session, crate::catalog::Catalog), ConnectError> {
-        let session = connect(&self.spec).await?;
-        match session.catalog(self.survey).await {
-            Ok(catalog) => Ok((session, catalog)),
-            Err(fault) => {
-                session.close().await;
-                Err(ConnectError { fault })
-            }
-        }
+    fn down(&mut self, outage: Outage, cause: Cause, retry_in: Option<Duration>) {
+        let outage = outage.with(cause, self.memory.restarts, retry_in);
+        self.memory.last_outage = Some(Arc::new(outage.clone()));
+        self.show(Phase::Down(outage));
     }
 
-    async fn serving(&mut self, mut live: Live) -> Step {
-        self.show(Phase::Ready(live.clone()));
-        let session = live.session.clone();
-        // Kept across turns of the loop, so that a notice is not lost when something else happens meanwhile.
-        let mut change = Box::pin(settled_change(&session));
+    async fn waiting(&mut self, delay: Duration) -> Step {
+        let due = tokio::time::sleep(delay);
+        tokio::pin!(due);
         loop {
             tokio::select! {
                 biased;
-                () = self.stop.cancelled() => {
-                    session.close().await;
-                    return Step::Stop;
-                }
-                end = session.ended() => {
-                    tracing::debug!(reason = %end.reason, "the session ended");
-                    self.show(Phase::Down(Outage::of_end(&end, live.attempt.number)));
-                    session.close().await;
-                    return Step::Rest { attempts: live.attempt.number };
-                }
-                Some(()) = self.nudged.recv() => {}
-                () = &mut change => {
-                    change = Box::pin(settled_change(&session));
-                    // The old list stays when the new one cannot be had.
-                    match session.catalog(self.survey).await {
-                        Ok(catalog) => {
-                            live.catalog = Arc::new(catalog);
-                            self.show(Phase::Ready(live.clone()));
-                        }
-                        Err(fault) => tracing::warn!(%fault, "the changed listing could not be read"),
-                    }
-                    tokio::select! {
-                        () = self.stop.cancelled() => {}
-                        () = tokio::time::sleep(RELIST) => {}
-                    }
+                () = self.stop.cancelled() => return Step::Stop,
+                () = &mut due => return Step::DialBehind,
+                command = self.commands.recv() => match command {
+                    None => return Step::Stop,
+                    Some(Command::Reconnect) => return self.first_dial(),
+                    Some(Command::Disable) => return Step::Off,
+                    Some(_) => {}
                 }
             }
+        }
+    }
+
+    async fn halted(&mut self) -> Step {
+        loop {
+            match self.next_command().await {
+                None => return Step::Stop,
+                Some(Command::Reconnect | Command::Enable) => return self.first_dial(),
+                Some(Command::Disable) => return Step::Off,
+                Some(_) => {}
+            }
+        }
+    }
+
+    async fn off(&mut self) -> Step {
+        self.show(Phase::Disabled);
+        loop {
+            match self.next_command().await {
+                None => return Step::Stop,
+                Some(Command::Enable) => return self.first_dial(),
+                Some(_) => {}
+            }
+        }
+    }
+
+    fn first_dial(&mut self) -> Step {
+        self.memory.backoff.reset();
+        self.memory.crashes = CrashLoop::default();
+        Step::Dial {
+            patience: self.spec.limits.connect,
+        }
+    }
+
+    /// The next command; `None` when the server must end.
+    async fn next_command(&mut self) -> Option<Command> {
+        tokio::select! {
+            biased;
+            () = self.stop.cancelled() => None,
+            command = self.commands.recv() => command,
         }
     }
 
@@ -159,8 +321,20 @@ impl Supervisor {
     }
 }
 
-/// Waits for a change notice, and a little longer for those that follow it.
-async fn settled_change(session: &Session) {
-    session.changed().await;
-    tokio::time::sleep(DEBOUNCE).await;
+/// Connects and lists, once it is this server's turn to start. A server that cannot be listed is not left running.
+async fn reach(
+    spec: &Spec,
+    survey: Survey,
+    starts: Arc<Semaphore>,
+    limit: Duration,
+) -> Result<(Session, Catalog), ConnectError> {
+    let _turn = starts.acquire_owned().await;
+    let session = connect(spec, limit).await?;
+    match session.catalog(survey).await {
+        Ok(catalog) => Ok((session, catalog)),
+        Err(fault) => {
+            session.close().await;
+            Err(ConnectError { fault })
+        }
+    }
 }

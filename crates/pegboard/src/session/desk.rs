@@ -49,6 +49,8 @@ pub(crate) struct Desk {
     next_id: AtomicU64,
     opened: Instant,
     strays: AtomicU64,
+    /// When the server last said anything, in milliseconds since the desk was opened.
+    heard: AtomicU64,
     /// Whether the server speaks the era in which it may not ask anything.
     is_modern: AtomicBool,
     /// Requests of the server. Bounded: a flood is answered late or not at all, but never kept.
@@ -115,6 +117,7 @@ impl Desk {
             next_id: AtomicU64::new(1),
             opened: Instant::now(),
             strays: AtomicU64::new(0),
+            heard: AtomicU64::new(0),
             is_modern: AtomicBool::new(false),
             requests,
             changed: Notify::new(),
@@ -167,9 +170,9 @@ impl Desk {
         }
     }
 
-    /// How many requests wait.
-    pub(super) fn waiting(&self) -> usize {
-        self.lock().waiting.len()
+    /// How long the server has said nothing.
+    pub(super) fn quiet_for(&self) -> Duration {
+        Duration::from_millis(self.now().saturating_sub(self.heard.load(Ordering::Relaxed)))
     }
 
     fn resolve(&self, id: u64, answer: Result<Bytes, Unanswered>) -> bool {
@@ -317,6 +320,7 @@ impl Desk {
 
 impl Inbox for Desk {
     fn message(&self, message: Bytes) -> Option<u64> {
+        self.heard.store(self.now(), Ordering::Relaxed);
         self.read(&message)
     }
 

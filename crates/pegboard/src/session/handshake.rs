@@ -53,9 +53,22 @@ impl fmt::Debug for Spec {
     }
 }
 
-/// Reaches a server, within its connect limit.
-pub(crate) async fn connect(spec: &Spec) -> Result<Session, ConnectError> {
-    let deadline = Deadline::within(spec.limits.connect);
+impl Spec {
+    /// Whether the server is started by a program that may have to fetch it first.
+    pub(crate) fn fetches_first(&self) -> bool {
+        match &self.target {
+            Target::Configured(transport) => match &**transport {
+                Transport::Stdio(command) => INSTALLERS.contains(&file_name(&command.program)),
+                _ => false,
+            },
+            Target::InProcess(_) => false,
+        }
+    }
+}
+
+/// Reaches a server, within `limit`.
+pub(crate) async fn connect(spec: &Spec, limit: Duration) -> Result<Session, ConnectError> {
+    let deadline = Deadline::within(limit);
     let host = Arc::new(host::Desk {
         server: spec.name.clone(),
         host: spec.host.clone(),
@@ -75,18 +88,9 @@ pub(crate) async fn connect(spec: &Spec) -> Result<Session, ConnectError> {
         deadline,
     };
     let opened = match transport {
-        Some(Transport::Stdio(command)) => {
-            let is_installer = INSTALLERS.iter().any(|name| file_name(&command.program) == *name);
-            opening
-                .over_pipe(
-                    known,
-                    if is_installer {
-                        None
-                    } else {
-                        Some(spec.limits.era_silence)
-                    },
-                )
-                .await
+        Some(Transport::Stdio(_)) => {
+            let silence = (!spec.fetches_first()).then_some(spec.limits.era_silence);
+            opening.over_pipe(known, silence).await
         }
         Some(Transport::WebSocket(_)) | None => opening.over_pipe(known, None).await,
         Some(Transport::Http(_)) => opening.over_http(known, None).await,

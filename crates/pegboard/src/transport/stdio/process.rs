@@ -226,6 +226,14 @@ pub(crate) enum SpawnError {
 }
 
 impl SpawnError {
+    /// Whether only another config can help.
+    pub(crate) fn is_lasting(&self) -> bool {
+        match self {
+            Self::NotFound { .. } | Self::NotExecutable { .. } | Self::NoFolder { .. } => true,
+            Self::Failed { .. } => false,
+        }
+    }
+
     fn from_io(error: &io::Error, program: &Path) -> Self {
         let why = error.to_string();
         match error.kind() {

@@ -1,0 +1,168 @@
+//! The state in which a server is ready: its end, its changes, its health and what is asked of it, one event at a time.
+
+use std::{convert::Infallible, sync::Arc, time::Duration};
+
+use tokio::time::{Instant, MissedTickBehavior};
+
+use super::{Command, Step, Supervisor};
+use crate::{
+    server::{
+        phase::{Live, Phase},
+        probe::Wakefulness,
+    },
+    session::Session,
+    status::Era,
+    transport::{EndReason, WireEnd},
+};
+
+/// How long change notices are gathered before the server is listed again.
+const DEBOUNCE: Duration = Duration::from_millis(200);
+/// The shortest time between two listings, however many notices come.
+const RELIST: Duration = Duration::from_secs(1);
+/// How often it is looked whether a probe is due.
+const TICK: Duration = Duration::from_secs(15);
+/// A server that was silent for so long is asked whether it is well.
+const QUIET: Duration = Duration::from_secs(60);
+/// How long the answer may take.
+const PROBE: Duration = Duration::from_secs(5);
+/// The waits before a lost notice stream is opened again.
+const LISTEN_PAUSE: Duration = Duration::from_secs(1);
+const MAX_LISTEN_PAUSE: Duration = Duration::from_secs(60);
+
+/// What can happen to a server that is ready.
+enum Event {
+    Stop,
+    Ended(WireEnd),
+    Asked(Command),
+    Changed,
+    Tick,
+}
+
+impl Supervisor {
+    pub(super) async fn serving(&mut self, mut live: Live) -> Step {
+        self.show(Phase::Ready(live.clone()));
+        let session = live.session.clone();
+        let began = Instant::now();
+        let mut awake = Wakefulness::new();
+        let mut tick = tokio::time::interval_at(Instant::now() + TICK, TICK);
+        tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        // Kept across turns of the loop, so that a notice is not lost when something else happens meanwhile.
+        let mut change = Box::pin(settled_change(&session, Duration::ZERO));
+        let mut listening = Box::pin(listen(&session));
+        loop {
+            let event = tokio::select! {
+                biased;
+                () = self.stop.cancelled() => Event::Stop,
+                end = session.ended() => Event::Ended(end),
+                command = self.commands.recv() => command.map_or(Event::Stop, Event::Asked),
+                () = &mut change => Event::Changed,
+                _ = tick.tick() => Event::Tick,
+                never = &mut listening => match never {},
+            };
+            let end = match event {
+                Event::Stop => {
+                    session.close().await;
+                    return Step::Stop;
+                }
+                Event::Ended(end) => end,
+                Event::Asked(Command::Disable) => {
+                    session.close().await;
+                    return Step::Off;
+                }
+                Event::Asked(Command::Reconnect) => closed("an operator asked for a new connection"),
+                Event::Asked(Command::Replace(generation)) if generation == live.generation => {
+                    closed("its session was of no use any more")
+                }
+                Event::Asked(Command::Suspect(generation)) if generation == live.generation => {
+                    match self.probe(&session).await {
+                        Ok(()) => continue,
+                        Err(end) => end,
+                    }
+                }
+                Event::Asked(Command::Refresh) => {
+                    self.relist(&mut live).await;
+                    continue;
+                }
+                // A stale request, or one that is met already.
+                Event::Asked(_) => continue,
+                Event::Changed => {
+                    change = Box::pin(settled_change(&session, RELIST));
+                    self.relist(&mut live).await;
+                    continue;
+                }
+                Event::Tick if awake.woke() || session.quiet_for() >= QUIET => match self.probe(&session).await {
+                    Ok(()) => continue,
+                    Err(end) => end,
+                },
+                Event::Tick => continue,
+            };
+            let step = self.lost(&end, began.elapsed());
+            session.close().await;
+            return step;
+        }
+    }
+
+    /// Asks a quiet server whether it is well. Any answer will do.
+    async fn probe(&self, session: &Session) -> Result<(), WireEnd> {
+        tokio::select! {
+            biased;
+            () = self.stop.cancelled() => Ok(()),
+            end = session.ended() => Err(end),
+            alive = session.is_alive(PROBE) => if alive {
+                Ok(())
+            } else {
+                Err(closed(&format!("it did not answer a probe within {} s", PROBE.as_secs())))
+            }
+        }
+    }
+
+    /// Lists the server again and shows the new catalogue in one step. The old one stays when the new one cannot be had.
+    async fn relist(&self, live: &mut Live) {
+        let listed = tokio::select! {
+            biased;
+            () = self.stop.cancelled() => return,
+            listed = live.session.catalog(self.survey) => listed,
+        };
+        match listed {
+            Ok(catalog) => {
+                live.catalog = Arc::new(catalog);
+                self.show(Phase::Ready(live.clone()));
+            }
+            Err(fault) => tracing::warn!(%fault, "the changed listing could not be read; the old one stays"),
+        }
+    }
+}
+
+fn closed(why: &str) -> WireEnd {
+    WireEnd::new(EndReason::Broken(why.to_owned()))
+}
+
+/// Waits for a change notice, not before `pause` has passed, and a little longer for the notices that follow it.
+async fn settled_change(session: &Session, pause: Duration) {
+    tokio::time::sleep(pause).await;
+    session.changed().await;
+    tokio::time::sleep(DEBOUNCE).await;
+}
+
+/// In the era without sessions, change notices must be asked for. A stream of them that breaks is asked for again, and everything is
+/// listed once, because notices may have been missed. It never ends by itself.
+async fn listen(session: &Session) -> Infallible {
+    if session.facts.era == Era::Modern && session.announces_changes() {
+        let mut pause = LISTEN_PAUSE;
+        loop {
+            let opened = Instant::now();
+            let fault = session.listen().await;
+            if fault.is_some_and(|fault| fault.is_unknown_method()) {
+                break;
+            }
+            pause = if opened.elapsed() > MAX_LISTEN_PAUSE {
+                LISTEN_PAUSE
+            } else {
+                (pause * 2).min(MAX_LISTEN_PAUSE)
+            };
+            tokio::time::sleep(pause).await;
+            session.suspect_change();
+        }
+    }
+    std::future::pending().await
+}
