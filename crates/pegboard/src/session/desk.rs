@@ -181,14 +181,23 @@ impl Desk {
         }
     }
 
-    /// Reads one message, or the messages of a batch. Returns the request that it answers.
+    /// Reads the messages of a batch. A batch inside a batch is no message: following it down would cost the stack.
+    fn read_batch(&self, batch: &Bytes) -> Option<u64> {
+        let parts: Vec<&RawValue> = match serde_json::from_slice(batch) {
+            Ok(parts) => parts,
+            Err(error) => return self.unreadable(batch, &error),
+        };
+        let answered = parts
+            .iter()
+            .map(|part| self.read(&batch.slice_ref(part.get().as_bytes())));
+        answered.fold(None, Option::or)
+    }
+
+    /// Reads one message. Returns the request that it answers.
     fn read(&self, message: &Bytes) -> Option<u64> {
-        if message.first() == Some(&b'[') {
-            let parts: Vec<&RawValue> = serde_json::from_slice(message).unwrap_or_default();
-            let answered = parts
-                .iter()
-                .map(|part| self.read(&message.slice_ref(part.get().as_bytes())));
-            return answered.fold(None, Option::or);
+        if message.first() != Some(&b'{') {
+            self.stray("a message that is no object");
+            return None;
         }
         let incoming: Incoming<'_> = match serde_json::from_slice(message) {
             Ok(incoming) => incoming,
@@ -229,9 +238,7 @@ impl Desk {
 
     /// A message that is no JSON-RPC costs the call whose answer it seems to be, and nothing else.
     fn unreadable(&self, message: &[u8], error: &serde_json::Error) -> Option<u64> {
-        let ends = message.len().min(256);
-        let found = frame::find_id(&message[..ends], &message[message.len() - ends..]);
-        match found {
+        match frame::lenient_id(message) {
             Some(id) if self.resolve(id, Err(undecodable(&error.to_string()))) => Some(id),
             _ => {
                 self.stray("a message that cannot be read");
@@ -317,7 +324,10 @@ impl Desk {
 
 impl Inbox for Desk {
     fn message(&self, message: Bytes) -> Option<u64> {
-        self.read(&message)
+        match message.first() {
+            Some(b'[') => self.read_batch(&message),
+            _ => self.read(&message),
+        }
     }
 
     fn too_long(&self, head: &[u8], tail: &[u8], limit: usize) {

@@ -159,3 +159,14 @@ async fn ten_requests_in_the_era_without_them_end_the_conversation() {
     assert!(matches!(desk.until_ended().await.reason, EndReason::Protocol(_)));
     assert!(requests.try_recv().is_err());
 }
+
+#[tokio::test]
+async fn a_batch_is_read_and_what_is_nested_in_it_is_not_followed_down() {
+    let desk = desk();
+    let mut place = desk.place(None).unwrap();
+    let deep = format!("{}{}", "[".repeat(200_000), "]".repeat(200_000));
+    assert_eq!(hear(&desk, &deep), None);
+    let batch = format!(r#"[{deep},5,{{"id":{},"result":1}}]"#, place.id);
+    assert_eq!(hear(&desk, &batch), Some(place.id));
+    assert_eq!(answer(&mut place).await.unwrap(), "1");
+}
