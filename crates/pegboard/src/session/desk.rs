@@ -185,7 +185,7 @@ impl Desk {
     fn read_batch(&self, batch: &Bytes) -> Option<u64> {
         let parts: Vec<&RawValue> = match serde_json::from_slice(batch) {
             Ok(parts) => parts,
-            Err(error) => return self.unreadable(batch, &error),
+            Err(error) => return self.unreadable(batch, &error.to_string()),
         };
         let answered = parts
             .iter()
@@ -195,13 +195,17 @@ impl Desk {
 
     /// Reads one message. Returns the request that it answers.
     fn read(&self, message: &Bytes) -> Option<u64> {
-        if message.first() != Some(&b'{') {
-            self.stray("a message that is no object");
-            return None;
+        match message.first() {
+            Some(b'{') => {}
+            Some(b'[') => {
+                self.stray("a batch inside a batch");
+                return None;
+            }
+            _ => return self.unreadable(message, "it is no object"),
         }
         let incoming: Incoming<'_> = match serde_json::from_slice(message) {
             Ok(incoming) => incoming,
-            Err(error) => return self.unreadable(message, &error),
+            Err(error) => return self.unreadable(message, &error.to_string()),
         };
         match (&incoming.method, incoming.id) {
             (Some(method), Some(id)) => {
@@ -237,9 +241,9 @@ impl Desk {
     }
 
     /// A message that is no JSON-RPC costs the call whose answer it seems to be, and nothing else.
-    fn unreadable(&self, message: &[u8], error: &serde_json::Error) -> Option<u64> {
+    fn unreadable(&self, message: &[u8], why: &str) -> Option<u64> {
         match frame::lenient_id(message) {
-            Some(id) if self.resolve(id, Err(undecodable(&error.to_string()))) => Some(id),
+            Some(id) if self.resolve(id, Err(undecodable(why))) => Some(id),
             _ => {
                 self.stray("a message that cannot be read");
                 None

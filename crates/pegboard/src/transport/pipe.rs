@@ -269,7 +269,8 @@ impl Lines {
             match self.skipping.take() {
                 Some(skipped) => skipped.report(&line, inbox, self.limit),
                 None if line.len() > self.limit => {
-                    inbox.too_long(&line[..KEPT_END], &line[line.len() - KEPT_END..], self.limit);
+                    let kept = KEPT_END.min(line.len());
+                    inbox.too_long(&line[..kept], &line[line.len() - kept..], self.limit);
                 }
                 None => self.line(&line, inbox)?,
             }
@@ -305,7 +306,8 @@ impl Lines {
         let line = trim(line);
         match line.first() {
             None => Ok(()),
-            Some(b'{' | b'[') => {
+            // Text never starts with a NUL, so this is a message that was spoilt; the call it answers should hear of it.
+            Some(b'{' | b'[' | b'\0') => {
                 self.noise.harmless = true;
                 inbox.message(line);
                 Ok(())

@@ -116,3 +116,16 @@ async fn a_reader_that_stops_reading_is_noticed_and_its_message_counts_as_unsent
     assert_eq!(end, Some(EndReason::Stalled(Duration::from_secs(10))));
     assert_eq!(delivery.sent(), Sent::No);
 }
+
+#[tokio::test]
+async fn a_limit_may_be_smaller_than_what_is_kept_of_a_line() {
+    let (messages, too_long, _) = read(b"{\"id\":7,\"result\":{}}\n{\"ok\":1}\n", 10).await;
+    assert_eq!(messages, ["{\"ok\":1}"]);
+    assert_eq!(too_long.len(), 1);
+}
+
+#[tokio::test]
+async fn a_message_behind_a_nul_is_no_noise() {
+    let (messages, _, _) = read(b"\0{\"id\":7}\n", 1000).await;
+    assert_eq!(messages, ["\0{\"id\":7}"]);
+}
