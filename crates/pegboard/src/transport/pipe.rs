@@ -9,6 +9,7 @@ use std::{
 
 use bytes::{Buf, Bytes, BytesMut};
 use memchr::memchr;
+use serde::de::IgnoredAny;
 use tokio::{
     io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt},
     sync::Notify,
@@ -316,10 +317,11 @@ impl Lines {
         }
     }
 
-    /// The stream has ended: a rest without newline is a message cut off, unless it is whole.
+    /// The stream has ended. A rest without newline is a message when it is whole; cut off, it is lost like all that did not come.
     fn finish(&mut self, inbox: &dyn Inbox) {
         let rest = trim(&self.buffer.split().freeze());
-        if self.skipping.is_none() && matches!(rest.first(), Some(b'{' | b'[')) {
+        let is_message = matches!(rest.first(), Some(b'{' | b'['));
+        if self.skipping.is_none() && is_message && serde_json::from_slice::<IgnoredAny>(&rest).is_ok() {
             inbox.message(rest);
         }
     }
