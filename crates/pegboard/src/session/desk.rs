@@ -82,6 +82,8 @@ struct Activity(AtomicU64);
 pub(super) enum Unanswered {
     /// The server answered with an error.
     Error(RpcError),
+    /// The answer came, and cannot be understood.
+    Unreadable(String),
     /// No answer can come any more.
     Wire(WireFailure),
     /// The whole wire is gone.
@@ -229,10 +231,10 @@ impl Desk {
             (Some(result), None) => Ok(message.slice_ref(result.get().as_bytes())),
             (None, Some(error)) => Err(match serde_json::from_str(error.get()) {
                 Ok(error) => Unanswered::Error(error),
-                Err(error) => undecodable(&format!("its error cannot be read: {error}")),
+                Err(error) => Unanswered::Unreadable(format!("its error cannot be read: {error}")),
             }),
-            (Some(_), Some(_)) => Err(undecodable("it is both a result and an error")),
-            (None, None) => Err(undecodable("it is neither a result nor an error")),
+            (Some(_), Some(_)) => Err(unreadable("it is both a result and an error")),
+            (None, None) => Err(unreadable("it is neither a result nor an error")),
         };
         if !self.resolve(id, answer) {
             self.stray("an answer that nobody waits for");
@@ -243,7 +245,7 @@ impl Desk {
     /// A message that is no JSON-RPC costs the call whose answer it seems to be, and nothing else.
     fn unreadable(&self, message: &[u8], why: &str) -> Option<u64> {
         match frame::lenient_id(message) {
-            Some(id) if self.resolve(id, Err(undecodable(why))) => Some(id),
+            Some(id) if self.resolve(id, Err(unreadable(why))) => Some(id),
             _ => {
                 self.stray("a message that cannot be read");
                 None
@@ -408,9 +410,8 @@ pub(super) enum Late {
     Total,
 }
 
-fn undecodable(why: &str) -> Unanswered {
-    let text = format!("the answer cannot be understood: {why}");
-    Unanswered::Wire(WireFailure::new(FailureKind::Protocol, Sent::Maybe, text))
+fn unreadable(why: &str) -> Unanswered {
+    Unanswered::Unreadable(why.to_owned())
 }
 
 #[cfg(test)]
