@@ -84,6 +84,8 @@ struct Activity(AtomicU64);
 pub(super) enum Unanswered {
     /// The server answered with an error.
     Error(RpcError),
+    /// The answer came, and cannot be understood.
+    Unreadable(String),
     /// No answer can come any more.
     Wire(WireFailure),
     /// The whole wire is gone.
@@ -184,18 +186,31 @@ impl Desk {
         }
     }
 
-    /// Reads one message, or the messages of a batch. Returns the request that it answers.
+    /// Reads the messages of a batch. A batch inside a batch is no message: following it down would cost the stack.
+    fn read_batch(&self, batch: &Bytes) -> Option<u64> {
+        let parts: Vec<&RawValue> = match serde_json::from_slice(batch) {
+            Ok(parts) => parts,
+            Err(error) => return self.unreadable(batch, &error.to_string()),
+        };
+        let answered = parts
+            .iter()
+            .map(|part| self.read(&batch.slice_ref(part.get().as_bytes())));
+        answered.fold(None, Option::or)
+    }
+
+    /// Reads one message. Returns the request that it answers.
     fn read(&self, message: &Bytes) -> Option<u64> {
-        if message.first() == Some(&b'[') {
-            let parts: Vec<&RawValue> = serde_json::from_slice(message).unwrap_or_default();
-            let answered = parts
-                .iter()
-                .map(|part| self.read(&message.slice_ref(part.get().as_bytes())));
-            return answered.fold(None, Option::or);
+        match message.first() {
+            Some(b'{') => {}
+            Some(b'[') => {
+                self.stray("a batch inside a batch");
+                return None;
+            }
+            _ => return self.unreadable(message, "it is no object"),
         }
         let incoming: Incoming<'_> = match serde_json::from_slice(message) {
             Ok(incoming) => incoming,
-            Err(error) => return self.unreadable(message, &error),
+            Err(error) => return self.unreadable(message, &error.to_string()),
         };
         match (&incoming.method, incoming.id) {
             (Some(method), Some(id)) => {
@@ -219,10 +234,10 @@ impl Desk {
             (Some(result), None) => Ok(message.slice_ref(result.get().as_bytes())),
             (None, Some(error)) => Err(match serde_json::from_str(error.get()) {
                 Ok(error) => Unanswered::Error(error),
-                Err(error) => undecodable(&format!("its error cannot be read: {error}")),
+                Err(error) => Unanswered::Unreadable(format!("its error cannot be read: {error}")),
             }),
-            (Some(_), Some(_)) => Err(undecodable("it is both a result and an error")),
-            (None, None) => Err(undecodable("it is neither a result nor an error")),
+            (Some(_), Some(_)) => Err(unreadable("it is both a result and an error")),
+            (None, None) => Err(unreadable("it is neither a result nor an error")),
         };
         if !self.resolve(id, answer) {
             self.stray("an answer that nobody waits for");
@@ -231,11 +246,9 @@ impl Desk {
     }
 
     /// A message that is no JSON-RPC costs the call whose answer it seems to be, and nothing else.
-    fn unreadable(&self, message: &[u8], error: &serde_json::Error) -> Option<u64> {
-        let ends = message.len().min(256);
-        let found = frame::find_id(&message[..ends], &message[message.len() - ends..]);
-        match found {
-            Some(id) if self.resolve(id, Err(undecodable(&error.to_string()))) => Some(id),
+    fn unreadable(&self, message: &[u8], why: &str) -> Option<u64> {
+        match frame::lenient_id(message) {
+            Some(id) if self.resolve(id, Err(unreadable(why))) => Some(id),
             _ => {
                 self.stray("a message that cannot be read");
                 None
@@ -321,7 +334,10 @@ impl Desk {
 impl Inbox for Desk {
     fn message(&self, message: Bytes) -> Option<u64> {
         self.heard.store(self.now(), Ordering::Relaxed);
-        self.read(&message)
+        match message.first() {
+            Some(b'[') => self.read_batch(&message),
+            _ => self.read(&message),
+        }
     }
 
     fn too_long(&self, head: &[u8], tail: &[u8], limit: usize) {
@@ -398,9 +414,8 @@ pub(super) enum Late {
     Total,
 }
 
-fn undecodable(why: &str) -> Unanswered {
-    let text = format!("the answer cannot be understood: {why}");
-    Unanswered::Wire(WireFailure::new(FailureKind::Protocol, Sent::Maybe, text))
+fn unreadable(why: &str) -> Unanswered {
+    Unanswered::Unreadable(why.to_owned())
 }
 
 #[cfg(test)]

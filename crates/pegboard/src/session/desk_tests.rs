@@ -65,12 +65,8 @@ async fn an_answer_that_cannot_be_read_costs_only_its_call() {
         let desk = desk();
         let (mut place, other) = (desk.place(None).unwrap(), desk.place(None).unwrap());
         hear(&desk, &broken.replace("ID", &place.id.to_string()));
-        let Err(Unanswered::Wire(failure)) = answer(&mut place).await else {
-            panic!("{broken}")
-        };
-        assert_eq!(
-            (failure.kind, failure.sent),
-            (FailureKind::Protocol, Sent::Maybe),
+        assert!(
+            matches!(answer(&mut place).await, Err(Unanswered::Unreadable(_))),
             "{broken}"
         );
         assert!(desk.waits_for(other.id));
@@ -158,4 +154,15 @@ async fn ten_requests_in_the_era_without_them_end_the_conversation() {
     }
     assert!(matches!(desk.until_ended().await.reason, EndReason::Protocol(_)));
     assert!(requests.try_recv().is_err());
+}
+
+#[tokio::test]
+async fn a_batch_is_read_and_what_is_nested_in_it_is_not_followed_down() {
+    let desk = desk();
+    let mut place = desk.place(None).unwrap();
+    let deep = format!("{}{}", "[".repeat(200_000), "]".repeat(200_000));
+    assert_eq!(hear(&desk, &deep), None);
+    let batch = format!(r#"[{deep},5,{{"id":{},"result":1}}]"#, place.id);
+    assert_eq!(hear(&desk, &batch), Some(place.id));
+    assert_eq!(answer(&mut place).await.unwrap(), "1");
 }

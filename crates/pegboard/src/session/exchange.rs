@@ -40,6 +40,16 @@ pub(crate) struct CallResult {
     request_state: Option<String>,
 }
 
+impl CallResult {
+    fn read(answer: &[u8]) -> Result<Self, Fault> {
+        // A list would be taken for the fields in order.
+        if answer.first() != Some(&b'{') {
+            return Err(Fault::unreadable("the result is no object"));
+        }
+        serde_json::from_slice(answer).map_err(|error| Fault::unreadable(error.to_string()))
+    }
+}
+
 impl Session {
     /// Calls a tool. When the server asks for input first, the host gives it and the call goes on.
     pub(crate) async fn call(&self, call: Call<'_>) -> Result<CallResult, Fault> {
@@ -52,8 +62,7 @@ impl Session {
             let mut request = Request::new("tools/call", params).about(&call.tool.name);
             request.mirrored = mirrored(call.tool, call.arguments);
             let answer = self.line.request(request, call.patience, call.progress.clone()).await?;
-            let mut result: CallResult =
-                serde_json::from_slice(&answer).map_err(|error| Fault::unreadable(error.to_string()))?;
+            let mut result = CallResult::read(&answer)?;
             match result.result_type.as_deref() {
                 None | Some("complete") => return Ok(result),
                 Some("input_required") => round = self.next_round(&mut result).await?,
@@ -139,6 +148,13 @@ where
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_result_that_is_no_object_cannot_be_used() {
+        for answer in ["[]", r#"[[],null,true]"#, "null", r#""done""#] {
+            assert!(CallResult::read(answer.as_bytes()).is_err(), "{answer}");
+        }
+    }
 
     #[test]
     fn a_result_may_lack_everything_and_a_strange_block_costs_only_itself() {

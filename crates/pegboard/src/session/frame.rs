@@ -143,6 +143,19 @@ impl Incoming<'_> {
     }
 }
 
+/// The id of an answer that breaks the rules elsewhere: has a key twice, is cut, or holds bytes that are no text.
+pub(super) fn lenient_id(message: &[u8]) -> Option<u64> {
+    #[derive(Deserialize)]
+    struct OnlyId {
+        id: u64,
+    }
+    let ends = message.len().min(256);
+    match serde_json::from_slice(message) {
+        Ok(OnlyId { id }) => Some(id),
+        Err(_) => find_id(&message[..ends], &message[message.len() - ends..]),
+    }
+}
+
 /// Looks for the id of an answer in the first and last bytes of a message that cannot be read as a whole. Servers write the id either
 /// before the result or at the very end.
 pub(super) fn find_id(head: &[u8], tail: &[u8]) -> Option<u64> {
@@ -234,6 +247,15 @@ mod tests {
     fn a_message_with_a_key_twice_is_refused() {
         assert!(serde_json::from_str::<Incoming<'_>>(r#"{"id":1,"id":2,"result":{}}"#).is_err());
         assert!(serde_json::from_str::<Incoming<'_>>(r#"{"Id":1,"id":2,"result":{}}"#).is_ok());
+    }
+
+    #[test]
+    fn the_id_of_an_answer_that_breaks_other_rules_is_found() {
+        assert_eq!(lenient_id(br#"{"result":{"id":9},"id":12,"result":{}}"#), Some(12));
+        assert_eq!(lenient_id(b"{\"id\":12,\"result\":\"\xff\"}"), Some(12));
+        assert_eq!(lenient_id(br#"{"id":12,"result":{"id":9"#), Some(12));
+        assert_eq!(lenient_id(br#"{"id":"12","result":{"id":9},"result":{}}"#), None);
+        assert_eq!(lenient_id(br#"{"id":12,"id":13,"result":{}}"#), Some(12));
     }
 
     #[test]

@@ -322,6 +322,7 @@ impl From<Unanswered> for Fault {
                 },
                 kind: FaultKind::Error(error),
             },
+            Unanswered::Unreadable(why) => Self::unreadable(why),
             Unanswered::Wire(failure) => Self {
                 sent: failure.sent,
                 kind: FaultKind::Wire(failure),
@@ -384,9 +385,25 @@ impl Hint for Fault {
                 EndReason::Protocol(_) => {
                     Some("check that the command starts an MCP server and prints nothing else".to_owned())
                 }
-                EndReason::Closed | EndReason::Eof | EndReason::Broken(_) | EndReason::Stalled(_) => None,
+                EndReason::Stalled(_) => {
+                    Some("the server hangs; raise `limits.write` if it may be busy for so long".to_owned())
+                }
+                EndReason::Eof | EndReason::Broken(_) => {
+                    Some("the server left; its own log may say why, and the next call reaches it anew".to_owned())
+                }
+                EndReason::Closed => None,
             },
-            FaultKind::TimedOut { .. } | FaultKind::Error(_) | FaultKind::Unreadable(_) => None,
+            FaultKind::TimedOut { idle: true, .. } => Some(
+                "raise `limits.call_idle` of the server if it may be silent for so long, or let it report progress"
+                    .to_owned(),
+            ),
+            FaultKind::TimedOut { .. } => {
+                Some("allow the call more time, or raise `limits.call_total` of the server".to_owned())
+            }
+            FaultKind::Unreadable(_) => {
+                Some("the server breaks the protocol; look for a newer version of it".to_owned())
+            }
+            FaultKind::Error(_) => None,
         }
     }
 }

@@ -9,6 +9,7 @@ use std::{
 
 use bytes::{Buf, Bytes, BytesMut};
 use memchr::memchr;
+use serde::de::IgnoredAny;
 use tokio::{
     io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt},
     sync::Notify,
@@ -269,7 +270,8 @@ impl Lines {
             match self.skipping.take() {
                 Some(skipped) => skipped.report(&line, inbox, self.limit),
                 None if line.len() > self.limit => {
-                    inbox.too_long(&line[..KEPT_END], &line[line.len() - KEPT_END..], self.limit);
+                    let kept = KEPT_END.min(line.len());
+                    inbox.too_long(&line[..kept], &line[line.len() - kept..], self.limit);
                 }
                 None => self.line(&line, inbox)?,
             }
@@ -305,7 +307,8 @@ impl Lines {
         let line = trim(line);
         match line.first() {
             None => Ok(()),
-            Some(b'{' | b'[') => {
+            // Text never starts with a NUL, so this is a message that was spoilt; the call it answers should hear of it.
+            Some(b'{' | b'[' | b'\0') => {
                 self.noise.harmless = true;
                 inbox.message(line);
                 Ok(())
@@ -314,10 +317,11 @@ impl Lines {
         }
     }
 
-    /// The stream has ended: a rest without newline is a message cut off, unless it is whole.
+    /// The stream has ended. A rest without newline is a message when it is whole; cut off, it is lost like all that did not come.
     fn finish(&mut self, inbox: &dyn Inbox) {
         let rest = trim(&self.buffer.split().freeze());
-        if self.skipping.is_none() && matches!(rest.first(), Some(b'{' | b'[')) {
+        let is_message = matches!(rest.first(), Some(b'{' | b'['));
+        if self.skipping.is_none() && is_message && serde_json::from_slice::<IgnoredAny>(&rest).is_ok() {
             inbox.message(rest);
         }
     }

@@ -38,8 +38,8 @@ async fn read(input: &[u8], limit: usize) -> (Vec<String>, Vec<(String, String)>
 
 #[tokio::test]
 async fn lines_may_end_in_crlf_start_with_a_mark_and_stand_between_noise() {
-    let (messages, _, end) = read(b"\xef\xbb\xbf{\"a\":1}\r\nhello\n\n  {\"b\":2} \n[1]\n{\"c\"", 1000).await;
-    assert_eq!(messages, ["{\"a\":1}", "{\"b\":2}", "[1]", "{\"c\""]);
+    let (messages, _, end) = read(b"\xef\xbb\xbf{\"a\":1}\r\nhello\n\n  {\"b\":2} \n[1]\n{\"c\":3}", 1000).await;
+    assert_eq!(messages, ["{\"a\":1}", "{\"b\":2}", "[1]", "{\"c\":3}"]);
     assert_eq!(end, EndReason::Eof);
 }
 
@@ -115,4 +115,24 @@ async fn a_reader_that_stops_reading_is_noticed_and_its_message_counts_as_unsent
     let end = write_lines(near, outbox, Duration::from_secs(10)).await;
     assert_eq!(end, Some(EndReason::Stalled(Duration::from_secs(10))));
     assert_eq!(delivery.sent(), Sent::No);
+}
+
+#[tokio::test]
+async fn a_limit_may_be_smaller_than_what_is_kept_of_a_line() {
+    let (messages, too_long, _) = read(b"{\"id\":7,\"result\":{}}\n{\"ok\":1}\n", 10).await;
+    assert_eq!(messages, ["{\"ok\":1}"]);
+    assert_eq!(too_long.len(), 1);
+}
+
+#[tokio::test]
+async fn a_message_behind_a_nul_is_no_noise() {
+    let (messages, _, _) = read(b"\0{\"id\":7}\n", 1000).await;
+    assert_eq!(messages, ["\0{\"id\":7}"]);
+}
+
+#[tokio::test]
+async fn a_message_cut_off_by_the_end_is_not_heard() {
+    let (messages, _, end) = read(b"{\"a\":1}\n{\"id\":7,\"resu", 1000).await;
+    assert_eq!(messages, ["{\"a\":1}"]);
+    assert_eq!(end, EndReason::Eof);
 }

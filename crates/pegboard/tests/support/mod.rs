@@ -108,3 +108,24 @@ pub(crate) fn spawned(log: &Path) -> Vec<u32> {
         .map(|log| log.spawned)
         .unwrap_or_default()
 }
+
+/// The same server with other limits.
+pub(crate) fn with_limits(mut config: ServerConfig, change: impl FnOnce(&mut Limits)) -> ServerConfig {
+    change(&mut config.limits);
+    config
+}
+
+/// Checks the two things that programs look at when a call has ended.
+#[track_caller]
+pub(crate) fn ended_as(reply: &Reply, kind: pegboard::Kind, may_have_executed: bool) {
+    let ending = (reply.outcome.kind(), reply.outcome.may_have_executed());
+    assert_eq!(ending, (kind, may_have_executed), "{}", reply.text());
+}
+
+/// Checks that a text holds all of these words.
+#[track_caller]
+pub(crate) fn says(text: &str, words: &[&str]) {
+    for word in words {
+        assert!(text.contains(word), "`{word}` is not in: {text}");
+    }
+}

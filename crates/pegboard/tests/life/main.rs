@@ -1,0 +1,8 @@
+//! One server's life: shared starts, restarts on a schedule, health, and changes while the board runs.
+
+#[path = "../support/mod.rs"]
+mod support;
+
+mod changing;
+mod processes;
+mod restarting;

@@ -1,0 +1,140 @@
+//! Restarts and sharing with real processes.
+
+use std::time::Duration;
+
+use pegboard::{Kind, Outcome, State};
+use pegboard_testkit::{FakeServer, Fault, Tool, When};
+use serde_json::json;
+use tokio::time::Instant;
+
+use crate::support::*;
+
+fn good() -> FakeServer {
+    FakeServer::new("fx")
+        .tool(Tool::new("hello").answers_text("hi"))
+        .tool(Tool::new("pid").shows_pid())
+        .tool(Tool::new("slow").answers_text("done").after(secs(60)))
+}
+
+/// STD-14, HUB-10: the caller of a killed server learns it at once; the next calls succeed on a new process.
+#[tokio::test]
+async fn a_server_killed_in_a_call_answers_at_once_and_serves_the_next_calls() {
+    let board = board(process(&good()));
+    let tools = board.toolset();
+    tools.list(PATIENCE).await;
+    for _ in 0..3 {
+        let pid = board.status().servers[0].pid.expect("a process");
+        let busy = tools.clone();
+        let slow = tokio::spawn(async move { call(&busy, "fx.slow", json!({})).await });
+        while board.status().servers[0].in_flight == 0 {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+        tokio::time::sleep(Duration::from_millis(20)).await;
+        let killed = Instant::now();
+        pegboard_testkit::kill(pid);
+        let reply = slow.await.unwrap();
+        assert!(killed.elapsed() < secs(2), "{:?}", killed.elapsed());
+        let Outcome::Lost(failure) = &reply.outcome else {
+            panic!("{:?}", reply.outcome)
+        };
+        assert!(failure.may_have_executed);
+        assert!(failure.message.contains("signal 9"), "{}", failure.message);
+        for _ in 0..3 {
+            assert_eq!(call(&tools, "fx.hello", json!({})).await.text(), "hi");
+        }
+    }
+    assert_eq!(board.status().servers[0].restarts, 3);
+    board.shutdown().await;
+}
+
+/// HUB-3: fifty who need a server at once cause one start.
+#[tokio::test]
+async fn fifty_callers_at_once_cause_one_start() {
+    let folder = tempfile::tempdir().unwrap();
+    let log = folder.path().join("log");
+    let mut config = process(&good().log(log.to_str().unwrap()));
+    config.start = pegboard::Start::Lazy;
+    let board = board(config);
+    let tools = board.toolset();
+    let calls = (0..50).map(|_| call(&tools, "fx.hello", json!({})));
+    for reply in futures_util::future::join_all(calls).await {
+        assert_eq!(reply.text(), "hi");
+    }
+    assert_eq!(spawned(&log).len(), 1);
+    board.shutdown().await;
+}
+
+/// HUB-8: twenty callers that lose the same session cause one restart.
+#[tokio::test]
+async fn twenty_callers_of_one_dead_session_cause_one_restart() {
+    let folder = tempfile::tempdir().unwrap();
+    let log = folder.path().join("log");
+    let fake = good().fault_on(When::tool("slow").nth(1), Fault::DiesAfterExecuting { code: 3 });
+    let board = board(process(&fake.log(log.to_str().unwrap())));
+    let tools = board.toolset();
+    tools.list(PATIENCE).await;
+    let calls = (0..20).map(|_| call(&tools, "fx.slow", json!({})));
+    for reply in futures_util::future::join_all(calls).await {
+        assert!(matches!(reply.outcome.kind(), Kind::Transport), "{:?}", reply.outcome);
+    }
+    assert_eq!(call(&tools, "fx.hello", json!({})).await.text(), "hi");
+    assert_eq!(spawned(&log).len(), 2);
+    board.shutdown().await;
+}
+
+/// One of fifty servers hangs at start: the others are usable long before it gives up.
+#[tokio::test]
+async fn one_server_that_hangs_does_not_hold_up_forty_nine_others() {
+    let (hanging, _) = pegboard_testkit::stalled_listener().await.unwrap();
+    let mut config = pegboard::Config::default();
+    config
+        .servers
+        .insert(name("hangs"), at(&format!("http://{hanging}/mcp")));
+    let http = good().serve_http().await.unwrap();
+    for number in 0..49 {
+        config.servers.insert(name(&format!("s{number}")), at(&http.url()));
+    }
+    let board = pegboard::Pegboard::open(config);
+    let tools = board.toolset();
+    let began = Instant::now();
+    let calls: Vec<_> = (0..49).map(|number| format!("s{number}.hello")).collect();
+    for reply in futures_util::future::join_all(calls.iter().map(|tool| call(&tools, tool, json!({})))).await {
+        assert_eq!(reply.text(), "hi");
+    }
+    assert!(began.elapsed() < secs(10), "{:?}", began.elapsed());
+    board.shutdown().await;
+}
+
+/// F001: what only the config can mend is not tried again and again.
+#[tokio::test]
+async fn a_missing_program_is_not_started_in_a_loop() {
+    let command = pegboard::Command::new("no-such-program-anywhere");
+    let board = board(pegboard::ServerConfig::new(pegboard::Transport::Stdio(command)));
+    board.settle(PATIENCE).await;
+    let status = board.status().servers[0].clone();
+    assert_eq!(status.state, State::Down);
+    let error = status.last_error.expect("an error");
+    assert!(error.hint.expect("a hint").contains("absolute path"));
+}
+
+/// HUB-1, HUB-19: shared servers have one process for all views, servers of scope `session` one for each.
+#[tokio::test]
+async fn views_share_a_process_unless_the_config_gives_each_its_own() {
+    let mut own = process(&good());
+    own.policy.scope = pegboard::Scope::Session;
+    let board = boards([("own", own), ("shared", process(&good()))]);
+    let (first, second) = (board.toolset(), board.toolset());
+    let shared = call(&first, "shared.pid", json!({})).await.text();
+    assert_eq!(call(&second, "shared.pid", json!({})).await.text(), shared);
+    let (one, two) = (
+        call(&first, "own.pid", json!({})).await.text(),
+        call(&second, "own.pid", json!({})).await.text(),
+    );
+    assert_ne!(one, two);
+    drop(first);
+    gone(one.trim().parse().unwrap(), secs(10)).await;
+    assert_eq!(call(&second, "own.pid", json!({})).await.text(), two);
+    drop(second);
+    gone(two.trim().parse().unwrap(), secs(10)).await;
+    board.shutdown().await;
+}

@@ -1,0 +1,156 @@
+//! Restarts, on paused time: what callers see while a server is down, and when it comes back unasked.
+
+use pegboard::{Config, Kind, Outcome, Pegboard, State};
+use pegboard_testkit::{FakeServer, Fault, Tool, When};
+use serde_json::json;
+use tokio::time::Instant;
+
+use crate::support::*;
+
+fn good() -> FakeServer {
+    FakeServer::new("fx").tool(Tool::new("hello").answers_text("hi"))
+}
+
+/// A board whose restarts keep to their schedule exactly.
+fn on_schedule(fake: &FakeServer) -> (Pegboard, pegboard_testkit::MemoryHandle) {
+    let (_unused, handle) = fake.connect();
+    let server = handle.clone();
+    let dialer = move || {
+        let (read, write) = tokio::io::split(server.connect());
+        (
+            Box::new(read) as pegboard::ByteSource,
+            Box::new(write) as pegboard::ByteSink,
+        )
+    };
+    let board = Pegboard::builder(Config::default())
+        .in_process(name("fx"), dialer)
+        .without_jitter()
+        .open();
+    (board, handle)
+}
+
+async fn state(board: &Pegboard) -> State {
+    // Everything that is due now happens first.
+    tokio::time::sleep(std::time::Duration::from_millis(1)).await;
+    board.status().servers[0].state
+}
+
+/// HUB-5, HUB-6: attempts at 0, 0, 1, 3, 8 s; callers meanwhile fail at once, and nobody has to ask for the recovery.
+#[tokio::test(start_paused = true)]
+async fn callers_fail_fast_while_a_server_is_down_and_recover_unasked() {
+    let broken = FakeServer::new("fx").fault(Fault::SilentHandshake);
+    let (board, handle) = on_schedule(&broken);
+    let tools = board.toolset();
+    let began = Instant::now();
+    let reply = call(&tools, "fx.hello", json!({})).await;
+    assert_eq!(reply.outcome.kind(), Kind::Unavailable, "{}", reply.text());
+    assert_eq!(
+        began.elapsed().as_secs(),
+        30,
+        "callers share the first start and its limit"
+    );
+    let began = Instant::now();
+    let reply = call(&tools, "fx.hello", json!({})).await;
+    assert!(matches!(reply.outcome, Outcome::Refused(_)));
+    assert!(began.elapsed().as_secs() < 1, "a server that is down is not waited for");
+    handle.change(|script| *script = good().script().clone());
+    tokio::time::sleep(secs(120)).await;
+    assert_eq!(state(&board).await, State::Ready);
+    assert_eq!(call(&tools, "fx.hello", json!({})).await.text(), "hi");
+}
+
+/// F075: a server that dies while nobody uses it is started again, and its tools never vanish for longer than that takes.
+#[tokio::test(start_paused = true)]
+async fn a_server_that_dies_idle_is_back_before_anybody_asks() {
+    let (board, handle) = on_schedule(&good());
+    let tools = board.toolset();
+    tools.list(PATIENCE).await;
+    for restart in 1..=3 {
+        handle.kill();
+        tokio::time::sleep(secs(8)).await;
+        assert_eq!(state(&board).await, State::Ready);
+        assert_eq!(board.status().servers[0].restarts, restart);
+        assert_eq!(call(&tools, "fx.hello", json!({})).await.text(), "hi");
+    }
+    let last = board.status().servers[0]
+        .last_error
+        .clone()
+        .expect("what happened last is remembered");
+    assert!(last.message.contains("closed"), "{}", last.message);
+    assert!(board.status().warnings.is_empty(), "a warning ends with the recovery");
+}
+
+/// HUB-7: five ends within a minute are a crash loop, which is tried once a minute.
+#[tokio::test(start_paused = true)]
+async fn a_server_that_ends_again_and_again_is_tried_rarely() {
+    let (board, handle) = on_schedule(&good());
+    board.settle(PATIENCE).await;
+    for _ in 0..5 {
+        while state(&board).await != State::Ready {
+            tokio::time::sleep(std::time::Duration::from_millis(100)).await;
+        }
+        handle.kill();
+        state(&board).await;
+    }
+    assert_eq!(state(&board).await, State::CrashLooping);
+    let starts = handle.starts();
+    let reply = call(&board.toolset(), "fx.hello", json!({})).await;
+    assert_eq!(reply.outcome.kind(), Kind::RestartFailed, "{}", reply.text());
+    tokio::time::sleep(secs(50)).await;
+    assert_eq!(handle.starts(), starts, "nobody tries meanwhile");
+    tokio::time::sleep(secs(15)).await;
+    assert_eq!(state(&board).await, State::Ready);
+}
+
+/// HUB-12: a quiet server is probed, in the words of its era, and replaced when it does not answer.
+#[tokio::test(start_paused = true)]
+async fn a_quiet_server_is_probed_and_replaced_when_it_is_dead() {
+    let (board, handle) = on_schedule(&good());
+    board.settle(PATIENCE).await;
+    tokio::time::sleep(secs(100)).await;
+    assert!(handle.count("ping") >= 1);
+    handle.change(|script| {
+        *script = good()
+            .fault_on(When::method("ping"), Fault::NeverAnswers)
+            .script()
+            .clone()
+    });
+    tokio::time::sleep(secs(200)).await;
+    assert!(board.status().servers[0].restarts >= 1);
+    let modern = good().era(pegboard_testkit::Era::Modern);
+    let (board, handle) = on_schedule(&modern);
+    board.settle(PATIENCE).await;
+    let asked = handle.count("server/discover");
+    tokio::time::sleep(secs(100)).await;
+    assert_eq!(handle.count("ping"), 0, "the newest era has no ping");
+    assert!(handle.count("server/discover") > asked);
+    assert_eq!(board.status().servers[0].restarts, 0);
+}
+
+/// CAT-3: a change notice is followed by a new listing, in both eras; a storm of them by few.
+#[tokio::test(start_paused = true)]
+async fn a_changed_listing_is_seen_and_a_storm_of_notices_is_not_followed_one_by_one() {
+    for era in [pegboard_testkit::Era::Legacy, pegboard_testkit::Era::Modern] {
+        let (board, handle) = on_schedule(&good().era(era));
+        let tools = board.toolset();
+        tools.list(PATIENCE).await;
+        tokio::time::sleep(secs(2)).await;
+        handle.change(|script| {
+            *script = good()
+                .era(era)
+                .tool(Tool::new("new").answers_text("new"))
+                .script()
+                .clone()
+        });
+        for _ in 0..100 {
+            handle.tools_changed().await;
+        }
+        tokio::time::sleep(secs(2)).await;
+        assert_eq!(call(&tools, "fx.new", json!({})).await.text(), "new", "{era:?}");
+        assert!(
+            handle.count("tools/list") <= 4,
+            "{era:?}: {}",
+            handle.count("tools/list")
+        );
+    }
+}

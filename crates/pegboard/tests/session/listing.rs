@@ -1,0 +1,182 @@
+//! Listings: to the last page or not at all, only of what is offered, always in the same order.
+
+use pegboard::{Kind, Listing};
+use pegboard_testkit::{Bomb, Era, FakeServer, Fault, Rule, Tool, When};
+use serde_json::json;
+use tokio::time::Instant;
+
+use crate::support::*;
+
+fn many(count: usize) -> FakeServer {
+    FakeServer::new("fx").tools((0..count).map(|number| Tool::new(format!("tool_{number:03}"))))
+}
+
+fn names(listing: &Listing) -> Vec<&str> {
+    listing.tools.iter().map(|tool| tool.name.as_str()).collect()
+}
+
+/// CAT-1: every page is followed, in both eras.
+#[tokio::test(start_paused = true)]
+async fn a_listing_is_followed_to_its_last_page() {
+    for era in [Era::Legacy, Era::Modern] {
+        let (board, handle) = in_memory(&many(250).pages_of(7).era(era));
+        let listing = board.toolset().list(PATIENCE).await;
+        assert_eq!(listing.tools.len(), 250);
+        assert_eq!(handle.count("tools/list"), 36);
+        board.shutdown().await;
+    }
+}
+
+/// F030, F031, F032: a listing that does not end is an error within its bound, and nothing of it is used.
+#[tokio::test(start_paused = true)]
+async fn a_listing_without_an_end_is_an_error_and_nothing_of_it_is_used() {
+    for (fault, words, pages, within) in [
+        (Fault::EndlessPages, "did not end after 100 pages", 100, 1),
+        (Fault::RepeatedCursor, "the same cursor twice", 2, 1),
+        (Fault::HangingPage { page: 3 }, "no answer within 30 s", 3, 31),
+    ] {
+        let (board, handle) = in_memory(&many(10).pages_of(2).fault(fault));
+        let tools = board.toolset();
+        let started = Instant::now();
+        let listing = tools.list(secs(60)).await;
+        assert!(listing.tools.is_empty(), "{words}: {:?}", names(&listing));
+        says(&listing.unavailable[0].error, &[words]);
+        assert!(started.elapsed() <= secs(within), "{words}: {:?}", started.elapsed());
+        assert_eq!(handle.count("tools/list"), pages, "{words}");
+        board.shutdown().await;
+    }
+}
+
+/// F030: neither is a listing with more tools than are allowed used in part, when it goes on.
+#[tokio::test(start_paused = true)]
+async fn a_listing_with_too_many_tools_is_cut_with_a_warning() {
+    let (board, _handle) = in_memory(&many(1).fault(Fault::ManyTools { count: 3_000 }));
+    let listing = board.toolset().list(PATIENCE).await;
+    assert_eq!(listing.tools.len(), 2_048);
+    says(&listing.warnings.join("\n"), &["953 of 3001 tools were left out"]);
+}
+
+/// F033, F034, F035: a tool that cannot be used costs itself and a warning.
+#[tokio::test(start_paused = true)]
+async fn a_bad_tool_is_left_out_and_the_others_stay() {
+    let bomb = |kind| Fault::SchemaBomb { kind };
+    for (fault, costs) in [
+        (Fault::DuplicateTools, true),
+        (Fault::LongToolName { length: 300 }, true),
+        (Fault::NoInputSchema, false),
+        (Fault::BrokenSchema, true),
+        (bomb(Bomb::Depth), true),
+        (bomb(Bomb::HugeEnum), true),
+        (bomb(Bomb::RefCycle), false),
+        (bomb(Bomb::RemoteRef), false),
+        (bomb(Bomb::Pattern), false),
+    ] {
+        let described = format!("{fault:?}");
+        let (board, _handle) = in_memory(&many(3).fault(fault));
+        let tools = board.toolset();
+        let listing = tools.list(PATIENCE).await;
+        let names = names(&listing);
+        for wanted in ["fx__tool_000", "fx__tool_001", "fx__tool_002"] {
+            assert!(names.contains(&wanted), "{described}: {names:?}");
+        }
+        if costs {
+            assert_eq!(names.len(), 3, "{described}: {names:?}");
+            assert!(!listing.warnings.is_empty(), "{described}");
+        }
+        assert_eq!(call(&tools, "fx.tool_001", json!({})).await.text(), "ok", "{described}");
+        board.shutdown().await;
+    }
+}
+
+/// CAT-2: what a server does not offer is not asked for.
+#[tokio::test(start_paused = true)]
+async fn only_what_is_offered_is_listed() {
+    for (capabilities, expected) in [
+        (json!({}), [0, 0, 0]),
+        (json!({"tools": {}}), [1, 0, 0]),
+        (json!({"tools": null, "logging": {}}), [0, 0, 0]),
+        (json!({"prompts": {}, "resources": {}}), [0, 1, 1]),
+    ] {
+        for era in [Era::Legacy, Era::Modern] {
+            let fake = many(1)
+                .prompt("p", "x")
+                .resource("file:///r", "y")
+                .capabilities(capabilities.clone())
+                .era(era);
+            let (board, handle) = in_memory(&fake);
+            board.settle(PATIENCE).await;
+            let asked = ["tools/list", "prompts/list", "resources/list"].map(|method| handle.count(method));
+            assert_eq!(asked, expected, "{capabilities} in {era:?}");
+            assert_eq!(board.status().servers[0].state, pegboard::State::Ready);
+            board.shutdown().await;
+        }
+    }
+}
+
+/// CAT-6: the order is by name, and the whole list is the same byte for byte after every start.
+#[tokio::test(start_paused = true)]
+async fn the_list_is_the_same_byte_for_byte_after_a_restart() {
+    let (a, b) = (json!({"type": "string"}), json!({"type": "integer", "minimum": 1}));
+    let schema = json!({"type": "object", "required": ["b"], "properties": {"b": b, "a": a}});
+    let fake = |turned: bool| {
+        let mut tools = vec!["zebra", "ant", "mole"];
+        if turned {
+            tools.reverse();
+        }
+        let tools = tools
+            .into_iter()
+            .map(|name| Tool::new(name).schema(schema.clone()).read_only());
+        FakeServer::new("fx").tools(tools)
+    };
+    let (board, handle) = in_memory(&fake(false).then_after(1, fake(true)));
+    let tools = board.toolset();
+    let first = tools.list(PATIENCE).await;
+    assert_eq!(names(&first), ["fx__ant", "fx__mole", "fx__zebra"]);
+    let first = serde_json::to_string(&first).unwrap();
+    for start in 2..5 {
+        handle.kill();
+        let listed = async {
+            loop {
+                let listing = tools.list(PATIENCE).await;
+                if handle.starts() == start {
+                    return listing;
+                }
+                tokio::task::yield_now().await;
+            }
+        };
+        let again = tokio::time::timeout(PATIENCE, listed).await.unwrap();
+        assert_eq!(serde_json::to_string(&again).unwrap(), first);
+    }
+}
+
+/// A change that the server tells of is seen soon; one that cannot be read changes nothing.
+#[tokio::test(start_paused = true)]
+async fn a_changed_list_is_picked_up_and_a_broken_one_leaves_the_old() {
+    let (board, handle) = in_memory(&many(1));
+    let tools = board.toolset();
+    assert_eq!(tools.list(PATIENCE).await.tools.len(), 1);
+    handle.change(|script| script.tools.push(Tool::new("added")));
+    handle.tools_changed().await;
+    let told = Instant::now();
+    let seen = async {
+        while tools.list(PATIENCE).await.tools.len() < 2 {
+            tokio::time::sleep(std::time::Duration::from_millis(10)).await;
+        }
+    };
+    tokio::time::timeout(PATIENCE, seen).await.unwrap();
+    assert!(told.elapsed() <= secs(1), "{:?}", told.elapsed());
+    assert_eq!(call(&tools, "fx.added", json!({})).await.text(), "ok");
+
+    handle.change(|script| {
+        script.tools.clear();
+        let (fault, when) = (Fault::RepeatedCursor, When::default());
+        script.faults.push(Rule { fault, when });
+    });
+    handle.tools_changed().await;
+    tokio::time::timeout(PATIENCE, handle.wait_for("tools/list", 4))
+        .await
+        .unwrap();
+    tokio::time::sleep(secs(5)).await;
+    assert_eq!(tools.list(PATIENCE).await.tools.len(), 2);
+    ended_as(&call(&tools, "fx.nothing", json!({})).await, Kind::UnknownTool, false);
+}

@@ -1,0 +1,113 @@
+//! How long calls may take: without a sign of life, and altogether.
+
+use pegboard::{Kind, ToolCall};
+use pegboard_testkit::{FakeServer, Fault, Tool};
+use serde_json::json;
+use tokio::{sync::mpsc, time::Instant};
+
+use crate::support::*;
+
+/// EXE-6: every call carries a token, and each step of progress starts the idle limit anew.
+#[tokio::test(start_paused = true)]
+async fn progress_keeps_a_long_call_alive() {
+    let fake = FakeServer::new("fx").tool(Tool::new("long").answers_text("done").progress(8, secs(59)));
+    let (board, handle) = in_memory(&fake);
+    let tools = board.toolset();
+    let started = Instant::now();
+    let (sender, mut steps) = mpsc::channel(100);
+    let reply = tools.call(ToolCall::new("fx.long").progress(sender)).await;
+    assert_eq!(reply.text(), "done");
+    assert_eq!(started.elapsed().as_secs(), 8 * 59);
+    let mut seen = Vec::new();
+    while let Ok(step) = steps.try_recv() {
+        seen.push(step.progress);
+    }
+    assert_eq!(seen, [1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0]);
+    let call = handle
+        .requests()
+        .into_iter()
+        .find(|message| message.method == "tools/call")
+        .unwrap();
+    assert_eq!(Some(&call.params["_meta"]["progressToken"]), call.id.as_ref());
+}
+
+/// F055: progress for ever does not keep a call alive for ever.
+#[tokio::test(start_paused = true)]
+async fn progress_without_end_is_ended_by_the_total_limit() {
+    let fake = FakeServer::new("fx")
+        .tool(Tool::new("long"))
+        .fault(Fault::ProgressForEver { every_ms: 1_000 });
+    let (board, handle) = in_memory(&fake);
+    let tools = board.toolset();
+    tools.list(PATIENCE).await;
+    let started = Instant::now();
+    let reply = call(&tools, "fx.long", json!({})).await;
+    ended_as(&reply, Kind::Timeout, true);
+    says(&reply.text(), &["no answer within 600 s"]);
+    says(reply.outcome.hint().unwrap(), &["limits.call_total"]);
+    assert_eq!(started.elapsed().as_secs(), 600);
+    handle.wait_for("notifications/cancelled", 1).await;
+}
+
+/// A caller's own limit is shorter, and is the one that is told.
+#[tokio::test(start_paused = true)]
+async fn a_callers_own_limit_ends_the_call() {
+    let fake = FakeServer::new("fx").tool(Tool::new("long")).fault(Fault::NeverAnswers);
+    let (board, _handle) = in_memory(&fake);
+    let tools = board.toolset();
+    tools.list(PATIENCE).await;
+    let started = Instant::now();
+    let reply = tools.call(ToolCall::new("fx.long").timeout(secs(7))).await;
+    ended_as(&reply, Kind::Timeout, true);
+    says(&reply.text(), &["no answer within 7 s"]);
+    assert_eq!(started.elapsed().as_secs(), 7);
+}
+
+/// F054: a flood of progress fills no queue, and a slow reader of it holds nothing up.
+#[tokio::test(start_paused = true)]
+async fn a_flood_of_progress_is_thinned_out_and_the_answer_comes() {
+    let fake = FakeServer::new("fx")
+        .tool(Tool::new("busy").answers_text("done"))
+        .fault(Fault::ProgressFlood { count: 20_000 });
+    let (board, _handle) = in_memory(&fake);
+    let (sender, mut steps) = mpsc::channel(4);
+    let reply = board.toolset().call(ToolCall::new("fx.busy").progress(sender)).await;
+    assert_eq!(reply.text(), "done");
+    let mut seen = 0;
+    while steps.try_recv().is_ok() {
+        seen += 1;
+    }
+    assert!((1..=4).contains(&seen), "{seen}");
+}
+
+/// F004 in time: a silent handshake ends with its limit and says so.
+#[tokio::test(start_paused = true)]
+async fn a_silent_handshake_ends_with_the_connect_limit() {
+    let (board, _handle) = in_memory(&FakeServer::new("fx").fault(Fault::SilentHandshake));
+    let started = Instant::now();
+    let reply = call(&board.toolset(), "fx.hello", json!({})).await;
+    ended_as(&reply, Kind::Timeout, false);
+    says(&reply.text(), &["server `fx` is down", "no answer within 30 s"]);
+    says(reply.outcome.hint().unwrap(), &["limits.connect"]);
+    assert_eq!(started.elapsed().as_secs(), 30);
+}
+
+/// EXE-9: closing the board ends calls at once, and each of them once.
+#[tokio::test(start_paused = true)]
+async fn closing_the_board_ends_its_calls() {
+    let fake = FakeServer::new("fx").tool(Tool::new("gated").waits_at("never"));
+    let (board, handle) = in_memory(&fake);
+    let tools = board.toolset();
+    tools.list(PATIENCE).await;
+    let waiting = tokio::spawn({
+        let tools = tools.clone();
+        async move { call(&tools, "fx.gated", json!({})).await }
+    });
+    handle.wait_for("tools/call", 1).await;
+    let started = Instant::now();
+    board.shutdown().await;
+    ended_as(&waiting.await.unwrap(), Kind::Transport, true);
+    let after = call(&tools, "fx.gated", json!({})).await;
+    ended_as(&after, Kind::Unavailable, false);
+    assert!(started.elapsed() < secs(1));
+}
