@@ -1,5 +1,10 @@
 //! One server's whole life behind a handle: it is started when needed, watched, and ended with its last handle.
 
+#[cfg_attr(
+    not(test),
+    expect(dead_code, reason = "used by the supervisor once it restarts servers")
+)]
+pub(crate) mod backoff;
 mod phase;
 mod supervisor;
 
