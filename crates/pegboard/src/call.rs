@@ -1,5 +1,10 @@
 //! The path of a tool call, top to bottom: route, wait for a turn, reach the server, exchange, present.
 
+#[cfg_attr(
+    not(test),
+    expect(dead_code, reason = "used by the path of a call once it waits in named queues")
+)]
+mod admit;
 mod route;
 
 pub(crate) use route::{Route, RouteTable, Routed, ambiguous, may_be_of};
