@@ -5,6 +5,11 @@
     expect(dead_code, reason = "used by the supervisor once it restarts servers")
 )]
 pub(crate) mod backoff;
+#[cfg_attr(
+    not(test),
+    expect(dead_code, reason = "used by the supervisor once it turns callers away")
+)]
+pub(crate) mod breaker;
 mod phase;
 mod supervisor;
 
