@@ -5,6 +5,11 @@
     expect(dead_code, reason = "used by the path of a call once it waits in named queues")
 )]
 mod admit;
+#[cfg_attr(
+    not(test),
+    expect(dead_code, reason = "used by the path of a call once it makes a second attempt")
+)]
+mod recover;
 mod route;
 
 pub(crate) use route::{Route, RouteTable, Routed, ambiguous, may_be_of};

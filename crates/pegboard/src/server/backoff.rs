@@ -236,8 +236,10 @@ mod tests {
 
     #[test]
     fn waits_grow_along_the_schedule_and_stay_at_its_end() {
-        let mut backoff = Backoff::default();
-        backoff.jitter = Jitter::Off;
+        let mut backoff = Backoff {
+            jitter: Jitter::Off,
+            ..Backoff::default()
+        };
         assert_eq!(take(&mut backoff, 9), secs(&[0, 1, 2, 5, 10, 30, 60, 60, 60]));
         assert_eq!(backoff.step(), 7);
         backoff.reset();
