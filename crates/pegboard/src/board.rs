@@ -1,5 +1,11 @@
 //! The board: all servers of one config, and the views of them.
 
+#[cfg_attr(
+    not(test),
+    expect(dead_code, reason = "used by the board once it takes a new config while it runs")
+)]
+mod reconcile;
+
 use std::{
     path::PathBuf,
     sync::{Arc, atomic::AtomicU64},
