@@ -1,5 +1,13 @@
 //! What one server offers: an immutable value, read from its listings one item at a time so that a bad item costs only itself.
 
+#[cfg_attr(
+    not(test),
+    expect(
+        dead_code,
+        reason = "used by the supervisor once it tells what a new listing changed"
+    )
+)]
+pub(crate) mod diff;
 mod tool;
 
 pub use tool::Tool;
