@@ -8,6 +8,11 @@
     )
 )]
 pub(crate) mod diff;
+#[cfg_attr(
+    not(test),
+    expect(dead_code, reason = "used by the board once it lists servers before they start")
+)]
+pub(crate) mod store;
 mod tool;
 
 pub use tool::Tool;
