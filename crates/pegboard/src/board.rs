@@ -4,6 +4,8 @@ mod change;
 
 pub use change::Applied;
 
+mod reconcile;
+
 use std::{
     path::PathBuf,
     sync::{Arc, atomic::AtomicU64},
@@ -17,7 +19,7 @@ use crate::{
     config::{Command, Config, Scope, ServerConfig, Start, Transport},
     deadline::Deadline,
     name::ServerName,
-    server::{Backoff, Server, Shared, Shelf},
+    server::{Backoff, Jitter, Queues, Server, Shared, Shelf},
     session::{EraMemory, Host, NoHost, Spec, Survey},
     status::{BoardStatus, State, Warning},
     toolset::Toolset,
@@ -180,7 +182,7 @@ impl Builder {
 
     /// Keeps restarts to their schedule exactly, without the jitter that spreads them. For tests on paused time.
     pub fn without_jitter(mut self) -> Self {
-        self.backoff = self.backoff.without_jitter();
+        self.backoff = self.backoff.with_jitter(Jitter::Off);
         self
     }
 
@@ -193,6 +195,7 @@ impl Builder {
                 revision: revision.clone(),
                 starts: Arc::new(Semaphore::new(STARTS_AT_ONCE)),
                 backoff: self.backoff,
+                queues: Queues::new(&self.config.queues),
             },
             host: self.host,
             memory: Arc::new(EraMemory::new(self.memory)),

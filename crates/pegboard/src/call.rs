@@ -1,7 +1,9 @@
 //! The path of a tool call, top to bottom: route, wait for a turn, reach the server, exchange, present.
 
+mod recover;
 mod route;
 
+use recover::{Next, Pauses, Recovery, ToolClass};
 pub(crate) use route::{Route, RouteTable, Routed, ambiguous, may_be_of};
 
 use std::{
@@ -16,7 +18,7 @@ use crate::{
     deadline::Deadline,
     hint::Hint,
     outcome::{Answer, Content, Failure, Kind, Outcome, Reply},
-    server::{Live, NoTurn, Outage},
+    server::{Live, Open, Outage, Refused},
     session::{Call, CallResult, Fault, FaultKind, Patience, Progress},
     transport::{FailureKind, Sent},
 };
@@ -104,26 +106,74 @@ pub(crate) fn refuse(call: ToolCall, failure: Failure, started: Instant) -> Repl
     }
 }
 
+/// Hands the call to its server, and again where that is safe: see [`recover`].
 async fn attempt(route: &Route, call: &ToolCall, record: &mut Record) -> Result<CallResult, Stop> {
-    let limits = route.server.config().limits;
-    let total = call.timeout.unwrap_or(limits.call_total).min(limits.call_total);
+    let (server, config) = (&route.server, route.server.config());
+    let total = call
+        .timeout
+        .unwrap_or(config.limits.call_total)
+        .min(config.limits.call_total);
     let deadline = Deadline::within(total);
     let waiting = Instant::now();
-    let _turn = route.server.turn(deadline).await?;
+    let _turn = server.turn(deadline).await?;
     record.queued = waiting.elapsed();
-    let live: Live = route.server.live(deadline).await?;
-    record.attempts = 1;
-    let patience = Patience {
-        idle: limits.call_idle,
-        total: deadline,
-    };
+    server.retries().deposit();
+    let class = ToolClass::of(&route.tool, None, config.policy.trust).with_arguments(&call.arguments);
+    let mut recovery = Recovery::new(class, Pauses::random());
+    let mut left_behind = 0;
+    loop {
+        let live = server.live_after(left_behind, deadline).await?;
+        record.attempts = recovery.attempts();
+        let patience = Patience {
+            idle: config.limits.call_idle,
+            total: deadline,
+        };
+        let fault = match exchange(route, call, &live, patience).await? {
+            Ok(result) => return Ok(result),
+            Err(fault) => fault,
+        };
+        if matches!(fault.kind, FaultKind::TimedOut { .. }) {
+            server.suspect(live.generation);
+        }
+        let after = match recovery.after(&fault, deadline.remaining(), server.retries(), Instant::now()) {
+            Next::Stop => return Err(fault.into()),
+            Next::AgainSameSession { after } => after,
+            Next::AgainNewSession { after } => {
+                left_behind = live.generation;
+                server.replace(live.generation);
+                after
+            }
+            Next::AgainRefreshed { after } => {
+                server.refresh();
+                after
+            }
+        };
+        tracing::debug!(id = %call.id, %fault, ?after, "the call is made again");
+        tokio::time::sleep(after).await;
+    }
+}
+
+/// One exchange with a server that is ready, if its breaker lets the call pass.
+async fn exchange(
+    route: &Route,
+    call: &ToolCall,
+    live: &Live,
+    patience: Patience,
+) -> Result<Result<CallResult, Fault>, Stop> {
+    let breaker = route.server.breaker();
+    let ticket = breaker.allow(Instant::now())?;
     let exchange = live.session.call(Call {
         tool: &route.tool,
         arguments: call.arguments.as_raw(),
         patience,
         progress: call.progress.clone(),
     });
-    Ok(exchange.await?)
+    let result = exchange.await;
+    match &result {
+        Err(fault) if fault.is_of_the_way() => breaker.failure(ticket, Instant::now()),
+        Ok(_) | Err(_) => breaker.success(ticket),
+    }
+    Ok(result)
 }
 
 fn present(result: CallResult) -> Outcome {
@@ -184,14 +234,21 @@ impl Record {
 
 /// Why a call did not come to a result.
 enum Stop {
-    Turn(NoTurn),
+    Turn(Refused),
+    Open(Open),
     Outage(Outage),
     Fault(Fault),
 }
 
-impl From<NoTurn> for Stop {
-    fn from(no_turn: NoTurn) -> Self {
-        Self::Turn(no_turn)
+impl From<Refused> for Stop {
+    fn from(refused: Refused) -> Self {
+        Self::Turn(refused)
+    }
+}
+
+impl From<Open> for Stop {
+    fn from(open: Open) -> Self {
+        Self::Open(open)
     }
 }
 
@@ -211,16 +268,21 @@ impl Stop {
     fn into_outcome(self, route: &Route) -> Outcome {
         let server = route.server.name();
         match self {
-            Self::Turn(NoTurn::Full) => Outcome::Refused(Failure {
-                kind: Kind::LimitExceeded,
-                message: format!("too many calls wait for server `{server}`"),
-                hint: Some("call again when some of them are done".to_owned()),
+            Self::Turn(refused) => Outcome::Refused(Failure {
+                kind: match refused {
+                    Refused::Full { .. } => Kind::LimitExceeded,
+                    Refused::Late { .. } => Kind::Timeout,
+                },
+                message: refused.to_string(),
+                hint: Some(
+                    "call again later, or raise `max_in_flight` of the server or the size of its queue".to_owned(),
+                ),
                 may_have_executed: false,
             }),
-            Self::Turn(NoTurn::Late) => Outcome::Refused(Failure {
-                kind: Kind::Timeout,
-                message: format!("the call waited for its turn on server `{server}` until its time was up"),
-                hint: Some("allow more time, or raise `limits.in_flight` of the server".to_owned()),
+            Self::Open(open) => Outcome::Refused(Failure {
+                kind: Kind::Unavailable,
+                message: format!("server `{server}` has answered none of the last calls and is left alone for a while"),
+                hint: Some(format!("call again in {} s", open.retry_after.as_secs().max(1))),
                 may_have_executed: false,
             }),
             Self::Outage(outage) => Outcome::Refused(unavailable(server.as_str(), outage)),

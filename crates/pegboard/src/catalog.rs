@@ -1,5 +1,14 @@
 //! What one server offers: an immutable value, read from its listings one item at a time so that a bad item costs only itself.
 
+#[cfg_attr(
+    not(test),
+    expect(
+        dead_code,
+        reason = "used by the supervisor once it tells what a new listing changed"
+    )
+)]
+pub(crate) mod diff;
+pub(crate) mod store;
 mod tool;
 
 pub use tool::Tool;

@@ -1,22 +1,31 @@
 //! One server's whole life behind a handle: it is started when needed, watched, and ended with its last handle.
 
-mod backoff;
+mod admit;
+pub(crate) mod backoff;
+mod breaker;
+mod budget;
 mod phase;
 mod probe;
 mod shelf;
 mod supervisor;
 
-pub(crate) use backoff::Backoff;
+pub(crate) use admit::{Queues, Refused};
+pub(crate) use backoff::{Backoff, Jitter};
+pub(crate) use breaker::Open;
+pub(crate) use budget::RetryBudget;
 pub(crate) use phase::{Live, Outage, Phase};
 pub(crate) use shelf::Shelf;
 
 use std::sync::{
     Arc, PoisonError, RwLock,
-    atomic::{AtomicU64, AtomicUsize, Ordering},
+    atomic::{AtomicU64, Ordering},
 };
 
 use jiff::Timestamp;
-use tokio::sync::{Semaphore, mpsc, watch};
+use tokio::{
+    sync::{Semaphore, mpsc, watch},
+    time::Instant,
+};
 use tokio_util::{
     sync::{CancellationToken, DropGuard},
     task::TaskTracker,
@@ -31,8 +40,12 @@ use crate::{
     status::{CallCounts, ServerStatus},
     transport::Target,
 };
+use admit::{Gate, Permit};
+use breaker::{Breaker, BreakerConfig, Rule};
 use supervisor::{Command, Memory, Supervisor};
 
+/// How long a switch may take: a server has as long to end.
+const SWITCH: std::time::Duration = std::time::Duration::from_secs(15);
 /// How many commands wait for a supervisor that is busy.
 const COMMANDS: usize = 32;
 
@@ -46,6 +59,8 @@ pub(crate) struct Shared {
     pub(crate) starts: Arc<Semaphore>,
     /// The schedule of restarts.
     pub(crate) backoff: Backoff,
+    /// The queues that calls of several servers wait in.
+    pub(crate) queues: Queues,
 }
 
 /// A cheap handle to one server. The server ends when the last handle is dropped.
@@ -62,9 +77,9 @@ struct Inner {
     phase: watch::Receiver<Phase>,
     /// What is asked of the supervisor. A full channel loses only what others have asked for as well.
     commands: mpsc::Sender<Command>,
-    in_flight: AtomicUsize,
-    turns: Semaphore,
-    queued: AtomicUsize,
+    gate: Gate,
+    retries: RetryBudget,
+    breaker: Breaker,
     counts: Counts,
     tasks: TaskTracker,
     stop: CancellationToken,
@@ -102,9 +117,11 @@ impl Server {
                 Target::Configured(transport) => transport.kind(),
                 Target::InProcess(_) => "in_process",
             },
-            turns: Semaphore::new(config.limits.in_flight.clamp(1, Semaphore::MAX_PERMITS)),
-            queued: AtomicUsize::new(0),
-            in_flight: AtomicUsize::new(0),
+            gate: shared
+                .queues
+                .gate(spec.name.as_str(), places(&config), config.policy.queue.as_deref()),
+            retries: RetryBudget::new(Instant::now()),
+            breaker: Breaker::new(BreakerConfig::On(Rule::default())),
             counts: Counts::default(),
             phase,
             commands,
@@ -126,12 +143,7 @@ impl Server {
 
     /// Takes over settings that need no new connection.
     pub(crate) fn retune(&self, config: ServerConfig) {
-        let (before, after) = (self.config().limits.in_flight, config.limits.in_flight);
-        if after > before {
-            self.0.turns.add_permits(after - before);
-        } else {
-            self.0.turns.forget_permits(before - after);
-        }
+        self.0.gate.grow(places(&config));
         *self.0.config.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(config);
     }
 
@@ -170,14 +182,25 @@ impl Server {
         self.ask(Command::Refresh);
     }
 
-    /// Starts the server anew.
-    pub(crate) fn reconnect(&self) {
+    /// Starts the server anew, and waits until the old session is left.
+    pub(crate) async fn reconnect(&self) {
+        let old = self.phase().live().map(|live| live.generation);
         self.ask(Command::Reconnect);
+        self.until(|phase| phase.live().is_none_or(|live| Some(live.generation) != old))
+            .await;
     }
 
-    /// Switches the server on or off.
-    pub(crate) fn enable(&self, on: bool) {
+    /// Switches the server on or off, and waits until that is so.
+    pub(crate) async fn enable(&self, on: bool) {
         self.ask(if on { Command::Enable } else { Command::Disable });
+        self.until(|phase| matches!(phase, Phase::Disabled) != on).await;
+    }
+
+    /// Waits until its phase is as wanted, or closed, but not for ever: closing a server is bounded, so that is never cut short.
+    async fn until(&self, is_wanted: impl Fn(&Phase) -> bool) {
+        let mut phase = self.0.phase.clone();
+        let waiting = phase.wait_for(|phase| is_wanted(phase) || matches!(phase, Phase::Closed));
+        let _ = tokio::time::timeout(SWITCH, waiting).await;
     }
 
     fn ask(&self, command: Command) {
@@ -213,21 +236,19 @@ impl Server {
             .unwrap_or_else(|_| Err(Outage::still_starting()))
     }
 
-    /// Waits for a turn, at most until the deadline. Calls beyond the queue's length are turned away at once.
-    pub(crate) async fn turn(&self, deadline: Deadline) -> Result<Turn<'_>, NoTurn> {
-        const MAX_QUEUED: usize = 256;
-        if let Ok(permit) = self.0.turns.try_acquire() {
-            return Ok(Turn::new(permit, &self.0.in_flight));
-        }
-        let queued = Queued::enter(&self.0.queued);
-        if queued.place > MAX_QUEUED {
-            return Err(NoTurn::Full);
-        }
-        match deadline.run(self.0.turns.acquire()).await {
-            Ok(Ok(permit)) => Ok(Turn::new(permit, &self.0.in_flight)),
-            Ok(Err(_)) => Err(NoTurn::Full),
-            Err(_) => Err(NoTurn::Late),
-        }
+    /// Waits for a turn, at most until the deadline.
+    pub(crate) async fn turn(&self, deadline: Deadline) -> Result<Permit, Refused> {
+        self.0.gate.enter(deadline).await
+    }
+
+    /// The repetitions that calls of this server may make.
+    pub(crate) fn retries(&self) -> &RetryBudget {
+        &self.0.retries
+    }
+
+    /// Turns callers away from a server that answers nobody.
+    pub(crate) fn breaker(&self) -> &Breaker {
+        &self.0.breaker
     }
 
     /// Counts a call that has ended.
@@ -245,6 +266,7 @@ impl Server {
     pub(crate) fn status(&self) -> ServerStatus {
         let inner = &self.0;
         let phase = self.phase();
+        let queue = inner.gate.numbers();
         let live = phase.live();
         let session = live.map(|live| &live.session);
         let total = inner.counts.total.load(Ordering::Relaxed);
@@ -263,8 +285,8 @@ impl Server {
             prompts: live.map_or(0, |live| live.catalog.prompts.len()),
             pid: session.and_then(|session| session.pid()),
             restarts: phase.restarts(),
-            in_flight: inner.in_flight.load(Ordering::Relaxed),
-            queued: inner.queued.load(Ordering::Relaxed),
+            in_flight: queue.in_use,
+            queued: queue.depth,
             required: self.config().required,
             calls: CallCounts {
                 total,
@@ -284,51 +306,11 @@ impl Server {
     }
 }
 
-/// The right to have one call under way.
-#[derive(Debug)]
-pub(crate) struct Turn<'a> {
-    _permit: tokio::sync::SemaphorePermit<'a>,
-    in_flight: &'a AtomicUsize,
-}
-
-impl<'a> Turn<'a> {
-    fn new(permit: tokio::sync::SemaphorePermit<'a>, in_flight: &'a AtomicUsize) -> Self {
-        in_flight.fetch_add(1, Ordering::Relaxed);
-        Self {
-            _permit: permit,
-            in_flight,
-        }
-    }
-}
-
-impl Drop for Turn<'_> {
-    fn drop(&mut self) {
-        self.in_flight.fetch_sub(1, Ordering::Relaxed);
-    }
-}
-
-/// Why there is no turn.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum NoTurn {
-    Full,
-    Late,
-}
-
-/// A place in the queue, given up when dropped.
-struct Queued<'a> {
-    count: &'a AtomicUsize,
-    place: usize,
-}
-
-impl<'a> Queued<'a> {
-    fn enter(count: &'a AtomicUsize) -> Self {
-        let place = count.fetch_add(1, Ordering::Relaxed) + 1;
-        Self { count, place }
-    }
-}
-
-impl Drop for Queued<'_> {
-    fn drop(&mut self) {
-        self.count.fetch_sub(1, Ordering::Relaxed);
+/// How many calls of a server may be under way at once.
+fn places(config: &ServerConfig) -> usize {
+    if config.policy.serial {
+        1
+    } else {
+        config.limits.in_flight
     }
 }

@@ -1,93 +1,231 @@
-//! When a server is started again: soon at first, then less and less often, and rarely when it ends again and again.
+//! How long to wait before a server is started again, and when it is plain that starting it quickly does not help.
 
-use std::{collections::VecDeque, time::Duration};
+use std::{
+    collections::VecDeque,
+    hash::{BuildHasher, RandomState},
+    time::Duration,
+};
 
 use tokio::time::Instant;
 
-/// The waits before the first, second, … start after a failure. The last one stays.
-const SCHEDULE: &[u64] = &[0, 1, 2, 5, 10, 30, 60];
-/// How much a wait may differ from the schedule, so that many boards do not knock at the same moment.
-const JITTER: f64 = 0.2;
-/// So many ends within the window make a crash loop.
-const CRASHES: usize = 5;
-const WINDOW: Duration = Duration::from_secs(60);
-/// How often a server in a crash loop is tried.
-const CRASH_RETRY: Duration = Duration::from_secs(60);
+/// How long a session must have lived before its end is a new beginning rather than one more failure.
+const HEALTHY: Duration = Duration::from_secs(60);
+/// The longest single wait. Anything longer is "never", and a server that is never tried again needs no schedule.
+const LONGEST: Duration = Duration::from_secs(24 * 3600);
+/// The longest schedule. It is a list that a person writes.
+const MOST_STEPS: usize = 64;
 
-/// A schedule of restarts, and how far it has been used up.
+/// The waits before each new start of a server. The last one repeats.
 #[derive(Debug, Clone)]
 pub(crate) struct Backoff {
-    schedule: Vec<Duration>,
-    jitter: f64,
-    failures: usize,
-    /// Where the jitter comes from. It need not be good, only different from board to board.
-    seed: u64,
+    waits: Vec<Duration>,
+    jitter: Jitter,
+    noise: Noise,
+    step: usize,
 }
 
-impl Default for Backoff {
-    fn default() -> Self {
-        let seed = std::time::SystemTime::now()
-            .duration_since(std::time::UNIX_EPOCH)
-            .map_or(1, |time| time.as_nanos());
-        Self {
-            schedule: SCHEDULE.iter().copied().map(Duration::from_secs).collect(),
-            jitter: JITTER,
-            failures: 0,
-            seed: u64::try_from(seed & u128::from(u64::MAX)).unwrap_or(1) | 1,
-        }
-    }
+/// By how much waits are varied, so that servers that failed together do not come back together.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) enum Jitter {
+    /// Not at all.
+    Off,
+    /// By up to this part of the wait, both ways.
+    Uniform(f64),
+}
+
+/// Why a schedule cannot be used.
+#[derive(Debug, Clone, Copy, PartialEq, thiserror::Error)]
+pub(crate) enum BadBackoff {
+    #[error("a schedule of waits has no waits; give at least one")]
+    Empty,
+    #[error("a schedule of waits has {0} of them; {MOST_STEPS} are enough for anything")]
+    TooMany(usize),
+    #[error(
+        "the last wait of a schedule is zero, so a broken server would be started without a pause; end with a longer one"
+    )]
+    NeverPauses,
+    #[error("a wait of {} s is too long; the longest is a day", .0.as_secs())]
+    TooLong(Duration),
+    #[error("the waits of a schedule go from {} ms down to {} ms; they may only grow", .0.as_millis(), .1.as_millis())]
+    Shrinks(Duration, Duration),
+    #[error("waits cannot be varied by {0}; use a number from 0 to less than 1")]
+    Jitter(f64),
 }
 
 impl Backoff {
-    /// The same schedule to the millisecond, for tests.
+    /// A schedule of waits.
+    pub(crate) fn new(waits: Vec<Duration>, jitter: Jitter) -> Result<Self, BadBackoff> {
+        let last = *waits.last().ok_or(BadBackoff::Empty)?;
+        if waits.len() > MOST_STEPS {
+            return Err(BadBackoff::TooMany(waits.len()));
+        }
+        if let Some(pair) = waits.windows(2).find(|pair| pair[0] > pair[1]) {
+            return Err(BadBackoff::Shrinks(pair[0], pair[1]));
+        }
+        if last.is_zero() {
+            return Err(BadBackoff::NeverPauses);
+        }
+        if last > LONGEST {
+            return Err(BadBackoff::TooLong(last));
+        }
+        if let Jitter::Uniform(part) = jitter
+            && !(0.0..1.0).contains(&part)
+        {
+            return Err(BadBackoff::Jitter(part));
+        }
+        Ok(Self {
+            waits,
+            jitter,
+            noise: Noise::random(),
+            step: 0,
+        })
+    }
+
+    /// The same schedule with another jitter.
     #[must_use]
-    pub(crate) fn without_jitter(mut self) -> Self {
-        self.jitter = 0.0;
+    pub(crate) fn with_jitter(mut self, jitter: Jitter) -> Self {
+        self.jitter = jitter;
         self
     }
 
-    /// The wait before the next start.
-    pub(super) fn next(&mut self) -> Duration {
-        let at = self.failures.min(self.schedule.len().saturating_sub(1));
-        self.failures = self.failures.saturating_add(1);
-        let wait = self.schedule.get(at).copied().unwrap_or_default();
-        wait.mul_f64(1.0 + self.jitter * self.swing())
+    /// The same schedule with jitter that comes out alike every time.
+    #[cfg(test)]
+    fn seeded(mut self, seed: u64) -> Self {
+        self.noise = Noise::seeded(seed);
+        self
     }
 
-    /// All is well: the next failure counts as the first.
-    pub(super) fn reset(&mut self) {
-        self.failures = 0;
+    /// How long to wait now. Each call takes one step on.
+    pub(crate) fn next(&mut self) -> Duration {
+        let wait = self.waits[self.step.min(self.waits.len() - 1)];
+        self.step = (self.step + 1).min(self.waits.len());
+        match self.jitter {
+            Jitter::Off => wait,
+            Jitter::Uniform(part) => wait.mul_f64(1.0 + part * (2.0 * self.noise.unit() - 1.0)),
+        }
     }
 
-    /// A number between -1 and 1.
-    fn swing(&mut self) -> f64 {
-        // Marsaglia's xorshift with the shifts 13, 7 and 17.
-        self.seed ^= self.seed << 13;
-        self.seed ^= self.seed >> 7;
-        self.seed ^= self.seed << 17;
-        let share = f64::from(u32::try_from(self.seed >> 32).unwrap_or(0)) / f64::from(u32::MAX);
-        share.mul_add(2.0, -1.0)
+    /// How many waits in a row were asked for; it stops counting at the end of the schedule.
+    pub(crate) fn step(&self) -> usize {
+        self.step
+    }
+
+    /// Starts over.
+    pub(crate) fn reset(&mut self) {
+        self.step = 0;
     }
 }
 
-/// Remembers when a server ended, to see whether it does nothing else.
-#[derive(Debug, Default)]
-pub(super) struct CrashLoop(VecDeque<Instant>);
+impl Default for Backoff {
+    /// 0, 1, 2, 5, 10, 30 and then 60 seconds, varied by a fifth.
+    fn default() -> Self {
+        Self {
+            waits: [0, 1, 2, 5, 10, 30, 60].map(Duration::from_secs).into(),
+            jitter: Jitter::Uniform(0.2),
+            noise: Noise::random(),
+            step: 0,
+        }
+    }
+}
+
+/// Whether a session that lived for `lived` and was `listed` in that time was healthy, so that waits start over after it.
+///
+/// Both are needed: a server that lives but cannot be listed is of no use, and one that can be listed but dies at once is a crash loop.
+pub(crate) fn was_healthy(lived: Duration, listed: bool) -> bool {
+    listed && lived >= HEALTHY
+}
+
+/// Tells a server that fails now and then from one that does nothing but fail.
+#[derive(Debug, Clone)]
+pub(crate) struct CrashLoop {
+    /// So many exits ...
+    limit: usize,
+    /// ... within this time are a crash loop, ...
+    window: Duration,
+    /// ... and in one the server is tried only this often.
+    pause: Duration,
+    exits: VecDeque<Instant>,
+    looping: bool,
+}
 
 impl CrashLoop {
-    /// The server has ended once more. Whether it has done so too often.
-    pub(super) fn exited(&mut self) -> bool {
-        let now = Instant::now();
-        self.0.push_back(now);
-        while self.0.len() > CRASHES || self.0.front().is_some_and(|first| now.duration_since(*first) > WINDOW) {
-            self.0.pop_front();
+    /// `limit` exits (at least two) within `window` are a crash loop; in one, the server is tried every `pause`.
+    pub(crate) fn new(limit: usize, window: Duration, pause: Duration) -> Self {
+        Self {
+            limit: limit.clamp(2, 1000),
+            window,
+            pause,
+            exits: VecDeque::new(),
+            looping: false,
         }
-        self.0.len() >= CRASHES
     }
 
-    /// The wait before the next start of a server in a crash loop.
-    pub(super) fn retry() -> Duration {
-        CRASH_RETRY
+    /// Notes that the server ended or could not be started. Returns whether it is in a crash loop now.
+    ///
+    /// Once in a loop, it stays there until [`CrashLoop::reset`]: the slow tries alone would look like no loop at all.
+    pub(crate) fn exited(&mut self, now: Instant) -> bool {
+        self.exits.push_back(now);
+        while self.exits.len() > self.limit {
+            self.exits.pop_front();
+        }
+        let oldest = self.exits.front().copied().unwrap_or(now);
+        if self.exits.len() == self.limit && now.saturating_duration_since(oldest) <= self.window {
+            self.looping = true;
+        }
+        self.looping
+    }
+
+    /// Whether the server is in a crash loop.
+    pub(crate) fn is_looping(&self) -> bool {
+        self.looping
+    }
+
+    /// How long to wait before the next try: the long pause in a loop, else what the schedule says.
+    pub(crate) fn wait(&self, scheduled: Duration) -> Duration {
+        if self.looping {
+            self.pause.max(scheduled)
+        } else {
+            scheduled
+        }
+    }
+
+    /// The server was healthy, or somebody changed something: what happened before does not count.
+    pub(crate) fn reset(&mut self) {
+        self.exits.clear();
+        self.looping = false;
+    }
+}
+
+impl Default for CrashLoop {
+    /// Five exits in 60 seconds; then a try every 60 seconds.
+    fn default() -> Self {
+        Self::new(5, Duration::from_secs(60), Duration::from_secs(60))
+    }
+}
+
+/// A small source of random numbers. Good enough to spread waits, and for nothing else.
+#[derive(Debug, Clone)]
+pub(crate) struct Noise(u64);
+
+impl Noise {
+    /// Numbers that come out alike for the same seed.
+    pub(crate) fn seeded(seed: u64) -> Self {
+        // The generator cannot leave zero.
+        Self(if seed == 0 { 0x9E37_79B9_7F4A_7C15 } else { seed })
+    }
+
+    /// Numbers that nobody knows before. The standard library seeds its hash maps from the system; so do we.
+    pub(crate) fn random() -> Self {
+        Self::seeded(RandomState::new().hash_one(0))
+    }
+
+    /// A number from 0 to less than 1.
+    pub(crate) fn unit(&mut self) -> f64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        // The upper 53 bits are exactly what a double can hold.
+        (self.0 >> 11) as f64 / (1u64 << 53) as f64
     }
 }
 
@@ -95,32 +233,115 @@ impl CrashLoop {
 mod tests {
     use super::*;
 
-    #[test]
-    fn waits_grow_by_the_schedule_and_start_anew_after_a_reset() {
-        let mut backoff = Backoff::default().without_jitter();
-        let waits: Vec<u64> = (0..9).map(|_| backoff.next().as_secs()).collect();
-        assert_eq!(waits, [0, 1, 2, 5, 10, 30, 60, 60, 60]);
-        backoff.reset();
-        assert_eq!(backoff.next(), Duration::ZERO);
+    fn secs(seconds: &[u64]) -> Vec<Duration> {
+        seconds.iter().copied().map(Duration::from_secs).collect()
+    }
+
+    fn take(backoff: &mut Backoff, count: usize) -> Vec<Duration> {
+        (0..count).map(|_| backoff.next()).collect()
     }
 
     #[test]
-    fn jitter_stays_within_a_fifth() {
-        let mut backoff = Backoff::default();
-        let waits: Vec<f64> = (0..500).map(|_| backoff.next().as_secs_f64()).skip(6).collect();
-        assert!(waits.iter().all(|wait| (48.0..=72.0).contains(wait)), "{waits:?}");
-        assert!(waits.iter().any(|wait| *wait < 55.0) && waits.iter().any(|wait| *wait > 65.0));
+    fn waits_grow_along_the_schedule_and_stay_at_its_end() {
+        let mut backoff = Backoff {
+            jitter: Jitter::Off,
+            ..Backoff::default()
+        };
+        assert_eq!(take(&mut backoff, 9), secs(&[0, 1, 2, 5, 10, 30, 60, 60, 60]));
+        assert_eq!(backoff.step(), 7);
+        backoff.reset();
+        assert_eq!(take(&mut backoff, 2), secs(&[0, 1]));
+    }
+
+    #[test]
+    fn nonsense_is_refused() {
+        let check = |waits: &[u64], jitter, expected| {
+            assert_eq!(Backoff::new(secs(waits), jitter).err(), expected, "{waits:?}");
+        };
+        check(&[], Jitter::Off, Some(BadBackoff::Empty));
+        check(&[1; 65], Jitter::Off, Some(BadBackoff::TooMany(65)));
+        check(&[0, 0], Jitter::Off, Some(BadBackoff::NeverPauses));
+        check(
+            &[1, 86_401],
+            Jitter::Off,
+            Some(BadBackoff::TooLong(Duration::from_secs(86_401))),
+        );
+        let (five, two) = (Duration::from_secs(5), Duration::from_secs(2));
+        check(&[1, 5, 2], Jitter::Off, Some(BadBackoff::Shrinks(five, two)));
+        check(&[1], Jitter::Uniform(1.0), Some(BadBackoff::Jitter(1.0)));
+        check(&[1], Jitter::Uniform(-0.1), Some(BadBackoff::Jitter(-0.1)));
+        check(&[0, 1, 1, 86_400], Jitter::Uniform(0.0), None);
+        let not_a_number = Backoff::new(secs(&[1]), Jitter::Uniform(f64::NAN));
+        assert!(matches!(not_a_number, Err(BadBackoff::Jitter(_))));
+    }
+
+    #[test]
+    fn jitter_stays_within_its_part_and_reaches_both_sides() {
+        let mut backoff = Backoff::new(secs(&[10]), Jitter::Uniform(0.2)).unwrap().seeded(7);
+        let waits = take(&mut backoff, 1000);
+        let (least, most) = (waits.iter().min().unwrap(), waits.iter().max().unwrap());
+        assert!(
+            *least >= Duration::from_secs(8) && *least < Duration::from_millis(8100),
+            "{least:?}"
+        );
+        assert!(
+            *most <= Duration::from_secs(12) && *most > Duration::from_millis(11_900),
+            "{most:?}"
+        );
+    }
+
+    #[test]
+    fn two_schedules_do_not_wait_in_step() {
+        let mut pair = [Backoff::default(), Backoff::default()];
+        let [first, second] = pair.each_mut().map(|backoff| take(backoff, 7));
+        assert_ne!(first, second);
+        let mut same = [Noise::seeded(0), Noise::seeded(0)];
+        let [first, second] = same.each_mut().map(Noise::unit);
+        assert_eq!(first, second);
+    }
+
+    #[test]
+    fn only_a_listed_session_of_a_minute_was_healthy() {
+        for (lived, listed, expected) in [(60, true, true), (59, true, false), (600, false, false)] {
+            assert_eq!(
+                was_healthy(Duration::from_secs(lived), listed),
+                expected,
+                "{lived} {listed}"
+            );
+        }
     }
 
     #[tokio::test(start_paused = true)]
-    async fn five_ends_within_a_minute_are_a_crash_loop() {
+    async fn five_exits_in_a_minute_are_a_crash_loop() {
         let mut crashes = CrashLoop::default();
-        for _ in 0..4 {
-            assert!(!crashes.exited());
-            tokio::time::advance(Duration::from_secs(10)).await;
+        for exit in 1..=5 {
+            assert_eq!(crashes.exited(Instant::now()), exit == 5, "exit {exit}");
+            tokio::time::advance(Duration::from_secs(15)).await;
         }
-        assert!(crashes.exited());
-        tokio::time::advance(Duration::from_secs(61)).await;
-        assert!(!crashes.exited());
+        assert!(crashes.is_looping());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn five_exits_in_a_longer_time_are_not() {
+        let mut crashes = CrashLoop::default();
+        for _ in 0..50 {
+            assert!(!crashes.exited(Instant::now()));
+            tokio::time::advance(Duration::from_millis(15_100)).await;
+        }
+        assert_eq!(crashes.wait(Duration::from_secs(5)), Duration::from_secs(5));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_crash_loop_is_tried_every_minute_until_it_is_over() {
+        let mut crashes = CrashLoop::default();
+        for _ in 0..5 {
+            crashes.exited(Instant::now());
+        }
+        assert_eq!(crashes.wait(Duration::ZERO), Duration::from_secs(60));
+        tokio::time::advance(Duration::from_secs(600)).await;
+        assert!(crashes.exited(Instant::now()), "a slow try that fails changes nothing");
+        crashes.reset();
+        assert!(!crashes.exited(Instant::now()));
+        assert_eq!(crashes.wait(Duration::ZERO), Duration::ZERO);
     }
 }

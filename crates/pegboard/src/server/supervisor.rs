@@ -22,7 +22,7 @@ use tokio_util::sync::CancellationToken;
 use tracing::Instrument;
 
 use super::{
-    backoff::{Backoff, CrashLoop},
+    backoff::{Backoff, CrashLoop, was_healthy},
     phase::{Attempt, Cause, Live, Outage, Phase, is_crash},
 };
 use crate::{
@@ -35,8 +35,6 @@ use crate::{
 const RESTART_WAIT: Duration = Duration::from_secs(10);
 /// How long a program that fetches its server first may take, behind the backs of callers that have long been told.
 const FETCH: Duration = Duration::from_secs(600);
-/// How long a server must be well before its next fall counts as the first again.
-const STABLE: Duration = Duration::from_secs(60);
 
 /// What is asked of a supervisor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -95,8 +93,9 @@ impl Memory {
 enum Step {
     /// Wait until somebody needs the server.
     Rest,
-    /// Start it while callers wait, for at most so long.
+    /// Start it after a while, while callers wait, for at most so long.
     Dial {
+        after: Duration,
         patience: Duration,
     },
     /// Start it behind an outage that callers see.
@@ -119,8 +118,8 @@ impl Supervisor {
             loop {
                 step = match step {
                     Step::Rest => self.resting().await,
-                    Step::Dial { patience } => self.dialing(Some(patience)).await,
-                    Step::DialBehind => self.dialing(None).await,
+                    Step::Dial { after, patience } => self.dialing(after, Some(patience)).await,
+                    Step::DialBehind => self.dialing(Duration::ZERO, None).await,
                     Step::Serve(live) => self.serving(live).await,
                     Step::Wait(delay) => self.waiting(delay).await,
                     Step::Halt => self.halted().await,
@@ -147,7 +146,7 @@ impl Supervisor {
     }
 
     /// Starts the server. With `patience`, callers see `Connecting` until it has passed; the start itself goes on.
-    async fn dialing(&mut self, patience: Option<Duration>) -> Step {
+    async fn dialing(&mut self, after: Duration, patience: Option<Duration>) -> Step {
         if patience.is_some() {
             self.show(Phase::Connecting(Attempt {
                 since: Timestamp::now(),
@@ -160,8 +159,11 @@ impl Supervisor {
         } else {
             self.spec.limits.connect
         };
-        let spec = self.spec.clone();
-        let reaching = reach(&spec, self.survey, self.starts.clone(), limit);
+        let (spec, survey, starts) = (self.spec.clone(), self.survey, self.starts.clone());
+        let reaching = async {
+            tokio::time::sleep(after).await;
+            reach(&spec, survey, starts, limit).await
+        };
         tokio::pin!(reaching);
         let mut shown_until = patience.map(|patience| Instant::now() + patience);
         let reached = loop {
@@ -232,18 +234,22 @@ impl Supervisor {
     fn lost(&mut self, end: &WireEnd, served: Duration) -> Step {
         tracing::info!(reason = %end.reason, "the session ended");
         self.memory.restarts = self.memory.restarts.saturating_add(1);
-        if served >= STABLE {
+        if was_healthy(served, true) {
             self.memory.backoff.reset();
+            self.memory.crashes.reset();
         }
         let outage = Outage::of_end(end);
-        if is_crash(end) && self.memory.crashes.exited() {
-            let delay = CrashLoop::retry();
+        if is_crash(end) && self.memory.crashes.exited(Instant::now()) {
+            let delay = self.memory.crashes.wait(self.memory.backoff.next());
             self.down(outage, Cause::CrashLooping, Some(delay));
             return Step::Wait(delay);
         }
         self.memory.last_outage = Some(Arc::new(outage));
         match self.memory.backoff.next() {
-            Duration::ZERO => Step::Dial { patience: RESTART_WAIT },
+            delay if delay < RESTART_WAIT => Step::Dial {
+                after: delay,
+                patience: RESTART_WAIT,
+            },
             delay => {
                 let outage = Outage::of_end(end);
                 self.down(outage, Cause::RestartFailed, Some(delay));
@@ -300,8 +306,9 @@ impl Supervisor {
 
     fn first_dial(&mut self) -> Step {
         self.memory.backoff.reset();
-        self.memory.crashes = CrashLoop::default();
+        self.memory.crashes.reset();
         Step::Dial {
+            after: Duration::ZERO,
             patience: self.spec.limits.connect,
         }
     }

@@ -306,6 +306,15 @@ impl Fault {
         self.code() == Some(-32601)
     }
 
+    /// Whether it is a fault of the way to the server, as opposed to an answer that came.
+    pub(crate) fn is_of_the_way(&self) -> bool {
+        match &self.kind {
+            FaultKind::Wire(failure) => !matches!(failure.kind, FailureKind::TooLarge | FailureKind::NeedsAuth),
+            FaultKind::Ended(_) | FaultKind::Dial(_) | FaultKind::TimedOut { .. } => true,
+            FaultKind::Error(_) | FaultKind::Unreadable(_) => false,
+        }
+    }
+
     pub(crate) fn needs_auth(&self) -> bool {
         matches!(&self.kind, FaultKind::Wire(failure) | FaultKind::Dial(DialError::Failed(failure)) if failure.kind == FailureKind::NeedsAuth)
     }

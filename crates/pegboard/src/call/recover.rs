@@ -1,0 +1,266 @@
+//! Whether a failed call is made again: a table from what is known about it to what comes next.
+//!
+//! The one rule behind every row: a call that may have been carried out is repeated only when repeating it is harmless.
+
+use std::time::Duration;
+
+use serde_json::Value;
+use tokio::time::Instant;
+
+use crate::{
+    args::Arguments,
+    catalog::Tool,
+    server::{RetryBudget, backoff::Noise},
+    session::{Fault, FaultKind},
+    transport::{ConnectFault, DialError, EndReason, FailureKind, Sent, WireFailure},
+};
+
+/// The most attempts of one call, the first one included.
+const MAX_ATTEMPTS: u32 = 3;
+/// The shortest and the longest pause between two attempts.
+const PAUSE: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(5));
+/// The server's headers and ours do not agree about the arguments, so our copy of the tool's schema is old.
+const HEADER_MISMATCH: i64 = -32020;
+
+/// How harmless it is to run a tool twice. Requests that only read, such as listings, are `Safe`.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) enum ToolClass {
+    /// It may not be, as far as we know.
+    #[default]
+    Never,
+    /// It only reads.
+    Safe,
+    /// The second time changes nothing more.
+    Idempotent,
+    /// The server knows a repeated call by the argument of this name.
+    Keyed(String),
+}
+
+impl ToolClass {
+    /// The class of a tool: what the operator says, then what a trusted server says, then `Never`. Its name says nothing.
+    pub(crate) fn of(tool: &Tool, operator: Option<&Self>, trusted: bool) -> Self {
+        if let Some(class) = operator {
+            return class.clone();
+        }
+        let hint = |name: &str| tool.annotations.as_ref().and_then(|hints| hints.get(name)?.as_bool());
+        let (reads, destroys) = (hint("readOnlyHint"), hint("destructiveHint"));
+        match (trusted, reads, destroys) {
+            (false, _, _) => Self::Never,
+            // Whoever says both has not thought about it.
+            (true, Some(true), Some(true)) => Self::Never,
+            (true, Some(true), _) => Self::Safe,
+            (true, _, _) if hint("idempotentHint") == Some(true) => Self::Idempotent,
+            (true, _, _) => Self::Never,
+        }
+    }
+
+    /// The class of a call with these arguments. A key that is not among them protects nothing.
+    pub(crate) fn with_arguments(self, arguments: &Arguments) -> Self {
+        let Self::Keyed(key) = &self else { return self };
+        let arguments: Value = serde_json::from_str(arguments.as_raw().get()).unwrap_or_default();
+        match arguments.get(key) {
+            Some(Value::String(value)) if !value.is_empty() => self,
+            Some(Value::Number(_)) => self,
+            _ => Self::Never,
+        }
+    }
+
+    /// Whether a call that may have been carried out can be made again, after `times` such repetitions.
+    fn may_repeat(&self, times: u32) -> bool {
+        match self {
+            Self::Never => false,
+            Self::Safe => times < 2,
+            Self::Idempotent => times < 1,
+            // Bounded by the attempts altogether.
+            Self::Keyed(_) => true,
+        }
+    }
+}
+
+/// What comes after a failed attempt.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Next {
+    /// The failure is the caller's.
+    Stop,
+    /// Another attempt on the same session.
+    AgainSameSession { after: Duration },
+    /// Another attempt on a new session.
+    AgainNewSession { after: Duration },
+    /// The server is listed again, then another attempt on the same session with the tool as it is now.
+    AgainRefreshed { after: Duration },
+}
+
+/// What has been tried so far for one call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Tries {
+    /// Attempts that were made.
+    pub(crate) made: u32,
+    /// Those of them that repeated a call that may have been carried out.
+    pub(crate) repeated: u32,
+    /// Whether one of them was made because the server did not know our session any more.
+    pub(crate) renewed: bool,
+    /// Whether one of them was made after the server was listed again.
+    pub(crate) refreshed: bool,
+}
+
+impl Tries {
+    /// The first attempt was made.
+    pub(crate) fn first() -> Self {
+        Self {
+            made: 1,
+            repeated: 0,
+            renewed: false,
+            refreshed: false,
+        }
+    }
+}
+
+/// The table: what comes after `fault`, when `left` is left of the caller's time. `pause` is waited where the server names no time.
+pub(crate) fn decide(fault: &Fault, class: &ToolClass, tries: &Tries, left: Duration, pause: Duration) -> Next {
+    if tries.made >= MAX_ATTEMPTS {
+        return Next::Stop;
+    }
+    let harmless = match fault.sent {
+        // Nothing was carried out. A message that was not even written in time is still left alone, for the server reads nothing.
+        Sent::No | Sent::Rejected => *class != ToolClass::Never || !matches!(fault.kind, FaultKind::TimedOut { .. }),
+        Sent::Maybe => class.may_repeat(tries.repeated),
+    };
+    let next = if harmless {
+        remedy(fault, tries, pause)
+    } else {
+        Next::Stop
+    };
+    match next {
+        Next::AgainSameSession { after } | Next::AgainNewSession { after } | Next::AgainRefreshed { after }
+            if after >= left =>
+        {
+            Next::Stop
+        }
+        next => next,
+    }
+}
+
+/// What would help against a fault, or `Stop` where the next attempt would end like this one.
+fn remedy(fault: &Fault, tries: &Tries, pause: Duration) -> Next {
+    match &fault.kind {
+        FaultKind::Error(error) => of_error(error.code, tries),
+        FaultKind::Wire(failure) => of_wire(failure, fault.sent, tries, pause),
+        // We closed it ourselves.
+        FaultKind::Ended(end) if end.reason == EndReason::Closed => Next::Stop,
+        FaultKind::Ended(_) => Next::AgainNewSession { after: pause },
+        // A wrong setting stays wrong.
+        FaultKind::Dial(DialError::Spawn(_) | DialError::Tls(_) | DialError::Setting(_)) => Next::Stop,
+        FaultKind::Dial(DialError::Failed(failure)) => match of_wire(failure, fault.sent, tries, pause) {
+            Next::AgainSameSession { after } => Next::AgainNewSession { after },
+            next => next,
+        },
+        FaultKind::TimedOut { .. } | FaultKind::Unreadable(_) => Next::AgainSameSession { after: pause },
+    }
+}
+
+/// An error is an answer, and answers are final, but for the one that asks us to look again.
+fn of_error(code: i64, tries: &Tries) -> Next {
+    if code == HEADER_MISMATCH && !tries.refreshed {
+        Next::AgainRefreshed { after: Duration::ZERO }
+    } else {
+        Next::Stop
+    }
+}
+
+fn of_wire(failure: &WireFailure, sent: Sent, tries: &Tries, pause: Duration) -> Next {
+    let again = Next::AgainSameSession { after: pause };
+    match &failure.kind {
+        FailureKind::Connect(
+            ConnectFault::Refused | ConnectFault::Dns | ConnectFault::Timeout | ConnectFault::Other,
+        ) => again,
+        FailureKind::Connect(ConnectFault::Tls | ConnectFault::Redirect) | FailureKind::NeedsAuth => Next::Stop,
+        FailureKind::Busy | FailureKind::Cut | FailureKind::Protocol => again,
+        // The same question has the same answer, and it is too large again.
+        FailureKind::TooLarge => Next::Stop,
+        FailureKind::SessionGone if tries.renewed => Next::Stop,
+        FailureKind::SessionGone => Next::AgainNewSession { after: Duration::ZERO },
+        FailureKind::Rpc(error) => of_error(error.code, tries),
+        FailureKind::Status {
+            code: 429 | 503,
+            retry_after,
+        } => Next::AgainSameSession {
+            after: retry_after.unwrap_or(pause),
+        },
+        // Of the other refusals none goes away by itself. A failure of the server may.
+        FailureKind::Status { .. } if sent == Sent::Maybe => again,
+        FailureKind::Status { .. } => Next::Stop,
+    }
+}
+
+/// The attempts of one call: what was tried, and how long to wait between them.
+#[derive(Debug)]
+pub(crate) struct Recovery {
+    class: ToolClass,
+    tries: Tries,
+    pauses: Pauses,
+}
+
+impl Recovery {
+    /// The first attempt of a call of this class is about to be made.
+    pub(crate) fn new(class: ToolClass, pauses: Pauses) -> Self {
+        Self {
+            class,
+            tries: Tries::first(),
+            pauses,
+        }
+    }
+
+    /// What comes after a failed attempt. Anything but `Stop` counts as the next attempt and is paid for from the server's budget.
+    pub(crate) fn after(&mut self, fault: &Fault, left: Duration, budget: &RetryBudget, now: Instant) -> Next {
+        let next = decide(fault, &self.class, &self.tries, left, self.pauses.next());
+        if next == Next::Stop || !budget.withdraw(now) {
+            return Next::Stop;
+        }
+        self.tries.made += 1;
+        self.tries.repeated += u32::from(fault.sent == Sent::Maybe);
+        self.tries.renewed |=
+            matches!(&fault.kind, FaultKind::Wire(failure) if failure.kind == FailureKind::SessionGone);
+        self.tries.refreshed |= matches!(next, Next::AgainRefreshed { .. });
+        next
+    }
+
+    /// How many attempts were made, the one under way included.
+    pub(crate) fn attempts(&self) -> u32 {
+        self.tries.made
+    }
+}
+
+/// The pauses between attempts: each somewhere between the shortest and three times the one before.
+#[derive(Debug, Clone)]
+pub(crate) struct Pauses {
+    /// None for always the shortest.
+    noise: Option<Noise>,
+    last: Duration,
+}
+
+impl Pauses {
+    /// Pauses that nobody can foretell, so that callers who failed together do not come back together.
+    pub(crate) fn random() -> Self {
+        Self::with(Some(Noise::random()))
+    }
+
+    /// Always the shortest pause.
+    pub(crate) fn steady() -> Self {
+        Self::with(None)
+    }
+
+    fn with(noise: Option<Noise>) -> Self {
+        Self { noise, last: PAUSE.0 }
+    }
+
+    fn next(&mut self) -> Duration {
+        if let Some(noise) = &mut self.noise {
+            let spread = (self.last * 3).saturating_sub(PAUSE.0);
+            self.last = (PAUSE.0 + spread.mul_f64(noise.unit())).min(PAUSE.1);
+        }
+        self.last
+    }
+}
+
+#[cfg(test)]
+mod tests;

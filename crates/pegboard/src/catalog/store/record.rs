@@ -1,0 +1,176 @@
+//! A stored catalogue as its file has it.
+
+use std::{sync::Arc, time::Duration};
+
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+use super::{CacheScope, Freshness, MAX_TTL, Stored};
+use crate::{
+    catalog::{Catalog, Prompt, Resource, Tool},
+    name::ServerName,
+};
+
+/// Raised whenever the file changes its shape. Files of another version are not read.
+const VERSION: u32 = 1;
+
+#[derive(Serialize, Deserialize)]
+pub(super) struct Record {
+    version: u32,
+    fingerprint: String,
+    saved_at: Timestamp,
+    ttl_ms: Option<u64>,
+    cache_scope: CacheScope,
+    tools: Vec<ToolRecord>,
+    resources: Vec<ResourceRecord>,
+    templates: Vec<ResourceRecord>,
+    prompts: Vec<PromptRecord>,
+    warnings: Vec<String>,
+}
+
+#[derive(Serialize, Deserialize)]
+struct ToolRecord {
+    name: String,
+    title: Option<String>,
+    description: Option<String>,
+    input_schema: Value,
+    output_schema: Option<Value>,
+    annotations: Option<Map<String, Value>>,
+    mirrored: Vec<(Vec<String>, String)>,
+}
+
+#[derive(Serialize, Deserialize)]
+struct ResourceRecord {
+    uri: String,
+    name: Option<String>,
+    description: Option<String>,
+    mime_type: Option<String>,
+}
+
+#[derive(Serialize, Deserialize)]
+struct PromptRecord {
+    name: String,
+    description: Option<String>,
+    arguments: Vec<Value>,
+}
+
+impl Record {
+    pub(super) fn of(fingerprint: &str, stored: &Stored) -> Self {
+        let catalog = &stored.catalog;
+        let ttl = stored.freshness.ttl.map(|ttl| ttl.min(MAX_TTL));
+        Self {
+            version: VERSION,
+            fingerprint: fingerprint.to_owned(),
+            saved_at: stored.saved_at,
+            // A day in milliseconds fits.
+            ttl_ms: ttl.map(|ttl| ttl.as_millis() as u64),
+            cache_scope: stored.freshness.scope,
+            tools: catalog.tools.iter().map(|tool| ToolRecord::of(tool)).collect(),
+            resources: catalog.resources.iter().map(ResourceRecord::of).collect(),
+            templates: catalog.templates.iter().map(ResourceRecord::of).collect(),
+            prompts: catalog.prompts.iter().map(PromptRecord::of).collect(),
+            warnings: catalog.warnings.clone(),
+        }
+    }
+
+    /// The catalogue, unless it is one of another version or another server of that name.
+    pub(super) fn into_stored(self, server: &ServerName, fingerprint: &str) -> Option<Stored> {
+        if self.version != VERSION || self.fingerprint != fingerprint {
+            return None;
+        }
+        let resources = |records: Vec<ResourceRecord>| records.into_iter().map(|record| record.into_resource(server));
+        let mut catalog = Catalog {
+            tools: self
+                .tools
+                .into_iter()
+                .map(|record| Arc::new(record.into_tool(server)))
+                .collect(),
+            resources: resources(self.resources).collect(),
+            templates: resources(self.templates).collect(),
+            prompts: self
+                .prompts
+                .into_iter()
+                .map(|record| record.into_prompt(server))
+                .collect(),
+            warnings: self.warnings,
+        };
+        // Tools are looked up by bisection, and somebody may have edited the file.
+        catalog.tools.sort_by(|a, b| a.name.cmp(&b.name));
+        Some(Stored {
+            catalog,
+            freshness: Freshness {
+                ttl: self.ttl_ms.map(|millis| Duration::from_millis(millis).min(MAX_TTL)),
+                scope: self.cache_scope,
+            },
+            saved_at: self.saved_at,
+        })
+    }
+}
+
+impl ToolRecord {
+    fn of(tool: &Tool) -> Self {
+        Self {
+            name: tool.name.clone(),
+            title: tool.title.clone(),
+            description: tool.description.clone(),
+            input_schema: tool.input_schema.clone(),
+            output_schema: tool.output_schema.clone(),
+            annotations: tool.annotations.clone(),
+            mirrored: tool.mirrored.clone(),
+        }
+    }
+
+    fn into_tool(self, server: &ServerName) -> Tool {
+        Tool {
+            server: server.clone(),
+            name: self.name,
+            title: self.title,
+            description: self.description,
+            input_schema: self.input_schema,
+            output_schema: self.output_schema,
+            annotations: self.annotations,
+            mirrored: self.mirrored,
+        }
+    }
+}
+
+impl ResourceRecord {
+    fn of(resource: &Resource) -> Self {
+        Self {
+            uri: resource.uri.clone(),
+            name: resource.name.clone(),
+            description: resource.description.clone(),
+            mime_type: resource.mime_type.clone(),
+        }
+    }
+
+    fn into_resource(self, server: &ServerName) -> Resource {
+        Resource {
+            server: server.clone(),
+            uri: self.uri,
+            name: self.name,
+            description: self.description,
+            mime_type: self.mime_type,
+        }
+    }
+}
+
+impl PromptRecord {
+    fn of(prompt: &Prompt) -> Self {
+        Self {
+            name: prompt.name.clone(),
+            description: prompt.description.clone(),
+            arguments: prompt.arguments.clone(),
+        }
+    }
+
+    fn into_prompt(self, server: &ServerName) -> Prompt {
+        Prompt {
+            server: server.clone(),
+            name: self.name,
+            description: self.description,
+            arguments: self.arguments,
+        }
+    }
+}

@@ -1,0 +1,259 @@
+//! Named queues: a call gets a permit in turn, or is told at once or in time that it gets none.
+
+use std::{
+    collections::BTreeMap,
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicU64, AtomicUsize, Ordering},
+    },
+    time::Duration,
+};
+
+use serde::Serialize;
+use tokio::{
+    sync::{OwnedSemaphorePermit, Semaphore},
+    time::Instant,
+};
+
+use crate::{config, deadline::Deadline};
+
+/// The most calls that wait in one queue. Whoever comes later would wait longer than anybody has patience.
+const MAX_WAITING: usize = 256;
+/// The queue of calls whose server names none.
+const DEFAULT: &str = "default";
+
+/// All queues of a board, by name. There is always one that is called `default`.
+#[derive(Debug)]
+pub(crate) struct Queues(Mutex<BTreeMap<String, Queue>>);
+
+impl Queues {
+    /// The configured queues. When `default` is not among them, it has twice as many places as the machine has cores.
+    pub(crate) fn new(configured: &BTreeMap<String, config::Queue>) -> Self {
+        let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+        Self::on(configured, cores)
+    }
+
+    fn on(configured: &BTreeMap<String, config::Queue>, cores: usize) -> Self {
+        let named = configured.iter().map(|(name, queue)| (name.as_str(), queue.concurrent));
+        let injected = std::iter::once((DEFAULT, cores.saturating_mul(2).clamp(1, 64)));
+        let injected = injected.filter(|_| !configured.contains_key(DEFAULT));
+        let queues = named.chain(injected);
+        let queues = queues.map(|(name, places)| (name.to_owned(), Queue::new(name, places)));
+        Self(Mutex::new(queues.collect()))
+    }
+
+    /// The way in for the calls of `server`: at most `places` of them at once, and through `queue` when it names one. A queue that is not
+    /// configured is the default one. The gate must be made once per server and shared.
+    pub(crate) fn gate(&self, server: &str, places: usize, queue: Option<&str>) -> Gate {
+        let queues = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        Gate {
+            own: Queue::new(server, places),
+            shared: queue
+                .and_then(|name| queues.get(name).or_else(|| queues.get(DEFAULT)))
+                .cloned(),
+        }
+    }
+
+    /// Gives the queue `name` at least `places` places; calls that wait take them at once. A queue never gets smaller. One that is
+    /// not there yet is made.
+    pub(crate) fn grow(&self, name: &str, places: usize) {
+        let mut queues = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        match queues.get(name) {
+            Some(queue) => queue.grow(places),
+            None => {
+                queues.insert(name.to_owned(), Queue::new(name, places));
+            }
+        }
+    }
+
+    /// The numbers of every queue, by name.
+    pub(crate) fn numbers(&self) -> Vec<QueueNumbers> {
+        let queues = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        queues.values().map(Queue::numbers).collect()
+    }
+}
+
+/// The way in for one server's calls.
+#[derive(Debug, Clone)]
+pub(crate) struct Gate {
+    own: Queue,
+    shared: Option<Queue>,
+}
+
+impl Gate {
+    /// Waits for a permit, at most until the deadline. Dropping the future gives the place in the line up.
+    pub(crate) async fn enter(&self, deadline: Deadline) -> Result<Permit, Refused> {
+        // In this order, so that the calls that wait for one slow server do not fill the queue it shares with others.
+        let own_turn = self.own.enter(deadline).await?;
+        Ok(Permit {
+            _shared: match &self.shared {
+                None => None,
+                Some(queue) => Some(queue.enter(deadline).await?),
+            },
+            _own_turn: own_turn,
+        })
+    }
+
+    /// Lets at least `places` calls in at once from now on.
+    pub(crate) fn grow(&self, places: usize) {
+        self.own.grow(places);
+    }
+
+    /// The numbers of the server's own queue.
+    pub(crate) fn numbers(&self) -> QueueNumbers {
+        self.own.numbers()
+    }
+}
+
+/// The right to have one call under way. It is given back when dropped.
+#[derive(Debug)]
+#[must_use]
+pub(crate) struct Permit {
+    // In this order, so that the shared place is free before the server's next call looks for one.
+    _shared: Option<OwnedSemaphorePermit>,
+    _own_turn: OwnedSemaphorePermit,
+}
+
+/// Why there is no permit. The call has not been sent anywhere.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum Refused {
+    #[error("{waiting} calls wait in queue `{queue}` already; call again when some of them are done")]
+    Full { queue: Arc<str>, waiting: usize },
+    #[error("the call waited in queue `{queue}` until its time was up; allow more time, or make the queue larger")]
+    Late { queue: Arc<str> },
+}
+
+/// One queue as status and metrics show it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub(crate) struct QueueNumbers {
+    pub(crate) name: Arc<str>,
+    /// The most calls under way at once.
+    pub(crate) capacity: usize,
+    /// Calls under way.
+    pub(crate) in_use: usize,
+    /// Calls that wait.
+    pub(crate) depth: usize,
+    /// Calls that were let in since the queue was made.
+    pub(crate) entered: u64,
+    /// How long the call that was let in last had waited.
+    pub(crate) last_wait: Duration,
+    /// How long all calls that were let in had waited.
+    pub(crate) total_wait: Duration,
+}
+
+#[derive(Debug, Clone)]
+struct Queue(Arc<Line>);
+
+#[derive(Debug)]
+struct Line {
+    name: Arc<str>,
+    /// First come, first served: that is how this semaphore hands out its permits.
+    places: Arc<Semaphore>,
+    /// How many permits there are altogether. Locked while it grows, so that two who grow it do not add up.
+    capacity: Mutex<usize>,
+    waiting: AtomicUsize,
+    entered: AtomicU64,
+    last_wait: AtomicU64,
+    total_wait: AtomicU64,
+}
+
+impl Queue {
+    fn new(name: &str, places: usize) -> Self {
+        let places = places.clamp(1, Semaphore::MAX_PERMITS);
+        Self(Arc::new(Line {
+            name: name.into(),
+            places: Arc::new(Semaphore::new(places)),
+            capacity: Mutex::new(places),
+            waiting: AtomicUsize::new(0),
+            entered: AtomicU64::new(0),
+            last_wait: AtomicU64::new(0),
+            total_wait: AtomicU64::new(0),
+        }))
+    }
+
+    async fn enter(&self, deadline: Deadline) -> Result<OwnedSemaphorePermit, Refused> {
+        let line = &*self.0;
+        let late = || Refused::Late {
+            queue: line.name.clone(),
+        };
+        if deadline.has_passed() {
+            return Err(late());
+        }
+        // Nobody is overtaken: while calls wait, places that come free go to them and are never seen here.
+        if let Ok(permit) = line.places.clone().try_acquire_owned() {
+            self.count(Duration::ZERO);
+            return Ok(permit);
+        }
+        let place = Waiting::join(&line.waiting);
+        if place.number > MAX_WAITING {
+            return Err(Refused::Full {
+                queue: line.name.clone(),
+                waiting: MAX_WAITING,
+            });
+        }
+        let since = Instant::now();
+        match deadline.run(line.places.clone().acquire_owned()).await {
+            Ok(Ok(permit)) => {
+                let waited = since.elapsed();
+                tracing::debug!(queue = %line.name, ?waited, depth = place.number, "the call waited for its turn");
+                self.count(waited);
+                Ok(permit)
+            }
+            // The semaphore is never closed, so the only other end of the wait is that of our time.
+            Ok(Err(_)) | Err(_) => Err(late()),
+        }
+    }
+
+    fn count(&self, waited: Duration) {
+        let line = &*self.0;
+        let micros = u64::try_from(waited.as_micros()).unwrap_or(u64::MAX);
+        line.entered.fetch_add(1, Ordering::Relaxed);
+        line.last_wait.store(micros, Ordering::Relaxed);
+        line.total_wait.fetch_add(micros, Ordering::Relaxed);
+    }
+
+    fn grow(&self, places: usize) {
+        let mut capacity = self.0.capacity.lock().unwrap_or_else(PoisonError::into_inner);
+        let wanted = places.min(Semaphore::MAX_PERMITS);
+        if wanted > *capacity {
+            self.0.places.add_permits(wanted - *capacity);
+            *capacity = wanted;
+        }
+    }
+
+    fn numbers(&self) -> QueueNumbers {
+        let line = &*self.0;
+        let capacity = *line.capacity.lock().unwrap_or_else(PoisonError::into_inner);
+        QueueNumbers {
+            name: line.name.clone(),
+            capacity,
+            in_use: capacity.saturating_sub(line.places.available_permits()),
+            depth: line.waiting.load(Ordering::Relaxed),
+            entered: line.entered.load(Ordering::Relaxed),
+            last_wait: Duration::from_micros(line.last_wait.load(Ordering::Relaxed)),
+            total_wait: Duration::from_micros(line.total_wait.load(Ordering::Relaxed)),
+        }
+    }
+}
+
+/// A place in the line, given up when dropped.
+struct Waiting<'a> {
+    count: &'a AtomicUsize,
+    number: usize,
+}
+
+impl<'a> Waiting<'a> {
+    fn join(count: &'a AtomicUsize) -> Self {
+        let number = count.fetch_add(1, Ordering::Relaxed) + 1;
+        Self { count, number }
+    }
+}
+
+impl Drop for Waiting<'_> {
+    fn drop(&mut self) {
+        self.count.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+#[cfg(test)]
+mod tests;

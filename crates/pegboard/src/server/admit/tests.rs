@@ -1,0 +1,185 @@
+//! Order, limits, giving up, growing: all on paused time.
+
+use std::sync::Mutex;
+
+use futures_util::future::join_all;
+use tokio::time::{advance, sleep};
+
+use super::*;
+
+fn queues(sizes: &[(&str, usize)]) -> Queues {
+    let sizes = sizes
+        .iter()
+        .map(|(name, size)| ((*name).to_owned(), config::Queue::new(*size)));
+    Queues::on(&sizes.collect(), 4)
+}
+
+fn numbers(queues: &Queues, name: &str) -> QueueNumbers {
+    let all = queues.numbers();
+    all.into_iter().find(|numbers| &*numbers.name == name).unwrap()
+}
+
+fn soon() -> Deadline {
+    Deadline::within(Duration::from_secs(5))
+}
+
+fn late() -> Deadline {
+    Deadline::within(Duration::from_secs(3600))
+}
+
+#[test]
+fn the_default_queue_has_twice_the_cores_within_bounds() {
+    for (cores, expected) in [(0, 1), (1, 2), (4, 8), (32, 64), (500, 64), (usize::MAX, 64)] {
+        let queues = Queues::on(&BTreeMap::new(), cores);
+        assert_eq!(numbers(&queues, "default").capacity, expected, "{cores} cores");
+    }
+    assert_eq!(numbers(&queues(&[("default", 3)]), "default").capacity, 3);
+    assert!((1..=64).contains(&numbers(&Queues::new(&BTreeMap::new()), "default").capacity));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_queue_that_is_not_configured_is_the_default_one() {
+    let queues = queues(&[("slow", 1)]);
+    let _permits = [
+        queues.gate("fx", 1000, Some("default")).enter(soon()).await.unwrap(),
+        queues.gate("fx", 1000, Some("nowhere")).enter(soon()).await.unwrap(),
+        queues.gate("fx", 1000, Some("slow")).enter(soon()).await.unwrap(),
+    ];
+    assert_eq!(
+        (numbers(&queues, "default").in_use, numbers(&queues, "slow").in_use),
+        (2, 1)
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn calls_are_let_in_in_the_order_they_came_and_never_too_many() {
+    let queues = queues(&[("q", 2)]);
+    let gate = queues.gate("fx", 1000, Some("q"));
+    let order = Mutex::new(Vec::new());
+    let calls = (0..10).map(|call| {
+        let (gate, order, queues) = (&gate, &order, &queues);
+        async move {
+            let _permit = gate.enter(late()).await.unwrap();
+            order.lock().unwrap().push(call);
+            assert!(numbers(queues, "q").in_use <= 2);
+            sleep(Duration::from_secs(1)).await;
+        }
+    });
+    let started = Instant::now();
+    join_all(calls).await;
+    assert_eq!(*order.lock().unwrap(), (0..10).collect::<Vec<_>>());
+    assert_eq!(started.elapsed().as_secs(), 5, "ten calls of a second, two at a time");
+    let numbers = numbers(&queues, "q");
+    assert_eq!((numbers.in_use, numbers.depth, numbers.entered), (0, 0, 10));
+    assert_eq!(numbers.last_wait.as_secs(), 4);
+    assert_eq!(numbers.total_wait.as_secs(), 2 * (1 + 2 + 3 + 4));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_wait_ends_with_the_deadline() {
+    let queues = queues(&[("q", 1)]);
+    let gate = queues.gate("fx", 1000, Some("q"));
+    let held = gate.enter(soon()).await.unwrap();
+    let refused = gate.enter(soon()).await.unwrap_err();
+    assert_eq!(refused, Refused::Late { queue: "q".into() });
+    assert!(refused.to_string().contains("queue `q`"));
+    drop(held);
+    let passed = Deadline::within(Duration::ZERO);
+    assert!(
+        matches!(gate.enter(passed).await, Err(Refused::Late { .. })),
+        "a free place is of no use any more"
+    );
+    assert_eq!(numbers(&queues, "q").entered, 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_caller_who_gives_up_leaves_its_place_to_the_next() {
+    let queues = queues(&[("q", 1)]);
+    let gate = queues.gate("fx", 1000, Some("q"));
+    let held = gate.enter(soon()).await.unwrap();
+    let mut first = Box::pin(gate.enter(late()));
+    let mut second = Box::pin(gate.enter(late()));
+    assert!(futures_util::poll!(&mut first).is_pending());
+    assert!(futures_util::poll!(&mut second).is_pending());
+    assert_eq!(numbers(&queues, "q").depth, 2);
+    drop(first);
+    assert_eq!(numbers(&queues, "q").depth, 1);
+    drop(held);
+    let _permit = second.await.unwrap();
+    assert_eq!((numbers(&queues, "q").depth, numbers(&queues, "q").in_use), (0, 1));
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_line_has_an_end() {
+    let queues = queues(&[("q", 1)]);
+    let gate = queues.gate("fx", 1000, Some("q"));
+    let held = gate.enter(soon()).await.unwrap();
+    let mut waiting: Vec<_> = (0..MAX_WAITING).map(|_| Box::pin(gate.enter(late()))).collect();
+    for call in &mut waiting {
+        assert!(futures_util::poll!(call).is_pending());
+    }
+    let refused = gate.enter(late()).await.unwrap_err();
+    assert_eq!(
+        refused,
+        Refused::Full {
+            queue: "q".into(),
+            waiting: 256
+        }
+    );
+    assert_eq!(
+        numbers(&queues, "q").depth,
+        256,
+        "the one who was turned away does not count"
+    );
+    waiting.pop();
+    let mut next = Box::pin(gate.enter(late()));
+    assert!(futures_util::poll!(&mut next).is_pending(), "there is room again");
+    drop((held, waiting));
+    let _permit = next.await.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_queue_grows_under_those_who_wait_and_never_shrinks() {
+    let queues = queues(&[("q", 1)]);
+    let gate = queues.gate("fx", 1000, Some("q"));
+    let _held = gate.enter(soon()).await.unwrap();
+    let mut second = Box::pin(gate.enter(late()));
+    let mut third = Box::pin(gate.enter(late()));
+    assert!(futures_util::poll!(&mut second).is_pending());
+    assert!(futures_util::poll!(&mut third).is_pending());
+    advance(Duration::from_secs(2)).await;
+    queues.grow("q", 2);
+    let _second = second.await.unwrap();
+    assert!(futures_util::poll!(&mut third).is_pending());
+    queues.grow("q", 1);
+    queues.grow("q", 2);
+    queues.grow("new", 7);
+    let numbers_now = numbers(&queues, "q");
+    assert_eq!((numbers_now.capacity, numbers_now.in_use, numbers_now.depth), (2, 2, 1));
+    assert_eq!(numbers_now.last_wait, Duration::from_secs(2));
+    assert_eq!(numbers(&queues, "new").capacity, 7);
+    queues.grow("q", usize::MAX);
+    let _third = third.await.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_serial_server_has_one_call_at_a_time_and_leaves_the_queue_to_others() {
+    let queues = queues(&[("q", 2)]);
+    let serial = queues.gate("printer", 1, Some("q"));
+    let others = queues.gate("fx", 1000, Some("q"));
+    let first = serial.enter(soon()).await.unwrap();
+    let mut second = Box::pin(serial.enter(late()));
+    assert!(futures_util::poll!(&mut second).is_pending());
+    assert_eq!((serial.numbers().depth, others.numbers().depth), (1, 0));
+    let _other = others.enter(soon()).await.unwrap();
+    drop(first);
+    let _second = second.await.unwrap();
+    assert_eq!(numbers(&queues, "q").in_use, 2);
+}
+
+#[test]
+fn the_numbers_can_be_written_down() {
+    let shown = serde_json::to_value(queues(&[]).numbers()).unwrap();
+    assert_eq!(shown[0]["name"], "default");
+    assert_eq!(shown[0]["capacity"], 8);
+}

@@ -1,0 +1,258 @@
+//! The table of states, and random histories against a model that keeps the whole history and counts anew each time.
+
+use proptest::prelude::*;
+
+use super::*;
+
+/// Runs a story of letters and returns what each `?` saw.
+///
+/// `s` and `f` are an attempt that succeeds or fails, `a` starts one and leaves it under way, `S` and `F` are the verdict of the one that
+/// has been under way longest, `d` drops it, `1`…`9` let so many tens of seconds pass, `?` asks for the state and `r` resets.
+fn check(rule: Rule, story: &str) -> String {
+    let breaker = Breaker::new(BreakerConfig::On(rule));
+    let mut now = Instant::now();
+    let mut under_way = VecDeque::new();
+    let mut seen = String::new();
+    for letter in story.chars() {
+        match letter {
+            's' => match breaker.allow(now) {
+                Ok(ticket) => breaker.success(ticket),
+                Err(_) => seen.push('x'),
+            },
+            'f' => match breaker.allow(now) {
+                Ok(ticket) => breaker.failure(ticket, now),
+                Err(_) => seen.push('x'),
+            },
+            'a' => match breaker.allow(now) {
+                Ok(ticket) => under_way.push_back(ticket),
+                Err(_) => seen.push('x'),
+            },
+            'S' => breaker.success(under_way.pop_front().unwrap()),
+            'F' => breaker.failure(under_way.pop_front().unwrap(), now),
+            'd' => drop(under_way.pop_front().unwrap()),
+            'r' => breaker.reset(),
+            '?' => seen.push(match breaker.state(now) {
+                BreakerState::Closed => 'C',
+                BreakerState::Open { .. } => 'O',
+                BreakerState::HalfOpen => 'H',
+            }),
+            tens => now += Duration::from_secs(10 * u64::from(tens.to_digit(10).unwrap())),
+        }
+    }
+    seen
+}
+
+#[test]
+fn the_default_rule_goes_through_its_states_as_the_table_says() {
+    for (story, expected, why) in [
+        ("?", "C", "it starts closed"),
+        ("ffff?f?", "CO", "the fifth failure in a row opens it"),
+        ("ffffsffff?", "C", "a success starts the row anew"),
+        ("ffffadf?", "O", "an attempt without a verdict does not"),
+        ("fffff2a?", "xO", "nobody is let through before its time is up"),
+        ("fffff3?", "H", "then it is half open"),
+        ("fffff3aa", "x", "with one probe at a time"),
+        ("fffff3s?", "C", "a probe that succeeds closes it"),
+        (
+            "fffff3f?2?1?",
+            "OOH",
+            "one that fails opens it for the whole time again",
+        ),
+        ("fffff3ada", "", "one that is dropped leaves its place to the next"),
+        ("fffff3sffff?", "C", "failures from before it opened are forgotten"),
+        ("afffffS?3?", "OH", "a late success from before it opened says nothing"),
+        (
+            "afffff3F?",
+            "H",
+            "nor does a late failure, not even while it is half open",
+        ),
+        ("afffff3da", "", "nor does dropping one, whose place was never taken"),
+        ("afffff3daa", "x", "so there is still one probe only"),
+        ("fffff3ar?F?", "CC", "a verdict of a probe says nothing after a reset"),
+        ("fffffr?", "C", "a reset closes it"),
+    ] {
+        assert_eq!(check(Rule::default(), story), expected, "{story}: {why}");
+    }
+}
+
+#[test]
+fn the_rule_of_minion_also_counts_halves_and_wants_two_successes() {
+    for (story, expected, why) in [
+        ("fsfsfsfsfs?", "C", "half of ten is not more than half"),
+        ("fsfsfsffs?f?", "CO", "six of ten are"),
+        (
+            "ffsffsff?s?",
+            "CC",
+            "eight verdicts are too few to tell, and of ten the other two decide",
+        ),
+        ("ssssssssssssssssffsffsff?", "O", "only the last ten count"),
+        ("fffff3aaaa", "x", "three probes may be under way"),
+        ("fffff3aaSS?", "C", "two successes close it"),
+        ("fffff3s?s?", "HC", "also one after the other"),
+        ("fffff3aaSF?3s?", "OH", "a failure opens it and takes the success along"),
+        ("fffff3aaaddda", "", "dropped probes free their places"),
+    ] {
+        assert_eq!(check(Rule::minion(), story), expected, "{story}: {why}");
+    }
+}
+
+#[test]
+fn a_breaker_that_is_off_lets_everybody_through() {
+    let breaker = Breaker::new(BreakerConfig::Off);
+    let now = Instant::now();
+    for _ in 0..100 {
+        let ticket = breaker.allow(now).unwrap();
+        breaker.failure(ticket, now);
+    }
+    breaker.reset();
+    assert_eq!(breaker.state(now), BreakerState::Closed);
+    assert_ne!(BreakerConfig::default(), BreakerConfig::Off);
+}
+
+#[test]
+fn callers_are_told_how_long_to_stay_away_and_it_is_never_for_ever() {
+    let forever = Rule {
+        open_for: Duration::MAX,
+        failures: 0,
+        probes: 0,
+        successes: 0,
+        ..Rule::default()
+    };
+    let breaker = Breaker::new(BreakerConfig::On(forever));
+    let start = Instant::now();
+    breaker.failure(breaker.allow(start).unwrap(), start);
+    let open = breaker.allow(start + Duration::from_secs(600)).unwrap_err();
+    assert_eq!(open.retry_after, Duration::from_secs(3000));
+    assert!(open.to_string().ends_with("in 3000 s"), "{open}");
+    let later = start + Duration::from_secs(3600);
+    let _probe = breaker.allow(later).unwrap();
+    assert_eq!(breaker.allow(later).unwrap_err().retry_after, PROBING);
+}
+
+#[derive(Debug, Clone, Copy)]
+enum Step {
+    Allow,
+    Verdict { which: usize, good: bool },
+    Drop { which: usize },
+    Pass { seconds: u64 },
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    prop_oneof![
+        4 => Just(Step::Allow),
+        4 => (0usize..8, prop::bool::weighted(0.35)).prop_map(|(which, good)| Step::Verdict { which, good }),
+        1 => (0usize..8).prop_map(|which| Step::Drop { which }),
+        2 => (1u64..25).prop_map(|seconds| Step::Pass { seconds }),
+    ]
+}
+
+/// A model that keeps the verdicts of the present period as a list and its probes as a set, and derives everything else from them.
+struct Model {
+    rule: Rule,
+    period: usize,
+    /// When the present period began and what it is.
+    kind: Kind,
+    verdicts: Vec<bool>,
+    probes: Vec<usize>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Kind {
+    Closed,
+    Open { since: Instant },
+    HalfOpen,
+}
+
+impl Model {
+    fn turn(&mut self, kind: Kind) {
+        self.period += 1;
+        self.kind = kind;
+        self.verdicts.clear();
+        self.probes.clear();
+    }
+
+    fn allow(&mut self, now: Instant, id: usize) -> Option<usize> {
+        if let Kind::Open { since } = self.kind
+            && now - since >= self.rule.open_for
+        {
+            self.turn(Kind::HalfOpen);
+        }
+        let let_through = match self.kind {
+            Kind::Closed => true,
+            Kind::Open { .. } => false,
+            Kind::HalfOpen => self.probes.len() < self.rule.probes as usize,
+        };
+        if let_through && self.kind == Kind::HalfOpen {
+            self.probes.push(id);
+        }
+        let_through.then_some(self.period)
+    }
+
+    fn end(&mut self, now: Instant, id: usize, period: usize, good: Option<bool>) {
+        if period != self.period {
+            return;
+        }
+        self.probes.retain(|probe| *probe != id);
+        self.verdicts.extend(good);
+        if good.is_none() {
+            return;
+        }
+        let in_a_row = self.verdicts.iter().rev().take_while(|good| !**good).count();
+        let recent: Vec<_> = self.verdicts.iter().rev().take(self.rule.half_of).collect();
+        let bad = recent.iter().filter(|good| !***good).count();
+        let mostly_bad = self.rule.half_of > 0 && recent.len() == self.rule.half_of && bad * 2 > recent.len();
+        match self.kind {
+            Kind::Closed if good == Some(false) && (in_a_row >= self.rule.failures as usize || mostly_bad) => {
+                self.turn(Kind::Open { since: now });
+            }
+            Kind::HalfOpen if good == Some(false) => self.turn(Kind::Open { since: now }),
+            Kind::HalfOpen if self.verdicts.len() >= self.rule.successes as usize => self.turn(Kind::Closed),
+            Kind::Closed | Kind::HalfOpen | Kind::Open { .. } => {}
+        }
+    }
+}
+
+proptest! {
+    #[test]
+    fn any_history_ends_where_the_model_says(
+        steps in prop::collection::vec(step(), 0..200),
+        failures in 1u32..6,
+        half_of in 0usize..8,
+        probes in 1u32..4,
+        successes in 1u32..4,
+    ) {
+        let rule = Rule { failures, half_of, probes, successes, open_for: Duration::from_secs(30) };
+        let breaker = Breaker::new(BreakerConfig::On(rule));
+        let mut model = Model { rule, period: 0, kind: Kind::Closed, verdicts: Vec::new(), probes: Vec::new() };
+        let mut under_way: Vec<(usize, usize, Ticket)> = Vec::new();
+        let mut now = Instant::now();
+        for (id, step) in steps.into_iter().enumerate() {
+            match step {
+                Step::Allow => {
+                    let given = breaker.allow(now);
+                    let period = model.allow(now, id);
+                    prop_assert_eq!(given.is_ok(), period.is_some());
+                    match given {
+                        Ok(ticket) => under_way.push((id, period.unwrap(), ticket)),
+                        Err(open) => prop_assert!(open.retry_after <= rule.open_for && !open.retry_after.is_zero()),
+                    }
+                }
+                Step::Verdict { which, good } if which < under_way.len() => {
+                    let (id, period, ticket) = under_way.remove(which);
+                    if good { breaker.success(ticket) } else { breaker.failure(ticket, now) }
+                    model.end(now, id, period, Some(good));
+                }
+                Step::Drop { which } if which < under_way.len() => {
+                    let (id, period, ticket) = under_way.remove(which);
+                    drop(ticket);
+                    model.end(now, id, period, None);
+                }
+                Step::Verdict { .. } | Step::Drop { .. } => {}
+                Step::Pass { seconds } => now += Duration::from_secs(seconds),
+            }
+        }
+        // However it went: nobody under way, some time later, it lets somebody through.
+        drop(under_way);
+        prop_assert!(breaker.allow(now + rule.open_for).is_ok());
+    }
+}

@@ -1,0 +1,117 @@
+//! How many repetitions one server is asked to bear: a share of its calls and a few per second, so that an outage is not made worse.
+
+use std::{
+    sync::{Mutex, PoisonError},
+    time::Duration,
+};
+
+use tokio::time::Instant;
+
+/// Tokens are counted in thousandths, so that a share of one is a whole number.
+const TOKEN: u64 = 1000;
+/// Every call earns a fifth of a repetition.
+const PER_CALL: u64 = TOKEN / 5;
+/// Every second earns three, so that a server with few calls has some too.
+const PER_SECOND: u64 = 3 * TOKEN;
+/// The most that are saved up: what ten quiet seconds earn.
+const MOST: u64 = 10 * PER_SECOND;
+const FULL_AFTER: Duration = Duration::from_secs(10);
+
+/// The repetitions that one server's calls may make.
+#[derive(Debug)]
+pub(crate) struct RetryBudget(Mutex<Purse>);
+
+#[derive(Debug)]
+struct Purse {
+    tokens: u64,
+    counted: Instant,
+}
+
+impl RetryBudget {
+    /// A full purse.
+    pub(crate) fn new(now: Instant) -> Self {
+        Self(Mutex::new(Purse {
+            tokens: MOST,
+            counted: now,
+        }))
+    }
+
+    /// A call is made for the first time.
+    pub(crate) fn deposit(&self) {
+        let mut purse = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        purse.tokens = (purse.tokens + PER_CALL).min(MOST);
+    }
+
+    /// Pays for one repetition; `false` when there is not enough left.
+    pub(crate) fn withdraw(&self, now: Instant) -> bool {
+        let mut purse = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        purse.earn(now);
+        match purse.tokens.checked_sub(TOKEN) {
+            Some(rest) => {
+                purse.tokens = rest;
+                true
+            }
+            None => false,
+        }
+    }
+}
+
+impl Purse {
+    fn earn(&mut self, now: Instant) {
+        let passed = now.saturating_duration_since(self.counted);
+        if passed >= FULL_AFTER {
+            (self.tokens, self.counted) = (MOST, now);
+            return;
+        }
+        // It fits: the time is shorter than the one that fills the purse.
+        let earned = passed.as_micros() as u64 * PER_SECOND / 1_000_000;
+        self.tokens = (self.tokens + earned).min(MOST);
+        // Only the time that was paid for: the rest counts at the next look, or those who look often would earn nothing.
+        self.counted += Duration::from_micros(earned * 1_000_000 / PER_SECOND);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn spend(budget: &RetryBudget) -> usize {
+        (0..1000).take_while(|_| budget.withdraw(Instant::now())).count()
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_quiet_server_has_three_repetitions_a_second_and_saves_ten_seconds_of_them() {
+        let budget = RetryBudget::new(Instant::now());
+        assert_eq!(spend(&budget), 30);
+        tokio::time::advance(Duration::from_secs(1)).await;
+        assert_eq!(spend(&budget), 3);
+        tokio::time::advance(Duration::from_secs(3600)).await;
+        assert_eq!(spend(&budget), 30);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn every_fifth_call_earns_one() {
+        let budget = RetryBudget::new(Instant::now());
+        spend(&budget);
+        for _ in 0..50 {
+            budget.deposit();
+        }
+        assert_eq!(spend(&budget), 10);
+        for _ in 0..10_000 {
+            budget.deposit();
+        }
+        assert_eq!(spend(&budget), 30, "what is saved up has a bound");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn looking_often_earns_as_much_as_looking_once() {
+        let budget = RetryBudget::new(Instant::now());
+        spend(&budget);
+        let mut got = 0;
+        for _ in 0..10_000 {
+            tokio::time::advance(Duration::from_micros(300)).await;
+            got += usize::from(budget.withdraw(Instant::now()));
+        }
+        assert_eq!(got, 9, "three seconds");
+    }
+}
