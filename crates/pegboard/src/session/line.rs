@@ -306,12 +306,13 @@ impl Fault {
         self.code() == Some(-32601)
     }
 
-    /// Whether it is a fault of the way to the server, as opposed to an answer that came.
+    /// Whether it is a fault of the way to the server, as opposed to an answer that came. The end of a whole session is not: the
+    /// supervisor sees to that.
     pub(crate) fn is_of_the_way(&self) -> bool {
         match &self.kind {
             FaultKind::Wire(failure) => !matches!(failure.kind, FailureKind::TooLarge | FailureKind::NeedsAuth),
-            FaultKind::Ended(_) | FaultKind::Dial(_) | FaultKind::TimedOut { .. } => true,
-            FaultKind::Error(_) | FaultKind::Unreadable(_) => false,
+            FaultKind::TimedOut { .. } => true,
+            FaultKind::Ended(_) | FaultKind::Dial(_) | FaultKind::Error(_) | FaultKind::Unreadable(_) => false,
         }
     }
 

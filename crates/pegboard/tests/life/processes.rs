@@ -69,11 +69,12 @@ async fn fifty_callers_at_once_cause_one_start() {
 async fn twenty_callers_of_one_dead_session_cause_one_restart() {
     let folder = tempfile::tempdir().unwrap();
     let log = folder.path().join("log");
-    let fake = good().fault_on(When::tool("slow").nth(1), Fault::DiesAfterExecuting { code: 3 });
+    let fake = good().tool(Tool::new("wait").answers_text("done").after(secs(1)));
+    let fake = fake.fault_on(When::tool("wait").nth(1), Fault::DiesAfterExecuting { code: 3 });
     let board = board(process(&fake.log(log.to_str().unwrap())));
     let tools = board.toolset();
     tools.list(PATIENCE).await;
-    let calls = (0..20).map(|_| call(&tools, "fx.slow", json!({})));
+    let calls = (0..20).map(|_| call(&tools, "fx.wait", json!({})));
     for reply in futures_util::future::join_all(calls).await {
         assert!(matches!(reply.outcome.kind(), Kind::Transport), "{:?}", reply.outcome);
     }
