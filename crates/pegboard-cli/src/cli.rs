@@ -12,6 +12,7 @@ use crate::demo::DemoOptions;
     name = "pegboard",
     version,
     disable_help_subcommand = true,
+    max_term_width = 80,
     after_help = "Examples:\n  pegboard tools\n  pegboard call demo.calculate expression='6 * 7'\n  \
                   pegboard --server time='uvx mcp-server-time' tools"
 )]
@@ -56,15 +57,14 @@ pub(crate) enum Verb {
 
 /// The options that stand before or after a command's name. Lists from both places are joined, otherwise the later one counts.
 #[derive(Debug, Default, Args)]
-#[command(next_help_heading = "Global options")]
 pub(crate) struct Global {
     /// Config file; may be repeated, later ones win
     #[arg(short, long = "config", value_name = "FILE")]
     pub(crate) configs: Vec<PathBuf>,
-    /// NAME=COMMAND or NAME=URL adds a server, NAME uses only that one
+    /// NAME=COMMAND or NAME=URL adds one, NAME picks one
     #[arg(long = "server", value_name = "SERVER")]
     pub(crate) servers: Vec<String>,
-    /// What is printed: text for people, json for programs
+    /// Print text for people or json for programs
     #[arg(short, long, value_enum, hide_possible_values = true, value_name = "text|json")]
     output: Option<Format>,
     /// Limit for the whole command, such as 30s or 2m
@@ -76,7 +76,7 @@ pub(crate) struct Global {
     /// Say less
     #[arg(short, long, action = ArgAction::Count)]
     pub(crate) quiet: u8,
-    /// Which log lines are shown, such as debug or pegboard=trace
+    /// Log lines to show, such as debug or pegboard=trace
     #[arg(long, value_name = "FILTER")]
     pub(crate) log: Option<String>,
 }
@@ -147,9 +147,7 @@ enum Command {
     #[command(after_help = "Example:\n  pegboard demo-server --transport http --listen 127.0.0.1:8080")]
     DemoServer(DemoOptions),
     /// Print a shell's completion script
-    #[command(
-        after_help = "Example:\n  pegboard completions bash > ~/.local/share/bash-completion/completions/pegboard"
-    )]
+    #[command(after_help = "Example:\n  pegboard completions bash > pegboard.bash")]
     Completions(Completions),
 }
 
@@ -157,8 +155,8 @@ enum Command {
 pub(crate) struct Tools {
     /// Part of a tool's name, or a whole name with `*` for any text
     pub(crate) pattern: Option<String>,
-    /// With json: print exactly the list of tools that this API takes
-    #[arg(long, value_enum)]
+    /// With json: print the list as this API takes it
+    #[arg(long, value_enum, hide_possible_values = true, value_name = "mcp")]
     pub(crate) provider: Option<Provider>,
 }
 
@@ -170,12 +168,12 @@ pub(crate) enum Provider {
 
 #[derive(Debug, Args)]
 pub(crate) struct Call {
-    /// The tool: server.tool, server__tool, or only the tool's name
+    /// server.tool, server__tool, or only the tool's name
     pub(crate) tool: String,
     /// Its arguments
     #[arg(value_name = "KEY=VALUE", value_parser = pair)]
     pub(crate) pairs: Vec<(String, String)>,
-    /// All arguments as one JSON object; @FILE reads a file, - reads stdin
+    /// All arguments as JSON; @FILE reads a file, - stdin
     #[arg(long, value_name = "OBJECT", conflicts_with = "pairs")]
     pub(crate) json: Option<String>,
 }
@@ -190,7 +188,7 @@ struct ConfigArgs {
 
 #[derive(Debug, Subcommand)]
 enum ConfigVerb {
-    /// Show the config that is used, with secrets hidden, and what is wrong with it
+    /// Show the config that is used, and what is wrong with it
     #[command(after_help = "Example:\n  pegboard config show -c pegboard.toml")]
     Show(With<Nothing>),
     /// Print the JSON Schema of config files

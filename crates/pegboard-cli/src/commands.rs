@@ -15,7 +15,7 @@ use crate::{
     demo,
     exit::Exit,
     output::{Output, Report},
-    settings::{Complaint, Settings},
+    settings::Complaint,
     signals::Signals,
 };
 
@@ -109,12 +109,6 @@ impl Stage<'_> {
         exit
     }
 
-    fn settings(&self) -> Settings {
-        let settings = Settings::load(&self.global);
-        settings.announce(&self.output);
-        settings
-    }
-
     /// Whether the limit that the user set has passed.
     fn is_late(&self) -> bool {
         self.deadline.has_passed()
@@ -127,7 +121,10 @@ fn interrupted() -> Report {
 }
 
 fn time_up() -> Report {
-    Report::new(Exit::Timeout).error("the time was up", Some("`--timeout` sets the limit"))
+    Report::new(Exit::Timeout).error(
+        "the time was up",
+        Some("`--timeout` sets the limit of the whole command"),
+    )
 }
 
 impl Complaint {

@@ -147,6 +147,12 @@ impl Report {
         self
     }
 
+    /// Adds what to do about it.
+    pub(crate) fn hint(mut self, hint: &str) -> Self {
+        self.talk.push_str(&format!("hint: {}\n", indented(hint)));
+        self
+    }
+
     /// Adds something worth knowing.
     pub(crate) fn warning(mut self, message: &str) -> Self {
         self.talk.push_str(&warning(message));

@@ -2,7 +2,8 @@
 
 use std::path::PathBuf;
 
-use pegboard::{Command, Config, Env, Loaded, Pegboard, Problem, ServerConfig, ServerName, Source, Transport};
+use pegboard::{Config, Env, Format, Loaded, Pegboard, Problem, ServerName, Source, Start};
+use serde_json::json;
 
 use crate::{
     cli::Global,
@@ -40,12 +41,11 @@ impl Settings {
         };
         sources.extend(added.into_iter().map(Source::server));
         let is_demo = sources.is_empty();
-        let mut loaded = Config::load(&sources, &env);
         if is_demo {
-            loaded.config.servers.extend(demo());
+            sources.extend(demo());
         }
         Self {
-            loaded,
+            loaded: Config::load(&sources, &env),
             only: only.into_iter().cloned().collect(),
             is_demo,
         }
@@ -74,20 +74,14 @@ impl Settings {
                 .servers
                 .retain(|name, _| self.only.iter().any(|wanted| wanted == name.as_str()));
         }
-        match self.loaded.errors().next() {
-            Some(problem) if config.servers.is_empty() => Err(Complaint {
+        let errors = listed(self.loaded.errors());
+        match errors {
+            Some(errors) if config.servers.is_empty() => Err(Complaint {
                 message: "no server can be used".to_owned(),
-                hint: Some(problem.to_string()),
+                hint: Some(errors),
             }),
             _ => Ok(config),
         }
-    }
-
-    /// The problems that keep the server `name` from being used.
-    pub(crate) fn errors_of<'a>(&'a self, name: &'a str) -> impl Iterator<Item = &'a Problem> {
-        self.loaded
-            .errors()
-            .filter(move |problem| server_of(problem) == Some(name))
     }
 
     /// The names of servers that were written down but cannot be used.
@@ -98,10 +92,11 @@ impl Settings {
 
     /// What to say about a server that is asked for and not there.
     pub(crate) fn missing(&self, name: &str) -> Complaint {
-        if let Some(problem) = self.errors_of(name).next() {
+        let errors = self.loaded.errors();
+        if let Some(errors) = listed(errors.filter(|problem| server_of(problem) == Some(name))) {
             return Complaint {
-                message: format!("server `{name}` cannot be used: {}", problem.message),
-                hint: Some(problem.to_string()),
+                message: format!("server `{name}` cannot be used as it is configured"),
+                hint: Some(errors),
             };
         }
         let names: Vec<_> = self.loaded.config.servers.keys().map(ServerName::as_str).collect();
@@ -118,8 +113,17 @@ impl Settings {
     }
 }
 
-/// A board that remembers across runs which era each server speaks.
-pub(crate) fn board(config: Config) -> pegboard::Builder {
+/// The problems, one per line.
+fn listed<'a>(problems: impl Iterator<Item = &'a Problem>) -> Option<String> {
+    let lines: Vec<String> = problems.map(ToString::to_string).collect();
+    (!lines.is_empty()).then(|| lines.join("\n"))
+}
+
+/// A board that remembers across runs which era each server speaks. Nothing is started before it is needed.
+pub(crate) fn board(mut config: Config) -> pegboard::Builder {
+    for server in config.servers.values_mut() {
+        server.start = Start::Lazy;
+    }
     let builder = Pegboard::builder(config);
     match cache_folder() {
         Some(folder) => builder.era_memory(folder.join("eras.json")),
@@ -146,10 +150,10 @@ pub(crate) fn server_of(problem: &Problem) -> Option<&str> {
     problem.field.strip_prefix("servers.")?.split('.').next()
 }
 
-/// The demo server: this program once more.
-fn demo() -> Option<(ServerName, ServerConfig)> {
+/// The demo server: this program once more. Its path is no place for variables.
+fn demo() -> Option<Source> {
     let program = std::env::current_exe().ok()?.into_os_string().into_string().ok()?;
-    let command = Command::new(program).args(["demo-server"]);
-    let name = ServerName::parse("demo").ok()?;
-    Some((name, ServerConfig::new(Transport::Stdio(command))))
+    let command = program.replace('$', "$$");
+    let config = json!({"servers": {"demo": {"command": command, "args": ["demo-server"]}}});
+    Some(Source::text("built-in", config.to_string(), Some(Format::Json)))
 }

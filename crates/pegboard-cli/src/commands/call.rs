@@ -3,7 +3,7 @@
 mod input;
 
 use pegboard::{
-    Arguments, Config, Deadline, Failure, Kind, Outcome, Pegboard, Progress, Reply, Start, State, ToolCall, Toolset,
+    Arguments, Config, Deadline, Failure, Kind, Outcome, Pegboard, Progress, Reply, State, ToolCall, Toolset,
 };
 use tokio::{sync::mpsc, time::Instant};
 
@@ -18,7 +18,7 @@ use crate::{
 pub(super) async fn run(mut stage: Stage<'_>, options: cli::Call) -> Exit {
     let started = Instant::now();
     let unanswered = |outcome| Reply::unanswered("call-1", &options.tool, outcome, started.elapsed());
-    let settings = stage.settings();
+    let settings = Settings::load(&stage.global);
     let (config, given) = match prepare(&mut stage, &settings, &options).await {
         Ok(ready) => ready,
         Err((failure, exit)) => {
@@ -27,6 +27,7 @@ pub(super) async fn run(mut stage: Stage<'_>, options: cli::Call) -> Exit {
             return stage.print(report).await;
         }
     };
+    settings.announce(&stage.output);
     let board = settings::board(config).tools_only().open();
     stage.output.waiting(&format!("calling {}", options.tool));
     let making = make(board.toolset(), &options, given, stage.deadline, stage.output.clone());
@@ -37,8 +38,12 @@ pub(super) async fn run(mut stage: Stage<'_>, options: cli::Call) -> Exit {
         Ending::Interrupted => unanswered(Outcome::Lost(cancelled().after_sending())),
     };
     let mut report = report(&stage.output, &reply);
-    if reply.outcome.kind() == Kind::UnknownTool && !stage.output.is_json() {
-        report = name_absent(&board, report);
+    if !stage.output.is_json() {
+        report = match reply.outcome.kind() {
+            Kind::UnknownTool => name_absent(&board, report),
+            Kind::Timeout if stage.is_late() => report.hint("`--timeout` sets the limit of the whole command"),
+            _ => report,
+        };
     }
     stage.close(&board, report).await
 }
@@ -69,7 +74,7 @@ async fn prepare(
         Ending::Interrupted => Err(cancelled()),
     };
     match given {
-        Ok(given) => Ok((only_meant(config, &options.tool), given)),
+        Ok(given) => Ok((config, given)),
         Err(failure) => Err((failure.clone(), Exit::of(failure.kind))),
     }
 }
@@ -121,18 +126,6 @@ async fn show_progress(mut steps: mpsc::Receiver<Progress>, output: Output, tool
     }
 }
 
-/// The config in which only the servers whose tool can be meant are started before they are needed.
-fn only_meant(mut config: Config, tool: &str) -> Config {
-    if config.servers.keys().any(|server| is_of(tool, server.as_str())) {
-        for (name, server) in &mut config.servers {
-            if !is_of(tool, name.as_str()) {
-                server.start = Start::Lazy;
-            }
-        }
-    }
-    config
-}
-
 /// Whether the tool's name says that it is one of this server, in any naming style.
 fn is_of(tool: &str, server: &str) -> bool {
     let styles = [("", "."), ("", "__"), ("mcp__", "__"), ("mcp_", "_")];
@@ -176,7 +169,7 @@ fn name_absent(board: &Pegboard, mut report: Report) -> Report {
 }
 
 fn late() -> Failure {
-    Failure::new(Kind::Timeout, "the time was up").hint("`--timeout` sets the limit")
+    Failure::new(Kind::Timeout, "the time was up")
 }
 
 fn cancelled() -> Failure {

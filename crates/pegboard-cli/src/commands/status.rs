@@ -1,6 +1,7 @@
 //! `pegboard status`: one row per server.
 
 use pegboard::{BoardStatus, ServerStatus, State};
+use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::{Ending, Stage, interrupted, time_up};
@@ -11,17 +12,18 @@ use crate::{
 };
 
 pub(super) async fn run(mut stage: Stage<'_>) -> Exit {
-    let settings = stage.settings();
+    let settings = Settings::load(&stage.global);
     let config = match settings.usable() {
         Ok(config) => config,
         Err(complaint) => {
             let report = match stage.output.is_json() {
-                true => Report::json(Exit::Usage, &empty(&settings)),
+                true => Report::json(Exit::Usage, &Document::without_board(&settings)),
                 false => Report::new(Exit::Usage),
             };
             return stage.print(complaint.report(report)).await;
         }
     };
+    settings.announce(&stage.output);
     let board = settings::board(config).open();
     stage.output.waiting("asking the servers");
     let patience = stage.deadline.remaining();
@@ -36,7 +38,7 @@ pub(super) async fn run(mut stage: Stage<'_>) -> Exit {
                 false => Exit::Done,
             };
             match stage.output.is_json() {
-                true => Report::json(exit, &document(&status, &settings)),
+                true => Report::json(exit, &Document::of(&status, &settings)),
                 false => text(exit, &status),
             }
         }
@@ -44,18 +46,36 @@ pub(super) async fn run(mut stage: Stage<'_>) -> Exit {
     stage.close(&board, report).await
 }
 
-/// The promised document, with the problems of the config among its warnings.
-fn document(status: &BoardStatus, settings: &Settings) -> Value {
-    let mut document = json!(status);
-    if let Some(warnings) = document["warnings"].as_array_mut() {
-        warnings.extend(config_warnings(settings));
-    }
-    document
+/// The promised document.
+#[derive(Serialize)]
+struct Document<'a> {
+    servers: &'a [ServerStatus],
+    healthy: bool,
+    ready: bool,
+    warnings: Vec<Value>,
 }
 
-fn empty(settings: &Settings) -> Value {
-    let warnings: Vec<Value> = config_warnings(settings).collect();
-    json!({"servers": [], "healthy": false, "ready": false, "warnings": warnings})
+impl<'a> Document<'a> {
+    /// The board, with the problems of the config among its warnings.
+    fn of(status: &'a BoardStatus, settings: &Settings) -> Self {
+        let warnings = status.warnings.iter().map(|warning| json!(warning));
+        Self {
+            servers: &status.servers,
+            healthy: status.healthy,
+            ready: status.ready,
+            warnings: warnings.chain(config_warnings(settings)).collect(),
+        }
+    }
+
+    /// Only what is wrong with the config.
+    fn without_board(settings: &Settings) -> Self {
+        Self {
+            servers: &[],
+            healthy: false,
+            ready: false,
+            warnings: config_warnings(settings).collect(),
+        }
+    }
 }
 
 fn config_warnings(settings: &Settings) -> impl Iterator<Item = Value> {

@@ -4,6 +4,7 @@ mod arguments;
 mod pattern;
 
 use pegboard::{ListedTool, Listing, State, Unavailable};
+use serde::Serialize;
 use serde_json::{Map, Value, json};
 
 use super::{Ending, Stage, interrupted, time_up};
@@ -16,19 +17,20 @@ use crate::{
 use pattern::Pattern;
 
 pub(super) async fn run(mut stage: Stage<'_>, options: cli::Tools) -> Exit {
-    let settings = stage.settings();
+    let settings = Settings::load(&stage.global);
     let config = match settings.usable() {
         Ok(config) => config,
         Err(complaint) => {
             let report = match (stage.output.is_json(), options.provider) {
                 (false, _) => Report::new(Exit::Usage),
                 (true, Some(_)) => Report::json(Exit::Usage, &json!([])),
-                (true, None) => Report::json(Exit::Usage, &document(&settings, &[], &[], &[])),
+                (true, None) => Report::json(Exit::Usage, &Document::new(&settings, &[], &[], &[])),
             };
             return stage.print(complaint.report(report)).await;
         }
     };
     let enabled = config.servers.values().filter(|server| server.enabled).count();
+    settings.announce(&stage.output);
     let board = settings::board(config).tools_only().open();
     stage.output.waiting("asking the servers for their tools");
     let patience = stage.deadline.remaining();
@@ -71,7 +73,7 @@ fn show(stage: &Stage<'_>, options: &cli::Tools, settings: &Settings, listing: L
     }
     let mut report = match (stage.output.is_json(), options.provider) {
         (true, Some(cli::Provider::Mcp)) => Report::json(exit, &tools.iter().map(mcp).collect::<Vec<_>>()),
-        (true, None) => Report::json(exit, &document(settings, &tools, &unavailable, &warnings)),
+        (true, None) => Report::json(exit, &Document::new(settings, &tools, &unavailable, &warnings)),
         (false, _) => {
             let mut report = Report::new(exit);
             report.data = text(&tools, stage.output.verbose > 0);
@@ -96,10 +98,22 @@ fn show(stage: &Stage<'_>, options: &cli::Tools, settings: &Settings, listing: L
 }
 
 /// The promised document.
-fn document(settings: &Settings, tools: &[ListedTool], unavailable: &[Unavailable], warnings: &[String]) -> Value {
-    let problems = settings.loaded.problems.iter().map(ToString::to_string);
-    let warnings: Vec<String> = problems.chain(warnings.iter().cloned()).collect();
-    json!({"tools": tools, "unavailable": unavailable, "warnings": warnings})
+#[derive(Serialize)]
+struct Document<'a> {
+    tools: &'a [ListedTool],
+    unavailable: &'a [Unavailable],
+    warnings: Vec<String>,
+}
+
+impl<'a> Document<'a> {
+    fn new(settings: &Settings, tools: &'a [ListedTool], unavailable: &'a [Unavailable], warnings: &[String]) -> Self {
+        let problems = settings.loaded.problems.iter().map(ToString::to_string);
+        Self {
+            tools,
+            unavailable,
+            warnings: problems.chain(warnings.iter().cloned()).collect(),
+        }
+    }
 }
 
 /// A tool as MCP writes it, under the name that models see.
