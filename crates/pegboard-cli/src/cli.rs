@@ -144,7 +144,10 @@ enum Command {
     )]
     Config(ConfigArgs),
     /// Run the built-in MCP server
-    #[command(after_help = "Example:\n  pegboard demo-server --transport http --listen 127.0.0.1:8080")]
+    #[command(
+        mut_arg("transport", |arg| arg.hide_possible_values(true).value_name("stdio|http|sse|ws")),
+        after_help = "Example:\n  pegboard demo-server --transport http --listen 127.0.0.1:8080"
+    )]
     DemoServer(DemoOptions),
     /// Print a shell's completion script
     #[command(after_help = "Example:\n  pegboard completions bash > pegboard.bash")]

@@ -84,7 +84,7 @@ mod tests {
             "  a    日本  short\n  bbb  x     a long text that does not fit\n"
         );
         assert_eq!(
-            table.render(Some(33)),
+            table.render(Some(34)),
             "  a    日本  short\n  bbb  x     a long text that doe…\n"
         );
         assert_eq!(

@@ -1,8 +1,9 @@
 //! Servers that do not work: an error, a way out, the right code, and no process left behind.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use pegboard_testkit::{FakeServer, Fault, Tool};
+use tokio::time::Instant;
 
 use super::home::Home;
 

@@ -66,7 +66,12 @@ fn what_is_not_text_is_named_in_text_and_kept_in_json() {
     let home = Home::new();
     let server = home.server("fx", fake());
     let ran = home.run(&["call", "mixed", &server]);
-    insta::assert_snapshot!(ran.ends_with(0).out, @"");
+    insta::assert_snapshot!(ran.ends_with(0).out, @r#"
+    seen
+    [image image/png, 8 bytes]
+    [link file:///x: file:///x]
+    [hologram block, 29 bytes]
+    "#);
     let json = home.run(&["call", "mixed", "-o", "json", &server]).ends_with(0).json();
     assert_eq!(json["content"][1], Block::image());
     assert_eq!(json["status"], "done");

@@ -34,9 +34,22 @@ fn tools_are_listed_by_server_with_the_first_line_of_their_description() {
     let home = Home::new();
     let (one, two) = (home.server("one", two_tools()), home.server("two", two_tools()));
     let ran = home.run(&[&one, &two, "tools"]);
-    insta::assert_snapshot!(ran.ends_with(0).out, @"");
+    insta::assert_snapshot!(ran.ends_with(0).out, @r#"
+    one (2 tools)
+      one.add   Adds numbers.
+      one.echo  A scripted tool.
+
+    two (2 tools)
+      two.add   Adds numbers.
+      two.echo  A scripted tool.
+    "#);
     let ran = home.run(&[&one, &two, "tools", "-v", "two*add"]);
-    insta::assert_snapshot!(ran.ends_with(0).out, @"");
+    insta::assert_snapshot!(ran.ends_with(0).out, @r#"
+    two (1 tool)
+      two.add  Adds numbers.
+          a  integer       required  the first
+          b  integer|null  optional
+    "#);
     home.assert_gone("one");
     home.assert_gone("two");
 }
