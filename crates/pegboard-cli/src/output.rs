@@ -20,6 +20,9 @@ use crate::{
     exit::Exit,
 };
 
+/// The width of a terminal that does not tell its own.
+const USUAL_WIDTH: usize = 80;
+
 /// How this run prints.
 #[derive(Debug, Clone)]
 pub(crate) struct Output {
@@ -101,8 +104,10 @@ fn write_out(data: &str) -> io::Result<()> {
 
 /// The columns of the terminal that stdout is; `None` when it is none.
 pub(crate) fn width() -> Option<usize> {
-    let (width, _) = terminal_size::terminal_size_of(io::stdout())?;
-    Some(usize::from(width.0))
+    let size = || terminal_size::terminal_size_of(io::stdout());
+    io::stdout()
+        .is_terminal()
+        .then(|| size().map_or(USUAL_WIDTH, |(width, _)| usize::from(width.0)))
 }
 
 /// What a command has to say in the end.

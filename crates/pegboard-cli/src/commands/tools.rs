@@ -79,6 +79,8 @@ fn show(stage: &Stage<'_>, options: &cli::Tools, settings: &Settings, listing: L
             report.data = text(&tools, stage.output.verbose > 0);
             if tools.is_empty() && found > 0 {
                 report = report.warning("no tool has such a name; `pegboard tools` lists all");
+            } else if found == 0 && unavailable.is_empty() {
+                report = report.warning("no server that is switched on offers a tool");
             }
             report
         }

@@ -2,7 +2,7 @@
 
 use std::{io::Write as _, process::Stdio, time::Duration};
 
-use pegboard_testkit::{Block, FakeServer, Fault, Tool};
+use pegboard_testkit::{Answer, Block, FakeServer, Fault, Tool};
 use serde_json::json;
 
 use super::home::{Home, Ran};
@@ -186,6 +186,12 @@ fn the_exit_code_tells_how_the_call_ended() {
             "",
             3,
             "unavailable",
+        ),
+        (
+            FakeServer::new("fx").tool(Tool::new("t").answers(Answer::Bytes(10_000))),
+            "max_message = '4KiB'",
+            5,
+            "limit_exceeded",
         ),
         (on_call(Fault::NeverAnswers), "call_timeout = '300ms'", 124, "timeout"),
         (

@@ -113,6 +113,16 @@ fn a_pattern_that_fits_nothing_is_said_so() {
     assert_eq!(ran.out, "");
 }
 
+#[test]
+fn a_config_without_servers_is_said_so() {
+    let home = Home::new();
+    home.write("pegboard.toml", "[servers.off]\ncommand = 'x'\nenabled = false\n");
+    let ran = home.run(&["tools"]);
+    ran.ends_with(0)
+        .says("warning: no server that is switched on offers a tool");
+    assert_eq!(ran.out, "");
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn servers_are_reached_over_every_transport_in_both_eras() {
     let home = Home::new();
