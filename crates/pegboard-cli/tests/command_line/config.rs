@@ -37,11 +37,11 @@ fn problems_are_shown_with_file_and_line_and_errors_fail_the_command() {
     let home = Home::new();
     home.write(
         "pegboard.toml",
-        "[servers.a]\ncommand = 'x'\n\n[servers.b]\ncomand = 'x'\n",
+        "[servers.a]\ncommand = 'x'\n\n[servers.b]\ncommands = 'x'\n",
     );
     let ran = home.run(&["config", "show"]);
     ran.ends_with(2)
-        .says(":5: servers.b.comand: there is no such setting (did you mean `command`?)");
+        .says(":5: servers.b.commands: there is no such setting (did you mean `command`?)");
     ran.prints("\"command\": \"x\"");
     let json = home.run(&["config", "show", "-o", "json"]).ends_with(2).json();
     assert_eq!(json["problems"][0]["line"], 5);
@@ -56,7 +56,7 @@ fn good_servers_are_used_beside_bad_ones() {
         FakeServer::new("fx").tool(Tool::new("t").answers_text("fine")),
         "",
     );
-    home.write("pegboard.toml", &format!("[servers.bad]\ncomand = 'x'\n{good}"));
+    home.write("pegboard.toml", &format!("[servers.bad]\ncommands = 'x'\n{good}"));
     let warning = "warning: ";
     home.run(&["tools"])
         .ends_with(0)
@@ -65,7 +65,7 @@ fn good_servers_are_used_beside_bad_ones() {
         .prints("good.t");
     let json = home.run(&["tools", "-o", "json"]).ends_with(0).json();
     assert!(
-        json["warnings"][0].as_str().unwrap().contains("servers.bad.comand"),
+        json["warnings"][0].as_str().unwrap().contains("servers.bad.commands"),
         "{json}"
     );
     assert_eq!(home.run(&["call", "good.t"]).ends_with(0).says(warning).out, "fine\n");
@@ -77,7 +77,7 @@ fn good_servers_are_used_beside_bad_ones() {
         let ran = home.run(args);
         ran.ends_with(2)
             .says("error: server `bad` cannot be used as it is configured\nhint: ");
-        ran.says("pegboard.toml:2: servers.bad.comand");
+        ran.says("pegboard.toml:2: servers.bad.commands");
         home.run(&[args, &["-o", "json"]].concat()).ends_with(2).json();
     }
 }

@@ -99,3 +99,17 @@ fn a_second_signal_does_not_wait_for_the_server_to_end() {
     end(child).ends_with(130);
     home.assert_gone("fx");
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_signal_cancels_the_call_over_every_network_transport() {
+    let home = Home::new();
+    let fake = FakeServer::new("fx").tool(Tool::new("t")).fault(Fault::NeverAnswers);
+    let (http, sse, ws) = (fake.serve_http().await, fake.serve_sse().await, fake.serve_ws().await);
+    for handle in [http.unwrap(), sse.unwrap(), ws.unwrap()] {
+        let child = start(&home, &["call", "web.t", &format!("--server=web={}", handle.url())]);
+        until("the call has arrived", || handle.count("tools/call") == 1);
+        signal(&child, "INT");
+        end(child).ends_with(130).says("error: interrupted");
+        until("the server was told", || handle.count("notifications/cancelled") == 1);
+    }
+}
