@@ -64,7 +64,9 @@ fn json_has_the_promised_shape() {
 #[test]
 fn a_server_that_never_comes_up_does_not_hold_the_command_for_ever() {
     let home = Home::new();
-    let hung = home.server("hung", FakeServer::new("fx").fault(Fault::SilentHandshake));
+    let fake = FakeServer::new("fx").fault(Fault::SilentHandshake);
+    let fake = fake.fault(Fault::OutlivesParent).fault(Fault::IgnoresEof);
+    let hung = home.server("hung", fake);
     let ran = home.run(&["status", "--timeout", "500ms", &hung]);
     ran.ends_with(124).prints("connecting");
     home.assert_gone("hung");

@@ -100,9 +100,9 @@ fn a_plain_server_name_picks_that_server_and_the_others_are_not_started() {
     ran.ends_with(0).prints("one (2 tools)");
     assert!(!ran.out.contains("two"));
     assert!(home.log("two").spawned.is_empty());
-    let ran = home.run(&[&one, "tools", "--server", "oen"]);
+    let ran = home.run(&[&one, "tools", "--server", "nobody"]);
     ran.ends_with(2)
-        .says("error: there is no server `oen`\nhint: the servers are one");
+        .says("error: there is no server `nobody`\nhint: the servers are one");
 }
 
 #[test]
