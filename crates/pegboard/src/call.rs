@@ -18,8 +18,11 @@ use crate::{
     outcome::{Answer, Content, Failure, Kind, Outcome, Reply},
     server::{Live, NoTurn, Outage},
     session::{Call, CallResult, Fault, FaultKind, Patience, Progress},
-    transport::{FailureKind, Sent},
+    transport::{EndReason, FailureKind, Sent},
 };
+
+/// How often a call is handed to a server when each time it had gone before the call was sent.
+const MAX_ATTEMPTS: u32 = 3;
 
 /// One call as a caller asks for it.
 #[derive(Debug)]
@@ -111,19 +114,33 @@ async fn attempt(route: &Route, call: &ToolCall, record: &mut Record) -> Result<
     let waiting = Instant::now();
     let _turn = route.server.turn(deadline).await?;
     record.queued = waiting.elapsed();
-    let live: Live = route.server.live(deadline).await?;
-    record.attempts = 1;
     let patience = Patience {
         idle: limits.call_idle,
         total: deadline,
     };
-    let exchange = live.session.call(Call {
-        tool: &route.tool,
-        arguments: call.arguments.as_raw(),
-        patience,
-        progress: call.progress.clone(),
-    });
-    Ok(exchange.await?)
+    let mut live: Live = route.server.live(deadline).await?;
+    loop {
+        record.attempts += 1;
+        let exchange = live.session.call(Call {
+            tool: &route.tool,
+            arguments: call.arguments.as_raw(),
+            patience,
+            progress: call.progress.clone(),
+        });
+        match exchange.await {
+            Err(fault) if never_left(&fault) && record.attempts < MAX_ATTEMPTS => {
+                live = route.server.live_after(live.attempt.number, deadline).await?;
+            }
+            result => return Ok(result?),
+        }
+    }
+}
+
+/// Whether the session ended before the call left us. Then nothing can have run, and a new session may have it.
+fn never_left(fault: &Fault) -> bool {
+    // A server that did not read this call may not read it the next time either.
+    let ended = matches!(&fault.kind, FaultKind::Ended(end) if !matches!(end.reason, EndReason::Closed | EndReason::Stalled(_)));
+    ended && fault.sent == Sent::No
 }
 
 fn present(result: CallResult) -> Outcome {

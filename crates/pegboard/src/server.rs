@@ -114,15 +114,20 @@ impl Server {
 
     /// The server ready for use: at once when it is, otherwise after a start. Everybody who waits shares one attempt.
     pub(crate) async fn live(&self, deadline: Deadline) -> Result<Live, Outage> {
+        self.live_after(0, deadline).await
+    }
+
+    /// The same, after the start with the number `dead`: its session is known to have ended, even if nobody has noted that yet.
+    pub(crate) async fn live_after(&self, dead: u64, deadline: Deadline) -> Result<Live, Outage> {
         let mut phase = self.0.phase.clone();
-        let seen = phase.borrow().attempts_ended();
+        let seen = phase.borrow().attempts_ended().max(dead);
         let waiting = async {
             loop {
                 match &*phase.borrow_and_update() {
-                    Phase::Ready(live) => return Ok(live.clone()),
+                    Phase::Ready(live) if live.attempt.number > dead => return Ok(live.clone()),
                     Phase::Down(outage) if outage.attempt > seen => return Err(outage.clone()),
                     Phase::Down(_) | Phase::Idle => self.start(),
-                    Phase::Connecting(_) => {}
+                    Phase::Connecting(_) | Phase::Ready(_) => {}
                     Phase::Disabled => return Err(Outage::disabled()),
                     Phase::Closed => return Err(Outage::closed()),
                 }
