@@ -144,12 +144,13 @@ impl Opening<'_> {
                 _ => break,
             }
         }
-        let found: Discovered = read(&answer?)?;
+        let found: Discovered = match answer {
+            Ok(answer) => read(&answer)?,
+            Err(fault) if supported_by(&fault).is_empty() => return Err(fault),
+            Err(fault) => return Err(no_common_version(&supported_by(&fault))),
+        };
         if !found.versions.iter().any(|version| version == MODERN_VERSION) {
-            let theirs = found.versions.join(", ");
-            return Err(Fault::unreadable(format!(
-                "the server speaks the versions [{theirs}], not {MODERN_VERSION}"
-            )));
+            return Err(no_common_version(&found.versions));
         }
         line.wire()
             .established(&line.envelope(&Request::new("server/discover", Params::default())))
@@ -169,6 +170,14 @@ impl Opening<'_> {
             modern_meta: Some(meta[1..meta.len() - 1].into()),
         }
     }
+}
+
+fn no_common_version(theirs: &[String]) -> Fault {
+    let theirs: String = theirs.join(", ").chars().take(200).collect();
+    Fault::unreadable(format!(
+        "the server speaks the protocol versions [{}], and in this era we speak {MODERN_VERSION}",
+        theirs.escape_debug()
+    ))
 }
 
 fn client_info() -> Value {
