@@ -123,7 +123,12 @@ impl Opening<'_> {
             }
             (EraChoice::Version(_), _) => self.initialize_anew().await.map(legacy),
             (EraChoice::Probe, _) | (EraChoice::Auto, Some(Spoken::Modern)) => self.discover_first().await,
-            (EraChoice::Auto, Some(Spoken::Legacy | Spoken::Sse)) => self.initialize_first(None).await,
+            (EraChoice::Auto, Some(Spoken::Legacy | Spoken::Sse)) => {
+                // It is more likely slow than changed, so it is waited for longer before the other era is tried.
+                let patience = self.spec.limits.connect / 2;
+                self.initialize_first(silence.map(|silence| silence.max(patience)))
+                    .await
+            }
             (EraChoice::Auto, None) => self.initialize_first(silence).await,
         }
     }
