@@ -86,6 +86,7 @@ impl Server {
                 nudged,
                 revision,
                 stop,
+                tasks: tasks.clone(),
             };
             tasks.spawn(supervisor.run());
         }

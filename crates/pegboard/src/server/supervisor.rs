@@ -10,7 +10,7 @@ use std::{
 
 use jiff::Timestamp;
 use tokio::sync::{mpsc, watch};
-use tokio_util::sync::CancellationToken;
+use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use tracing::Instrument;
 
 use super::phase::{Attempt, Live, Outage, Phase};
@@ -29,6 +29,8 @@ pub(super) struct Supervisor {
     pub(super) nudged: mpsc::Receiver<()>,
     pub(super) revision: Arc<AtomicU64>,
     pub(super) stop: CancellationToken,
+    /// All that must have ended before the server counts as closed.
+    pub(super) tasks: TaskTracker,
 }
 
 enum Step {
@@ -105,7 +107,7 @@ impl Supervisor {
 
     /// Connects and lists. A server that cannot be listed is not left running.
     async fn reach(&self) -> Result<(Session, crate::catalog::Catalog), ConnectError> {
-        let session = connect(&self.spec).await?;
+        let session = connect(&self.spec, &self.tasks).await?;
         match session.catalog(self.survey).await {
             Ok(catalog) => Ok((session, catalog)),
             Err(fault) => {

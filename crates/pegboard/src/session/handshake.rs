@@ -7,6 +7,8 @@ mod steps;
 
 use std::{fmt, sync::Arc, time::Duration};
 
+use tokio_util::task::TaskTracker;
+
 use super::{
     Fault, FaultKind, Session,
     host::{self, Host},
@@ -53,8 +55,8 @@ impl fmt::Debug for Spec {
     }
 }
 
-/// Reaches a server, within its connect limit.
-pub(crate) async fn connect(spec: &Spec) -> Result<Session, ConnectError> {
+/// Reaches a server, within its connect limit. What is given up on the way ends among `tasks`, also when this future is dropped.
+pub(crate) async fn connect(spec: &Spec, tasks: &TaskTracker) -> Result<Session, ConnectError> {
     let deadline = Deadline::within(spec.limits.connect);
     let host = Arc::new(host::Desk {
         server: spec.name.clone(),
@@ -73,6 +75,7 @@ pub(crate) async fn connect(spec: &Spec) -> Result<Session, ConnectError> {
         spec,
         host: host.clone(),
         deadline,
+        tasks,
     };
     let opened = match transport {
         Some(Transport::Stdio(command)) => {

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
+use tokio_util::task::TaskTracker;
 
 use super::{LEGACY_VERSIONS, MODERN_VERSION, Spec};
 use crate::{
@@ -28,6 +29,8 @@ pub(super) struct Opening<'a> {
     pub(super) spec: &'a Spec,
     pub(super) host: Arc<host::Desk>,
     pub(super) deadline: Deadline,
+    /// Where the ends of wires that are given up are waited for.
+    pub(super) tasks: &'a TaskTracker,
 }
 
 /// A server that has answered the handshake.
@@ -60,7 +63,7 @@ impl Opening<'_> {
             requests,
             desk: self.host.clone(),
         };
-        Ok(Line::new(desk, wire.into(), answering))
+        Ok(Line::new(desk, wire.into(), answering, self.tasks))
     }
 
     /// Whether a second process can be started when the first one ended.
