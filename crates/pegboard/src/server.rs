@@ -108,6 +108,7 @@ impl Server {
             stop: stop.clone(),
             starts: shared.starts.clone(),
             memory: Memory::new(shared.backoff.clone()),
+            tasks: tasks.clone(),
         };
         tasks.spawn(supervisor.run(config.enabled));
         tasks.close();

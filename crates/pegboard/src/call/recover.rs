@@ -145,8 +145,8 @@ fn remedy(fault: &Fault, tries: &Tries, pause: Duration) -> Next {
     match &fault.kind {
         FaultKind::Error(error) => of_error(error.code, tries),
         FaultKind::Wire(failure) => of_wire(failure, fault.sent, tries, pause),
-        // We closed it ourselves.
-        FaultKind::Ended(end) if end.reason == EndReason::Closed => Next::Stop,
+        // We closed it ourselves, or the server reads nothing and would not read the next attempt either.
+        FaultKind::Ended(end) if matches!(end.reason, EndReason::Closed | EndReason::Stalled(_)) => Next::Stop,
         FaultKind::Ended(_) => Next::AgainNewSession { after: pause },
         // A wrong setting stays wrong.
         FaultKind::Dial(DialError::Spawn(_) | DialError::Tls(_) | DialError::Setting(_)) => Next::Stop,

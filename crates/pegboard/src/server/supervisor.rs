@@ -18,7 +18,7 @@ use tokio::{
     sync::{Semaphore, mpsc, watch},
     time::Instant,
 };
-use tokio_util::sync::CancellationToken;
+use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use tracing::Instrument;
 
 use super::{
@@ -67,6 +67,8 @@ pub(super) struct Supervisor {
     /// How many servers of the board may be starting at once.
     pub(super) starts: Arc<Semaphore>,
     pub(super) memory: Memory,
+    /// All that must have ended before the server counts as closed.
+    pub(super) tasks: TaskTracker,
 }
 
 /// What a supervisor remembers between sessions.
@@ -160,9 +162,10 @@ impl Supervisor {
             self.spec.limits.connect
         };
         let (spec, survey, starts) = (self.spec.clone(), self.survey, self.starts.clone());
+        let tasks = self.tasks.clone();
         let reaching = async {
             tokio::time::sleep(after).await;
-            reach(&spec, survey, starts, limit).await
+            reach(&spec, survey, starts, limit, &tasks).await
         };
         tokio::pin!(reaching);
         let mut shown_until = patience.map(|patience| Instant::now() + patience);
@@ -334,9 +337,10 @@ async fn reach(
     survey: Survey,
     starts: Arc<Semaphore>,
     limit: Duration,
+    tasks: &TaskTracker,
 ) -> Result<(Session, Catalog), ConnectError> {
     let _turn = starts.acquire_owned().await;
-    let session = connect(spec, limit).await?;
+    let session = connect(spec, limit, tasks).await?;
     match session.catalog(survey).await {
         Ok(catalog) => Ok((session, catalog)),
         Err(fault) => {

@@ -7,6 +7,8 @@ mod steps;
 
 use std::{fmt, sync::Arc, time::Duration};
 
+use tokio_util::task::TaskTracker;
+
 use super::{
     Fault, FaultKind, Session,
     host::{self, Host},
@@ -66,8 +68,8 @@ impl Spec {
     }
 }
 
-/// Reaches a server, within `limit`.
-pub(crate) async fn connect(spec: &Spec, limit: Duration) -> Result<Session, ConnectError> {
+/// Reaches a server, within `limit`. What is given up on the way ends among `tasks`, also when this future is dropped.
+pub(crate) async fn connect(spec: &Spec, limit: Duration, tasks: &TaskTracker) -> Result<Session, ConnectError> {
     let deadline = Deadline::within(limit);
     let host = Arc::new(host::Desk {
         server: spec.name.clone(),
@@ -86,6 +88,7 @@ pub(crate) async fn connect(spec: &Spec, limit: Duration) -> Result<Session, Con
         spec,
         host: host.clone(),
         deadline,
+        tasks,
     };
     let opened = match transport {
         Some(Transport::Stdio(_)) => {
@@ -127,7 +130,12 @@ impl Opening<'_> {
             }
             (EraChoice::Version(_), _) => self.initialize_anew().await.map(legacy),
             (EraChoice::Probe, _) | (EraChoice::Auto, Some(Spoken::Modern)) => self.discover_first().await,
-            (EraChoice::Auto, Some(Spoken::Legacy | Spoken::Sse)) => self.initialize_first(None).await,
+            (EraChoice::Auto, Some(Spoken::Legacy | Spoken::Sse)) => {
+                // It is more likely slow than changed, so it is waited for longer before the other era is tried.
+                let patience = self.spec.limits.connect / 2;
+                self.initialize_first(silence.map(|silence| silence.max(patience)))
+                    .await
+            }
             (EraChoice::Auto, None) => self.initialize_first(silence).await,
         }
     }

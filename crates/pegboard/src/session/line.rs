@@ -1,10 +1,17 @@
 //! An open wire with a desk at our end: requests go out, answers come back to those who asked, and giving up is told to the server.
 
-use std::{fmt, sync::Arc, time::Duration};
+use std::{
+    fmt,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
 
 use bytes::Bytes;
 use tokio::sync::oneshot;
-use tokio_util::task::AbortOnDropHandle;
+use tokio_util::task::{AbortOnDropHandle, TaskTracker};
 
 use super::{
     desk::{Desk, Late, ProgressSink, Unanswered},
@@ -29,6 +36,9 @@ pub(crate) struct Line {
     wire: Arc<dyn Wire>,
     /// What every message of this session says about us.
     manner: Manner,
+    /// Where the end of the wire is waited for when the line is dropped without having been closed.
+    tasks: TaskTracker,
+    is_closed: AtomicBool,
     _answering: AbortOnDropHandle<()>,
 }
 
@@ -87,12 +97,14 @@ impl Patience {
 }
 
 impl Line {
-    pub(super) fn new(desk: Arc<Desk>, wire: Arc<dyn Wire>, answering: host::Answering) -> Self {
+    pub(super) fn new(desk: Arc<Desk>, wire: Arc<dyn Wire>, answering: host::Answering, tasks: &TaskTracker) -> Self {
         let task = tokio::spawn(answering.run(wire.clone()));
         Self {
             desk,
             wire,
             manner: Manner::default(),
+            tasks: tasks.clone(),
+            is_closed: AtomicBool::new(false),
             _answering: AbortOnDropHandle::new(task),
         }
     }
@@ -210,6 +222,21 @@ impl Line {
     /// Ends the wire and waits until everything behind it is gone.
     pub(super) async fn close(&self) {
         self.wire.close().await;
+        self.is_closed.store(true, Ordering::Relaxed);
+    }
+}
+
+impl Drop for Line {
+    /// A start that is given up must not leave a process that nobody waits for.
+    fn drop(&mut self) {
+        if self.is_closed.load(Ordering::Relaxed) {
+            return;
+        }
+        // Without a runtime nothing can be waited for; the wire's own drop ends what is behind it.
+        if let Ok(runtime) = tokio::runtime::Handle::try_current() {
+            let wire = self.wire.clone();
+            self.tasks.spawn_on(async move { wire.close().await }, &runtime);
+        }
     }
 }
 

@@ -39,7 +39,7 @@ impl Stdio {
         let stop = CancellationToken::new();
         let (process, pipes) = Process::spawn(command, limits, &tasks).await?;
         let tail = Tail::default();
-        tasks.spawn(collect_stderr(tail.clone(), pipes.stderr, process.clone()));
+        let collecting = tasks.spawn(collect_stderr(tail.clone(), pipes.stderr, process.clone()));
         let (outbox, murmur) = (Arc::new(Outbox::default()), Murmur::default());
         let wire = Self {
             outbox: outbox.clone(),
@@ -56,6 +56,10 @@ impl Stdio {
             let reason = converse(reading, writing, &outbox, &process, &stop).await;
             outbox.close();
             process.stop();
+            if let EndReason::Exited(_) = reason {
+                // What it wrote last often says why it ended. The wait is short: see `collect_stderr`.
+                let _ = collecting.await;
+            }
             inbox.ended(WireEnd {
                 stderr: tail.text(),
                 reason,
@@ -73,6 +77,7 @@ async fn collect_stderr(tail: Tail, stderr: ChildStderr, process: Process) {
         tokio::time::sleep(LAST_WORDS).await;
     };
     tokio::select! {
+        biased;
         () = tail.collect(stderr) => {}
         () = ended => {}
     }
@@ -86,6 +91,7 @@ async fn converse(
     process: &Process,
     stop: &CancellationToken,
 ) -> EndReason {
+    // The writer is kept until the end is understood: a server whose input we close would exit by that, and hide the reason.
     tokio::pin!(reading, writing);
     let reason = tokio::select! {
         biased;

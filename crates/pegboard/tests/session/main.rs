@@ -1,5 +1,7 @@
 //! Sessions with servers in this process: everything that is a matter of messages and of time, on a clock of our own.
 
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on says where it stopped")]
+
 #[path = "../support/mod.rs"]
 mod support;
 

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
+use tokio_util::task::TaskTracker;
 
 use super::{LEGACY_VERSIONS, MODERN_VERSION, Spec};
 use crate::{
@@ -28,6 +29,8 @@ pub(super) struct Opening<'a> {
     pub(super) spec: &'a Spec,
     pub(super) host: Arc<host::Desk>,
     pub(super) deadline: Deadline,
+    /// Where the ends of wires that are given up are waited for.
+    pub(super) tasks: &'a TaskTracker,
 }
 
 /// A server that has answered the handshake.
@@ -60,7 +63,7 @@ impl Opening<'_> {
             requests,
             desk: self.host.clone(),
         };
-        Ok(Line::new(desk, wire.into(), answering))
+        Ok(Line::new(desk, wire.into(), answering, self.tasks))
     }
 
     /// Whether a second process can be started when the first one ended.
@@ -144,12 +147,13 @@ impl Opening<'_> {
                 _ => break,
             }
         }
-        let found: Discovered = read(&answer?)?;
+        let found: Discovered = match answer {
+            Ok(answer) => read(&answer)?,
+            Err(fault) if supported_by(&fault).is_empty() => return Err(fault),
+            Err(fault) => return Err(no_common_version(&supported_by(&fault))),
+        };
         if !found.versions.iter().any(|version| version == MODERN_VERSION) {
-            let theirs = found.versions.join(", ");
-            return Err(Fault::unreadable(format!(
-                "the server speaks the versions [{theirs}], not {MODERN_VERSION}"
-            )));
+            return Err(no_common_version(&found.versions));
         }
         line.wire()
             .established(&line.envelope(&Request::new("server/discover", Params::default())))
@@ -169,6 +173,14 @@ impl Opening<'_> {
             modern_meta: Some(meta[1..meta.len() - 1].into()),
         }
     }
+}
+
+fn no_common_version(theirs: &[String]) -> Fault {
+    let theirs: String = theirs.join(", ").chars().take(200).collect();
+    Fault::unreadable(format!(
+        "the server speaks the protocol versions [{}], and in this era we speak {MODERN_VERSION}",
+        theirs.escape_debug()
+    ))
 }
 
 fn client_info() -> Value {

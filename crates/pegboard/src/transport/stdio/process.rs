@@ -267,7 +267,10 @@ impl Hint for SpawnError {
             }
             Self::NotExecutable { .. } => "check the file's permissions and its first line".to_owned(),
             Self::NoFolder { .. } => "create the folder or correct `cwd`".to_owned(),
-            Self::Failed { .. } => return None,
+            Self::Failed { .. } => {
+                "check that the file is a program for this system, and that files and processes are left (`ulimit -n` and `-u`)"
+                    .to_owned()
+            }
         })
     }
 }

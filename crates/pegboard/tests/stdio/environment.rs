@@ -1,0 +1,134 @@
+//! What a child process gets from us: variables by its policy, arguments as they are, a folder to run in.
+
+use std::collections::BTreeMap;
+
+use pegboard::{Command, EnvPolicy, Reply, ServerConfig, Transport};
+use pegboard_testkit::{Answer, Tool};
+use serde_json::{Value, json};
+
+use crate::{apart::is_apart, bench::Bench, support::*};
+
+/// Variables that a shell or a loader may set by itself in any process.
+const BY_ITSELF: &[&str] = &["_", "PWD", "SHLVL", "OLDPWD"];
+
+fn structured(reply: Reply) -> Value {
+    reply.outcome.into_result().unwrap().structured.unwrap()
+}
+
+async fn variables(policy: EnvPolicy) -> BTreeMap<String, String> {
+    let bench = Bench::new();
+    let (program, args) = bench.fake().tool(Tool::new("env").shows_env()).command();
+    let mut command = Command::new(program.to_str().unwrap())
+        .args(args)
+        .env("FROM_CONFIG", "yes")
+        .env("TZ", "Asia/Tokyo");
+    command.env_policy = policy;
+    let board = board(ServerConfig::new(Transport::Stdio(command)));
+    let shown = structured(call(&board.toolset(), "fx.env", json!({})).await);
+    board.shutdown().await;
+    bench.nobody_is_left().await;
+    let mut variables: BTreeMap<String, String> = serde_json::from_value(shown).unwrap();
+    variables.retain(|name, _| !BY_ITSELF.contains(&name.as_str()));
+    variables
+}
+
+/// STD-9, STD-10: exactly what the policy says, and no secret of ours where it does not say so.
+#[tokio::test]
+async fn a_child_gets_exactly_what_its_policy_says() {
+    let ours = [
+        ("AWS_SECRET_ACCESS_KEY", "a secret of ours"),
+        ("ANTHROPIC_API_KEY", "another"),
+        ("OTEL_EXPORTER_OTLP_HEADERS", "a third"),
+        ("LANG", "C.UTF-8"),
+        ("TZ", "UTC"),
+        ("SSL_CERT_FILE", "/etc/ssl/cert.pem"),
+    ];
+    if !is_apart("environment::a_child_gets_exactly_what_its_policy_says", &ours) {
+        return;
+    }
+    let mut golden: BTreeMap<String, String> = BTreeMap::new();
+    golden.insert("FROM_CONFIG".into(), "yes".into());
+    golden.insert("TZ".into(), "Asia/Tokyo".into());
+    assert_eq!(variables(EnvPolicy::Explicit).await, golden);
+
+    let allowed = "PATH HOME USER LOGNAME SHELL TERM LANG LC_ALL TMPDIR SSL_CERT_FILE SSL_CERT_DIR NODE_EXTRA_CA_CERTS \
+                   REQUESTS_CA_BUNDLE CURL_CA_BUNDLE";
+    for name in allowed.split(' ') {
+        if let Ok(value) = std::env::var(name) {
+            golden.insert(name.into(), value);
+        }
+    }
+    assert_eq!(golden["LANG"], "C.UTF-8");
+    assert_eq!(variables(EnvPolicy::Allowlist).await, golden);
+
+    let mut all: BTreeMap<String, String> = std::env::vars().collect();
+    all.retain(|name, _| !BY_ITSELF.contains(&name.as_str()));
+    all.extend(golden);
+    assert_eq!(all["AWS_SECRET_ACCESS_KEY"], "a secret of ours");
+    assert_eq!(variables(EnvPolicy::Inherit).await, all);
+}
+
+/// No shell stands between us and the program.
+#[tokio::test]
+async fn arguments_arrive_as_they_are() {
+    let bench = Bench::new();
+    let marker = bench.file("pwned");
+    let tool = Tool::new("args").answers(Answer::CommandLine);
+    let odd = [
+        "; touch MARKER",
+        "$(touch MARKER)",
+        "`touch MARKER`",
+        "| cat",
+        "two words",
+        "it's \"quoted\"",
+        "a\\b",
+        "*",
+        "",
+        "new\nline",
+        "ünï 🦀",
+        "--",
+        "-x",
+    ]
+    .map(|arg| arg.replace("MARKER", marker.to_str().unwrap()));
+    // Inside the script, the only argument that the fake takes; and beside it, on a shell that hands them on.
+    let (program, args) = bench.fake().tool(tool.description(&odd.join(" "))).command();
+    let command = Command::new(program.to_str().unwrap()).args(args.clone());
+    let board = board(ServerConfig::new(Transport::Stdio(command)));
+    let shown = structured(call(&board.toolset(), "fx.args", json!({})).await);
+    let expected: Vec<Value> = args.into_iter().map(Value::String).collect();
+    assert_eq!(shown.as_array().unwrap()[1..], expected);
+    board.shutdown().await;
+
+    let arguments = bench.file("arguments");
+    let script = format!(
+        "for arg in \"$@\"; do printf '%s\\0' \"$arg\"; done > {}",
+        arguments.display()
+    );
+    let command = Command::new("sh").args(["-c", &script, "sh"]).args(odd.clone());
+    let board = crate::support::board(ServerConfig::new(Transport::Stdio(command)));
+    board.settle(PATIENCE).await;
+    board.shutdown().await;
+    let written = std::fs::read_to_string(arguments).unwrap();
+    assert_eq!(written.split_terminator('\0').collect::<Vec<_>>(), odd);
+    assert!(!marker.exists());
+    bench.nobody_is_left().await;
+}
+
+/// STD-12: a server runs where its config says.
+#[tokio::test]
+async fn a_server_runs_in_its_folder() {
+    let bench = Bench::new();
+    let folder = bench.file("work here");
+    std::fs::create_dir(&folder).unwrap();
+    let (program, args) = bench.fake().tool(Tool::new("cwd").shows_cwd()).command();
+    let mut command = Command::new(program.to_str().unwrap()).args(args);
+    command.cwd = Some(folder.clone());
+    let board = board(ServerConfig::new(Transport::Stdio(command)));
+    let shown = call(&board.toolset(), "fx.cwd", json!({})).await.text();
+    assert_eq!(
+        std::fs::canonicalize(shown).unwrap(),
+        std::fs::canonicalize(folder).unwrap()
+    );
+    board.shutdown().await;
+    bench.nobody_is_left().await;
+}

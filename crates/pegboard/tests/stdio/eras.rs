@@ -1,0 +1,238 @@
+//! Which era a server speaks: found out with few processes and little time, remembered, and found out anew when it changes.
+
+use std::{path::Path, time::Duration};
+
+use pegboard::{Config, Era as Spoken, EraChoice, Kind, Pegboard, ServerConfig};
+use pegboard_testkit::{Era, FakeServer, Fault, LEGACY_VERSIONS, MODERN_VERSION, Refusal, When};
+use serde_json::json;
+use tokio::time::Instant;
+
+use crate::{bench::Bench, support::*};
+
+fn with_era(mut config: ServerConfig, era: EraChoice) -> ServerConfig {
+    config.era = era;
+    config
+}
+
+fn remembering(file: &Path, config: ServerConfig) -> Pegboard {
+    let mut servers = Config::default();
+    servers.servers.insert(name("fx"), config);
+    Pegboard::builder(servers).era_memory(file).open()
+}
+
+/// Calls a tool, closes the board, and says which version was agreed on.
+async fn version_of(board: Pegboard) -> (Spoken, String) {
+    let reply = call(&board.toolset(), "fx.hello", json!({})).await;
+    assert_eq!(reply.text(), "hi");
+    let status = &board.status().servers[0];
+    let spoken = (status.era.unwrap(), status.protocol_version.clone().unwrap());
+    board.shutdown().await;
+    spoken
+}
+
+/// ERA-1, ERA-4: every version is agreed on, with one process each.
+#[tokio::test]
+async fn every_version_is_agreed_on() {
+    for version in LEGACY_VERSIONS {
+        let bench = Bench::new();
+        let spoken = version_of(board(process(&bench.fake().version(version)))).await;
+        assert_eq!(spoken, (Spoken::Legacy, version.to_owned()));
+        assert_eq!((bench.starts().len(), bench.log().count("server/discover")), (1, 0));
+        bench.nobody_is_left().await;
+    }
+    let bench = Bench::new();
+    let spoken = version_of(board(process(&bench.fake().version(MODERN_VERSION)))).await;
+    assert_eq!(spoken, (Spoken::Modern, MODERN_VERSION.to_owned()));
+}
+
+/// ERA-1: a config that names an era or a version gets that, and asks for nothing else.
+#[tokio::test]
+async fn a_chosen_era_is_the_only_one_tried() {
+    let pinned = "2025-03-26";
+    for (choice, asks, never) in [
+        (EraChoice::Legacy, "initialize", "server/discover"),
+        (EraChoice::Modern, "server/discover", "initialize"),
+        (EraChoice::Version(pinned.into()), "initialize", "server/discover"),
+        (
+            EraChoice::Version(MODERN_VERSION.into()),
+            "server/discover",
+            "initialize",
+        ),
+    ] {
+        let bench = Bench::new();
+        let config = with_era(process(&bench.fake().era(Era::Both)), choice.clone());
+        let spoken = version_of(board(config)).await;
+        if choice == EraChoice::Version(pinned.into()) {
+            assert_eq!(spoken.1, pinned);
+        }
+        let log = bench.log();
+        assert_eq!((log.count(asks), log.count(never)), (1, 0), "{choice:?}");
+    }
+}
+
+/// ERA-4: no version in common is told with both sides, and no process stays.
+#[tokio::test]
+async fn a_version_that_we_do_not_speak_is_told_with_both_sides() {
+    let bench = Bench::new();
+    let board = board(process(&bench.fake().version("2023-01-01")));
+    let reply = call(&board.toolset(), "fx.hello", json!({})).await;
+    ended_as(&reply, Kind::Unavailable, false);
+    says(
+        &reply.text(),
+        &["2023-01-01", "2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05"],
+    );
+    assert!(reply.outcome.hint().is_some());
+    bench.nobody_is_left().await;
+
+    let bench = Bench::new();
+    let config = with_era(process(&bench.fake().version("2027-01-01")), EraChoice::Modern);
+    let board = crate::support::board(config);
+    let reply = call(&board.toolset(), "fx.hello", json!({})).await;
+    ended_as(&reply, Kind::Unavailable, false);
+    says(&reply.text(), &["2027-01-01", MODERN_VERSION]);
+    bench.nobody_is_left().await;
+}
+
+/// ERA-2: a server of the newest era only connects within 5 s and with two processes at most, however it refuses `initialize`.
+#[tokio::test]
+async fn a_server_of_the_newest_era_only_is_reached_however_it_refuses_the_handshake() {
+    for (refusal, processes) in [
+        (Refusal::Error { code: -32601 }, 1),
+        (Refusal::Error { code: -32602 }, 1),
+        (Refusal::Error { code: -32022 }, 1),
+        (Refusal::Exit { code: 1 }, 2),
+        (Refusal::Silence, 2),
+    ] {
+        let bench = Bench::new();
+        let fake = bench.fake().era(Era::Modern).on_initialize(refusal);
+        let started = Instant::now();
+        let spoken = version_of(board(process(&fake))).await;
+        assert!(started.elapsed() < secs(8), "{refusal:?}: {:?}", started.elapsed());
+        assert_eq!(spoken, (Spoken::Modern, MODERN_VERSION.to_owned()));
+        assert_eq!(bench.starts().len(), processes, "{refusal:?}");
+        bench.nobody_is_left().await;
+    }
+}
+
+/// F018, ERA-2: with `era = "probe"` a legacy server that refuses, dies or hangs on `server/discover` is reached all the same.
+#[tokio::test]
+async fn a_legacy_server_is_reached_by_a_probe_however_it_takes_it() {
+    for (refusal, processes) in [
+        (Refusal::Error { code: -32601 }, 1),
+        (Refusal::Error { code: -32602 }, 1),
+        (Refusal::Error { code: -32000 }, 1),
+        (Refusal::Exit { code: 1 }, 2),
+        (Refusal::Silence, 2),
+    ] {
+        let bench = Bench::new();
+        let config = with_era(process(&bench.fake().on_discover(refusal)), EraChoice::Probe);
+        let spoken = version_of(board(config)).await;
+        assert_eq!(spoken, (Spoken::Legacy, "2025-11-25".to_owned()), "{refusal:?}");
+        assert_eq!(bench.starts().len(), processes, "{refusal:?}");
+        bench.nobody_is_left().await;
+    }
+}
+
+/// ERA-3: what was found out once is known at the next start, also in another program.
+#[tokio::test]
+async fn a_remembered_server_is_asked_in_its_era_at_once() {
+    let bench = Bench::new();
+    let memory = bench.file("eras.json");
+    let legacy = with_era(process(&bench.fake()), EraChoice::Auto);
+    for start in 1..=3 {
+        version_of(remembering(&memory, legacy.clone())).await;
+        let log = bench.log();
+        assert_eq!((log.spawned.len(), log.count("server/discover")), (start, 0));
+    }
+
+    let bench = Bench::new();
+    let modern = process(&bench.fake().era(Era::Modern).on_initialize(Refusal::Exit { code: 1 }));
+    for (processes, handshakes) in [(2, 1), (3, 1), (4, 1)] {
+        let spoken = version_of(remembering(&memory, modern.clone())).await;
+        assert_eq!(spoken.0, Spoken::Modern);
+        let log = bench.log();
+        assert_eq!((log.spawned.len(), log.count("initialize")), (processes, handshakes));
+    }
+    bench.nobody_is_left().await;
+}
+
+/// F027: a server that speaks another era after a restart is found out anew, in whatever way it refuses the old one.
+#[tokio::test]
+async fn an_era_that_changes_with_a_restart_is_found_out_anew() {
+    for refusal in [
+        Refusal::Error { code: -32601 },
+        Refusal::Exit { code: 1 },
+        Refusal::Silence,
+    ] {
+        let bench = Bench::new();
+        let modern = bench.fake().era(Era::Modern).on_initialize(refusal);
+        let legacy = bench.fake().on_discover(refusal);
+        check_change(&bench, &legacy.then_after(1, modern), Spoken::Legacy, Spoken::Modern).await;
+
+        let bench = Bench::new();
+        let modern = bench.fake().era(Era::Modern);
+        let legacy = bench.fake().on_discover(refusal);
+        check_change(&bench, &modern.then_after(1, legacy), Spoken::Modern, Spoken::Legacy).await;
+    }
+}
+
+async fn check_change(bench: &Bench, fake: &FakeServer, before: Spoken, after: Spoken) {
+    let config = with_limits(process(fake), |limits| limits.connect = secs(12));
+    let board = board(config);
+    let tools = board.toolset();
+    assert_eq!(call(&tools, "fx.hello", json!({})).await.text(), "hi");
+    assert_eq!(board.status().servers[0].era, Some(before));
+    let first = board.status().servers[0].pid;
+    pegboard_testkit::kill(first.unwrap());
+    let noticed = async {
+        while board.status().servers[0].pid == first {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    };
+    tokio::time::timeout(PATIENCE, noticed).await.unwrap();
+    let reply = call(&tools, "fx.hello", json!({})).await;
+    assert_eq!(reply.text(), "hi", "{before:?} to {after:?}");
+    assert_eq!(board.status().servers[0].era, Some(after));
+    board.shutdown().await;
+    bench.nobody_is_left().await;
+}
+
+/// P9: a slow legacy server is not killed for being slow, and wins over the process that was tried beside it.
+#[tokio::test]
+async fn a_slow_legacy_server_is_waited_for_and_wins() {
+    let bench = Bench::new();
+    let board = board(process(&bench.fake().fault(Fault::SlowStart { ms: 3_000 })));
+    let tools = board.toolset();
+    let pid = call(&tools, "fx.pid", json!({})).await.text();
+    assert_eq!(pid, bench.starts()[0].to_string(), "the first process serves");
+    assert_eq!(board.status().servers[0].era, Some(Spoken::Legacy));
+    for challenger in &bench.starts()[1..] {
+        gone(*challenger, PATIENCE).await;
+    }
+    assert!(bench.starts().len() <= 2);
+    board.shutdown().await;
+    bench.nobody_is_left().await;
+}
+
+/// A handshake that is refused for another reason is told with the server's own words.
+#[tokio::test]
+async fn a_refused_handshake_is_told_with_the_servers_words() {
+    let bench = Bench::new();
+    let refusal = |message: &str| Fault::AnswersError {
+        code: -32000,
+        message: message.into(),
+        data: None,
+    };
+    let fake = bench
+        .fake()
+        .fault_on(When::method("initialize"), refusal("licence expired"))
+        .fault_on(When::method("server/discover"), refusal("what?"));
+    let started = Instant::now();
+    let board = board(process(&fake));
+    let reply = call(&board.toolset(), "fx.hello", json!({})).await;
+    ended_as(&reply, Kind::Unavailable, false);
+    says(&reply.text(), &["licence expired"]);
+    assert!(started.elapsed() < secs(5) + Duration::from_secs(5));
+    board.shutdown().await;
+    bench.nobody_is_left().await;
+}

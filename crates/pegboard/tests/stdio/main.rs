@@ -1,0 +1,17 @@
+//! Servers as real processes: how they start, fail, are talked to and end, and that none of them stays.
+
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on says where it stopped")]
+
+#[path = "../support/mod.rs"]
+mod support;
+
+mod apart;
+mod bench;
+mod death;
+mod environment;
+mod eras;
+mod faults;
+mod load;
+mod memory;
+mod start;
+mod stop;

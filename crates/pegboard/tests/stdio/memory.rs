@@ -1,0 +1,103 @@
+//! How much memory and how many files a noisy or broken server can cost us.
+
+use pegboard::{Kind, Pegboard};
+use pegboard_testkit::{FakeServer, Fault, When};
+use serde_json::json;
+
+use crate::{apart::is_apart, bench::Bench, support::*};
+
+/// The memory of this process that is really there, now and at its highest, in KiB.
+fn resident(key: &str) -> i64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap();
+    let line = status.lines().find(|line| line.starts_with(key)).unwrap();
+    line.split_whitespace().nth(1).unwrap().parse().unwrap()
+}
+
+/// Calls once to warm up, then meets the fault, and gives how much the memory grew at its highest, in MiB.
+async fn growth(fake: FakeServer, expected: Kind) -> i64 {
+    let board: Pegboard = board(process(&fake));
+    let tools = board.toolset();
+    assert_eq!(call(&tools, "fx.echo", json!({"nonce": "n"})).await.text(), "n");
+    let before = resident("VmRSS:");
+    let reply = call(&tools, "fx.hello", json!({})).await;
+    assert_eq!(reply.outcome.kind(), expected, "{}", reply.text());
+    let grown = (resident("VmHWM:") - before) / 1024;
+    board.shutdown().await;
+    grown
+}
+
+/// STD-3, STD-4: noise and error output of 256 MiB each.
+#[tokio::test]
+async fn floods_do_not_fill_the_memory() {
+    if !is_apart("memory::floods_do_not_fill_the_memory", &[]) {
+        return;
+    }
+    const FLOOD: u64 = 256 << 20;
+    for fault in [
+        Fault::NoiseBeforeAnswer { lines: FLOOD / 32 },
+        Fault::FloodsStderr { bytes: FLOOD },
+    ] {
+        let bench = Bench::new();
+        let described = format!("{fault:?}");
+        let grown = growth(bench.fake().fault_on(When::tool("hello"), fault), Kind::Ok).await;
+        assert!(grown < 32, "{described}: {grown} MiB");
+        bench.nobody_is_left().await;
+    }
+}
+
+/// F046, F047: the limit on a message and a little more.
+#[tokio::test]
+async fn over_long_lines_cost_no_more_than_one_message() {
+    if !is_apart("memory::over_long_lines_cost_no_more_than_one_message", &[]) {
+        return;
+    }
+    let oversized = Fault::Oversized {
+        bytes: 48 << 20,
+        with_id: true,
+        then_valid: false,
+    };
+    for (fault, kind) in [(oversized, Kind::LimitExceeded), (Fault::EndlessLine, Kind::Transport)] {
+        let bench = Bench::new();
+        let described = format!("{fault:?}");
+        let grown = growth(bench.fake().fault_on(When::tool("hello"), fault), kind).await;
+        assert!(grown < 32, "{described}: {grown} MiB");
+        bench.nobody_is_left().await;
+    }
+}
+
+/// F009: without a free file descriptor that start fails, with a reason; when there are some again, it works.
+#[tokio::test]
+async fn a_start_without_free_files_fails_and_works_later() {
+    if !is_apart("memory::a_start_without_free_files_fails_and_works_later", &[]) {
+        return;
+    }
+    let bench = Bench::new();
+    let others = board(process(&bench.fake()));
+    assert_eq!(call(&others.toolset(), "fx.hello", json!({})).await.text(), "hi");
+    let starved = Bench::new();
+    let mut config = process(&starved.fake());
+    config.start = pegboard::Start::Lazy;
+    let board = board(config);
+    let tools = board.toolset();
+    let limit = rustix::process::getrlimit(rustix::process::Resource::Nofile);
+    let low = rustix::process::Rlimit {
+        current: Some(64),
+        ..limit
+    };
+    rustix::process::setrlimit(rustix::process::Resource::Nofile, low).unwrap();
+    let mut held = Vec::new();
+    while let Ok(file) = std::fs::File::open("/dev/null") {
+        held.push(file);
+    }
+    let reply = call(&tools, "fx.hello", json!({})).await;
+    ended_as(&reply, Kind::Unavailable, false);
+    says(&reply.text(), &["could not be started", "Too many open files"]);
+    says(reply.outcome.hint().unwrap(), &["ulimit -n"]);
+    assert_eq!(call(&others.toolset(), "fx.hello", json!({})).await.text(), "hi");
+    drop(held);
+    assert_eq!(call(&tools, "fx.hello", json!({})).await.text(), "hi");
+    board.shutdown().await;
+    others.shutdown().await;
+    starved.nobody_is_left().await;
+    bench.nobody_is_left().await;
+}

@@ -1,0 +1,215 @@
+//! Servers that do not start: what went wrong is told soon and in full, and no process stays.
+
+use std::{os::unix::fs::PermissionsExt, process::Command as Shell, time::Duration};
+
+use pegboard::{Command, EnvPolicy, Kind, ServerConfig, Transport, Unavailable};
+use pegboard_testkit::{Fault, kill};
+use serde_json::json;
+use tokio::time::Instant;
+
+use crate::{bench::Bench, support::*};
+
+fn stdio(command: Command) -> ServerConfig {
+    ServerConfig::new(Transport::Stdio(command))
+}
+
+fn shell(script: &str) -> ServerConfig {
+    stdio(Command::new("sh").args(["-c", script]))
+}
+
+/// The start fails: the list says why, and a call says the same and was surely not made.
+async fn failed(config: ServerConfig, kind: Kind, within: Duration) -> Unavailable {
+    let board = board(config);
+    let tools = board.toolset();
+    let started = Instant::now();
+    let mut listing = tools.list(PATIENCE).await;
+    assert!(started.elapsed() < within, "it took {:?}", started.elapsed());
+    assert!(listing.tools.is_empty());
+    let failure = listing.unavailable.pop().unwrap();
+    assert!(failure.hint.is_some(), "no hint for: {}", failure.error);
+    let reply = call(&tools, "fx.hello", json!({})).await;
+    ended_as(&reply, kind, false);
+    says(&reply.text(), &["server `fx` is down"]);
+    assert!(reply.outcome.hint().is_some());
+    let status = &board.status().servers[0];
+    assert_eq!(status.state, pegboard::State::Down);
+    assert!(status.last_error.is_some());
+    board.shutdown().await;
+    failure
+}
+
+/// F001, STD-11: the error names the folders that were searched, which are those of the child's own PATH.
+#[tokio::test]
+async fn a_missing_program_is_told_with_the_folders_that_were_searched() {
+    let command = Command::new("no-such-mcp-server").env("PATH", "/nowhere/bin:/nowhere/else");
+    let failure = failed(stdio(command), Kind::Unavailable, secs(5)).await;
+    says(
+        &failure.error,
+        &["`no-such-mcp-server`", "/nowhere/bin", "/nowhere/else"],
+    );
+    says(&failure.hint.unwrap(), &["absolute path", "env.PATH"]);
+
+    let mut alone = Command::new("sh");
+    alone.env_policy = EnvPolicy::Explicit;
+    let failure = failed(stdio(alone), Kind::Unavailable, secs(5)).await;
+    says(&failure.error, &["`sh` was not found"]);
+
+    let failure = failed(stdio(Command::new("/no/such/file")), Kind::Unavailable, secs(5)).await;
+    says(&failure.error, &["`/no/such/file` was not found"]);
+}
+
+/// F001: a file that is there and cannot be run.
+#[tokio::test]
+async fn a_file_that_cannot_be_run_is_told_with_the_reason() {
+    let bench = Bench::new();
+    let file = |name: &str, content: &str, mode: u32| {
+        let path = bench.file(name);
+        // Written by another process: one that we held open while a third is being started could not be run.
+        let script = format!("printf '{content}' > {}", path.display());
+        assert!(Shell::new("sh").args(["-c", &script]).status().unwrap().success());
+        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(mode)).unwrap();
+        Command::new(path.to_str().unwrap())
+    };
+    let plain = file("plain", "hello", 0o644);
+    let failure = failed(stdio(plain), Kind::Unavailable, secs(5)).await;
+    says(&failure.error, &["/plain` may not be executed"]);
+
+    let script = file("script", "#!/no/such/interpreter\\n", 0o755);
+    let failure = failed(stdio(script), Kind::Unavailable, secs(5)).await;
+    says(&failure.error, &["/script` may not be executed", "interpreter"]);
+
+    let folder = Command::new(bench.file("").to_str().unwrap());
+    let failure = failed(stdio(folder), Kind::Unavailable, secs(5)).await;
+    says(&failure.error, &["may not be executed"]);
+
+    let garbage = file("garbage", "\\001\\002\\003", 0o755);
+    let failure = failed(stdio(garbage), Kind::Unavailable, secs(5)).await;
+    says(&failure.error, &["/garbage`"]);
+}
+
+/// STD-12: the folder to run in.
+#[tokio::test]
+async fn a_missing_folder_to_run_in_is_told() {
+    let mut command = Command::new("sh");
+    command.cwd = Some("/no/such/folder".into());
+    let failure = failed(stdio(command), Kind::Unavailable, secs(5)).await;
+    says(&failure.error, &["the folder /no/such/folder does not exist"]);
+    says(&failure.hint.unwrap(), &["`cwd`"]);
+}
+
+/// F002, F003, STD-4: the exit code and the last words are in the error, whatever the code.
+#[tokio::test]
+async fn a_server_that_exits_at_once_is_told_with_its_code_and_last_words() {
+    for (code, words) in [(3, "missing API key"), (0, "usage: server [options]"), (1, "")] {
+        let bench = Bench::new();
+        let fake = bench.fake().fault(Fault::ExitsAtStart {
+            code,
+            stderr: words.into(),
+        });
+        let failure = failed(process(&fake), Kind::Unavailable, secs(10)).await;
+        says(&failure.error, &[&format!("exit code {code}"), words]);
+        bench.nobody_is_left().await;
+    }
+}
+
+/// F002: the same when it exits at the handshake, or is killed.
+#[tokio::test]
+async fn a_server_that_exits_at_the_handshake_is_told_in_the_same_way() {
+    let bench = Bench::new();
+    let fake = bench.fake().fault(Fault::ExitsAtHandshake {
+        code: 7,
+        stderr: "cannot reach the database".into(),
+    });
+    let failure = failed(process(&fake), Kind::Unavailable, secs(10)).await;
+    says(&failure.error, &["exit code 7", "cannot reach the database"]);
+    bench.nobody_is_left().await;
+
+    let failure = failed(shell("echo dying >&2; kill -9 $$"), Kind::Unavailable, secs(10)).await;
+    says(&failure.error, &["killed by signal 9", "dying"]);
+}
+
+/// STD-4: the last words are there every time, however close they are to the end.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_last_words_of_a_dying_process_are_never_missed() {
+    for round in 0..40 {
+        let board = board(shell(&format!("exec 1>&-; echo 'last words {round}' >&2; exit 5")));
+        let listing = board.toolset().list(PATIENCE).await;
+        says(
+            &listing.unavailable[0].error,
+            &["exit code 5", &format!("last words {round}")],
+        );
+        board.shutdown().await;
+    }
+}
+
+/// F004: a silent server is waited for as long as the limit says, in both eras, and does not stay.
+#[tokio::test]
+async fn a_silent_server_is_given_up_and_ended() {
+    let bench = Bench::new();
+    let fake = bench.fake().fault(Fault::SilentHandshake);
+    let config = with_limits(process(&fake), |limits| {
+        limits.connect = secs(2);
+        limits.era_silence = Duration::from_millis(500);
+    });
+    let failure = failed(config, Kind::Timeout, secs(10)).await;
+    says(&failure.error, &["no answer within 2 s"]);
+    says(&failure.hint.unwrap(), &["limits.connect"]);
+    assert!(bench.log().count("server/discover") >= 1);
+    bench.nobody_is_left().await;
+}
+
+/// F005: what the server wrote without an end is quoted.
+#[tokio::test]
+async fn a_question_without_a_newline_is_quoted() {
+    let bench = Bench::new();
+    let fake = bench.fake().fault(Fault::Prompts {
+        text: "Ok to proceed? (y) ".into(),
+    });
+    let config = with_limits(process(&fake), |limits| limits.connect = secs(1));
+    let failure = failed(config, Kind::Timeout, secs(10)).await;
+    says(&failure.error, &["Ok to proceed? (y)"]);
+    bench.nobody_is_left().await;
+}
+
+/// STD-3: a few lines of text are let pass; a program that prints nothing else is no server.
+#[tokio::test]
+async fn text_before_the_first_message_is_let_pass_but_not_for_ever() {
+    let bench = Bench::new();
+    let board = board(process(&bench.fake().fault(Fault::NoiseAtStart { lines: 500 })));
+    assert_eq!(call(&board.toolset(), "fx.hello", json!({})).await.text(), "hi");
+    board.shutdown().await;
+    bench.nobody_is_left().await;
+
+    let failure = failed(shell("yes welcome"), Kind::Unavailable, secs(10)).await;
+    says(&failure.error, &["lines of text and no message", "welcome"]);
+    says(&failure.hint.unwrap(), &["prints nothing else"]);
+}
+
+/// F007, F089: the end of the main process ends the connection, even when a child of its own holds the pipe.
+#[tokio::test]
+async fn a_server_that_leaves_a_child_and_exits_is_down_at_once() {
+    for keeps_stdout in [false, true] {
+        let bench = Bench::new();
+        let fake = bench.fake().fault(Fault::ForksAndExits {
+            pid_file: bench.pid_file(),
+            keeps_stdout,
+        });
+        let failure = failed(process(&fake), Kind::Unavailable, secs(10)).await;
+        says(&failure.error, &["exit code 0"]);
+        // They have a session of their own, which a process group does not reach.
+        bench.children().into_iter().for_each(kill);
+        bench.nobody_is_left().await;
+    }
+}
+
+/// STD-14: nothing of a broken start is left, also when the start is given up in the middle.
+#[tokio::test]
+async fn closing_the_board_during_a_start_leaves_no_process() {
+    let bench = Bench::new();
+    let board = board(process(&bench.fake().fault(Fault::SilentHandshake)));
+    bench.heard("initialize", 1).await;
+    board.shutdown().await;
+    for pid in bench.starts() {
+        assert!(!pegboard_testkit::is_alive(pid), "{pid} still lives after shutdown");
+    }
+}
