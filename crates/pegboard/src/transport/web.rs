@@ -63,19 +63,16 @@ impl Web {
     }
 
     pub(super) fn post(&self, url: &Url, body: Vec<u8>) -> RequestBuilder {
-        self.client
-            .post(url.clone())
-            .headers(self.headers.clone())
-            .header(CONTENT_TYPE, "application/json")
-            .header(ACCEPT, "application/json, text/event-stream")
-            .body(body)
+        let mut headers = self.headers.clone();
+        headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        headers.insert(ACCEPT, HeaderValue::from_static("application/json, text/event-stream"));
+        self.client.post(url.clone()).headers(headers).body(body)
     }
 
     pub(super) fn get_stream(&self, url: &Url) -> RequestBuilder {
-        self.client
-            .get(url.clone())
-            .headers(self.headers.clone())
-            .header(ACCEPT, "text/event-stream")
+        let mut headers = self.headers.clone();
+        headers.insert(ACCEPT, HeaderValue::from_static("text/event-stream"));
+        self.client.get(url.clone()).headers(headers)
     }
 
     pub(super) fn delete(&self, url: &Url) -> RequestBuilder {
@@ -107,12 +104,19 @@ fn follow(attempt: redirect::Attempt<'_>) -> redirect::Action {
     }
 }
 
+/// The headers that say what a message is. They follow from the message, so the config has no say in them.
+const OURS: &[&str] = &["mcp-session-id", "mcp-protocol-version", "mcp-method", "mcp-name"];
+
 /// The headers that every request carries, credentials among them.
 pub(super) fn headers(endpoint: &Endpoint) -> Result<HeaderMap, DialError> {
     let mut headers = HeaderMap::new();
     for (name, value) in &endpoint.headers {
         let key = HeaderName::from_bytes(name.as_bytes())
             .map_err(|_| DialError::Setting(format!("`{name}` cannot be the name of a header")))?;
+        if OURS.contains(&key.as_str()) {
+            tracing::warn!("the header `{name}` of the config is not sent: it is part of the protocol");
+            continue;
+        }
         headers.insert(key, hidden(value.expose(), name)?);
     }
     match &endpoint.auth {

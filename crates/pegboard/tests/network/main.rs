@@ -1,0 +1,13 @@
+//! Whole boards over the network: streamable HTTP in both eras, HTTP+SSE and WebSocket, healthy and broken.
+//!
+//! Everything happens on loopback, which is never reached through a proxy, whatever the environment says.
+
+#[path = "../support/mod.rs"]
+mod support;
+
+mod raw;
+mod words;
+
+mod headers;
+mod sessions;
+mod streams;
