@@ -165,18 +165,23 @@ impl Shared {
             taken,
             ..
         } = message;
-        (taken, self.post_body(body, id, &envelope).await)
+        (taken, self.post_body(body, id, envelope).await)
     }
 
-    async fn post_body(&self, body: Vec<u8>, id: Option<u64>, envelope: &Envelope) -> Result<(), WireFailure> {
+    async fn post_body(&self, body: Vec<u8>, id: Option<u64>, mut envelope: Envelope) -> Result<(), WireFailure> {
         let session = match envelope.modern {
             Some(_) => None,
-            None => self.session().id.clone(),
+            None => {
+                let session = self.session();
+                // Answers to the server's own requests do not know what was agreed on.
+                envelope.version = envelope.version.or_else(|| session.version.clone());
+                session.id.clone()
+            }
         };
         let request = self
             .web
             .post(self.web.url(), body)
-            .headers(headers::of(envelope, session.as_ref()));
+            .headers(headers::of(&envelope, session.as_ref()));
         let response = request.send().await.map_err(web::failure)?;
         if !response.status().is_success() {
             return Err(web::refusal(response, session.is_some()).await);
