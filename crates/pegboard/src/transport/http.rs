@@ -22,6 +22,8 @@ use crate::config::{Endpoint, Limits};
 
 /// How long the server may take to end a session that we leave.
 const LEAVE: Duration = Duration::from_secs(5);
+/// How long requests under way may still take to learn their fate once the server has forgotten the session.
+const LAST_ANSWERS: Duration = Duration::from_secs(1);
 /// How long the opening of the GET stream is waited for; some servers send nothing before the first event.
 const LISTEN_OPEN: Duration = Duration::from_secs(1);
 
@@ -44,6 +46,8 @@ struct Shared {
 #[derive(Default)]
 struct Session {
     id: Option<HeaderValue>,
+    /// The server has forgotten it.
+    gone: bool,
     /// The version that was agreed on, for requests that carry no message of their own.
     version: Option<Arc<str>>,
 }
@@ -146,15 +150,34 @@ impl Shared {
         let delivery = message.delivery.clone();
         let (taken, result) = self.post(message).await;
         delivery.done();
-        if let Some(id) = id {
-            self.open().remove(&id);
+        let is_gone = matches!(&result, Err(failure) if failure.kind == FailureKind::SessionGone);
+        if is_gone {
+            self.session().gone = true;
         }
+        let is_last = {
+            let mut open = self.open();
+            id.map(|id| open.remove(&id));
+            open.is_empty()
+        };
         if let (Some(id), Err(failure)) = (id, &result) {
             self.inbox.failed(id, failure.clone());
         }
         if let Some(taken) = taken {
             let _ = taken.send(result);
         }
+        if self.session().gone {
+            self.forgotten(is_last).await;
+        }
+    }
+
+    /// The server has forgotten the session: nothing more can be done on this wire. The requests that are under way are answered
+    /// first, because each of them is told by the server that it was not carried out.
+    async fn forgotten(&self, is_last: bool) {
+        if !is_last {
+            tokio::time::sleep(LAST_ANSWERS).await;
+        }
+        let text = "the server does not know our session any more";
+        self.inbox.ended(WireEnd::new(EndReason::Broken(text.to_owned())));
     }
 
     async fn post(&self, message: Outgoing) -> (Option<Taken>, Result<(), WireFailure>) {
@@ -195,7 +218,7 @@ impl Shared {
         match Media::of(&response) {
             Media::Json => {
                 let body = web::body(response, self.web.limit()).await?;
-                match self.inbox.message(body) {
+                match self.inbox.message(web::trimmed(body)) {
                     Some(answered) if answered == id => Ok(()),
                     _ => Err(protocol("the answer does not belong to the request".to_owned())),
                 }
@@ -208,8 +231,7 @@ impl Shared {
             Media::Events => self.read_resumable(response, id).await,
             Media::None => Err(protocol("the server took the request and gave no answer".to_owned())),
             Media::Other(kind) => {
-                let body = web::body(response, self.web.limit()).await.unwrap_or_default();
-                let shown = web::preview(&String::from_utf8_lossy(&body));
+                let shown = web::preview(&web::cut_body(response).await);
                 Err(protocol(format!(
                     "the answer is {kind}, not JSON or an event stream: {shown}"
                 )))
@@ -244,7 +266,8 @@ impl Shared {
     async fn leave(&self) {
         let (id, version) = {
             let session = self.session();
-            (session.id.clone(), session.version.clone())
+            let known = session.id.clone().filter(|_| !session.gone);
+            (known, session.version.clone())
         };
         if let Some(id) = id {
             let envelope = Envelope { version, modern: None };

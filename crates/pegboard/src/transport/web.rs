@@ -245,6 +245,16 @@ pub(super) async fn body(mut response: Response, limit: usize) -> Result<Bytes, 
     Ok(whole.freeze())
 }
 
+/// A message without a byte order mark or space in front of it.
+pub(super) fn trimmed(message: Bytes) -> Bytes {
+    let text = message.trim_ascii_start();
+    let text = text.strip_prefix(b"\xef\xbb\xbf").unwrap_or(text).trim_ascii_start();
+    match message.len() - text.len() {
+        0 => message,
+        skipped => message.slice(skipped..),
+    }
+}
+
 /// What a status that is no success means. `in_session` says whether the request named a session.
 pub(super) async fn refusal(response: Response, in_session: bool) -> WireFailure {
     let status = response.status();
@@ -282,7 +292,7 @@ pub(super) async fn refusal(response: Response, in_session: bool) -> WireFailure
 }
 
 /// As much of a body as comes without effort. It only explains an error, so its own errors do not matter.
-async fn cut_body(mut response: Response) -> String {
+pub(super) async fn cut_body(mut response: Response) -> String {
     let mut whole = BytesMut::new();
     let reading = async {
         while let Ok(Some(chunk)) = response.chunk().await {

@@ -83,7 +83,11 @@ async fn check_shape(modern: bool, shape: impl Fn(&serde_json::Value) -> String 
 async fn a_byte_order_mark_before_a_json_answer_does_no_harm() {
     for era in BOTH_ERAS {
         for fault in [Fault::Bom, Fault::Crlf] {
-            let fake = fake(era).fault(fault).serve_http().await.unwrap();
+            let fake = fake(era)
+                .fault_on(When::tool("hello"), fault)
+                .serve_http()
+                .await
+                .unwrap();
             greets(&board(http(&fake.url())).toolset(), &format!("{era:?}")).await;
         }
     }
