@@ -171,8 +171,11 @@ impl Shared {
                 let named = self.check_address(&String::from_utf8_lossy(&event.data));
                 self.address.send_replace(Some(named));
             }
-            "" | "message" if !event.data.trim_ascii().is_empty() => {
-                self.inbox.message(event.data.into());
+            "" | "message" => {
+                let data = web::trimmed(event.data.into());
+                if !data.is_empty() {
+                    self.inbox.message(data);
+                }
             }
             _ => {}
         }
