@@ -9,14 +9,13 @@ use std::{
     time::Duration,
 };
 
-use http::{HeaderMap, HeaderValue, StatusCode, header::CONTENT_TYPE};
-use reqwest::Response;
+use http::{HeaderMap, HeaderValue};
 use tokio::task::AbortHandle;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use super::{
     Boxed, DialError, EndReason, Envelope, FailureKind, Inbox, Outgoing, Sent, Wire, WireEnd, WireFailure,
-    web::{self, Web},
+    web::{self, Media, Web},
 };
 use crate::config::{Endpoint, Limits};
 
@@ -230,12 +229,7 @@ impl Shared {
                 .map_err(stream::Cut::failure),
             Media::Events => self.read_resumable(response, id).await,
             Media::None => Err(protocol("the server took the request and gave no answer".to_owned())),
-            Media::Other(kind) => {
-                let shown = web::preview(&web::cut_body(response).await);
-                Err(protocol(format!(
-                    "the answer is {kind}, not JSON or an event stream: {shown}"
-                )))
-            }
+            other => Err(web::wrong_kind(other, "JSON or an event stream", response).await),
         }
     }
 
@@ -289,32 +283,6 @@ impl Shared {
 }
 
 type Taken = tokio::sync::oneshot::Sender<Result<(), WireFailure>>;
-
-/// What an answer's body is.
-enum Media {
-    Json,
-    Events,
-    None,
-    Other(String),
-}
-
-impl Media {
-    fn of(response: &Response) -> Self {
-        let kind = response
-            .headers()
-            .get(CONTENT_TYPE)
-            .and_then(|kind| kind.to_str().ok())
-            .unwrap_or_default();
-        let essence = kind.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
-        match essence.as_str() {
-            "application/json" => Self::Json,
-            "text/event-stream" => Self::Events,
-            _ if matches!(response.status(), StatusCode::ACCEPTED | StatusCode::NO_CONTENT) => Self::None,
-            "" => Self::Other("of no stated type".to_owned()),
-            _ => Self::Other(web::preview(&essence)),
-        }
-    }
-}
 
 fn protocol(text: String) -> WireFailure {
     WireFailure::new(FailureKind::Protocol, Sent::Maybe, text)

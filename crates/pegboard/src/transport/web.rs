@@ -245,6 +245,45 @@ pub(super) async fn body(mut response: Response, limit: usize) -> Result<Bytes, 
     Ok(whole.freeze())
 }
 
+/// What an answer's body is.
+pub(super) enum Media {
+    Json,
+    Events,
+    None,
+    Other(String),
+}
+
+impl Media {
+    pub(super) fn of(response: &Response) -> Self {
+        let kind = response
+            .headers()
+            .get(CONTENT_TYPE)
+            .and_then(|kind| kind.to_str().ok())
+            .unwrap_or_default();
+        let essence = kind.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
+        match essence.as_str() {
+            "application/json" => Self::Json,
+            "text/event-stream" => Self::Events,
+            _ if matches!(response.status(), StatusCode::ACCEPTED | StatusCode::NO_CONTENT) => Self::None,
+            "" => Self::Other("of no stated type".to_owned()),
+            _ => Self::Other(preview(&essence)),
+        }
+    }
+}
+
+/// An answer of a kind that nobody asked for, with its first words.
+pub(super) async fn wrong_kind(kind: Media, wanted: &str, response: Response) -> WireFailure {
+    let kind = match kind {
+        Media::Json => "JSON".to_owned(),
+        Media::Events => "an event stream".to_owned(),
+        Media::None => "empty".to_owned(),
+        Media::Other(kind) => kind,
+    };
+    let shown = preview(&cut_body(response).await);
+    let text = format!("the answer is {kind}, not {wanted}: {shown}");
+    WireFailure::new(FailureKind::Protocol, Sent::Maybe, text)
+}
+
 /// A message without a byte order mark or space in front of it.
 pub(super) fn trimmed(message: Bytes) -> Bytes {
     let text = message.trim_ascii_start();
@@ -292,7 +331,7 @@ pub(super) async fn refusal(response: Response, in_session: bool) -> WireFailure
 }
 
 /// As much of a body as comes without effort. It only explains an error, so its own errors do not matter.
-pub(super) async fn cut_body(mut response: Response) -> String {
+async fn cut_body(mut response: Response) -> String {
     let mut whole = BytesMut::new();
     let reading = async {
         while let Ok(Some(chunk)) = response.chunk().await {

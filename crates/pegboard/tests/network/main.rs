@@ -8,6 +8,7 @@ mod support;
 mod raw;
 mod words;
 
+mod eras;
 mod headers;
 mod sessions;
 mod streams;

@@ -7,11 +7,11 @@ use http::HeaderValue;
 use reqwest::Response;
 use tokio_util::sync::CancellationToken;
 
-use super::{Media, Shared, headers};
+use super::{Shared, headers};
 use crate::transport::{
     Envelope, FailureKind, Sent, WireFailure,
     sse_parser::{Event, Parser},
-    web,
+    web::{self, Media},
 };
 
 /// How long to wait before a stream is taken up again, unless the server says otherwise.
