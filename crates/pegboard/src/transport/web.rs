@@ -311,10 +311,10 @@ pub(super) async fn refusal(response: Response, in_session: bool) -> WireFailure
     struct ErrorBody {
         error: super::RpcError,
     }
-    let sent = if status.is_server_error() {
-        Sent::Maybe
-    } else {
+    let sent = if proves_not_run(status) {
         Sent::Rejected
+    } else {
+        Sent::Maybe
     };
     let kind = match status {
         StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => FailureKind::NeedsAuth,
@@ -328,6 +328,11 @@ pub(super) async fn refusal(response: Response, in_session: bool) -> WireFailure
         },
     };
     WireFailure::new(kind, sent, text)
+}
+
+/// Whether a status can only come from somebody who did not carry the request out.
+fn proves_not_run(status: StatusCode) -> bool {
+    matches!(status.as_u16(), 300..=399 | 401 | 403..=406 | 411 | 413..=415 | 421 | 426 | 429 | 431)
 }
 
 /// As much of a body as comes without effort. It only explains an error, so its own errors do not matter.
