@@ -10,5 +10,7 @@ mod words;
 
 mod eras;
 mod headers;
+mod redirects;
+mod refusals;
 mod sessions;
 mod streams;
