@@ -153,12 +153,12 @@ impl Shared {
     }
 
     async fn read(&self, mut response: Response) -> EndReason {
-        let mut parser = Parser::new(self.web.limit());
+        let mut parser = Parser::lenient(self.web.limit());
         loop {
             match response.chunk().await {
                 Ok(Some(chunk)) => {
                     if parser.feed(&chunk, |event| self.hear(event)).is_err() {
-                        return EndReason::Protocol(format!("an event is larger than {} bytes", self.web.limit()));
+                        return EndReason::Protocol(format!("an event has no end after {} bytes", self.web.limit()));
                     }
                 }
                 Ok(None) => return EndReason::Eof,
@@ -168,6 +168,9 @@ impl Shared {
     }
 
     fn hear(&self, event: Event) {
+        if let Some(end) = &event.end {
+            return self.inbox.too_long(&event.data, end, self.web.limit());
+        }
         match event.name.as_str() {
             "endpoint" => {
                 let named = self.check_address(&String::from_utf8_lossy(&event.data));
