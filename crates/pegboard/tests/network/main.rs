@@ -8,9 +8,12 @@ mod support;
 mod raw;
 mod words;
 
+mod bounds;
+mod cancel;
 mod eras;
 mod headers;
 mod redirects;
 mod refusals;
 mod sessions;
+mod sse;
 mod streams;
