@@ -9,7 +9,7 @@ use http::{
     header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, RETRY_AFTER},
 };
 use reqwest::{RequestBuilder, Response, redirect};
-use url::Url;
+use url::{Host, Url};
 
 use super::{ConnectFault, DialError, FailureKind, Sent, WireFailure, tls};
 use crate::config::{Auth, Endpoint, Limits};
@@ -32,8 +32,15 @@ pub(super) struct Web {
 
 impl Web {
     pub(super) fn new(endpoint: &Endpoint, limits: &Limits) -> Result<Self, DialError> {
-        let client = reqwest::Client::builder()
-            .tls_backend_preconfigured(tls::client_config(&endpoint.tls)?)
+        let mut tls = tls::client_config(&endpoint.tls)?;
+        tls.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
+        let mut builder = reqwest::Client::builder();
+        if is_loopback(endpoint.url.expose()) {
+            // What listens on this machine is not meant to be reached through another one.
+            builder = builder.no_proxy();
+        }
+        let client = builder
+            .tls_backend_preconfigured(tls)
             .connect_timeout(CONNECT)
             .tcp_nodelay(true)
             .redirect(redirect::Policy::custom(follow))
@@ -77,6 +84,15 @@ impl Web {
 
     pub(super) fn delete(&self, url: &Url) -> RequestBuilder {
         self.client.delete(url.clone()).headers(self.headers.clone())
+    }
+}
+
+fn is_loopback(url: &Url) -> bool {
+    match url.host() {
+        Some(Host::Domain(name)) => name == "localhost" || name.ends_with(".localhost"),
+        Some(Host::Ipv4(address)) => address.is_loopback(),
+        Some(Host::Ipv6(address)) => address.is_loopback(),
+        None => false,
     }
 }
 
@@ -128,7 +144,7 @@ pub(super) fn headers(endpoint: &Endpoint) -> Result<HeaderMap, DialError> {
             );
         }
         Auth::Basic { user, password } => {
-            headers.insert(AUTHORIZATION, basic(user, password.expose()));
+            headers.insert(AUTHORIZATION, basic(user.as_bytes(), password.expose().as_bytes()));
         }
     }
     Ok(headers)
@@ -144,23 +160,40 @@ fn hidden(value: &str, field: &str) -> Result<HeaderValue, DialError> {
     Ok(value)
 }
 
-fn basic(user: &str, password: &str) -> HeaderValue {
-    let text = format!("Basic {}", BASE64_STANDARD.encode(format!("{user}:{password}")));
+fn basic(user: &[u8], password: &[u8]) -> HeaderValue {
+    let text = format!("Basic {}", BASE64_STANDARD.encode([user, b":", password].concat()));
     let mut value = HeaderValue::from_str(&text).unwrap_or_else(|_| HeaderValue::from_static(""));
     value.set_sensitive(true);
     value
 }
 
 /// Moves user and password of a URL into a header, where no log looks for them.
-fn userinfo(url: &mut Url) -> Option<HeaderValue> {
+pub(super) fn userinfo(url: &mut Url) -> Option<HeaderValue> {
     if url.username().is_empty() && url.password().is_none() {
         return None;
     }
-    let value = basic(url.username(), url.password().unwrap_or_default());
+    let value = basic(&decoded(url.username()), &decoded(url.password().unwrap_or_default()));
     // A URL with a host takes both, so these cannot fail.
     let _ = url.set_username("");
     let _ = url.set_password(None);
     Some(value)
+}
+
+/// A part of a URL as it was meant, without its percent signs.
+fn decoded(text: &str) -> Vec<u8> {
+    let mut rest = text.as_bytes();
+    let mut meant = Vec::new();
+    while let [first, after @ ..] = rest {
+        let byte = match after {
+            [high, low, ..] if *first == b'%' => std::str::from_utf8(&[*high, *low])
+                .ok()
+                .and_then(|hex| u8::from_str_radix(hex, 16).ok()),
+            _ => None,
+        };
+        meant.push(byte.unwrap_or(*first));
+        rest = &rest[if byte.is_some() { 3 } else { 1 }..];
+    }
+    meant
 }
 
 /// What a failed request means.
@@ -171,7 +204,12 @@ pub(super) fn failure(error: reqwest::Error) -> WireFailure {
         return WireFailure::new(FailureKind::Connect(ConnectFault::Redirect), Sent::Rejected, text);
     }
     if !error.is_connect() {
-        return WireFailure::new(FailureKind::Cut, Sent::Maybe, text);
+        // A server may turn our certificate down after we believe the connection to be open, but before it reads a request.
+        return if certificate_refused(&error) {
+            WireFailure::new(FailureKind::Connect(ConnectFault::Tls), Sent::Rejected, text)
+        } else {
+            WireFailure::new(FailureKind::Cut, Sent::Maybe, text)
+        };
     }
     let fault = if error.is_timeout() {
         ConnectFault::Timeout
@@ -203,6 +241,34 @@ pub(super) fn connect_fault(error: &(dyn std::error::Error + 'static)) -> Connec
         cause = error.source();
     }
     ConnectFault::Other
+}
+
+/// Whether the peer ended the connection because of the certificate that we showed, or did not show.
+fn certificate_refused(error: &(dyn std::error::Error + 'static)) -> bool {
+    use rustls::AlertDescription as Alert;
+    let mut cause = Some(error);
+    while let Some(error) = cause {
+        let inner = error.downcast_ref::<io::Error>().and_then(io::Error::get_ref);
+        let tls = error
+            .downcast_ref::<rustls::Error>()
+            .or_else(|| inner?.downcast_ref::<rustls::Error>());
+        if let Some(rustls::Error::AlertReceived(alert)) = tls {
+            return matches!(
+                alert,
+                Alert::CertificateRequired
+                    | Alert::NoCertificate
+                    | Alert::BadCertificate
+                    | Alert::UnsupportedCertificate
+                    | Alert::CertificateRevoked
+                    | Alert::CertificateExpired
+                    | Alert::CertificateUnknown
+                    | Alert::UnknownCA
+                    | Alert::AccessDenied
+            );
+        }
+        cause = error.source();
+    }
+    false
 }
 
 /// An error with its causes, in one line.
@@ -358,4 +424,41 @@ pub(super) fn preview(text: &str) -> String {
         shown.push('…');
     }
     shown
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn user_and_password_of_a_url_become_a_header_as_they_were_meant() {
+        for (url, meant) in [
+            ("http://me:pw@h/", "me:pw"),
+            ("http://me@h/", "me:"),
+            ("http://a%40b:p%3a%C3%A9%25@h/", "a@b:p:é%"),
+            ("http://me:100%@h/", "me:100%"),
+        ] {
+            let mut url = Url::parse(url).unwrap();
+            let expected = format!("Basic {}", BASE64_STANDARD.encode(meant));
+            assert_eq!(userinfo(&mut url).unwrap(), expected);
+            assert_eq!(url.as_str(), "http://h/");
+        }
+        assert_eq!(userinfo(&mut Url::parse("http://h/").unwrap()), None);
+    }
+
+    #[test]
+    fn only_this_machine_is_reached_without_a_proxy() {
+        let local = |url: &str| is_loopback(&Url::parse(url).unwrap());
+        assert!(
+            [
+                "http://localhost/",
+                "http://x.localhost:1/",
+                "http://127.9.9.9/",
+                "http://[::1]/"
+            ]
+            .map(local)
+                == [true; 4]
+        );
+        assert!(["http://localhost.example/", "http://10.0.0.1/", "http://example.com/"].map(local) == [false; 3]);
+    }
 }

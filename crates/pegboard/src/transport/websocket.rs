@@ -4,7 +4,7 @@ use std::{io, sync::Arc, time::Duration};
 
 use bytes::Bytes;
 use futures_util::{Sink, SinkExt, Stream, StreamExt};
-use http::{HeaderValue, Request};
+use http::{HeaderValue, Request, header::AUTHORIZATION};
 use tokio::{
     net::TcpStream,
     time::{Instant, MissedTickBehavior},
@@ -31,6 +31,9 @@ use crate::config::{Endpoint, Limits};
 const PING: Duration = Duration::from_secs(30);
 /// How long it may be silent before it counts as gone.
 const SILENCE: Duration = Duration::from_secs(90);
+
+/// How long the server may take to answer our goodbye.
+const GOODBYE: Duration = Duration::from_secs(1);
 
 /// An open WebSocket.
 pub(super) struct WebSocket {
@@ -79,7 +82,10 @@ impl WebSocket {
             let reason = tokio::select! {
                 biased;
                 () = stop.cancelled() => EndReason::Closed,
-                reason = read(incoming, &*inbox, message_limit) => reason,
+                reason = read(incoming, &*inbox, message_limit) => {
+                    // After our goodbye the server's is no fault.
+                    if outbox.is_closed() { EndReason::Closed } else { reason }
+                }
                 Some(reason) = write(out, &outbox, write_limit) => reason,
             };
             outbox.close();
@@ -95,9 +101,14 @@ impl Wire for WebSocket {
         self.outbox.push(message, &*self.inbox);
     }
 
+    /// Says goodbye, and waits a moment for the server to say it too.
     fn close(&self) -> Boxed<'_, ()> {
-        self.stop.cancel();
-        Box::pin(self.tasks.wait())
+        self.outbox.close();
+        Box::pin(async {
+            let _ = tokio::time::timeout(GOODBYE, self.tasks.wait()).await;
+            self.stop.cancel();
+            self.tasks.wait().await;
+        })
     }
 }
 
@@ -116,6 +127,9 @@ fn handshake(endpoint: &Endpoint) -> Result<Handshake, DialError> {
         .map_err(|error| DialError::Setting(error.to_string()))?;
     let headers = request.headers_mut();
     headers.extend(web::headers(endpoint)?);
+    if let Some(basic) = web::userinfo(&mut endpoint.url.expose().clone()) {
+        headers.entry(AUTHORIZATION).or_insert(basic);
+    }
     headers.insert("sec-websocket-protocol", HeaderValue::from_static("mcp"));
     Ok(request)
 }
