@@ -14,6 +14,8 @@ mod eras;
 mod headers;
 mod redirects;
 mod refusals;
+mod secrets;
 mod sessions;
 mod sse;
 mod streams;
+mod websocket;
