@@ -223,52 +223,53 @@ pub(super) fn failure(error: reqwest::Error) -> WireFailure {
 
 /// Looks through the causes of a failed connection for the one that tells what it was.
 pub(super) fn connect_fault(error: &(dyn std::error::Error + 'static)) -> ConnectFault {
-    let mut cause = Some(error);
-    while let Some(error) = cause {
-        if error.is::<rustls::Error>() {
-            return ConnectFault::Tls;
+    let found = all_causes(error).find_map(|cause| {
+        if cause.is::<rustls::Error>() {
+            return Some(ConnectFault::Tls);
         }
-        if let Some(io) = error.downcast_ref::<io::Error>() {
-            match io.kind() {
-                io::ErrorKind::ConnectionRefused => return ConnectFault::Refused,
-                io::ErrorKind::TimedOut => return ConnectFault::Timeout,
-                _ => {}
-            }
-            if io.get_ref().is_some_and(|inner| inner.is::<rustls::Error>()) {
-                return ConnectFault::Tls;
-            }
+        match cause.downcast_ref::<io::Error>()?.kind() {
+            io::ErrorKind::ConnectionRefused => Some(ConnectFault::Refused),
+            io::ErrorKind::TimedOut => Some(ConnectFault::Timeout),
+            _ => None,
         }
-        cause = error.source();
-    }
-    ConnectFault::Other
+    });
+    found.unwrap_or(ConnectFault::Other)
 }
 
 /// Whether the peer ended the connection because of the certificate that we showed, or did not show.
-fn certificate_refused(error: &(dyn std::error::Error + 'static)) -> bool {
+pub(super) fn certificate_refused(error: &(dyn std::error::Error + 'static)) -> bool {
     use rustls::AlertDescription as Alert;
-    let mut cause = Some(error);
-    while let Some(error) = cause {
-        let inner = error.downcast_ref::<io::Error>().and_then(io::Error::get_ref);
-        let tls = error
-            .downcast_ref::<rustls::Error>()
-            .or_else(|| inner?.downcast_ref::<rustls::Error>());
-        if let Some(rustls::Error::AlertReceived(alert)) = tls {
-            return matches!(
-                alert,
-                Alert::CertificateRequired
-                    | Alert::NoCertificate
-                    | Alert::BadCertificate
-                    | Alert::UnsupportedCertificate
-                    | Alert::CertificateRevoked
-                    | Alert::CertificateExpired
-                    | Alert::CertificateUnknown
-                    | Alert::UnknownCA
-                    | Alert::AccessDenied
-            );
+    all_causes(error).any(|cause| {
+        let Some(rustls::Error::AlertReceived(alert)) = cause.downcast_ref() else {
+            return false;
+        };
+        matches!(
+            alert,
+            Alert::CertificateRequired
+                | Alert::NoCertificate
+                | Alert::BadCertificate
+                | Alert::UnsupportedCertificate
+                | Alert::CertificateRevoked
+                | Alert::CertificateExpired
+                | Alert::CertificateUnknown
+                | Alert::DecryptError
+                | Alert::UnknownCA
+                | Alert::AccessDenied
+        )
+    })
+}
+
+/// An error and its causes. An I/O error does not count what it wraps among its causes, so that is looked into as well.
+fn all_causes<'a>(
+    error: &'a (dyn std::error::Error + 'static),
+) -> impl Iterator<Item = &'a (dyn std::error::Error + 'static)> {
+    std::iter::successors(Some(error), |error| {
+        let wrapped = error.downcast_ref::<io::Error>().and_then(io::Error::get_ref);
+        match wrapped {
+            Some(wrapped) => Some(wrapped),
+            None => error.source(),
         }
-        cause = error.source();
-    }
-    false
+    })
 }
 
 /// An error with its causes, in one line.

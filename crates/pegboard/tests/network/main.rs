@@ -18,4 +18,5 @@ mod secrets;
 mod sessions;
 mod sse;
 mod streams;
+mod tls;
 mod websocket;
