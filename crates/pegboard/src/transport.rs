@@ -375,6 +375,19 @@ impl Hint for WireFailure {
             FailureKind::Status { code: 404 | 405, .. } => {
                 "check the path of `url`; many servers listen at `/mcp` or `/sse`"
             }
+            FailureKind::Status {
+                code: 429,
+                retry_after: Some(wait),
+            } => {
+                return Some(format!(
+                    "the server wants fewer requests; ask again in {} s",
+                    wait.as_secs()
+                ));
+            }
+            FailureKind::Status { code: 429, .. } => "the server wants fewer requests; ask again later",
+            FailureKind::Status { code: 500.., .. } => {
+                "the server, or a proxy in front of it, is in trouble; its log says more"
+            }
             FailureKind::TooLarge => "raise `limits.message_bytes` of the server, or ask for less",
             FailureKind::Protocol => "the address answers, but not as an MCP server; check `url`",
             FailureKind::Connect(ConnectFault::Other)

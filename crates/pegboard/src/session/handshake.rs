@@ -10,8 +10,9 @@ use std::{fmt, sync::Arc, time::Duration};
 use tokio_util::task::TaskTracker;
 
 use super::{
-    Fault, FaultKind, Session,
+    Facts, Fault, FaultKind, Session,
     host::{self, Host},
+    line::Line,
     memory::{self, EraMemory, Spoken},
 };
 use crate::{
@@ -172,11 +173,7 @@ impl Opening<'_> {
     }
 
     /// `initialize`, and after `silence` a second process that is asked `server/discover`: the first to answer wins.
-    async fn initialize_or_challenge(
-        &self,
-        line: &mut super::line::Line,
-        silence: Option<Duration>,
-    ) -> Result<First, Fault> {
+    async fn initialize_or_challenge(&self, line: &mut Line, silence: Option<Duration>) -> Result<First, Fault> {
         let initializing = self.initialize(line);
         tokio::pin!(initializing);
         let Some(silence) = silence else {
@@ -219,46 +216,65 @@ impl Opening<'_> {
 
     /// Over HTTP: the newest era first, then the handshake, then, where the config leaves the kind open, HTTP+SSE.
     async fn over_http(&self, known: Option<Spoken>, sse: Option<Target>) -> Result<(Opened, Spoken), Fault> {
-        let mut line = self.open().await?;
-        let (try_modern, try_legacy) = match &self.spec.era {
-            EraChoice::Modern => (true, false),
-            EraChoice::Legacy => (false, true),
-            EraChoice::Version(version) => (version == MODERN_VERSION, version != MODERN_VERSION),
-            EraChoice::Auto | EraChoice::Probe => (true, true),
-        };
         if known == Some(Spoken::Sse)
             && let Some(target) = &sse
             && let Ok(opened) = self.initialize_at(target).await
         {
             return Ok((opened, Spoken::Sse));
         }
+        let mut line = self.open().await?;
+        let fault = match self.at_one_address(&mut line, known).await {
+            Ok((facts, spoken)) => return Ok((Opened { line, facts }, spoken)),
+            Err(fault) => fault,
+        };
+        // A session that was opened in vain is ended.
+        let _ = self.deadline.run(line.close()).await;
+        match &sse {
+            Some(target) if self.eras().1 && !is_no_matter_of_era(&fault) && self.can_open_again() => {
+                match self.initialize_at(target).await {
+                    Ok(opened) => Ok((opened, Spoken::Sse)),
+                    // Whoever asks for credentials there is the server that was meant.
+                    Err(old) if old.needs_auth() => Err(old),
+                    Err(_) => Err(fault),
+                }
+            }
+            _ => Err(fault),
+        }
+    }
+
+    /// Streamable HTTP in the eras that the config allows, in the order that what is known suggests.
+    async fn at_one_address(&self, line: &mut Line, known: Option<Spoken>) -> Result<(Facts, Spoken), Fault> {
+        let (try_modern, try_legacy) = self.eras();
         let legacy_first = known == Some(Spoken::Legacy) && try_legacy;
         if try_modern && !legacy_first {
-            match self.discover(&mut line, self.probe_deadline()).await {
-                Ok(facts) => return Ok(modern(Opened { line, facts })),
+            match self.discover(line, self.probe_deadline()).await {
+                Ok(facts) => return Ok((facts, Spoken::Modern)),
                 Err(fault) if !try_legacy || is_no_matter_of_era(&fault) => return Err(fault),
                 Err(fault) => tracing::debug!(%fault, "not in the newest era"),
             }
         }
-        let fault = match self.initialize(&mut line).await {
-            Ok(facts) => return Ok(legacy(Opened { line, facts })),
+        let fault = match self.initialize(line).await {
+            Ok(facts) => return Ok((facts, Spoken::Legacy)),
             Err(fault) => fault,
         };
-        if is_no_matter_of_era(&fault) {
-            return Err(fault);
-        }
         if legacy_first
             && try_modern
-            && let Ok(facts) = self.discover(&mut line, self.probe_deadline()).await
+            && !is_no_matter_of_era(&fault)
+            && let Ok(facts) = self.discover(line, self.probe_deadline()).await
         {
-            return Ok(modern(Opened { line, facts }));
-        }
-        if let Some(target) = &sse
-            && let Ok(opened) = self.initialize_at(target).await
-        {
-            return Ok((opened, Spoken::Sse));
+            return Ok((facts, Spoken::Modern));
         }
         Err(fault)
+    }
+
+    /// Which eras the config allows over HTTP: the newest, and those with a handshake.
+    fn eras(&self) -> (bool, bool) {
+        match &self.spec.era {
+            EraChoice::Modern => (true, false),
+            EraChoice::Legacy => (false, true),
+            EraChoice::Version(version) => (version == MODERN_VERSION, version != MODERN_VERSION),
+            EraChoice::Auto | EraChoice::Probe => (true, true),
+        }
     }
 
     fn probe_deadline(&self) -> Deadline {
@@ -268,7 +284,7 @@ impl Opening<'_> {
 
 /// What came of the first attempt on a stream.
 enum First {
-    Initialized(super::Facts),
+    Initialized(Facts),
     Overtaken(Opened),
 }
 
@@ -280,10 +296,13 @@ fn modern(opened: Opened) -> (Opened, Spoken) {
     (opened, Spoken::Modern)
 }
 
-/// Whether another era would meet the same fault: nobody listens, or nobody lets us in.
+/// Whether another era would meet the same fault: nobody listens, nobody lets us in, or we ask too much already.
 fn is_no_matter_of_era(fault: &Fault) -> bool {
     match &fault.kind {
-        FaultKind::Wire(failure) => matches!(failure.kind, FailureKind::Connect(_) | FailureKind::NeedsAuth),
+        FaultKind::Wire(failure) => matches!(
+            failure.kind,
+            FailureKind::Connect(_) | FailureKind::NeedsAuth | FailureKind::Status { code: 429 | 503, .. }
+        ),
         _ => false,
     }
 }

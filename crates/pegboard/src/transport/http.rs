@@ -9,19 +9,20 @@ use std::{
     time::Duration,
 };
 
-use http::{HeaderMap, HeaderValue, StatusCode, header::CONTENT_TYPE};
-use reqwest::Response;
+use http::{HeaderMap, HeaderValue};
 use tokio::task::AbortHandle;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use super::{
     Boxed, DialError, EndReason, Envelope, FailureKind, Inbox, Outgoing, Sent, Wire, WireEnd, WireFailure,
-    web::{self, Web},
+    web::{self, Media, Web},
 };
 use crate::config::{Endpoint, Limits};
 
 /// How long the server may take to end a session that we leave.
 const LEAVE: Duration = Duration::from_secs(5);
+/// How long requests under way may still take to learn their fate once the server has forgotten the session.
+const LAST_ANSWERS: Duration = Duration::from_secs(1);
 /// How long the opening of the GET stream is waited for; some servers send nothing before the first event.
 const LISTEN_OPEN: Duration = Duration::from_secs(1);
 
@@ -46,6 +47,8 @@ struct Shared {
 #[derive(Default)]
 struct Session {
     id: Option<HeaderValue>,
+    /// The server has forgotten it.
+    gone: bool,
     /// The version that was agreed on, for requests that carry no message of their own.
     version: Option<Arc<str>>,
 }
@@ -151,15 +154,34 @@ impl Shared {
         let delivery = message.delivery.clone();
         let (taken, result) = self.post(message).await;
         delivery.done();
-        if let Some(id) = id {
-            self.open().remove(&id);
+        let is_gone = matches!(&result, Err(failure) if failure.kind == FailureKind::SessionGone);
+        if is_gone {
+            self.session().gone = true;
         }
+        let is_last = {
+            let mut open = self.open();
+            id.map(|id| open.remove(&id));
+            open.is_empty()
+        };
         if let (Some(id), Err(failure)) = (id, &result) {
             self.inbox.failed(id, failure.clone());
         }
         if let Some(taken) = taken {
             let _ = taken.send(result);
         }
+        if self.session().gone {
+            self.forgotten(is_last).await;
+        }
+    }
+
+    /// The server has forgotten the session: nothing more can be done on this wire. The requests that are under way are answered
+    /// first, because each of them is told by the server that it was not carried out.
+    async fn forgotten(&self, is_last: bool) {
+        if !is_last {
+            tokio::time::sleep(LAST_ANSWERS).await;
+        }
+        let text = "the server does not know our session any more";
+        self.inbox.ended(WireEnd::new(EndReason::Broken(text.to_owned())));
     }
 
     async fn post(&self, message: Outgoing) -> (Option<Taken>, Result<(), WireFailure>) {
@@ -170,18 +192,23 @@ impl Shared {
             taken,
             ..
         } = message;
-        (taken, self.post_body(body, id, &envelope).await)
+        (taken, self.post_body(body, id, envelope).await)
     }
 
-    async fn post_body(&self, body: Vec<u8>, id: Option<u64>, envelope: &Envelope) -> Result<(), WireFailure> {
+    async fn post_body(&self, body: Vec<u8>, id: Option<u64>, mut envelope: Envelope) -> Result<(), WireFailure> {
         let session = match envelope.modern {
             Some(_) => None,
-            None => self.session().id.clone(),
+            None => {
+                let session = self.session();
+                // Answers to the server's own requests do not know what was agreed on.
+                envelope.version = envelope.version.or_else(|| session.version.clone());
+                session.id.clone()
+            }
         };
         let request = self
             .web
             .post(self.web.url(), body)
-            .headers(headers::of(envelope, session.as_ref()));
+            .headers(headers::of(&envelope, session.as_ref()));
         let response = request.send().await.map_err(web::failure)?;
         if !response.status().is_success() {
             return Err(web::refusal(response, session.is_some()).await);
@@ -195,7 +222,7 @@ impl Shared {
         match Media::of(&response) {
             Media::Json => {
                 let body = web::body(response, self.web.limit()).await?;
-                match self.inbox.message(body) {
+                match self.inbox.message(web::trimmed(body)) {
                     Some(answered) if answered == id => Ok(()),
                     _ => Err(protocol("the answer does not belong to the request".to_owned())),
                 }
@@ -207,13 +234,7 @@ impl Shared {
                 .map_err(stream::Cut::failure),
             Media::Events => self.read_resumable(response, id).await,
             Media::None => Err(protocol("the server took the request and gave no answer".to_owned())),
-            Media::Other(kind) => {
-                let body = web::body(response, self.web.limit()).await.unwrap_or_default();
-                let shown = web::preview(&String::from_utf8_lossy(&body));
-                Err(protocol(format!(
-                    "the answer is {kind}, not JSON or an event stream: {shown}"
-                )))
-            }
+            other => Err(web::wrong_kind(other, "JSON or an event stream", response).await),
         }
     }
 
@@ -244,7 +265,8 @@ impl Shared {
     async fn leave(&self) {
         let (id, version) = {
             let session = self.session();
-            (session.id.clone(), session.version.clone())
+            let known = session.id.clone().filter(|_| !session.gone);
+            (known, session.version.clone())
         };
         if let Some(id) = id {
             let envelope = Envelope { version, modern: None };
@@ -266,32 +288,6 @@ impl Shared {
 }
 
 type Taken = tokio::sync::oneshot::Sender<Result<(), WireFailure>>;
-
-/// What an answer's body is.
-enum Media {
-    Json,
-    Events,
-    None,
-    Other(String),
-}
-
-impl Media {
-    fn of(response: &Response) -> Self {
-        let kind = response
-            .headers()
-            .get(CONTENT_TYPE)
-            .and_then(|kind| kind.to_str().ok())
-            .unwrap_or_default();
-        let essence = kind.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
-        match essence.as_str() {
-            "application/json" => Self::Json,
-            "text/event-stream" => Self::Events,
-            _ if matches!(response.status(), StatusCode::ACCEPTED | StatusCode::NO_CONTENT) => Self::None,
-            "" => Self::Other("of no stated type".to_owned()),
-            _ => Self::Other(web::preview(&essence)),
-        }
-    }
-}
 
 fn protocol(text: String) -> WireFailure {
     WireFailure::new(FailureKind::Protocol, Sent::Maybe, text)

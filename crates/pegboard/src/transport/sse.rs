@@ -10,7 +10,7 @@ use url::Url;
 use super::{
     Boxed, ConnectFault, DialError, EndReason, FailureKind, Inbox, Outgoing, Sent, Wire, WireEnd, WireFailure,
     sse_parser::{Event, Parser},
-    web::{self, Web},
+    web::{self, Media, Web},
 };
 use crate::config::{Endpoint, Limits};
 
@@ -38,41 +38,38 @@ impl Sse {
         inbox: Arc<dyn Inbox>,
     ) -> Result<Self, DialError> {
         let web = Web::new(endpoint, limits)?;
-        let late = || {
+        let opening = async {
+            let response = web.get_stream(web.url()).send().await.map_err(web::failure)?;
+            if !response.status().is_success() {
+                return Err(web::refusal(response, false).await);
+            }
+            match Media::of(&response) {
+                Media::Events => {}
+                other => return Err(web::wrong_kind(other, "an event stream", response).await),
+            }
+            let (address, mut named) = watch::channel(None);
+            let wire = Self {
+                shared: Arc::new(Shared { web, inbox, address }),
+                stop: CancellationToken::new(),
+                tasks: TaskTracker::new(),
+                notices: TaskTracker::new(),
+            };
+            wire.tasks
+                .spawn(wire.shared.clone().listen(response, wire.stop.clone()));
+            // The sender lives in the wire, so this cannot fail.
+            let _ = named.wait_for(Option::is_some).await;
+            let refused = match &*named.borrow() {
+                Some(Err(failure)) => Some(failure.clone()),
+                _ => None,
+            };
+            refused.map_or(Ok(wire), Err)
+        };
+        let opened = tokio::time::timeout(limits.connect, opening).await;
+        let late = |_| {
             let text = "the event stream did not name an address for messages in time";
             WireFailure::new(FailureKind::Connect(ConnectFault::Timeout), Sent::No, text)
         };
-        let opening = async {
-            let response = web.get_stream(web.url()).send().await.map_err(web::failure)?;
-            if response.status().is_success() {
-                Ok(response)
-            } else {
-                Err(web::refusal(response, false).await)
-            }
-        };
-        let response = tokio::time::timeout(limits.connect, opening)
-            .await
-            .map_err(|_| late())??;
-        let (address, mut named) = watch::channel(None);
-        let wire = Self {
-            shared: Arc::new(Shared { web, inbox, address }),
-            stop: CancellationToken::new(),
-            tasks: TaskTracker::new(),
-            notices: TaskTracker::new(),
-        };
-        wire.tasks
-            .spawn(wire.shared.clone().listen(response, wire.stop.clone()));
-        let naming = tokio::time::timeout(limits.connect, named.wait_for(Option::is_some)).await;
-        match naming.map_err(|_| late())? {
-            Ok(address) => match &*address {
-                Some(Err(failure)) => Err(failure.clone().into()),
-                _ => {
-                    drop(address);
-                    Ok(wire)
-                }
-            },
-            Err(_) => Err(late().into()),
-        }
+        Ok(opened.map_err(late)??)
     }
 }
 
@@ -127,11 +124,16 @@ impl Shared {
             Err(failure) => Err(failure),
         };
         message.delivery.done();
+        let is_gone = matches!(&result, Err(failure) if failure.kind == FailureKind::SessionGone);
         if let (Some(id), Err(failure)) = (message.id, &result) {
             self.inbox.failed(id, failure.clone());
         }
         if let Some(taken) = message.taken {
             let _ = taken.send(result);
+        }
+        if is_gone {
+            let text = "the server does not know our session any more";
+            self.inbox.ended(WireEnd::new(EndReason::Broken(text.to_owned())));
         }
     }
 
@@ -161,12 +163,12 @@ impl Shared {
     }
 
     async fn read(&self, mut response: Response) -> EndReason {
-        let mut parser = Parser::new(self.web.limit());
+        let mut parser = Parser::lenient(self.web.limit());
         loop {
             match response.chunk().await {
                 Ok(Some(chunk)) => {
                     if parser.feed(&chunk, |event| self.hear(event)).is_err() {
-                        return EndReason::Protocol(format!("an event is larger than {} bytes", self.web.limit()));
+                        return EndReason::Protocol(format!("an event has no end after {} bytes", self.web.limit()));
                     }
                 }
                 Ok(None) => return EndReason::Eof,
@@ -176,13 +178,19 @@ impl Shared {
     }
 
     fn hear(&self, event: Event) {
+        if let Some(end) = &event.end {
+            return self.inbox.too_long(&event.data, end, self.web.limit());
+        }
         match event.name.as_str() {
             "endpoint" => {
                 let named = self.check_address(&String::from_utf8_lossy(&event.data));
                 self.address.send_replace(Some(named));
             }
-            "" | "message" if !event.data.trim_ascii().is_empty() => {
-                self.inbox.message(event.data.into());
+            "" | "message" => {
+                let data = web::trimmed(event.data.into());
+                if !data.is_empty() {
+                    self.inbox.message(data);
+                }
             }
             _ => {}
         }

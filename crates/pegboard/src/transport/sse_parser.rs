@@ -7,7 +7,14 @@ use memchr::memchr2;
 pub(super) struct Event {
     pub(super) name: String,
     pub(super) data: Vec<u8>,
+    /// Set for an event that was too large to keep: `data` is its beginning, and this its end.
+    pub(super) end: Option<Vec<u8>>,
 }
+
+/// How much is kept of either end of an event that is too large.
+const KEPT_END: usize = 256;
+/// An event this many times larger than allowed has no end.
+const ENDLESS: usize = 8;
 
 /// An event, or a line of it, is larger than allowed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -25,11 +32,33 @@ pub(super) struct Parser {
     next_id: Option<String>,
     retry: Option<u64>,
     limit: usize,
+    /// How many bytes of an event that is too large are read on for the next one.
+    patience: usize,
+    skipping: Option<Skipped>,
     after_cr: bool,
     at_start: bool,
 }
 
+/// An event that is too large, while its end is looked for.
+#[derive(Debug, Default)]
+struct Skipped {
+    head: Vec<u8>,
+    tail: Vec<u8>,
+    bytes: usize,
+    /// Whether the line has been empty so far, which is how an event ends.
+    at_line_start: bool,
+}
+
 impl Parser {
+    /// A parser that reads on after an event that is too large, unless that has no end at all.
+    pub(super) fn lenient(limit: usize) -> Self {
+        Self {
+            patience: limit.saturating_mul(ENDLESS),
+            ..Self::new(limit)
+        }
+    }
+
+    /// A parser that stops at an event that is too large.
     pub(super) fn new(limit: usize) -> Self {
         Self {
             line: Vec::new(),
@@ -39,6 +68,8 @@ impl Parser {
             next_id: None,
             retry: None,
             limit,
+            patience: 0,
+            skipping: None,
             after_cr: false,
             at_start: true,
         }
@@ -76,14 +107,45 @@ impl Parser {
     }
 
     fn keep(&mut self, part: &[u8]) -> Result<(), TooLarge> {
-        if self.line.len() + self.event.data.len() + part.len() > self.limit {
+        if self.skipping.is_none() && self.line.len() + self.event.data.len() + part.len() <= self.limit {
+            self.line.extend_from_slice(part);
+            return Ok(());
+        }
+        let skipped = self.skipping.get_or_insert_with(|| {
+            let mut skipped = Skipped::default();
+            let data = std::mem::take(&mut self.event.data);
+            let line = std::mem::take(&mut self.line);
+            skipped.add(&data);
+            skipped.add(line.strip_prefix(b"data:").unwrap_or(&line));
+            skipped
+        });
+        skipped.add(part);
+        if skipped.bytes > self.patience {
             return Err(TooLarge);
         }
-        self.line.extend_from_slice(part);
         Ok(())
     }
 
+    /// The end of a line of an event that is too large, and of the event if the line is empty.
+    fn end_of_skipped_line(&mut self) -> Option<Event> {
+        let skipped = self.skipping.as_mut()?;
+        if !std::mem::replace(&mut skipped.at_line_start, true) {
+            return None;
+        }
+        let skipped = self.skipping.take()?;
+        self.has_data = false;
+        self.next_id = None;
+        Some(Event {
+            name: std::mem::take(&mut self.event).name,
+            data: skipped.head,
+            end: Some(skipped.tail),
+        })
+    }
+
     fn end_of_line(&mut self) -> Option<Event> {
+        if self.skipping.is_some() {
+            return self.end_of_skipped_line();
+        }
         let mut line = std::mem::take(&mut self.line);
         if std::mem::take(&mut self.at_start) && line.starts_with(b"\xef\xbb\xbf") {
             line.drain(..3);
@@ -126,6 +188,19 @@ impl Parser {
         }
         let event = std::mem::take(&mut self.event);
         std::mem::take(&mut self.has_data).then_some(event)
+    }
+}
+
+impl Skipped {
+    fn add(&mut self, part: &[u8]) {
+        self.bytes += part.len();
+        self.at_line_start &= part.is_empty();
+        let room = KEPT_END.saturating_sub(self.head.len());
+        self.head.extend_from_slice(&part[..part.len().min(room)]);
+        self.tail
+            .extend_from_slice(&part[part.len().saturating_sub(KEPT_END)..]);
+        let surplus = self.tail.len().saturating_sub(KEPT_END);
+        self.tail.drain(..surplus);
     }
 }
 
@@ -189,5 +264,31 @@ mod tests {
     fn an_event_that_is_too_large_is_refused() {
         let mut parser = Parser::new(10);
         assert_eq!(parser.feed(b"data: 0123456789", |_| {}), Err(TooLarge));
+    }
+
+    #[test]
+    fn the_events_after_one_that_is_too_large_are_read() {
+        let long = "x".repeat(900);
+        for between in ["", "more: of it\n", "data: a\ndata: b\n"] {
+            let text = format!("data: {{\"id\":7,{long}\n{between}data: {long}\"end\"}}\n\ndata: next\n\n");
+            for size in [1, 7, text.len()] {
+                let mut parser = Parser::lenient(1000);
+                let mut events = Vec::new();
+                for chunk in text.as_bytes().chunks(size) {
+                    parser.feed(chunk, |event| events.push(event)).unwrap();
+                }
+                assert_eq!(events.len(), 2, "{between:?} by {size}");
+                assert!(events[0].data.starts_with(b"{\"id\":7,xxx") && events[0].data.len() <= KEPT_END);
+                assert!(events[0].end.as_ref().unwrap().ends_with(b"xxx\"end\"}"));
+                assert_eq!((events[1].data.as_slice(), &events[1].end), (b"next".as_slice(), &None));
+            }
+        }
+    }
+
+    #[test]
+    fn an_event_without_end_is_given_up() {
+        let mut parser = Parser::lenient(1000);
+        let fed = (0..1000).find(|_| parser.feed(&[b'x'; 100], |_| {}).is_err());
+        assert!(fed.is_some_and(|fed| fed < 50), "{fed:?}");
     }
 }

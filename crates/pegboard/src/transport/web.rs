@@ -10,7 +10,7 @@ use http::{
 };
 use reqwest::{RequestBuilder, Response, redirect};
 use tokio_util::task::TaskTracker;
-use url::Url;
+use url::{Host, Url};
 
 use super::{ConnectFault, DialError, FailureKind, Sent, WireFailure, tls};
 use crate::config::{Auth, Endpoint, Limits};
@@ -18,7 +18,7 @@ use crate::config::{Auth, Endpoint, Limits};
 /// How long a connection may take, TLS included.
 const CONNECT: Duration = Duration::from_secs(10);
 /// How long what waits may still be sent when a connection is closed: it may be the notice that a call was cancelled.
-pub(super) const FAREWELL: Duration = Duration::from_millis(500);
+const FAREWELL: Duration = Duration::from_millis(500);
 /// How many redirects are followed, all on the same origin.
 const MAX_REDIRECTS: usize = 3;
 /// How much of an error's body is read.
@@ -42,8 +42,15 @@ pub(super) struct Web {
 
 impl Web {
     pub(super) fn new(endpoint: &Endpoint, limits: &Limits) -> Result<Self, DialError> {
-        let client = reqwest::Client::builder()
-            .tls_backend_preconfigured(tls::client_config(&endpoint.tls)?)
+        let mut tls = tls::client_config(&endpoint.tls)?;
+        tls.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
+        let mut builder = reqwest::Client::builder();
+        if is_loopback(endpoint.url.expose()) {
+            // What listens on this machine is not meant to be reached through another one.
+            builder = builder.no_proxy();
+        }
+        let client = builder
+            .tls_backend_preconfigured(tls)
             .connect_timeout(CONNECT)
             .tcp_nodelay(true)
             .redirect(redirect::Policy::custom(follow))
@@ -73,23 +80,29 @@ impl Web {
     }
 
     pub(super) fn post(&self, url: &Url, body: Vec<u8>) -> RequestBuilder {
-        self.client
-            .post(url.clone())
-            .headers(self.headers.clone())
-            .header(CONTENT_TYPE, "application/json")
-            .header(ACCEPT, "application/json, text/event-stream")
-            .body(body)
+        let mut headers = self.headers.clone();
+        headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        headers.insert(ACCEPT, HeaderValue::from_static("application/json, text/event-stream"));
+        self.client.post(url.clone()).headers(headers).body(body)
     }
 
     pub(super) fn get_stream(&self, url: &Url) -> RequestBuilder {
-        self.client
-            .get(url.clone())
-            .headers(self.headers.clone())
-            .header(ACCEPT, "text/event-stream")
+        let mut headers = self.headers.clone();
+        headers.insert(ACCEPT, HeaderValue::from_static("text/event-stream"));
+        self.client.get(url.clone()).headers(headers)
     }
 
     pub(super) fn delete(&self, url: &Url) -> RequestBuilder {
         self.client.delete(url.clone()).headers(self.headers.clone())
+    }
+}
+
+fn is_loopback(url: &Url) -> bool {
+    match url.host() {
+        Some(Host::Domain(name)) => name == "localhost" || name.ends_with(".localhost"),
+        Some(Host::Ipv4(address)) => address.is_loopback(),
+        Some(Host::Ipv6(address)) => address.is_loopback(),
+        None => false,
     }
 }
 
@@ -117,12 +130,19 @@ fn follow(attempt: redirect::Attempt<'_>) -> redirect::Action {
     }
 }
 
+/// The headers that say what a message is. They follow from the message, so the config has no say in them.
+const OURS: &[&str] = &["mcp-session-id", "mcp-protocol-version", "mcp-method", "mcp-name"];
+
 /// The headers that every request carries, credentials among them.
 pub(super) fn headers(endpoint: &Endpoint) -> Result<HeaderMap, DialError> {
     let mut headers = HeaderMap::new();
     for (name, value) in &endpoint.headers {
         let key = HeaderName::from_bytes(name.as_bytes())
             .map_err(|_| DialError::Setting(format!("`{name}` cannot be the name of a header")))?;
+        if OURS.contains(&key.as_str()) {
+            tracing::warn!("the header `{name}` of the config is not sent: it is part of the protocol");
+            continue;
+        }
         headers.insert(key, hidden(value.expose(), name)?);
     }
     match &endpoint.auth {
@@ -134,7 +154,7 @@ pub(super) fn headers(endpoint: &Endpoint) -> Result<HeaderMap, DialError> {
             );
         }
         Auth::Basic { user, password } => {
-            headers.insert(AUTHORIZATION, basic(user, password.expose()));
+            headers.insert(AUTHORIZATION, basic(user.as_bytes(), password.expose().as_bytes()));
         }
     }
     Ok(headers)
@@ -150,23 +170,40 @@ fn hidden(value: &str, field: &str) -> Result<HeaderValue, DialError> {
     Ok(value)
 }
 
-fn basic(user: &str, password: &str) -> HeaderValue {
-    let text = format!("Basic {}", BASE64_STANDARD.encode(format!("{user}:{password}")));
+fn basic(user: &[u8], password: &[u8]) -> HeaderValue {
+    let text = format!("Basic {}", BASE64_STANDARD.encode([user, b":", password].concat()));
     let mut value = HeaderValue::from_str(&text).unwrap_or_else(|_| HeaderValue::from_static(""));
     value.set_sensitive(true);
     value
 }
 
 /// Moves user and password of a URL into a header, where no log looks for them.
-fn userinfo(url: &mut Url) -> Option<HeaderValue> {
+pub(super) fn userinfo(url: &mut Url) -> Option<HeaderValue> {
     if url.username().is_empty() && url.password().is_none() {
         return None;
     }
-    let value = basic(url.username(), url.password().unwrap_or_default());
+    let value = basic(&decoded(url.username()), &decoded(url.password().unwrap_or_default()));
     // A URL with a host takes both, so these cannot fail.
     let _ = url.set_username("");
     let _ = url.set_password(None);
     Some(value)
+}
+
+/// A part of a URL as it was meant, without its percent signs.
+fn decoded(text: &str) -> Vec<u8> {
+    let mut rest = text.as_bytes();
+    let mut meant = Vec::new();
+    while let [first, after @ ..] = rest {
+        let byte = match after {
+            [high, low, ..] if *first == b'%' => std::str::from_utf8(&[*high, *low])
+                .ok()
+                .and_then(|hex| u8::from_str_radix(hex, 16).ok()),
+            _ => None,
+        };
+        meant.push(byte.unwrap_or(*first));
+        rest = &rest[if byte.is_some() { 3 } else { 1 }..];
+    }
+    meant
 }
 
 /// What a failed request means.
@@ -177,7 +214,12 @@ pub(super) fn failure(error: reqwest::Error) -> WireFailure {
         return WireFailure::new(FailureKind::Connect(ConnectFault::Redirect), Sent::Rejected, text);
     }
     if !error.is_connect() {
-        return WireFailure::new(FailureKind::Cut, Sent::Maybe, text);
+        // A server may turn our certificate down after we believe the connection to be open, but before it reads a request.
+        return if certificate_refused(&error) {
+            WireFailure::new(FailureKind::Connect(ConnectFault::Tls), Sent::Rejected, text)
+        } else {
+            WireFailure::new(FailureKind::Cut, Sent::Maybe, text)
+        };
     }
     let fault = if error.is_timeout() {
         ConnectFault::Timeout
@@ -191,24 +233,53 @@ pub(super) fn failure(error: reqwest::Error) -> WireFailure {
 
 /// Looks through the causes of a failed connection for the one that tells what it was.
 pub(super) fn connect_fault(error: &(dyn std::error::Error + 'static)) -> ConnectFault {
-    let mut cause = Some(error);
-    while let Some(error) = cause {
-        if error.is::<rustls::Error>() {
-            return ConnectFault::Tls;
+    let found = all_causes(error).find_map(|cause| {
+        if cause.is::<rustls::Error>() {
+            return Some(ConnectFault::Tls);
         }
-        if let Some(io) = error.downcast_ref::<io::Error>() {
-            match io.kind() {
-                io::ErrorKind::ConnectionRefused => return ConnectFault::Refused,
-                io::ErrorKind::TimedOut => return ConnectFault::Timeout,
-                _ => {}
-            }
-            if io.get_ref().is_some_and(|inner| inner.is::<rustls::Error>()) {
-                return ConnectFault::Tls;
-            }
+        match cause.downcast_ref::<io::Error>()?.kind() {
+            io::ErrorKind::ConnectionRefused => Some(ConnectFault::Refused),
+            io::ErrorKind::TimedOut => Some(ConnectFault::Timeout),
+            _ => None,
         }
-        cause = error.source();
-    }
-    ConnectFault::Other
+    });
+    found.unwrap_or(ConnectFault::Other)
+}
+
+/// Whether the peer ended the connection because of the certificate that we showed, or did not show.
+pub(super) fn certificate_refused(error: &(dyn std::error::Error + 'static)) -> bool {
+    use rustls::AlertDescription as Alert;
+    all_causes(error).any(|cause| {
+        let Some(rustls::Error::AlertReceived(alert)) = cause.downcast_ref() else {
+            return false;
+        };
+        matches!(
+            alert,
+            Alert::CertificateRequired
+                | Alert::NoCertificate
+                | Alert::BadCertificate
+                | Alert::UnsupportedCertificate
+                | Alert::CertificateRevoked
+                | Alert::CertificateExpired
+                | Alert::CertificateUnknown
+                | Alert::DecryptError
+                | Alert::UnknownCA
+                | Alert::AccessDenied
+        )
+    })
+}
+
+/// An error and its causes. An I/O error does not count what it wraps among its causes, so that is looked into as well.
+fn all_causes<'a>(
+    error: &'a (dyn std::error::Error + 'static),
+) -> impl Iterator<Item = &'a (dyn std::error::Error + 'static)> {
+    std::iter::successors(Some(error), |error| {
+        let wrapped = error.downcast_ref::<io::Error>().and_then(io::Error::get_ref);
+        match wrapped {
+            Some(wrapped) => Some(wrapped),
+            None => error.source(),
+        }
+    })
 }
 
 /// An error with its causes, in one line.
@@ -251,6 +322,55 @@ pub(super) async fn body(mut response: Response, limit: usize) -> Result<Bytes, 
     Ok(whole.freeze())
 }
 
+/// What an answer's body is.
+pub(super) enum Media {
+    Json,
+    Events,
+    None,
+    Other(String),
+}
+
+impl Media {
+    pub(super) fn of(response: &Response) -> Self {
+        let kind = response
+            .headers()
+            .get(CONTENT_TYPE)
+            .and_then(|kind| kind.to_str().ok())
+            .unwrap_or_default();
+        let essence = kind.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
+        match essence.as_str() {
+            "application/json" => Self::Json,
+            "text/event-stream" => Self::Events,
+            _ if matches!(response.status(), StatusCode::ACCEPTED | StatusCode::NO_CONTENT) => Self::None,
+            "" => Self::Other("of no stated type".to_owned()),
+            _ => Self::Other(preview(&essence)),
+        }
+    }
+}
+
+/// An answer of a kind that nobody asked for, with its first words.
+pub(super) async fn wrong_kind(kind: Media, wanted: &str, response: Response) -> WireFailure {
+    let kind = match kind {
+        Media::Json => "JSON".to_owned(),
+        Media::Events => "an event stream".to_owned(),
+        Media::None => "empty".to_owned(),
+        Media::Other(kind) => kind,
+    };
+    let shown = preview(&cut_body(response).await);
+    let text = format!("the answer is {kind}, not {wanted}: {shown}");
+    WireFailure::new(FailureKind::Protocol, Sent::Maybe, text)
+}
+
+/// A message without a byte order mark or space in front of it.
+pub(super) fn trimmed(message: Bytes) -> Bytes {
+    let text = message.trim_ascii_start();
+    let text = text.strip_prefix(b"\xef\xbb\xbf").unwrap_or(text).trim_ascii_start();
+    match message.len() - text.len() {
+        0 => message,
+        skipped => message.slice(skipped..),
+    }
+}
+
 /// What a status that is no success means. `in_session` says whether the request named a session.
 pub(super) async fn refusal(response: Response, in_session: bool) -> WireFailure {
     let status = response.status();
@@ -268,10 +388,10 @@ pub(super) async fn refusal(response: Response, in_session: bool) -> WireFailure
     struct ErrorBody {
         error: super::RpcError,
     }
-    let sent = if status.is_server_error() {
-        Sent::Maybe
-    } else {
+    let sent = if proves_not_run(status) {
         Sent::Rejected
+    } else {
+        Sent::Maybe
     };
     let kind = match status {
         StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => FailureKind::NeedsAuth,
@@ -285,6 +405,11 @@ pub(super) async fn refusal(response: Response, in_session: bool) -> WireFailure
         },
     };
     WireFailure::new(kind, sent, text)
+}
+
+/// Whether a status can only come from somebody who did not carry the request out.
+fn proves_not_run(status: StatusCode) -> bool {
+    matches!(status.as_u16(), 300..=399 | 401 | 403..=406 | 411 | 413..=415 | 421 | 426 | 429 | 431)
 }
 
 /// As much of a body as comes without effort. It only explains an error, so its own errors do not matter.
@@ -310,4 +435,41 @@ pub(super) fn preview(text: &str) -> String {
         shown.push('…');
     }
     shown
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn user_and_password_of_a_url_become_a_header_as_they_were_meant() {
+        for (url, meant) in [
+            ("http://me:pw@h/", "me:pw"),
+            ("http://me@h/", "me:"),
+            ("http://a%40b:p%3a%C3%A9%25@h/", "a@b:p:é%"),
+            ("http://me:100%@h/", "me:100%"),
+        ] {
+            let mut url = Url::parse(url).unwrap();
+            let expected = format!("Basic {}", BASE64_STANDARD.encode(meant));
+            assert_eq!(userinfo(&mut url).unwrap(), expected);
+            assert_eq!(url.as_str(), "http://h/");
+        }
+        assert_eq!(userinfo(&mut Url::parse("http://h/").unwrap()), None);
+    }
+
+    #[test]
+    fn only_this_machine_is_reached_without_a_proxy() {
+        let local = |url: &str| is_loopback(&Url::parse(url).unwrap());
+        assert!(
+            [
+                "http://localhost/",
+                "http://x.localhost:1/",
+                "http://127.9.9.9/",
+                "http://[::1]/"
+            ]
+            .map(local)
+                == [true; 4]
+        );
+        assert!(["http://localhost.example/", "http://10.0.0.1/", "http://example.com/"].map(local) == [false; 3]);
+    }
 }

@@ -1,13 +1,16 @@
 //! WebSocket: one message per text frame, with pings so that a dead peer is noticed.
 
-use std::{sync::Arc, time::Duration};
+use std::{io, sync::Arc, time::Duration};
 
 use bytes::Bytes;
 use futures_util::{Sink, SinkExt, Stream, StreamExt};
-use http::{HeaderValue, Request};
-use tokio::time::{Instant, MissedTickBehavior};
+use http::{HeaderValue, Request, header::AUTHORIZATION};
+use tokio::{
+    net::TcpStream,
+    time::{Instant, MissedTickBehavior},
+};
 use tokio_tungstenite::{
-    Connector, connect_async_tls_with_config,
+    Connector, client_async_tls_with_config,
     tungstenite::{
         self, Message, Utf8Bytes,
         client::IntoClientRequest,
@@ -16,6 +19,7 @@ use tokio_tungstenite::{
     },
 };
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
+use url::Url;
 
 use super::{
     Boxed, ConnectFault, DialError, EndReason, FailureKind, Inbox, Outgoing, Sent, Wire, WireEnd, WireFailure,
@@ -27,6 +31,9 @@ use crate::config::{Endpoint, Limits};
 const PING: Duration = Duration::from_secs(30);
 /// How long it may be silent before it counts as gone.
 const SILENCE: Duration = Duration::from_secs(90);
+
+/// How long the server may take to answer our goodbye.
+const GOODBYE: Duration = Duration::from_secs(1);
 
 /// An open WebSocket.
 pub(super) struct WebSocket {
@@ -47,10 +54,15 @@ impl WebSocket {
         let settings = WebSocketConfig::default()
             .max_message_size(Some(limits.message_bytes))
             .max_frame_size(Some(limits.message_bytes));
-        let connecting = connect_async_tls_with_config(request, Some(settings), true, Some(tls));
+        let connecting = async {
+            let stream = connect_to(endpoint.url.expose()).await?;
+            client_async_tls_with_config(request, stream, Some(settings), Some(tls))
+                .await
+                .map_err(|error| connect_failure(&error))
+        };
         let socket = match tokio::time::timeout(limits.connect, connecting).await {
             Ok(Ok((socket, _))) => socket,
-            Ok(Err(error)) => return Err(connect_failure(&error).into()),
+            Ok(Err(failure)) => return Err(failure.into()),
             Err(_) => {
                 let text = "the connection took too long";
                 return Err(WireFailure::new(FailureKind::Connect(ConnectFault::Timeout), Sent::No, text).into());
@@ -67,18 +79,14 @@ impl WebSocket {
         };
         let (write_limit, message_limit) = (limits.write, limits.message_bytes);
         tasks.spawn(async move {
-            let writing = write(out, &outbox, write_limit);
-            tokio::pin!(writing);
             let reason = tokio::select! {
                 biased;
-                () = stop.cancelled() => {
-                    // What waits is still sent, and a goodbye after it.
-                    outbox.close();
-                    let _ = tokio::time::timeout(web::FAREWELL, writing).await;
-                    EndReason::Closed
+                () = stop.cancelled() => EndReason::Closed,
+                reason = read(incoming, &*inbox, message_limit) => {
+                    // After our goodbye the server's is no fault.
+                    if outbox.is_closed() { EndReason::Closed } else { reason }
                 }
-                reason = read(incoming, &*inbox, message_limit) => reason,
-                Some(reason) = &mut writing => reason,
+                Some(reason) = write(out, &outbox, write_limit) => reason,
             };
             outbox.close();
             inbox.ended(WireEnd::new(reason));
@@ -93,9 +101,14 @@ impl Wire for WebSocket {
         self.outbox.push(message, &*self.inbox);
     }
 
+    /// Says goodbye, and waits a moment for the server to say it too.
     fn close(&self) -> Boxed<'_, ()> {
-        self.stop.cancel();
-        Box::pin(self.tasks.wait())
+        self.outbox.close();
+        Box::pin(async {
+            let _ = tokio::time::timeout(GOODBYE, self.tasks.wait()).await;
+            self.stop.cancel();
+            self.tasks.wait().await;
+        })
     }
 }
 
@@ -114,8 +127,34 @@ fn handshake(endpoint: &Endpoint) -> Result<Handshake, DialError> {
         .map_err(|error| DialError::Setting(error.to_string()))?;
     let headers = request.headers_mut();
     headers.extend(web::headers(endpoint)?);
+    if let Some(basic) = web::userinfo(&mut endpoint.url.expose().clone()) {
+        headers.entry(AUTHORIZATION).or_insert(basic);
+    }
     headers.insert("sec-websocket-protocol", HeaderValue::from_static("mcp"));
     Ok(request)
+}
+
+/// Opens the connection, and tells an unknown host from one that does not answer.
+async fn connect_to(url: &Url) -> Result<TcpStream, WireFailure> {
+    let failed = |fault, error: &io::Error| {
+        WireFailure::new(FailureKind::Connect(fault), Sent::No, format!("no connection: {error}"))
+    };
+    let host = url.host_str().unwrap_or_default().trim_matches(['[', ']']);
+    let addresses = tokio::net::lookup_host((host, url.port_or_known_default().unwrap_or(80)))
+        .await
+        .map_err(|error| failed(ConnectFault::Dns, &error))?;
+    let mut last = io::Error::new(io::ErrorKind::NotFound, "the host has no address");
+    for address in addresses {
+        match TcpStream::connect(address).await {
+            Ok(stream) => {
+                // Without it messages are only slower.
+                let _ = stream.set_nodelay(true);
+                return Ok(stream);
+            }
+            Err(error) => last = error,
+        }
+    }
+    Err(failed(web::connect_fault(&last), &last))
 }
 
 fn connect_failure(error: &tungstenite::Error) -> WireFailure {

@@ -8,7 +8,7 @@ use tokio_util::task::TaskTracker;
 
 use super::{LEGACY_VERSIONS, MODERN_VERSION, Spec};
 use crate::{
-    config::EraChoice,
+    config::{EraChoice, Limits},
     deadline::Deadline,
     session::{
         Facts, Fault, Patience, Request, Session,
@@ -58,7 +58,12 @@ impl Opening<'_> {
 
     async fn open_at(&self, target: &Target) -> Result<Line, Fault> {
         let (desk, requests) = Desk::new();
-        let wire = transport::dial(target, &self.spec.limits, desk.clone()).await?;
+        // What was spent on an attempt before this one is not given again.
+        let limits = Limits {
+            connect: self.deadline.remaining(),
+            ..self.spec.limits
+        };
+        let wire = transport::dial(target, &limits, desk.clone()).await?;
         let answering = host::Answering {
             requests,
             desk: self.host.clone(),

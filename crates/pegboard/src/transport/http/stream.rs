@@ -7,11 +7,11 @@ use http::HeaderValue;
 use reqwest::Response;
 use tokio_util::sync::CancellationToken;
 
-use super::{Media, Shared, headers};
+use super::{Shared, headers};
 use crate::transport::{
     Envelope, FailureKind, Sent, WireFailure,
     sse_parser::{Event, Parser},
-    web,
+    web::{self, Media},
 };
 
 /// How long to wait before a stream is taken up again, unless the server says otherwise.
@@ -64,6 +64,10 @@ impl Shared {
                     Ok(()) => return Ok(()),
                     Err(cut) => cut,
                 },
+                Err(failure) if is_final(&failure) => {
+                    let text = format!("{}, and it cannot be taken up again: {failure}", cut.failure);
+                    return Err(WireFailure::new(cut.failure.kind, Sent::Maybe, text));
+                }
                 // That the stream cannot be taken up does not say that the request did not run.
                 Err(failure) => Cut {
                     failure: WireFailure {
@@ -202,7 +206,8 @@ enum Ended {
 /// The message in an event. An event without data only sets the place to resume from.
 fn message_of(event: Event) -> Option<Bytes> {
     let is_message = event.name.is_empty() || event.name == "message";
-    (is_message && !event.data.trim_ascii().is_empty()).then(|| event.data.into())
+    let data = web::trimmed(event.data.into());
+    (is_message && !data.is_empty()).then_some(data)
 }
 
 /// Whether a server that refused a stream will go on refusing it.

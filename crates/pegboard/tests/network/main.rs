@@ -1,0 +1,22 @@
+//! Whole boards over the network: streamable HTTP in both eras, HTTP+SSE and WebSocket, healthy and broken.
+//!
+//! Everything happens on loopback, which is never reached through a proxy, whatever the environment says.
+
+#[path = "../support/mod.rs"]
+mod support;
+
+mod raw;
+mod words;
+
+mod bounds;
+mod cancel;
+mod eras;
+mod headers;
+mod redirects;
+mod refusals;
+mod secrets;
+mod sessions;
+mod sse;
+mod streams;
+mod tls;
+mod websocket;

@@ -1,0 +1,131 @@
+//! Redirects: followed where request and credentials stay as they are, refused everywhere else.
+
+use pegboard::{Auth, Kind, Secret, ServerConfig, Transport};
+use pegboard_testkit::{Era, Fault, When};
+use serde_json::json;
+
+use crate::{raw, support::*, words::*};
+
+fn with_secrets(url: &str) -> ServerConfig {
+    let mut endpoint = endpoint(url);
+    endpoint.auth = Auth::Bearer(Secret::new("t0ken"));
+    endpoint.headers.insert("X-Key".to_owned(), Secret::new("k3y"));
+    ServerConfig::new(Transport::Http(endpoint))
+}
+
+#[tokio::test]
+async fn a_redirect_that_keeps_the_request_is_followed_on_the_same_origin() {
+    for era in BOTH_ERAS {
+        for status in [307, 308] {
+            let mut server = fake(era).bearer("t0ken");
+            for method in [
+                "server/discover",
+                "initialize",
+                "tools/list",
+                "tools/call",
+                "GET",
+                "DELETE",
+            ] {
+                let to = "/mcp".to_owned();
+                server = server.fault_on(When::method(method).first(1), Fault::Redirect { status, to });
+            }
+            let fake = server.serve_http().await.unwrap();
+            let board = board(with_secrets(&fake.url()));
+            let tools = board.toolset();
+            greets(&tools, "redirected").await;
+            assert_eq!(call(&tools, "fx.echo", json!({"a": "é"})).await.text(), r#"{"a":"é"}"#);
+            board.shutdown().await;
+            for received in fake.requests() {
+                assert_eq!(
+                    received.header("authorization"),
+                    Some("Bearer t0ken"),
+                    "{}",
+                    received.method
+                );
+                assert_eq!(received.header("x-key"), Some("k3y"), "{}", received.method);
+            }
+            assert_eq!(fake.count("tools/call"), 3);
+            assert_eq!(fake.count("DELETE"), if era == Era::Legacy { 2 } else { 0 });
+        }
+    }
+}
+
+/// The server redirects; the other one must not hear of it.
+async fn check_refused(status: u16, to: &str, when: When, other: &raw::Raw) {
+    for era in BOTH_ERAS {
+        let fault = Fault::Redirect {
+            status,
+            to: to.to_owned(),
+        };
+        let fake = fake(era)
+            .bearer("t0ken")
+            .fault_on(when.clone(), fault)
+            .serve_http()
+            .await
+            .unwrap();
+        let reply = hello(&board(with_secrets(&fake.url())).toolset()).await;
+        let text = refused(&reply, Kind::Unavailable);
+        assert!(text.contains("redirect"), "{status} {to}: {text}");
+        let hint = reply.outcome.hint().unwrap();
+        assert!(hint.contains("credentials are not sent on"), "{hint}");
+        assert!(!text.contains("t0ken") && !text.contains("k3y"), "{text}");
+    }
+    assert!(other.seen().is_empty(), "{status} {to}: {:?}", other.seen());
+}
+
+#[tokio::test]
+async fn a_redirect_elsewhere_is_refused_and_nobody_there_hears_of_it() {
+    let other = raw::serve(|seen| raw::healthy(seen, true)).await;
+    let url = other.url("/mcp");
+    let by_name = url.replace("127.0.0.1", "localhost");
+    let secure = url.replace("http://", "https://");
+    for status in [301, 302, 303, 307, 308] {
+        for to in [&url, &by_name, &secure] {
+            check_refused(status, to, When::always(), &other).await;
+        }
+    }
+    // In the middle of a session it is no different.
+    check_refused(307, &url, When::tool("hello"), &other).await;
+    check_refused(302, &url, When::tool("hello"), &other).await;
+}
+
+#[tokio::test]
+async fn a_redirect_that_would_change_the_request_or_goes_in_circles_is_refused() {
+    let other = raw::serve(|seen| raw::healthy(seen, true)).await;
+    for status in [301, 302, 303] {
+        check_refused(status, "/mcp", When::always(), &other).await;
+    }
+    for status in [307, 308] {
+        check_refused(status, "/mcp", When::always(), &other).await;
+        check_refused(status, "/mcp", When::tool("hello"), &other).await;
+    }
+}
+
+#[tokio::test]
+async fn the_old_transport_follows_no_redirect_elsewhere_either() {
+    let other = raw::serve(|seen| raw::healthy(seen, true)).await;
+    for status in [302, 307] {
+        let fault = Fault::Redirect {
+            status,
+            to: other.url("/sse"),
+        };
+        let fake = fake(Era::Legacy)
+            .fault_on(When::method("GET"), fault)
+            .serve_sse()
+            .await
+            .unwrap();
+        let text = refused(&hello(&board(sse(&fake.url())).toolset()).await, Kind::Unavailable);
+        assert!(text.contains("redirect"), "{text}");
+        let fault = Fault::Redirect {
+            status,
+            to: other.url("/messages"),
+        };
+        let fake = crate::words::fake(Era::Legacy)
+            .fault_on(When::tool("hello"), fault)
+            .serve_sse()
+            .await
+            .unwrap();
+        refused(&hello(&board(sse(&fake.url())).toolset()).await, Kind::Unavailable);
+    }
+    assert!(other.seen().is_empty());
+}

@@ -1,0 +1,296 @@
+//! Servers that cannot be reached, and answers that are none: the right kind, the right hint, and within bounds.
+
+use pegboard::{Kind, Outcome, ServerConfig, State};
+use pegboard_testkit::{Era, Fault, NetHandle, When, refused_address, stalled_listener};
+
+use crate::{
+    raw::{self, Step},
+    support::*,
+    words::*,
+};
+
+/// All network transports at one place.
+fn transports(address: &str) -> [ServerConfig; 4] {
+    [
+        at(&format!("http://{address}/mcp")),
+        http(&format!("http://{address}/mcp")),
+        sse(&format!("http://{address}/sse")),
+        ws(&format!("ws://{address}/mcp")),
+    ]
+}
+
+async fn check_unreachable(config: ServerConfig, kind: Kind, hint: &str) -> String {
+    let shown = config.transport.kind();
+    let board = board(config);
+    let tools = board.toolset();
+    let reply = tokio::time::timeout(PATIENCE, hello(&tools)).await.expect("bounded");
+    let text = refused(&reply, kind);
+    let told = reply.outcome.hint().unwrap_or_default();
+    assert!(told.contains(hint), "{shown}: {text}, {told:?}");
+    assert_eq!(reply.attempts, 0);
+    let status = status(&board);
+    assert_eq!(status.state, State::Down);
+    assert_eq!(status.last_error.unwrap().hint.as_deref(), reply.outcome.hint());
+    board.shutdown().await;
+    text
+}
+
+#[tokio::test]
+async fn a_refused_connection_says_that_nothing_listens() {
+    let address = refused_address().await.unwrap().to_string();
+    for config in transports(&address) {
+        check_unreachable(config, Kind::Unavailable, "nothing listens").await;
+    }
+}
+
+#[tokio::test]
+async fn an_unknown_host_says_so() {
+    for config in transports("no-such-host.invalid") {
+        check_unreachable(config, Kind::Unavailable, "host name is not known").await;
+    }
+}
+
+#[tokio::test]
+async fn a_host_that_never_says_a_word_ends_with_the_connect_limit() {
+    let (address, _guard) = stalled_listener().await.unwrap();
+    for scheme in ["", "s"] {
+        for config in [
+            at(&format!("http{scheme}://{address}/mcp")),
+            http(&format!("http{scheme}://{address}/mcp")),
+            sse(&format!("http{scheme}://{address}/sse")),
+            ws(&format!("ws{scheme}://{address}/mcp")),
+        ] {
+            let board = board(limited(config, |limits| limits.connect = secs(1)));
+            let started = tokio::time::Instant::now();
+            let reply = tokio::time::timeout(PATIENCE, hello(&board.toolset()))
+                .await
+                .expect("bounded");
+            assert!(matches!(reply.outcome, Outcome::Refused(_)), "{:?}", reply.outcome);
+            assert!(matches!(reply.outcome.kind(), Kind::Timeout | Kind::Unavailable));
+            assert!(reply.outcome.hint().is_some(), "{:?}", reply.outcome);
+            // One limit for the whole start, not one per attempt; the rest is what a slow machine needs.
+            assert!(started.elapsed() < secs(8), "{:?}", started.elapsed());
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_captive_portal_is_shown_by_its_first_words() {
+    for era in BOTH_ERAS {
+        let fake = fake(era)
+            .fault_on(When::always(), Fault::HtmlPage)
+            .serve_http()
+            .await
+            .unwrap();
+        for config in [at(&fake.url()), http(&fake.url()), sse(&fake.url())] {
+            let text = check_unreachable(config, Kind::Unavailable, "not as an MCP server").await;
+            assert!(
+                text.contains("text/html") && text.contains("Welcome to the hotel"),
+                "{text}"
+            );
+        }
+    }
+    let long = raw::serve(|_| raw::response("200 OK", "text/html", "<p>word ".repeat(10_000).as_bytes())).await;
+    let text = check_unreachable(at(&long.url("/mcp")), Kind::Unavailable, "MCP server").await;
+    assert!(text.len() < 600, "{}", text.len());
+}
+
+async fn faulty(era: Era, fault: Fault) -> NetHandle {
+    fake(era)
+        .fault_on(When::tool("hello").first(1), fault)
+        .serve_http()
+        .await
+        .unwrap()
+}
+
+#[tokio::test]
+async fn a_call_with_an_answer_of_the_wrong_kind_is_lost_with_a_look_at_it() {
+    for era in BOTH_ERAS {
+        for kind in ["text/plain", "application/xml; charset=utf-8"] {
+            let fault = Fault::WrongContentType {
+                content_type: kind.to_owned(),
+            };
+            let fake = faulty(era, fault).await;
+            let tools = board(http(&fake.url())).toolset();
+            let text = lost(&hello(&tools).await, Kind::Transport);
+            assert!(
+                text.contains(kind.split(';').next().unwrap()) && text.contains("jsonrpc"),
+                "{text}"
+            );
+            greets(&tools, "after").await;
+        }
+        // Upper case and parameters make no difference.
+        let fault = Fault::WrongContentType {
+            content_type: "Application/JSON; charset=UTF-8".to_owned(),
+        };
+        greets(&board(http(&faulty(era, fault).await.url())).toolset(), "same kind").await;
+    }
+}
+
+#[tokio::test]
+async fn a_status_says_whether_the_call_can_have_run() {
+    enum Ends {
+        Refused,
+        Lost,
+    }
+    use Ends::*;
+    let cases = [
+        (401, Refused, Kind::NeedsAuth, "auth"),
+        (403, Refused, Kind::NeedsAuth, "auth"),
+        (405, Refused, Kind::Transport, "path of `url`"),
+        (413, Refused, Kind::Transport, ""),
+        (415, Refused, Kind::Transport, ""),
+        (429, Refused, Kind::Transport, "again"),
+        (408, Lost, Kind::Transport, ""),
+        (409, Lost, Kind::Transport, ""),
+        (500, Lost, Kind::Transport, "log"),
+        (502, Lost, Kind::Transport, "log"),
+        (503, Lost, Kind::Transport, "log"),
+        (504, Lost, Kind::Transport, "log"),
+    ];
+    for (status, ends, kind, hint) in cases {
+        for era in BOTH_ERAS {
+            let headers = vec![("retry-after".to_owned(), "7".to_owned())];
+            let fault = Fault::Status {
+                status,
+                headers,
+                body: "<h1>upstream said no</h1>".to_owned(),
+            };
+            let fake = faulty(era, fault).await;
+            let tools = board(http(&fake.url())).toolset();
+            let reply = hello(&tools).await;
+            let text = match ends {
+                Refused => refused(&reply, kind),
+                Lost => lost(&reply, kind),
+            };
+            assert!(
+                text.contains(&status.to_string()) && text.contains("upstream said no"),
+                "{text}"
+            );
+            let told = reply.outcome.hint().unwrap_or_default();
+            assert!(told.contains(hint), "{status}: {told}");
+            if status == 429 {
+                assert!(told.contains('7'), "{told}");
+            }
+            assert_eq!(fake.count("tools/call"), 1, "{status}: no second attempt");
+            greets(&tools, "after").await;
+        }
+    }
+}
+
+#[tokio::test]
+async fn an_error_status_with_an_error_of_the_protocol_is_the_servers_answer() {
+    for (status, code, executed) in [
+        (400, -32020, false),
+        (404, -32601, false),
+        (400, -32602, true),
+        (500, -32603, true),
+    ] {
+        let body = format!(r#"{{"jsonrpc":"2.0","id":3,"error":{{"code":{code},"message":"sorry"}}}}"#);
+        let headers = vec![("content-type".to_owned(), "application/json".to_owned())];
+        let fake = faulty(Era::Modern, Fault::Status { status, headers, body }).await;
+        let tools = board(http(&fake.url())).toolset();
+        let reply = hello(&tools).await;
+        assert!(
+            reply.is_error() && reply.text().contains("sorry"),
+            "{:?}",
+            reply.outcome
+        );
+        assert_eq!(reply.outcome.may_have_executed(), executed, "{status} {code}");
+        greets(&tools, "after").await;
+    }
+}
+
+#[tokio::test]
+async fn a_busy_server_is_asked_once_at_the_start() {
+    for code in [429, 503] {
+        let fault = Fault::Status {
+            status: code,
+            headers: vec![],
+            body: String::new(),
+        };
+        let fake = fake(Era::Legacy)
+            .fault_on(When::always(), fault)
+            .serve_http()
+            .await
+            .unwrap();
+        check_unreachable(at(&fake.url()), Kind::Unavailable, "").await;
+        assert_eq!(methods(&fake), ["server/discover"], "{code}");
+    }
+}
+
+#[tokio::test]
+async fn a_server_in_trouble_at_the_start_is_asked_once_in_each_way() {
+    for code in [500, 502, 504] {
+        let fault = Fault::Status {
+            status: code,
+            headers: vec![],
+            body: String::new(),
+        };
+        let fake = fake(Era::Legacy)
+            .fault_on(When::always(), fault)
+            .serve_http()
+            .await
+            .unwrap();
+        let text = check_unreachable(at(&fake.url()), Kind::Unavailable, "log").await;
+        assert!(text.contains(&code.to_string()), "{text}");
+        assert_eq!(methods(&fake), ["server/discover", "initialize", "GET"], "{code}");
+    }
+}
+
+#[tokio::test]
+async fn a_server_that_stops_between_calls_refuses_them_and_is_found_again() {
+    for era in BOTH_ERAS {
+        let fake = fake(era).serve_http().await.unwrap();
+        let board = board(http(&fake.url()));
+        let tools = board.toolset();
+        greets(&tools, "before").await;
+        fake.stop().await;
+        let reply = hello(&tools).await;
+        refused(&reply, Kind::Unavailable);
+        assert!(reply.outcome.hint().unwrap().contains("nothing listens"));
+        fake.restart().await.unwrap();
+        let reply = hello(&tools).await;
+        if era == Era::Legacy {
+            // The old session is not known to the new process.
+            refused(&reply, Kind::Transport);
+            until_down(&board).await;
+        }
+        greets(&tools, "after").await;
+    }
+}
+
+#[tokio::test]
+async fn a_server_that_dies_in_a_call_loses_it_at_once() {
+    for era in BOTH_ERAS {
+        for fault in [
+            Fault::DiesBeforeExecuting { code: 1 },
+            Fault::DiesAfterExecuting { code: 1 },
+            Fault::DiesWhileAnswering { code: 1 },
+        ] {
+            let folder = tempfile::tempdir().unwrap();
+            let fake = fake(era)
+                .ledger(folder.path().join("ledger"))
+                .fault_on(When::tool("hello").first(1), fault.clone())
+                .serve_http()
+                .await
+                .unwrap();
+            let board = board(http(&fake.url()));
+            let tools = board.toolset();
+            lost(&hello(&tools).await, Kind::Transport);
+            assert_eq!(fake.count("tools/call"), 1, "{era:?} {fault:?}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_connection_cut_before_any_answer_is_not_a_reason_to_ask_again() {
+    let server = raw::serve(|seen| match seen.method() {
+        "tools/call" => vec![Step::Reset],
+        _ => raw::healthy(seen, true),
+    })
+    .await;
+    let tools = board(http(&server.url("/mcp"))).toolset();
+    lost(&hello(&tools).await, Kind::Transport);
+    assert_eq!(server.count("tools/call"), 1);
+}

@@ -1,0 +1,155 @@
+//! Sessions of the era with a handshake: kept, ended, forgotten by the server, and never mixed up.
+
+use pegboard::{Kind, State};
+use pegboard_testkit::{Era, Fault, When};
+use serde_json::json;
+
+use crate::{support::*, words::*};
+
+#[tokio::test]
+async fn a_session_is_opened_once_and_ended_once() {
+    let fake = fake(Era::Legacy).serve_http().await.unwrap();
+    let board = board(http(&fake.url()));
+    let tools = board.toolset();
+    for _ in 0..3 {
+        greets(&tools, "in a session").await;
+    }
+    assert_eq!(fake.sessions().len(), 1);
+    board.shutdown().await;
+    assert_eq!((fake.count("initialize"), fake.count("DELETE")), (1, 1));
+    assert!(fake.sessions().is_empty());
+}
+
+#[tokio::test]
+async fn a_session_ends_with_the_last_handle_of_its_board() {
+    let fake = fake(Era::Legacy).serve_http().await.unwrap();
+    let board = board(http(&fake.url()));
+    let tools = board.toolset();
+    greets(&tools, "before the end").await;
+    drop((board, tools));
+    received(&fake, "DELETE", 1).await;
+    until("the session is gone", || fake.sessions().is_empty()).await;
+}
+
+#[tokio::test]
+async fn a_server_that_takes_its_time_to_end_a_session_does_not_hold_up_the_shutdown() {
+    let fake = fake(Era::Legacy)
+        .fault_on(
+            When::method("DELETE"),
+            Fault::Status {
+                status: 405,
+                headers: vec![],
+                body: String::new(),
+            },
+        )
+        .serve_http()
+        .await
+        .unwrap();
+    let board = board(http(&fake.url()));
+    greets(&board.toolset(), "before").await;
+    tokio::time::timeout(PATIENCE, board.shutdown()).await.unwrap();
+    assert_eq!(fake.count("DELETE"), 1);
+}
+
+#[tokio::test]
+async fn a_forgotten_session_refuses_the_call_and_the_next_one_opens_another() {
+    let fake = fake(Era::Legacy).serve_http().await.unwrap();
+    let board = board(http(&fake.url()));
+    let tools = board.toolset();
+    greets(&tools, "first").await;
+    fake.forget_sessions();
+    let text = refused(&hello(&tools).await, Kind::Transport);
+    assert!(text.contains("404"), "{text}");
+    until_down(&board).await;
+    let error = status(&board).last_error.unwrap().message;
+    assert!(error.contains("session"), "{error}");
+    greets(&tools, "after the session was forgotten").await;
+    assert_eq!((fake.count("initialize"), fake.sessions().len()), (2, 1));
+    // One before, one refused, one after; a session that the server has forgotten is not ended once more.
+    assert_eq!((fake.count("tools/call"), fake.count("DELETE")), (3, 0));
+}
+
+#[tokio::test]
+async fn all_calls_of_a_forgotten_session_learn_that_they_were_not_carried_out() {
+    let fake = fake(Era::Legacy).serve_http().await.unwrap();
+    let board = board(http(&fake.url()));
+    let tools = board.toolset();
+    greets(&tools, "first").await;
+    fake.restart().await.unwrap();
+    let calls = (0..10).map(|_| hello(&tools));
+    let replies = futures_util::future::join_all(calls).await;
+    for reply in &replies {
+        refused(reply, Kind::Transport);
+    }
+    until_down(&board).await;
+    let replies = futures_util::future::join_all((0..10).map(|_| hello(&tools))).await;
+    assert!(replies.iter().all(|reply| reply.text() == "hi"));
+    assert_eq!(fake.count("initialize"), 2);
+    assert_eq!(status(&board).state, State::Ready);
+}
+
+#[tokio::test]
+async fn a_session_id_that_no_header_may_carry_is_refused() {
+    for id in ["with space", "tab\there", "é"] {
+        let fake = fake(Era::Legacy)
+            .fault(Fault::SessionId { id: id.to_owned() })
+            .serve_http()
+            .await
+            .unwrap();
+        let board = board(at(&fake.url()));
+        let text = refused(&hello(&board.toolset()).await, Kind::Unavailable);
+        assert!(text.contains("session id"), "{id:?}: {text}");
+        assert_eq!(fake.count("tools/call"), 0);
+        assert!(
+            fake.requests()
+                .iter()
+                .all(|received| received.header("mcp-session-id").is_none())
+        );
+    }
+}
+
+#[tokio::test]
+async fn a_session_id_that_changes_midway_is_never_taken_over() {
+    let fake = fake(Era::Legacy)
+        .fault_on(
+            When::tool("hello").first(1),
+            Fault::SessionId {
+                id: "somebody-else".to_owned(),
+            },
+        )
+        .serve_http()
+        .await
+        .unwrap();
+    let board = board(http(&fake.url()));
+    let tools = board.toolset();
+    let text = lost(&hello(&tools).await, Kind::Transport);
+    assert!(text.contains("session"), "{text}");
+    greets(&tools, "in the old session").await;
+    board.shutdown().await;
+    assert!(
+        fake.requests()
+            .iter()
+            .all(|received| received.header("mcp-session-id") != Some("somebody-else"))
+    );
+}
+
+#[tokio::test]
+async fn a_server_without_sessions_gets_no_session_id_and_no_end() {
+    let style = pegboard_testkit::HttpStyle {
+        stateless: true,
+        no_get_stream: true,
+        ..Default::default()
+    };
+    let fake = fake(Era::Legacy).http(style).serve_http().await.unwrap();
+    let board = board(http(&fake.url()));
+    let tools = board.toolset();
+    greets(&tools, "without a session").await;
+    assert_eq!(call(&tools, "fx.echo", json!({"a": 1})).await.text(), r#"{"a":1}"#);
+    board.shutdown().await;
+    assert_eq!(fake.count("DELETE"), 0);
+    assert!(
+        fake.requests()
+            .iter()
+            .all(|received| received.header("mcp-session-id").is_none())
+    );
+}

@@ -1,0 +1,211 @@
+//! HTTP+SSE, the transport of 2024-11-05.
+
+use std::time::Duration;
+
+use pegboard::{Kind, State};
+use pegboard_testkit::{Era, Fault, When};
+use serde_json::json;
+
+use crate::{raw, support::*, words::*};
+
+#[tokio::test]
+async fn the_address_for_messages_may_be_relative_or_whole() {
+    for url in [
+        "/messages?session=SESSION",
+        "messages?session=SESSION",
+        "./messages?session=SESSION",
+        "HOST/messages?session=SESSION",
+    ] {
+        let fake = fake(Era::Legacy).serve_sse().await.unwrap();
+        let url = url.replace("HOST", &format!("http://{}", fake.address()));
+        fake.change(|script| {
+            *script = crate::words::fake(Era::Legacy)
+                .fault(Fault::Endpoint { url: url.clone() })
+                .script()
+                .clone();
+        });
+        let board = board(sse(&fake.url()));
+        greets(&board.toolset(), &url).await;
+        assert_eq!(status(&board).transport, "sse");
+        board.shutdown().await;
+    }
+}
+
+#[tokio::test]
+async fn an_address_on_another_origin_is_refused_at_once_and_hears_nothing() {
+    let other = raw::serve(|seen| raw::healthy(seen, false)).await;
+    let by_name = other.url("/messages").replace("127.0.0.1", "localhost");
+    for url in [
+        other.url("/messages"),
+        by_name,
+        "//no-such-host.invalid/x".to_owned(),
+        "http://[".to_owned(),
+    ] {
+        let fake = fake(Era::Legacy)
+            .fault(Fault::Endpoint { url: url.clone() })
+            .serve_sse()
+            .await
+            .unwrap();
+        for config in [sse(&fake.url()), at(&fake.url())] {
+            let is_auto = matches!(config.transport, pegboard::Transport::Auto(_));
+            let text = refused(&hello(&board(config).toolset()).await, Kind::Unavailable);
+            assert!(is_auto || text.contains("address for messages"), "{url}: {text}");
+        }
+        assert_eq!(fake.count("initialize"), 0);
+    }
+    assert!(other.seen().is_empty());
+}
+
+#[tokio::test]
+async fn a_stream_that_never_names_an_address_ends_with_the_connect_limit() {
+    let fake = fake(Era::Legacy).fault(Fault::NoEndpoint).serve_sse().await.unwrap();
+    for config in [sse(&fake.url()), at(&fake.url())] {
+        let board = board(limited(config, |limits| limits.connect = Duration::from_millis(700)));
+        let started = tokio::time::Instant::now();
+        refused(&hello(&board.toolset()).await, Kind::Unavailable);
+        assert!(started.elapsed() < secs(8), "{:?}", started.elapsed());
+        assert_eq!(status(&board).state, State::Down);
+    }
+}
+
+#[tokio::test]
+async fn an_answer_that_is_no_stream_is_shown() {
+    let fake = fake(Era::Legacy)
+        .fault_on(When::method("GET"), Fault::HtmlPage)
+        .serve_sse()
+        .await
+        .unwrap();
+    let reply = hello(&board(sse(&fake.url())).toolset()).await;
+    let text = refused(&reply, Kind::Unavailable);
+    assert!(text.contains("text/html") && text.contains("hotel"), "{text}");
+}
+
+#[tokio::test]
+async fn a_refused_message_says_whether_it_can_have_run_and_the_stream_goes_on() {
+    for (code, is_lost, kind) in [
+        (401, false, Kind::NeedsAuth),
+        (403, false, Kind::NeedsAuth),
+        (413, false, Kind::Transport),
+        (429, false, Kind::Transport),
+        (500, true, Kind::Transport),
+        (502, true, Kind::Transport),
+    ] {
+        let fault = Fault::Status {
+            status: code,
+            headers: vec![],
+            body: "no".to_owned(),
+        };
+        let fake = fake(Era::Legacy)
+            .fault_on(When::tool("hello").first(1), fault)
+            .serve_sse()
+            .await
+            .unwrap();
+        let board = board(sse(&fake.url()));
+        let tools = board.toolset();
+        let reply = hello(&tools).await;
+        if is_lost {
+            lost(&reply, kind);
+        } else {
+            refused(&reply, kind);
+        }
+        greets(&tools, "after").await;
+        assert_eq!((fake.count("GET"), fake.count("initialize")), (1, 1), "{code}");
+    }
+}
+
+#[tokio::test]
+async fn a_session_that_the_server_does_not_know_refuses_the_call_and_the_next_one_opens_another() {
+    let fault = Fault::Status {
+        status: 404,
+        headers: vec![],
+        body: String::new(),
+    };
+    let fake = fake(Era::Legacy)
+        .fault_on(When::tool("hello").first(1), fault)
+        .serve_sse()
+        .await
+        .unwrap();
+    let board = board(sse(&fake.url()));
+    let tools = board.toolset();
+    refused(&hello(&tools).await, Kind::Transport);
+    until_down(&board).await;
+    greets(&tools, "after").await;
+    assert_eq!((fake.count("GET"), fake.count("initialize")), (2, 2));
+}
+
+#[tokio::test]
+async fn the_end_of_the_stream_loses_what_is_under_way_and_the_next_call_connects_anew() {
+    for fault in [Fault::ClosesOutput, Fault::CutThenEof, Fault::ResetInStream] {
+        let folder = tempfile::tempdir().unwrap();
+        let ledger = folder.path().join("ledger");
+        let fake = fake(Era::Legacy)
+            .ledger(&ledger)
+            .tool(pegboard_testkit::Tool::new("wait").waits_at("gate"))
+            .fault_on(When::tool("hello").first(1), fault.clone())
+            .serve_sse()
+            .await
+            .unwrap();
+        let board = board(sse(&fake.url()));
+        let tools = board.toolset();
+        let waiting = tokio::spawn({
+            let tools = tools.clone();
+            async move { call(&tools, "fx.wait", json!({"nonce": "other"})).await }
+        });
+        received(&fake, "tools/call", 1).await;
+        lost(&call(&tools, "fx.hello", json!({"nonce": "n"})).await, Kind::Transport);
+        lost(&waiting.await.unwrap(), Kind::Transport);
+        let executed = std::fs::read_to_string(&ledger).unwrap();
+        assert_eq!(executed.lines().count(), 2, "{fault:?}: {executed}");
+        until_down(&board).await;
+        greets(&tools, &format!("after {fault:?}")).await;
+        assert_eq!(fake.count("initialize"), 2);
+    }
+}
+
+#[tokio::test]
+async fn a_server_that_dies_loses_the_call_and_is_found_again() {
+    let fake = fake(Era::Legacy)
+        .fault_on(When::tool("hello").first(1), Fault::DiesAfterExecuting { code: 1 })
+        .serve_sse()
+        .await
+        .unwrap();
+    let board = board(sse(&fake.url()));
+    let tools = board.toolset();
+    lost(&hello(&tools).await, Kind::Transport);
+    until_down(&board).await;
+    refused(&hello(&tools).await, Kind::Unavailable);
+    fake.restart().await.unwrap();
+    greets(&tools, "after the restart").await;
+}
+
+#[tokio::test]
+async fn an_event_that_is_too_large_costs_its_call_and_an_endless_one_the_connection() {
+    let small = 64 << 10;
+    let oversized = Fault::Oversized {
+        bytes: 2 * small,
+        with_id: true,
+        then_valid: false,
+    };
+    let fake = fake(Era::Legacy)
+        .fault_on(When::tool("hello").first(1), oversized)
+        .serve_sse()
+        .await
+        .unwrap();
+    let board = board(limited(sse(&fake.url()), |limits| limits.message_bytes = small));
+    let tools = board.toolset();
+    lost(&hello(&tools).await, Kind::LimitExceeded);
+    greets(&tools, "on the same stream").await;
+    assert_eq!(fake.count("GET"), 1);
+
+    let fake = crate::words::fake(Era::Legacy)
+        .fault_on(When::tool("hello").first(1), Fault::EndlessLine)
+        .serve_sse()
+        .await
+        .unwrap();
+    let board = crate::support::board(limited(sse(&fake.url()), |limits| limits.message_bytes = small));
+    let tools = board.toolset();
+    let reply = tokio::time::timeout(PATIENCE, hello(&tools)).await.expect("bounded");
+    assert!(reply.outcome.may_have_executed(), "{:?}", reply.outcome);
+    until_down(&board).await;
+    greets(&tools, "on another stream").await;
+}

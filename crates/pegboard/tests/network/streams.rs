@@ -1,0 +1,201 @@
+//! Answers as JSON and as event streams, whole and broken off.
+
+use pegboard::Kind;
+use pegboard_testkit::{Era, Fault, When};
+use serde_json::json;
+
+use crate::{
+    raw::{self, Step},
+    support::*,
+    words::*,
+};
+
+#[tokio::test]
+async fn both_eras_answer_as_json_and_as_events() {
+    for era in BOTH_ERAS {
+        for style in [Default::default(), resumable()] {
+            let fake = fake(era).http(style.clone()).serve_http().await.unwrap();
+            let board = board(http(&fake.url()));
+            let tools = board.toolset();
+            greets(&tools, &format!("{era:?} {style:?}")).await;
+            let reply = call(&tools, "fx.echo", json!({"deep": [1, {"é": "\u{2028}"}]})).await;
+            assert_eq!(
+                serde_json::to_value(&reply).unwrap()["structured"],
+                json!({"deep": [1, {"é": "\u{2028}"}]})
+            );
+            assert_eq!(fake.count("tools/call"), 2);
+            board.shutdown().await;
+        }
+    }
+}
+
+/// Events that all carry the same answer; `ANSWER` stands for it on one line.
+const SHAPES: &[&str] = &[
+    "data: ANSWER\n\n",
+    "data:ANSWER\n\n",
+    "data: ANSWER\r\n\r\n",
+    "data: ANSWER\r\r",
+    "\u{feff}data: ANSWER\n\n",
+    "data: \u{feff}ANSWER\n\n",
+    "event: message\r\ndata: ANSWER\r\n\r\n",
+    ": a comment\n\n: another\nretry: 20\nid: 7\ndata: ANSWER\n\n",
+    "id: 1\nretry: 20\ndata: \n\ndata: ANSWER\nid: 2\n\n",
+    "id\nretry: soon\nunknown: field\nlonely\ndata: ANSWER\n\n",
+    "event: other\ndata: not for us\n\ndata: ANSWER\n\n",
+    "data: {\"jsonrpc\":\"2.0\",\"method\":\"notifications/message\",\"params\":{\"level\":\"info\"}}\n\ndata: ANSWER\n\n",
+    "data: ANSWER\n\ndata: ANSWER\n\n",
+];
+
+#[tokio::test]
+async fn an_answer_is_read_from_every_shape_of_an_event_stream() {
+    for modern in [true, false] {
+        for shape in SHAPES {
+            check_shape(modern, move |answer| shape.replace("ANSWER", &answer.to_string())).await;
+        }
+        check_shape(modern, |answer| {
+            let pretty = serde_json::to_string_pretty(answer).unwrap();
+            let lines: String = pretty.lines().map(|line| format!("data: {line}\r\n")).collect();
+            format!("{lines}\r\n")
+        })
+        .await;
+    }
+}
+
+async fn check_shape(modern: bool, shape: impl Fn(&serde_json::Value) -> String + Send + Sync + 'static) {
+    let shown = shape(&json!("ANSWER"));
+    let server = raw::serve(move |seen| match seen.method() {
+        "tools/call" => {
+            let events = shape(&raw::hi(seen)).into_bytes();
+            // In two writes, so that an event may come in pieces.
+            let (one, two) = events.split_at(events.len() / 2);
+            vec![raw::stream_head(), Step::Write(one.to_vec()), Step::Write(two.to_vec())]
+        }
+        _ => raw::healthy(seen, modern),
+    })
+    .await;
+    let board = board(http(&server.url("/mcp")));
+    greets(&board.toolset(), &shown).await;
+    assert_eq!(server.count("tools/call"), 1, "{shown}");
+    board.shutdown().await;
+}
+
+#[tokio::test]
+async fn a_byte_order_mark_before_a_json_answer_does_no_harm() {
+    for era in BOTH_ERAS {
+        for fault in [Fault::Bom, Fault::Crlf] {
+            let fake = fake(era)
+                .fault_on(When::tool("hello"), fault)
+                .serve_http()
+                .await
+                .unwrap();
+            greets(&board(http(&fake.url())).toolset(), &format!("{era:?}")).await;
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_broken_stream_with_event_ids_is_taken_up_again_and_the_tool_runs_once() {
+    let fake = fake(Era::Legacy)
+        .http(resumable())
+        .fault(Fault::StreamEndsEarly { resumable: true })
+        .serve_http()
+        .await
+        .unwrap();
+    let board = board(http(&fake.url()));
+    greets(&board.toolset(), "resumed").await;
+    assert_eq!(fake.count("tools/call"), 1);
+    let resumed: Vec<_> = fake
+        .requests()
+        .into_iter()
+        .filter(|received| received.method == "GET" && received.header("last-event-id").is_some())
+        .collect();
+    assert_eq!(resumed.len(), 1);
+    assert_eq!(resumed[0].header("mcp-session-id"), Some(fake.sessions()[0].as_str()));
+    assert_eq!(resumed[0].header("mcp-protocol-version"), Some("2025-11-25"));
+}
+
+#[tokio::test]
+async fn a_broken_stream_that_cannot_be_taken_up_loses_the_call() {
+    let cases = [(Era::Modern, false), (Era::Modern, true), (Era::Legacy, false)];
+    for (era, resumable) in cases {
+        let fake = fake(era)
+            .fault_on(When::tool("hello").first(1), Fault::StreamEndsEarly { resumable })
+            .serve_http()
+            .await
+            .unwrap();
+        let board = board(http(&fake.url()));
+        let tools = board.toolset();
+        let text = lost(&hello(&tools).await, Kind::Transport);
+        assert!(text.contains("ended before the answer"), "{text}");
+        assert_eq!(fake.count("tools/call"), 1, "{era:?}");
+        greets(&tools, "after a lost call").await;
+    }
+}
+
+#[tokio::test]
+async fn a_server_that_will_not_resume_loses_the_call_at_once() {
+    for status in [404, 405, 400] {
+        let fake = fake(Era::Legacy)
+            .http(resumable())
+            .fault_on(When::tool("hello").first(1), Fault::StreamEndsEarly { resumable: true })
+            .fault_on(
+                When::method("GET"),
+                Fault::Status {
+                    status,
+                    headers: vec![],
+                    body: String::new(),
+                },
+            )
+            .serve_http()
+            .await
+            .unwrap();
+        let board = board(http(&fake.url()));
+        lost(&hello(&board.toolset()).await, Kind::Transport);
+        assert_eq!((fake.count("tools/call"), fake.count("GET")), (1, 2), "HTTP {status}");
+    }
+}
+
+#[tokio::test]
+async fn an_event_id_that_is_no_ascii_is_sent_back_as_it_came() {
+    let server = raw::serve(|seen| match (seen.verb.as_str(), seen.method()) {
+        (_, "tools/call") => vec![
+            raw::stream_head(),
+            Step::Write(format!("retry: 10\nid: é-{}\ndata: \n\n", seen.body["id"]).into_bytes()),
+        ],
+        ("GET", _) => match seen.headers.get("last-event-id") {
+            Some(id) => {
+                let id = id.rsplit('-').next().unwrap();
+                let text = r#"{"content":[{"type":"text","text":"hi"}]}"#;
+                let event = format!("data: {{\"jsonrpc\":\"2.0\",\"id\":{id},\"result\":{text}}}\n\n");
+                vec![raw::stream_head(), Step::Write(event.into_bytes())]
+            }
+            None => raw::healthy(seen, false),
+        },
+        _ => raw::healthy(seen, false),
+    })
+    .await;
+    greets(&board(http(&server.url("/mcp"))).toolset(), "resumed").await;
+    assert_eq!(server.count("tools/call"), 1);
+}
+
+#[tokio::test]
+async fn a_reset_in_the_middle_of_an_answer_loses_the_call_and_nothing_else() {
+    for era in BOTH_ERAS {
+        for fault in [Fault::ResetInBody, Fault::ResetInStream, Fault::CutThenEof] {
+            let folder = tempfile::tempdir().unwrap();
+            let ledger = folder.path().join("ledger");
+            let fake = fake(era)
+                .ledger(&ledger)
+                .fault_on(When::tool("hello").first(1), fault.clone())
+                .serve_http()
+                .await
+                .unwrap();
+            let board = board(http(&fake.url()));
+            let tools = board.toolset();
+            lost(&call(&tools, "fx.hello", json!({"nonce": "n"})).await, Kind::Transport);
+            let executed = std::fs::read_to_string(&ledger).unwrap();
+            assert_eq!(executed.lines().count(), 1, "{era:?} {fault:?}: {executed}");
+            greets(&tools, &format!("{era:?} after {fault:?}")).await;
+        }
+    }
+}

@@ -1,0 +1,120 @@
+//! Words for tests over the network: servers at URLs, and what is expected of a reply.
+
+use std::time::Duration;
+
+use pegboard::{Kind, Limits, Outcome, Pegboard, Reply, ServerConfig, ServerStatus, State, Toolset, Transport};
+use pegboard_testkit::{Era, FakeServer, HttpStyle, NetHandle, Received, Tool};
+use serde_json::{Value, json};
+
+use crate::support::{PATIENCE, call, endpoint};
+
+pub(crate) const BOTH_ERAS: [Era; 2] = [Era::Legacy, Era::Modern];
+
+/// A server with a tool that answers and one that repeats its arguments.
+pub(crate) fn fake(era: Era) -> FakeServer {
+    FakeServer::new("fx")
+        .era(era)
+        .tool(Tool::new("hello").answers_text("hi"))
+        .tool(Tool::new("echo").echoes())
+}
+
+pub(crate) fn http(url: &str) -> ServerConfig {
+    ServerConfig::new(Transport::Http(endpoint(url)))
+}
+
+pub(crate) fn sse(url: &str) -> ServerConfig {
+    ServerConfig::new(Transport::Sse(endpoint(url)))
+}
+
+pub(crate) fn ws(url: &str) -> ServerConfig {
+    ServerConfig::new(Transport::WebSocket(endpoint(url)))
+}
+
+pub(crate) fn limited(mut config: ServerConfig, change: impl FnOnce(&mut Limits)) -> ServerConfig {
+    change(&mut config.limits);
+    config
+}
+
+/// Streams whose events have ids, with a short pause before they are taken up again.
+pub(crate) fn resumable() -> HttpStyle {
+    HttpStyle {
+        streams: true,
+        event_ids: true,
+        retry_ms: Some(20),
+        ..HttpStyle::default()
+    }
+}
+
+pub(crate) async fn hello(tools: &Toolset) -> Reply {
+    call(tools, "fx.hello", json!({})).await
+}
+
+/// Calls `hello` and wants its answer.
+pub(crate) async fn greets(tools: &Toolset, when: &str) {
+    let reply = hello(tools).await;
+    assert_eq!(reply.text(), "hi", "{when}: {:?}", reply.outcome);
+}
+
+/// The call ran into nothing: it surely was not carried out.
+#[track_caller]
+pub(crate) fn refused(reply: &Reply, kind: Kind) -> String {
+    assert!(matches!(reply.outcome, Outcome::Refused(_)), "{:?}", reply.outcome);
+    assert_eq!(reply.outcome.kind(), kind, "{:?}", reply.outcome);
+    assert!(!reply.outcome.may_have_executed());
+    reply.text()
+}
+
+/// The call may have been carried out, and the reply says so.
+#[track_caller]
+pub(crate) fn lost(reply: &Reply, kind: Kind) -> String {
+    assert!(matches!(reply.outcome, Outcome::Lost(_)), "{:?}", reply.outcome);
+    assert_eq!(reply.outcome.kind(), kind, "{:?}", reply.outcome);
+    assert!(reply.outcome.may_have_executed());
+    let text = reply.text();
+    assert!(text.contains("It may have been carried out"), "{text}");
+    text
+}
+
+pub(crate) fn status(board: &Pegboard) -> ServerStatus {
+    board.status().servers.remove(0)
+}
+
+/// Waits for something that others bring about.
+pub(crate) async fn until(what: &str, mut is_so: impl FnMut() -> bool) {
+    let waiting = async {
+        while !is_so() {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    };
+    let waited = tokio::time::timeout(PATIENCE, waiting).await;
+    assert!(waited.is_ok(), "still waiting until {what}");
+}
+
+/// Waits until the board has seen that its server is gone.
+pub(crate) async fn until_down(board: &Pegboard) {
+    until("the server is down", || status(board).state != State::Ready).await;
+}
+
+/// Waits until a fake has received this many messages of a method.
+pub(crate) async fn received(fake: &NetHandle, method: &str, count: usize) -> Vec<Received> {
+    let waited = tokio::time::timeout(PATIENCE, fake.wait_for(method, count)).await;
+    assert!(waited.is_ok(), "{count} of {method} never came: {:?}", methods(fake));
+    let all = fake.requests();
+    all.into_iter().filter(|received| received.method == method).collect()
+}
+
+/// What a fake has received, in order.
+pub(crate) fn methods(fake: &NetHandle) -> Vec<String> {
+    fake.requests().into_iter().map(|received| received.method).collect()
+}
+
+/// The headers that MCP gives a meaning to, and credentials.
+pub(crate) fn mcp_headers(received: &Received) -> Value {
+    let told = received
+        .headers
+        .iter()
+        .filter(|(name, _)| name.starts_with("mcp-") || *name == "authorization" || *name == "last-event-id");
+    told.map(|(name, value)| (name.clone(), Value::from(value.clone())))
+        .collect::<serde_json::Map<_, _>>()
+        .into()
+}
