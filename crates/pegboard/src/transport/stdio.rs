@@ -50,14 +50,15 @@ impl Stdio {
             stop: stop.clone(),
             tasks: tasks.clone(),
         };
-        let reading = read_lines(pipes.stdout, inbox.clone(), limits.message_bytes, murmur);
+        let reading = read_lines(pipes.stdout, inbox.clone(), limits.message_bytes, murmur.clone());
         let writing = write_lines(pipes.stdin, outbox.clone(), limits.write);
         tasks.spawn(async move {
             let reason = converse(reading, writing, &process, &stop).await;
             outbox.close();
             process.stop();
             inbox.ended(WireEnd {
-                stderr: tail.text(),
+                // Some programs print what is wrong with their arguments where messages belong.
+                stderr: tail.text().or_else(|| murmur.text()),
                 reason,
             });
         });
