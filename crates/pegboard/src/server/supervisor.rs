@@ -110,7 +110,7 @@ impl Supervisor {
             Ok(catalog) => Ok((session, catalog)),
             Err(fault) => {
                 session.close().await;
-                Err(ConnectError { fault })
+                Err(ConnectError { fault, only_era: false })
             }
         }
     }
