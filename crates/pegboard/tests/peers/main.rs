@@ -7,6 +7,7 @@ mod support;
 
 mod config_file;
 mod everything;
+mod failing_starts;
 mod files_and_memory;
 mod modern;
 mod peer;

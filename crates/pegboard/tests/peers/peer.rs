@@ -89,14 +89,19 @@ pub(crate) fn command(words: &[String]) -> Command {
     Command::new(&words[0]).args(&words[1..])
 }
 
-/// A server on stdio with the default settings.
+/// A server on stdio. A busy machine may make it slow, which is no reason to try the other era.
 pub(crate) fn stdio(words: &[String]) -> ServerConfig {
-    ServerConfig::new(Transport::Stdio(command(words)))
+    patient(command(words))
+}
+
+fn patient(command: Command) -> ServerConfig {
+    let mut config = ServerConfig::new(Transport::Stdio(command));
+    config.limits.era_silence = PATIENCE;
+    config
 }
 
 pub(crate) fn memory_in(file: &Path) -> ServerConfig {
-    let command = command(&memory()).env("MEMORY_FILE_PATH", file.to_str().unwrap());
-    ServerConfig::new(Transport::Stdio(command))
+    patient(command(&memory()).env("MEMORY_FILE_PATH", file.to_str().unwrap()))
 }
 
 pub(crate) fn in_era(mut config: ServerConfig, era: EraChoice) -> ServerConfig {

@@ -30,7 +30,7 @@ async fn the_time_is_told_in_both_eras() {
 async fn a_repository_is_read_in_both_eras() {
     let folder = TempDir::new().unwrap();
     let root = repository_in(folder.path());
-    for (era, expected) in [(EraChoice::Auto, handshake()), (EraChoice::Modern, no_handshake())] {
+    for (era, expected) in choices() {
         let board = board(in_era(stdio(&git(&root)), era));
         let tools = board.toolset();
         assert_eq!(listed(&tools).await.len(), 12);
@@ -49,13 +49,8 @@ async fn a_repository_is_read_in_both_eras() {
 }
 
 /// What a config can say about the era, and what it must lead to on stdio.
-fn choices() -> [(EraChoice, (Era, String)); 4] {
-    [
-        (EraChoice::Auto, handshake()),
-        (EraChoice::Legacy, handshake()),
-        (EraChoice::Modern, no_handshake()),
-        (EraChoice::Probe, no_handshake()),
-    ]
+fn choices() -> [(EraChoice, (Era, String)); 2] {
+    [(EraChoice::Auto, handshake()), (EraChoice::Modern, no_handshake())]
 }
 
 /// A repository with one commit and one file that is not in it.
