@@ -87,3 +87,13 @@ pub enum EraChoice {
     /// With this protocol version, nothing else.
     Version(String),
 }
+
+impl EraChoice {
+    /// Whether only one era may be spoken.
+    pub(crate) fn is_firm(&self) -> bool {
+        match self {
+            Self::Auto | Self::Probe => false,
+            Self::Modern | Self::Legacy | Self::Version(_) => true,
+        }
+    }
+}

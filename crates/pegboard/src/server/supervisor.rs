@@ -345,7 +345,7 @@ async fn reach(
         Ok(catalog) => Ok((session, catalog)),
         Err(fault) => {
             session.close().await;
-            Err(ConnectError { fault })
+            Err(ConnectError { fault, only_era: false })
         }
     }
 }

@@ -111,7 +111,10 @@ pub(crate) async fn connect(spec: &Spec, limit: Duration, tasks: &TaskTracker) -
             }
             Ok(opened.into_session(spec, host))
         }
-        Err(fault) => Err(ConnectError { fault }),
+        Err(fault) => Err(ConnectError {
+            fault,
+            only_era: spec.era.is_firm(),
+        }),
     }
 }
 
@@ -311,6 +314,8 @@ fn is_no_matter_of_era(fault: &Fault) -> bool {
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct ConnectError {
     pub(crate) fault: Fault,
+    /// Whether the config allowed only one era.
+    pub(crate) only_era: bool,
 }
 
 impl fmt::Display for ConnectError {
@@ -331,6 +336,9 @@ impl std::error::Error for ConnectError {}
 impl Hint for ConnectError {
     fn hint(&self) -> Option<String> {
         let hint = match &self.fault.kind {
+            FaultKind::Error(_) | FaultKind::Unreadable(_) if self.only_era => {
+                "the server may not speak the `era` that its config names; leave `era` out to have it found out"
+            }
             FaultKind::TimedOut { last_words: None, .. } => {
                 "the server says nothing; run its command by hand, or raise `limits.connect` if it is slow"
             }

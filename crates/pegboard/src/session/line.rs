@@ -389,7 +389,7 @@ impl fmt::Display for Fault {
             FaultKind::Ended(end) => {
                 write!(f, "{}", end.reason)?;
                 match &end.stderr {
-                    Some(stderr) => write!(f, "; its error output ends with:\n{stderr}"),
+                    Some(stderr) => write!(f, "; its last words were:\n{stderr}"),
                     None => Ok(()),
                 }
             }

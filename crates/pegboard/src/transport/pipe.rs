@@ -197,7 +197,7 @@ pub(super) async fn read_lines(
                     return end;
                 }
                 if !lines.noise.harmless {
-                    murmur.hear(&lines.buffer);
+                    murmur.hear(&lines.noise.first, &lines.buffer);
                 }
             }
             Err(error) => return EndReason::Broken(error.to_string()),
@@ -205,20 +205,22 @@ pub(super) async fn read_lines(
     }
 }
 
-/// The start of a line that has no end yet, from a server that has not said anything else: often a question to the user.
+/// What a server printed that has not sent any message: its first line of text, and the start of a line that has no end yet. Often
+/// that is a question to the user, or the address at which it listens instead.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Murmur(Arc<Mutex<String>>);
 
 impl Murmur {
-    fn hear(&self, line: &[u8]) {
-        let text = String::from_utf8_lossy(&line[..line.len().min(200)]);
-        let text = text.chars().filter(|c| !c.is_control()).collect();
+    fn hear(&self, first: &str, rest: &[u8]) {
+        let rest = String::from_utf8_lossy(&rest[..rest.len().min(200)]);
+        let printed = |text: &str| text.chars().filter(|c| !c.is_control()).collect::<String>();
+        let text = format!("{}\n{}", printed(first), printed(&rest)).trim().to_owned();
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) = text;
     }
 
     pub(super) fn text(&self) -> Option<String> {
         let text = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        (!text.trim().is_empty()).then(|| text.clone())
+        (!text.is_empty()).then(|| text.clone())
     }
 }
 

@@ -78,6 +78,23 @@ async fn a_program_that_only_prints_text_is_found_out() {
     assert_eq!(read(&input, 100_000).await.2, EndReason::Eof);
 }
 
+#[tokio::test]
+async fn what_a_server_prints_before_its_first_message_is_kept_to_be_told() {
+    let heard = async |input: &[u8]| {
+        let murmur = Murmur::default();
+        read_lines(input, Arc::new(Heard::default()), 1000, murmur.clone()).await;
+        murmur.text()
+    };
+    let listening = b"listening on http://127.0.0.1:3001/mcp\nready\n";
+    assert_eq!(
+        heard(listening).await.as_deref(),
+        Some("listening on http://127.0.0.1:3001/mcp")
+    );
+    assert_eq!(heard(b"Password: ").await.as_deref(), Some("Password:"));
+    assert_eq!(heard(b"hello\nPassword: ").await.as_deref(), Some("hello\nPassword:"));
+    assert_eq!(heard(b"\n").await, None);
+}
+
 fn outgoing(text: &str) -> Outgoing {
     Outgoing {
         body: text.as_bytes().to_vec(),

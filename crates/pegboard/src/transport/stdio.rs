@@ -50,7 +50,7 @@ impl Stdio {
             stop: stop.clone(),
             tasks: tasks.clone(),
         };
-        let reading = read_lines(pipes.stdout, inbox.clone(), limits.message_bytes, murmur);
+        let reading = read_lines(pipes.stdout, inbox.clone(), limits.message_bytes, murmur.clone());
         let writing = write_lines(pipes.stdin, outbox.clone(), limits.write);
         tasks.spawn(async move {
             let reason = converse(reading, writing, &outbox, &process, &stop).await;
@@ -61,7 +61,8 @@ impl Stdio {
                 let _ = collecting.await;
             }
             inbox.ended(WireEnd {
-                stderr: tail.text(),
+                // Some programs print what is wrong with their arguments where messages belong.
+                stderr: tail.text().or_else(|| murmur.text()),
                 reason,
             });
         });

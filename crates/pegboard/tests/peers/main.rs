@@ -1,0 +1,17 @@
+//! Boards over servers that other people wrote, started for real. `scripts/peers` installs them.
+
+#![expect(clippy::unwrap_used, reason = "a test fails where it cannot go on")]
+
+#[path = "../support/mod.rs"]
+mod support;
+
+mod config_file;
+mod everything;
+mod failing_starts;
+mod files_and_memory;
+mod modern;
+mod peer;
+mod talk;
+mod time_and_git;
+mod together;
+mod websocket;
