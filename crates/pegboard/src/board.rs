@@ -16,10 +16,11 @@ use futures_util::future::join_all;
 use tokio::sync::Semaphore;
 
 use crate::{
+    catalog::store::CatalogStore,
     config::{Command, Config, Scope, ServerConfig, Start, Transport},
     deadline::Deadline,
     name::ServerName,
-    server::{Backoff, Jitter, Queues, Server, Shared, Shelf},
+    server::{Backoff, BadSchedule, BreakerConfig, CatalogChange, Jitter, Queues, Server, Shared, Shelf},
     session::{EraMemory, Host, NoHost, Spec, Survey},
     status::{BoardStatus, State, Warning},
     toolset::Toolset,
@@ -82,6 +83,8 @@ pub struct Builder {
     memory: Option<PathBuf>,
     survey: Survey,
     backoff: Backoff,
+    catalogs: Option<CatalogStore>,
+    breaker: BreakerConfig,
 }
 
 impl Pegboard {
@@ -94,6 +97,8 @@ impl Pegboard {
             memory: None,
             survey: Survey::Everything,
             backoff: Backoff::default(),
+            catalogs: None,
+            breaker: BreakerConfig::default(),
         }
     }
 
@@ -139,6 +144,7 @@ impl Pegboard {
                 })
             });
         BoardStatus {
+            queues: self.0.maker.shared.queues.status(),
             healthy: servers.iter().all(|server| is_well(server.state)),
             ready: servers
                 .iter()
@@ -147,6 +153,15 @@ impl Pegboard {
             warnings: warnings.collect(),
             servers,
         }
+    }
+
+    /// How the catalogue of a server changed since the board was opened, the newest change last.
+    pub fn changes(&self, name: &ServerName) -> Vec<CatalogChange> {
+        self.0
+            .shelf
+            .get(name)
+            .map(|server| server.changes())
+            .unwrap_or_default()
     }
 
     /// Ends all servers and waits until their processes are gone. Every wait is bounded by the servers' limits.
@@ -174,9 +189,27 @@ impl Builder {
         self
     }
 
+    /// Sets the folder in which catalogues are kept, so that the tools of a server that starts lazily can be listed before it runs.
+    pub fn catalog_store(mut self, folder: impl Into<PathBuf>) -> Self {
+        self.catalogs = Some(CatalogStore::new(folder));
+        self
+    }
+
     /// Lists only tools, which makes starting quicker.
     pub fn tools_only(mut self) -> Self {
         self.survey = Survey::Tools;
+        self
+    }
+
+    /// Sets the waits before each new start of a server that failed; the last one repeats.
+    pub fn restart_schedule(mut self, waits: Vec<Duration>) -> Result<Self, BadSchedule> {
+        self.backoff = Backoff::new(waits, Jitter::Uniform(0.2))?;
+        Ok(self)
+    }
+
+    /// Lets calls through to servers that answer nobody. Without this they are left alone for a while after five failures in a row.
+    pub fn without_breaker(mut self) -> Self {
+        self.breaker = BreakerConfig::Off;
         self
     }
 
@@ -196,6 +229,8 @@ impl Builder {
                 starts: Arc::new(Semaphore::new(STARTS_AT_ONCE)),
                 backoff: self.backoff,
                 queues: Queues::new(&self.config.queues),
+                catalogs: self.catalogs,
+                breaker: self.breaker,
             },
             host: self.host,
             memory: Arc::new(EraMemory::new(self.memory)),

@@ -7,7 +7,10 @@ use recover::{Next, Pauses, Recovery, ToolClass};
 pub(crate) use route::{Route, RouteTable, Routed, ambiguous, may_be_of};
 
 use std::{
-    sync::atomic::{AtomicU64, Ordering},
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
     time::Duration,
 };
 
@@ -118,7 +121,8 @@ async fn attempt(route: &Route, call: &ToolCall, record: &mut Record) -> Result<
     let _turn = server.turn(deadline).await?;
     record.queued = waiting.elapsed();
     server.retries().deposit();
-    let class = ToolClass::of(&route.tool, None, config.policy.trust).with_arguments(&call.arguments);
+    let said = ToolClass::by_operator(&route.tool, &config.policy.retry);
+    let class = ToolClass::of(&route.tool, said.as_ref(), config.policy.trust).with_arguments(&call.arguments);
     let mut recovery = Recovery::new(class, Pauses::random());
     let mut left_behind = 0;
     loop {
@@ -236,7 +240,7 @@ impl Record {
 enum Stop {
     Turn(Refused),
     Open(Open),
-    Outage(Outage),
+    Outage(Arc<Outage>),
     Fault(Fault),
 }
 
@@ -252,8 +256,8 @@ impl From<Open> for Stop {
     }
 }
 
-impl From<Outage> for Stop {
-    fn from(outage: Outage) -> Self {
+impl From<Arc<Outage>> for Stop {
+    fn from(outage: Arc<Outage>) -> Self {
         Self::Outage(outage)
     }
 }
@@ -285,18 +289,18 @@ impl Stop {
                 hint: Some(format!("call again in {} s", open.retry_after.as_secs().max(1))),
                 may_have_executed: false,
             }),
-            Self::Outage(outage) => Outcome::Refused(unavailable(server.as_str(), outage)),
+            Self::Outage(outage) => Outcome::Refused(unavailable(server.as_str(), &outage)),
             Self::Fault(fault) => of_fault(&fault, &route.tool.dotted_name()),
         }
     }
 }
 
 /// The failure of a call whose server cannot be reached.
-pub(crate) fn unavailable(server: &str, outage: Outage) -> Failure {
+pub(crate) fn unavailable(server: &str, outage: &Outage) -> Failure {
     Failure {
         kind: outage.kind(),
         message: format!("server `{server}` is down: {}", outage.describe()),
-        hint: outage.hint,
+        hint: outage.hint.clone(),
         may_have_executed: false,
     }
 }

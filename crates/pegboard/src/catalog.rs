@@ -1,16 +1,10 @@
 //! What one server offers: an immutable value, read from its listings one item at a time so that a bad item costs only itself.
 
-#[cfg_attr(
-    not(test),
-    expect(
-        dead_code,
-        reason = "used by the supervisor once it tells what a new listing changed"
-    )
-)]
 pub(crate) mod diff;
 pub(crate) mod store;
 mod tool;
 
+pub use diff::{CatalogDiff, Changed, Changes};
 pub use tool::Tool;
 
 use std::sync::Arc;

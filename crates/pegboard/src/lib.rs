@@ -79,18 +79,19 @@ mod transport;
 pub use args::{Arguments, ArgumentsError};
 pub use board::{Applied, Builder, Pegboard};
 pub use call::ToolCall;
-pub use catalog::{Catalog, Prompt, Resource, Tool};
+pub use catalog::{Catalog, CatalogDiff, Changed, Changes, Prompt, Resource, Tool};
 pub use config::{
     Approval, Auth, ClientCert, Command, Config, CustomPattern, Endpoint, Env, EnvPolicy, EraChoice, Format, Limits,
-    Loaded, Masking, Origin, Pins, Policy, Preset, Problem, Queue, Scope, ServerConfig, Severity, Source, Start,
-    Summarise, Tls, Transport, parse_duration,
+    Loaded, Masking, Origin, Pins, Policy, Preset, Problem, Queue, RetryClass, Scope, ServerConfig, Severity, Source,
+    Start, Summarise, Tls, Transport, parse_duration,
 };
 pub use deadline::{Deadline, Passed};
 pub use hint::Hint;
 pub use name::{BadServerName, ServerName};
 pub use outcome::{Answer, Content, Failure, Kind, Outcome, Reply};
 pub use secret::{SafeUrl, Secret};
+pub use server::{BadSchedule, CatalogChange};
 pub use session::{ElicitAnswer, Elicitation, Host, NoHost, Progress};
-pub use status::{BoardStatus, CallCounts, Era, LastError, ServerInfo, ServerStatus, State, Warning};
+pub use status::{BoardStatus, CallCounts, Era, LastError, QueueStatus, ServerInfo, ServerStatus, State, Warning};
 pub use toolset::{ListedTool, Listing, Toolset, Unavailable};
 pub use transport::{ByteSink, ByteSource, Dialer};

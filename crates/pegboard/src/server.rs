@@ -4,15 +4,18 @@ mod admit;
 pub(crate) mod backoff;
 mod breaker;
 mod budget;
+mod known;
 mod phase;
 mod probe;
 mod shelf;
 mod supervisor;
 
 pub(crate) use admit::{Queues, Refused};
+pub use backoff::BadSchedule;
 pub(crate) use backoff::{Backoff, Jitter};
-pub(crate) use breaker::Open;
+pub(crate) use breaker::{BreakerConfig, Open};
 pub(crate) use budget::RetryBudget;
+pub use known::CatalogChange;
 pub(crate) use phase::{Live, Outage, Phase};
 pub(crate) use shelf::Shelf;
 
@@ -32,6 +35,7 @@ use tokio_util::{
 };
 
 use crate::{
+    catalog::{Catalog, store::CatalogStore},
     config::ServerConfig,
     deadline::Deadline,
     name::ServerName,
@@ -41,7 +45,8 @@ use crate::{
     transport::Target,
 };
 use admit::{Gate, Permit};
-use breaker::{Breaker, BreakerConfig, Rule};
+use breaker::Breaker;
+use known::Known;
 use supervisor::{Command, Memory, Supervisor};
 
 /// How long a switch may take: a server has as long to end.
@@ -61,6 +66,10 @@ pub(crate) struct Shared {
     pub(crate) backoff: Backoff,
     /// The queues that calls of several servers wait in.
     pub(crate) queues: Queues,
+    /// When callers are turned away from a server that answers nobody.
+    pub(crate) breaker: BreakerConfig,
+    /// Where catalogues are kept between programs.
+    pub(crate) catalogs: Option<CatalogStore>,
 }
 
 /// A cheap handle to one server. The server ends when the last handle is dropped.
@@ -81,6 +90,7 @@ struct Inner {
     retries: RetryBudget,
     breaker: Breaker,
     counts: Counts,
+    known: Arc<Known>,
     tasks: TaskTracker,
     stop: CancellationToken,
     _stops_on_drop: DropGuard,
@@ -99,7 +109,13 @@ impl Server {
         let (publish, phase) = watch::channel(Phase::Idle);
         let (commands, asked) = mpsc::channel(COMMANDS);
         let (tasks, stop) = (TaskTracker::new(), CancellationToken::new());
+        let kept = match &spec.target {
+            Target::Configured(transport) => shared.catalogs.clone().zip(Some(transport.fingerprint())),
+            Target::InProcess(_) => None,
+        };
+        let known = Arc::new(Known::new(spec.name.clone(), kept));
         let supervisor = Supervisor {
+            known: known.clone(),
             spec: Arc::new(spec.clone()),
             survey: shared.survey,
             publish,
@@ -122,8 +138,9 @@ impl Server {
                 .queues
                 .gate(spec.name.as_str(), places(&config), config.policy.queue.as_deref()),
             retries: RetryBudget::new(Instant::now()),
-            breaker: Breaker::new(BreakerConfig::On(Rule::default())),
+            breaker: Breaker::new(shared.breaker),
             counts: Counts::default(),
+            known,
             phase,
             commands,
             _stops_on_drop: stop.clone().drop_guard(),
@@ -163,6 +180,20 @@ impl Server {
         self.0.phase.borrow().clone()
     }
 
+    /// What it offers, or offered when it was there last. Nothing while it is switched off.
+    pub(crate) fn catalog(&self) -> Option<Arc<Catalog>> {
+        match &*self.0.phase.borrow() {
+            Phase::Ready(live) => Some(live.catalog.clone()),
+            Phase::Disabled | Phase::Closed => None,
+            Phase::Idle | Phase::Connecting(_) | Phase::Down(_) => self.0.known.latest(),
+        }
+    }
+
+    /// How its catalogue changed, the newest change last.
+    pub(crate) fn changes(&self) -> Vec<CatalogChange> {
+        self.0.known.changes()
+    }
+
     /// Asks for its start without waiting.
     pub(crate) fn start(&self) {
         self.ask(Command::Start);
@@ -185,6 +216,7 @@ impl Server {
 
     /// Starts the server anew, and waits until the old session is left.
     pub(crate) async fn reconnect(&self) {
+        self.0.breaker.reset();
         let old = self.phase().live().map(|live| live.generation);
         self.ask(Command::Reconnect);
         self.until(|phase| phase.live().is_none_or(|live| Some(live.generation) != old))
@@ -209,12 +241,12 @@ impl Server {
     }
 
     /// The server ready for use: at once when it is, after its start when that is under way. When it is down, the outage.
-    pub(crate) async fn live(&self, deadline: Deadline) -> Result<Live, Outage> {
+    pub(crate) async fn live(&self, deadline: Deadline) -> Result<Live, Arc<Outage>> {
         self.live_after(0, deadline).await
     }
 
     /// The server ready for use, in a session later than `generation`.
-    pub(crate) async fn live_after(&self, generation: u64, deadline: Deadline) -> Result<Live, Outage> {
+    pub(crate) async fn live_after(&self, generation: u64, deadline: Deadline) -> Result<Live, Arc<Outage>> {
         let mut phase = self.0.phase.clone();
         let waiting = async {
             loop {
@@ -223,18 +255,18 @@ impl Server {
                     Phase::Ready(_) | Phase::Connecting(_) => {}
                     Phase::Down(outage) => return Err(outage.clone()),
                     Phase::Idle => self.start(),
-                    Phase::Disabled => return Err(Outage::disabled()),
-                    Phase::Closed => return Err(Outage::closed()),
+                    Phase::Disabled => return Err(Outage::disabled().into()),
+                    Phase::Closed => return Err(Outage::closed().into()),
                 }
                 if phase.changed().await.is_err() {
-                    return Err(Outage::closed());
+                    return Err(Outage::closed().into());
                 }
             }
         };
         deadline
             .run(waiting)
             .await
-            .unwrap_or_else(|_| Err(Outage::still_starting()))
+            .unwrap_or_else(|_| Err(Outage::still_starting().into()))
     }
 
     /// Waits for a turn, at most until the deadline.
@@ -288,6 +320,7 @@ impl Server {
             restarts: phase.restarts(),
             in_flight: queue.in_use,
             queued: queue.depth,
+            breaker: inner.breaker.state(Instant::now()).as_str(),
             required: self.config().required,
             calls: CallCounts {
                 total,

@@ -23,7 +23,7 @@ use std::sync::Arc;
 use serde_json::{Map, Value};
 
 use crate::{
-    catalog::{Catalog, HeaderRule},
+    catalog::{Catalog, HeaderRule, store::Freshness},
     config::Limits,
     deadline::Deadline,
     name::ServerName,
@@ -31,6 +31,7 @@ use crate::{
     transport::WireEnd,
 };
 use line::Line;
+use listing::Gathered;
 
 /// An initialised session.
 #[derive(Debug)]
@@ -62,46 +63,39 @@ pub(crate) enum Survey {
 }
 
 impl Session {
-    /// Lists what the server offers, as far as it says that it offers such things at all.
-    pub(crate) async fn catalog(&self, survey: Survey) -> Result<Catalog, Fault> {
+    /// Lists what the server offers, as far as it says that it offers such things at all, and how long that may be kept.
+    pub(crate) async fn catalog(&self, survey: Survey) -> Result<(Catalog, Freshness), Fault> {
         let deadline = Deadline::within(self.limits.list);
-        let mut catalog = Catalog::default();
+        let mut gathered = Gathered::default();
         if self.offers("tools") {
-            let tools = self
-                .list("tools/list", "tools", deadline, &mut catalog.warnings)
-                .await?;
-            catalog.read_tools(&self.server, tools, self.header_rule());
+            let tools = self.list("tools/list", "tools", deadline, &mut gathered).await?;
+            gathered.catalog.read_tools(&self.server, tools, self.header_rule());
         }
-        if survey == Survey::Tools {
-            return Ok(catalog);
+        if survey == Survey::Everything {
+            self.gather_the_rest(deadline, &mut gathered).await?;
         }
+        Ok((gathered.catalog, gathered.freshness.unwrap_or_default()))
+    }
+
+    async fn gather_the_rest(&self, deadline: Deadline, gathered: &mut Gathered) -> Result<(), Fault> {
         if self.offers("resources") {
-            let items = self
-                .list("resources/list", "resources", deadline, &mut catalog.warnings)
-                .await?;
-            catalog.resources = catalog.read_resources(&self.server, items, "uri");
-            match self
-                .list(
-                    "resources/templates/list",
-                    "resourceTemplates",
-                    deadline,
-                    &mut catalog.warnings,
-                )
-                .await
-            {
-                Ok(items) => catalog.templates = catalog.read_resources(&self.server, items, "uriTemplate"),
+            let items = self.list("resources/list", "resources", deadline, gathered).await?;
+            gathered.catalog.resources = gathered.catalog.read_resources(&self.server, items, "uri");
+            let templates = self.list("resources/templates/list", "resourceTemplates", deadline, gathered);
+            match templates.await {
+                Ok(items) => {
+                    gathered.catalog.templates = gathered.catalog.read_resources(&self.server, items, "uriTemplate");
+                }
                 // Templates are part of the resources capability, but not every server has them.
                 Err(fault) if fault.is_unknown_method() => {}
                 Err(fault) => return Err(fault),
             }
         }
         if self.offers("prompts") {
-            let items = self
-                .list("prompts/list", "prompts", deadline, &mut catalog.warnings)
-                .await?;
-            catalog.read_prompts(&self.server, items);
+            let items = self.list("prompts/list", "prompts", deadline, gathered).await?;
+            gathered.catalog.read_prompts(&self.server, items);
         }
-        Ok(catalog)
+        Ok(())
     }
 
     /// Reads a resource: the result as the server gave it.

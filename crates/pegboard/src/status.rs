@@ -11,6 +11,8 @@ use crate::name::ServerName;
 pub struct BoardStatus {
     /// One entry per configured server, by name.
     pub servers: Vec<ServerStatus>,
+    /// The queues that calls of several servers wait in, by name.
+    pub queues: Vec<QueueStatus>,
     /// Whether every enabled server is well.
     pub healthy: bool,
     /// Whether every required server is ready.
@@ -53,12 +55,34 @@ pub struct ServerStatus {
     pub in_flight: usize,
     /// Calls waiting for their turn.
     pub queued: usize,
+    /// Whether calls are let through: `closed` when they are, `open` or `half_open` when it has answered nobody lately.
+    pub breaker: &'static str,
     /// Whether the board needs it to be ready.
     pub required: bool,
     /// Calls so far.
     pub calls: CallCounts,
     /// What went wrong last, with the end of its error output.
     pub last_error: Option<LastError>,
+}
+
+/// A queue at one moment.
+#[derive(Debug, Clone, Serialize)]
+#[non_exhaustive]
+pub struct QueueStatus {
+    /// Its name.
+    pub name: String,
+    /// The most calls under way at once.
+    pub capacity: usize,
+    /// Calls under way.
+    pub in_use: usize,
+    /// Calls that wait.
+    pub depth: usize,
+    /// Calls that were let in so far.
+    pub entered: u64,
+    /// How long the call that was let in last had waited.
+    pub last_wait_ms: f64,
+    /// How long all calls that were let in had waited.
+    pub total_wait_ms: f64,
 }
 
 /// Where a server's life stands.

@@ -96,7 +96,7 @@ impl Toolset {
         let servers = self.servers();
         let mut waiting = JoinSet::new();
         for (at, server) in servers.iter().enumerate() {
-            if server.config().enabled {
+            if server.config().enabled && !is_known_and_resting(server) {
                 let server = server.clone();
                 waiting.spawn(async move { (at, server.live(deadline).await.err()) });
             }
@@ -109,7 +109,7 @@ impl Toolset {
                 server: server.name().clone(),
                 state: server.phase().state(),
                 error: outage.describe(),
-                hint: outage.hint,
+                hint: outage.hint.clone(),
             })
         });
         Listing {
@@ -126,7 +126,8 @@ impl Toolset {
             name: route.tool.exposed_name(),
             tool: route.tool.clone(),
         };
-        routes.routes().iter().map(listed).collect()
+        let shown = |route: &&Route| route.server.phase().live().is_some() || is_known_and_resting(&route.server);
+        routes.routes().iter().filter(shown).map(listed).collect()
     }
 
     fn warnings(&self) -> Vec<String> {
@@ -197,7 +198,7 @@ impl Toolset {
             });
         };
         let live = server.live(Deadline::within(LOOK_UP)).await;
-        live.map_err(|outage| call::unavailable(name.as_str(), outage))
+        live.map_err(|outage| call::unavailable(name.as_str(), &outage))
     }
 
     /// Where `name` leads. When that is not known yet, the servers that may have the tool are waited for, and it is looked up once more.
@@ -226,7 +227,7 @@ impl Toolset {
                     .find_map(|(server, live)| Some((server, live.err()?)));
                 match down {
                     // The name says whose tool it is, and that server cannot be reached.
-                    Some((server, outage)) if named_one => Err(call::unavailable(server.name().as_str(), outage)),
+                    Some((server, outage)) if named_one => Err(call::unavailable(server.name().as_str(), &outage)),
                     _ => Err(self.table().explain(name, &self.servers())),
                 }
             }
@@ -255,6 +256,11 @@ impl Toolset {
             }
         }
     }
+}
+
+/// Whether a server that has not been needed yet is known well enough to be listed: its first call starts it.
+fn is_known_and_resting(server: &Server) -> bool {
+    matches!(server.phase(), Phase::Idle) && server.catalog().is_some()
 }
 
 /// How long a call without a limit of its own waits for a server whose tools are not known.

@@ -80,13 +80,16 @@ fn sources() -> Vec<(PathBuf, String)> {
     let mut files = Vec::new();
     let mut folders = vec![root.clone()];
     while let Some(folder) = folders.pop() {
-        for entry in std::fs::read_dir(folder).unwrap() {
-            let path = entry.unwrap().path();
+        for entry in std::fs::read_dir(folder).expect("a folder") {
+            let path = entry.expect("an entry").path();
             if path.is_dir() {
                 folders.push(path);
             } else if path.extension().is_some_and(|extension| extension == "rs") && path != root.join("lib.rs") {
-                let text = std::fs::read_to_string(&path).unwrap();
-                files.push((path.strip_prefix(&root).unwrap().to_owned(), text));
+                let text = std::fs::read_to_string(&path).expect("a source file");
+                files.push((
+                    path.strip_prefix(&root).expect("a path below the root").to_owned(),
+                    text,
+                ));
             }
         }
     }
@@ -95,7 +98,7 @@ fn sources() -> Vec<(PathBuf, String)> {
 }
 
 fn room_of(file: &Path) -> String {
-    let first = file.components().next().unwrap().as_os_str().to_str().unwrap();
+    let first = file.iter().next().and_then(|name| name.to_str()).unwrap_or_default();
     first.trim_end_matches(".rs").to_owned()
 }
 

@@ -37,14 +37,6 @@ impl Change {
         }
     }
 
-    /// Whether calls that are under way on the server end with it.
-    pub(crate) fn ends_connection(&self) -> bool {
-        match self {
-            Self::Remove(_) | Self::Disable(..) | Self::Replace(..) => true,
-            Self::Retune(..) | Self::Enable(..) | Self::Add(..) => false,
-        }
-    }
-
     /// What ends comes before what begins, so that a port or a lock is free for whoever takes it over.
     fn rank(&self) -> u8 {
         match self {

@@ -2,7 +2,7 @@
 //!
 //! The one rule behind every row: a call that may have been carried out is repeated only when repeating it is harmless.
 
-use std::time::Duration;
+use std::{collections::BTreeMap, time::Duration};
 
 use serde_json::Value;
 use tokio::time::Instant;
@@ -10,6 +10,8 @@ use tokio::time::Instant;
 use crate::{
     args::Arguments,
     catalog::Tool,
+    config::RetryClass,
+    filter,
     server::{RetryBudget, backoff::Noise},
     session::{Fault, FaultKind},
     transport::{ConnectFault, DialError, EndReason, FailureKind, Sent, WireFailure},
@@ -52,6 +54,21 @@ impl ToolClass {
             (true, _, _) if hint("idempotentHint") == Some(true) => Self::Idempotent,
             (true, _, _) => Self::Never,
         }
+    }
+
+    /// What the operator says about a tool: under its name, else under the first glob that fits it.
+    pub(crate) fn by_operator(tool: &Tool, said: &BTreeMap<String, RetryClass>) -> Option<Self> {
+        let fits =
+            |(glob, _): &(&String, &RetryClass)| filter::lets_through(std::slice::from_ref(*glob), &[], &tool.name);
+        let class = said
+            .get(&tool.name)
+            .or_else(|| said.iter().find(fits).map(|(_, class)| class))?;
+        Some(match class {
+            RetryClass::Never => Self::Never,
+            RetryClass::Safe => Self::Safe,
+            RetryClass::Idempotent => Self::Idempotent,
+            RetryClass::Key(argument) => Self::Keyed(argument.clone()),
+        })
     }
 
     /// The class of a call with these arguments. A key that is not among them protects nothing.
@@ -245,6 +262,7 @@ impl Pauses {
     }
 
     /// Always the shortest pause.
+    #[cfg(test)]
     pub(crate) fn steady() -> Self {
         Self::with(None)
     }

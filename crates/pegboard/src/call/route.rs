@@ -7,7 +7,7 @@ use crate::{
     filter,
     name::ServerName,
     outcome::{Failure, Kind},
-    server::{Phase, Server},
+    server::Server,
 };
 
 /// How many names are suggested for one that is nobody's.
@@ -42,9 +42,9 @@ impl RouteTable {
     pub(crate) fn build(servers: &[Server]) -> Self {
         let mut table = Self::default();
         for server in servers {
-            let Phase::Ready(live) = server.phase() else { continue };
+            let Some(catalog) = server.catalog() else { continue };
             let config = server.config();
-            for tool in &live.catalog.tools {
+            for tool in &catalog.tools {
                 if filter::lets_through(&config.allow, &config.deny, &tool.name) {
                     let route = Route {
                         server: server.clone(),

@@ -8,36 +8,45 @@ use super::{Catalog, Prompt, Resource, Tool};
 
 /// What changed between two catalogues. Everything is in order of names.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
-pub(crate) struct CatalogDiff {
+#[non_exhaustive]
+pub struct CatalogDiff {
+    /// Tools, by name.
     #[serde(skip_serializing_if = "Changes::is_empty")]
-    pub(crate) tools: Changes,
-    /// By address.
+    pub tools: Changes,
+    /// Resources, by address.
     #[serde(skip_serializing_if = "Changes::is_empty")]
-    pub(crate) resources: Changes,
-    /// By pattern of addresses.
+    pub resources: Changes,
+    /// Resource templates, by pattern of addresses.
     #[serde(skip_serializing_if = "Changes::is_empty")]
-    pub(crate) templates: Changes,
+    pub templates: Changes,
+    /// Prompts, by name.
     #[serde(skip_serializing_if = "Changes::is_empty")]
-    pub(crate) prompts: Changes,
+    pub prompts: Changes,
 }
 
 /// What changed among the items of one kind.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
-pub(crate) struct Changes {
+#[non_exhaustive]
+pub struct Changes {
+    /// Items that are new.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub(crate) added: Vec<String>,
+    pub added: Vec<String>,
+    /// Items that are gone.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub(crate) removed: Vec<String>,
+    pub removed: Vec<String>,
+    /// Items that are described differently now.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub(crate) changed: Vec<Changed>,
+    pub changed: Vec<Changed>,
 }
 
 /// An item that is described differently now.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub(crate) struct Changed {
-    pub(crate) name: String,
+#[non_exhaustive]
+pub struct Changed {
+    /// The item.
+    pub name: String,
     /// The fields that differ.
-    pub(crate) fields: Vec<&'static str>,
+    pub fields: Vec<&'static str>,
 }
 
 impl CatalogDiff {
@@ -57,7 +66,7 @@ impl CatalogDiff {
     }
 
     /// Whether nothing changed.
-    pub(crate) fn is_empty(&self) -> bool {
+    pub fn is_empty(&self) -> bool {
         [&self.tools, &self.resources, &self.templates, &self.prompts]
             .into_iter()
             .all(Changes::is_empty)

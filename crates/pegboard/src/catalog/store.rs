@@ -154,11 +154,6 @@ impl CatalogStore {
         }
     }
 
-    /// Forgets the server's catalogue.
-    pub(crate) fn forget(&self, server: &ServerName) {
-        let _ = std::fs::remove_file(self.file(server));
-    }
-
     /// A server's name is made of letters, digits, `_` and `-`, so it cannot lead out of the folder.
     fn file(&self, server: &ServerName) -> PathBuf {
         self.folder.join(format!("{server}.json"))

@@ -1,6 +1,6 @@
 //! What a server's calls and results are subject to: sharing, queues, approval, masking and the like.
 
-use std::time::Duration;
+use std::{collections::BTreeMap, time::Duration};
 
 /// Who shares a server's connection.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -10,8 +10,19 @@ pub enum Scope {
     Shared,
     /// Each agent's session has its own.
     Session,
-    /// Each call has its own.
-    Call,
+}
+
+/// Whether a call of a tool that may have run can be made again.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum RetryClass {
+    /// It cannot.
+    Never,
+    /// The tool only reads.
+    Safe,
+    /// The second time changes nothing more.
+    Idempotent,
+    /// The server knows a repeated call by this argument.
+    Key(String),
 }
 
 /// Which calls a person must agree to.
@@ -103,6 +114,8 @@ pub struct Policy {
     pub approval_exempt: Vec<String>,
     /// What happens when a tool's definition changes.
     pub pins: Pins,
+    /// What the operator says about repeating calls, by name or glob of the tool.
+    pub retry: BTreeMap<String, RetryClass>,
     /// Whether the hints that tools give about themselves are believed.
     pub trust: bool,
     /// What is hidden in results.

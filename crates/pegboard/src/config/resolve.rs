@@ -3,11 +3,14 @@
 mod remote;
 mod stdio;
 
-use std::path::{Path, PathBuf};
+use std::{
+    collections::BTreeMap,
+    path::{Path, PathBuf},
+};
 
 use super::{
-    Approval, CustomPattern, EraChoice, Limits, Masking, Pins, Policy, Scope, ServerConfig, Start, Summarise,
-    Transport,
+    Approval, CustomPattern, EraChoice, Limits, Masking, Pins, Policy, RetryClass, Scope, ServerConfig, Start,
+    Summarise, Transport,
     check::join,
     expand::Env,
     problem::Report,
@@ -186,7 +189,6 @@ fn policy(values: &Values) -> Policy {
     Policy {
         scope: match values.word("scope") {
             Some("session") => Scope::Session,
-            Some("call") => Scope::Call,
             _ => Scope::Shared,
         },
         queue: values.value("queue"),
@@ -204,10 +206,32 @@ fn policy(values: &Values) -> Policy {
             Some("block") => Pins::Block,
             _ => Pins::Off,
         },
+        retry: retry(values),
         trust: values.bool("trust").unwrap_or(false),
         masking: masking(values),
         summarise: summarise(values),
     }
+}
+
+/// What is said about repeating calls of single tools.
+fn retry(values: &Values) -> BTreeMap<String, RetryClass> {
+    let Some(Setting::Map(tools)) = values.get("tools") else {
+        return BTreeMap::new();
+    };
+    let class = |tool: &Setting| {
+        let Setting::Table(tool) = tool else { return None };
+        match (tool.word("retry"), tool.table("retry")) {
+            (Some("safe"), _) => Some(RetryClass::Safe),
+            (Some("idempotent"), _) => Some(RetryClass::Idempotent),
+            (Some(_), _) => Some(RetryClass::Never),
+            (None, Some(keyed)) => keyed.value("key_argument").map(RetryClass::Key),
+            (None, None) => None,
+        }
+    };
+    tools
+        .iter()
+        .filter_map(|(name, tool)| Some((name.clone(), class(tool)?)))
+        .collect()
 }
 
 fn masking(values: &Values) -> Masking {

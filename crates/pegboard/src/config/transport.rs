@@ -2,6 +2,8 @@
 
 use std::{collections::BTreeMap, path::PathBuf};
 
+use sha2::{Digest, Sha256};
+
 use crate::secret::{SafeUrl, Secret};
 
 /// How a server is reached.
@@ -20,6 +22,44 @@ pub enum Transport {
 }
 
 impl Transport {
+    /// Tells apart whatever is reached in another way or with other credentials.
+    pub(crate) fn fingerprint(&self) -> String {
+        let mut hash = Sha256::new();
+        let mut add = |part: &str| {
+            hash.update((part.len() as u64).to_le_bytes());
+            hash.update(part);
+        };
+        add(self.kind());
+        match self {
+            Self::Stdio(command) => {
+                add(&command.program);
+                command.args.iter().for_each(|arg| add(arg.expose()));
+                add(&format!("{:?} {:?}", command.env_policy, command.cwd));
+                for (name, value) in &command.env {
+                    add(name);
+                    add(value.expose());
+                }
+            }
+            Self::Auto(endpoint) | Self::Http(endpoint) | Self::Sse(endpoint) | Self::WebSocket(endpoint) => {
+                add(endpoint.url.expose().as_str());
+                for (name, value) in &endpoint.headers {
+                    add(name);
+                    add(value.expose());
+                }
+                match &endpoint.auth {
+                    Auth::None => add("none"),
+                    Auth::Bearer(token) => add(token.expose()),
+                    Auth::Basic { user, password } => {
+                        add(user);
+                        add(password.expose());
+                    }
+                }
+                add(&format!("{:?}", endpoint.tls));
+            }
+        }
+        hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect()
+    }
+
     /// The word for it in config, status and logs.
     pub fn kind(&self) -> &'static str {
         match self {

@@ -9,13 +9,12 @@ use std::{
     time::Duration,
 };
 
-use serde::Serialize;
 use tokio::{
     sync::{OwnedSemaphorePermit, Semaphore},
     time::Instant,
 };
 
-use crate::{config, deadline::Deadline};
+use crate::{config, deadline::Deadline, outcome::millis, status::QueueStatus};
 
 /// The most calls that wait in one queue. Whoever comes later would wait longer than anybody has patience.
 const MAX_WAITING: usize = 256;
@@ -71,6 +70,20 @@ impl Queues {
         let queues = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         queues.values().map(Queue::numbers).collect()
     }
+
+    /// The same for people.
+    pub(crate) fn status(&self) -> Vec<QueueStatus> {
+        let status = |queue: QueueNumbers| QueueStatus {
+            name: queue.name.to_string(),
+            capacity: queue.capacity,
+            in_use: queue.in_use,
+            depth: queue.depth,
+            entered: queue.entered,
+            last_wait_ms: millis(queue.last_wait),
+            total_wait_ms: millis(queue.total_wait),
+        };
+        self.numbers().into_iter().map(status).collect()
+    }
 }
 
 /// The way in for one server's calls.
@@ -124,7 +137,7 @@ pub(crate) enum Refused {
 }
 
 /// One queue as status and metrics show it.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct QueueNumbers {
     pub(crate) name: Arc<str>,
     /// The most calls under way at once.

@@ -35,43 +35,50 @@ pub(crate) enum Jitter {
 
 /// Why a schedule cannot be used.
 #[derive(Debug, Clone, Copy, PartialEq, thiserror::Error)]
-pub(crate) enum BadBackoff {
+#[non_exhaustive]
+pub enum BadSchedule {
+    /// It has no waits.
     #[error("a schedule of waits has no waits; give at least one")]
     Empty,
+    /// It has too many.
     #[error("a schedule of waits has {0} of them; {MOST_STEPS} are enough for anything")]
     TooMany(usize),
+    /// Its last wait is zero.
     #[error(
         "the last wait of a schedule is zero, so a broken server would be started without a pause; end with a longer one"
     )]
     NeverPauses,
+    /// A wait is too long.
     #[error("a wait of {} s is too long; the longest is a day", .0.as_secs())]
     TooLong(Duration),
+    /// A wait is shorter than the one before it.
     #[error("the waits of a schedule go from {} ms down to {} ms; they may only grow", .0.as_millis(), .1.as_millis())]
     Shrinks(Duration, Duration),
+    /// The jitter is out of range.
     #[error("waits cannot be varied by {0}; use a number from 0 to less than 1")]
     Jitter(f64),
 }
 
 impl Backoff {
     /// A schedule of waits.
-    pub(crate) fn new(waits: Vec<Duration>, jitter: Jitter) -> Result<Self, BadBackoff> {
-        let last = *waits.last().ok_or(BadBackoff::Empty)?;
+    pub(crate) fn new(waits: Vec<Duration>, jitter: Jitter) -> Result<Self, BadSchedule> {
+        let last = *waits.last().ok_or(BadSchedule::Empty)?;
         if waits.len() > MOST_STEPS {
-            return Err(BadBackoff::TooMany(waits.len()));
+            return Err(BadSchedule::TooMany(waits.len()));
         }
         if let Some(pair) = waits.windows(2).find(|pair| pair[0] > pair[1]) {
-            return Err(BadBackoff::Shrinks(pair[0], pair[1]));
+            return Err(BadSchedule::Shrinks(pair[0], pair[1]));
         }
         if last.is_zero() {
-            return Err(BadBackoff::NeverPauses);
+            return Err(BadSchedule::NeverPauses);
         }
         if last > LONGEST {
-            return Err(BadBackoff::TooLong(last));
+            return Err(BadSchedule::TooLong(last));
         }
         if let Jitter::Uniform(part) = jitter
             && !(0.0..1.0).contains(&part)
         {
-            return Err(BadBackoff::Jitter(part));
+            return Err(BadSchedule::Jitter(part));
         }
         Ok(Self {
             waits,
@@ -103,11 +110,6 @@ impl Backoff {
             Jitter::Off => wait,
             Jitter::Uniform(part) => wait.mul_f64(1.0 + part * (2.0 * self.noise.unit() - 1.0)),
         }
-    }
-
-    /// How many waits in a row were asked for; it stops counting at the end of the schedule.
-    pub(crate) fn step(&self) -> usize {
-        self.step
     }
 
     /// Starts over.
@@ -172,11 +174,6 @@ impl CrashLoop {
         if self.exits.len() == self.limit && now.saturating_duration_since(oldest) <= self.window {
             self.looping = true;
         }
-        self.looping
-    }
-
-    /// Whether the server is in a crash loop.
-    pub(crate) fn is_looping(&self) -> bool {
         self.looping
     }
 
@@ -248,7 +245,6 @@ mod tests {
             ..Backoff::default()
         };
         assert_eq!(take(&mut backoff, 9), secs(&[0, 1, 2, 5, 10, 30, 60, 60, 60]));
-        assert_eq!(backoff.step(), 7);
         backoff.reset();
         assert_eq!(take(&mut backoff, 2), secs(&[0, 1]));
     }
@@ -258,21 +254,21 @@ mod tests {
         let check = |waits: &[u64], jitter, expected| {
             assert_eq!(Backoff::new(secs(waits), jitter).err(), expected, "{waits:?}");
         };
-        check(&[], Jitter::Off, Some(BadBackoff::Empty));
-        check(&[1; 65], Jitter::Off, Some(BadBackoff::TooMany(65)));
-        check(&[0, 0], Jitter::Off, Some(BadBackoff::NeverPauses));
+        check(&[], Jitter::Off, Some(BadSchedule::Empty));
+        check(&[1; 65], Jitter::Off, Some(BadSchedule::TooMany(65)));
+        check(&[0, 0], Jitter::Off, Some(BadSchedule::NeverPauses));
         check(
             &[1, 86_401],
             Jitter::Off,
-            Some(BadBackoff::TooLong(Duration::from_secs(86_401))),
+            Some(BadSchedule::TooLong(Duration::from_secs(86_401))),
         );
         let (five, two) = (Duration::from_secs(5), Duration::from_secs(2));
-        check(&[1, 5, 2], Jitter::Off, Some(BadBackoff::Shrinks(five, two)));
-        check(&[1], Jitter::Uniform(1.0), Some(BadBackoff::Jitter(1.0)));
-        check(&[1], Jitter::Uniform(-0.1), Some(BadBackoff::Jitter(-0.1)));
+        check(&[1, 5, 2], Jitter::Off, Some(BadSchedule::Shrinks(five, two)));
+        check(&[1], Jitter::Uniform(1.0), Some(BadSchedule::Jitter(1.0)));
+        check(&[1], Jitter::Uniform(-0.1), Some(BadSchedule::Jitter(-0.1)));
         check(&[0, 1, 1, 86_400], Jitter::Uniform(0.0), None);
         let not_a_number = Backoff::new(secs(&[1]), Jitter::Uniform(f64::NAN));
-        assert!(matches!(not_a_number, Err(BadBackoff::Jitter(_))));
+        assert!(matches!(not_a_number, Err(BadSchedule::Jitter(_))));
     }
 
     #[test]
@@ -318,7 +314,7 @@ mod tests {
             assert_eq!(crashes.exited(Instant::now()), exit == 5, "exit {exit}");
             tokio::time::advance(Duration::from_secs(15)).await;
         }
-        assert!(crashes.is_looping());
+        assert!(crashes.looping);
     }
 
     #[tokio::test(start_paused = true)]

@@ -38,6 +38,7 @@ pub(crate) struct Rule {
 
 impl Rule {
     /// The numbers of minion: five in a row or more than half of ten, 30 seconds, three probes, two successes.
+    #[cfg(test)]
     pub(crate) fn minion() -> Self {
         Self {
             failures: 5,
@@ -100,6 +101,17 @@ pub(crate) enum BreakerState {
     Open { retry_after: Duration },
     /// A few are, to see how they fare.
     HalfOpen,
+}
+
+impl BreakerState {
+    /// The word for it in status.
+    pub(crate) fn as_str(self) -> &'static str {
+        match self {
+            Self::Closed => "closed",
+            Self::Open { .. } => "open",
+            Self::HalfOpen => "half_open",
+        }
+    }
 }
 
 impl Breaker {

@@ -26,7 +26,7 @@ pub(crate) enum Phase {
     /// Ready for calls.
     Ready(Live),
     /// Not to be reached. Callers fail at once; the supervisor goes on trying behind it.
-    Down(Outage),
+    Down(Arc<Outage>),
     /// Closed with its board.
     Closed,
 }
@@ -45,6 +45,8 @@ pub(crate) struct Attempt {
 pub(crate) struct Live {
     pub(crate) session: Arc<Session>,
     pub(crate) catalog: Arc<Catalog>,
+    /// When the catalogue should be had anew, if the server set a time.
+    pub(crate) stale_at: Option<Instant>,
     /// Counts sessions: a caller that saw one die never ends the next.
     pub(crate) generation: u64,
     pub(crate) since: Timestamp,
@@ -244,7 +246,7 @@ impl Phase {
     /// What is wrong, or was wrong last.
     pub(super) fn last_error(&self) -> Option<LastError> {
         let outage = match self {
-            Self::Down(outage) => outage,
+            Self::Down(outage) => outage.as_ref(),
             Self::Connecting(attempt) => attempt.after.as_deref()?,
             Self::Ready(live) => live.last_outage.as_deref()?,
             Self::Disabled | Self::Idle | Self::Closed => return None,

@@ -23,10 +23,11 @@ use tracing::Instrument;
 
 use super::{
     backoff::{Backoff, CrashLoop, was_healthy},
+    known::Known,
     phase::{Attempt, Cause, Live, Outage, Phase, is_crash},
 };
 use crate::{
-    catalog::Catalog,
+    catalog::{Catalog, store::Freshness},
     session::{ConnectError, Session, Spec, Survey, connect},
     transport::WireEnd,
 };
@@ -67,6 +68,8 @@ pub(super) struct Supervisor {
     /// How many servers of the board may be starting at once.
     pub(super) starts: Arc<Semaphore>,
     pub(super) memory: Memory,
+    /// What the server offered last.
+    pub(super) known: Arc<Known>,
     /// All that must have ended before the server counts as closed.
     pub(super) tasks: TaskTracker,
 }
@@ -183,7 +186,7 @@ impl Supervisor {
                 () = overdue => {
                     shown_until = None;
                     let outage = Outage::still_starting().with(Cause::StillStarting, self.memory.restarts, None);
-                    self.show(Phase::Down(outage));
+                    self.show(Phase::Down(outage.into()));
                 }
                 command = self.commands.recv() => match command {
                     None => return Step::Stop,
@@ -193,20 +196,28 @@ impl Supervisor {
             }
         };
         match reached {
-            Ok((session, catalog)) => Step::Serve(self.live(session, catalog)),
+            Ok(reached) => Step::Serve(self.live(reached)),
             Err(error) => self.failed(&error),
         }
     }
 
-    fn live(&mut self, session: Session, catalog: Catalog) -> Live {
+    fn live(&mut self, reached: Reached) -> Live {
+        let Reached {
+            session,
+            catalog,
+            freshness,
+        } = reached;
         for warning in &catalog.warnings {
             tracing::warn!("{warning}");
         }
         tracing::info!(tools = catalog.tools.len(), version = %session.facts.version, "ready");
         self.memory.generation += 1;
+        let catalog = Arc::new(catalog);
+        self.known.learn(&catalog, freshness);
         Live {
             session: Arc::new(session),
-            catalog: Arc::new(catalog),
+            catalog,
+            stale_at: freshness.ttl.map(|ttl| Instant::now() + ttl),
             generation: self.memory.generation,
             since: Timestamp::now(),
             restarts: self.memory.restarts,
@@ -262,8 +273,8 @@ impl Supervisor {
     }
 
     fn down(&mut self, outage: Outage, cause: Cause, retry_in: Option<Duration>) {
-        let outage = outage.with(cause, self.memory.restarts, retry_in);
-        self.memory.last_outage = Some(Arc::new(outage.clone()));
+        let outage = Arc::new(outage.with(cause, self.memory.restarts, retry_in));
+        self.memory.last_outage = Some(outage.clone());
         self.show(Phase::Down(outage));
     }
 
@@ -331,6 +342,13 @@ impl Supervisor {
     }
 }
 
+/// A server that was connected to and listed.
+struct Reached {
+    session: Session,
+    catalog: Catalog,
+    freshness: Freshness,
+}
+
 /// Connects and lists, once it is this server's turn to start. A server that cannot be listed is not left running.
 async fn reach(
     spec: &Spec,
@@ -338,11 +356,15 @@ async fn reach(
     starts: Arc<Semaphore>,
     limit: Duration,
     tasks: &TaskTracker,
-) -> Result<(Session, Catalog), ConnectError> {
+) -> Result<Reached, ConnectError> {
     let _turn = starts.acquire_owned().await;
     let session = connect(spec, limit, tasks).await?;
     match session.catalog(survey).await {
-        Ok(catalog) => Ok((session, catalog)),
+        Ok((catalog, freshness)) => Ok(Reached {
+            session,
+            catalog,
+            freshness,
+        }),
         Err(fault) => {
             session.close().await;
             Err(ConnectError { fault, only_era: false })

@@ -100,7 +100,7 @@ fn not_sent_any_class_is_sent_again() {
     }
     check(&wire(FailureKind::Busy, Sent::No), [same(); 4]);
     check(&ended(EndReason::Eof, Sent::No), [new(); 4]);
-    check(&ended(EndReason::Stalled(PAUSED), Sent::No), [new(); 4]);
+    check(&ended(EndReason::Stalled(PAUSED), Sent::No), [Next::Stop; 4]);
 }
 
 #[test]

@@ -28,8 +28,7 @@ pub(in crate::config) static TOP: Section = Section {
             Kind::Map(&Kind::Either(&[COUNT, Kind::Table(&QUEUE)])),
             "Queues that calls wait in, by name.",
         )
-        .default("{}")
-        .later(),
+        .default("{}"),
         field(
             "masking",
             Kind::Either(&[Kind::Bool, Kind::Table(&MASKING)]),
@@ -165,6 +164,24 @@ pub(super) static RETRY: Section = Section {
     ],
 };
 
+pub(super) static TOOL: Section = Section {
+    name: "tool",
+    fields: &[field(
+        "retry",
+        Kind::Either(&[Kind::Word(RETRY_WORDS), Kind::Table(&TOOL_RETRY)]),
+        "Whether a call that may have run can be made again: never, safe (it only reads), or idempotent.",
+    )],
+};
+
+static TOOL_RETRY: Section = Section {
+    name: "tool_retry",
+    fields: &[field(
+        "key_argument",
+        Kind::Text,
+        "The argument by which the server knows a repeated call.",
+    )],
+};
+
 pub(super) static MASKING: Section = Section {
     name: "masking",
     fields: &[
@@ -233,11 +250,7 @@ pub(super) const PRESETS: &[Word] = &[
     word("goat"),
     word("minion"),
 ];
-pub(super) const SCOPES: &[Word] = &[
-    word("shared"),
-    spelled("session", &["per_session", "dedicated"]),
-    word("call"),
-];
+pub(super) const SCOPES: &[Word] = &[word("shared"), spelled("session", &["per_session", "dedicated"])];
 pub(super) const APPROVALS: &[Word] = &[
     spelled("auto", &["approve"]),
     word("writes"),

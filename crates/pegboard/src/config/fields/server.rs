@@ -4,7 +4,7 @@ use super::{
     Kind, Section, Via, field,
     parts::{
         APPROVALS, AUTH, COUNT, LIMIT, MASKING, OAUTH, PINS, PRESETS, RESTART, RETRY, RETRY_WORDS, SCOPES, SUMMARISE,
-        TLS,
+        TLS, TOOL,
     },
     spelled, word,
 };
@@ -50,7 +50,7 @@ pub(in crate::config) static SERVER: Section = Section {
         field("era", Kind::Either(&[Kind::Word(ERAS), Kind::Text]), "Which protocol era it is spoken to in: auto, probe, modern, legacy, or one version such as `2025-06-18`.")
             .aka(&["protocol_version"])
             .default("\"auto\""),
-        field("scope", Kind::Word(SCOPES), "Who shares its connection.").turned(&[("shared", Via::SharedFlag)]).default("\"shared\"").later(),
+        field("scope", Kind::Word(SCOPES), "Who shares its connection.").turned(&[("shared", Via::SharedFlag)]).default("\"shared\""),
         field("restart", Kind::Either(&[Kind::Bool, Kind::Table(&RESTART)]), "How it is started again after it ended.").aka(&["reconnect"]).later(),
         field("health_probe", Kind::Word(PROBES), "How an idle server is asked whether it is well.").aka(&["health", "health_check"]).later(),
         field("health_interval", LIMIT, "How often it is asked.").aka(&["health_check_interval"]).later(),
@@ -90,7 +90,7 @@ pub(in crate::config) static SERVER: Section = Section {
         field("roots", TEXTS, "Folders and other URIs that the server is told it may work in.").default("[]"),
         field("description", Kind::Text, "What it is for, in words for people.").aka(&["title", "display_name"]),
         field("instructions", Kind::Text, "Words for the model about this server.").aka(&["server_instructions"]).later(),
-        field("tools", Kind::Map(&Kind::Any), "Settings of single tools, by name.").aka(&["tool_overrides"]).later(),
+        field("tools", Kind::Map(&Kind::Table(&TOOL)), "Settings of single tools, by name or glob.").aka(&["tool_overrides"]),
         field("tool_schemas", Kind::Map(&Kind::Any), "Tools of a server that cannot list them.").later(),
         field("approval", Kind::Word(APPROVALS), "Which calls a person must agree to.")
             .aka(&["approval_mode", "default_tools_approval_mode"])
@@ -98,13 +98,13 @@ pub(in crate::config) static SERVER: Section = Section {
             .later(),
         field("approval_exempt", TEXTS, "Tools that never need a person's agreement.").aka(&["always_allow", "auto_approve"]).default("[]").later(),
         field("pins", Kind::Word(PINS), "What happens when a tool's definition changes.").aka(&["pinning"]).default("\"off\"").later(),
-        field("trust", Kind::Bool, "Whether the hints that its tools give about themselves are believed.").aka(&["trusted"]).default("false").later(),
+        field("trust", Kind::Bool, "Whether the hints that its tools give about themselves are believed.").aka(&["trusted"]).default("false"),
         field("always_load", Kind::Either(&[Kind::Bool, TEXTS]), "Tools that are listed even when there are too many to list all.").later(),
         field("sandbox", Kind::Either(&[Kind::Bool, Kind::Text, Kind::Map(&Kind::Any)]), "What the process may reach.").later(),
         field("capabilities", TEXTS, "What is asked of the server: tools, resources, prompts.").aka(&["primitives"]).later(),
         // Calls and results.
-        field("queue", Kind::Text, "The queue its calls wait in.").later(),
-        field("serial", Kind::Bool, "Whether its calls run one after the other.").turned(&[("supports_parallel_tool_calls", Via::Negated)]).default("false").later(),
+        field("queue", Kind::Text, "The queue its calls wait in."),
+        field("serial", Kind::Bool, "Whether its calls run one after the other.").turned(&[("supports_parallel_tool_calls", Via::Negated)]).default("false"),
         field("retry", Kind::Either(&[Kind::Count { min: 0, max: 100 }, Kind::Word(RETRY_WORDS), Kind::Table(&RETRY)]), "Which failed calls are made again.").later(),
         field("cache", Kind::Either(TTL), "How long results of read-only tools are kept.").aka(&["cache_ttl", "response_cache"]).later(),
         field("tools_cache", Kind::Map(&Kind::Either(TTL)), "The same for single tools.").later(),

@@ -179,7 +179,7 @@ async fn a_serial_server_has_one_call_at_a_time_and_leaves_the_queue_to_others()
 
 #[test]
 fn the_numbers_can_be_written_down() {
-    let shown = serde_json::to_value(queues(&[]).numbers()).unwrap();
+    let shown = serde_json::to_value(queues(&[]).status()).unwrap();
     assert_eq!(shown[0]["name"], "default");
     assert_eq!(shown[0]["capacity"], 8);
 }

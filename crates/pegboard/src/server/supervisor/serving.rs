@@ -94,6 +94,10 @@ impl Supervisor {
                     Ok(()) => continue,
                     Err(end) => end,
                 },
+                Event::Tick if is_stale(&live) => {
+                    self.relist(&mut live).await;
+                    continue;
+                }
                 Event::Tick => continue,
             };
             let step = self.lost(&end, began.elapsed());
@@ -124,13 +128,20 @@ impl Supervisor {
             listed = live.session.catalog(self.survey) => listed,
         };
         match listed {
-            Ok(catalog) => {
+            Ok((catalog, freshness)) => {
                 live.catalog = Arc::new(catalog);
+                live.stale_at = freshness.ttl.map(|ttl| Instant::now() + ttl);
+                self.known.learn(&live.catalog, freshness);
                 self.show(Phase::Ready(live.clone()));
             }
             Err(fault) => tracing::warn!(%fault, "the changed listing could not be read; the old one stays"),
         }
     }
+}
+
+/// Whether the server's own time for its listing has passed, and it does not tell of changes by itself.
+fn is_stale(live: &Live) -> bool {
+    !live.session.announces_changes() && live.stale_at.is_some_and(|at| Instant::now() >= at)
 }
 
 fn closed(why: &str) -> WireEnd {

@@ -1,0 +1,107 @@
+//! What is known of a server's catalogue, also while the server is not there, and how it changed.
+
+use std::{
+    collections::VecDeque,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
+
+use jiff::Timestamp;
+use serde::Serialize;
+
+use crate::{
+    catalog::{
+        Catalog,
+        diff::CatalogDiff,
+        store::{CatalogStore, Freshness, Stored},
+    },
+    name::ServerName,
+};
+
+/// How many changes are remembered.
+const CHANGES: usize = 32;
+
+/// One change of what a server offers.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct CatalogChange {
+    /// When it was seen.
+    pub at: Timestamp,
+    /// What changed.
+    pub diff: CatalogDiff,
+}
+
+/// The last known catalogue of a server.
+#[derive(Debug)]
+pub(super) struct Known {
+    server: ServerName,
+    /// Where it is kept between programs, and under which fingerprint.
+    kept: Option<(CatalogStore, String)>,
+    state: Mutex<State>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    latest: Option<Arc<Catalog>>,
+    changes: VecDeque<CatalogChange>,
+}
+
+impl Known {
+    /// What an earlier program has learned, if that was kept.
+    pub(super) fn new(server: ServerName, kept: Option<(CatalogStore, String)>) -> Self {
+        let stored = kept
+            .as_ref()
+            .and_then(|(store, fingerprint)| store.load(&server, fingerprint));
+        // A server that sets a time for its listings is taken at its word.
+        let stored = stored.filter(|stored| stored.freshness.ttl.is_none() || stored.is_fresh(Timestamp::now()));
+        Self {
+            server,
+            kept,
+            state: Mutex::new(State {
+                latest: stored.map(|stored| Arc::new(stored.catalog)),
+                changes: VecDeque::new(),
+            }),
+        }
+    }
+
+    pub(super) fn latest(&self) -> Option<Arc<Catalog>> {
+        self.lock().latest.clone()
+    }
+
+    pub(super) fn changes(&self) -> Vec<CatalogChange> {
+        self.lock().changes.iter().cloned().collect()
+    }
+
+    /// The server was listed. What differs from before is remembered, and kept for the next program.
+    pub(super) fn learn(&self, catalog: &Arc<Catalog>, freshness: Freshness) {
+        let at = Timestamp::now();
+        {
+            let mut state = self.lock();
+            let diff = state.latest.as_ref().map(|old| CatalogDiff::between(old, catalog));
+            state.latest = Some(catalog.clone());
+            match diff {
+                Some(diff) if diff.is_empty() => return,
+                Some(diff) => {
+                    tracing::info!(diff = %serde_json::to_string(&diff).unwrap_or_default(), "the catalogue changed");
+                    state.changes.push_back(CatalogChange { at, diff });
+                    let surplus = state.changes.len().saturating_sub(CHANGES);
+                    state.changes.drain(..surplus);
+                }
+                None => {}
+            }
+        }
+        if let Some((store, fingerprint)) = &self.kept {
+            let stored = Stored {
+                catalog: catalog.as_ref().clone(),
+                freshness,
+                saved_at: at,
+            };
+            if let Err(error) = store.save(&self.server, fingerprint, &stored) {
+                tracing::debug!(%error, "the catalogue is not kept");
+            }
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
