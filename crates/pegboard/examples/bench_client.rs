@@ -20,7 +20,10 @@ use serde_json::json;
 use tokio::{task::JoinSet, time::Instant};
 
 fn main() -> anyhow::Result<()> {
-    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(2)
+        .enable_all()
+        .build()?;
     runtime.block_on(run(&Options::read()?))
 }
 
@@ -95,13 +98,20 @@ async fn run(options: &Options) -> anyhow::Result<()> {
     let ready = json!({"ev": "ready", "tools": listing.tools.len(), "connect_ms": connect_ms, "rss_kb": memory_kb("VmRSS"),
         "cpu_us": cpu_us() - cpu});
     println!("{ready}");
-    let targets: Vec<String> =
-        listing.tools.iter().filter(|tool| tool.tool.name == "tool_000").map(|tool| tool.name.clone()).collect();
+    let targets: Vec<String> = listing
+        .tools
+        .iter()
+        .filter(|tool| tool.tool.name == "tool_000")
+        .map(|tool| tool.name.clone())
+        .collect();
     let targets: Arc<[String]> = targets.into();
     for phase in &options.phases {
         measure(&tools, &targets, *phase).await?;
     }
-    println!("{}", json!({"ev": "end", "rss_kb": memory_kb("VmRSS"), "hwm_kb": memory_kb("VmHWM")}));
+    println!(
+        "{}",
+        json!({"ev": "end", "rss_kb": memory_kb("VmRSS"), "hwm_kb": memory_kb("VmHWM")})
+    );
     board.shutdown().await;
     Ok(())
 }
@@ -137,7 +147,13 @@ async fn measure(tools: &Toolset, targets: &Arc<[String]>, phase: Phase) -> anyh
     times.sort_by(f64::total_cmp);
     #[expect(clippy::cast_precision_loss, reason = "counts of calls are small")]
     let count = times.len() as f64;
-    let at = |share: f64| times.get((count * share) as usize).or(times.last()).copied().unwrap_or_default();
+    let at = |share: f64| {
+        times
+            .get((count * share) as usize)
+            .or(times.last())
+            .copied()
+            .unwrap_or_default()
+    };
     let event = json!({"ev": "phase", "conc": phase.concurrency, "size": phase.bytes, "n": times.len(), "cps": count / took,
         "p50_us": at(0.5), "p99_us": at(0.99), "cpu_us": spent / count.max(1.0), "ok": all_well.load(Ordering::Relaxed)});
     println!("{event}");
@@ -153,6 +169,9 @@ fn cpu_us() -> f64 {
 /// A line of `/proc/self/status`, in kilobytes.
 fn memory_kb(field: &str) -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
-    let line = status.lines().find_map(|line| line.strip_prefix(field)?.strip_prefix(':'));
-    line.and_then(|line| line.trim().trim_end_matches(" kB").parse().ok()).unwrap_or_default()
+    let line = status
+        .lines()
+        .find_map(|line| line.strip_prefix(field)?.strip_prefix(':'));
+    line.and_then(|line| line.trim().trim_end_matches(" kB").parse().ok())
+        .unwrap_or_default()
 }

@@ -72,6 +72,7 @@ mod outcome;
 mod secret;
 mod server;
 mod session;
+mod shim;
 mod status;
 mod toolset;
 mod transport;
@@ -82,8 +83,8 @@ pub use call::ToolCall;
 pub use catalog::{Catalog, Prompt, Resource, Tool};
 pub use config::{
     Approval, Auth, ClientCert, Command, Config, CustomPattern, Endpoint, Env, EnvPolicy, EraChoice, Format, Limits,
-    Loaded, Masking, Origin, Pins, Policy, Preset, Problem, Queue, Scope, ServerConfig, Severity, Source, Start,
-    Summarise, Tls, Transport, parse_duration,
+    Loaded, Masking, Origin, Pins, Policy, Preset, Problem, Queue, Rlimits, Scope, ServerConfig, Severity, Source,
+    Start, Summarise, Tls, Transport, parse_duration,
 };
 pub use deadline::{Deadline, Passed};
 pub use hint::Hint;
@@ -91,6 +92,7 @@ pub use name::{BadServerName, ServerName};
 pub use outcome::{Answer, Content, Failure, Kind, Outcome, Reply};
 pub use secret::{SafeUrl, Secret};
 pub use session::{ElicitAnswer, Elicitation, Host, NoHost, Progress};
+pub use shim::shim;
 pub use status::{BoardStatus, CallCounts, Era, LastError, ServerInfo, ServerStatus, State, Warning};
 pub use toolset::{ListedTool, Listing, Toolset, Unavailable};
 pub use transport::{ByteSink, ByteSource, Dialer};

@@ -18,6 +18,7 @@ const ROOMS: &[&str] = &[
     "outcome",
     // One wire.
     "auth",
+    "shim",
     "transport",
     "session",
     // One life, one call, the board.

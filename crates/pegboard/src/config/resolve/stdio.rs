@@ -7,24 +7,13 @@ use crate::{
     config::{
         Command, EnvPolicy,
         check::join,
-        env_file,
+        env_file, is_loader,
         setting::{Setting, Text, Values},
         suspect,
         tree::Place,
     },
     secret::Secret,
 };
-
-/// Variables that make a program load or run code that its command line does not name.
-const LOADER: &[&str] = &[
-    "BASH_ENV",
-    "GCONV_PATH",
-    "JAVA_TOOL_OPTIONS",
-    "NODE_OPTIONS",
-    "PERL5OPT",
-    "PYTHONSTARTUP",
-    "RUBYOPT",
-];
 
 pub(super) fn command(resolve: &mut Resolve<'_>, values: &Values) -> Option<Command> {
     let mut words: Vec<&Text> = match values.get("command") {
@@ -127,11 +116,6 @@ fn refuse_loader(resolve: &mut Resolve<'_>, name: &str, at: Place) {
         "would make the program load code that its command does not name",
         "set `allow_loader_env = true` if that is meant",
     );
-}
-
-fn is_loader(name: &str) -> bool {
-    let name = name.to_ascii_uppercase();
-    name.starts_with("LD_") || name.starts_with("DYLD_") || LOADER.contains(&name.as_str())
 }
 
 fn read_file(path: &Path) -> Result<Vec<(String, String)>, String> {
