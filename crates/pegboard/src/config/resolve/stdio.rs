@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, io::Read as _, path::Path};
 use super::Resolve;
 use crate::{
     config::{
-        Command, EnvPolicy,
+        Command, EnvPolicy, Rlimits,
         check::join,
         env_file, is_loader,
         setting::{Setting, Text, Values},
@@ -41,8 +41,19 @@ pub(super) fn command(resolve: &mut Resolve<'_>, values: &Values) -> Option<Comm
         _ => EnvPolicy::Allowlist,
     };
     command.cwd = values.text("cwd").map(|cwd| resolve.resolve_path(&cwd.value));
+    command.rlimits = values.table("rlimits").map(rlimits).unwrap_or_default();
     command.env = environment(resolve, values)?;
     Some(command)
+}
+
+fn rlimits(table: &Values) -> Rlimits {
+    let number = |name: &str| table.count(name).map(|count| count as u64);
+    Rlimits {
+        open_files: number("open_files"),
+        data_bytes: number("memory"),
+        processes: number("processes"),
+        file_bytes: number("file_size"),
+    }
 }
 
 /// `command = "npx -y server"` names no program; it is a common slip.

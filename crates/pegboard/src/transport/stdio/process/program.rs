@@ -37,7 +37,7 @@ pub(super) fn check(program: &Path, cwd: Option<&Path>) -> Result<(), SpawnError
         return denied(error);
     }
     if !is_executable(&file) || rustix::fs::access(&file, rustix::fs::Access::EXEC_OK).is_err() {
-        return denied(io::ErrorKind::PermissionDenied.into());
+        return denied(rustix::io::Errno::ACCESS.into());
     }
     match interpreter(&file) {
         Some(interpreter) if !interpreter.exists() => denied(io::ErrorKind::NotFound.into()),
