@@ -56,8 +56,10 @@
 //! * Dropping the future of a call cancels it on the server and disturbs no other call.
 //! * Every wait has a limit and every buffer a bound; see [`Limits`].
 //! * A call that may have been carried out is never repeated by itself.
-//! * The library keeps no global state, so two boards in one program do not know of each other.
-//! * When the last clone of a board and its toolsets is dropped, its servers end with everything they started in their process group.
+//! * The library keeps no global state but the fact that [`shim`] was called, so two boards in one program do not know of each
+//!   other.
+//! * When the last clone of a board and its toolsets is dropped, its servers end with everything they started. With [`shim`] as
+//!   the first line of `main` they also end when the program is killed.
 
 mod args;
 mod board;

@@ -88,6 +88,8 @@ impl Command {
 }
 
 /// Which of our own environment variables a child sees.
+///
+/// Without [`shim`](crate::shim()) a child on Linux also gets `PEGBOARD_FAMILY`, by which what it leaves behind is found.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum EnvPolicy {
     /// A short list that programs need to run at all: `PATH`, `HOME`, `LANG` and the like.

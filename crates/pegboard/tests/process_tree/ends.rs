@@ -32,6 +32,24 @@ fn a_closed_board_leaves_no_descendant_however_it_was_forked() {
 }
 
 #[test]
+fn a_server_that_ignores_the_end_of_its_input_is_asked_to_end() {
+    for hook in BOTH {
+        let mut program = Program::start(hook, |folder| {
+            let text = format!(
+                "trap 'echo $$ > {}; exit 0' TERM; while :; do sleep 0.1; done",
+                folder.join("pids").display()
+            );
+            let mut server = script(&text);
+            server["stop_timeout"] = "300ms".into();
+            server["connect_timeout"] = "500ms".into();
+            json!({ "fx": server })
+        });
+        assert_eq!(program.status()["servers"][0]["state"], "down");
+        gone(&program.pids("pids", 1), 100, &format!("{hook:?}"));
+    }
+}
+
+#[test]
 fn a_server_that_ignores_all_requests_to_end_is_killed_in_five_seconds() {
     for hook in BOTH {
         let mut program = Program::start(hook, |folder| {
