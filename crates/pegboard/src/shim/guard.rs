@@ -72,7 +72,7 @@ fn guard(order: &Order) -> io::Result<WaitStatus> {
 /// Makes this process the root of a tree of its own.
 fn settle(order: &Order) -> io::Result<()> {
     close_strays()?;
-    // Under its number in the list of processes it would be called `exe`. A name is a nicety.
+    // Lists of processes would call it `exe`. If this fails, they do.
     let _ = rustix::thread::set_name(c"pegboard-run");
     rustix::process::setsid()?;
     rustix::process::set_child_subreaper(Some(getpid()))?;

@@ -48,7 +48,7 @@ fn orphans_that_ended_do_not_pile_up() {
 }
 
 #[test]
-fn a_server_gets_no_new_privileges_no_core_dumps_and_a_session_of_its_own() {
+fn a_server_gets_no_new_privileges_and_no_core_dumps() {
     let text = "read line; grep NoNewPrivs /proc/self/status >&2; ulimit -c >&2; exit 1";
     let mut program = Program::start(Hook::Called, |_| json!({ "fx": script(text) }));
     assert_eq!(told(&mut program), "NoNewPrivs:\t1\n0");
