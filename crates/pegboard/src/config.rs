@@ -33,7 +33,8 @@ pub use load::{Loaded, Origin, Source};
 pub use policy::{Approval, CustomPattern, Masking, Pins, Policy, Queue, RetryClass, Scope, Summarise};
 pub use problem::{Problem, Severity};
 pub use server::{EraChoice, ServerConfig, Start};
-pub use transport::{Auth, ClientCert, Command, Endpoint, EnvPolicy, Tls, Transport};
+pub(crate) use transport::is_loader;
+pub use transport::{Auth, ClientCert, Command, Endpoint, EnvPolicy, Rlimits, Tls, Transport};
 pub use tree::Format;
 
 use std::{collections::BTreeMap, time::Duration};

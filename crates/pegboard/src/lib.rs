@@ -56,8 +56,10 @@
 //! * Dropping the future of a call cancels it on the server and disturbs no other call.
 //! * Every wait has a limit and every buffer a bound; see [`Limits`].
 //! * A call that may have been carried out is never repeated by itself.
-//! * The library keeps no global state, so two boards in one program do not know of each other.
-//! * When the last clone of a board and its toolsets is dropped, its servers end with everything they started in their process group.
+//! * The library keeps no global state but the fact that [`shim`] was called, so two boards in one program do not know of each
+//!   other.
+//! * When the last clone of a board and its toolsets is dropped, its servers end with everything they started. With [`shim`] as
+//!   the first line of `main` they also end when the program is killed.
 
 mod args;
 mod board;
@@ -72,6 +74,7 @@ mod outcome;
 mod secret;
 mod server;
 mod session;
+mod shim;
 mod status;
 mod toolset;
 mod transport;
@@ -82,8 +85,8 @@ pub use call::ToolCall;
 pub use catalog::{Catalog, CatalogDiff, Changed, Changes, Prompt, Resource, Tool};
 pub use config::{
     Approval, Auth, ClientCert, Command, Config, CustomPattern, Endpoint, Env, EnvPolicy, EraChoice, Format, Limits,
-    Loaded, Masking, Origin, Pins, Policy, Preset, Problem, Queue, RetryClass, Scope, ServerConfig, Severity, Source,
-    Start, Summarise, Tls, Transport, parse_duration,
+    Loaded, Masking, Origin, Pins, Policy, Preset, Problem, Queue, RetryClass, Rlimits, Scope, ServerConfig, Severity,
+    Source, Start, Summarise, Tls, Transport, parse_duration,
 };
 pub use deadline::{Deadline, Passed};
 pub use hint::Hint;
@@ -92,6 +95,7 @@ pub use outcome::{Answer, Content, Failure, Kind, Outcome, Reply};
 pub use secret::{SafeUrl, Secret};
 pub use server::{BadSchedule, CatalogChange};
 pub use session::{ElicitAnswer, Elicitation, Host, NoHost, Progress};
+pub use shim::shim;
 pub use status::{BoardStatus, CallCounts, Era, LastError, QueueStatus, ServerInfo, ServerStatus, State, Warning};
 pub use toolset::{ListedTool, Listing, Toolset, Unavailable};
 pub use transport::{ByteSink, ByteSource, Dialer};

@@ -27,6 +27,7 @@ pub(super) const STDIO_ONLY: &[&str] = &[
     "env_policy",
     "allow_loader_env",
     "cwd",
+    "rlimits",
 ];
 
 /// Settings that mean something to a server with a URL only.

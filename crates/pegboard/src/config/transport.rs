@@ -95,6 +95,8 @@ pub struct Command {
     pub env_policy: EnvPolicy,
     /// The folder it is started in; ours when not set.
     pub cwd: Option<PathBuf>,
+    /// Bounds that the operating system sets for it.
+    pub rlimits: Rlimits,
 }
 
 impl Command {
@@ -106,6 +108,7 @@ impl Command {
             env: BTreeMap::new(),
             env_policy: EnvPolicy::default(),
             cwd: None,
+            rlimits: Rlimits::default(),
         }
     }
 
@@ -125,15 +128,48 @@ impl Command {
 }
 
 /// Which of our own environment variables a child sees.
+///
+/// Without [`shim`](crate::shim()) a child on Linux also gets `PEGBOARD_FAMILY`, by which what it leaves behind is found.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum EnvPolicy {
     /// A short list that programs need to run at all: `PATH`, `HOME`, `LANG` and the like.
     #[default]
     Allowlist,
-    /// All of them.
+    /// All of them, except those that make programs load foreign code, and the keys of model providers.
     Inherit,
     /// None: only what the config names.
     Explicit,
+}
+
+/// Variables that make a program load or run code that its command line does not name.
+const LOADER: &[&str] = &[
+    "BASH_ENV",
+    "GCONV_PATH",
+    "JAVA_TOOL_OPTIONS",
+    "NODE_OPTIONS",
+    "PERL5OPT",
+    "PYTHONSTARTUP",
+    "RUBYOPT",
+];
+
+/// Whether a variable makes a program load or run code that its command line does not name.
+pub(crate) fn is_loader(name: &str) -> bool {
+    let name = name.to_ascii_uppercase();
+    name.starts_with("LD_") || name.starts_with("DYLD_") || LOADER.contains(&name.as_str())
+}
+
+/// Bounds that the operating system sets for each process of a server, on Linux. A bound above our own has no effect.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Rlimits {
+    /// The most files that it has open at once.
+    pub open_files: Option<u64>,
+    /// The most memory for its data.
+    pub data_bytes: Option<u64>,
+    /// The most processes and threads that its user runs at once, those of other programs included.
+    pub processes: Option<u64>,
+    /// The largest file that it writes.
+    pub file_bytes: Option<u64>,
 }
 
 /// A URL and what is sent to it.

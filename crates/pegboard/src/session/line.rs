@@ -337,7 +337,11 @@ impl Fault {
     /// supervisor sees to that.
     pub(crate) fn is_of_the_way(&self) -> bool {
         match &self.kind {
-            FaultKind::Wire(failure) => !matches!(failure.kind, FailureKind::TooLarge | FailureKind::NeedsAuth),
+            FaultKind::Wire(failure) => match failure.kind {
+                FailureKind::Connect(_) | FailureKind::Cut => true,
+                FailureKind::Status { code, .. } => code >= 500,
+                _ => false,
+            },
             FaultKind::TimedOut { .. } => true,
             FaultKind::Ended(_) | FaultKind::Dial(_) | FaultKind::Error(_) | FaultKind::Unreadable(_) => false,
         }

@@ -132,6 +132,39 @@ pub(super) static TLS: Section = Section {
     ],
 };
 
+pub(super) static RLIMITS: Section = Section {
+    name: "rlimits",
+    fields: &[
+        field(
+            "open_files",
+            Kind::Count { min: 8, max: 1 << 20 },
+            "The most files that each of its processes has open at once.",
+        )
+        .aka(&["nofile"]),
+        field(
+            "memory",
+            Kind::Size {
+                min: 16 << 20,
+                max: 1 << 40,
+            },
+            "The most memory for the data of each of its processes.",
+        )
+        .aka(&["data"]),
+        field(
+            "processes",
+            Kind::Count { min: 1, max: 1 << 20 },
+            "The most processes and threads that its user runs at once, those of other programs included.",
+        )
+        .aka(&["nproc"]),
+        field(
+            "file_size",
+            Kind::Size { min: 0, max: 1 << 50 },
+            "The largest file that it writes.",
+        )
+        .aka(&["fsize"]),
+    ],
+};
+
 pub(super) static RESTART: Section = Section {
     name: "restart",
     fields: &[

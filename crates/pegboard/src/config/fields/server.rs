@@ -3,8 +3,8 @@
 use super::{
     Kind, Section, Via, field,
     parts::{
-        APPROVALS, AUTH, COUNT, LIMIT, MASKING, OAUTH, PINS, PRESETS, RESTART, RETRY, RETRY_WORDS, SCOPES, SUMMARISE,
-        TLS, TOOL,
+        APPROVALS, AUTH, COUNT, LIMIT, MASKING, OAUTH, PINS, PRESETS, RESTART, RETRY, RETRY_WORDS, RLIMITS, SCOPES,
+        SUMMARISE, TLS, TOOL,
     },
     spelled, word,
 };
@@ -27,6 +27,7 @@ pub(in crate::config) static SERVER: Section = Section {
         field("allow_loader_env", Kind::Bool, "Whether `env` may set variables that make a program load foreign code, such as LD_PRELOAD.").default("false"),
         field("cwd", Kind::Text, "The folder it is started in, relative to the config file. `~` is the home folder.")
             .aka(&["working_dir", "working_directory", "work_dir"]),
+        field("rlimits", Kind::Table(&RLIMITS), "Bounds that the operating system sets for its processes, on Linux.").aka(&["ulimits"]),
         field("url", Kind::Text, "Where the server listens.").aka(&["server_url", "http_url", "uri", "endpoint", "base_url"]),
         field("headers", Kind::Map(&Kind::Secret), "Sent with every request, to this origin only.")
             .aka(&["http_headers", "custom_headers", "request_headers"])

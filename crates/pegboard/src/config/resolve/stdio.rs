@@ -5,26 +5,15 @@ use std::{collections::BTreeMap, io::Read as _, path::Path};
 use super::Resolve;
 use crate::{
     config::{
-        Command, EnvPolicy,
+        Command, EnvPolicy, Rlimits,
         check::join,
-        env_file,
+        env_file, is_loader,
         setting::{Setting, Text, Values},
         suspect,
         tree::Place,
     },
     secret::Secret,
 };
-
-/// Variables that make a program load or run code that its command line does not name.
-const LOADER: &[&str] = &[
-    "BASH_ENV",
-    "GCONV_PATH",
-    "JAVA_TOOL_OPTIONS",
-    "NODE_OPTIONS",
-    "PERL5OPT",
-    "PYTHONSTARTUP",
-    "RUBYOPT",
-];
 
 pub(super) fn command(resolve: &mut Resolve<'_>, values: &Values) -> Option<Command> {
     let mut words: Vec<&Text> = match values.get("command") {
@@ -52,8 +41,19 @@ pub(super) fn command(resolve: &mut Resolve<'_>, values: &Values) -> Option<Comm
         _ => EnvPolicy::Allowlist,
     };
     command.cwd = values.text("cwd").map(|cwd| resolve.resolve_path(&cwd.value));
+    command.rlimits = values.table("rlimits").map(rlimits).unwrap_or_default();
     command.env = environment(resolve, values)?;
     Some(command)
+}
+
+fn rlimits(table: &Values) -> Rlimits {
+    let number = |name: &str| table.count(name).map(|count| count as u64);
+    Rlimits {
+        open_files: number("open_files"),
+        data_bytes: number("memory"),
+        processes: number("processes"),
+        file_bytes: number("file_size"),
+    }
 }
 
 /// `command = "npx -y server"` names no program; it is a common slip.
@@ -127,11 +127,6 @@ fn refuse_loader(resolve: &mut Resolve<'_>, name: &str, at: Place) {
         "would make the program load code that its command does not name",
         "set `allow_loader_env = true` if that is meant",
     );
-}
-
-fn is_loader(name: &str) -> bool {
-    let name = name.to_ascii_uppercase();
-    name.starts_with("LD_") || name.starts_with("DYLD_") || LOADER.contains(&name.as_str())
 }
 
 fn read_file(path: &Path) -> Result<Vec<(String, String)>, String> {

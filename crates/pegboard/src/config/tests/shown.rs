@@ -137,6 +137,7 @@ fn what_is_shown_can_be_read_again() {
         env = { A = "${ZONE}" }
         env_policy = "inherit"
         cwd = "/w"
+        rlimits = { open_files = 256, memory = "1GiB" }
         start = "lazy"
         era = "2025-06-18"
         connect_timeout_ms = 1500

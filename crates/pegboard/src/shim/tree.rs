@@ -1,0 +1,184 @@
+//! Processes as `/proc` shows them: who started whom, and a way to signal one that can hit no other.
+
+use std::{collections::HashSet, fs};
+
+use rustix::process::{Pid, PidfdFlags, Signal, kill_process, pidfd_open, pidfd_send_signal};
+
+/// A process that was seen. Its id may be given away again; id and start together never are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) struct Seen {
+    pub(crate) pid: u32,
+    pub(crate) parent: u32,
+    pub(crate) group: u32,
+    pub(crate) session: u32,
+    /// In clock ticks since the machine started.
+    pub(crate) start: u64,
+    /// It has ended, and its parent has not asked how yet.
+    pub(crate) ended: bool,
+}
+
+impl Seen {
+    /// The process with this id.
+    pub(crate) fn find(pid: u32) -> Option<Self> {
+        Self::parse(&fs::read(format!("/proc/{pid}/stat")).ok()?)
+    }
+
+    /// Reads a `stat` line. The command in it stands in parentheses and may hold any bytes, also parentheses.
+    fn parse(stat: &[u8]) -> Option<Self> {
+        let open = stat.iter().position(|byte| *byte == b'(')?;
+        let close = stat.iter().rposition(|byte| *byte == b')')?;
+        let pid = str::from_utf8(stat.get(..open)?).ok()?.trim().parse().ok()?;
+        let rest = str::from_utf8(stat.get(close + 1..)?).ok()?;
+        let mut fields = rest.split_ascii_whitespace();
+        let ended = matches!(fields.next()?, "Z" | "X" | "x");
+        // A session outside of our view is shown as a number below one.
+        let mut number = || fields.next()?.parse::<i64>().ok();
+        let [parent, group, session] = [number()?, number()?, number()?].map(|id| u32::try_from(id).unwrap_or(0));
+        // The 22nd field of the line; the session was the sixth.
+        let start = fields.nth(15)?.parse().ok()?;
+        Some(Self {
+            pid,
+            parent,
+            group,
+            session,
+            start,
+            ended,
+        })
+    }
+
+    /// Whether it is the same process, whatever became of it.
+    pub(crate) fn is(&self, other: &Self) -> bool {
+        (self.pid, self.start) == (other.pid, other.start)
+    }
+
+    /// Sends it a signal, unless it has ended. No other process is hit, even if one has got its id.
+    pub(crate) fn signal(&self, signal: Signal) {
+        let Some(pid) = i32::try_from(self.pid).ok().and_then(Pid::from_raw) else {
+            return;
+        };
+        // The handle first, the question who it is second: a handle stays with its process.
+        let handle = pidfd_open(pid, PidfdFlags::empty());
+        if !Self::find(self.pid).is_some_and(|now| now.is(self)) {
+            return;
+        }
+        // It may end at any moment, and then there is nothing to do.
+        let _ = match handle {
+            Ok(handle) => pidfd_send_signal(handle, signal),
+            Err(_) => kill_process(pid, signal),
+        };
+    }
+
+    /// Whether its environment holds this `NAME=value`.
+    pub(crate) fn has_variable(&self, variable: &str) -> bool {
+        fs::read(format!("/proc/{}/environ", self.pid)).is_ok_and(|environment| {
+            environment
+                .split(|byte| *byte == 0)
+                .any(|pair| pair == variable.as_bytes())
+        })
+    }
+}
+
+/// All processes of this moment. Those that have ended are left out: they start nothing and need nothing.
+pub(crate) fn all() -> Vec<Seen> {
+    let Ok(folder) = fs::read_dir("/proc") else {
+        return Vec::new();
+    };
+    folder
+        .filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok())
+        .filter_map(Seen::find)
+        .filter(|seen| !seen.ended)
+        .collect()
+}
+
+/// The processes of which `is_root` holds, and all below them. Parents come before their children.
+pub(crate) fn families(all: &[Seen], is_root: impl Fn(&Seen) -> bool) -> Vec<Seen> {
+    let mut found: Vec<Seen> = all.iter().filter(|seen| is_root(seen)).copied().collect();
+    let mut pids: HashSet<u32> = found.iter().map(|seen| seen.pid).collect();
+    let mut next = 0;
+    while let Some(parent) = found.get(next).copied() {
+        next += 1;
+        let children = all.iter().filter(|seen| seen.parent == parent.pid);
+        found.extend(children.filter(|seen| pids.insert(seen.pid)));
+    }
+    found
+}
+
+/// The oldest child of a process.
+pub(crate) fn oldest_child(pid: u32) -> Option<u32> {
+    let threads = fs::read_dir(format!("/proc/{pid}/task")).ok()?;
+    let children = threads.filter_map(|thread| fs::read_to_string(thread.ok()?.path().join("children")).ok());
+    let children: Vec<Seen> = children
+        .flat_map(|line| line.split_ascii_whitespace().map(str::to_owned).collect::<Vec<_>>())
+        .filter_map(|pid| Seen::find(pid.parse().ok()?))
+        .collect();
+    children.iter().min_by_key(|child| child.start).map(|child| child.pid)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::process::Command;
+
+    use super::*;
+
+    #[test]
+    fn a_stat_line_is_read_whatever_the_command_is_called() {
+        let line =
+            b"42 (a) R 1 (b\xff) S 7 42 40 0 -1 4194560 1 2 3 4 5 6 7 8 20 0 1 0 98765 1000 200 18446744073709551615";
+        let seen = Seen::parse(line).unwrap();
+        let expected = Seen {
+            pid: 42,
+            parent: 7,
+            group: 42,
+            session: 40,
+            start: 98765,
+            ended: false,
+        };
+        assert_eq!(seen, expected);
+        assert_eq!(Seen::parse(b""), None);
+        assert_eq!(Seen::parse(b"42 (x) S 1"), None);
+        let own = Seen::find(std::process::id()).unwrap();
+        assert_eq!(own.parent, std::os::unix::process::parent_id());
+    }
+
+    #[test]
+    fn a_family_is_found_through_all_generations() {
+        let process = |pid, parent| Seen {
+            pid,
+            parent,
+            group: 1,
+            session: 1,
+            start: u64::from(pid),
+            ended: false,
+        };
+        let all = [
+            process(9, 5),
+            process(5, 3),
+            process(3, 2),
+            process(4, 2),
+            process(6, 3),
+        ];
+        let pids = |found: Vec<Seen>| found.iter().map(|seen| seen.pid).collect::<Vec<_>>();
+        assert_eq!(pids(families(&all, |seen| seen.pid == 3)), [3, 5, 6, 9]);
+        assert_eq!(pids(families(&all, |seen| seen.parent == 2)), [3, 4, 5, 6, 9]);
+        assert_eq!(pids(families(&all, |_| false)), [0; 0]);
+        // Nonsense, but it must end.
+        assert_eq!(
+            pids(families(&[process(1, 2), process(2, 1)], |seen| seen.pid == 1)),
+            [1, 2]
+        );
+    }
+
+    #[test]
+    fn a_process_that_got_the_id_of_another_is_not_signalled() {
+        let mut stranger = Command::new("sleep").arg("60").spawn().unwrap();
+        let seen = Seen::find(stranger.id()).unwrap();
+        let earlier = Seen {
+            start: seen.start - 1,
+            ..seen
+        };
+        earlier.signal(Signal::KILL);
+        assert_eq!(stranger.try_wait().unwrap(), None);
+        seen.signal(Signal::KILL);
+        assert!(!stranger.wait().unwrap().success());
+    }
+}

@@ -1,0 +1,52 @@
+//! A server's process and its group: all that can be known of it where there is no list of processes.
+
+/// A server's process and its group.
+#[derive(Debug, Clone)]
+pub(super) struct Family {
+    pid: u32,
+}
+
+impl Family {
+    /// The family of a child that leads a group.
+    pub(super) fn of(pid: u32) -> Self {
+        Self { pid }
+    }
+
+    #[expect(clippy::unused_self, reason = "there is more to tell on Linux")]
+    pub(super) fn has_shim(&self) -> bool {
+        false
+    }
+
+    /// The server's own process.
+    pub(super) fn server(&self) -> Option<u32> {
+        Some(self.pid)
+    }
+
+    #[expect(clippy::unused_self, reason = "there is more to do on Linux")]
+    pub(super) fn remember(&mut self) {}
+
+    /// Asks it to end.
+    pub(super) fn ask(&mut self) {
+        #[cfg(unix)]
+        self.signal(rustix::process::Signal::TERM);
+    }
+
+    /// Kills all of it. On Windows the handle of the child does so for the child itself.
+    pub(super) fn kill(&mut self) {
+        #[cfg(unix)]
+        self.signal(rustix::process::Signal::KILL);
+    }
+
+    /// Kills it without waiting for anything.
+    pub(super) fn abandon(&mut self) {
+        self.kill();
+    }
+
+    #[cfg(unix)]
+    fn signal(&self, signal: rustix::process::Signal) {
+        if let Some(group) = i32::try_from(self.pid).ok().and_then(rustix::process::Pid::from_raw) {
+            // The only likely error is that the group is gone already.
+            let _ = rustix::process::kill_process_group(group, signal);
+        }
+    }
+}

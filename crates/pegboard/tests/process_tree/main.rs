@@ -1,0 +1,8 @@
+//! No process of a stdio server is ever left behind, whatever it starts and however we end.
+#![cfg(target_os = "linux")]
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on says where it stopped")]
+
+mod ends;
+mod inside;
+mod killed;
+mod program;

@@ -1,0 +1,169 @@
+//! A program that embeds a board, as a process of its own: the example `shimmed`.
+
+use std::{
+    io::{BufRead as _, BufReader, Lines, Write as _},
+    path::{Path, PathBuf},
+    process::{Child, ChildStdin, ChildStdout, Command, Stdio},
+    time::Duration,
+};
+
+use pegboard_testkit::{FakeServer, is_alive};
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+/// Whether the program calls the hook.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Hook {
+    Called,
+    LeftOut,
+}
+
+pub(crate) const BOTH: [Hook; 2] = [Hook::Called, Hook::LeftOut];
+
+/// A running program and the folder of its files.
+pub(crate) struct Program {
+    pub(crate) folder: TempDir,
+    child: Child,
+    input: ChildStdin,
+    output: Lines<BufReader<ChildStdout>>,
+}
+
+impl Program {
+    /// Starts the program with the servers that `servers` makes, given the folder for their files.
+    pub(crate) fn start(hook: Hook, servers: impl FnOnce(&Path) -> Value) -> Self {
+        Self::start_by(Command::new(executable()), hook, servers)
+    }
+
+    /// The same by another command, which is given the program's arguments.
+    pub(crate) fn start_by(mut command: Command, hook: Hook, servers: impl FnOnce(&Path) -> Value) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let config = folder.path().join("config.json");
+        std::fs::write(&config, json!({ "servers": servers(folder.path()) }).to_string()).unwrap();
+        command.arg(config);
+        if hook == Hook::LeftOut {
+            command.arg("--unhooked");
+        }
+        let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+        let input = child.stdin.take().unwrap();
+        let output = BufReader::new(child.stdout.take().unwrap()).lines();
+        Self {
+            folder,
+            child,
+            input,
+            output,
+        }
+    }
+
+    /// Waits for the next status it prints.
+    pub(crate) fn status(&mut self) -> Value {
+        let line = self.output.next().expect("the program runs").unwrap();
+        serde_json::from_str(&line).unwrap()
+    }
+
+    /// Has it do something, and waits until it is done.
+    pub(crate) fn tell(&mut self, what: &str) -> Value {
+        writeln!(self.input, "{what}").unwrap();
+        self.status()
+    }
+
+    pub(crate) fn kill(&mut self) {
+        self.child.kill().unwrap();
+        self.child.wait().unwrap();
+    }
+
+    /// Waits until the file has this many process ids.
+    pub(crate) fn pids(&self, file: &str, count: usize) -> Vec<u32> {
+        let path = self.folder.path().join(file);
+        let read = || pegboard_testkit::read_pids(&path);
+        assert!(within(20_000, || read().len() >= count), "{file} has {:?}", read());
+        read()
+    }
+}
+
+impl Drop for Program {
+    fn drop(&mut self) {
+        // It may have ended already.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// The example, beside the running test.
+pub(crate) fn executable() -> PathBuf {
+    let test = std::env::current_exe().unwrap();
+    let folder = test.ancestors().nth(2).unwrap();
+    let path = folder.join("examples/shimmed");
+    assert!(path.is_file(), "run `cargo build -p pegboard --example shimmed` first");
+    path
+}
+
+/// The settings of a fake as a process.
+pub(crate) fn fake(fake: &FakeServer) -> Value {
+    let (program, args) = fake.command();
+    json!({ "command": program, "args": args })
+}
+
+/// The settings of a shell script that is no server at all.
+pub(crate) fn script(text: &str) -> Value {
+    // In a config `$$` stands for `$`.
+    json!({ "command": "/bin/sh", "args": ["-c", text.replace('$', "$$")], "era": "legacy" })
+}
+
+/// Whether something comes true in this many milliseconds.
+pub(crate) fn within(millis: u64, mut condition: impl FnMut() -> bool) -> bool {
+    let tick = 5;
+    for _ in 0..millis / tick {
+        if condition() {
+            return true;
+        }
+        std::thread::sleep(Duration::from_millis(tick));
+    }
+    condition()
+}
+
+/// Fails when one of the processes lives longer than this.
+pub(crate) fn gone(pids: &[u32], millis: u64, context: &str) {
+    let alive = || pids.iter().copied().filter(|pid| is_alive(*pid)).collect::<Vec<_>>();
+    if !within(millis, || alive().is_empty()) {
+        let left = alive();
+        left.iter().for_each(|pid| pegboard_testkit::kill(*pid));
+        panic!("{context}: {left:?} of {pids:?} were left behind");
+    }
+}
+
+/// A process that has nothing to do with anything, in our own group.
+pub(crate) struct Stranger(Child);
+
+impl Stranger {
+    pub(crate) fn start() -> Self {
+        Self(Command::new("sleep").arg("300").spawn().unwrap())
+    }
+
+    pub(crate) fn is_well(&mut self) -> bool {
+        self.0.try_wait().unwrap().is_none()
+    }
+}
+
+impl Drop for Stranger {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// The parent of a process and its state.
+pub(crate) fn stat(pid: u32) -> Option<(u32, char)> {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    let (_, rest) = stat.rsplit_once(") ")?;
+    let mut fields = rest.split(' ');
+    let state = fields.next()?.chars().next()?;
+    Some((fields.next()?.parse().ok()?, state))
+}
+
+/// All processes.
+pub(crate) fn processes() -> Vec<u32> {
+    let entries = std::fs::read_dir("/proc").unwrap();
+    entries
+        .filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok())
+        .collect()
+}
