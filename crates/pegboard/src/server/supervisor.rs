@@ -138,21 +138,28 @@ impl Supervisor {
                 Some(()) = self.nudged.recv() => {}
                 () = &mut change => {
                     change = Box::pin(settled_change(&session));
-                    // The old list stays when the new one cannot be had.
-                    match session.catalog(self.survey).await {
-                        Ok(catalog) => {
-                            live.catalog = Arc::new(catalog);
-                            self.show(Phase::Ready(live.clone()));
-                        }
-                        Err(fault) => tracing::warn!(%fault, "the changed listing could not be read"),
-                    }
+                    // Whatever ends the server ends this too, and is seen to in the next turn of the loop.
                     tokio::select! {
+                        biased;
                         () = self.stop.cancelled() => {}
-                        () = tokio::time::sleep(RELIST) => {}
+                        _ = session.ended() => {}
+                        () = self.list_again(&mut live) => {}
                     }
                 }
             }
         }
+    }
+
+    /// Takes the changed list in, and rests. The old list stays when the new one cannot be had.
+    async fn list_again(&self, live: &mut Live) {
+        match live.session.catalog(self.survey).await {
+            Ok(catalog) => {
+                live.catalog = Arc::new(catalog);
+                self.show(Phase::Ready(live.clone()));
+            }
+            Err(fault) => tracing::warn!(%fault, "the changed listing could not be read"),
+        }
+        tokio::time::sleep(RELIST).await;
     }
 
     fn show(&self, phase: Phase) {
