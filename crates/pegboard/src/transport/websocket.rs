@@ -67,11 +67,18 @@ impl WebSocket {
         };
         let (write_limit, message_limit) = (limits.write, limits.message_bytes);
         tasks.spawn(async move {
+            let writing = write(out, &outbox, write_limit);
+            tokio::pin!(writing);
             let reason = tokio::select! {
                 biased;
-                () = stop.cancelled() => EndReason::Closed,
+                () = stop.cancelled() => {
+                    // What waits is still sent, and a goodbye after it.
+                    outbox.close();
+                    let _ = tokio::time::timeout(web::FAREWELL, writing).await;
+                    EndReason::Closed
+                }
                 reason = read(incoming, &*inbox, message_limit) => reason,
-                Some(reason) = write(out, &outbox, write_limit) => reason,
+                Some(reason) = &mut writing => reason,
             };
             outbox.close();
             inbox.ended(WireEnd::new(reason));
