@@ -21,6 +21,7 @@ use output::{Output, Report};
 const LAST_WAIT: Duration = Duration::from_millis(200);
 
 fn main() -> ExitCode {
+    pegboard::shim();
     let (verb, global) = Cli::parse().into_parts();
     let output = Output::new(&global);
     if let Err(problem) = logging::start(&global, &output) {

@@ -240,7 +240,12 @@ impl Desk {
             (None, None) => Err(unreadable("it is neither a result nor an error")),
         };
         if !self.resolve(id, answer) {
-            self.stray("an answer that nobody waits for");
+            if (1..self.next_id.load(Ordering::Relaxed)).contains(&id) {
+                // Late because we gave up, or the second of two: no reason to leave, however often it happens.
+                tracing::debug!(id, "an answer that nobody waits for any more");
+            } else {
+                self.stray("an answer to a request that was never made");
+            }
         }
         Some(id)
     }

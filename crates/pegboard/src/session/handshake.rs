@@ -149,10 +149,8 @@ impl Opening<'_> {
         let mut line = self.open().await?;
         let fault = match self.initialize_or_challenge(&mut line, silence).await {
             Ok(First::Initialized(facts)) => return Ok(legacy(Opened { line, facts })),
-            Ok(First::Overtaken(opened)) => {
-                line.close().await;
-                return Ok(modern(opened));
-            }
+            // The silent process ends beside the work: a stubborn one takes its time.
+            Ok(First::Overtaken(opened)) => return Ok(modern(opened)),
             Err(fault) => fault,
         };
         match &fault.kind {

@@ -102,6 +102,24 @@ async fn a_late_answer_never_reaches_another_call() {
     assert_eq!(handle.starts(), 1);
 }
 
+/// F042, F043: however many answers come late or twice, they are of our own making and break nothing.
+#[tokio::test(start_paused = true)]
+async fn late_and_second_answers_never_add_up_to_a_broken_session() {
+    let fake = fake()
+        .ignores_cancel()
+        .fault_on(When::tool("hello"), Fault::AnswersTwice);
+    let (board, handle) = in_memory(&fake);
+    let tools = board.toolset();
+    for _ in 0..150 {
+        let call = call(&tools, "fx.echo", json!({"nonce": "late", "delay_ms": 2_000}));
+        assert!(tokio::time::timeout(secs(1), call).await.is_err());
+    }
+    for _ in 0..150 {
+        assert_eq!(call(&tools, "fx.hello", json!({})).await.text(), "hi");
+    }
+    assert_eq!(handle.starts(), 1);
+}
+
 /// F045: half an answer and the end of the stream.
 #[tokio::test(start_paused = true)]
 async fn an_answer_cut_off_by_the_end_of_the_stream_ends_every_call() {

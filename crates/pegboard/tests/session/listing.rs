@@ -149,6 +149,24 @@ async fn the_list_is_the_same_byte_for_byte_after_a_restart() {
     }
 }
 
+/// A listing that hangs after a change holds up neither calls nor the end.
+#[tokio::test(start_paused = true)]
+async fn a_changed_list_that_hangs_holds_nobody_up() {
+    let (board, handle) = in_memory(&many(1));
+    let tools = board.toolset();
+    assert_eq!(tools.list(PATIENCE).await.tools.len(), 1);
+    handle.change(|script| {
+        let (fault, when) = (Fault::HangingPage { page: 1 }, When::default());
+        script.faults.push(Rule { fault, when });
+    });
+    handle.tools_changed().await;
+    handle.wait_for("tools/list", 2).await;
+    assert_eq!(call(&tools, "fx.tool_000", json!({})).await.text(), "ok");
+    let closing = Instant::now();
+    board.shutdown().await;
+    assert!(closing.elapsed() < secs(1), "{:?}", closing.elapsed());
+}
+
 /// A change that the server tells of is seen soon; one that cannot be read changes nothing.
 #[tokio::test(start_paused = true)]
 async fn a_changed_list_is_picked_up_and_a_broken_one_leaves_the_old() {

@@ -114,6 +114,30 @@ async fn a_server_of_the_newest_era_only_is_reached_however_it_refuses_the_hands
     }
 }
 
+/// ERA-2: the process that stayed silent is ended beside the work, however long that takes.
+#[tokio::test]
+async fn a_silent_process_that_will_not_end_holds_nobody_up() {
+    let bench = Bench::new();
+    let fake = bench
+        .fake()
+        .era(Era::Modern)
+        .on_initialize(Refusal::Silence)
+        .fault(Fault::IgnoresEof)
+        .fault(Fault::IgnoresTerm);
+    let config = with_limits(process(&fake), |limits| {
+        limits.era_silence = Duration::from_millis(300);
+        limits.stop = secs(4);
+    });
+    let board = board(config);
+    let started = Instant::now();
+    assert_eq!(call(&board.toolset(), "fx.hello", json!({})).await.text(), "hi");
+    assert!(started.elapsed() < secs(6), "{:?}", started.elapsed());
+    board.shutdown().await;
+    for pid in bench.starts() {
+        assert!(!pegboard_testkit::is_alive(pid), "{pid} is alive after shutdown");
+    }
+}
+
 /// F018, ERA-2: with `era = "probe"` a legacy server that refuses, dies or hangs on `server/discover` is reached all the same.
 #[tokio::test]
 async fn a_legacy_server_is_reached_by_a_probe_however_it_takes_it() {

@@ -3,7 +3,7 @@
 use std::{os::unix::fs::PermissionsExt, process::Command as Shell, time::Duration};
 
 use pegboard::{Command, EnvPolicy, Kind, ServerConfig, Transport, Unavailable};
-use pegboard_testkit::{Fault, kill};
+use pegboard_testkit::{Fault, When, kill};
 use serde_json::json;
 use tokio::time::Instant;
 
@@ -126,6 +126,19 @@ async fn a_server_that_exits_at_the_handshake_is_told_in_the_same_way() {
 
     let failure = failed(shell("echo dying >&2; kill -9 $$"), Kind::Unavailable, secs(10)).await;
     says(&failure.error, &["killed by signal 9", "dying"]);
+}
+
+/// F002 at the listing: a server that cannot be listed is down for the same reasons, and nothing of it is used.
+#[tokio::test]
+async fn a_server_that_exits_at_the_listing_is_told_in_the_same_way() {
+    let bench = Bench::new();
+    let fake = bench.fake().pages_of(1).fault_on(
+        When::method("tools/list").nth(2),
+        Fault::DiesBeforeExecuting { code: 8 },
+    );
+    let failure = failed(process(&fake), Kind::Unavailable, secs(10)).await;
+    says(&failure.error, &["exit code 8"]);
+    bench.nobody_is_left().await;
 }
 
 /// STD-4: the last words are there every time, however close they are to the end.
