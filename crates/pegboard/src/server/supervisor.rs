@@ -171,7 +171,9 @@ impl Supervisor {
             reach(&spec, survey, starts, limit, &tasks).await
         };
         tokio::pin!(reaching);
-        let mut shown_until = patience.map(|patience| Instant::now() + patience);
+        // Whoever can wait as long as the start may take learns how it ends.
+        let overtaken = patience.filter(|patience| *patience < after + limit);
+        let mut shown_until = overtaken.map(|patience| Instant::now() + patience);
         let reached = loop {
             let overdue = async {
                 match shown_until {

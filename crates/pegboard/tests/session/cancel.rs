@@ -99,7 +99,7 @@ async fn a_call_given_up_while_it_waits_for_its_turn_is_never_sent() {
     assert!(timeout(secs(1), call(&tools, "fx.late", json!({}))).await.is_err());
     let reply = tools.call(ToolCall::new("fx.late").timeout(secs(2))).await;
     ended_as(&reply, Kind::Timeout, false);
-    says(&reply.text(), &["waited for its turn"]);
+    says(&reply.text(), &["waited in queue `fx`"]);
     handle.open_gate("gate");
     assert_eq!(busy.join_all().await.len(), in_flight);
     assert_eq!(call(&tools, "fx.gated", json!({})).await.text(), "ok");

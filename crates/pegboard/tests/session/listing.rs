@@ -42,7 +42,8 @@ async fn a_listing_without_an_end_is_an_error_and_nothing_of_it_is_used() {
         assert!(listing.tools.is_empty(), "{words}: {:?}", names(&listing));
         says(&listing.unavailable[0].error, &[words]);
         assert!(started.elapsed() <= secs(within), "{words}: {:?}", started.elapsed());
-        assert_eq!(handle.count("tools/list"), pages, "{words}");
+        // The server is tried again by itself, so there may be more than one listing by now, but none was given up early.
+        assert!(handle.count("tools/list") >= pages, "{words}");
         board.shutdown().await;
     }
 }

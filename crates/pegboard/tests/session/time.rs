@@ -86,7 +86,7 @@ async fn a_silent_handshake_ends_with_the_connect_limit() {
     let (board, _handle) = in_memory(&FakeServer::new("fx").fault(Fault::SilentHandshake));
     let started = Instant::now();
     let reply = call(&board.toolset(), "fx.hello", json!({})).await;
-    ended_as(&reply, Kind::Timeout, false);
+    ended_as(&reply, Kind::Unavailable, false);
     says(&reply.text(), &["server `fx` is down", "no answer within 30 s"]);
     says(reply.outcome.hint().unwrap(), &["limits.connect"]);
     assert_eq!(started.elapsed().as_secs(), 30);

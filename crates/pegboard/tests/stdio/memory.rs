@@ -95,6 +95,8 @@ async fn a_start_without_free_files_fails_and_works_later() {
     says(reply.outcome.hint().unwrap(), &["ulimit -n"]);
     assert_eq!(call(&others.toolset(), "fx.hello", json!({})).await.text(), "hi");
     drop(held);
+    // It is tried again by itself.
+    ready(&board).await;
     assert_eq!(call(&tools, "fx.hello", json!({})).await.text(), "hi");
     board.shutdown().await;
     others.shutdown().await;

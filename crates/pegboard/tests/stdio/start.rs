@@ -164,7 +164,7 @@ async fn a_silent_server_is_given_up_and_ended() {
         limits.connect = secs(2);
         limits.era_silence = Duration::from_millis(500);
     });
-    let failure = failed(config, Kind::Timeout, secs(10)).await;
+    let failure = failed(config, Kind::Unavailable, secs(10)).await;
     says(&failure.error, &["no answer within 2 s"]);
     says(&failure.hint.unwrap(), &["limits.connect"]);
     assert!(bench.log().count("server/discover") >= 1);
@@ -179,7 +179,7 @@ async fn a_question_without_a_newline_is_quoted() {
         text: "Ok to proceed? (y) ".into(),
     });
     let config = with_limits(process(&fake), |limits| limits.connect = secs(1));
-    let failure = failed(config, Kind::Timeout, secs(10)).await;
+    let failure = failed(config, Kind::Unavailable, secs(10)).await;
     says(&failure.error, &["Ok to proceed? (y)"]);
     bench.nobody_is_left().await;
 }

@@ -129,3 +129,15 @@ pub(crate) fn says(text: &str, words: &[&str]) {
         assert!(text.contains(word), "`{word}` is not in: {text}");
     }
 }
+
+/// Waits until the board's first server is ready.
+pub(crate) async fn ready(board: &Pegboard) {
+    let waiting = async {
+        while board.status().servers[0].state != pegboard::State::Ready {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    };
+    tokio::time::timeout(PATIENCE, waiting)
+        .await
+        .expect("the server is ready in time");
+}
