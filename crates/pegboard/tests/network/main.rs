@@ -12,6 +12,7 @@ mod bounds;
 mod cancel;
 mod eras;
 mod headers;
+mod oddities;
 mod redirects;
 mod refusals;
 mod secrets;
