@@ -21,3 +21,4 @@ mod sse;
 mod streams;
 mod tls;
 mod websocket;
+mod websocket_frames;
