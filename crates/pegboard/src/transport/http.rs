@@ -229,7 +229,7 @@ impl Shared {
                 .map_err(stream::Cut::failure),
             Media::Events => self.read_resumable(response, id).await,
             Media::None => Err(protocol("the server took the request and gave no answer".to_owned())),
-            other => Err(web::wrong_kind(other, "JSON or an event stream", response).await),
+            other @ Media::Other(_) => Err(web::wrong_kind(other, "JSON or an event stream", response).await),
         }
     }
 

@@ -2,6 +2,8 @@
 //!
 //! Everything happens on loopback, which is never reached through a proxy, whatever the environment says.
 
+#![expect(clippy::unwrap_used, reason = "the words of these tests are tests too")]
+
 #[path = "../support/mod.rs"]
 mod support;
 

@@ -29,12 +29,15 @@ async fn everywhere(fault: &Fault) -> Vec<(String, NetHandle, ServerConfig)> {
     servers
 }
 
-/// The call ends as `check` says, and the next one is well.
-async fn check(fault: Fault, check: impl Fn(&str, &Reply)) {
+/// The call ends as `check` says, at its limit at the latest, and the next one is well.
+async fn check(fault: Fault, limit: Option<Duration>, check: impl Fn(&str, &Reply)) {
     for (place, fake, config) in everywhere(&fault).await {
-        let board = board(limited(config, |limits| limits.call_total = Duration::from_secs(2)));
+        let board = board(config);
         let tools = board.toolset();
-        let reply = tokio::time::timeout(PATIENCE, hello(&tools)).await;
+        assert!(tools.list(PATIENCE).await.unavailable.is_empty());
+        let mut calling = ToolCall::new("fx.hello");
+        calling.timeout = limit;
+        let reply = tokio::time::timeout(PATIENCE, tools.call(calling)).await;
         let reply = reply.unwrap_or_else(|_| panic!("{fault:?} at {place} has no end"));
         check(&format!("{fault:?} at {place}"), &reply);
         assert_eq!(fake.count("tools/call"), 1, "{fault:?} at {place}");
@@ -55,10 +58,10 @@ fn is_well(at: &str, reply: &Reply) {
 #[tokio::test]
 async fn an_answer_under_another_id_is_nobodys() {
     for fault in [Fault::WrongId, Fault::MissingId, Fault::NullId] {
-        check(fault, is_lost).await;
+        check(fault, Some(Duration::from_secs(1)), is_lost).await;
     }
     for fault in [Fault::StringId, Fault::FloatId] {
-        check(fault, |at, reply| {
+        check(fault, Some(Duration::from_secs(1)), |at, reply| {
             assert!(
                 matches!(reply.outcome, Outcome::Lost(_)) || reply.text() == "hi",
                 "{at}: {:?}",
@@ -78,7 +81,7 @@ async fn an_answer_that_cannot_be_read_fails_its_call() {
         Fault::DuplicateKeys,
         Fault::CaseVariantKeys,
     ] {
-        check(fault, is_lost).await;
+        check(fault, Some(Duration::from_secs(1)), is_lost).await;
     }
 }
 
@@ -91,10 +94,10 @@ async fn what_is_merely_unusual_does_no_harm() {
         Fault::Bom,
         Fault::Crlf,
     ] {
-        check(fault, is_well).await;
+        check(fault, None, is_well).await;
     }
     // It stands in a text of the answer, which may be one that matters.
-    check(Fault::LineSeparator, |at, reply| {
+    check(Fault::LineSeparator, None, |at, reply| {
         assert!(
             matches!(reply.outcome, Outcome::Lost(_) | Outcome::Done(_)),
             "{at}: {:?}",

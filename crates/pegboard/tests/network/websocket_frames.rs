@@ -31,11 +31,11 @@ async fn serve(act: fn(&Value) -> Vec<Message>) -> (String, mpsc::Receiver<Messa
                 let answers = match message["method"].as_str() {
                     Some("initialize") => vec![result(
                         &message,
-                        json!({"protocolVersion": "2025-06-18", "capabilities": {"tools": {}}, "serverInfo": {}}),
+                        &json!({"protocolVersion": "2025-06-18", "capabilities": {"tools": {}}, "serverInfo": {}}),
                     )],
                     Some("tools/list") => {
                         let tool = json!({"name": "hello", "inputSchema": {"type": "object"}});
-                        vec![result(&message, json!({"tools": [tool]}))]
+                        vec![result(&message, &json!({"tools": [tool]}))]
                     }
                     Some("tools/call") => act(&message),
                     _ => Vec::new(),
@@ -49,13 +49,13 @@ async fn serve(act: fn(&Value) -> Vec<Message>) -> (String, mpsc::Receiver<Messa
     (url, heard)
 }
 
-fn result(request: &Value, result: Value) -> Message {
+fn result(request: &Value, result: &Value) -> Message {
     let answer = json!({"jsonrpc": "2.0", "id": request["id"], "result": result});
     Message::text(answer.to_string())
 }
 
 fn hi(request: &Value) -> Message {
-    result(request, json!({"content": [{"type": "text", "text": "hi"}]}))
+    result(request, &json!({"content": [{"type": "text", "text": "hi"}]}))
 }
 
 async fn heard(from: &mut mpsc::Receiver<Message>, wanted: impl Fn(&Message) -> bool) -> Message {
