@@ -275,3 +275,31 @@ async fn a_server_that_changes_its_era_under_a_board_is_found_again() {
         greets(&tools, &format!("{from:?} to {to:?}")).await;
     }
 }
+
+#[tokio::test]
+async fn every_call_ends_exactly_once_when_the_server_dies() {
+    let server = || fake(Era::Legacy).tool(Tool::new("wait").waits_at("gate"));
+    let modern = fake(Era::Modern).tool(Tool::new("wait").waits_at("gate"));
+    // Over streamable HTTP every call has a connection of its own.
+    let servers = [
+        (100, modern.serve_http().await.unwrap(), "http"),
+        (100, server().serve_http().await.unwrap(), "http"),
+        (1000, server().serve_sse().await.unwrap(), "sse"),
+    ];
+    for (count, fake, wire) in servers {
+        let board = board(limited(board_config(&fake, wire), |limits| limits.in_flight = count));
+        let tools = board.toolset();
+        let calls = (0..count).map(|_| {
+            let tools = tools.clone();
+            tokio::spawn(async move { call(&tools, "fx.wait", json!({})).await })
+        });
+        let calls: Vec<_> = calls.collect();
+        received(&fake, "tools/call", count).await;
+        fake.stop().await;
+        for call in calls {
+            lost(&call.await.unwrap(), Kind::Transport);
+        }
+        until("nothing waits any more", || status(&board).in_flight == 0).await;
+        assert_eq!(fake.count("tools/call"), count);
+    }
+}
