@@ -1,23 +1,44 @@
 //! The `pegboard` command.
 
+mod cli;
+mod commands;
 mod demo;
+mod exit;
+mod logging;
+mod output;
+mod settings;
+mod signals;
 
-use clap::{Parser, Subcommand};
+use std::{process::ExitCode, time::Duration};
 
-#[derive(Debug, Parser)]
-struct Cli {
-    #[command(subcommand)]
-    command: Command,
-}
+use clap::Parser as _;
 
-#[derive(Debug, Subcommand)]
-enum Command {
-    /// Run the built-in demo MCP server
-    DemoServer(demo::DemoOptions),
-}
+use cli::Cli;
+use exit::Exit;
+use output::{Output, Report};
 
-#[tokio::main]
-async fn main() -> anyhow::Result<()> {
-    let Command::DemoServer(options) = Cli::parse().command;
-    demo::run(options).await
+/// How long tasks are waited for at the very end. Dropping them kills the processes that are still there.
+const LAST_WAIT: Duration = Duration::from_millis(200);
+
+fn main() -> ExitCode {
+    let (verb, global) = Cli::parse().into_parts();
+    let output = Output::new(&global);
+    if let Err(problem) = logging::start(&global, &output) {
+        let hint = "write a level such as `debug`, or `target=level` pairs with commas between them";
+        return output
+            .print(&Report::new(Exit::Usage).error(&problem, Some(hint)))
+            .into();
+    }
+    let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
+        Ok(runtime) => runtime,
+        Err(error) => {
+            let message = format!("the threads cannot be started: {error}");
+            return output
+                .print(&Report::new(Exit::Unavailable).error(&message, None))
+                .into();
+        }
+    };
+    let exit = runtime.block_on(commands::run(verb, global, output));
+    runtime.shutdown_timeout(LAST_WAIT);
+    exit.into()
 }

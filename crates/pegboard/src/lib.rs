@@ -1,4 +1,63 @@
-//! Pegboard connects an agent to many MCP servers.
+//! Pegboard connects an agent to many [MCP](https://modelcontextprotocol.io) servers: it starts or reaches them, lists their tools,
+//! carries calls to the right one, and tells the truth about how each call ended.
+//!
+//! ```
+//! use std::time::Duration;
+//! use pegboard::{Arguments, Config, Env, Format, Pegboard, ToolCall};
+//!
+//! # #[tokio::main]
+//! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let text = r#"
+//!     [servers.time]
+//!     command = "uvx"
+//!     args = ["mcp-server-time"]
+//!     start = "lazy"
+//! "#;
+//! let loaded = Config::from_text(text, Format::Toml, &Env::process());
+//! for problem in &loaded.problems {
+//!     eprintln!("{problem}");
+//! }
+//!
+//! let board = Pegboard::open(loaded.config);
+//! # let fake = pegboard_testkit::FakeServer::new("time")
+//! #     .tool(pegboard_testkit::Tool::new("get_current_time").answers_text("noon"));
+//! # let (_first, handle) = fake.connect();
+//! # let dial = move || {
+//! #     let (read, write) = tokio::io::split(handle.connect());
+//! #     (Box::new(read) as pegboard::ByteSource, Box::new(write) as pegboard::ByteSink)
+//! # };
+//! # let name = pegboard::ServerName::parse("time")?;
+//! # let board = Pegboard::builder(Config::default()).in_process(name, dial).open();
+//! let tools = board.toolset();
+//! for tool in tools.list(Duration::from_secs(30)).await.tools {
+//!     println!("{}", tool.name); // time__get_current_time
+//! }
+//!
+//! let arguments = Arguments::parse(r#"{"timezone": "UTC"}"#)?;
+//! let reply = tools.call(ToolCall::new("time.get_current_time").arguments(arguments)).await;
+//! println!("{}", reply.text());
+//! # assert_eq!(reply.text(), "noon");
+//!
+//! board.shutdown().await;
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! # The words
+//!
+//! * [`Config`] is what the servers are and how to reach them, read from TOML, YAML or JSON in the shapes that other MCP hosts use.
+//! * [`Pegboard`] owns the servers. They start beside each other in the background, and one that is broken never stops the others.
+//! * [`Toolset`] is one agent's view: [`Toolset::list`] and [`Toolset::call`].
+//! * [`Reply`] is the record of one call, and its [`Outcome`] says how it ended: [`Outcome::Done`], [`Outcome::ToolFailed`],
+//!   [`Outcome::Refused`] (nothing ran) or [`Outcome::Lost`] (it may have run). There is a reply in every case.
+//!
+//! # What you can rely on
+//!
+//! * Dropping the future of a call cancels it on the server and disturbs no other call.
+//! * Every wait has a limit and every buffer a bound; see [`Limits`].
+//! * A call that may have been carried out is never repeated by itself.
+//! * The library keeps no global state, so two boards in one program do not know of each other.
+//! * When the last clone of a board and its toolsets is dropped, its servers end with everything they started in their process group.
 
 mod args;
 mod board;

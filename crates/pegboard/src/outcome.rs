@@ -144,6 +144,32 @@ pub struct Failure {
     pub may_have_executed: bool,
 }
 
+impl Failure {
+    /// A failure after which it is sure that the tool did not run.
+    pub fn new(kind: Kind, message: impl Into<String>) -> Self {
+        Self {
+            kind,
+            message: message.into(),
+            hint: None,
+            may_have_executed: false,
+        }
+    }
+
+    /// Says what a person can do about it.
+    #[must_use]
+    pub fn hint(mut self, hint: impl Into<String>) -> Self {
+        self.hint = Some(hint.into());
+        self
+    }
+
+    /// Says that the tool may have run all the same.
+    #[must_use]
+    pub fn after_sending(mut self) -> Self {
+        self.may_have_executed = true;
+        self
+    }
+}
+
 /// The kinds of ending that programs can tell apart.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "snake_case")]

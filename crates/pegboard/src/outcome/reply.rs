@@ -33,6 +33,21 @@ pub struct Reply {
 }
 
 impl Reply {
+    /// The reply to a call that its caller ended before a server answered it, or never made.
+    pub fn unanswered(id: impl Into<String>, name: impl Into<String>, outcome: Outcome, latency: Duration) -> Self {
+        Self {
+            id: id.into(),
+            name: name.into(),
+            server: None,
+            tool: None,
+            outcome,
+            attempts: 0,
+            latency,
+            queued: Duration::ZERO,
+            original_bytes: 0,
+        }
+    }
+
     /// The text for a model that reads text.
     pub fn text(&self) -> String {
         self.outcome.text()

@@ -33,6 +33,8 @@ pub(super) struct Http {
     shared: Arc<Shared>,
     stop: CancellationToken,
     tasks: TaskTracker,
+    /// Messages that no answer is waited for. They are let go last.
+    notices: TaskTracker,
 }
 
 /// What all requests to one server share.
@@ -69,6 +71,7 @@ impl Http {
             }),
             stop: CancellationToken::new(),
             tasks: TaskTracker::new(),
+            notices: TaskTracker::new(),
         })
     }
 }
@@ -79,7 +82,8 @@ impl Wire for Http {
         let (id, is_modern) = (message.id, message.envelope.modern.is_some());
         // The lock is held over the spawn, so that the task cannot be done before it is in the map.
         let mut open = self.shared.open();
-        let task = self.tasks.spawn(async move {
+        let tasks = if id.is_some() { &self.tasks } else { &self.notices };
+        let task = tasks.spawn(async move {
             tokio::select! {
                 biased;
                 () = stop.cancelled() => {}
@@ -124,9 +128,10 @@ impl Wire for Http {
     }
 
     fn close(&self) -> Boxed<'_, ()> {
-        self.stop.cancel();
-        self.tasks.close();
         Box::pin(async {
+            web::farewell(&self.notices).await;
+            self.stop.cancel();
+            self.tasks.close();
             self.tasks.wait().await;
             self.shared.leave().await;
             self.shared.inbox.ended(WireEnd::new(EndReason::Closed));

@@ -19,6 +19,8 @@ pub(super) struct Sse {
     shared: Arc<Shared>,
     stop: CancellationToken,
     tasks: TaskTracker,
+    /// Messages that no answer is waited for. They are let go last.
+    notices: TaskTracker,
 }
 
 struct Shared {
@@ -50,6 +52,7 @@ impl Sse {
                 shared: Arc::new(Shared { web, inbox, address }),
                 stop: CancellationToken::new(),
                 tasks: TaskTracker::new(),
+                notices: TaskTracker::new(),
             };
             wire.tasks
                 .spawn(wire.shared.clone().listen(response, wire.stop.clone()));
@@ -73,7 +76,11 @@ impl Sse {
 impl Wire for Sse {
     fn send(&self, message: Outgoing) {
         let (shared, stop) = (self.shared.clone(), self.stop.clone());
-        self.tasks.spawn(async move {
+        let tasks = match message.id {
+            Some(_) => &self.tasks,
+            None => &self.notices,
+        };
+        tasks.spawn(async move {
             tokio::select! {
                 biased;
                 () = stop.cancelled() => {}
@@ -83,9 +90,12 @@ impl Wire for Sse {
     }
 
     fn close(&self) -> Boxed<'_, ()> {
-        self.stop.cancel();
-        self.tasks.close();
-        Box::pin(self.tasks.wait())
+        Box::pin(async {
+            web::farewell(&self.notices).await;
+            self.stop.cancel();
+            self.tasks.close();
+            self.tasks.wait().await;
+        })
     }
 }
 

@@ -53,7 +53,7 @@ impl Stdio {
         let reading = read_lines(pipes.stdout, inbox.clone(), limits.message_bytes, murmur);
         let writing = write_lines(pipes.stdin, outbox.clone(), limits.write);
         tasks.spawn(async move {
-            let reason = converse(reading, writing, &process, &stop).await;
+            let reason = converse(reading, writing, &outbox, &process, &stop).await;
             outbox.close();
             process.stop();
             inbox.ended(WireEnd {
@@ -82,19 +82,25 @@ async fn collect_stderr(tail: Tail, stderr: ChildStderr, process: Process) {
 async fn converse(
     reading: impl Future<Output = EndReason>,
     writing: impl Future<Output = Option<EndReason>>,
+    outbox: &Outbox,
     process: &Process,
     stop: &CancellationToken,
 ) -> EndReason {
-    tokio::pin!(reading);
+    tokio::pin!(reading, writing);
     let reason = tokio::select! {
         biased;
-        () = stop.cancelled() => return EndReason::Closed,
+        () = stop.cancelled() => {
+            // What waits may be the notice that a call was cancelled; a server that reads gets it before the end.
+            outbox.close();
+            let _ = tokio::time::timeout(LAST_WORDS, writing).await;
+            return EndReason::Closed;
+        }
         reason = &mut reading => reason,
         status = process.exited() => {
             let _ = tokio::time::timeout(LAST_WORDS, reading).await;
             return EndReason::Exited(status);
         }
-        Some(reason) = writing => reason,
+        Some(reason) = &mut writing => reason,
     };
     // A stream that ends usually means that the process has ended too; its status says more than "end of file".
     match reason {

@@ -9,6 +9,7 @@ use http::{
     header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, RETRY_AFTER},
 };
 use reqwest::{RequestBuilder, Response, redirect};
+use tokio_util::task::TaskTracker;
 use url::{Host, Url};
 
 use super::{ConnectFault, DialError, FailureKind, Sent, WireFailure, tls};
@@ -16,10 +17,19 @@ use crate::config::{Auth, Endpoint, Limits};
 
 /// How long a connection may take, TLS included.
 const CONNECT: Duration = Duration::from_secs(10);
+/// How long what waits may still be sent when a connection is closed: it may be the notice that a call was cancelled.
+pub(super) const FAREWELL: Duration = Duration::from_millis(500);
 /// How many redirects are followed, all on the same origin.
 const MAX_REDIRECTS: usize = 3;
 /// How much of an error's body is read.
 const ERROR_BODY: usize = 64 << 10;
+
+/// Waits until the notices that are on their way have arrived, but not for ever.
+pub(super) async fn farewell(notices: &TaskTracker) {
+    notices.close();
+    // A server that takes none loses them.
+    let _ = tokio::time::timeout(FAREWELL, notices.wait()).await;
+}
 
 /// An HTTP client for one server.
 #[derive(Debug)]

@@ -36,9 +36,6 @@ const PING: Duration = Duration::from_secs(30);
 /// How long it may be silent before it counts as gone.
 const SILENCE: Duration = Duration::from_secs(90);
 
-/// How long the server may take to answer our goodbye.
-const GOODBYE: Duration = Duration::from_secs(1);
-
 /// An open WebSocket.
 pub(super) struct WebSocket {
     outbox: Arc<Outbox>,
@@ -85,14 +82,18 @@ impl WebSocket {
         };
         let (write_limit, message_limit) = (limits.write, limits.message_bytes);
         tasks.spawn(async move {
+            let writing = write(out, &outbox, write_limit);
+            tokio::pin!(writing);
             let reason = tokio::select! {
                 biased;
-                () = stop.cancelled() => EndReason::Closed,
-                reason = read(incoming, &*inbox, message_limit) => {
-                    // After our goodbye the server's is no fault.
-                    if outbox.is_closed() { EndReason::Closed } else { reason }
+                () = stop.cancelled() => {
+                    // What waits is still sent, and a goodbye after it.
+                    outbox.close();
+                    let _ = tokio::time::timeout(web::FAREWELL, writing).await;
+                    EndReason::Closed
                 }
-                Some(reason) = write(out, &outbox, write_limit) => reason,
+                reason = read(incoming, &*inbox, message_limit) => reason,
+                Some(reason) = &mut writing => reason,
             };
             outbox.close();
             inbox.ended(WireEnd::new(reason));
@@ -107,14 +108,9 @@ impl Wire for WebSocket {
         self.outbox.push(message, &*self.inbox);
     }
 
-    /// Says goodbye, and waits a moment for the server to say it too.
     fn close(&self) -> Boxed<'_, ()> {
-        self.outbox.close();
-        Box::pin(async {
-            let _ = tokio::time::timeout(GOODBYE, self.tasks.wait()).await;
-            self.stop.cancel();
-            self.tasks.wait().await;
-        })
+        self.stop.cancel();
+        Box::pin(self.tasks.wait())
     }
 }
 

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::*;
-use crate::{SafeUrl, Secret};
+use crate::secret::{SafeUrl, Secret};
 
 const FILES: &[(&str, &str)] = &[
     ("pegboard.toml", include_str!("../golden/pegboard.toml")),

@@ -381,7 +381,7 @@ fn seeds_and_peers_names_mean_what_they_meant_there() {
         "[servers.x]\nurl = 'https://h/'\nbearer_token_env_var = 'GITHUB_TOKEN'\nverify_ssl = false\nera = '2025-06-18'\n",
     );
     let Transport::Auto(to) = y.transport else { panic!() };
-    assert_eq!(to.auth, Auth::Bearer(crate::Secret::new("s3cr3t")));
+    assert_eq!(to.auth, Auth::Bearer(crate::secret::Secret::new("s3cr3t")));
     assert!(to.tls.insecure);
     assert_eq!(y.era, EraChoice::Version("2025-06-18".into()));
 }

@@ -46,7 +46,7 @@ proptest! {
         let from_line = ServerConfig::parse(&line, &env).ok();
         for (_, server) in [from_file, from_line].into_iter().map(|server| server.expect("it loads")) {
             let Transport::Stdio(command) = server.transport else { panic!() };
-            let got: Vec<&str> = command.args.iter().map(crate::Secret::expose).collect();
+            let got: Vec<&str> = command.args.iter().map(crate::secret::Secret::expose).collect();
             let want: Vec<String> = held.iter().map(|held| held.replace('\0', "")).collect();
             prop_assert_eq!(got, want);
         }

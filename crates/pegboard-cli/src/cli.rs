@@ -1,0 +1,253 @@
+//! What can be typed: the commands and options, and nothing of what they do.
+
+use std::{path::PathBuf, time::Duration};
+
+use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum};
+
+use crate::demo::DemoOptions;
+
+/// List and call the tools of any MCP server
+#[derive(Debug, Parser)]
+#[command(
+    name = "pegboard",
+    version,
+    disable_help_subcommand = true,
+    max_term_width = 80,
+    after_help = "Examples:\n  pegboard tools\n  pegboard call demo.calculate expression='6 * 7'\n  \
+                  pegboard --server time='uvx mcp-server-time' tools"
+)]
+pub(crate) struct Cli {
+    #[command(flatten)]
+    global: Global,
+    #[command(subcommand)]
+    command: Command,
+}
+
+impl Cli {
+    /// The command, and the options from before and after its name together.
+    pub(crate) fn into_parts(self) -> (Verb, Global) {
+        match self.command {
+            Command::Tools(tools) => tools.under(self.global, Verb::Tools),
+            Command::Call(call) => call.under(self.global, Verb::Call),
+            Command::Status(status) => status.under(self.global, |_| Verb::Status),
+            Command::Config(config) => {
+                let global = config.global.over(self.global);
+                match config.verb {
+                    ConfigVerb::Show(show) => show.under(global, |_| Verb::ConfigShow),
+                    ConfigVerb::Schema => (Verb::ConfigSchema, global),
+                }
+            }
+            Command::DemoServer(options) => (Verb::DemoServer(options), self.global),
+            Command::Completions(completions) => (Verb::Completions(completions.shell), self.global),
+        }
+    }
+}
+
+/// What is to be done.
+#[derive(Debug)]
+pub(crate) enum Verb {
+    Tools(Tools),
+    Call(Call),
+    Status,
+    ConfigShow,
+    ConfigSchema,
+    DemoServer(DemoOptions),
+    Completions(clap_complete::Shell),
+}
+
+/// The options that stand before or after a command's name. Lists from both places are joined, otherwise the later one counts.
+#[derive(Debug, Default, Args)]
+pub(crate) struct Global {
+    /// Config file; may be repeated, later ones win
+    #[arg(short, long = "config", value_name = "FILE")]
+    pub(crate) configs: Vec<PathBuf>,
+    /// NAME=COMMAND or NAME=URL adds one, NAME picks one
+    #[arg(long = "server", value_name = "SERVER")]
+    pub(crate) servers: Vec<String>,
+    /// Print text for people or json for programs
+    #[arg(short, long, value_enum, hide_possible_values = true, value_name = "text|json")]
+    output: Option<Format>,
+    /// Limit for the whole command, such as 30s or 2m
+    #[arg(long, value_parser = duration, value_name = "DURATION")]
+    pub(crate) timeout: Option<Duration>,
+    /// Say more; repeat it for more still
+    #[arg(short, long, action = ArgAction::Count)]
+    pub(crate) verbose: u8,
+    /// Say less
+    #[arg(short, long, action = ArgAction::Count)]
+    pub(crate) quiet: u8,
+    /// Log lines to show, such as debug or pegboard=trace
+    #[arg(long, value_name = "FILTER")]
+    pub(crate) log: Option<String>,
+}
+
+impl Global {
+    /// The format of what is printed.
+    pub(crate) fn format(&self) -> Format {
+        self.output.unwrap_or(Format::Text)
+    }
+
+    fn over(mut self, before: Self) -> Self {
+        self.configs.splice(..0, before.configs);
+        self.servers.splice(..0, before.servers);
+        Self {
+            output: self.output.or(before.output),
+            timeout: self.timeout.or(before.timeout),
+            verbose: self.verbose.saturating_add(before.verbose),
+            quiet: self.quiet.saturating_add(before.quiet),
+            log: self.log.or(before.log),
+            ..self
+        }
+    }
+}
+
+/// The format of what is printed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Format {
+    Text,
+    Json,
+}
+
+/// A command's own arguments beside the global options.
+#[derive(Debug, Args)]
+struct With<T: Args> {
+    #[command(flatten)]
+    own: T,
+    #[command(flatten)]
+    global: Global,
+}
+
+impl<T: Args> With<T> {
+    fn under(self, before: Global, verb: impl FnOnce(T) -> Verb) -> (Verb, Global) {
+        (verb(self.own), self.global.over(before))
+    }
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// List tools
+    #[command(
+        after_help = "Examples:\n  pegboard tools 'demo.*'\n  pegboard tools --server demo -o json --provider mcp"
+    )]
+    Tools(With<Tools>),
+    /// Call one tool
+    #[command(after_help = "Examples:\n  pegboard call demo.calculate expression='6 * 7'\n  \
+                      pegboard call demo.calculate --json '{\"expression\": \"6 * 7\"}' -o json")]
+    Call(With<Call>),
+    /// Show how every server is
+    #[command(after_help = "Example:\n  pegboard status -o json")]
+    Status(With<Nothing>),
+    /// Show the config, or what may be in one
+    #[command(
+        disable_help_subcommand = true,
+        after_help = "Example:\n  pegboard config show -c pegboard.toml"
+    )]
+    Config(ConfigArgs),
+    /// Run the built-in MCP server
+    #[command(
+        mut_arg("transport", |arg| arg.hide_possible_values(true).value_name("stdio|http|sse|ws")),
+        after_help = "Example:\n  pegboard demo-server --transport http --listen 127.0.0.1:8080"
+    )]
+    DemoServer(DemoOptions),
+    /// Print a shell's completion script
+    #[command(after_help = "Example:\n  pegboard completions bash > pegboard.bash")]
+    Completions(Completions),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Tools {
+    /// Part of a tool's name, or a whole name with `*` for any text
+    pub(crate) pattern: Option<String>,
+    /// With json: print the list as this API takes it
+    #[arg(long, value_enum, hide_possible_values = true, value_name = "mcp")]
+    pub(crate) provider: Option<Provider>,
+}
+
+/// Whose form tools are printed in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Provider {
+    Mcp,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Call {
+    /// server.tool, server__tool, or only the tool's name
+    pub(crate) tool: String,
+    /// Its arguments
+    #[arg(value_name = "KEY=VALUE", value_parser = pair)]
+    pub(crate) pairs: Vec<(String, String)>,
+    /// All arguments as JSON; @FILE reads a file, - stdin
+    #[arg(long, value_name = "OBJECT", conflicts_with = "pairs")]
+    pub(crate) json: Option<String>,
+}
+
+#[derive(Debug, Args)]
+struct ConfigArgs {
+    #[command(subcommand)]
+    verb: ConfigVerb,
+    #[command(flatten)]
+    global: Global,
+}
+
+#[derive(Debug, Subcommand)]
+enum ConfigVerb {
+    /// Show the config that is used, and what is wrong with it
+    #[command(after_help = "Example:\n  pegboard config show -c pegboard.toml")]
+    Show(With<Nothing>),
+    /// Print the JSON Schema of config files
+    #[command(after_help = "Example:\n  pegboard config schema > pegboard.schema.json")]
+    Schema,
+}
+
+#[derive(Debug, Args)]
+struct Completions {
+    /// The shell
+    shell: clap_complete::Shell,
+}
+
+#[derive(Debug, Args)]
+struct Nothing {}
+
+fn duration(text: &str) -> Result<Duration, &'static str> {
+    match pegboard::parse_duration(text) {
+        Some(duration) if !duration.is_zero() => Ok(duration),
+        _ => Err("write a number and a unit, such as 500ms, 30s or 2m"),
+    }
+}
+
+fn pair(text: &str) -> Result<(String, String), &'static str> {
+    match text.split_once('=') {
+        Some((key, value)) if !key.is_empty() => Ok((key.to_owned(), value.to_owned())),
+        _ => Err("write KEY=VALUE, or give all arguments with --json"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn global(line: &str) -> Global {
+        Cli::try_parse_from(line.split(' ')).unwrap().into_parts().1
+    }
+
+    #[test]
+    fn clap_finds_no_fault_with_the_definitions() {
+        use clap::CommandFactory as _;
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn lists_from_before_and_after_the_command_are_joined() {
+        let global = global("pegboard -c a --server x=y config -c b show -c d --server x");
+        assert_eq!(global.configs, ["a", "b", "d"].map(PathBuf::from));
+        assert_eq!(global.servers, ["x=y", "x"]);
+    }
+
+    #[test]
+    fn the_option_after_the_command_counts_more() {
+        let after = global("pegboard -o json --timeout 1s -v tools -o text --timeout 2s -v");
+        assert_eq!(after.format(), Format::Text);
+        assert_eq!((after.timeout, after.verbose), (Some(Duration::from_secs(2)), 2));
+        assert_eq!(global("pegboard -o json tools").format(), Format::Json);
+    }
+}

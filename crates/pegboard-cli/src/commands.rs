@@ -1,0 +1,134 @@
+//! One file per command, and what they share: a board that is ended however the command ends.
+
+mod call;
+mod completions;
+mod config;
+mod status;
+mod tools;
+
+use std::{future::Future, time::Duration};
+
+use pegboard::{Deadline, Pegboard};
+
+use crate::{
+    cli::{Global, Verb},
+    demo,
+    exit::Exit,
+    output::{Output, Report},
+    settings::Complaint,
+    signals::Signals,
+};
+
+/// How long servers are waited for when nobody set a limit. Their own limits end the wait long before.
+const PATIENCE: Duration = Duration::from_secs(3600);
+/// How long the end of the board is waited for. Servers that do not end in time are killed.
+const SHUTDOWN: Duration = Duration::from_secs(10);
+
+/// Carries a command out and prints what it has to say.
+pub(crate) async fn run(verb: Verb, global: Global, output: Output) -> Exit {
+    if let Verb::DemoServer(options) = verb {
+        return match demo::run(options).await {
+            Ok(()) => Exit::Done,
+            Err(error) => output.print(&Report::new(Exit::Usage).error(&format!("{error:#}"), None)),
+        };
+    }
+    let mut signals = match Signals::listen() {
+        Ok(signals) => signals,
+        Err(error) => {
+            let message = format!("signals cannot be listened for: {error}");
+            return output.print(&Report::new(Exit::Unavailable).error(&message, None));
+        }
+    };
+    let mut stage = Stage {
+        global,
+        output,
+        signals: &mut signals,
+        deadline: Deadline::within(PATIENCE),
+    };
+    if let Some(limit) = stage.global.timeout {
+        stage.deadline = Deadline::within(limit);
+    }
+    match verb {
+        Verb::Tools(tools) => tools::run(stage, tools).await,
+        Verb::Call(call) => call::run(stage, call).await,
+        Verb::Status => status::run(stage).await,
+        Verb::ConfigShow => config::show(stage).await,
+        Verb::ConfigSchema => config::schema(stage).await,
+        Verb::Completions(shell) => completions::run(stage, shell).await,
+        Verb::DemoServer(_) => Exit::Done,
+    }
+}
+
+/// What every command works with.
+struct Stage<'a> {
+    global: Global,
+    output: Output,
+    signals: &'a mut Signals,
+    deadline: Deadline,
+}
+
+/// How work came to its end.
+enum Ending<T> {
+    Done(T),
+    TimeUp,
+    Interrupted,
+}
+
+impl Stage<'_> {
+    /// Works until done, until the time is up or until a signal. What is not done then is dropped, which cancels it.
+    async fn work<T>(&mut self, work: impl Future<Output = T>) -> Ending<T> {
+        // The board keeps the time itself and says better what was late; this is for what it does not see.
+        let limit = self.deadline.remaining() + Duration::from_millis(500);
+        tokio::select! {
+            biased;
+            () = self.signals.heard() => Ending::Interrupted,
+            done = tokio::time::timeout(limit, work) => match done {
+                Ok(done) => Ending::Done(done),
+                Err(_) => Ending::TimeUp,
+            },
+        }
+    }
+
+    /// Prints a report. A reader that does not read can be left with Ctrl-C.
+    async fn print(&mut self, report: Report) -> Exit {
+        let output = self.output.clone();
+        let printing = tokio::task::spawn_blocking(move || output.print(&report));
+        tokio::select! {
+            printed = printing => printed.unwrap_or(Exit::Unavailable),
+            () = self.signals.heard() => Exit::Interrupted,
+        }
+    }
+
+    /// Prints a report and ends the board. A second signal ends the wait for that.
+    async fn close(mut self, board: &Pegboard, report: Report) -> Exit {
+        let exit = self.print(report).await;
+        tokio::select! {
+            _ = tokio::time::timeout(SHUTDOWN, board.shutdown()) => {}
+            () = self.signals.heard() => {}
+        }
+        exit
+    }
+
+    /// Whether the limit that the user set has passed.
+    fn is_late(&self) -> bool {
+        self.deadline.has_passed()
+    }
+}
+
+/// The report of a command that ended before it had anything to show.
+fn interrupted() -> Report {
+    Report::new(Exit::Interrupted).error("interrupted", None)
+}
+
+fn time_up() -> Report {
+    Report::new(Exit::Timeout).error(
+        "the time was up",
+        Some("`--timeout` sets the limit of the whole command"),
+    )
+}
+
+impl Complaint {
+    fn report(&self, report: Report) -> Report {
+        report.error(&self.message, self.hint.as_deref())
+    }
+}

@@ -1,0 +1,199 @@
+//! `pegboard call`: one tool, once.
+
+mod input;
+
+use pegboard::{
+    Arguments, Config, Deadline, Failure, Kind, Outcome, Pegboard, Progress, Reply, State, ToolCall, Toolset,
+};
+use tokio::{sync::mpsc, time::Instant};
+
+use super::{Ending, Stage};
+use crate::{
+    cli,
+    exit::Exit,
+    output::{Output, Report, clean, one_line},
+    settings::{self, Settings},
+};
+
+pub(super) async fn run(mut stage: Stage<'_>, options: cli::Call) -> Exit {
+    let started = Instant::now();
+    let unanswered = |outcome| Reply::unanswered("call-1", &options.tool, outcome, started.elapsed());
+    let settings = Settings::load(&stage.global);
+    let (config, given) = match prepare(&mut stage, &settings, &options).await {
+        Ok(ready) => ready,
+        Err((failure, exit)) => {
+            let mut report = report(&stage.output, &unanswered(Outcome::Refused(failure)));
+            report.exit = exit;
+            return stage.print(report).await;
+        }
+    };
+    settings.announce(&stage.output);
+    let board = settings::board(config).tools_only().open();
+    stage.output.waiting(&format!("calling {}", options.tool));
+    let making = make(board.toolset(), &options, given, stage.deadline, stage.output.clone());
+    let reply = match stage.work(making).await {
+        Ending::Done(reply) => reply,
+        // Nobody knows how far the call has come.
+        Ending::TimeUp => unanswered(Outcome::Lost(late().after_sending())),
+        Ending::Interrupted => unanswered(Outcome::Lost(cancelled().after_sending())),
+    };
+    let mut report = report(&stage.output, &reply);
+    if !stage.output.is_json() {
+        report = match reply.outcome.kind() {
+            Kind::UnknownTool => name_absent(&board, report),
+            Kind::Timeout if stage.is_late() => report.hint("`--timeout` sets the limit of the whole command"),
+            _ => report,
+        };
+    }
+    stage.close(&board, report).await
+}
+
+/// The config and the arguments, or why there is nothing to call or to call it with.
+async fn prepare(
+    stage: &mut Stage<'_>,
+    settings: &Settings,
+    options: &cli::Call,
+) -> Result<(Config, Option<Arguments>), (Failure, Exit)> {
+    let complaint = match settings.usable() {
+        Err(complaint) => Err(complaint),
+        Ok(config) => match settings.broken().find(|server| is_of(&options.tool, server)) {
+            Some(server) => Err(settings.missing(server)),
+            None => Ok(config),
+        },
+    };
+    let config = complaint.map_err(|complaint| {
+        let failure = Failure::new(Kind::Unavailable, complaint.message);
+        (with_hint(failure, complaint.hint), Exit::Usage)
+    })?;
+    let given = match stage.work(input::read(options.json.as_deref())).await {
+        Ending::Done(given) => given.map_err(|problem| {
+            let failure = Failure::new(Kind::InvalidArguments, problem);
+            failure.hint("write `--json '{\"key\": \"value\"}'`, or KEY=VALUE for each argument")
+        }),
+        Ending::TimeUp => Err(late()),
+        Ending::Interrupted => Err(cancelled()),
+    };
+    match given {
+        Ok(given) => Ok((config, given)),
+        Err(failure) => Err((failure.clone(), Exit::of(failure.kind))),
+    }
+}
+
+/// Makes the call. Dropping this cancels it.
+async fn make(
+    toolset: Toolset,
+    options: &cli::Call,
+    given: Option<Arguments>,
+    deadline: Deadline,
+    output: Output,
+) -> Reply {
+    let call = ToolCall::new(&options.tool);
+    let started = Instant::now();
+    let arguments = match given {
+        Some(arguments) => Ok(arguments),
+        None if options.pairs.is_empty() => Ok(Arguments::default()),
+        None => match toolset.tool(&options.tool, deadline.remaining()).await {
+            Ok(tool) => {
+                let pairs = options.pairs.iter().map(|(key, value)| (key.as_str(), value.as_str()));
+                Arguments::from_pairs(pairs, &tool.input_schema)
+                    .map_err(|error| Failure::new(Kind::InvalidArguments, error.to_string()))
+            }
+            Err(failure) => Err(failure),
+        },
+    };
+    let arguments = match arguments {
+        Ok(arguments) => arguments,
+        Err(failure) => return Reply::unanswered(call.id, call.name, Outcome::Refused(failure), started.elapsed()),
+    };
+    // Only the newest step matters, so a few places are enough.
+    let (steps, shown) = mpsc::channel(8);
+    let call = call.arguments(arguments).timeout(deadline.remaining()).progress(steps);
+    let (reply, ()) = tokio::join!(toolset.call(call), show_progress(shown, output, &options.tool));
+    reply
+}
+
+/// Shows every step until the call has ended.
+async fn show_progress(mut steps: mpsc::Receiver<Progress>, output: Output, tool: &str) {
+    while let Some(step) = steps.recv().await {
+        let done = match step.total {
+            Some(total) => format!("{} of {total}", step.progress),
+            None => step.progress.to_string(),
+        };
+        let words = step.message.unwrap_or_default();
+        output
+            .spinner
+            .set_message(one_line(&format!("calling {tool}: {done} {words}")));
+    }
+}
+
+/// Whether the tool's name says that it is one of this server, in any naming style.
+fn is_of(tool: &str, server: &str) -> bool {
+    let styles = [("", "."), ("", "__"), ("mcp__", "__"), ("mcp_", "_")];
+    styles.iter().any(|(before, after)| {
+        let rest = tool.strip_prefix(before).and_then(|rest| rest.strip_prefix(server));
+        rest.is_some_and(|rest| rest.starts_with(after))
+    })
+}
+
+fn report(output: &Output, reply: &Reply) -> Report {
+    let exit = Exit::of(reply.outcome.kind());
+    if output.is_json() {
+        return Report::json(exit, reply);
+    }
+    let text = reply.text();
+    match &reply.outcome {
+        Outcome::Done(_) => {
+            let mut report = Report::new(exit);
+            report.data = clean(&text).into_owned();
+            if !report.data.is_empty() && !report.data.ends_with('\n') {
+                report.data.push('\n');
+            }
+            report
+        }
+        Outcome::ToolFailed(_) => Report::new(exit).error(&format!("{} failed: {text}", reply.name), None),
+        _ => Report::new(exit).error(&text, reply.outcome.hint()),
+    }
+}
+
+/// Adds the servers that could not be asked for a tool that nobody else has.
+fn name_absent(board: &Pegboard, mut report: Report) -> Report {
+    for server in board.status().servers {
+        let why = match (&server.last_error, server.state) {
+            (Some(error), _) => &error.message,
+            (None, State::Connecting) => "it is still starting",
+            (None, _) => continue,
+        };
+        report = report.warning(&format!("server `{}` could not be asked: {why}", server.name));
+    }
+    report
+}
+
+fn late() -> Failure {
+    Failure::new(Kind::Timeout, "the time was up")
+}
+
+fn cancelled() -> Failure {
+    Failure::new(Kind::Cancelled, "interrupted")
+}
+
+fn with_hint(failure: Failure, hint: Option<String>) -> Failure {
+    match hint {
+        Some(hint) => failure.hint(hint),
+        None => failure,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_in_any_style_tells_its_server() {
+        for tool in ["git.log", "git__log", "mcp__git__log", "mcp_git_log"] {
+            assert!(is_of(tool, "git"), "{tool}");
+        }
+        for tool in ["log", "github.log", "git_log", "mcp.git.log"] {
+            assert!(!is_of(tool, "git"), "{tool}");
+        }
+    }
+}

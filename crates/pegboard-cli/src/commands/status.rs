@@ -1,0 +1,143 @@
+//! `pegboard status`: one row per server.
+
+use pegboard::{BoardStatus, ServerStatus, State};
+use serde::Serialize;
+use serde_json::{Value, json};
+
+use super::{Ending, Stage, interrupted, time_up};
+use crate::{
+    exit::Exit,
+    output::{self, Report, Table, one_line},
+    settings::{self, Settings},
+};
+
+pub(super) async fn run(mut stage: Stage<'_>) -> Exit {
+    let settings = Settings::load(&stage.global);
+    let config = match settings.usable() {
+        Ok(config) => config,
+        Err(complaint) => {
+            let report = match stage.output.is_json() {
+                true => Report::json(Exit::Usage, &Document::without_board(&settings)),
+                false => Report::new(Exit::Usage),
+            };
+            return stage.print(complaint.report(report)).await;
+        }
+    };
+    settings.announce(&stage.output);
+    let board = settings::board(config).open();
+    stage.output.waiting("asking the servers");
+    let patience = stage.deadline.remaining();
+    let report = match stage.work(board.settle(patience)).await {
+        Ending::Interrupted => interrupted(),
+        Ending::TimeUp => time_up(),
+        Ending::Done(()) => {
+            let status = board.status();
+            let any_ready = status.servers.iter().any(|server| server.state == State::Ready);
+            let exit = match stage.is_late() && !any_ready {
+                true => Exit::Timeout,
+                false => Exit::Done,
+            };
+            match stage.output.is_json() {
+                true => Report::json(exit, &Document::of(&status, &settings)),
+                false => text(exit, &status),
+            }
+        }
+    };
+    stage.close(&board, report).await
+}
+
+/// The promised document.
+#[derive(Serialize)]
+struct Document<'a> {
+    servers: &'a [ServerStatus],
+    healthy: bool,
+    ready: bool,
+    warnings: Vec<Value>,
+}
+
+impl<'a> Document<'a> {
+    /// The board, with the problems of the config among its warnings.
+    fn of(status: &'a BoardStatus, settings: &Settings) -> Self {
+        let warnings = status.warnings.iter().map(|warning| json!(warning));
+        Self {
+            servers: &status.servers,
+            healthy: status.healthy,
+            ready: status.ready,
+            warnings: warnings.chain(config_warnings(settings)).collect(),
+        }
+    }
+
+    /// Only what is wrong with the config.
+    fn without_board(settings: &Settings) -> Self {
+        Self {
+            servers: &[],
+            healthy: false,
+            ready: false,
+            warnings: config_warnings(settings).collect(),
+        }
+    }
+}
+
+fn config_warnings(settings: &Settings) -> impl Iterator<Item = Value> {
+    let now = jiff::Timestamp::now();
+    settings.loaded.problems.iter().map(move |problem| {
+        json!({
+            "id": format!("config:{}:{}", problem.file, problem.field),
+            "category": "config",
+            "message": problem.message,
+            "details": problem.to_string(),
+            "server": settings::server_of(problem),
+            "created_at": now,
+        })
+    })
+}
+
+fn text(exit: Exit, status: &BoardStatus) -> Report {
+    let mut table = Table::indented(0);
+    let heads = [
+        "NAME",
+        "STATE",
+        "TRANSPORT",
+        "ERA",
+        "VERSION",
+        "TOOLS",
+        "PID",
+        "RESTARTS",
+        "LAST ERROR",
+    ];
+    table.row(heads.map(str::to_owned));
+    let mut report = Report::new(exit);
+    for server in &status.servers {
+        table.row(row(server));
+        if let Some(error) = &server.last_error {
+            let message = format!(
+                "server `{}` is {}: {}",
+                server.name,
+                server.state.as_str(),
+                error.message
+            );
+            report = report.error(&message, error.hint.as_deref());
+        }
+    }
+    report.data = table.render(output::width());
+    report
+}
+
+fn row(server: &ServerStatus) -> [String; 9] {
+    let or_dash = |value: Option<String>| value.unwrap_or_else(|| "-".to_owned());
+    let era = server.era.map(|era| match era {
+        pegboard::Era::Modern => "modern".to_owned(),
+        pegboard::Era::Legacy => "legacy".to_owned(),
+    });
+    [
+        server.name.to_string(),
+        server.state.as_str().to_owned(),
+        server.transport.to_owned(),
+        or_dash(era),
+        or_dash(server.protocol_version.as_deref().map(one_line)),
+        server.tools.to_string(),
+        or_dash(server.pid.map(|pid| pid.to_string())),
+        server.restarts.to_string(),
+        or_dash(server.last_error.as_ref().map(|error| one_line(&error.message))),
+    ]
+}

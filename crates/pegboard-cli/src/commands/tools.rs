@@ -1,0 +1,179 @@
+//! `pegboard tools`: what can be called, by server.
+
+mod arguments;
+mod pattern;
+
+use pegboard::{ListedTool, Listing, State, Unavailable};
+use serde::Serialize;
+use serde_json::{Map, Value, json};
+
+use super::{Ending, Stage, interrupted, time_up};
+use crate::{
+    cli,
+    exit::Exit,
+    output::{self, Paint, Report, Table, one_line},
+    settings::{self, Settings},
+};
+use pattern::Pattern;
+
+pub(super) async fn run(mut stage: Stage<'_>, options: cli::Tools) -> Exit {
+    let settings = Settings::load(&stage.global);
+    let config = match settings.usable() {
+        Ok(config) => config,
+        Err(complaint) => {
+            let report = match (stage.output.is_json(), options.provider) {
+                (false, _) => Report::new(Exit::Usage),
+                (true, Some(_)) => Report::json(Exit::Usage, &json!([])),
+                (true, None) => Report::json(Exit::Usage, &Document::new(&settings, &[], &[], &[])),
+            };
+            return stage.print(complaint.report(report)).await;
+        }
+    };
+    let enabled = config.servers.values().filter(|server| server.enabled).count();
+    settings.announce(&stage.output);
+    let board = settings::board(config).tools_only().open();
+    stage.output.waiting("asking the servers for their tools");
+    let patience = stage.deadline.remaining();
+    let toolset = board.toolset();
+    let report = match stage.work(toolset.list(patience)).await {
+        Ending::Interrupted => interrupted(),
+        Ending::TimeUp => time_up(),
+        Ending::Done(listing) => {
+            let exit = exit(&listing, enabled, stage.is_late());
+            show(&stage, &options, &settings, listing, exit)
+        }
+    };
+    stage.close(&board, report).await
+}
+
+/// It is enough that one server could be listed.
+fn exit(listing: &Listing, enabled: usize, is_late: bool) -> Exit {
+    let unavailable = &listing.unavailable;
+    if unavailable.len() < enabled || enabled == 0 {
+        Exit::Done
+    } else if is_late {
+        Exit::Timeout
+    } else if unavailable.iter().all(|server| server.state == State::NeedsAuth) {
+        Exit::SignIn
+    } else {
+        Exit::Unavailable
+    }
+}
+
+fn show(stage: &Stage<'_>, options: &cli::Tools, settings: &Settings, listing: Listing, exit: Exit) -> Report {
+    let Listing {
+        mut tools,
+        unavailable,
+        warnings,
+        ..
+    } = listing;
+    let found = tools.len();
+    if let Some(pattern) = options.pattern.as_deref().map(Pattern::new) {
+        tools.retain(|tool| pattern.fits(tool));
+    }
+    let mut report = match (stage.output.is_json(), options.provider) {
+        (true, Some(cli::Provider::Mcp)) => Report::json(exit, &tools.iter().map(mcp).collect::<Vec<_>>()),
+        (true, None) => Report::json(exit, &Document::new(settings, &tools, &unavailable, &warnings)),
+        (false, _) => {
+            let mut report = Report::new(exit);
+            report.data = text(&tools, stage.output.verbose > 0);
+            if tools.is_empty() && found > 0 {
+                report = report.warning("no tool has such a name; `pegboard tools` lists all");
+            } else if found == 0 && unavailable.is_empty() {
+                report = report.warning("no server that is switched on offers a tool");
+            }
+            report
+        }
+    };
+    // The document tells the same.
+    let told = stage.output.is_json() && options.provider.is_none();
+    for server in unavailable.iter().filter(|_| !told) {
+        let message = format!(
+            "server `{}` is {}: {}",
+            server.server,
+            server.state.as_str(),
+            server.error
+        );
+        report = report.error(&message, server.hint.as_deref());
+    }
+    report
+}
+
+/// The promised document.
+#[derive(Serialize)]
+struct Document<'a> {
+    tools: &'a [ListedTool],
+    unavailable: &'a [Unavailable],
+    warnings: Vec<String>,
+}
+
+impl<'a> Document<'a> {
+    fn new(settings: &Settings, tools: &'a [ListedTool], unavailable: &'a [Unavailable], warnings: &[String]) -> Self {
+        let problems = settings.loaded.problems.iter().map(ToString::to_string);
+        Self {
+            tools,
+            unavailable,
+            warnings: problems.chain(warnings.iter().cloned()).collect(),
+        }
+    }
+}
+
+/// A tool as MCP writes it, under the name that models see.
+fn mcp(listed: &ListedTool) -> Value {
+    let tool = &listed.tool;
+    let mut shown = Map::new();
+    let mut put = |key: &str, value: Option<Value>| {
+        if let Some(value) = value {
+            shown.insert(key.to_owned(), value);
+        }
+    };
+    put("name", Some(listed.name.clone().into()));
+    put("title", tool.title.clone().map(Value::from));
+    put("description", tool.description.clone().map(Value::from));
+    put("inputSchema", Some(tool.input_schema.clone()));
+    put("outputSchema", tool.output_schema.clone());
+    put("annotations", tool.annotations.clone().map(Value::from));
+    shown.into()
+}
+
+/// The tools under the names of their servers, one line each, or with `-v` with their arguments.
+fn text(tools: &[ListedTool], is_verbose: bool) -> String {
+    let (paint, width) = (Paint::of(&std::io::stdout()), output::width());
+    let mut text = String::new();
+    for group in tools.chunk_by(|a, b| a.tool.server == b.tool.server) {
+        if !text.is_empty() {
+            text.push('\n');
+        }
+        let many = match group.len() {
+            1 => "1 tool".to_owned(),
+            many => format!("{many} tools"),
+        };
+        let server = paint.bold(group[0].tool.server.as_str());
+        text.push_str(&format!("{server} ({many})\n"));
+        let line = |listed: &ListedTool| [one_line(&listed.tool.dotted_name()), summary(listed)];
+        if is_verbose {
+            for listed in group {
+                let mut table = Table::indented(2);
+                table.row(line(listed));
+                text.push_str(&table.render(width));
+                text.push_str(&arguments::table(&listed.tool.input_schema).render(width));
+            }
+        } else {
+            let mut table = Table::indented(2);
+            group.iter().for_each(|listed| table.row(line(listed)));
+            text.push_str(&table.render(width));
+        }
+    }
+    text
+}
+
+/// The first line of what a tool says about itself.
+fn summary(listed: &ListedTool) -> String {
+    let tool = &listed.tool;
+    let words = tool
+        .description
+        .as_deref()
+        .or(tool.title.as_deref())
+        .unwrap_or_default();
+    one_line(words.trim_start().lines().next().unwrap_or_default())
+}

@@ -1,0 +1,77 @@
+//! The exit codes that scripts rely on.
+
+use std::process::ExitCode;
+
+use pegboard::Kind;
+
+/// How the command ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u8)]
+pub(crate) enum Exit {
+    /// All done.
+    Done = 0,
+    /// The tool reported an error.
+    ToolError = 1,
+    /// Usage, config, unknown tool or invalid arguments.
+    Usage = 2,
+    /// A server is unavailable, or the call was lost.
+    Unavailable = 3,
+    /// Somebody must sign in first.
+    SignIn = 4,
+    /// Refused by policy.
+    Refused = 5,
+    /// The time was up.
+    Timeout = 124,
+    /// Ctrl-C or SIGTERM.
+    Interrupted = 130,
+}
+
+impl Exit {
+    /// The code for a call that ended like this.
+    pub(crate) fn of(kind: Kind) -> Self {
+        match kind {
+            Kind::Ok => Self::Done,
+            Kind::ToolError => Self::ToolError,
+            Kind::UnknownTool | Kind::InvalidArguments => Self::Usage,
+            Kind::NotPermitted | Kind::LimitExceeded => Self::Refused,
+            Kind::NeedsAuth => Self::SignIn,
+            Kind::Timeout => Self::Timeout,
+            Kind::Cancelled => Self::Interrupted,
+            // Unavailable, restarts, transport, internal, and kinds that do not exist yet.
+            _ => Self::Unavailable,
+        }
+    }
+}
+
+impl From<Exit> for ExitCode {
+    fn from(exit: Exit) -> Self {
+        Self::from(exit as u8)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_kind_of_ending_has_the_promised_code() {
+        for (kind, code) in [
+            (Kind::Ok, 0),
+            (Kind::ToolError, 1),
+            (Kind::UnknownTool, 2),
+            (Kind::InvalidArguments, 2),
+            (Kind::Unavailable, 3),
+            (Kind::RestartInProgress, 3),
+            (Kind::RestartFailed, 3),
+            (Kind::Transport, 3),
+            (Kind::Internal, 3),
+            (Kind::NeedsAuth, 4),
+            (Kind::NotPermitted, 5),
+            (Kind::LimitExceeded, 5),
+            (Kind::Timeout, 124),
+            (Kind::Cancelled, 130),
+        ] {
+            assert_eq!(Exit::of(kind) as u8, code, "{kind:?}");
+        }
+    }
+}

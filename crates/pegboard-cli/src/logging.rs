@@ -1,0 +1,98 @@
+//! Log lines on stderr. They quote servers, so they pass through the same filter as everything else.
+
+use std::{fmt, io};
+
+use tracing::{Event, Level, Subscriber};
+use tracing_subscriber::{
+    EnvFilter,
+    fmt::{FmtContext, FormatEvent, FormatFields, FormattedFields, MakeWriter, format},
+    registry::LookupSpan,
+};
+
+use crate::{
+    cli::Global,
+    output::{self, Output},
+};
+
+/// Starts logging. It fails when the filter cannot be understood.
+pub(crate) fn start(global: &Global, output: &Output) -> Result<(), String> {
+    let filter = match (&global.log, global.verbose, global.quiet) {
+        (Some(filter), ..) => filter.as_str(),
+        (None, _, 2..) => "off",
+        (None, _, 1) => "error",
+        (None, 0, 0) => "warn",
+        (None, 1, 0) => "warn,pegboard=info",
+        (None, 2, 0) => "warn,pegboard=debug",
+        (None, _, 0) => "info,pegboard=trace",
+    };
+    let filter = EnvFilter::try_new(filter).map_err(|error| format!("the log filter `{filter}` is wrong: {error}"))?;
+    tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_ansi(false)
+        .event_format(Plain)
+        .with_writer(Lines(output.clone()))
+        .init();
+    Ok(())
+}
+
+/// `level: server.name=x: message key=value`, in the form of our errors and warnings.
+struct Plain;
+
+impl<S, N> FormatEvent<S, N> for Plain
+where
+    S: Subscriber + for<'a> LookupSpan<'a>,
+    N: for<'a> FormatFields<'a> + 'static,
+{
+    fn format_event(
+        &self,
+        ctx: &FmtContext<'_, S, N>,
+        mut writer: format::Writer<'_>,
+        event: &Event<'_>,
+    ) -> fmt::Result {
+        let level = match *event.metadata().level() {
+            Level::ERROR => "error",
+            Level::WARN => "warning",
+            Level::INFO => "info",
+            Level::DEBUG => "debug",
+            Level::TRACE => "trace",
+        };
+        write!(writer, "{level}: ")?;
+        for span in ctx
+            .event_scope()
+            .into_iter()
+            .flat_map(tracing_subscriber::registry::Scope::from_root)
+        {
+            writer.write_str(span.name())?;
+            if let Some(fields) = span.extensions().get::<FormattedFields<N>>() {
+                write!(writer, " {fields}")?;
+            }
+            writer.write_str(": ")?;
+        }
+        ctx.field_format().format_fields(writer.by_ref(), event)?;
+        writer.write_char('\n')
+    }
+}
+
+/// Writes whole lines past the spinner.
+#[derive(Clone)]
+struct Lines(Output);
+
+impl io::Write for Lines {
+    fn write(&mut self, line: &[u8]) -> io::Result<usize> {
+        let text = String::from_utf8_lossy(line);
+        self.0.say(&(output::indented(&text) + "\n"));
+        Ok(line.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+impl<'a> MakeWriter<'a> for Lines {
+    type Writer = Self;
+
+    fn make_writer(&'a self) -> Self {
+        self.clone()
+    }
+}

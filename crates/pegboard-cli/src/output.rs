@@ -1,0 +1,254 @@
+//! The words that are printed, and where: data to stdout, talk to stderr.
+
+mod sanitize;
+mod table;
+
+pub(crate) use sanitize::{clean, indented, one_line};
+pub(crate) use table::Table;
+
+use std::{
+    fmt::Write as _,
+    io::{self, IsTerminal as _, Write as _},
+    time::Duration,
+};
+
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use serde::Serialize;
+
+use crate::{
+    cli::{Format, Global},
+    exit::Exit,
+};
+
+/// The width of a terminal that does not tell its own.
+const USUAL_WIDTH: usize = 80;
+
+/// How this run prints.
+#[derive(Debug, Clone)]
+pub(crate) struct Output {
+    pub(crate) format: Format,
+    /// How much more is said than usual.
+    pub(crate) verbose: u8,
+    quiet: bool,
+    /// Shown while the user waits; hidden where it would disturb.
+    pub(crate) spinner: ProgressBar,
+}
+
+impl Output {
+    pub(crate) fn new(global: &Global) -> Self {
+        let quiet = global.quiet > 0;
+        let watched = global.format() == Format::Text && !quiet && io::stderr().is_terminal();
+        let target = if watched {
+            ProgressDrawTarget::stderr()
+        } else {
+            ProgressDrawTarget::hidden()
+        };
+        let style =
+            ProgressStyle::with_template("{spinner} {wide_msg}").unwrap_or_else(|_| ProgressStyle::default_spinner());
+        let spinner = ProgressBar::with_draw_target(None, target).with_style(style);
+        Self {
+            format: global.format(),
+            verbose: global.verbose,
+            quiet,
+            spinner,
+        }
+    }
+
+    pub(crate) fn is_json(&self) -> bool {
+        self.format == Format::Json
+    }
+
+    /// Shows what is waited for.
+    pub(crate) fn waiting(&self, what: &str) {
+        self.spinner.set_message(one_line(what));
+        self.spinner.enable_steady_tick(Duration::from_millis(100));
+    }
+
+    /// Says something that is neither data nor an error.
+    pub(crate) fn note(&self, text: &str) {
+        if !self.quiet && self.format == Format::Text {
+            self.say(&format!("{text}\n"));
+        }
+    }
+
+    /// Says something on stderr.
+    pub(crate) fn say(&self, text: &str) {
+        // Nobody is left to be told when stderr is gone.
+        self.spinner.suspend(|| {
+            let _ = io::stderr().write_all(text.as_bytes());
+        });
+    }
+
+    /// Prints a report.
+    pub(crate) fn print(&self, report: &Report) -> Exit {
+        self.spinner.finish_and_clear();
+        let exit = match write_out(&report.data) {
+            Ok(()) => report.exit,
+            // The reader has seen enough.
+            Err(error) if error.kind() == io::ErrorKind::BrokenPipe => report.exit,
+            Err(error) => {
+                self.say(&format!("error: stdout cannot be written: {error}\n"));
+                Exit::Unavailable
+            }
+        };
+        self.say(&report.talk);
+        exit
+    }
+}
+
+fn write_out(data: &str) -> io::Result<()> {
+    let mut out = io::stdout().lock();
+    out.write_all(data.as_bytes())?;
+    out.flush()
+}
+
+/// The columns of the terminal that stdout is; `None` when it is none.
+pub(crate) fn width() -> Option<usize> {
+    let size = || terminal_size::terminal_size_of(io::stdout());
+    io::stdout()
+        .is_terminal()
+        .then(|| size().map_or(USUAL_WIDTH, |(width, _)| usize::from(width.0)))
+}
+
+/// What a command has to say in the end.
+#[derive(Debug)]
+pub(crate) struct Report {
+    /// For stdout.
+    pub(crate) data: String,
+    /// For stderr.
+    pub(crate) talk: String,
+    pub(crate) exit: Exit,
+}
+
+impl Report {
+    pub(crate) fn new(exit: Exit) -> Self {
+        Self {
+            data: String::new(),
+            talk: String::new(),
+            exit,
+        }
+    }
+
+    /// A document: indented on a terminal, in one line elsewhere.
+    pub(crate) fn json(exit: Exit, document: &impl Serialize) -> Self {
+        let text = if io::stdout().is_terminal() {
+            serde_json::to_string_pretty(document)
+        } else {
+            serde_json::to_string(document)
+        };
+        match text {
+            Ok(text) => Self {
+                data: ascii_controls(&text) + "\n",
+                talk: String::new(),
+                exit,
+            },
+            Err(error) => Self::new(Exit::Unavailable).error(&format!("the document cannot be written: {error}"), None),
+        }
+    }
+
+    /// Adds an error and what to do about it.
+    pub(crate) fn error(mut self, message: &str, hint: Option<&str>) -> Self {
+        self.talk.push_str(&error(message, hint));
+        self
+    }
+
+    /// Adds what to do about it.
+    pub(crate) fn hint(mut self, hint: &str) -> Self {
+        self.talk.push_str(&format!("hint: {}\n", indented(hint)));
+        self
+    }
+
+    /// Adds something worth knowing.
+    pub(crate) fn warning(mut self, message: &str) -> Self {
+        self.talk.push_str(&warning(message));
+        self
+    }
+}
+
+/// An error in the words and the form of all errors.
+pub(crate) fn error(message: &str, hint: Option<&str>) -> String {
+    error_in(Paint::of(&io::stderr()), message, hint)
+}
+
+fn error_in(paint: Paint, message: &str, hint: Option<&str>) -> String {
+    let mut text = format!("{} {}\n", paint.paint("31", "error:"), indented(message));
+    if let Some(hint) = hint {
+        let _ = writeln!(text, "hint: {}", indented(hint));
+    }
+    text
+}
+
+/// A warning in the form of all warnings.
+pub(crate) fn warning(message: &str) -> String {
+    let yellow = Paint::of(&io::stderr()).paint("33", "warning:");
+    format!("{yellow} {}\n", indented(message))
+}
+
+/// Colour, where it is wanted.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Paint {
+    wanted: bool,
+}
+
+impl Paint {
+    /// Colour for this stream if it is a terminal and nobody set `NO_COLOR`.
+    pub(crate) fn of(stream: &impl io::IsTerminal) -> Self {
+        let refused = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
+        let dumb = std::env::var_os("TERM").is_some_and(|term| term == "dumb");
+        Self {
+            wanted: stream.is_terminal() && !refused && !dumb,
+        }
+    }
+
+    pub(crate) fn bold(self, text: &str) -> String {
+        self.paint("1", text)
+    }
+
+    fn paint(self, code: &str, text: &str) -> String {
+        if self.wanted {
+            format!("\x1b[{code}m{text}\x1b[0m")
+        } else {
+            text.to_owned()
+        }
+    }
+}
+
+/// JSON with every character that a terminal acts on escaped: serde_json escapes C0, this also DEL and C1 and what is invisible.
+fn ascii_controls(json: &str) -> String {
+    let mut text = String::with_capacity(json.len());
+    for c in json.chars() {
+        if c != '\n' && sanitize::is_hidden(c) {
+            for unit in c.encode_utf16(&mut [0; 2]) {
+                let _ = write!(text, "\\u{unit:04x}");
+            }
+        } else {
+            text.push(c);
+        }
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn json_says_the_same_without_anything_that_a_terminal_acts_on() {
+        let value = serde_json::json!({"a\u{202e}": "\x1b[2J \u{9b}31m \u{7f} \u{e0041} 日本\n"});
+        let json = ascii_controls(&value.to_string());
+        assert_eq!(json, r#"{"a\u202e":"\u001b[2J \u009b31m \u007f \udb40\udc41 日本\n"}"#);
+        assert_eq!(serde_json::from_str::<serde_json::Value>(&json).unwrap(), value);
+    }
+
+    #[test]
+    fn an_error_has_the_form_of_all_errors() {
+        assert_eq!(
+            error_in(
+                Paint { wanted: false },
+                "server `x` is down\nhint: \x1b]0;no\x07",
+                Some("start it")
+            ),
+            "error: server `x` is down\n  hint: \\u{1b}]0;no\\u{7}\nhint: start it\n"
+        );
+    }
+}

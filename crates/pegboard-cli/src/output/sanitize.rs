@@ -1,0 +1,94 @@
+//! The one filter between words of servers and a terminal: whatever a terminal would act on, or not show, is made visible.
+
+use std::borrow::Cow;
+
+/// The text with everything but newlines and tabs that a terminal would act on written as `\u{…}`.
+pub(crate) fn clean(text: &str) -> Cow<'_, str> {
+    if !text.chars().any(is_hidden) {
+        return text.into();
+    }
+    let mut shown = String::with_capacity(text.len() + 16);
+    let mut rest = text.chars().peekable();
+    while let Some(c) = rest.next() {
+        match c {
+            // The line ending of another system, not a return to the start of the line.
+            '\r' if rest.peek() == Some(&'\n') => {}
+            c if is_hidden(c) => shown.extend(c.escape_unicode()),
+            c => shown.push(c),
+        }
+    }
+    shown.into()
+}
+
+/// The same in one line.
+pub(crate) fn one_line(text: &str) -> String {
+    let words: Vec<&str> = text.split_whitespace().collect();
+    clean(&words.join(" ")).into_owned()
+}
+
+/// The same with later lines indented, so that no server can write a line that looks like one of ours.
+pub(crate) fn indented(text: &str) -> String {
+    clean(text.trim_end()).replace('\n', "\n  ")
+}
+
+/// Whether a terminal acts on `c`, or shows nothing for it.
+pub(super) fn is_hidden(c: char) -> bool {
+    match c {
+        '\n' | '\t' => false,
+        // C0, DEL and C1.
+        c if c.is_control() => true,
+        // Marks that change the direction of writing.
+        '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' => true,
+        // Without width, or blank where a letter is expected.
+        '\u{ad}' | '\u{34f}' | '\u{115f}' | '\u{1160}' | '\u{17b4}' | '\u{17b5}' | '\u{180b}'..='\u{180f}' => true,
+        '\u{200b}'..='\u{200d}' | '\u{2028}' | '\u{2029}' | '\u{2060}'..='\u{2065}' | '\u{206a}'..='\u{206f}' => true,
+        '\u{3164}' | '\u{feff}' | '\u{ffa0}' | '\u{fff9}'..='\u{fffb}' => true,
+        // Variation selectors, except the two that choose between text and emoji.
+        '\u{fe00}'..='\u{fe0d}' => true,
+        // Tags, further selectors, and the rest of the plane that shows nothing.
+        '\u{e0000}'..='\u{e0fff}' => true,
+        _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_terminal_acts_on_is_made_visible() {
+        for (text, want) in [
+            ("plain ünïcödé 日本 ❤️\n\ttext", "plain ünïcödé 日本 ❤️\n\ttext"),
+            ("\x1b[2J", "\\u{1b}[2J"),
+            ("\x1b]52;c;aGk=\x07", "\\u{1b}]52;c;aGk=\\u{7}"),
+            ("\x1b]8;;http://x\x1b\\y", "\\u{1b}]8;;http://x\\u{1b}\\y"),
+            ("\u{9b}31m", "\\u{9b}31m"),
+            ("good\rbad", "good\\u{d}bad"),
+            ("dos\r\nlines\r\n", "dos\nlines\n"),
+            ("a\u{202e}b", "a\\u{202e}b"),
+            ("a\u{200b}b\u{7f}", "a\\u{200b}b\\u{7f}"),
+            ("a\u{e0041}", "a\\u{e0041}"),
+            ("\0", "\\u{0}"),
+        ] {
+            assert_eq!(clean(text), want);
+        }
+    }
+
+    #[test]
+    fn nothing_hidden_is_left_of_any_character() {
+        for c in '\0'..=char::MAX {
+            let text = c.to_string();
+            let shown = clean(&text);
+            assert!(!shown.chars().any(is_hidden), "{c:?}");
+            if c.is_control() && !matches!(c, '\n' | '\t') {
+                assert!(shown.is_ascii() && shown.len() > 1, "{c:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn later_lines_cannot_pass_for_ours() {
+        assert_eq!(indented("down\nhint: trust me\n"), "down\n  hint: trust me");
+        assert_eq!(one_line(" a\n b\tc\r\n"), "a b c");
+    }
+}

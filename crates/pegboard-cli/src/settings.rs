@@ -1,0 +1,159 @@
+//! Which servers a run is about: config files, servers from the command line, or the built-in demo server.
+
+use std::path::PathBuf;
+
+use pegboard::{Config, Env, Format, Loaded, Pegboard, Problem, ServerName, Source, Start};
+use serde_json::json;
+
+use crate::{
+    cli::Global,
+    output::{self, Output},
+};
+
+/// The servers of this run.
+#[derive(Debug)]
+pub(crate) struct Settings {
+    pub(crate) loaded: Loaded,
+    /// Names of the only servers that are wanted; empty means all.
+    only: Vec<String>,
+    /// Whether nobody configured anything, so that the demo server stands in.
+    is_demo: bool,
+}
+
+/// Why a command cannot be carried out, before any server was asked.
+#[derive(Debug)]
+pub(crate) struct Complaint {
+    pub(crate) message: String,
+    pub(crate) hint: Option<String>,
+}
+
+impl Settings {
+    /// Reads what the options name, or what is found when they name nothing.
+    pub(crate) fn load(global: &Global) -> Self {
+        let env = Env::process();
+        let (added, only): (Vec<&String>, Vec<&String>) =
+            global.servers.iter().partition(|server| server.contains('='));
+        let mut sources: Vec<Source> = if global.configs.is_empty() {
+            let here = std::env::current_dir().unwrap_or_else(|_| PathBuf::from("."));
+            Source::discover(&here, &env).into_iter().collect()
+        } else {
+            global.configs.iter().map(Source::file).collect()
+        };
+        sources.extend(added.into_iter().map(Source::server));
+        let is_demo = sources.is_empty();
+        if is_demo {
+            sources.extend(demo());
+        }
+        Self {
+            loaded: Config::load(&sources, &env),
+            only: only.into_iter().cloned().collect(),
+            is_demo,
+        }
+    }
+
+    /// Tells the user what is wrong or surprising about them. Programs read the same in the document that they get.
+    pub(crate) fn announce(&self, output: &Output) {
+        if self.is_demo {
+            output.note("no config found, using the built-in demo server; see `pegboard --help`");
+        }
+        for problem in &self.loaded.problems {
+            output.say(&output::warning(&problem.to_string()));
+        }
+    }
+
+    /// The config with the wanted servers, or why there is nothing to work with.
+    pub(crate) fn usable(&self) -> Result<Config, Complaint> {
+        let mut config = self.loaded.config.clone();
+        for name in &self.only {
+            if !config.servers.keys().any(|known| known.as_str() == name) {
+                return Err(self.missing(name));
+            }
+        }
+        if !self.only.is_empty() {
+            config
+                .servers
+                .retain(|name, _| self.only.iter().any(|wanted| wanted == name.as_str()));
+        }
+        let errors = listed(self.loaded.errors());
+        match errors {
+            Some(errors) if config.servers.is_empty() => Err(Complaint {
+                message: "no server can be used".to_owned(),
+                hint: Some(errors),
+            }),
+            _ => Ok(config),
+        }
+    }
+
+    /// The names of servers that were written down but cannot be used.
+    pub(crate) fn broken(&self) -> impl Iterator<Item = &str> {
+        let unusable = |name: &&str| !self.loaded.config.servers.keys().any(|known| known.as_str() == *name);
+        self.loaded.errors().filter_map(server_of).filter(unusable)
+    }
+
+    /// What to say about a server that is asked for and not there.
+    pub(crate) fn missing(&self, name: &str) -> Complaint {
+        let errors = self.loaded.errors();
+        if let Some(errors) = listed(errors.filter(|problem| server_of(problem) == Some(name))) {
+            return Complaint {
+                message: format!("server `{name}` cannot be used as it is configured"),
+                hint: Some(errors),
+            };
+        }
+        let names: Vec<_> = self.loaded.config.servers.keys().map(ServerName::as_str).collect();
+        Complaint {
+            message: format!("there is no server `{name}`"),
+            hint: Some(match names.as_slice() {
+                [] => "no server is configured".to_owned(),
+                names => format!(
+                    "the servers are {}; `--server {name}=COMMAND` adds one",
+                    names.join(", ")
+                ),
+            }),
+        }
+    }
+}
+
+/// The problems, one per line.
+fn listed<'a>(problems: impl Iterator<Item = &'a Problem>) -> Option<String> {
+    let lines: Vec<String> = problems.map(ToString::to_string).collect();
+    (!lines.is_empty()).then(|| lines.join("\n"))
+}
+
+/// A board that remembers across runs which era each server speaks. Nothing is started before it is needed.
+pub(crate) fn board(mut config: Config) -> pegboard::Builder {
+    for server in config.servers.values_mut() {
+        server.start = Start::Lazy;
+    }
+    let builder = Pegboard::builder(config);
+    match cache_folder() {
+        Some(folder) => builder.era_memory(folder.join("eras.json")),
+        None => builder,
+    }
+}
+
+fn cache_folder() -> Option<PathBuf> {
+    let set = |name| {
+        std::env::var_os(name)
+            .filter(|value| !value.is_empty())
+            .map(PathBuf::from)
+    };
+    let folder = if cfg!(windows) {
+        set("LOCALAPPDATA")
+    } else {
+        set("XDG_CACHE_HOME").or_else(|| Some(set("HOME")?.join(".cache")))
+    };
+    Some(folder?.join("pegboard"))
+}
+
+/// The server that a problem is about.
+pub(crate) fn server_of(problem: &Problem) -> Option<&str> {
+    problem.field.strip_prefix("servers.")?.split('.').next()
+}
+
+/// The demo server: this program once more. Its path is no place for variables.
+fn demo() -> Option<Source> {
+    let program = std::env::current_exe().ok()?.into_os_string().into_string().ok()?;
+    let command = program.replace('$', "$$");
+    let config = json!({"servers": {"demo": {"command": command, "args": ["demo-server"]}}});
+    Some(Source::text("built-in", config.to_string(), Some(Format::Json)))
+}

@@ -1,0 +1,143 @@
+//! Servers that do not work: an error, a way out, the right code, and no process left behind.
+
+use std::time::Duration;
+
+use pegboard_testkit::{FakeServer, Fault, Tool};
+use tokio::time::Instant;
+
+use super::home::Home;
+
+fn fake() -> FakeServer {
+    // Nothing but a signal ends these, so that whoever is left behind is seen.
+    FakeServer::new("fx")
+        .tool(Tool::new("t").answers_text("fine"))
+        .fault(Fault::OutlivesParent)
+        .fault(Fault::IgnoresEof)
+}
+
+const QUICK: &str = "connect_timeout = '1s'\nstop_timeout = '200ms'\nera_silence = '300ms'";
+
+#[test]
+fn a_missing_program_is_named() {
+    let ran = Home::new().run(&["tools", "--server=x=no-such-program --flag"]);
+    ran.ends_with(3)
+        .says("error: server `x` is down: `no-such-program` was not found")
+        .says("\nhint: install");
+    let ran = Home::new().run(&["call", "x.t", "--server=x=no-such-program --flag"]);
+    ran.ends_with(3)
+        .says("error: server `x` is down: `no-such-program` was not found")
+        .says("\nhint: install");
+}
+
+#[test]
+fn servers_that_do_not_come_up_are_told_and_ended() {
+    for (fault, code, words) in [
+        (
+            Fault::ExitsAtStart {
+                code: 7,
+                stderr: "no database\n".into(),
+            },
+            3,
+            "no database",
+        ),
+        (
+            Fault::ExitsAtHandshake {
+                code: 7,
+                stderr: "bad token\n".into(),
+            },
+            3,
+            "bad token",
+        ),
+        (Fault::SilentHandshake, 3, "error: server `fx`"),
+        (
+            Fault::Prompts {
+                text: "Install? [y/N] ".into(),
+            },
+            3,
+            "error: server `fx`",
+        ),
+        (
+            Fault::ForksAndExits {
+                pid_file: "/dev/null".into(),
+                keeps_stdout: false,
+            },
+            3,
+            "error: server `fx`",
+        ),
+    ] {
+        let home = Home::new();
+        home.write("pegboard.toml", &home.entry("fx", fake().fault(fault.clone()), QUICK));
+        let began = Instant::now();
+        let ran = home.run(&["tools"]);
+        ran.ends_with(code).says(words);
+        assert!(
+            began.elapsed() < Duration::from_secs(10),
+            "{fault:?}: {:?}",
+            began.elapsed()
+        );
+        assert_eq!(ran.out, "");
+        home.assert_gone("fx");
+        let json = home.run(&["tools", "-o", "json"]).ends_with(code).json();
+        assert_eq!(json["unavailable"][0]["server"], "fx", "{json}");
+        home.assert_gone("fx");
+    }
+}
+
+#[test]
+fn a_program_that_only_makes_noise_is_told_and_ended() {
+    let home = Home::new();
+    let command = "/bin/sh -c 'while :; do echo this is no JSON; sleep 0.05; done'";
+    home.write(
+        "pegboard.toml",
+        &format!(
+            "[servers.x]\ncommand = '/bin/sh'\nargs = ['-c', {:?}]\n{QUICK}\n",
+            &command[11..].trim_matches('\'')
+        ),
+    );
+    home.run(&["tools"])
+        .ends_with(3)
+        .says("error: server `x`")
+        .says("hint: ");
+}
+
+#[test]
+fn one_bad_server_of_three_does_not_hide_the_others() {
+    let home = Home::new();
+    let bad = fake().fault(Fault::ExitsAtStart {
+        code: 1,
+        stderr: "no database".into(),
+    });
+    let entries = [("a", fake()), ("b", bad), ("c", fake())].map(|(name, fake)| home.entry(name, fake, QUICK));
+    home.write("pegboard.toml", &entries.concat());
+    let ran = home.run(&["tools"]);
+    ran.ends_with(0)
+        .prints("a.t")
+        .prints("c.t")
+        .says("error: server `b` is down");
+    let json = home.run(&["tools", "-o", "json"]).ends_with(0).json();
+    assert_eq!(
+        (
+            json["tools"].as_array().unwrap().len(),
+            &json["unavailable"][0]["server"]
+        ),
+        (2, &"b".into())
+    );
+    assert_eq!(home.run(&["call", "a.t"]).ends_with(0).out, "fine\n");
+    home.run(&["call", "b.t"]).ends_with(3).says("no database");
+    let unknown = home.run(&["call", "nobody_has_this"]);
+    unknown.ends_with(2).says("warning: server `b` could not be asked: ");
+    for name in ["a", "b", "c"] {
+        home.assert_gone(name);
+    }
+}
+
+#[test]
+fn a_server_that_ignores_every_request_to_end_is_killed() {
+    let home = Home::new();
+    home.write(
+        "pegboard.toml",
+        &home.entry("fx", fake().fault(Fault::IgnoresTerm), QUICK),
+    );
+    assert_eq!(home.run(&["call", "fx.t"]).ends_with(0).out, "fine\n");
+    home.assert_gone("fx");
+}

@@ -1,0 +1,123 @@
+//! The help screens: short enough for a screen, with an example each.
+
+use super::home::Home;
+
+const COMMANDS: [&[&str]; 9] = [
+    &[],
+    &["tools"],
+    &["call"],
+    &["status"],
+    &["config"],
+    &["config", "show"],
+    &["config", "schema"],
+    &["demo-server"],
+    &["completions"],
+];
+
+#[test]
+fn every_help_screen_fits_a_screen_and_shows_an_example() {
+    for command in COMMANDS {
+        let ran = Home::new().run(&[command, &["--help"]].concat());
+        ran.ends_with(0);
+        ran.prints("Example").prints("\n  pegboard ");
+        let rows = ran.out.lines().count();
+        assert!(rows <= 28, "{command:?} has {rows} lines");
+        for line in ran.out.lines() {
+            assert!(line.chars().count() <= 80, "{command:?}: {line}");
+        }
+        assert_eq!(ran.err, "");
+    }
+}
+
+#[test]
+fn the_first_help_screen_names_all_commands() {
+    let ran = Home::new().run(&["--help"]);
+    insta::assert_snapshot!(ran.out, @r#"
+    List and call the tools of any MCP server
+
+    Usage: pegboard [OPTIONS] <COMMAND>
+
+    Commands:
+      tools        List tools
+      call         Call one tool
+      status       Show how every server is
+      config       Show the config, or what may be in one
+      demo-server  Run the built-in MCP server
+      completions  Print a shell's completion script
+
+    Options:
+      -c, --config <FILE>       Config file; may be repeated, later ones win
+          --server <SERVER>     NAME=COMMAND or NAME=URL adds one, NAME picks one
+      -o, --output <text|json>  Print text for people or json for programs
+          --timeout <DURATION>  Limit for the whole command, such as 30s or 2m
+      -v, --verbose...          Say more; repeat it for more still
+      -q, --quiet...            Say less
+          --log <FILTER>        Log lines to show, such as debug or pegboard=trace
+      -h, --help                Print help
+      -V, --version             Print version
+
+    Examples:
+      pegboard tools
+      pegboard call demo.calculate expression='6 * 7'
+      pegboard --server time='uvx mcp-server-time' tools
+    "#);
+}
+
+#[test]
+fn the_help_of_call_says_how_arguments_are_given() {
+    let ran = Home::new().run(&["call", "--help"]);
+    insta::assert_snapshot!(ran.out, @r#"
+    Call one tool
+
+    Usage: pegboard call [OPTIONS] <TOOL> [KEY=VALUE]...
+
+    Arguments:
+      <TOOL>          server.tool, server__tool, or only the tool's name
+      [KEY=VALUE]...  Its arguments
+
+    Options:
+          --json <OBJECT>       All arguments as JSON; @FILE reads a file, - stdin
+      -c, --config <FILE>       Config file; may be repeated, later ones win
+          --server <SERVER>     NAME=COMMAND or NAME=URL adds one, NAME picks one
+      -o, --output <text|json>  Print text for people or json for programs
+          --timeout <DURATION>  Limit for the whole command, such as 30s or 2m
+      -v, --verbose...          Say more; repeat it for more still
+      -q, --quiet...            Say less
+          --log <FILTER>        Log lines to show, such as debug or pegboard=trace
+      -h, --help                Print help
+
+    Examples:
+      pegboard call demo.calculate expression='6 * 7'
+      pegboard call demo.calculate --json '{"expression": "6 * 7"}' -o json
+    "#);
+}
+
+#[test]
+fn wrong_usage_is_explained_on_stderr_with_code_2() {
+    for (args, words) in [
+        (&["tool"][..], "similar subcommand exists: 'tools'"),
+        (&[], "Usage: pegboard"),
+        (&["call"], "<TOOL>"),
+        (&["call", "x", "y"], "write KEY=VALUE"),
+        (&["call", "x", "a=1", "--json", "{}"], "cannot be used with"),
+        (&["tools", "--timeout", "3"], "such as 500ms, 30s or 2m"),
+        (&["tools", "--provider", "acme"], "mcp"),
+        (&["tools", "--log", "a=b=c"], "the log filter"),
+        (&["tools", "-o", "xml"], "json"),
+    ] {
+        let ran = Home::new().run(args);
+        ran.ends_with(2).says(words);
+        assert_eq!(ran.out, "", "{args:?}");
+    }
+}
+
+#[test]
+fn completions_are_made_for_every_shell() {
+    for (shell, words) in [
+        ("bash", "_pegboard()"),
+        ("zsh", "#compdef pegboard"),
+        ("fish", "complete -c pegboard"),
+    ] {
+        Home::new().run(&["completions", shell]).ends_with(0).prints(words);
+    }
+}

@@ -1,0 +1,145 @@
+//! A fresh home folder, the program run in it, and fake servers for it.
+
+use std::{
+    fs,
+    path::PathBuf,
+    process::{Command, Stdio},
+    time::Duration,
+};
+
+use pegboard_testkit::{FakeServer, LogFile, is_alive, read_log};
+use serde_json::Value;
+use tempfile::TempDir;
+
+/// A folder that is home, working folder and config folder at once.
+#[derive(Debug)]
+pub(crate) struct Home {
+    folder: TempDir,
+}
+
+/// What a run left behind.
+#[derive(Debug)]
+pub(crate) struct Ran {
+    pub(crate) code: Option<i32>,
+    pub(crate) out: String,
+    pub(crate) err: String,
+}
+
+impl Home {
+    pub(crate) fn new() -> Self {
+        Self {
+            folder: tempfile::tempdir().unwrap(),
+        }
+    }
+
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    pub(crate) fn write(&self, name: &str, text: &str) -> PathBuf {
+        let path = self.path(name);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(&path, text).unwrap();
+        path
+    }
+
+    /// The program with no environment but a path and this home.
+    pub(crate) fn pegboard(&self, args: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_pegboard"));
+        command
+            .args(args)
+            .current_dir(self.folder.path())
+            .env_clear()
+            .env("PATH", "/usr/bin:/bin")
+            .env("HOME", self.folder.path())
+            .stdin(Stdio::null());
+        command
+    }
+
+    pub(crate) fn run(&self, args: &[&str]) -> Ran {
+        Ran::of(self.pegboard(args))
+    }
+
+    /// What follows `NAME=` to start this fake on stdio. Its log is found under the same name.
+    pub(crate) fn command_of(&self, name: &str, fake: FakeServer) -> String {
+        let fake = fake.log(self.path(&format!("{name}.log")));
+        let script = self.path(&format!("{name}.script.json"));
+        let (program, args) = fake.command_with_file(&script).unwrap();
+        format!("{} {}", program.display(), args.join(" "))
+    }
+
+    /// The option that adds this fake as a stdio server.
+    pub(crate) fn server(&self, name: &str, fake: FakeServer) -> String {
+        format!("--server={name}={}", self.command_of(name, fake))
+    }
+
+    /// A server in TOML that is this fake on stdio, with more settings after it.
+    pub(crate) fn entry(&self, name: &str, fake: FakeServer, more: &str) -> String {
+        let command = self.command_of(name, fake);
+        let (program, args) = command.split_once(' ').unwrap();
+        let args: Vec<&str> = args.split(' ').collect();
+        format!("[servers.{name}]\ncommand = {program:?}\nargs = {args:?}\n{more}\n")
+    }
+
+    pub(crate) fn log(&self, name: &str) -> LogFile {
+        read_log(self.path(&format!("{name}.log"))).unwrap()
+    }
+
+    /// Checks that the fake ran and that nothing of it is left. A process that was killed takes a moment to go, so tests of servers
+    /// that are left behind need fakes that do not go by themselves.
+    #[track_caller]
+    pub(crate) fn assert_gone(&self, name: &str) {
+        let spawned = self.log(name).spawned;
+        assert!(!spawned.is_empty(), "`{name}` was never started");
+        until(&format!("nothing of `{name}` runs"), || {
+            !spawned.iter().any(|pid| is_alive(*pid))
+        });
+    }
+}
+
+impl Ran {
+    pub(crate) fn of(mut command: Command) -> Self {
+        let output = command.output().unwrap();
+        Self {
+            code: output.status.code(),
+            out: String::from_utf8(output.stdout).unwrap(),
+            err: String::from_utf8(output.stderr).unwrap(),
+        }
+    }
+
+    /// Stdout as the one JSON document that it must be.
+    #[track_caller]
+    pub(crate) fn json(&self) -> Value {
+        serde_json::from_str(&self.out).unwrap_or_else(|error| panic!("{error}: {self:?}"))
+    }
+
+    #[track_caller]
+    pub(crate) fn ends_with(&self, code: i32) -> &Self {
+        assert_eq!(self.code, Some(code), "{self:?}");
+        self
+    }
+
+    #[track_caller]
+    pub(crate) fn says(&self, words: &str) -> &Self {
+        assert!(self.err.contains(words), "{words:?} is not in {self:?}");
+        self
+    }
+
+    #[track_caller]
+    pub(crate) fn prints(&self, words: &str) -> &Self {
+        assert!(self.out.contains(words), "{words:?} is not in {self:?}");
+        self
+    }
+}
+
+/// Waits for something another process does, for at most 20 seconds.
+#[track_caller]
+pub(crate) fn until(what: &str, mut is_true: impl FnMut() -> bool) {
+    for _ in 0..2000 {
+        if is_true() {
+            return;
+        }
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    panic!("it never came to this: {what}");
+}

@@ -1,0 +1,115 @@
+//! Ctrl-C and SIGTERM.
+
+use std::process::{Child, Command, Stdio};
+
+use pegboard_testkit::{FakeServer, Fault, Tool};
+use serde_json::json;
+
+use super::home::{Home, Ran, until};
+
+fn stubborn() -> FakeServer {
+    FakeServer::new("fx")
+        .tool(Tool::new("t"))
+        .fault(Fault::NeverAnswers)
+        .fault(Fault::OutlivesParent)
+        .fault(Fault::IgnoresEof)
+}
+
+fn start(home: &Home, args: &[&str]) -> Child {
+    let mut command = home.pegboard(args);
+    command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
+}
+
+fn signal(child: &Child, name: &str) {
+    let sent = Command::new("kill")
+        .args([&format!("-{name}"), &child.id().to_string()])
+        .status();
+    assert!(sent.unwrap().success());
+}
+
+fn end(child: Child) -> Ran {
+    let output = child.wait_with_output().unwrap();
+    Ran {
+        code: output.status.code(),
+        out: String::from_utf8(output.stdout).unwrap(),
+        err: String::from_utf8(output.stderr).unwrap(),
+    }
+}
+
+#[test]
+fn a_signal_cancels_the_call_and_leaves_no_process() {
+    for name in ["INT", "TERM"] {
+        let home = Home::new();
+        home.write("pegboard.toml", &home.entry("fx", stubborn(), "stop_timeout = '200ms'"));
+        let child = start(&home, &["call", "fx.t"]);
+        until("the call has arrived", || home.log("fx").count("tools/call") == 1);
+        signal(&child, name);
+        let ran = end(child);
+        ran.ends_with(130).says("error: interrupted");
+        assert_eq!(ran.out, "");
+        assert_eq!(home.log("fx").count("notifications/cancelled"), 1);
+        home.assert_gone("fx");
+    }
+}
+
+#[test]
+fn programs_get_their_document_also_when_interrupted() {
+    let home = Home::new();
+    home.write("pegboard.toml", &home.entry("fx", stubborn(), "stop_timeout = '200ms'"));
+    let child = start(&home, &["call", "fx.t", "-o", "json"]);
+    until("the call has arrived", || home.log("fx").count("tools/call") == 1);
+    signal(&child, "INT");
+    let json = end(child).ends_with(130).json();
+    assert_eq!(
+        (&json["status"], &json["outcome"]["kind"]),
+        (&json!("lost"), &json!("cancelled"))
+    );
+    assert_eq!(json["outcome"]["may_have_executed"], true);
+}
+
+#[test]
+fn a_signal_ends_the_wait_for_a_server_that_does_not_come_up() {
+    for command in [&["tools"][..], &["status"], &["call", "fx.t"]] {
+        let home = Home::new();
+        let fake = stubborn().fault(Fault::SilentHandshake);
+        home.write(
+            "pegboard.toml",
+            &home.entry("fx", fake, "stop_timeout = '200ms'\nera_silence = '60s'"),
+        );
+        let child = start(&home, command);
+        until("the handshake has begun", || !home.log("fx").requests.is_empty());
+        signal(&child, "INT");
+        end(child).ends_with(130).says("error: interrupted");
+        home.assert_gone("fx");
+    }
+}
+
+#[test]
+fn a_second_signal_does_not_wait_for_the_server_to_end() {
+    let home = Home::new();
+    let fake = stubborn().fault(Fault::IgnoresTerm);
+    home.write("pegboard.toml", &home.entry("fx", fake, "stop_timeout = '60s'"));
+    let child = start(&home, &["call", "fx.t"]);
+    until("the call has arrived", || home.log("fx").count("tools/call") == 1);
+    signal(&child, "INT");
+    until("the call was cancelled", || {
+        home.log("fx").count("notifications/cancelled") == 1
+    });
+    signal(&child, "INT");
+    end(child).ends_with(130);
+    home.assert_gone("fx");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_signal_cancels_the_call_over_every_network_transport() {
+    let home = Home::new();
+    let fake = FakeServer::new("fx").tool(Tool::new("t")).fault(Fault::NeverAnswers);
+    let (http, sse, ws) = (fake.serve_http().await, fake.serve_sse().await, fake.serve_ws().await);
+    for handle in [http.unwrap(), sse.unwrap(), ws.unwrap()] {
+        let child = start(&home, &["call", "web.t", &format!("--server=web={}", handle.url())]);
+        until("the call has arrived", || handle.count("tools/call") == 1);
+        signal(&child, "INT");
+        end(child).ends_with(130).says("error: interrupted");
+        until("the server was told", || handle.count("notifications/cancelled") == 1);
+    }
+}

@@ -1,0 +1,16 @@
+//! The `pegboard` command as its users see it: the real program, in a home folder of its own.
+
+#![expect(
+    clippy::unwrap_used,
+    reason = "a test helper that cannot go on has nothing better to do than to panic"
+)]
+
+mod broken;
+mod call;
+mod config;
+mod help;
+mod home;
+mod interrupt;
+mod safety;
+mod status;
+mod tools;

@@ -1,0 +1,73 @@
+//! `pegboard status`.
+
+use pegboard_testkit::{FakeServer, Fault, Tool};
+use serde_json::json;
+
+use super::home::Home;
+
+#[test]
+fn there_is_one_row_per_server() {
+    let home = Home::new();
+    let good = home.server("good", FakeServer::new("fx").tool(Tool::new("t")));
+    let bad = home.server(
+        "bad",
+        FakeServer::new("fx").fault(Fault::ExitsAtStart {
+            code: 7,
+            stderr: "oh no".into(),
+        }),
+    );
+    let ran = home.run(&["status", &good, &bad]);
+    ran.ends_with(0).says("error: server `bad` is down").says("oh no");
+    let pid = home.log("good").spawned[0].to_string();
+    let table = ran.out.replace(&pid, &"#".repeat(pid.len()));
+    let rows: Vec<Vec<&str>> = table.lines().map(|line| line.split_whitespace().collect()).collect();
+    assert_eq!(rows[0][..4], ["NAME", "STATE", "TRANSPORT", "ERA"]);
+    assert_eq!(rows[1][..6], ["bad", "down", "stdio", "-", "-", "0"]);
+    assert_eq!(rows[2][..6], ["good", "ready", "stdio", "legacy", "2025-11-25", "1"]);
+    assert!(rows[2][6].starts_with('#'));
+    home.assert_gone("good");
+    home.assert_gone("bad");
+}
+
+#[test]
+fn json_has_the_promised_shape() {
+    let home = Home::new();
+    let good = home.server("good", FakeServer::new("fx").tool(Tool::new("t")).resource("x:y", "z"));
+    let config = home.write(
+        "bad.toml",
+        "[servers.odd]\nurll = 'http://x'\n[servers.off]\ncommand = 'x'\nenabled = false\n",
+    );
+    let mut status = home
+        .run(&["status", "-o", "json", &good, "-c", config.to_str().unwrap()])
+        .ends_with(0)
+        .json();
+    let server = &mut status["servers"][0];
+    assert!(server["pid"].take().is_u64());
+    assert!(server["since"].take().as_str().unwrap().ends_with('Z'));
+    assert_eq!(
+        *server,
+        json!({
+            "name": "good", "state": "ready", "since": null, "transport": "stdio", "era": "legacy", "protocol_version": "2025-11-25",
+            "server_info": {"name": "fx", "version": "1.0.0"}, "instructions": null, "tools": 1, "resources": 1, "prompts": 0,
+            "pid": null, "restarts": 0, "in_flight": 0, "queued": 0, "required": false,
+            "calls": {"total": 0, "failed": 0, "avg_ms": 0.0}, "last_error": null,
+        })
+    );
+    assert_eq!(status["servers"][1]["state"], "disabled");
+    assert_eq!((&status["healthy"], &status["ready"]), (&json!(true), &json!(true)));
+    assert_eq!(
+        (&status["warnings"][0]["category"], &status["warnings"][0]["server"]),
+        (&json!("config"), &json!("odd"))
+    );
+}
+
+#[test]
+fn a_server_that_never_comes_up_does_not_hold_the_command_for_ever() {
+    let home = Home::new();
+    let fake = FakeServer::new("fx").fault(Fault::SilentHandshake);
+    let fake = fake.fault(Fault::OutlivesParent).fault(Fault::IgnoresEof);
+    let hung = home.server("hung", fake);
+    let ran = home.run(&["status", "--timeout", "500ms", &hung]);
+    ran.ends_with(124).prints("connecting");
+    home.assert_gone("hung");
+}

@@ -1,0 +1,165 @@
+//! `pegboard tools`.
+
+use pegboard_testkit::{Era, FakeServer, Tool};
+use serde_json::json;
+
+use super::home::Home;
+
+fn two_tools() -> FakeServer {
+    let add = Tool::new("add")
+        .description("Adds numbers.\nSlowly.")
+        .schema(json!({
+            "type": "object", "required": ["a"],
+            "properties": {"a": {"type": "integer", "description": "the first"}, "b": {"type": ["integer", "null"]}},
+        }))
+        .read_only();
+    FakeServer::new("fx").tool(Tool::new("echo").echoes()).tool(add)
+}
+
+#[test]
+fn without_any_config_the_demo_server_is_listed() {
+    let ran = Home::new().run(&["tools"]);
+    ran.ends_with(0)
+        .prints("demo (7 tools)\n  demo.calculate     Works out");
+    assert_eq!(
+        ran.err,
+        "no config found, using the built-in demo server; see `pegboard --help`\n"
+    );
+    assert_eq!(Home::new().run(&["tools", "-q"]).err, "");
+    assert_eq!(Home::new().run(&["tools", "-o", "json"]).err, "");
+}
+
+#[test]
+fn tools_are_listed_by_server_with_the_first_line_of_their_description() {
+    let home = Home::new();
+    let (one, two) = (home.server("one", two_tools()), home.server("two", two_tools()));
+    let ran = home.run(&[&one, &two, "tools"]);
+    insta::assert_snapshot!(ran.ends_with(0).out, @r#"
+    one (2 tools)
+      one.add   Adds numbers.
+      one.echo  A scripted tool.
+
+    two (2 tools)
+      two.add   Adds numbers.
+      two.echo  A scripted tool.
+    "#);
+    let ran = home.run(&[&one, &two, "tools", "-v", "two*add"]);
+    insta::assert_snapshot!(ran.ends_with(0).out, @r#"
+    two (1 tool)
+      two.add  Adds numbers.
+          a  integer       required  the first
+          b  integer|null  optional
+    "#);
+    home.assert_gone("one");
+    home.assert_gone("two");
+}
+
+#[test]
+fn json_has_the_promised_shape() {
+    let home = Home::new();
+    let ran = home.run(&["tools", "add", "-o", "json", &home.server("fx", two_tools())]);
+    assert_eq!(
+        ran.ends_with(0).json(),
+        json!({
+            "tools": [{
+                "name": "fx__add", "server": "fx", "tool": "add", "title": null, "description": "Adds numbers.\nSlowly.",
+                "input_schema": {
+                    "type": "object", "required": ["a"],
+                    "properties": {"a": {"type": "integer", "description": "the first"}, "b": {"type": ["integer", "null"]}},
+                },
+                "output_schema": null, "annotations": {"readOnlyHint": true},
+            }],
+            "unavailable": [], "warnings": [],
+        })
+    );
+}
+
+#[test]
+fn the_form_of_mcp_is_the_plain_array_of_its_tools() {
+    let home = Home::new();
+    let ran = home.run(&[
+        "tools",
+        "echo",
+        "-o",
+        "json",
+        "--provider",
+        "mcp",
+        &home.server("fx", two_tools()),
+    ]);
+    assert_eq!(
+        ran.ends_with(0).json(),
+        json!([{"name": "fx__echo", "description": "A scripted tool.", "inputSchema": {"type": "object"}}])
+    );
+}
+
+#[test]
+fn a_plain_server_name_picks_that_server_and_the_others_are_not_started() {
+    let home = Home::new();
+    let (one, two) = (home.server("one", two_tools()), home.server("two", two_tools()));
+    let ran = home.run(&[&one, &two, "tools", "--server", "one"]);
+    ran.ends_with(0).prints("one (2 tools)");
+    assert!(!ran.out.contains("two"));
+    assert!(home.log("two").spawned.is_empty());
+    let ran = home.run(&[&one, "tools", "--server", "nobody"]);
+    ran.ends_with(2)
+        .says("error: there is no server `nobody`\nhint: the servers are one");
+}
+
+#[test]
+fn a_pattern_that_fits_nothing_is_said_so() {
+    let home = Home::new();
+    let ran = home.run(&["tools", "zzz", &home.server("fx", two_tools())]);
+    ran.ends_with(0).says("no tool has such a name");
+    assert_eq!(ran.out, "");
+}
+
+#[test]
+fn a_config_without_servers_is_said_so() {
+    let home = Home::new();
+    home.write("pegboard.toml", "[servers.off]\ncommand = 'x'\nenabled = false\n");
+    let ran = home.run(&["tools"]);
+    ran.ends_with(0)
+        .says("warning: no server that is switched on offers a tool");
+    assert_eq!(ran.out, "");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn servers_are_reached_over_every_transport_in_both_eras() {
+    let home = Home::new();
+    for era in [Era::Legacy, Era::Modern] {
+        let fake = two_tools().era(era);
+        let http = fake.serve_http().await.unwrap();
+        home.run(&["tools", &format!("--server=web={}", http.url())])
+            .ends_with(0)
+            .prints("web.add");
+        home.run(&["tools", &home.server("pipe", fake)])
+            .ends_with(0)
+            .prints("pipe.add");
+    }
+    let sse = two_tools().serve_sse().await.unwrap();
+    home.run(&["tools", &format!("--server=web={}", sse.url())])
+        .ends_with(0)
+        .prints("web.add");
+    let ws = two_tools().serve_ws().await.unwrap();
+    home.run(&["tools", &format!("--server=web={}", ws.url())])
+        .ends_with(0)
+        .prints("web.add");
+}
+
+#[test]
+fn a_reader_that_has_seen_enough_is_no_error() {
+    let home = Home::new();
+    let many = (0..2000).map(|n| Tool::new(format!("tool_{n}")).description(&"long ".repeat(20)));
+    let mut command = home.pegboard(&["tools", &home.server("fx", FakeServer::new("fx").tools(many))]);
+    let mut child = command
+        .stdout(std::process::Stdio::piped())
+        .stderr(std::process::Stdio::piped())
+        .spawn()
+        .unwrap();
+    // Nobody reads: the end of the pipe is closed before anything was written to it.
+    drop(child.stdout.take());
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(0), "{output:?}");
+    assert_eq!(String::from_utf8(output.stderr).unwrap(), "");
+    home.assert_gone("fx");
+}
