@@ -23,6 +23,8 @@ use crate::config::{Endpoint, Limits};
 const LEAVE: Duration = Duration::from_secs(5);
 /// How long requests under way may still take to learn their fate once the server has forgotten the session.
 const LAST_ANSWERS: Duration = Duration::from_secs(1);
+/// Without its session no request can end well; otherwise those under way decide themselves.
+const FORGOTTEN: &str = "the server does not know our session any more";
 /// How long the opening of the GET stream is waited for; some servers send nothing before the first event.
 const LISTEN_OPEN: Duration = Duration::from_secs(1);
 
@@ -47,8 +49,8 @@ struct Shared {
 #[derive(Default)]
 struct Session {
     id: Option<HeaderValue>,
-    /// The server has forgotten it.
-    gone: bool,
+    /// Why the wire must end, once the server has shown that it must.
+    over: Option<&'static str>,
     /// The version that was agreed on, for requests that carry no message of their own.
     version: Option<Arc<str>>,
 }
@@ -151,12 +153,13 @@ impl Shared {
             id.map(|id| self.open().remove(&id));
             return;
         }
-        let delivery = message.delivery.clone();
+        let (delivery, is_modern) = (message.delivery.clone(), message.envelope.modern.is_some());
         let (taken, result) = self.post(message).await;
         delivery.done();
-        let is_gone = matches!(&result, Err(failure) if failure.kind == FailureKind::SessionGone);
-        if is_gone {
-            self.session().gone = true;
+        if let Err(failure) = &result {
+            let mut session = self.session();
+            let reason = why_over(failure, is_modern, session.version.is_some());
+            session.over = session.over.or(reason);
         }
         let is_last = {
             let mut open = self.open();
@@ -169,19 +172,16 @@ impl Shared {
         if let Some(taken) = taken {
             let _ = taken.send(result);
         }
-        if self.session().gone {
-            self.forgotten(is_last).await;
-        }
-    }
-
-    /// The server has forgotten the session: nothing more can be done on this wire. The requests that are under way are answered
-    /// first, because each of them is told by the server that it was not carried out.
-    async fn forgotten(&self, is_last: bool) {
+        let over = self.session().over;
+        let Some(reason) = over else { return };
+        // The requests that are under way come first, because the server tells each of them that it was not carried out.
         if !is_last {
+            if reason != FORGOTTEN {
+                return;
+            }
             tokio::time::sleep(LAST_ANSWERS).await;
         }
-        let text = "the server does not know our session any more";
-        self.inbox.ended(WireEnd::new(EndReason::Broken(text.to_owned())));
+        self.inbox.ended(WireEnd::new(EndReason::Broken(reason.to_owned())));
     }
 
     async fn post(&self, message: Outgoing) -> (Option<Taken>, Result<(), WireFailure>) {
@@ -234,7 +234,7 @@ impl Shared {
                 .map_err(stream::Cut::failure),
             Media::Events => self.read_resumable(response, id).await,
             Media::None => Err(protocol("the server took the request and gave no answer".to_owned())),
-            other => Err(web::wrong_kind(other, "JSON or an event stream", response).await),
+            other @ Media::Other(_) => Err(web::wrong_kind(other, "JSON or an event stream", response).await),
         }
     }
 
@@ -265,7 +265,7 @@ impl Shared {
     async fn leave(&self) {
         let (id, version) = {
             let session = self.session();
-            let known = session.id.clone().filter(|_| !session.gone);
+            let known = session.id.clone().filter(|_| session.over.is_none());
             (known, session.version.clone())
         };
         if let Some(id) = id {
@@ -288,6 +288,26 @@ impl Shared {
 }
 
 type Taken = tokio::sync::oneshot::Sender<Result<(), WireFailure>>;
+
+/// Whether a failure shows that nothing more can be done on this wire: the session is forgotten, or another server has taken the
+/// place of the one that we agreed with, so that only a new start can help.
+fn why_over(failure: &WireFailure, is_modern: bool, is_established: bool) -> Option<&'static str> {
+    match &failure.kind {
+        FailureKind::SessionGone => Some(FORGOTTEN),
+        FailureKind::Rpc(error) if is_established => {
+            let is_of_other_era = match error.code {
+                -32022..=-32020 => !is_modern,
+                -32000 => is_modern,
+                _ => false,
+            };
+            is_of_other_era.then_some("the server speaks another protocol version now")
+        }
+        FailureKind::Status { code: 400, .. } if is_established && is_modern => {
+            Some("the server does not understand the protocol version any more")
+        }
+        _ => None,
+    }
+}
 
 fn protocol(text: String) -> WireFailure {
     WireFailure::new(FailureKind::Protocol, Sent::Maybe, text)

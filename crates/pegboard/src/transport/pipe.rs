@@ -102,10 +102,6 @@ impl Outbox {
         self.filled.notify_one();
     }
 
-    pub(super) fn is_closed(&self) -> bool {
-        self.lock().closed
-    }
-
     /// The state is valid after every statement, so a panic elsewhere cannot have broken it.
     fn lock(&self) -> std::sync::MutexGuard<'_, Queue> {
         self.queue.lock().unwrap_or_else(PoisonError::into_inner)

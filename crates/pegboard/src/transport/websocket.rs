@@ -4,16 +4,20 @@ use std::{io, sync::Arc, time::Duration};
 
 use bytes::Bytes;
 use futures_util::{Sink, SinkExt, Stream, StreamExt};
-use http::{HeaderValue, Request, header::AUTHORIZATION};
+use http::{
+    HeaderValue, Request,
+    header::{AUTHORIZATION, SEC_WEBSOCKET_PROTOCOL},
+};
 use tokio::{
     net::TcpStream,
     time::{Instant, MissedTickBehavior},
 };
 use tokio_tungstenite::{
-    Connector, client_async_tls_with_config,
+    Connector, MaybeTlsStream, WebSocketStream, client_async_tls_with_config,
     tungstenite::{
         self, Message, Utf8Bytes,
         client::IntoClientRequest,
+        error::ProtocolError,
         handshake::client::Request as Handshake,
         protocol::{CloseFrame, WebSocketConfig, frame::coding::CloseCode},
     },
@@ -32,9 +36,6 @@ const PING: Duration = Duration::from_secs(30);
 /// How long it may be silent before it counts as gone.
 const SILENCE: Duration = Duration::from_secs(90);
 
-/// How long the server may take to answer our goodbye.
-const GOODBYE: Duration = Duration::from_secs(1);
-
 /// An open WebSocket.
 pub(super) struct WebSocket {
     outbox: Arc<Outbox>,
@@ -49,20 +50,22 @@ impl WebSocket {
         limits: &Limits,
         inbox: Arc<dyn Inbox>,
     ) -> Result<Self, DialError> {
-        let request = handshake(endpoint)?;
         let tls = Connector::Rustls(Arc::new(tls::client_config(&endpoint.tls)?));
-        let settings = WebSocketConfig::default()
-            .max_message_size(Some(limits.message_bytes))
-            .max_frame_size(Some(limits.message_bytes));
+        let request = handshake(endpoint)?;
         let connecting = async {
-            let stream = connect_to(endpoint.url.expose()).await?;
-            client_async_tls_with_config(request, stream, Some(settings), Some(tls))
-                .await
-                .map_err(|error| connect_failure(&error))
+            match open(endpoint, request.clone(), limits, tls.clone()).await {
+                // A server need not know the subprotocol; then it must not be offered.
+                Err(Unopened::NoSubprotocol) => {
+                    let mut request = request;
+                    request.headers_mut().remove(SEC_WEBSOCKET_PROTOCOL);
+                    open(endpoint, request, limits, tls).await
+                }
+                opened => opened,
+            }
         };
         let socket = match tokio::time::timeout(limits.connect, connecting).await {
-            Ok(Ok((socket, _))) => socket,
-            Ok(Err(failure)) => return Err(failure.into()),
+            Ok(Ok(socket)) => socket,
+            Ok(Err(unopened)) => return Err(unopened.into_failure().into()),
             Err(_) => {
                 let text = "the connection took too long";
                 return Err(WireFailure::new(FailureKind::Connect(ConnectFault::Timeout), Sent::No, text).into());
@@ -79,14 +82,18 @@ impl WebSocket {
         };
         let (write_limit, message_limit) = (limits.write, limits.message_bytes);
         tasks.spawn(async move {
+            let writing = write(out, &outbox, write_limit);
+            tokio::pin!(writing);
             let reason = tokio::select! {
                 biased;
-                () = stop.cancelled() => EndReason::Closed,
-                reason = read(incoming, &*inbox, message_limit) => {
-                    // After our goodbye the server's is no fault.
-                    if outbox.is_closed() { EndReason::Closed } else { reason }
+                () = stop.cancelled() => {
+                    // What waits is still sent, and a goodbye after it.
+                    outbox.close();
+                    let _ = tokio::time::timeout(web::FAREWELL, writing).await;
+                    EndReason::Closed
                 }
-                Some(reason) = write(out, &outbox, write_limit) => reason,
+                reason = read(incoming, &*inbox, message_limit) => reason,
+                Some(reason) = &mut writing => reason,
             };
             outbox.close();
             inbox.ended(WireEnd::new(reason));
@@ -101,14 +108,9 @@ impl Wire for WebSocket {
         self.outbox.push(message, &*self.inbox);
     }
 
-    /// Says goodbye, and waits a moment for the server to say it too.
     fn close(&self) -> Boxed<'_, ()> {
-        self.outbox.close();
-        Box::pin(async {
-            let _ = tokio::time::timeout(GOODBYE, self.tasks.wait()).await;
-            self.stop.cancel();
-            self.tasks.wait().await;
-        })
+        self.stop.cancel();
+        Box::pin(self.tasks.wait())
     }
 }
 
@@ -130,8 +132,45 @@ fn handshake(endpoint: &Endpoint) -> Result<Handshake, DialError> {
     if let Some(basic) = web::userinfo(&mut endpoint.url.expose().clone()) {
         headers.entry(AUTHORIZATION).or_insert(basic);
     }
-    headers.insert("sec-websocket-protocol", HeaderValue::from_static("mcp"));
+    headers.insert(SEC_WEBSOCKET_PROTOCOL, HeaderValue::from_static("mcp"));
     Ok(request)
+}
+
+/// Why there is no WebSocket.
+enum Unopened {
+    NoSubprotocol,
+    Failed(WireFailure),
+}
+
+impl Unopened {
+    fn into_failure(self) -> WireFailure {
+        match self {
+            Self::Failed(failure) => failure,
+            Self::NoSubprotocol => {
+                let text = "the server did not agree to the subprotocol";
+                WireFailure::new(FailureKind::Protocol, Sent::No, text)
+            }
+        }
+    }
+}
+
+async fn open(
+    endpoint: &Endpoint,
+    request: Handshake,
+    limits: &Limits,
+    tls: Connector,
+) -> Result<WebSocketStream<MaybeTlsStream<TcpStream>>, Unopened> {
+    let settings = WebSocketConfig::default()
+        .max_message_size(Some(limits.message_bytes))
+        .max_frame_size(Some(limits.message_bytes));
+    let stream = connect_to(endpoint.url.expose()).await.map_err(Unopened::Failed)?;
+    match client_async_tls_with_config(request, stream, Some(settings), Some(tls)).await {
+        Ok((socket, _)) => Ok(socket),
+        Err(tungstenite::Error::Protocol(ProtocolError::SecWebSocketSubProtocolError(_))) => {
+            Err(Unopened::NoSubprotocol)
+        }
+        Err(error) => Err(Unopened::Failed(connect_failure(&error))),
+    }
 }
 
 /// Opens the connection, and tells an unknown host from one that does not answer.
@@ -272,5 +311,82 @@ where
         Ok(Ok(())) => Ok(()),
         Ok(Err(error)) => Err(EndReason::Broken(web::causes(&error))),
         Err(_) => Err(EndReason::Stalled(limit)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::Mutex;
+    use tokio::io::{DuplexStream, duplex};
+    use tokio_tungstenite::{WebSocketStream, tungstenite::protocol::Role};
+
+    /// Hears nothing of interest.
+    struct Deaf;
+
+    impl Inbox for Deaf {
+        fn message(&self, _message: Bytes) -> Option<u64> {
+            None
+        }
+        fn too_long(&self, _head: &[u8], _tail: &[u8], _limit: usize) {}
+        fn waits_for(&self, _id: u64) -> bool {
+            false
+        }
+        fn failed(&self, _id: u64, _failure: WireFailure) {}
+        fn ended(&self, _end: WireEnd) {}
+    }
+
+    async fn socket(stream: DuplexStream, role: Role) -> WebSocketStream<DuplexStream> {
+        WebSocketStream::from_raw_socket(stream, role, None).await
+    }
+
+    /// How our side ends, and how long that takes.
+    async fn end_of_ours(ours: DuplexStream) -> (EndReason, Duration) {
+        let started = Instant::now();
+        let (out, incoming) = socket(ours, Role::Client).await.split();
+        let outbox = Outbox::default();
+        let reason = tokio::select! {
+            reason = read(incoming, &Deaf, 1000) => reason,
+            Some(reason) = write(out, &outbox, Duration::from_secs(10)) => reason,
+        };
+        (reason, started.elapsed())
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_quiet_server_that_answers_pings_is_kept_and_one_that_does_not_is_given_up() {
+        let (ours, theirs) = duplex(1 << 16);
+        let pings = Arc::new(Mutex::new(0));
+        let counted = pings.clone();
+        tokio::spawn(async move {
+            let mut theirs = socket(theirs, Role::Server).await;
+            // Reading answers a ping. After ten of them the server says nothing more, but keeps the connection.
+            while let Some(Ok(message)) = theirs.next().await {
+                if message.is_ping() {
+                    let mut pings = counted.lock().unwrap();
+                    *pings += 1;
+                    if *pings == 10 {
+                        break;
+                    }
+                }
+            }
+            std::future::pending::<()>().await;
+        });
+        let (reason, took) = end_of_ours(ours).await;
+        assert_eq!(*pings.lock().unwrap(), 10);
+        assert!(
+            matches!(&reason, EndReason::Broken(text) if text.contains("no sign of life")),
+            "{reason}"
+        );
+        // Nine pings were answered, or ten; then it was silent for as long as is allowed.
+        let silent_after = took.saturating_sub(SILENCE);
+        assert!((9 * PING..=10 * PING).contains(&silent_after), "{took:?}");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_server_that_does_not_read_is_given_up_after_the_write_limit() {
+        let (ours, _theirs) = duplex(1);
+        let (reason, took) = end_of_ours(ours).await;
+        assert_eq!(reason, EndReason::Stalled(Duration::from_secs(10)));
+        assert_eq!(took, PING + Duration::from_secs(10));
     }
 }

@@ -103,9 +103,13 @@ async fn an_answer_that_never_comes_to_an_end_ends_with_the_calls_limit() {
     ];
     for fault in faults {
         for (fake, config) in broken(&fault).await {
-            let board = board(limited(config, |limits| limits.call_total = Duration::from_millis(700)));
+            let board = board(config);
             let tools = board.toolset();
-            let reply = tokio::time::timeout(PATIENCE, hello(&tools)).await.expect("bounded");
+            board_is_ready(&tools).await;
+            let limited = ToolCall::new("fx.hello").timeout(Duration::from_millis(700));
+            let reply = tokio::time::timeout(PATIENCE, tools.call(limited))
+                .await
+                .expect("bounded");
             lost(&reply, Kind::Timeout);
             assert_eq!(fake.count("tools/call"), 1);
             until("nothing waits any more", || status(&board).in_flight == 0).await;
@@ -127,14 +131,14 @@ async fn keep_alives_are_no_sign_of_life_but_progress_is() {
             .era(era)
             .tool(
                 Tool::new("hello")
-                    .progress(20, Duration::from_millis(100))
+                    .progress(30, Duration::from_millis(100))
                     .answers_text("hi"),
             )
             .serve_http()
             .await
             .unwrap();
         let board = board(limited(http(&fake.url()), |limits| {
-            limits.call_idle = Duration::from_secs(1)
+            limits.call_idle = Duration::from_secs(2)
         }));
         greets(&board.toolset(), "longer than the idle limit, with progress").await;
     }

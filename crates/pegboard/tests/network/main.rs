@@ -2,6 +2,8 @@
 //!
 //! Everything happens on loopback, which is never reached through a proxy, whatever the environment says.
 
+#![expect(clippy::unwrap_used, reason = "the words of these tests are tests too")]
+
 #[path = "../support/mod.rs"]
 mod support;
 
@@ -12,6 +14,7 @@ mod bounds;
 mod cancel;
 mod eras;
 mod headers;
+mod oddities;
 mod redirects;
 mod refusals;
 mod secrets;
@@ -20,3 +23,4 @@ mod sse;
 mod streams;
 mod tls;
 mod websocket;
+mod websocket_frames;

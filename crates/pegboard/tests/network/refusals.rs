@@ -294,3 +294,53 @@ async fn a_connection_cut_before_any_answer_is_not_a_reason_to_ask_again() {
     lost(&hello(&tools).await, Kind::Transport);
     assert_eq!(server.count("tools/call"), 1);
 }
+
+/// The variable that tells a process that it may use up its own descriptors.
+#[cfg(unix)]
+const ALONE: &str = "PEGBOARD_TEST_ALONE";
+
+/// Run by the test below in a process of its own.
+#[cfg(unix)]
+#[tokio::test]
+async fn without_free_descriptors_a_start_fails_and_others_live() {
+    if std::env::var_os(ALONE).is_none() {
+        return;
+    }
+    let limit = rustix::process::getrlimit(rustix::process::Resource::Nofile);
+    let few = rustix::process::Rlimit {
+        current: Some(200),
+        ..limit
+    };
+    rustix::process::setrlimit(rustix::process::Resource::Nofile, few).unwrap();
+    let (known, other) = (
+        fake(Era::Modern).serve_http().await.unwrap(),
+        fake(Era::Modern).serve_http().await.unwrap(),
+    );
+    let mut late = http(&other.url());
+    late.start = pegboard::Start::Lazy;
+    let board = boards([("fx", http(&known.url())), ("late", late)]);
+    let tools = board.toolset();
+    greets(&tools, "before").await;
+    let mut held = Vec::new();
+    while let Ok(file) = std::fs::File::open("/dev/null") {
+        held.push(file);
+    }
+    let reply = call(&tools, "late.hello", serde_json::json!({})).await;
+    refused(&reply, Kind::Unavailable);
+    greets(&tools, "on the connection that is there").await;
+    drop(held);
+    assert_eq!(call(&tools, "late.hello", serde_json::json!({})).await.text(), "hi");
+}
+
+#[cfg(unix)]
+#[tokio::test]
+async fn a_machine_out_of_descriptors_fails_what_needs_one_and_recovers() {
+    let mut command = tokio::process::Command::new(std::env::current_exe().unwrap());
+    command.args([
+        "--exact",
+        "refusals::without_free_descriptors_a_start_fails_and_others_live",
+    ]);
+    let output = command.env(ALONE, "1").output().await.unwrap();
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(output.status.success() && text.contains("1 passed"), "{text}");
+}

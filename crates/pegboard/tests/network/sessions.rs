@@ -4,7 +4,11 @@ use pegboard::{Kind, State};
 use pegboard_testkit::{Era, Fault, When};
 use serde_json::json;
 
-use crate::{support::*, words::*};
+use crate::{
+    raw::{self, Step},
+    support::*,
+    words::*,
+};
 
 #[tokio::test]
 async fn a_session_is_opened_once_and_ended_once() {
@@ -32,23 +36,42 @@ async fn a_session_ends_with_the_last_handle_of_its_board() {
 }
 
 #[tokio::test]
-async fn a_server_that_takes_its_time_to_end_a_session_does_not_hold_up_the_shutdown() {
+async fn a_server_that_will_not_end_a_session_does_not_hold_up_the_shutdown() {
+    let refused = Fault::Status {
+        status: 405,
+        headers: vec![],
+        body: String::new(),
+    };
     let fake = fake(Era::Legacy)
-        .fault_on(
-            When::method("DELETE"),
-            Fault::Status {
-                status: 405,
-                headers: vec![],
-                body: String::new(),
-            },
-        )
+        .fault_on(When::method("DELETE"), refused)
         .serve_http()
         .await
         .unwrap();
-    let board = board(http(&fake.url()));
-    greets(&board.toolset(), "before").await;
-    tokio::time::timeout(PATIENCE, board.shutdown()).await.unwrap();
+    let silent = raw::serve(|seen| match (seen.verb.as_str(), seen.method()) {
+        ("DELETE", _) => vec![Step::Hang],
+        (_, "initialize") => {
+            let mut steps = raw::healthy(seen, false);
+            if let Step::Write(bytes) = &mut steps[0] {
+                let text = String::from_utf8_lossy(bytes).replacen("\r\n", "\r\nmcp-session-id: s-1\r\n", 1);
+                *bytes = text.into_bytes();
+            }
+            steps
+        }
+        (_, "tools/call") => raw::response("200 OK", "application/json", raw::hi(seen).to_string().as_bytes()),
+        _ => raw::healthy(seen, false),
+    })
+    .await;
+    for url in [fake.url(), silent.url("/mcp")] {
+        let board = board(http(&url));
+        greets(&board.toolset(), "before").await;
+        tokio::time::timeout(PATIENCE, board.shutdown()).await.expect("bounded");
+    }
     assert_eq!(fake.count("DELETE"), 1);
+    let last = silent.seen().pop().unwrap();
+    assert_eq!(
+        (last.verb.as_str(), last.headers["mcp-session-id"].as_str()),
+        ("DELETE", "s-1")
+    );
 }
 
 #[tokio::test]

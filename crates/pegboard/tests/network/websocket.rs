@@ -124,16 +124,6 @@ async fn a_server_that_dies_loses_the_call_and_is_found_again() {
 }
 
 #[tokio::test]
-async fn a_shutdown_says_goodbye() {
-    let fake = fake(Era::Legacy).serve_ws().await.unwrap();
-    let board = board(ws(&fake.url()));
-    greets(&board.toolset(), "before").await;
-    tokio::time::timeout(PATIENCE, board.shutdown()).await.expect("bounded");
-    // The fake notes an orderly end only.
-    received(&fake, "$eof", 1).await;
-}
-
-#[tokio::test]
 async fn a_thousand_calls_end_exactly_once_when_the_server_dies() {
     let fake = fake(Era::Legacy)
         .tool(Tool::new("wait").waits_at("gate"))

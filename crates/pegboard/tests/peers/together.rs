@@ -113,10 +113,13 @@ async fn all_servers_share_a_board_and_one_that_dies_costs_only_itself() {
     pegboard_testkit::kill(before);
     pegboard_testkit::kill(all.websocket.pid());
     call_each(&tools, &all.root, &["time", "websocket"]).await;
-    for server in ["time", "websocket"] {
-        until("the end is seen", || status(board, server).state == State::Down).await;
-    }
-    // A process is started again by the next call; a server that others start is not there until they do.
+    // A process is started again by itself; a server that others start is not there until they do.
+    until("the process is back", || {
+        let time = status(board, "time");
+        time.state == State::Ready && time.pid != Some(before)
+    })
+    .await;
+    until("the end is seen", || status(board, "websocket").state == State::Down).await;
     let now = text(&tools, "time.get_current_time", json!({"timezone": "UTC"})).await;
     assert!(now.contains("+00:00"), "{now}");
     assert_ne!(status(board, "time").pid, Some(before));

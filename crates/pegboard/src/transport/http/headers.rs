@@ -63,4 +63,46 @@ mod tests {
             assert_eq!(encode(text), written, "{text:?}");
         }
     }
+
+    /// What a server makes of a value.
+    fn decode(value: &str) -> String {
+        let encoded = value.strip_prefix("=?base64?").and_then(|rest| rest.strip_suffix("?="));
+        match encoded {
+            Some(encoded) => String::from_utf8(BASE64_STANDARD.decode(encoded).unwrap()).unwrap(),
+            None => value.to_owned(),
+        }
+    }
+
+    fn check(headers: &HeaderMap, name: &str, meant: &str) {
+        let values: Vec<_> = headers.get_all(name).iter().collect();
+        assert_eq!(values.len(), 1, "{name}");
+        let bytes = values[0].as_bytes();
+        assert!(bytes.iter().all(|byte| (0x20..=0x7e).contains(byte)), "{bytes:?}");
+        // Space at the ends does not survive the way.
+        assert_eq!(bytes.trim_ascii(), bytes);
+        assert_eq!(decode(std::str::from_utf8(bytes).unwrap()), meant);
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn any_text_travels_in_a_header_and_is_read_as_it_was_meant(
+            name in ".*|[ -~]*|=\\?base64\\?.*|\\PC*",
+            value in proptest::string::string_regex("(?s).*").unwrap(),
+        ) {
+            let envelope = Envelope {
+                version: Some("2026-07-28".into()),
+                modern: Some(crate::transport::ModernEnvelope {
+                    method: "tools/call",
+                    name: Some(name.clone()),
+                    params: vec![("Region".to_owned(), value.clone()), ("Host".to_owned(), name.clone())],
+                }),
+            };
+            let headers = of(&envelope, None);
+            check(&headers, "mcp-name", &name);
+            check(&headers, "mcp-param-region", &value);
+            check(&headers, "mcp-param-host", &name);
+            proptest::prop_assert!(headers.get("host").is_none());
+            proptest::prop_assert_eq!(headers.len(), 5);
+        }
+    }
 }
