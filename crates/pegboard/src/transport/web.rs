@@ -18,7 +18,10 @@ use crate::config::{Auth, Endpoint, Limits};
 /// How long a connection may take, TLS included.
 const CONNECT: Duration = Duration::from_secs(10);
 /// How long what waits may still be sent when a connection is closed: it may be the notice that a call was cancelled.
-const FAREWELL: Duration = Duration::from_millis(500);
+pub(super) const FAREWELL: Duration = Duration::from_millis(500);
+/// How long an unused connection is kept. Many servers close theirs after 5 s, and a request that meets the closing is lost: nobody
+/// knows whether it was carried out.
+const KEEP_IDLE: Duration = Duration::from_secs(3);
 /// How many redirects are followed, all on the same origin.
 const MAX_REDIRECTS: usize = 3;
 /// How much of an error's body is read.
@@ -52,6 +55,7 @@ impl Web {
         let client = builder
             .tls_backend_preconfigured(tls)
             .connect_timeout(CONNECT)
+            .pool_idle_timeout(KEEP_IDLE)
             .tcp_nodelay(true)
             .redirect(redirect::Policy::custom(follow))
             .user_agent(concat!("pegboard/", env!("CARGO_PKG_VERSION")))

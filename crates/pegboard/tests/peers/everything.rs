@@ -40,6 +40,25 @@ async fn everything_works_on_streamable_http_and_the_session_is_ended() {
 }
 
 #[tokio::test]
+async fn a_connection_that_the_server_closed_while_nobody_looked_is_not_used_again() {
+    let server = Listening::everything_http().await;
+    let board = board(server.config());
+    let tools = board.toolset();
+    let echo = || async {
+        let calls = (0..5).map(|_| text(&tools, "echo", json!({"message": "hi"})));
+        for told in futures_util::future::join_all(calls).await {
+            assert_eq!(told, "Echo: hi");
+        }
+    };
+    echo().await;
+    // The server closes idle connections after 5 s. This holds up our whole runtime, as a busy machine would, so that nobody sees
+    // it happen.
+    std::thread::sleep(secs(6));
+    echo().await;
+    board.shutdown().await;
+}
+
+#[tokio::test]
 async fn everything_works_on_http_with_sse() {
     let server = Listening::everything_sse().await;
     check(&board(ServerConfig::new(Transport::Sse(server.endpoint()))), "sse").await;
