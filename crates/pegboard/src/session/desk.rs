@@ -2,10 +2,7 @@
 
 use std::{
     collections::HashMap,
-    sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
-        atomic::{AtomicBool, AtomicU64, Ordering},
-    },
+    sync::{Arc, PoisonError},
     time::Duration,
 };
 
@@ -18,7 +15,13 @@ use tokio::{
 };
 
 use super::frame::{self, Incoming};
-use crate::transport::{Delivery, EndReason, FailureKind, Inbox, RpcError, Sent, WireEnd, WireFailure};
+use crate::{
+    sync::{
+        Mutex, MutexGuard,
+        atomic::{AtomicBool, AtomicU64, Ordering},
+    },
+    transport::{Delivery, EndReason, FailureKind, Inbox, RpcError, Sent, WireEnd, WireFailure},
+};
 
 /// After this many messages that fit nothing, the server is not worth listening to.
 const MAX_STRAYS: u64 = 100;
@@ -423,6 +426,8 @@ fn unreadable(why: &str) -> Unanswered {
     Unanswered::Unreadable(why.to_owned())
 }
 
+#[cfg(all(test, feature = "explore"))]
+mod explore;
 #[cfg(test)]
 #[path = "desk_tests.rs"]
 mod tests;
