@@ -381,6 +381,8 @@ impl Inbox for Desk {
             std::mem::take(&mut state.waiting)
         };
         for slot in waiting.into_values() {
+            // The writer may still be at work. What it has not begun it must leave, or a call reported as unsent would run.
+            slot.delivery.abandon();
             let sent = slot.delivery.sent();
             let end = end.clone();
             let _ = slot.answer.send(Err(Unanswered::Ended { end, sent }));

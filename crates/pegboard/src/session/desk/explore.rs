@@ -130,3 +130,32 @@ fn of_two_ends_the_first_stands_for_everybody() {
         assert!(told.iter().all(|told| *told == expected), "{told:?}");
     });
 }
+
+#[test]
+fn a_request_that_ends_as_unsent_is_never_written() {
+    explore(|| {
+        let desk = Desk::new().0;
+        let mut place = desk.place(None).unwrap();
+        let writer = {
+            let delivery = place.delivery.clone();
+            thread::spawn(move || {
+                let written = delivery.begin();
+                if written {
+                    delivery.done();
+                }
+                written
+            })
+        };
+        let reader = {
+            let desk = desk.clone();
+            thread::spawn(move || desk.ended(WireEnd::new(EndReason::Protocol("nonsense".to_owned()))))
+        };
+        let answer = block_on(&mut place.answer).expect("resolved");
+        reader.join().unwrap();
+        let written = writer.join().unwrap();
+        let Err(Unanswered::Ended { sent, .. }) = answer else {
+            panic!("{answer:?}")
+        };
+        assert!(!(written && sent == Sent::No), "written, and reported as unsent");
+    });
+}
