@@ -9,5 +9,6 @@ pub(crate) use std::sync::{Mutex, MutexGuard, atomic};
 #[cfg(all(test, feature = "explore"))]
 pub(crate) use shuttle::sync::{Mutex, MutexGuard, atomic};
 
-#[cfg(all(test, feature = "explore"))]
+#[cfg(test)]
+#[cfg(feature = "explore")]
 pub(crate) mod explore;

@@ -324,7 +324,8 @@ impl Circuit {
     }
 }
 
-#[cfg(all(test, feature = "explore"))]
+#[cfg(test)]
+#[cfg(feature = "explore")]
 mod explore;
 #[cfg(test)]
 mod tests;

@@ -428,7 +428,8 @@ fn unreadable(why: &str) -> Unanswered {
     Unanswered::Unreadable(why.to_owned())
 }
 
-#[cfg(all(test, feature = "explore"))]
+#[cfg(test)]
+#[cfg(feature = "explore")]
 mod explore;
 #[cfg(test)]
 #[path = "desk_tests.rs"]

@@ -429,7 +429,8 @@ impl Drop for Attached {
     }
 }
 
-#[cfg(all(test, feature = "explore"))]
+#[cfg(test)]
+#[cfg(feature = "explore")]
 mod explore;
 #[cfg(test)]
 #[path = "pipe_tests.rs"]

@@ -123,7 +123,7 @@ fn of_two_ends_the_first_stands_for_everybody() {
             })
         });
         let told = asking.map(|asking| asking.join().unwrap());
-        ending.map(|ending| ending.join().unwrap());
+        ending.into_iter().for_each(|ending| ending.join().unwrap());
         let end = block_on(desk.until_ended());
         let sent = Sent::No;
         let expected = Unanswered::Ended { end, sent };

@@ -113,7 +113,7 @@ fn every_message_is_written_in_its_callers_order_or_fails_because_the_outbox_is_
                 );
             })
         };
-        callers.map(|caller| caller.join().unwrap());
+        callers.into_iter().for_each(|caller| caller.join().unwrap());
         closer.join().unwrap();
         assert_eq!(writer.join().unwrap(), None);
 
