@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use pegboard::{Kind, Outcome, State};
+use pegboard::{Outcome, State};
 use pegboard_testkit::{FakeServer, Fault, Tool, When};
 use serde_json::json;
 use tokio::time::Instant;
@@ -69,14 +69,15 @@ async fn fifty_callers_at_once_cause_one_start() {
 async fn twenty_callers_of_one_dead_session_cause_one_restart() {
     let folder = tempfile::tempdir().unwrap();
     let log = folder.path().join("log");
-    let fake = good().tool(Tool::new("wait").answers_text("done").after(secs(1)));
-    let fake = fake.fault_on(When::tool("wait").nth(1), Fault::DiesAfterExecuting { code: 3 });
+    let fake = good().tool(Tool::new("die").answers_text("never").after(Duration::from_millis(500)));
+    let fake = fake.fault_on(When::tool("die"), Fault::DiesAfterExecuting { code: 3 });
     let board = board(process(&fake.log(log.to_str().unwrap())));
     let tools = board.toolset();
     tools.list(PATIENCE).await;
-    let calls = (0..20).map(|_| call(&tools, "fx.wait", json!({})));
+    let names = std::iter::repeat_n("fx.slow", 19).chain(["fx.die"]);
+    let calls = names.map(|tool| call(&tools, tool, json!({})));
     for reply in futures_util::future::join_all(calls).await {
-        assert!(matches!(reply.outcome.kind(), Kind::Transport), "{:?}", reply.outcome);
+        assert!(matches!(reply.outcome, Outcome::Lost(_)), "{:?}", reply.outcome);
     }
     assert_eq!(call(&tools, "fx.hello", json!({})).await.text(), "hi");
     assert_eq!(spawned(&log).len(), 2);
