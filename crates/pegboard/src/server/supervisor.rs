@@ -241,7 +241,8 @@ impl Supervisor {
         } else {
             Cause::Failed
         };
-        let delay = self.memory.backoff.next();
+        // A server that says when to come back is not asked before.
+        let delay = self.memory.backoff.next().max(error.retry_after().unwrap_or_default());
         self.down(outage, cause, Some(delay));
         Step::Wait(delay)
     }
