@@ -27,6 +27,8 @@ use crate::{
     transport::{Dialer, Target},
 };
 
+/// How often it is looked whether the calls under way are done.
+const DRAIN_LOOK: Duration = Duration::from_millis(10);
 /// How many servers may be starting at once. A start is mostly waiting, so this bounds processes and sockets, not the processor.
 const STARTS_AT_ONCE: usize = 64;
 
@@ -164,8 +166,23 @@ impl Pegboard {
             .unwrap_or_default()
     }
 
-    /// Ends all servers and waits until their processes are gone. Every wait is bounded by the servers' limits.
+    /// Takes no more calls and waits until those under way are done, at most for `patience`. Whether all of them are.
+    pub async fn drain(&self, patience: Duration) -> bool {
+        self.0.shelf.close();
+        let deadline = Deadline::within(patience);
+        loop {
+            let busy: usize = self.0.shelf.all().iter().map(Server::busy).sum();
+            if busy == 0 || deadline.has_passed() {
+                return busy == 0;
+            }
+            tokio::time::sleep(DRAIN_LOOK.min(deadline.remaining())).await;
+        }
+    }
+
+    /// Ends all servers and waits until their processes are gone. Calls under way end as lost, so [`Pegboard::drain`] first if they should
+    /// not. Every wait is bounded by the servers' limits.
     pub async fn shutdown(&self) {
+        self.0.shelf.close();
         join_all(self.0.shelf.all().iter().map(Server::close)).await;
     }
 }

@@ -263,10 +263,10 @@ impl Server {
                 }
             }
         };
-        deadline
-            .run(waiting)
-            .await
-            .unwrap_or_else(|_| Err(Outage::still_starting().into()))
+        deadline.run(waiting).await.unwrap_or_else(|_| {
+            let restarts = self.phase().restarts();
+            Err(Outage::still_starting().after_restarts(restarts).into())
+        })
     }
 
     /// Waits for a turn, at most until the deadline.
@@ -331,6 +331,12 @@ impl Server {
             },
             last_error: phase.last_error(),
         }
+    }
+
+    /// How many calls are under way or wait for their turn.
+    pub(crate) fn busy(&self) -> usize {
+        let queue = self.0.gate.numbers();
+        queue.in_use + queue.depth
     }
 
     /// Ends the server and waits until its process is gone.

@@ -203,6 +203,14 @@ impl Toolset {
 
     /// Where `name` leads. When that is not known yet, the servers that may have the tool are waited for, and it is looked up once more.
     async fn route(&self, name: &str, deadline: Deadline) -> Result<Route, Failure> {
+        if self.shelf.is_closing() {
+            return Err(Failure {
+                kind: Kind::Unavailable,
+                message: "the board is closing and takes no more calls".to_owned(),
+                hint: None,
+                may_have_executed: false,
+            });
+        }
         match self.table().find(name) {
             Routed::To(route) => return Ok(route),
             Routed::Ambiguous(candidates) => return Err(call::ambiguous(name, &candidates)),

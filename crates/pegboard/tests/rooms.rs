@@ -1,5 +1,4 @@
 //! The rooms of the library and their one-way streets: a room uses rooms below it, and only the wire rooms may name rmcp.
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on says where it stopped")]
 
 use std::path::{Path, PathBuf};
 

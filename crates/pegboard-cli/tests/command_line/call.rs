@@ -197,8 +197,8 @@ fn the_exit_code_tells_how_the_call_ended() {
         (
             on_call(Fault::SilentHandshake),
             "connect_timeout = '300ms'",
-            124,
-            "timeout",
+            3,
+            "unavailable",
         ),
     ] {
         let home = Home::new();

@@ -128,10 +128,11 @@ fn input_schema(schema: Option<Value>) -> Result<Value, String> {
     within_bounds(Value::Object(schema), "inputSchema")
 }
 
-fn within_bounds(schema: Value, what: &str) -> Result<Value, String> {
+fn within_bounds(mut schema: Value, what: &str) -> Result<Value, String> {
     if depth(&schema) > MAX_SCHEMA_DEPTH {
         return Err(format!("its {what} is nested deeper than {MAX_SCHEMA_DEPTH}"));
     }
+    sort_required(&mut schema);
     let bytes = schema.to_string().len();
     if bytes > MAX_SCHEMA_BYTES {
         return Err(format!(
@@ -139,6 +140,23 @@ fn within_bounds(schema: Value, what: &str) -> Result<Value, String> {
         ));
     }
     Ok(schema)
+}
+
+/// Puts the names of required properties in order, as the keys of objects are already, so that a server that lists them in another order
+/// after a restart does not change what a model reads.
+fn sort_required(schema: &mut Value) {
+    match schema {
+        Value::Object(fields) => {
+            if let Some(Value::Array(names)) = fields.get_mut("required")
+                && names.iter().all(Value::is_string)
+            {
+                names.sort_by(|a, b| a.as_str().cmp(&b.as_str()));
+            }
+            fields.values_mut().for_each(sort_required);
+        }
+        Value::Array(items) => items.iter_mut().for_each(sort_required),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+    }
 }
 
 /// How deep a value is nested. The reader of messages has bounded it to 128, so recursion is safe.
@@ -249,6 +267,17 @@ mod tests {
         ] {
             assert_eq!(read(item).unwrap().input_schema, json!({"type": "object"}));
         }
+    }
+
+    #[test]
+    fn required_names_are_listed_in_one_order_whatever_the_server_does() {
+        let schema = json!({"type": "object", "required": ["b", "a"], "properties": {
+            "a": {"type": "object", "required": ["z", "y"]}, "b": {}, "required": {"default": ["q", "p"]},
+        }});
+        let read = read(json!({"name": "t", "inputSchema": schema})).unwrap().input_schema;
+        assert_eq!(read["required"], json!(["a", "b"]));
+        assert_eq!(read["properties"]["a"]["required"], json!(["y", "z"]));
+        assert_eq!(read["properties"]["required"]["default"], json!(["q", "p"]));
     }
 
     #[test]

@@ -184,6 +184,8 @@ pub struct Endpoint {
     pub auth: Auth,
     /// How the connection is secured.
     pub tls: Tls,
+    /// HTTP statuses by which this server says that it forgot the session, besides 404.
+    pub session_gone: Vec<u16>,
 }
 
 impl Endpoint {
@@ -194,6 +196,7 @@ impl Endpoint {
             headers: BTreeMap::new(),
             auth: Auth::default(),
             tls: Tls::default(),
+            session_gone: Vec::new(),
         }
     }
 }

@@ -147,6 +147,11 @@ impl Outage {
         }
     }
 
+    pub(super) fn after_restarts(mut self, restarts: u32) -> Self {
+        self.restarts = restarts;
+        self
+    }
+
     pub(super) fn with(mut self, cause: Cause, restarts: u32, retry_in: Option<Duration>) -> Self {
         self.cause = cause;
         self.restarts = restarts;
@@ -167,6 +172,7 @@ impl Outage {
         match self.cause {
             Cause::NeedsAuth => Kind::NeedsAuth,
             Cause::RestartFailed | Cause::CrashLooping => Kind::RestartFailed,
+            Cause::StillStarting if self.restarts > 0 => Kind::RestartInProgress,
             Cause::Failed | Cause::StillStarting | Cause::Broken | Cause::Disabled | Cause::Closed => Kind::Unavailable,
         }
     }

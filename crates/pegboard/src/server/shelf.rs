@@ -2,7 +2,7 @@
 
 use std::sync::{
     Arc, PoisonError, RwLock,
-    atomic::{AtomicU64, Ordering},
+    atomic::{AtomicBool, AtomicU64, Ordering},
 };
 
 use super::Server;
@@ -14,6 +14,8 @@ pub(crate) struct Shelf {
     servers: RwLock<Arc<[Server]>>,
     /// Raised whenever a server is added, removed or changed, or what it offers may have changed.
     revision: Arc<AtomicU64>,
+    /// Set once, when the board takes no more calls.
+    is_closing: AtomicBool,
 }
 
 impl Shelf {
@@ -21,7 +23,17 @@ impl Shelf {
         Self {
             servers: RwLock::new(sorted(servers)),
             revision,
+            is_closing: AtomicBool::new(false),
         }
+    }
+
+    /// Takes no more calls from now on.
+    pub(crate) fn close(&self) {
+        self.is_closing.store(true, Ordering::Release);
+    }
+
+    pub(crate) fn is_closing(&self) -> bool {
+        self.is_closing.load(Ordering::Acquire)
     }
 
     /// All servers at this moment.

@@ -229,7 +229,7 @@ impl Supervisor {
 
     /// A start has failed: callers learn why, and it is tried again unless that cannot help.
     fn failed(&mut self, error: &ConnectError) -> Step {
-        tracing::warn!(%error, "cannot be reached");
+        tracing::info!(%error, "cannot be reached");
         let outage = Outage::of_start(error);
         if outage.is_final() {
             let cause = outage.cause;
@@ -241,7 +241,8 @@ impl Supervisor {
         } else {
             Cause::Failed
         };
-        let delay = self.memory.backoff.next();
+        // A server that says when to come back is not asked before.
+        let delay = self.memory.backoff.next().max(error.retry_after().unwrap_or_default());
         self.down(outage, cause, Some(delay));
         Step::Wait(delay)
     }

@@ -20,7 +20,7 @@ use crate::{
     deadline::Deadline,
     hint::Hint,
     name::ServerName,
-    transport::{FailureKind, Target},
+    transport::{DialError, FailureKind, Target},
 };
 use steps::{Opened, Opening};
 
@@ -330,6 +330,20 @@ impl fmt::Display for ConnectError {
 }
 
 impl std::error::Error for ConnectError {}
+
+impl ConnectError {
+    /// When the server wants to be asked again, if it said so; at most an hour from now.
+    pub(crate) fn retry_after(&self) -> Option<Duration> {
+        let failure = match &self.fault.kind {
+            FaultKind::Wire(failure) | FaultKind::Dial(DialError::Failed(failure)) => failure,
+            _ => return None,
+        };
+        match failure.kind {
+            FailureKind::Status { retry_after, .. } => retry_after.map(|after| after.min(Duration::from_secs(3600))),
+            _ => None,
+        }
+    }
+}
 
 impl Hint for ConnectError {
     fn hint(&self) -> Option<String> {

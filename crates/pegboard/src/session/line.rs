@@ -420,6 +420,9 @@ impl Hint for Fault {
             FaultKind::Wire(failure) => failure.hint(),
             FaultKind::Dial(error) => error.hint(),
             FaultKind::Ended(end) => match &end.reason {
+                EndReason::Exited(how) if how.contains("signal") => {
+                    Some("somebody or the system killed it; it is started again by itself".to_owned())
+                }
                 EndReason::Exited(_) if end.stderr.is_none() => {
                     Some("the program ended without a word; run its command by hand to see why".to_owned())
                 }

@@ -15,7 +15,7 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use super::{
     Boxed, DialError, EndReason, Envelope, FailureKind, Inbox, Outgoing, Sent, Wire, WireEnd, WireFailure,
-    web::{self, Media, Web},
+    web::{self, InSession, Media, Web},
 };
 use crate::config::{Endpoint, Limits};
 
@@ -211,7 +211,12 @@ impl Shared {
             .headers(headers::of(&envelope, session.as_ref()));
         let response = request.send().await.map_err(web::failure)?;
         if !response.status().is_success() {
-            return Err(web::refusal(response, session.is_some()).await);
+            let session = if session.is_some() {
+                self.web.in_session()
+            } else {
+                InSession::No
+            };
+            return Err(web::refusal(response, session).await);
         }
         if envelope.modern.is_none() {
             self.keep_session(response.headers())?;

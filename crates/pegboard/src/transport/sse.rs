@@ -10,7 +10,7 @@ use url::Url;
 use super::{
     Boxed, ConnectFault, DialError, EndReason, FailureKind, Inbox, Outgoing, Sent, Wire, WireEnd, WireFailure,
     sse_parser::{Event, Parser},
-    web::{self, Media, Web},
+    web::{self, InSession, Media, Web},
 };
 use crate::config::{Endpoint, Limits};
 
@@ -41,7 +41,7 @@ impl Sse {
         let opening = async {
             let response = web.get_stream(web.url()).send().await.map_err(web::failure)?;
             if !response.status().is_success() {
-                return Err(web::refusal(response, false).await);
+                return Err(web::refusal(response, InSession::No).await);
             }
             match Media::of(&response) {
                 Media::Events => {}
@@ -142,7 +142,7 @@ impl Shared {
         if response.status().is_success() {
             Ok(())
         } else {
-            Err(web::refusal(response, true).await)
+            Err(web::refusal(response, self.web.in_session()).await)
         }
     }
 

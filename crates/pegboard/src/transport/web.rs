@@ -41,6 +41,7 @@ pub(super) struct Web {
     url: Url,
     headers: HeaderMap,
     limit: usize,
+    session_gone: Vec<u16>,
 }
 
 impl Web {
@@ -71,11 +72,17 @@ impl Web {
             url,
             headers,
             limit: limits.message_bytes,
+            session_gone: endpoint.session_gone.clone(),
         })
     }
 
     pub(super) fn url(&self) -> &Url {
         &self.url
+    }
+
+    /// How a refused request is read that named a session.
+    pub(super) fn in_session(&self) -> InSession<'_> {
+        InSession::Yes(&self.session_gone)
     }
 
     /// The largest message.
@@ -376,7 +383,7 @@ pub(super) fn trimmed(message: Bytes) -> Bytes {
 }
 
 /// What a status that is no success means. `in_session` says whether the request named a session.
-pub(super) async fn refusal(response: Response, in_session: bool) -> WireFailure {
+pub(super) async fn refusal(response: Response, session: InSession<'_>) -> WireFailure {
     let status = response.status();
     let retry_after = response
         .headers()
@@ -397,9 +404,11 @@ pub(super) async fn refusal(response: Response, in_session: bool) -> WireFailure
     } else {
         Sent::Maybe
     };
+    if session.is_gone(status, &body) {
+        return WireFailure::new(FailureKind::SessionGone, Sent::Rejected, text);
+    }
     let kind = match status {
         StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => FailureKind::NeedsAuth,
-        StatusCode::NOT_FOUND if in_session => FailureKind::SessionGone,
         _ => match serde_json::from_str::<ErrorBody>(&body) {
             Ok(body) if status.is_client_error() => FailureKind::Rpc(body.error),
             _ => FailureKind::Status {
@@ -409,6 +418,24 @@ pub(super) async fn refusal(response: Response, in_session: bool) -> WireFailure
         },
     };
     WireFailure::new(kind, sent, text)
+}
+
+/// Whether a request named a session, and by which statuses besides 404 this server says that it forgot it.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum InSession<'a> {
+    No,
+    Yes(&'a [u16]),
+}
+
+impl InSession<'_> {
+    /// Servers that say it with another status must also say it in words: the same status has other meanings.
+    fn is_gone(self, status: StatusCode, body: &str) -> bool {
+        match self {
+            Self::No => false,
+            Self::Yes(_) if status == StatusCode::NOT_FOUND => true,
+            Self::Yes(others) => others.contains(&status.as_u16()) && body.to_ascii_lowercase().contains("session"),
+        }
+    }
 }
 
 /// Whether a status can only come from somebody who did not carry the request out.

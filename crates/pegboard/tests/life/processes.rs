@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use pegboard::{Kind, Outcome, State};
+use pegboard::{Outcome, State};
 use pegboard_testkit::{FakeServer, Fault, Tool, When};
 use serde_json::json;
 use tokio::time::Instant;
@@ -69,14 +69,15 @@ async fn fifty_callers_at_once_cause_one_start() {
 async fn twenty_callers_of_one_dead_session_cause_one_restart() {
     let folder = tempfile::tempdir().unwrap();
     let log = folder.path().join("log");
-    let fake = good().tool(Tool::new("wait").answers_text("done").after(secs(1)));
-    let fake = fake.fault_on(When::tool("wait").nth(1), Fault::DiesAfterExecuting { code: 3 });
+    let fake = good().tool(Tool::new("die").answers_text("never").after(Duration::from_millis(500)));
+    let fake = fake.fault_on(When::tool("die"), Fault::DiesAfterExecuting { code: 3 });
     let board = board(process(&fake.log(log.to_str().unwrap())));
     let tools = board.toolset();
     tools.list(PATIENCE).await;
-    let calls = (0..20).map(|_| call(&tools, "fx.wait", json!({})));
+    let names = std::iter::repeat_n("fx.slow", 19).chain(["fx.die"]);
+    let calls = names.map(|tool| call(&tools, tool, json!({})));
     for reply in futures_util::future::join_all(calls).await {
-        assert!(matches!(reply.outcome.kind(), Kind::Transport), "{:?}", reply.outcome);
+        assert!(matches!(reply.outcome, Outcome::Lost(_)), "{:?}", reply.outcome);
     }
     assert_eq!(call(&tools, "fx.hello", json!({})).await.text(), "hi");
     assert_eq!(spawned(&log).len(), 2);
@@ -137,5 +138,85 @@ async fn views_share_a_process_unless_the_config_gives_each_its_own() {
     assert_eq!(call(&second, "own.pid", json!({})).await.text(), two);
     drop(second);
     gone(two.trim().parse().unwrap(), secs(10)).await;
+    board.shutdown().await;
+}
+
+/// STD-13: a program that fetches its server first is not killed when callers have waited long enough, and is started once.
+#[tokio::test]
+async fn a_slow_installer_is_kept_warming_and_started_once() {
+    let folder = tempfile::tempdir().unwrap();
+    let log = folder.path().join("log");
+    let fake = good().fault(Fault::SlowStart { ms: 3000 }).log(log.to_str().unwrap());
+    let (program, args) = fake.command();
+    let npx = folder.path().join("npx");
+    std::os::unix::fs::symlink(program, &npx).unwrap();
+    let command = pegboard::Command::new(npx.to_str().unwrap()).args(args);
+    let mut config = pegboard::ServerConfig::new(pegboard::Transport::Stdio(command));
+    config.limits.connect = Duration::from_millis(500);
+    let board = board(config);
+    let tools = board.toolset();
+    let early = call(&tools, "fx.hello", json!({})).await;
+    assert_eq!(early.outcome.kind(), pegboard::Kind::Unavailable);
+    assert!(
+        early.outcome.hint().unwrap().contains("still starting"),
+        "{:?}",
+        early.outcome
+    );
+    ready(&board).await;
+    assert_eq!(call(&tools, "fx.hello", json!({})).await.text(), "hi");
+    assert_eq!(spawned(&log).len(), 1);
+    board.shutdown().await;
+}
+
+/// CAT-5: what an earlier program has listed is listed without a process; the first call starts it.
+#[tokio::test]
+async fn the_tools_of_a_lazy_server_are_known_before_it_runs() {
+    let folder = tempfile::tempdir().unwrap();
+    let log = folder.path().join("log");
+    let mut config = process(&good().log(log.to_str().unwrap()));
+    config.start = pegboard::Start::Lazy;
+    let open = || {
+        let mut all = pegboard::Config::default();
+        all.servers.insert(name("fx"), config.clone());
+        pegboard::Pegboard::builder(all)
+            .catalog_store(folder.path().join("catalogs"))
+            .open()
+    };
+    let first = open();
+    let listed = first.toolset().list(PATIENCE).await.tools;
+    first.shutdown().await;
+    assert_eq!((listed.len(), spawned(&log).len()), (3, 1));
+    let second = open();
+    let tools = second.toolset();
+    let again = tools.list(PATIENCE).await;
+    assert_eq!(
+        serde_json::to_string(&again.tools).unwrap(),
+        serde_json::to_string(&listed).unwrap()
+    );
+    assert_eq!(
+        (second.status().servers[0].state, spawned(&log).len()),
+        (State::Idle, 1)
+    );
+    assert_eq!(call(&tools, "fx.hello", json!({})).await.text(), "hi");
+    assert_eq!(spawned(&log).len(), 2);
+    second.shutdown().await;
+}
+
+/// HUB-16: a board that closes takes no more calls, and lets those under way end.
+#[tokio::test]
+async fn a_board_that_drains_lets_calls_end_and_takes_no_more() {
+    let fake = good().tool(Tool::new("wait").answers_text("done").after(Duration::from_millis(500)));
+    let board = board(process(&fake));
+    let tools = board.toolset();
+    tools.list(PATIENCE).await;
+    let busy = tools.clone();
+    let under_way = tokio::spawn(async move { call(&busy, "fx.wait", json!({})).await });
+    while board.status().servers[0].in_flight == 0 {
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    let (drained, late) = tokio::join!(board.drain(PATIENCE), call(&tools, "fx.hello", json!({})));
+    assert!(drained);
+    assert!(late.text().contains("closing"), "{}", late.text());
+    assert_eq!(under_way.await.unwrap().text(), "done");
     board.shutdown().await;
 }

@@ -154,3 +154,22 @@ async fn a_changed_listing_is_seen_and_a_storm_of_notices_is_not_followed_one_by
         );
     }
 }
+
+/// HUB-9: whoever cannot wait for a restart is told that one is under way; whoever comes after it failed is told that.
+#[tokio::test(start_paused = true)]
+async fn a_restart_under_way_and_a_failed_one_are_told_apart() {
+    let (board, handle) = on_schedule(&good());
+    let tools = board.toolset();
+    tools.list(PATIENCE).await;
+    handle.change(|script| *script = FakeServer::new("fx").fault(Fault::SilentHandshake).script().clone());
+    handle.kill();
+    state(&board).await;
+    let hasty = tools.call(pegboard::ToolCall::new("fx.hello").timeout(secs(2))).await;
+    assert_eq!(hasty.outcome.kind(), Kind::RestartInProgress, "{}", hasty.text());
+    tokio::time::sleep(secs(60)).await;
+    let late = call(&tools, "fx.hello", json!({})).await;
+    assert_eq!(late.outcome.kind(), Kind::RestartFailed, "{}", late.text());
+    handle.change(|script| *script = good().script().clone());
+    tokio::time::sleep(secs(120)).await;
+    assert_eq!(call(&tools, "fx.hello", json!({})).await.text(), "hi");
+}

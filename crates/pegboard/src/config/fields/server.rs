@@ -57,7 +57,7 @@ pub(in crate::config) static SERVER: Section = Section {
         field("health_interval", LIMIT, "How often it is asked.").aka(&["health_check_interval"]).later(),
         field("health_timeout", LIMIT, "How long the answer is waited for.").later(),
         field("session_cleanup_url", Kind::Text, "Asked with DELETE when an agent's session ends.").later(),
-        field("session_gone_status", Kind::List(&COUNT), "HTTP statuses by which this server says that it forgot the session.").later(),
+        field("session_gone_status", Kind::List(&COUNT), "HTTP statuses by which this server says that it forgot the session, besides 404; the answer must speak of a session."),
         field("preset", Kind::Word(PRESETS), "The design whose defaults this server starts from.").default("\"pegboard\"").later(),
         // Times and sizes.
         field("connect_timeout", LIMIT, "From spawn or connect until the server has answered the handshake.")

@@ -9,7 +9,7 @@ use crate::{
     config::{
         Auth, ClientCert, Endpoint, Tls, Transport,
         check::join,
-        setting::{Text, Values},
+        setting::{Setting, Text, Values},
         suspect,
         tree::Place,
     },
@@ -39,6 +39,7 @@ pub(super) fn transport(
         headers,
         auth,
         tls: tls?,
+        session_gone: session_gone(values),
     };
     let scheme = endpoint.url.expose().scheme().to_owned();
     let is_socket = matches!(scheme.as_str(), "ws" | "wss");
@@ -53,6 +54,17 @@ pub(super) fn transport(
         _ if endpoint.url.expose().path().trim_end_matches('/').ends_with("/sse") => Some(Transport::Sse(endpoint)),
         _ => Some(Transport::Auto(endpoint)),
     }
+}
+
+fn session_gone(values: &Values) -> Vec<u16> {
+    let Some(Setting::List(statuses)) = values.get("session_gone_status") else {
+        return Vec::new();
+    };
+    let status = |setting: &Setting| match setting {
+        Setting::Count(status) => u16::try_from(*status).ok(),
+        _ => None,
+    };
+    statuses.iter().filter_map(status).collect()
 }
 
 fn url(resolve: &mut Resolve<'_>, text: &Text) -> Option<SafeUrl> {

@@ -11,7 +11,7 @@ use super::{Shared, headers};
 use crate::transport::{
     Envelope, FailureKind, Sent, WireFailure,
     sse_parser::{Event, Parser},
-    web::{self, Media},
+    web::{self, InSession, Media},
 };
 
 /// How long to wait before a stream is taken up again, unless the server says otherwise.
@@ -139,7 +139,7 @@ impl Shared {
         }
         let response = request.send().await.map_err(web::failure)?;
         if !response.status().is_success() {
-            return Err(web::refusal(response, false).await);
+            return Err(web::refusal(response, InSession::No).await);
         }
         match Media::of(&response) {
             Media::Events => Ok(response),
