@@ -374,3 +374,7 @@ async fn reach(
         }
     }
 }
+
+#[cfg(test)]
+#[cfg(feature = "explore")]
+mod explore;

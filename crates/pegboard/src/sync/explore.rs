@@ -9,8 +9,8 @@ use shuttle::{
 use tokio::runtime::Runtime;
 
 /// How many orders are tried with each scheduler, and how long that may take.
-const ORDERS: usize = 5_000;
-const LIMIT: Duration = Duration::from_secs(5);
+const ORDERS: usize = 3_000;
+const LIMIT: Duration = Duration::from_secs(3);
 /// How many times a rare order may have to switch threads in just the right place.
 const DEPTH: usize = 3;
 

@@ -6,7 +6,7 @@ use shuttle::{future::block_on, thread};
 
 use super::*;
 use crate::{
-    session::host::NoHost,
+    session::explore::no_host,
     sync::{
         Mutex,
         explore::{explore, idle_runtime},
@@ -48,12 +48,10 @@ fn a_request_given_up_as_unsent_is_never_written_and_one_written_is_cancelled() 
         let _entered = runtime.enter();
         let (desk, requests) = Desk::new();
         let wire = Arc::new(Threads::default());
-        let host = Arc::new(host::Desk {
-            server: crate::name::ServerName::parse("one").unwrap(),
-            host: Arc::new(NoHost),
-            roots: Vec::new(),
-        });
-        let answering = host::Answering { requests, desk: host };
+        let answering = host::Answering {
+            requests,
+            desk: no_host(),
+        };
         let line = Line::new(desk.clone(), wire.clone(), answering, &TaskTracker::new());
 
         let patience = Patience::until(passed);
