@@ -89,7 +89,8 @@ pub(crate) async fn run(route: &Route, call: ToolCall, started: Instant) -> Repl
     let mut record = Record::open(route, &call, started);
     let outcome = match attempt(route, &call, &mut record).await {
         Ok(result) => present(result),
-        Err(stop) => stop.into_outcome(route),
+        // What an earlier attempt may have done is not undone by a later one that was refused.
+        Err(stop) => record.unknown.take().map_or(stop, Stop::Fault).into_outcome(route),
     };
     record.close(route, outcome)
 }
@@ -140,7 +141,12 @@ async fn attempt(route: &Route, call: &ToolCall, record: &mut Record) -> Result<
             server.suspect(live.generation);
         }
         let after = match recovery.after(&fault, deadline.remaining(), server.retries(), Instant::now()) {
-            Next::Stop => return Err(fault.into()),
+            Next::Stop => {
+                if fault.sent == Sent::Maybe {
+                    record.unknown = None;
+                }
+                return Err(fault.into());
+            }
             Next::AgainSameSession { after } => after,
             Next::AgainNewSession { after } => {
                 left_behind = live.generation;
@@ -153,6 +159,9 @@ async fn attempt(route: &Route, call: &ToolCall, record: &mut Record) -> Result<
             }
         };
         tracing::debug!(id = %call.id, %fault, ?after, "the call is made again");
+        if fault.sent == Sent::Maybe {
+            record.unknown = Some(fault);
+        }
         tokio::time::sleep(after).await;
     }
 }
@@ -200,6 +209,8 @@ struct Record {
     started: Instant,
     queued: Duration,
     attempts: u32,
+    /// Why it is not known whether the last attempt that left us was carried out.
+    unknown: Option<Fault>,
 }
 
 impl Record {
@@ -210,6 +221,7 @@ impl Record {
             started,
             queued: Duration::ZERO,
             attempts: 0,
+            unknown: None,
         }
     }
 
