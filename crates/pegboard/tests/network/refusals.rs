@@ -254,7 +254,7 @@ async fn a_server_that_stops_between_calls_refuses_them_and_is_found_again() {
         if era == Era::Legacy {
             // The old session is not known to the new process.
             refused(&reply, Kind::Transport);
-            until_down(&board).await;
+            until_lost(&board).await;
         }
         greets(&tools, "after").await;
     }

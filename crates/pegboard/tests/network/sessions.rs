@@ -83,7 +83,7 @@ async fn a_forgotten_session_refuses_the_call_and_the_next_one_opens_another() {
     fake.forget_sessions();
     let text = refused(&hello(&tools).await, Kind::Transport);
     assert!(text.contains("404"), "{text}");
-    until_down(&board).await;
+    until_lost(&board).await;
     let error = status(&board).last_error.unwrap().message;
     assert!(error.contains("session"), "{error}");
     greets(&tools, "after the session was forgotten").await;
@@ -104,7 +104,7 @@ async fn all_calls_of_a_forgotten_session_learn_that_they_were_not_carried_out()
     for reply in &replies {
         refused(reply, Kind::Transport);
     }
-    until_down(&board).await;
+    until_lost(&board).await;
     let replies = futures_util::future::join_all((0..10).map(|_| hello(&tools))).await;
     assert!(replies.iter().all(|reply| reply.text() == "hi"));
     assert_eq!(fake.count("initialize"), 2);

@@ -128,7 +128,7 @@ async fn a_session_that_the_server_does_not_know_refuses_the_call_and_the_next_o
     let board = board(sse(&fake.url()));
     let tools = board.toolset();
     refused(&hello(&tools).await, Kind::Transport);
-    until_down(&board).await;
+    until_lost(&board).await;
     greets(&tools, "after").await;
     assert_eq!((fake.count("GET"), fake.count("initialize")), (2, 2));
 }
@@ -156,7 +156,7 @@ async fn the_end_of_the_stream_loses_what_is_under_way_and_the_next_call_connect
         lost(&waiting.await.unwrap(), Kind::Transport);
         let executed = std::fs::read_to_string(&ledger).unwrap();
         assert_eq!(executed.lines().count(), 2, "{fault:?}: {executed}");
-        until_down(&board).await;
+        until_lost(&board).await;
         greets(&tools, &format!("after {fault:?}")).await;
         assert_eq!(fake.count("initialize"), 2);
     }
@@ -172,7 +172,7 @@ async fn a_server_that_dies_loses_the_call_and_is_found_again() {
     let board = board(sse(&fake.url()));
     let tools = board.toolset();
     lost(&hello(&tools).await, Kind::Transport);
-    until_down(&board).await;
+    until_lost(&board).await;
     refused(&hello(&tools).await, Kind::Unavailable);
     fake.restart().await.unwrap();
     greets(&tools, "after the restart").await;
@@ -206,6 +206,6 @@ async fn an_event_that_is_too_large_costs_its_call_and_an_endless_one_the_connec
     let tools = board.toolset();
     let reply = tokio::time::timeout(PATIENCE, hello(&tools)).await.expect("bounded");
     assert!(reply.outcome.may_have_executed(), "{:?}", reply.outcome);
-    until_down(&board).await;
+    until_lost(&board).await;
     greets(&tools, "on another stream").await;
 }

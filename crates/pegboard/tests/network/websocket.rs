@@ -79,7 +79,7 @@ async fn a_message_larger_than_the_limit_ends_the_connection_and_the_next_call_o
     let tools = board.toolset();
     let text = lost(&call(&tools, "fx.big", json!({})).await, Kind::Transport);
     assert!(text.contains("larger than 65536 bytes"), "{text}");
-    until_down(&board).await;
+    until_lost(&board).await;
     greets(&tools, "on another connection").await;
 }
 
@@ -101,7 +101,7 @@ async fn a_connection_that_ends_loses_what_is_under_way_and_the_next_call_opens_
         received(&fake, "tools/call", 1).await;
         lost(&hello(&tools).await, Kind::Transport);
         lost(&waiting.await.unwrap(), Kind::Transport);
-        until_down(&board).await;
+        until_lost(&board).await;
         greets(&tools, &format!("after {fault:?}")).await;
         assert_eq!(fake.count("tools/call"), 3);
     }
@@ -117,7 +117,7 @@ async fn a_server_that_dies_loses_the_call_and_is_found_again() {
     let board = board(ws(&fake.url()));
     let tools = board.toolset();
     lost(&hello(&tools).await, Kind::Transport);
-    until_down(&board).await;
+    until_lost(&board).await;
     refused(&hello(&tools).await, Kind::Unavailable);
     fake.restart().await.unwrap();
     greets(&tools, "after the restart").await;
