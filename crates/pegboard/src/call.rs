@@ -18,10 +18,11 @@ use tokio::{sync::mpsc, time::Instant};
 
 use crate::{
     args::Arguments,
+    catalog::Tool,
     deadline::Deadline,
     hint::Hint,
     outcome::{Answer, Content, Failure, Kind, Outcome, Reply},
-    server::{Live, Open, Outage, Refused},
+    server::{Live, Open, Outage, Refused, Server},
     session::{Call, CallResult, Fault, FaultKind, Patience, Progress},
     transport::{FailureKind, Sent},
 };
@@ -125,15 +126,20 @@ async fn attempt(route: &Route, call: &ToolCall, record: &mut Record) -> Result<
     let said = ToolClass::by_operator(&route.tool, &config.policy.retry);
     let class = ToolClass::of(&route.tool, said.as_ref(), config.policy.trust).with_arguments(&call.arguments);
     let mut recovery = Recovery::new(class, Pauses::random());
-    let mut left_behind = 0;
+    let (mut tool, mut left_behind) = (route.tool.clone(), 0);
     loop {
         let live = server.live_after(left_behind, deadline).await?;
         record.attempts = recovery.attempts();
+        if record.attempts > 1 {
+            // It may have been listed again since.
+            let listed = live.catalog.tools.iter().find(|listed| listed.name == tool.name);
+            tool = listed.cloned().unwrap_or(tool);
+        }
         let patience = Patience {
             idle: config.limits.call_idle,
             total: deadline,
         };
-        let fault = match exchange(route, call, &live, patience).await? {
+        let fault = match exchange(&tool, call, server, &live, patience).await? {
             Ok(result) => return Ok(result),
             Err(fault) => fault,
         };
@@ -154,7 +160,7 @@ async fn attempt(route: &Route, call: &ToolCall, record: &mut Record) -> Result<
                 after
             }
             Next::AgainRefreshed { after } => {
-                server.refresh();
+                server.relisted(&live, deadline).await;
                 after
             }
         };
@@ -168,15 +174,16 @@ async fn attempt(route: &Route, call: &ToolCall, record: &mut Record) -> Result<
 
 /// One exchange with a server that is ready, if its breaker lets the call pass.
 async fn exchange(
-    route: &Route,
+    tool: &Tool,
     call: &ToolCall,
+    server: &Server,
     live: &Live,
     patience: Patience,
 ) -> Result<Result<CallResult, Fault>, Stop> {
-    let breaker = route.server.breaker();
+    let breaker = server.breaker();
     let ticket = breaker.allow(Instant::now())?;
     let exchange = live.session.call(Call {
-        tool: &route.tool,
+        tool,
         arguments: call.arguments.as_raw(),
         patience,
         progress: call.progress.clone(),

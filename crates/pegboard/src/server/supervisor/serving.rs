@@ -134,7 +134,11 @@ impl Supervisor {
                 self.known.learn(&live.catalog, freshness);
                 self.show(Phase::Ready(live.clone()));
             }
-            Err(fault) => tracing::warn!(%fault, "the changed listing could not be read; the old one stays"),
+            Err(fault) => {
+                tracing::warn!(%fault, "the changed listing could not be read; the old one stays");
+                // Shown again for those who wait for the end of the listing.
+                self.show(Phase::Ready(live.clone()));
+            }
         }
     }
 }
