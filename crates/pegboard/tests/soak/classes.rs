@@ -111,7 +111,12 @@ async fn a_call_of_a_dying_process_is_repeated_as_often_as_its_class_allows() {
             .log(&log);
         let board = quick_board(settings(process(&fake), &case));
         let reply = call(&board.toolset(), "fx.read", case.arguments.clone()).await;
-        assert!(matches!(reply.outcome, Outcome::Lost(_)), "{}: {}", case.what, reply.text());
+        assert!(
+            matches!(reply.outcome, Outcome::Lost(_)),
+            "{}: {}",
+            case.what,
+            reply.text()
+        );
         assert_eq!(executions(&ledger), case.executed, "{}", case.what);
         assert_eq!(reply.attempts as usize, case.executed, "{}", case.what);
         let log = pegboard_testkit::read_log(&log).unwrap();
@@ -135,7 +140,12 @@ async fn a_call_whose_answer_is_cut_is_repeated_as_often_as_its_class_allows() {
             let config = ServerConfig::new(Transport::Http(endpoint(&fake.url())));
             let board = quick_board(settings(config, &case));
             let reply = call(&board.toolset(), "fx.read", case.arguments.clone()).await;
-            assert!(matches!(reply.outcome, Outcome::Lost(_)), "{}: {}", case.what, reply.text());
+            assert!(
+                matches!(reply.outcome, Outcome::Lost(_)),
+                "{}: {}",
+                case.what,
+                reply.text()
+            );
             assert_eq!(executions(&ledger), case.executed, "{era:?}: {}", case.what);
             board.shutdown().await;
         }
@@ -155,7 +165,12 @@ async fn a_repeated_call_that_is_answered_is_done() {
             .log(&log);
         let board = quick_board(settings(process(&dying.then_after(1, well)), &case));
         let reply = call(&board.toolset(), "fx.read", case.arguments.clone()).await;
-        assert!(matches!(reply.outcome, Outcome::Done(_)), "{}: {}", case.what, reply.text());
+        assert!(
+            matches!(reply.outcome, Outcome::Done(_)),
+            "{}: {}",
+            case.what,
+            reply.text()
+        );
         assert_eq!((reply.attempts, executions(&ledger)), (2, 2), "{}", case.what);
         board.shutdown().await;
     }

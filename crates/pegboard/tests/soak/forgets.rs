@@ -30,9 +30,14 @@ async fn no_call_is_lost_crossed_or_run_twice_while_its_sessions_are_forgotten()
         }
         disturbing.abort();
         let _ = disturbing.await;
+        fake.stop().await;
+        let replies = run
+            .together(&board, (0..8).map(|number| format!("away-{number}")))
+            .await;
+        assert!(replies.iter().any(|reply| matches!(reply.outcome, Outcome::Refused(_))));
         board.shutdown().await;
         let summary = run.check();
-        assert_eq!(summary.invoked, total);
+        assert_eq!(summary.invoked, total + 8);
         assert!(
             summary.ok > 0 && summary.unknown > 0 && summary.errors > 0,
             "{era:?}: {summary:?}"
@@ -42,7 +47,7 @@ async fn no_call_is_lost_crossed_or_run_twice_while_its_sessions_are_forgotten()
 
 async fn disturb_again_and_again(fake: Arc<NetHandle>, board: Pegboard, mut chance: Chance) {
     loop {
-        tokio::time::sleep(chance.up_to_ms(25)).await;
+        tokio::time::sleep(chance.up_to_ms(60)).await;
         match chance.below(4) {
             0 | 1 => fake.forget_sessions(),
             2 => fake.restart().await.expect("the port is still ours"),
@@ -66,7 +71,7 @@ async fn ten_calls_over_a_forgotten_session_open_one_new_session() {
     let fake = run.fake().era(Era::Legacy).serve_http().await.unwrap();
     let board = quick_board(http(&fake));
     board.settle(PATIENCE).await;
-    for round in 1..=4 {
+    for round in 1..=2 {
         fake.forget_sessions();
         let replies = run
             .together(&board, (0..10).map(|number| format!("r{round}-{number}")))
@@ -77,7 +82,7 @@ async fn ten_calls_over_a_forgotten_session_open_one_new_session() {
         assert_eq!(fake.count("initialize"), 1 + round);
     }
     let summary = run.check();
-    assert_eq!((summary.ok, summary.executed), (40, 40));
+    assert_eq!((summary.ok, summary.executed), (20, 20));
     board.shutdown().await;
 }
 

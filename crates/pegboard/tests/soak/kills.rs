@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use pegboard::{Pegboard, State};
+use pegboard::{Outcome, Pegboard, State};
 
 use crate::{support::*, words::*};
 
@@ -26,7 +26,10 @@ async fn no_call_is_lost_crossed_or_run_twice_while_its_server_is_killed() {
     board.shutdown().await;
     let summary = run.check();
     assert_eq!(summary.invoked, total);
-    assert!(summary.ok > 0 && summary.unknown > 0 && summary.errors > 0, "{summary:?}");
+    assert!(
+        summary.ok > 0 && summary.unknown > 0 && summary.errors > 0,
+        "{summary:?}"
+    );
     assert!(
         summary.executed > summary.ok,
         "some calls ran without an answer: {summary:?}"
@@ -53,4 +56,29 @@ async fn kill_again_and_again(board: Pegboard, mut chance: Chance) {
             _ => tokio::time::sleep(Duration::from_millis(1)).await,
         }
     }
+}
+
+/// HUB-17: an operator who asks for a new connection again and again gets one each time. That is no crash loop.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_server_that_is_reconnected_often_is_not_taken_for_one_that_crashes() {
+    let _alone = alone().await;
+    let run = Run::new();
+    let board = board(process(&run.fake()));
+    board.settle(PATIENCE).await;
+    for round in 1..=8 {
+        let old = board.status().servers[0].pid;
+        board.reconnect(&name("fx")).await;
+        let replies = run.together(&board, std::iter::once(format!("r{round}"))).await;
+        assert!(
+            matches!(replies[0].outcome, Outcome::Done(_)),
+            "{round}: {}",
+            replies[0].text()
+        );
+        let status = board.status().servers.remove(0);
+        assert!(status.state == State::Ready && status.pid != old, "{round}: {status:?}");
+        assert_eq!(status.restarts, round);
+    }
+    board.shutdown().await;
+    run.check();
+    run.nobody_is_left().await;
 }

@@ -45,7 +45,10 @@ async fn twenty_stuck_servers_are_gone_within_ten_seconds() {
     for pid in pids {
         assert!(!pegboard_testkit::is_alive(pid), "{pid} is alive after shutdown");
     }
-    while let Some(reply) = tokio::time::timeout(secs(1), calls.join_next()).await.expect("calls end") {
+    while let Some(reply) = tokio::time::timeout(secs(1), calls.join_next())
+        .await
+        .expect("calls end")
+    {
         let reply = reply.unwrap();
         assert!(matches!(reply.outcome, Outcome::Lost(_)), "{}", reply.text());
     }

@@ -225,7 +225,11 @@ pub(crate) async fn revive(board: &Pegboard) {
     let began = Instant::now();
     board.reconnect(&name("fx")).await;
     while matches!(board.status().servers[0].state, State::Down | State::CrashLooping) {
-        assert!(began.elapsed() < PATIENCE, "it does not come back: {:?}", board.status());
+        assert!(
+            began.elapsed() < PATIENCE,
+            "it does not come back: {:?}",
+            board.status()
+        );
         tokio::time::sleep(Duration::from_millis(1)).await;
     }
 }
