@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use pegboard::{ByteSink, ByteSource, Config, Pegboard};
-use pegboard_testkit::{FakeServer, Tool};
+use pegboard_testkit::{Era, FakeServer, Fault, Tool};
 use serde_json::json;
 use tokio::{runtime::Handle, time::Instant};
 
@@ -24,6 +24,33 @@ async fn boards_that_are_shut_down_leave_nothing_behind() {
 async fn boards_that_are_dropped_leave_nothing_behind() {
     let _alone = alone().await;
     come_and_go(false).await;
+}
+
+/// LIB-3, STD-5: a board may also go in the middle of a start or a call, in good order or not.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn boards_that_go_at_any_moment_leave_nobody_behind() {
+    let _alone = alone().await;
+    let mut chance = Chance::new();
+    let run = Run::new();
+    let before = settled(None).await;
+    for _ in 0..length(150) {
+        let fake = match chance.below(3) {
+            0 => run.fake().era(Era::Modern),
+            1 => run.fake().fault(Fault::IgnoresEof),
+            _ => run.fake(),
+        };
+        let board = quick_board(process(&fake));
+        let tools = board.toolset();
+        let calling = call(&tools, "fx.pay", json!({"nonce": "n", "delay_ms": 5}));
+        let _ = tokio::time::timeout(chance.up_to_ms(40), calling).await;
+        if chance.below(4) == 0 {
+            let closing = tokio::time::timeout(chance.up_to_ms(20), board.shutdown());
+            let _ = closing.await;
+        }
+    }
+    let after = settled(Some(&before)).await;
+    assert!(after.fits(&before), "before: {before:?}, after: {after:?}");
+    run.nobody_is_left().await;
 }
 
 #[expect(clippy::print_stderr, reason = "long runs are made for their numbers")]
