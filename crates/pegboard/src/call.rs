@@ -91,6 +91,11 @@ pub(crate) async fn run(route: &Route, call: ToolCall, started: Instant) -> Repl
         Ok(result) => present(result),
         Err(stop) => stop.into_outcome(route),
     };
+    let outcome = if record.may_have_run {
+        after_a_lost_attempt(outcome, &route.tool.dotted_name())
+    } else {
+        outcome
+    };
     record.close(route, outcome)
 }
 
@@ -152,6 +157,7 @@ async fn attempt(route: &Route, call: &ToolCall, record: &mut Record) -> Result<
                 after
             }
         };
+        record.may_have_run |= fault.sent == Sent::Maybe;
         tracing::debug!(id = %call.id, %fault, ?after, "the call is made again");
         tokio::time::sleep(after).await;
     }
@@ -200,6 +206,8 @@ struct Record {
     started: Instant,
     queued: Duration,
     attempts: u32,
+    /// Whether an attempt that was repeated may have been carried out.
+    may_have_run: bool,
 }
 
 impl Record {
@@ -210,6 +218,7 @@ impl Record {
             started,
             queued: Duration::ZERO,
             attempts: 0,
+            may_have_run: false,
         }
     }
 
@@ -292,6 +301,25 @@ impl Stop {
             Self::Outage(outage) => Outcome::Refused(unavailable(server.as_str(), &outage)),
             Self::Fault(fault) => of_fault(&fault, &route.tool.dotted_name()),
         }
+    }
+}
+
+/// The outcome of a call of which an earlier attempt may have been carried out: that the last one was not says nothing about it.
+fn after_a_lost_attempt(outcome: Outcome, tool: &str) -> Outcome {
+    match outcome {
+        Outcome::Refused(failure) => Outcome::Lost(Failure {
+            message: format!(
+                "the call to {tool} was delivered but no answer came back, and it could not be made again ({}). It may have been \
+                 carried out. Check the state before repeating it.",
+                failure.message
+            ),
+            ..failure.after_sending()
+        }),
+        Outcome::ToolFailed(answer) => Outcome::ToolFailed(Answer {
+            executed: true,
+            ..answer
+        }),
+        done_or_lost => done_or_lost,
     }
 }
 

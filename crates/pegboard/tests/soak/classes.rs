@@ -175,3 +175,38 @@ async fn a_repeated_call_that_is_answered_is_done() {
         board.shutdown().await;
     }
 }
+
+/// A first attempt that may have run is not forgotten when the second one is turned away.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_call_that_ran_once_is_never_reported_as_not_run() {
+    let _alone = alone().await;
+    let gone = FakeServer::new("fx").fault(Fault::ExitsAtHandshake {
+        code: 1,
+        stderr: String::new(),
+    });
+    let changed = FakeServer::new("fx").tool(Tool::new("read").refuses(-32601, "no such method"));
+    for (what, later) in [
+        ("the server does not come back", gone),
+        ("it rejects the call", changed),
+    ] {
+        for case in cases().into_iter().filter(|case| case.executed > 1) {
+            let folder = tempfile::tempdir().unwrap();
+            let (ledger, log) = (folder.path().join("ledger"), folder.path().join("log"));
+            let dying = fake(&case, Some(Fault::DiesAfterExecuting { code: 1 }))
+                .ledger(&ledger)
+                .log(&log);
+            let later = later.clone().ledger(&ledger).log(&log);
+            let board = quick_board(settings(process(&dying.then_after(1, later)), &case));
+            let reply = call(&board.toolset(), "fx.read", case.arguments.clone()).await;
+            assert_eq!(executions(&ledger), 1, "{what}: {}", case.what);
+            assert!(reply.is_error(), "{what}: {}", case.what);
+            assert!(
+                reply.outcome.may_have_executed(),
+                "{what}: {}: {}",
+                case.what,
+                reply.text()
+            );
+            board.shutdown().await;
+        }
+    }
+}
