@@ -26,6 +26,21 @@ async fn boards_that_are_dropped_leave_nothing_behind() {
     come_and_go(false).await;
 }
 
+/// HUB-10: whoever waits for a start sees what the server offers, on every thread and at once.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_first_call_finds_the_tools_of_a_server_that_has_just_started() {
+    let _alone = alone().await;
+    let fake = FakeServer::new("fx").tool(Tool::new("hello").answers_text("hi"));
+    for round in 0..length(1000) {
+        let (board, _handle) = in_memory(&fake);
+        let tools = board.toolset();
+        let replies = futures_util::future::join_all((0..3).map(|_| call(&tools, "fx.hello", json!({})))).await;
+        for reply in replies {
+            assert_eq!(reply.text(), "hi", "{round}");
+        }
+    }
+}
+
 /// LIB-3, STD-5: a board may also go in the middle of a start or a call, in good order or not.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn boards_that_go_at_any_moment_leave_nobody_behind() {
