@@ -90,8 +90,12 @@ pub(crate) async fn run(route: &Route, call: ToolCall, started: Instant) -> Repl
     let mut record = Record::open(route, &call, started);
     let outcome = match attempt(route, &call, &mut record).await {
         Ok(result) => present(result),
-        // What an earlier attempt may have done is not undone by a later one that was refused.
-        Err(stop) => record.unknown.take().map_or(stop, Stop::Fault).into_outcome(route),
+        Err(stop) => stop.into_outcome(route),
+    };
+    let outcome = if record.may_have_run {
+        after_a_lost_attempt(outcome, &route.tool.dotted_name())
+    } else {
+        outcome
     };
     record.close(route, outcome)
 }
@@ -147,12 +151,7 @@ async fn attempt(route: &Route, call: &ToolCall, record: &mut Record) -> Result<
             server.suspect(live.generation);
         }
         let after = match recovery.after(&fault, deadline.remaining(), server.retries(), Instant::now()) {
-            Next::Stop => {
-                if fault.sent == Sent::Maybe {
-                    record.unknown = None;
-                }
-                return Err(fault.into());
-            }
+            Next::Stop => return Err(fault.into()),
             Next::AgainSameSession { after } => after,
             Next::AgainNewSession { after } => {
                 left_behind = live.generation;
@@ -164,10 +163,8 @@ async fn attempt(route: &Route, call: &ToolCall, record: &mut Record) -> Result<
                 after
             }
         };
+        record.may_have_run |= fault.sent == Sent::Maybe;
         tracing::debug!(id = %call.id, %fault, ?after, "the call is made again");
-        if fault.sent == Sent::Maybe {
-            record.unknown = Some(fault);
-        }
         tokio::time::sleep(after).await;
     }
 }
@@ -216,8 +213,8 @@ struct Record {
     started: Instant,
     queued: Duration,
     attempts: u32,
-    /// Why it is not known whether the last attempt that left us was carried out.
-    unknown: Option<Fault>,
+    /// Whether an attempt that was repeated may have been carried out.
+    may_have_run: bool,
 }
 
 impl Record {
@@ -228,7 +225,7 @@ impl Record {
             started,
             queued: Duration::ZERO,
             attempts: 0,
-            unknown: None,
+            may_have_run: false,
         }
     }
 
@@ -311,6 +308,25 @@ impl Stop {
             Self::Outage(outage) => Outcome::Refused(unavailable(server.as_str(), &outage)),
             Self::Fault(fault) => of_fault(&fault, &route.tool.dotted_name()),
         }
+    }
+}
+
+/// The outcome of a call of which an earlier attempt may have been carried out: that the last one was not says nothing about it.
+fn after_a_lost_attempt(outcome: Outcome, tool: &str) -> Outcome {
+    match outcome {
+        Outcome::Refused(failure) => Outcome::Lost(Failure {
+            message: format!(
+                "the call to {tool} was delivered but no answer came back, and it could not be made again ({}). It may have been \
+                 carried out. Check the state before repeating it.",
+                failure.message
+            ),
+            ..failure.after_sending()
+        }),
+        Outcome::ToolFailed(answer) => Outcome::ToolFailed(Answer {
+            executed: true,
+            ..answer
+        }),
+        done_or_lost => done_or_lost,
     }
 }
 
