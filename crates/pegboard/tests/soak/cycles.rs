@@ -31,7 +31,7 @@ async fn boards_that_are_dropped_leave_nothing_behind() {
 async fn the_first_call_finds_the_tools_of_a_server_that_has_just_started() {
     let _alone = alone().await;
     let fake = FakeServer::new("fx").tool(Tool::new("hello").answers_text("hi"));
-    for round in 0..length(1000) {
+    for round in 0..length(300) {
         let (board, _handle) = in_memory(&fake);
         let tools = board.toolset();
         let replies = futures_util::future::join_all((0..3).map(|_| call(&tools, "fx.hello", json!({})))).await;

@@ -14,7 +14,7 @@ use pegboard_testkit::{ErrorClass, FakeServer, History, Summary, Tool};
 use serde_json::json;
 use tempfile::TempDir;
 use tokio::{
-    sync::{Mutex, MutexGuard},
+    sync::{Semaphore, SemaphorePermit},
     task::JoinSet,
     time::Instant,
 };
@@ -25,9 +25,9 @@ use crate::support::*;
 const CALLERS: u64 = 8;
 
 /// One test at a time: they count what the whole process holds, and need its processors.
-pub(crate) async fn alone() -> MutexGuard<'static, ()> {
-    static ALONE: Mutex<()> = Mutex::const_new(());
-    ALONE.lock().await
+pub(crate) async fn alone() -> SemaphorePermit<'static> {
+    static ALONE: Semaphore = Semaphore::const_new(1);
+    ALONE.acquire().await.expect("it is never closed")
 }
 
 /// How long a run is: as the environment says, or `usual`.
