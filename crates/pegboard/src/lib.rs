@@ -76,6 +76,7 @@ mod server;
 mod session;
 mod shim;
 mod status;
+mod sync;
 mod toolset;
 mod transport;
 

@@ -106,6 +106,15 @@ struct Counts {
 impl Server {
     /// A server that has not been started yet.
     pub(crate) fn new(config: ServerConfig, spec: Spec, shared: &Shared) -> Self {
+        let enabled = config.enabled;
+        let (server, supervisor) = Self::unattended(config, spec, shared);
+        server.0.tasks.spawn(supervisor.run(enabled));
+        server.0.tasks.close();
+        server
+    }
+
+    /// A server, and its supervisor that does not run yet.
+    fn unattended(config: ServerConfig, spec: Spec, shared: &Shared) -> (Self, Supervisor) {
         let (publish, phase) = watch::channel(Phase::Idle);
         let (commands, asked) = mpsc::channel(COMMANDS);
         let (tasks, stop) = (TaskTracker::new(), CancellationToken::new());
@@ -126,9 +135,7 @@ impl Server {
             memory: Memory::new(shared.backoff.clone()),
             tasks: tasks.clone(),
         };
-        tasks.spawn(supervisor.run(config.enabled));
-        tasks.close();
-        Self(Arc::new(Inner {
+        let server = Self(Arc::new(Inner {
             name: spec.name.clone(),
             transport: match &spec.target {
                 Target::Configured(transport) => transport.kind(),
@@ -148,7 +155,8 @@ impl Server {
             stop,
             config: RwLock::new(Arc::new(config)),
             spec,
-        }))
+        }));
+        (server, supervisor)
     }
 
     pub(crate) fn name(&self) -> &ServerName {

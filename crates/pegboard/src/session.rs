@@ -2,6 +2,9 @@
 
 mod desk;
 mod exchange;
+#[cfg(test)]
+#[cfg(feature = "explore")]
+mod explore;
 mod frame;
 mod handshake;
 mod host;

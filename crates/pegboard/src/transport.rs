@@ -11,16 +11,7 @@ mod tls;
 mod web;
 mod websocket;
 
-use std::{
-    fmt,
-    future::Future,
-    pin::Pin,
-    sync::{
-        Arc,
-        atomic::{AtomicU8, Ordering},
-    },
-    time::Duration,
-};
+use std::{fmt, future::Future, pin::Pin, sync::Arc, time::Duration};
 
 use bytes::Bytes;
 use tokio::{
@@ -31,6 +22,7 @@ use tokio::{
 use crate::{
     config::{Limits, Transport},
     hint::Hint,
+    sync::atomic::{AtomicU8, Ordering},
 };
 
 pub(crate) use stdio::SpawnError;

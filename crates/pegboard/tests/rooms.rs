@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 /// The rooms from the bottom up, as ARCHITECTURE.md lists them.
 const ROOMS: &[&str] = &[
     // Words.
+    "sync",
     "name",
     "secret",
     "deadline",

@@ -4,11 +4,13 @@
 
 use std::{
     collections::VecDeque,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{Arc, PoisonError},
     time::Duration,
 };
 
 use tokio::time::Instant;
+
+use crate::sync::{Mutex, MutexGuard};
 
 /// What callers are told to wait when all probes are under way and none has come back.
 const PROBING: Duration = Duration::from_secs(1);
@@ -322,5 +324,8 @@ impl Circuit {
     }
 }
 
+#[cfg(test)]
+#[cfg(feature = "explore")]
+mod explore;
 #[cfg(test)]
 mod tests;

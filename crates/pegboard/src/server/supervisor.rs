@@ -377,3 +377,7 @@ async fn reach(
         }
     }
 }
+
+#[cfg(test)]
+#[cfg(feature = "explore")]
+mod explore;

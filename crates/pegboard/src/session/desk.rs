@@ -2,10 +2,7 @@
 
 use std::{
     collections::HashMap,
-    sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
-        atomic::{AtomicBool, AtomicU64, Ordering},
-    },
+    sync::{Arc, PoisonError},
     time::Duration,
 };
 
@@ -18,7 +15,13 @@ use tokio::{
 };
 
 use super::frame::{self, Incoming};
-use crate::transport::{Delivery, EndReason, FailureKind, Inbox, RpcError, Sent, WireEnd, WireFailure};
+use crate::{
+    sync::{
+        Mutex, MutexGuard,
+        atomic::{AtomicBool, AtomicU64, Ordering},
+    },
+    transport::{Delivery, EndReason, FailureKind, Inbox, RpcError, Sent, WireEnd, WireFailure},
+};
 
 /// After this many messages that fit nothing, the server is not worth listening to.
 const MAX_STRAYS: u64 = 100;
@@ -378,6 +381,8 @@ impl Inbox for Desk {
             std::mem::take(&mut state.waiting)
         };
         for slot in waiting.into_values() {
+            // The writer may still be at work. What it has not begun it must leave, or a call reported as unsent would run.
+            slot.delivery.abandon();
             let sent = slot.delivery.sent();
             let end = end.clone();
             let _ = slot.answer.send(Err(Unanswered::Ended { end, sent }));
@@ -423,6 +428,9 @@ fn unreadable(why: &str) -> Unanswered {
     Unanswered::Unreadable(why.to_owned())
 }
 
+#[cfg(test)]
+#[cfg(feature = "explore")]
+mod explore;
 #[cfg(test)]
 #[path = "desk_tests.rs"]
 mod tests;

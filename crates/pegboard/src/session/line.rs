@@ -164,8 +164,9 @@ impl Line {
                     idle: late == Late::Idle,
                     last_words: self.wire.last_words(),
                 };
-                let sent = place.delivery.sent();
+                // Only now that it is given up is it certain whether it will be written.
                 drop(giving_up);
+                let sent = place.delivery.sent();
                 Err(Fault { kind, sent })
             }
         }
@@ -460,3 +461,7 @@ fn seconds(duration: Duration) -> String {
         format!("{} s", (duration.as_secs_f64() * 10.0).round() / 10.0)
     }
 }
+
+#[cfg(test)]
+#[cfg(feature = "explore")]
+mod explore;

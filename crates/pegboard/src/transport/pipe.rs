@@ -3,7 +3,7 @@
 use std::{
     collections::VecDeque,
     io,
-    sync::{Arc, Mutex, PoisonError},
+    sync::{Arc, PoisonError},
     time::Duration,
 };
 
@@ -17,7 +17,10 @@ use tokio::{
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use super::{Boxed, EndReason, FailureKind, Inbox, Outgoing, Sent, Wire, WireEnd, WireFailure};
-use crate::config::Limits;
+use crate::{
+    config::Limits,
+    sync::{Mutex, MutexGuard},
+};
 
 /// How many bytes may wait to be written. A server that reads nothing makes callers fail instead of filling memory.
 const MAX_QUEUED_BYTES: usize = 64 << 20;
@@ -103,7 +106,7 @@ impl Outbox {
     }
 
     /// The state is valid after every statement, so a panic elsewhere cannot have broken it.
-    fn lock(&self) -> std::sync::MutexGuard<'_, Queue> {
+    fn lock(&self) -> MutexGuard<'_, Queue> {
         self.queue.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -426,6 +429,9 @@ impl Drop for Attached {
     }
 }
 
+#[cfg(test)]
+#[cfg(feature = "explore")]
+mod explore;
 #[cfg(test)]
 #[path = "pipe_tests.rs"]
 mod tests;

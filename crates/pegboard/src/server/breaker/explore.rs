@@ -1,0 +1,88 @@
+//! What the breaker promises whatever the order of its threads.
+
+use shuttle::{rand::Rng, thread};
+
+use super::*;
+use crate::sync::explore::explore;
+
+const RULE: Rule = Rule {
+    failures: 1,
+    half_of: 0,
+    open_for: Duration::from_secs(1),
+    probes: 2,
+    successes: 2,
+};
+
+/// Makes some attempts, each with a chance ending; the last ticket may be kept.
+fn attempt(breaker: &Breaker, now: Instant) -> Vec<Ticket> {
+    let mut kept = Vec::new();
+    for _ in 0..2 {
+        if let Ok(ticket) = breaker.allow(now) {
+            match shuttle::rand::thread_rng().gen_range(0..4) {
+                0 => breaker.success(ticket),
+                1 => breaker.failure(ticket, now),
+                2 => drop(ticket),
+                _ => kept.push(ticket),
+            }
+        }
+        check(breaker);
+    }
+    kept
+}
+
+fn check(breaker: &Breaker) {
+    let circuit = breaker.0.as_ref().unwrap().lock();
+    if let State::HalfOpen { running, successes } = circuit.state {
+        assert!(running <= RULE.probes, "{running} probes at once");
+        assert!(successes < RULE.successes, "it should have closed");
+    }
+}
+
+#[test]
+fn the_probes_that_count_as_under_way_are_those_whose_tickets_are_held() {
+    explore(|| {
+        let breaker = Breaker::new(BreakerConfig::On(RULE));
+        let began = Instant::now();
+        let (now, later) = (began + RULE.open_for, began + 2 * RULE.open_for);
+        breaker.failure(breaker.allow(began).unwrap(), began);
+        let callers = [now, now, later].map(|now| {
+            let breaker = breaker.clone();
+            thread::spawn(move || attempt(&breaker, now))
+        });
+        let kept: Vec<Ticket> = callers.into_iter().flat_map(|caller| caller.join().unwrap()).collect();
+
+        let circuit = breaker.0.as_ref().unwrap().lock();
+        let of_now = |ticket: &&Ticket| ticket.0.as_ref().unwrap().period == circuit.period;
+        let held = u32::try_from(kept.iter().filter(of_now).count()).unwrap();
+        match circuit.state {
+            State::HalfOpen { running, .. } => assert_eq!(running, held),
+            State::Open { .. } => assert_eq!(held, 0, "a ticket given while it was open"),
+            State::Closed { .. } => {}
+        }
+        drop(circuit);
+        drop(kept);
+        let circuit = breaker.0.as_ref().unwrap().lock();
+        assert!(
+            !matches!(circuit.state, State::HalfOpen { running: 1.., .. }),
+            "{circuit:?}"
+        );
+    });
+}
+
+#[test]
+fn of_many_callers_only_as_many_as_may_probe_a_breaker_that_wakes() {
+    explore(|| {
+        let breaker = Breaker::new(BreakerConfig::On(RULE));
+        let began = Instant::now();
+        breaker.failure(breaker.allow(began).unwrap(), began);
+        let callers = [(); 4].map(|()| {
+            let breaker = breaker.clone();
+            thread::spawn(move || breaker.allow(began + RULE.open_for).ok())
+        });
+        let tickets: Vec<Ticket> = callers
+            .into_iter()
+            .filter_map(|caller| caller.join().unwrap())
+            .collect();
+        assert_eq!(tickets.len(), 2);
+    });
+}

@@ -1,0 +1,56 @@
+//! A session without a server, for those who explore what is done with sessions.
+
+use super::*;
+use crate::transport::{Boxed, EndReason, Inbox, Outgoing, Wire};
+
+/// A wire whose other end never says anything.
+struct Silence(Arc<desk::Desk>);
+
+impl Wire for Silence {
+    fn send(&self, _message: Outgoing) {}
+
+    fn close(&self) -> Boxed<'_, ()> {
+        self.0.ended(WireEnd::new(EndReason::Closed));
+        Box::pin(std::future::ready(()))
+    }
+}
+
+impl Session {
+    /// A session with a server that never says anything. It needs a runtime around it, but none that is driven.
+    pub(crate) fn silent() -> Self {
+        let (desk, requests) = desk::Desk::new();
+        let host = no_host();
+        let answering = host::Answering {
+            requests,
+            desk: host.clone(),
+        };
+        let wire = Arc::new(Silence(desk.clone()));
+        Self {
+            facts: Facts {
+                era: Era::Legacy,
+                version: "2025-11-25".into(),
+                info: None,
+                capabilities: Map::new(),
+                instructions: None,
+            },
+            line: Line::new(desk, wire, answering, &tokio_util::task::TaskTracker::new()),
+            server: host.server.clone(),
+            limits: Limits::default(),
+            host,
+        }
+    }
+
+    /// The server goes.
+    pub(crate) fn end(&self) {
+        self.line.desk().ended(WireEnd::new(EndReason::Eof));
+    }
+}
+
+/// Offers nothing to the server.
+pub(super) fn no_host() -> Arc<host::Desk> {
+    Arc::new(host::Desk {
+        server: ServerName::parse("one").unwrap(),
+        host: Arc::new(NoHost),
+        roots: Vec::new(),
+    })
+}

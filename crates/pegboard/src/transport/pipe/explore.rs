@@ -1,0 +1,175 @@
+//! What the outbox and its writer promise whatever the order of their threads.
+
+use std::{
+    collections::BTreeSet,
+    pin::Pin,
+    task::{Context, Poll},
+};
+
+use shuttle::{future::block_on, thread};
+
+use super::*;
+use crate::{
+    sync::explore::{explore, idle_runtime},
+    transport::{Delivery, Envelope},
+};
+
+const LONG: Duration = Duration::from_secs(60);
+
+/// Keeps the ids of the requests that failed.
+#[derive(Default)]
+struct Failures(Mutex<Vec<u64>>);
+
+impl Inbox for Failures {
+    fn message(&self, _message: Bytes) -> Option<u64> {
+        None
+    }
+    fn too_long(&self, _head: &[u8], _tail: &[u8], _limit: usize) {}
+    fn waits_for(&self, _id: u64) -> bool {
+        false
+    }
+    fn failed(&self, id: u64, failure: WireFailure) {
+        assert_eq!(failure.sent, Sent::No);
+        self.0.lock().unwrap().push(id);
+    }
+    fn ended(&self, _end: WireEnd) {}
+}
+
+/// Takes so many bytes, some at a time, and then breaks. Another thread may run at each write.
+struct Sink {
+    text: Arc<Mutex<Vec<u8>>>,
+    left: usize,
+}
+
+impl AsyncWrite for Sink {
+    fn poll_write(mut self: Pin<&mut Self>, _: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        let taken = bytes.len().min(3).min(self.left);
+        if taken == 0 {
+            return Poll::Ready(Err(io::ErrorKind::BrokenPipe.into()));
+        }
+        self.text.lock().unwrap().extend_from_slice(&bytes[..taken]);
+        self.left -= taken;
+        Poll::Ready(Ok(taken))
+    }
+    fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Poll::Ready(Ok(()))
+    }
+    fn poll_shutdown(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Poll::Ready(Ok(()))
+    }
+}
+
+fn message(id: u64, delivery: &Arc<Delivery>) -> Outgoing {
+    Outgoing {
+        body: id.to_string().into_bytes(),
+        id: Some(id),
+        delivery: delivery.clone(),
+        envelope: Envelope::default(),
+        taken: None,
+    }
+}
+
+/// Starts the real writer over a stream that breaks after so many bytes.
+fn writer(outbox: &Arc<Outbox>, left: usize) -> (thread::JoinHandle<Option<EndReason>>, Arc<Mutex<Vec<u8>>>) {
+    let text = Arc::new(Mutex::default());
+    let sink = Sink {
+        text: text.clone(),
+        left,
+    };
+    let outbox = outbox.clone();
+    (thread::spawn(move || block_on(write_lines(sink, outbox, LONG))), text)
+}
+
+/// The messages that were written as whole lines.
+fn lines(text: &Mutex<Vec<u8>>) -> Vec<u64> {
+    let text = String::from_utf8(text.lock().unwrap().clone()).unwrap();
+    let whole = text.rsplit_once('\n').map_or("", |(whole, _)| whole);
+    whole.lines().map(|line| line.parse().unwrap()).collect()
+}
+
+#[test]
+fn every_message_is_written_in_its_callers_order_or_fails_because_the_outbox_is_closed() {
+    explore(|| {
+        let runtime = idle_runtime();
+        let _entered = runtime.enter();
+        let (outbox, failures) = (Arc::new(Outbox::default()), Arc::new(Failures::default()));
+        let (writer, text) = writer(&outbox, usize::MAX);
+        let callers = [10, 20].map(|first| {
+            let (outbox, failures) = (outbox.clone(), failures.clone());
+            thread::spawn(move || {
+                for id in first..first + 3 {
+                    outbox.push(message(id, &Arc::default()), &*failures);
+                }
+            })
+        });
+        let closer = {
+            let (outbox, failures) = (outbox.clone(), failures.clone());
+            thread::spawn(move || {
+                outbox.close();
+                outbox.push(message(30, &Arc::default()), &*failures);
+                assert!(
+                    failures.0.lock().unwrap().contains(&30),
+                    "taken after the outbox was closed"
+                );
+            })
+        };
+        callers.into_iter().for_each(|caller| caller.join().unwrap());
+        closer.join().unwrap();
+        assert_eq!(writer.join().unwrap(), None);
+
+        let (written, failed) = (lines(&text), failures.0.lock().unwrap().clone());
+        for first in [10, 20] {
+            let of_this = |ids: &[u64]| {
+                ids.iter()
+                    .copied()
+                    .filter(|id| id / 10 == first / 10)
+                    .collect::<Vec<_>>()
+            };
+            // Nothing is taken after the close, so what failed is the rest.
+            let both = [of_this(&written), of_this(&failed)].concat();
+            assert_eq!(
+                both,
+                [first, first + 1, first + 2],
+                "written {written:?}, failed {failed:?}"
+            );
+        }
+        assert_eq!(outbox.lock().bytes, 0);
+    });
+}
+
+#[test]
+fn what_is_given_up_is_never_written_and_what_was_written_never_counts_as_unsent() {
+    explore(|| {
+        let runtime = idle_runtime();
+        let _entered = runtime.enter();
+        let (outbox, failures) = (Arc::new(Outbox::default()), Arc::new(Failures::default()));
+        let deliveries: [Arc<Delivery>; 3] = Default::default();
+        // It breaks in the second line or the third, according to what is given up.
+        let (writer, text) = writer(&outbox, 5);
+        let givers: Vec<_> = (0..3)
+            .map(|at| {
+                let delivery = deliveries[at].clone();
+                thread::spawn(move || {
+                    let given_up = delivery.abandon();
+                    (given_up, delivery.sent())
+                })
+            })
+            .collect();
+        for (id, delivery) in (10..).zip(&deliveries) {
+            outbox.push(message(id, delivery), &*failures);
+        }
+        outbox.close();
+        let told: Vec<_> = givers.into_iter().map(|giver| giver.join().unwrap()).collect();
+        writer.join().unwrap();
+
+        let written: BTreeSet<u64> = lines(&text).into_iter().collect();
+        for ((id, delivery), (given_up, sent)) in (10..).zip(&deliveries).zip(told) {
+            if written.contains(&id) {
+                assert!(!given_up, "{id} was given up and written");
+                assert_eq!((sent, delivery.sent()), (Sent::Maybe, Sent::Maybe), "{id} was written");
+            } else {
+                assert_eq!(delivery.sent(), Sent::No, "{id} was not written");
+            }
+        }
+    });
+}
