@@ -114,10 +114,12 @@ struct Held {
 impl Held {
     fn now() -> Self {
         Self {
-            descriptors: std::fs::read_dir("/proc/self/fd").unwrap().count(),
+            descriptors: std::fs::read_dir("/proc/self/fd")
+                .expect("a list of descriptors")
+                .count(),
             tasks: Handle::current().metrics().num_alive_tasks(),
             children: children(),
-            threads: std::fs::read_dir("/proc/self/task").unwrap().count(),
+            threads: std::fs::read_dir("/proc/self/task").expect("a list of threads").count(),
         }
     }
 
@@ -132,7 +134,7 @@ impl Held {
 /// The children of this process, those that wait to be reaped among them.
 fn children() -> usize {
     let own = std::process::id().to_string();
-    let entries = std::fs::read_dir("/proc").unwrap().flatten();
+    let entries = std::fs::read_dir("/proc").expect("a list of processes").flatten();
     let stats = entries.filter_map(|entry| std::fs::read_to_string(entry.path().join("stat")).ok());
     // The state and the parent follow the command, which is in parentheses.
     stats
