@@ -2,6 +2,8 @@
 //!
 //! `PEGBOARD_SOAK` sets how many calls or cycles a test makes, `PEGBOARD_SEED` repeats the delays of an earlier run.
 
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on says where it stopped")]
+
 #[path = "../support/mod.rs"]
 mod support;
 
