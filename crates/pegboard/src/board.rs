@@ -80,7 +80,7 @@ impl std::fmt::Debug for Maker {
 #[must_use]
 pub struct Builder {
     config: Config,
-    in_process: Vec<(ServerName, Arc<dyn Dialer>)>,
+    in_process: Vec<(ServerName, Arc<dyn Dialer>, ServerConfig)>,
     host: Arc<dyn Host>,
     memory: Option<PathBuf>,
     survey: Survey,
@@ -189,8 +189,15 @@ impl Pegboard {
 
 impl Builder {
     /// Adds a server that lives in this process.
-    pub fn in_process(mut self, name: ServerName, dialer: impl Dialer) -> Self {
-        self.in_process.push((name, Arc::new(dialer)));
+    pub fn in_process(self, name: ServerName, dialer: impl Dialer) -> Self {
+        // Its transport is never looked at: the dialer takes its place.
+        let settings = ServerConfig::new(Transport::Stdio(Command::new("in-process")));
+        self.in_process_with(name, dialer, settings)
+    }
+
+    /// Adds a server that lives in this process, with settings of its own. Their transport is not looked at.
+    pub fn in_process_with(mut self, name: ServerName, dialer: impl Dialer, settings: ServerConfig) -> Self {
+        self.in_process.push((name, Arc::new(dialer), settings));
         self
     }
 
@@ -256,8 +263,8 @@ impl Builder {
         for (name, config) in self.config.servers {
             servers.push(maker.configured(name, config));
         }
-        for (name, dialer) in self.in_process {
-            servers.push(maker.make(name, Target::InProcess(dialer), in_process_config()));
+        for (name, dialer, settings) in self.in_process {
+            servers.push(maker.make(name, Target::InProcess(dialer), settings));
         }
         for server in &servers {
             start_if_wanted(server);
@@ -285,9 +292,4 @@ fn start_if_wanted(server: &Server) {
 /// Servers of which each view has its own are started by the views.
 fn is_started_by_board(config: &ServerConfig) -> bool {
     config.enabled && config.policy.scope != Scope::Session
-}
-
-/// The settings of a server in this process. Its transport is never looked at: the dialer takes its place.
-fn in_process_config() -> ServerConfig {
-    ServerConfig::new(Transport::Stdio(Command::new("in-process")))
 }

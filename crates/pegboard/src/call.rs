@@ -18,10 +18,11 @@ use tokio::{sync::mpsc, time::Instant};
 
 use crate::{
     args::Arguments,
+    catalog::Tool,
     deadline::Deadline,
     hint::Hint,
     outcome::{Answer, Content, Failure, Kind, Outcome, Reply},
-    server::{Live, Open, Outage, Refused},
+    server::{Live, Open, Outage, Refused, Server},
     session::{Call, CallResult, Fault, FaultKind, Patience, Progress},
     transport::{FailureKind, Sent},
 };
@@ -91,6 +92,11 @@ pub(crate) async fn run(route: &Route, call: ToolCall, started: Instant) -> Repl
         Ok(result) => present(result),
         Err(stop) => stop.into_outcome(route),
     };
+    let outcome = if record.may_have_run {
+        after_a_lost_attempt(outcome, &route.tool.dotted_name())
+    } else {
+        outcome
+    };
     record.close(route, outcome)
 }
 
@@ -124,15 +130,20 @@ async fn attempt(route: &Route, call: &ToolCall, record: &mut Record) -> Result<
     let said = ToolClass::by_operator(&route.tool, &config.policy.retry);
     let class = ToolClass::of(&route.tool, said.as_ref(), config.policy.trust).with_arguments(&call.arguments);
     let mut recovery = Recovery::new(class, Pauses::random());
-    let mut left_behind = 0;
+    let (mut tool, mut left_behind) = (route.tool.clone(), 0);
     loop {
         let live = server.live_after(left_behind, deadline).await?;
         record.attempts = recovery.attempts();
+        if record.attempts > 1 {
+            // It may have been listed again since.
+            let listed = live.catalog.tools.iter().find(|listed| listed.name == tool.name);
+            tool = listed.cloned().unwrap_or(tool);
+        }
         let patience = Patience {
             idle: config.limits.call_idle,
             total: deadline,
         };
-        let fault = match exchange(route, call, &live, patience).await? {
+        let fault = match exchange(&tool, call, server, &live, patience).await? {
             Ok(result) => return Ok(result),
             Err(fault) => fault,
         };
@@ -148,10 +159,11 @@ async fn attempt(route: &Route, call: &ToolCall, record: &mut Record) -> Result<
                 after
             }
             Next::AgainRefreshed { after } => {
-                server.refresh();
+                server.relisted(&live, deadline).await;
                 after
             }
         };
+        record.may_have_run |= fault.sent == Sent::Maybe;
         tracing::debug!(id = %call.id, %fault, ?after, "the call is made again");
         tokio::time::sleep(after).await;
     }
@@ -159,15 +171,16 @@ async fn attempt(route: &Route, call: &ToolCall, record: &mut Record) -> Result<
 
 /// One exchange with a server that is ready, if its breaker lets the call pass.
 async fn exchange(
-    route: &Route,
+    tool: &Tool,
     call: &ToolCall,
+    server: &Server,
     live: &Live,
     patience: Patience,
 ) -> Result<Result<CallResult, Fault>, Stop> {
-    let breaker = route.server.breaker();
+    let breaker = server.breaker();
     let ticket = breaker.allow(Instant::now())?;
     let exchange = live.session.call(Call {
-        tool: &route.tool,
+        tool,
         arguments: call.arguments.as_raw(),
         patience,
         progress: call.progress.clone(),
@@ -200,6 +213,8 @@ struct Record {
     started: Instant,
     queued: Duration,
     attempts: u32,
+    /// Whether an attempt that was repeated may have been carried out.
+    may_have_run: bool,
 }
 
 impl Record {
@@ -210,6 +225,7 @@ impl Record {
             started,
             queued: Duration::ZERO,
             attempts: 0,
+            may_have_run: false,
         }
     }
 
@@ -292,6 +308,25 @@ impl Stop {
             Self::Outage(outage) => Outcome::Refused(unavailable(server.as_str(), &outage)),
             Self::Fault(fault) => of_fault(&fault, &route.tool.dotted_name()),
         }
+    }
+}
+
+/// The outcome of a call of which an earlier attempt may have been carried out: that the last one was not says nothing about it.
+fn after_a_lost_attempt(outcome: Outcome, tool: &str) -> Outcome {
+    match outcome {
+        Outcome::Refused(failure) => Outcome::Lost(Failure {
+            message: format!(
+                "the call to {tool} was delivered but no answer came back, and it could not be made again ({}). It may have been \
+                 carried out. Check the state before repeating it.",
+                failure.message
+            ),
+            ..failure.after_sending()
+        }),
+        Outcome::ToolFailed(answer) => Outcome::ToolFailed(Answer {
+            executed: true,
+            ..answer
+        }),
+        done_or_lost => done_or_lost,
     }
 }
 

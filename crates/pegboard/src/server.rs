@@ -222,6 +222,19 @@ impl Server {
         self.ask(Command::Refresh);
     }
 
+    /// Lists the server again, unless that was done since `live` was had, and waits until the listing has ended, well or not.
+    pub(crate) async fn relisted(&self, live: &Live, deadline: Deadline) {
+        let mut phase = self.0.phase.clone();
+        let is_as_it_was = |phase: &Phase| {
+            let now = phase.live();
+            now.is_some_and(|now| Arc::ptr_eq(&now.catalog, &live.catalog))
+        };
+        if is_as_it_was(&phase.borrow_and_update()) {
+            self.refresh();
+            let _ = deadline.run(phase.changed()).await;
+        }
+    }
+
     /// Starts the server anew, and waits until the old session is left.
     pub(crate) async fn reconnect(&self) {
         self.0.breaker.reset();

@@ -339,9 +339,12 @@ impl Supervisor {
         }
     }
 
-    fn show(&self, phase: Phase) {
-        self.publish.send_replace(phase);
-        self.revision.fetch_add(1, Ordering::Release);
+    /// Both change as one: whoever sees the new phase sees the new revision too, and does not look into what was built for the old one.
+    fn show(&self, mut phase: Phase) {
+        self.publish.send_modify(|shown| {
+            std::mem::swap(shown, &mut phase);
+            self.revision.fetch_add(1, Ordering::Release);
+        });
     }
 }
 

@@ -334,9 +334,8 @@ impl std::error::Error for ConnectError {}
 impl ConnectError {
     /// When the server wants to be asked again, if it said so; at most an hour from now.
     pub(crate) fn retry_after(&self) -> Option<Duration> {
-        let failure = match &self.fault.kind {
-            FaultKind::Wire(failure) | FaultKind::Dial(DialError::Failed(failure)) => failure,
-            _ => return None,
+        let (FaultKind::Wire(failure) | FaultKind::Dial(DialError::Failed(failure))) = &self.fault.kind else {
+            return None;
         };
         match failure.kind {
             FailureKind::Status { retry_after, .. } => retry_after.map(|after| after.min(Duration::from_secs(3600))),

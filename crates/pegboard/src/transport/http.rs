@@ -10,7 +10,7 @@ use std::{
 };
 
 use http::{HeaderMap, HeaderValue};
-use tokio::task::AbortHandle;
+use tokio::{sync::Notify, task::AbortHandle};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use super::{
@@ -44,6 +44,8 @@ struct Shared {
     session: Mutex<Session>,
     /// The requests under way.
     open: Mutex<HashMap<u64, Open>>,
+    /// One of them has ended.
+    answered: Notify,
 }
 
 #[derive(Default)]
@@ -68,6 +70,7 @@ impl Http {
                 inbox,
                 session: Mutex::default(),
                 open: Mutex::default(),
+                answered: Notify::new(),
             }),
             stop: CancellationToken::new(),
             tasks: TaskTracker::new(),
@@ -102,6 +105,7 @@ impl Wire for Http {
             None => false,
             Some(open) => {
                 open.task.abort();
+                self.shared.answered.notify_one();
                 open.is_modern
             }
         }
@@ -130,6 +134,7 @@ impl Wire for Http {
     fn close(&self) -> Boxed<'_, ()> {
         Box::pin(async {
             web::farewell(&self.notices).await;
+            self.shared.last_answers().await;
             self.stop.cancel();
             self.tasks.close();
             self.tasks.wait().await;
@@ -169,6 +174,7 @@ impl Shared {
         if let (Some(id), Err(failure)) = (id, &result) {
             self.inbox.failed(id, failure.clone());
         }
+        self.answered.notify_one();
         if let Some(taken) = taken {
             let _ = taken.send(result);
         }
@@ -264,6 +270,20 @@ impl Shared {
             Some(known) if known == id => Ok(()),
             Some(_) => Err(protocol("the server changed the session's id".to_owned())),
         }
+    }
+
+    /// Waits for the requests under way when the server has forgotten the session: it tells each of them that it was not carried out.
+    async fn last_answers(&self) {
+        if self.session().over != Some(FORGOTTEN) {
+            return;
+        }
+        let all = async {
+            while !self.open().is_empty() {
+                self.answered.notified().await;
+            }
+        };
+        // Those that take longer are lost.
+        let _ = tokio::time::timeout(LAST_ANSWERS, all).await;
     }
 
     /// Tells the server that the session is over.

@@ -1,6 +1,9 @@
 //! What a secure connection trusts and shows, for HTTP and WebSocket alike.
 
-use std::{path::Path, sync::Arc};
+use std::{
+    path::Path,
+    sync::{Arc, OnceLock},
+};
 
 use rustls::{
     ClientConfig, DigitallySignedStruct, RootCertStore, SignatureScheme,
@@ -40,17 +43,24 @@ pub(super) fn client_config(tls: &Tls) -> Result<ClientConfig, DialError> {
 }
 
 /// The system's certificate authorities and those of the config. A system without any is no error: the connection will say so.
-fn roots(tls: &Tls) -> Result<RootCertStore, DialError> {
-    let mut roots = RootCertStore::empty();
-    roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
-    if let Some(ca) = &tls.ca {
-        for certificate in certificates(ca)? {
-            roots.add(certificate).map_err(|error| {
-                DialError::Tls(format!("a certificate in {} cannot be used: {error}", ca.display()))
-            })?;
-        }
+fn roots(tls: &Tls) -> Result<Arc<RootCertStore>, DialError> {
+    // They are read once: that takes longer than most connections, and a hundred servers would keep a hundred copies.
+    static SYSTEM: OnceLock<Arc<RootCertStore>> = OnceLock::new();
+    let system = SYSTEM.get_or_init(|| {
+        let mut roots = RootCertStore::empty();
+        roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
+        Arc::new(roots)
+    });
+    let Some(ca) = &tls.ca else {
+        return Ok(system.clone());
+    };
+    let mut roots = system.as_ref().clone();
+    for certificate in certificates(ca)? {
+        roots
+            .add(certificate)
+            .map_err(|error| DialError::Tls(format!("a certificate in {} cannot be used: {error}", ca.display())))?;
     }
-    Ok(roots)
+    Ok(Arc::new(roots))
 }
 
 fn certificates(file: &Path) -> Result<Vec<CertificateDer<'static>>, DialError> {

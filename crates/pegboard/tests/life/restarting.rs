@@ -173,3 +173,35 @@ async fn a_restart_under_way_and_a_failed_one_are_told_apart() {
     tokio::time::sleep(secs(120)).await;
     assert_eq!(call(&tools, "fx.hello", json!({})).await.text(), "hi");
 }
+
+/// A harmless call is made again after its fate was unknown; when the second attempt cannot even start, its fate is still unknown.
+#[tokio::test(start_paused = true)]
+async fn what_may_have_run_stays_so_when_the_next_attempt_is_refused() {
+    let fake = good().tool(Tool::new("read").answers_text("x").after(secs(3600)));
+    let (_unused, handle) = fake.connect();
+    let server = handle.clone();
+    let dialer = move || {
+        let (read, write) = tokio::io::split(server.connect());
+        (
+            Box::new(read) as pegboard::ByteSource,
+            Box::new(write) as pegboard::ByteSink,
+        )
+    };
+    let mut settings = pegboard::ServerConfig::new(pegboard::Transport::Stdio(pegboard::Command::new("in-process")));
+    settings
+        .policy
+        .retry
+        .insert("read".to_owned(), pegboard::RetryClass::Safe);
+    let builder = Pegboard::builder(Config::default()).in_process_with(name("fx"), dialer, settings);
+    let board = builder.without_jitter().open();
+    let tools = board.toolset();
+    tools.list(PATIENCE).await;
+    let silent = FakeServer::new("fx").fault(Fault::SilentHandshake).script().clone();
+    let calling = tokio::spawn(async move { call(&tools, "fx.read", json!({})).await });
+    handle.wait_for("tools/call", 1).await;
+    handle.change(|script| *script = silent);
+    handle.kill();
+    let reply = calling.await.unwrap();
+    assert!(matches!(reply.outcome, Outcome::Lost(_)), "{:?}", reply.outcome);
+    assert!(reply.outcome.may_have_executed());
+}

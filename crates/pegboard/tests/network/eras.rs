@@ -24,14 +24,30 @@ async fn check_kind(fake: &NetHandle, url: &str, first: &[&str], second: &[&str]
     for (time, expected) in [("first", first), ("second", second)] {
         let board = remembering(url, &file);
         greets(&board.toolset(), time).await;
+        // Notices are asked for beside the call, once everything is listed.
+        let listens = expected == MODERN;
+        if listens {
+            let rounds = if time == "first" { 1 } else { 2 };
+            received(fake, LISTEN, rounds).await;
+        }
         board.shutdown().await;
         let all = methods(fake);
-        let sent: Vec<_> = all[before..]
-            .iter()
-            .map(String::as_str)
-            .filter(|method| !matches!(*method, "DELETE" | "$closed"))
-            .collect();
-        assert_eq!(sent, expected, "{time} time at {url}");
+        let sent = || {
+            all[before..]
+                .iter()
+                .map(String::as_str)
+                .filter(|method| !matches!(*method, "DELETE" | "$closed"))
+        };
+        let in_order: Vec<_> = sent().filter(|method| *method != LISTEN).collect();
+        assert_eq!(in_order, expected, "{time} time at {url}");
+        let after_the_list = sent().skip_while(|method| *method != "tools/list");
+        let listening = |methods: &mut dyn Iterator<Item = &str>| methods.filter(|method| *method == LISTEN).count();
+        assert_eq!(listening(&mut sent()), usize::from(listens), "{time} time at {url}");
+        assert_eq!(
+            listening(&mut { after_the_list }),
+            usize::from(listens),
+            "{time} time at {url}"
+        );
         before = all.len();
     }
 }
@@ -44,6 +60,7 @@ const LEGACY: &[&str] = &[
     "tools/call",
 ];
 const MODERN: &[&str] = &["server/discover", "tools/list", "tools/call"];
+const LISTEN: &str = "subscriptions/listen";
 
 #[tokio::test]
 async fn one_line_of_config_reaches_every_kind_of_server_and_remembers_it() {

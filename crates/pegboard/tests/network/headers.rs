@@ -48,9 +48,15 @@ async fn every_modern_request_repeats_its_method_name_and_marked_arguments() {
         .get_prompt(&name("fx"), "greet", &Default::default())
         .await
         .unwrap();
+    received(&fake, "subscriptions/listen", 1).await;
     board.shutdown().await;
     let encoded = |text: &str| format!("=?base64?{}?=", BASE64_STANDARD.encode(text));
-    let told: Vec<_> = fake.requests().iter().map(mcp_headers).collect();
+    // Notices are asked for beside the calls.
+    let (listening, told): (Vec<_>, Vec<_>) = fake
+        .requests()
+        .iter()
+        .map(mcp_headers)
+        .partition(|headers| headers["mcp-method"] == "subscriptions/listen");
     let expected = |method: &str, more: serde_json::Value| {
         let mut all = json!({
             "authorization": "Bearer t0ken", "mcp-protocol-version": "2026-07-28", "mcp-method": method,
@@ -58,6 +64,7 @@ async fn every_modern_request_repeats_its_method_name_and_marked_arguments() {
         all.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
         all
     };
+    assert_eq!(listening, [expected("subscriptions/listen", json!({}))]);
     assert_eq!(
         told,
         [
@@ -92,6 +99,34 @@ async fn every_modern_request_repeats_its_method_name_and_marked_arguments() {
             .iter()
             .all(|received| received.header("host") == Some(&host))
     );
+}
+
+#[tokio::test]
+async fn a_tool_that_wants_other_headers_now_is_listed_again_and_called_with_them() {
+    let folder = tempfile::tempdir().unwrap();
+    let ledger = folder.path().join("ledger");
+    let server = |tool: Tool| FakeServer::new("fx").era(Era::Modern).ledger(&ledger).tool(tool);
+    let deploy = || Tool::new("deploy").answers_text("done");
+    let fake = server(deploy()).serve_http().await.unwrap();
+    let board = board(http(&fake.url()));
+    let tools = board.toolset();
+    let arguments = |nonce: &str| json!({"region": "eu", "nonce": nonce});
+    assert_eq!(call(&tools, "fx.deploy", arguments("before")).await.text(), "done");
+    // Nobody is told of it.
+    fake.change(|script| *script = server(deploy().mirrors("region", "Region")).script().clone());
+    let reply = call(&tools, "fx.deploy", arguments("after")).await;
+    assert_eq!(
+        (reply.text().as_str(), reply.attempts),
+        ("done", 2),
+        "{:?}",
+        reply.outcome
+    );
+    let told: Vec<_> = received(&fake, "tools/call", 3).await;
+    let regions: Vec<_> = told.iter().map(|call| call.header("mcp-param-region")).collect();
+    assert_eq!(regions, [None, None, Some("eu")]);
+    assert_eq!((fake.count("tools/list"), fake.count("server/discover")), (2, 1));
+    assert_eq!(executed(&ledger), ["after", "before"]);
+    assert_eq!(call(&tools, "fx.deploy", arguments("later")).await.attempts, 1);
 }
 
 #[tokio::test]

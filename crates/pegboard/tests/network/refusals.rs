@@ -1,7 +1,10 @@
 //! Servers that cannot be reached, and answers that are none: the right kind, the right hint, and within bounds.
 
-use pegboard::{Kind, Outcome, ServerConfig, State};
+use std::time::Duration;
+
+use pegboard::{Kind, Outcome, RetryClass, ServerConfig, State, ToolCall};
 use pegboard_testkit::{Era, Fault, NetHandle, When, refused_address, stalled_listener};
+use serde_json::json;
 
 use crate::{
     raw::{self, Step},
@@ -140,7 +143,6 @@ async fn a_status_says_whether_the_call_can_have_run() {
         (405, Refused, Kind::Transport, "path of `url`"),
         (413, Refused, Kind::Transport, ""),
         (415, Refused, Kind::Transport, ""),
-        (429, Refused, Kind::Transport, "again"),
         (408, Lost, Kind::Transport, ""),
         (409, Lost, Kind::Transport, ""),
         (500, Lost, Kind::Transport, "log"),
@@ -169,19 +171,94 @@ async fn a_status_says_whether_the_call_can_have_run() {
             );
             let told = reply.outcome.hint().unwrap_or_default();
             assert!(told.contains(hint), "{status}: {told}");
-            if status == 429 {
-                assert!(told.contains('7'), "{told}");
-            }
             assert_eq!(fake.count("tools/call"), 1, "{status}: no second attempt");
             greets(&tools, "after").await;
         }
     }
 }
 
+fn busy(status: u16, retry_after: Option<u64>) -> Fault {
+    let headers = retry_after.map(|seconds| ("retry-after".to_owned(), seconds.to_string()));
+    Fault::Status {
+        status,
+        headers: headers.into_iter().collect(),
+        body: "<h1>upstream said no</h1>".to_owned(),
+    }
+}
+
+#[tokio::test]
+async fn a_server_with_too_much_to_do_is_asked_again_when_it_says_so() {
+    for era in BOTH_ERAS {
+        for (retry_after, at_least) in [(Some(1), Duration::from_secs(1)), (None, Duration::from_millis(100))] {
+            let fake = faulty(era, busy(429, retry_after)).await;
+            let reply = hello(&board(http(&fake.url())).toolset()).await;
+            assert_eq!(
+                (reply.text().as_str(), reply.attempts),
+                ("hi", 2),
+                "{:?}",
+                reply.outcome
+            );
+            assert!(
+                reply.latency >= at_least,
+                "{era:?} {retry_after:?}: {:?}",
+                reply.latency
+            );
+            assert_eq!(fake.count("tools/call"), 2);
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_busy_server_is_left_alone_when_the_time_it_names_is_too_late() {
+    for era in BOTH_ERAS {
+        let fake = faulty(era, busy(429, Some(7))).await;
+        let tools = board(http(&fake.url())).toolset();
+        assert!(tools.list(PATIENCE).await.unavailable.is_empty());
+        let reply = tools.call(ToolCall::new("fx.hello").timeout(secs(5))).await;
+        let text = refused(&reply, Kind::Transport);
+        assert!(text.contains("429") && text.contains("upstream said no"), "{text}");
+        let told = reply.outcome.hint().unwrap();
+        assert!(told.contains('7') && told.contains("again"), "{told}");
+        assert!(reply.latency < secs(5), "nobody waits in vain: {:?}", reply.latency);
+        assert_eq!((reply.attempts, fake.count("tools/call")), (1, 1));
+        greets(&tools, "after").await;
+    }
+}
+
+#[tokio::test]
+async fn a_server_that_stays_busy_is_asked_three_times() {
+    let fake = fake(Era::Legacy)
+        .fault_on(When::tool("hello"), busy(429, None))
+        .serve_http()
+        .await
+        .unwrap();
+    let reply = hello(&board(http(&fake.url())).toolset()).await;
+    refused(&reply, Kind::Transport);
+    assert_eq!((reply.attempts, fake.count("tools/call")), (3, 3));
+}
+
+/// A 503 may come from a proxy that handed the call on, so only what is harmless twice is made again, after the time it names.
+#[tokio::test]
+async fn an_unavailable_server_is_asked_again_only_for_what_is_harmless() {
+    for era in BOTH_ERAS {
+        let fake = faulty(era, busy(503, Some(1))).await;
+        let mut config = http(&fake.url());
+        config.policy.retry.insert("hello".to_owned(), RetryClass::Safe);
+        let reply = hello(&board(config).toolset()).await;
+        assert_eq!(
+            (reply.text().as_str(), reply.attempts),
+            ("hi", 2),
+            "{:?}",
+            reply.outcome
+        );
+        assert!(reply.latency >= secs(1), "{:?}", reply.latency);
+    }
+}
+
 #[tokio::test]
 async fn an_error_status_with_an_error_of_the_protocol_is_the_servers_answer() {
     for (status, code, executed) in [
-        (400, -32020, false),
+        (400, -32021, false),
         (404, -32601, false),
         (400, -32602, true),
         (500, -32603, true),
@@ -197,6 +274,30 @@ async fn an_error_status_with_an_error_of_the_protocol_is_the_servers_answer() {
             reply.outcome
         );
         assert_eq!(reply.outcome.may_have_executed(), executed, "{status} {code}");
+        assert_eq!((reply.attempts, fake.count("tools/call")), (1, 1), "answers are final");
+        greets(&tools, "after").await;
+    }
+}
+
+#[tokio::test]
+async fn headers_that_do_not_fit_are_looked_up_once_and_no_more() {
+    let body = r#"{"jsonrpc":"2.0","id":3,"error":{"code":-32020,"message":"sorry"}}"#;
+    for (times, is_well) in [(1, true), (2, false)] {
+        let fault = Fault::Status {
+            status: 400,
+            headers: vec![("content-type".to_owned(), "application/json".to_owned())],
+            body: body.to_owned(),
+        };
+        let fake = fake(Era::Modern)
+            .fault_on(When::tool("hello").first(times), fault)
+            .serve_http()
+            .await
+            .unwrap();
+        let tools = board(http(&fake.url())).toolset();
+        let reply = hello(&tools).await;
+        assert_eq!(!reply.is_error(), is_well, "{:?}", reply.outcome);
+        assert!(is_well || (reply.text().contains("sorry") && !reply.outcome.may_have_executed()));
+        assert_eq!((fake.count("tools/call"), fake.count("tools/list")), (2, 2));
         greets(&tools, "after").await;
     }
 }
@@ -241,23 +342,42 @@ async fn a_server_in_trouble_at_the_start_is_asked_once_in_each_way() {
 #[tokio::test]
 async fn a_server_that_stops_between_calls_refuses_them_and_is_found_again() {
     for era in BOTH_ERAS {
-        let fake = fake(era).serve_http().await.unwrap();
+        let folder = tempfile::tempdir().unwrap();
+        let ledger = folder.path().join("ledger");
+        let fake = fake(era).ledger(&ledger).serve_http().await.unwrap();
         let board = board(http(&fake.url()));
         let tools = board.toolset();
-        greets(&tools, "before").await;
+        let numbered = |nonce: &str| call(&tools, "fx.hello", json!({ "nonce": nonce }));
+        assert_eq!(numbered("1-before").await.text(), "hi");
         fake.stop().await;
-        let reply = hello(&tools).await;
+        let reply = numbered("2-stopped").await;
         refused(&reply, Kind::Unavailable);
+        assert_eq!(reply.attempts, 3, "{era:?}");
         assert!(reply.outcome.hint().unwrap().contains("nothing listens"));
         fake.restart().await.unwrap();
-        let reply = hello(&tools).await;
-        if era == Era::Legacy {
-            // The old session is not known to the new process.
-            refused(&reply, Kind::Transport);
-            until_down(&board).await;
-        }
-        greets(&tools, "after").await;
+        // The old session is not known to the new process, and the call itself finds the new one.
+        let reply = numbered("3-after").await;
+        let attempts = 1 + u32::from(era == Era::Legacy);
+        assert_eq!(
+            (reply.text().as_str(), reply.attempts),
+            ("hi", attempts),
+            "{:?}",
+            reply.outcome
+        );
+        assert_eq!(executed(&ledger), ["1-before", "3-after"]);
     }
+}
+
+#[tokio::test]
+async fn a_call_outlives_a_short_stop_of_the_server() {
+    let fake = fake(Era::Modern).serve_http().await.unwrap();
+    let tools = board(http(&fake.url())).toolset();
+    greets(&tools, "before").await;
+    fake.stop().await;
+    let (reply, restarted) = tokio::join!(hello(&tools), fake.restart());
+    restarted.unwrap();
+    assert_eq!(reply.text(), "hi", "{:?}", reply.outcome);
+    assert_eq!(fake.count("tools/call"), 2);
 }
 
 #[tokio::test]
@@ -325,11 +445,16 @@ async fn without_free_descriptors_a_start_fails_and_others_live() {
     while let Ok(file) = std::fs::File::open("/dev/null") {
         held.push(file);
     }
-    let reply = call(&tools, "late.hello", serde_json::json!({})).await;
+    let reply = call(&tools, "late.hello", json!({})).await;
     refused(&reply, Kind::Unavailable);
     greets(&tools, "on the connection that is there").await;
     drop(held);
-    assert_eq!(call(&tools, "late.hello", serde_json::json!({})).await.text(), "hi");
+    let is_ready = |server: &pegboard::ServerStatus| server.state == State::Ready;
+    until("both are there, unasked", || {
+        board.status().servers.iter().all(is_ready)
+    })
+    .await;
+    assert_eq!(call(&tools, "late.hello", json!({})).await.text(), "hi");
 }
 
 #[cfg(unix)]

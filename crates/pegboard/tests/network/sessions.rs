@@ -75,40 +75,68 @@ async fn a_server_that_will_not_end_a_session_does_not_hold_up_the_shutdown() {
 }
 
 #[tokio::test]
-async fn a_forgotten_session_refuses_the_call_and_the_next_one_opens_another() {
-    let fake = fake(Era::Legacy).serve_http().await.unwrap();
+async fn a_call_in_a_forgotten_session_is_made_again_in_a_new_one() {
+    let folder = tempfile::tempdir().unwrap();
+    let ledger = folder.path().join("ledger");
+    let fake = fake(Era::Legacy).ledger(&ledger).serve_http().await.unwrap();
     let board = board(http(&fake.url()));
     let tools = board.toolset();
     greets(&tools, "first").await;
     fake.forget_sessions();
-    let text = refused(&hello(&tools).await, Kind::Transport);
-    assert!(text.contains("404"), "{text}");
-    until_down(&board).await;
-    let error = status(&board).last_error.unwrap().message;
+    let reply = call(&tools, "fx.hello", json!({"nonce": "n"})).await;
+    assert_eq!(
+        (reply.text().as_str(), reply.attempts),
+        ("hi", 2),
+        "{:?}",
+        reply.outcome
+    );
+    assert_eq!(executed(&ledger), ["n"]);
+    let now = status(&board);
+    let error = now.last_error.unwrap().message;
     assert!(error.contains("session"), "{error}");
-    greets(&tools, "after the session was forgotten").await;
+    assert_eq!((now.state, now.restarts), (State::Ready, 1));
     assert_eq!((fake.count("initialize"), fake.sessions().len()), (2, 1));
-    // One before, one refused, one after; a session that the server has forgotten is not ended once more.
+    // One before, one refused, one again; a session that the server has forgotten is not ended once more.
     assert_eq!((fake.count("tools/call"), fake.count("DELETE")), (3, 0));
 }
 
 #[tokio::test]
-async fn all_calls_of_a_forgotten_session_learn_that_they_were_not_carried_out() {
-    let fake = fake(Era::Legacy).serve_http().await.unwrap();
+async fn all_calls_of_a_forgotten_session_share_one_new_session_and_run_once_each() {
+    let folder = tempfile::tempdir().unwrap();
+    let ledger = folder.path().join("ledger");
+    let fake = fake(Era::Legacy).ledger(&ledger).serve_http().await.unwrap();
     let board = board(http(&fake.url()));
     let tools = board.toolset();
     greets(&tools, "first").await;
     fake.restart().await.unwrap();
-    let calls = (0..10).map(|_| hello(&tools));
+    let calls = (0..10).map(|number| call(&tools, "fx.hello", json!({"nonce": number.to_string()})));
     let replies = futures_util::future::join_all(calls).await;
     for reply in &replies {
-        refused(reply, Kind::Transport);
+        assert_eq!(reply.text(), "hi", "{:?}", reply.outcome);
+        assert!(reply.attempts <= 2, "{}", reply.attempts);
     }
-    until_down(&board).await;
-    let replies = futures_util::future::join_all((0..10).map(|_| hello(&tools))).await;
-    assert!(replies.iter().all(|reply| reply.text() == "hi"));
-    assert_eq!(fake.count("initialize"), 2);
-    assert_eq!(status(&board).state, State::Ready);
+    let each_once: Vec<_> = (0..10).map(|number| number.to_string()).collect();
+    assert_eq!(executed(&ledger), each_once);
+    assert_eq!((fake.count("initialize"), fake.sessions().len()), (2, 1));
+    assert_eq!((status(&board).state, status(&board).restarts), (State::Ready, 1));
+}
+
+#[tokio::test]
+async fn a_server_that_forgets_every_session_is_asked_twice() {
+    let folder = tempfile::tempdir().unwrap();
+    let ledger = folder.path().join("ledger");
+    let fake = fake(Era::Legacy)
+        .ledger(&ledger)
+        .fault_on(When::tool("hello"), Fault::SessionGone)
+        .serve_http()
+        .await
+        .unwrap();
+    let board = board(http(&fake.url()));
+    let reply = call(&board.toolset(), "fx.hello", json!({"nonce": "n"})).await;
+    let text = refused(&reply, Kind::Transport);
+    assert!(text.contains("404"), "{text}");
+    assert_eq!((reply.attempts, fake.count("tools/call")), (2, 2));
+    assert!(executed(&ledger).is_empty());
 }
 
 #[tokio::test]

@@ -86,7 +86,6 @@ async fn a_refused_message_says_whether_it_can_have_run_and_the_stream_goes_on()
         (401, false, Kind::NeedsAuth),
         (403, false, Kind::NeedsAuth),
         (413, false, Kind::Transport),
-        (429, false, Kind::Transport),
         (500, true, Kind::Transport),
         (502, true, Kind::Transport),
     ] {
@@ -108,17 +107,18 @@ async fn a_refused_message_says_whether_it_can_have_run_and_the_stream_goes_on()
         } else {
             refused(&reply, kind);
         }
+        assert_eq!((reply.attempts, fake.count("tools/call")), (1, 1), "{code}");
         greets(&tools, "after").await;
         assert_eq!((fake.count("GET"), fake.count("initialize")), (1, 1), "{code}");
     }
 }
 
 #[tokio::test]
-async fn a_session_that_the_server_does_not_know_refuses_the_call_and_the_next_one_opens_another() {
+async fn a_busy_server_is_asked_again_on_the_same_stream_when_it_says_so() {
     let fault = Fault::Status {
-        status: 404,
-        headers: vec![],
-        body: String::new(),
+        status: 429,
+        headers: vec![("retry-after".to_owned(), "1".to_owned())],
+        body: "no".to_owned(),
     };
     let fake = fake(Era::Legacy)
         .fault_on(When::tool("hello").first(1), fault)
@@ -126,10 +126,43 @@ async fn a_session_that_the_server_does_not_know_refuses_the_call_and_the_next_o
         .await
         .unwrap();
     let board = board(sse(&fake.url()));
+    let reply = hello(&board.toolset()).await;
+    assert_eq!(
+        (reply.text().as_str(), reply.attempts),
+        ("hi", 2),
+        "{:?}",
+        reply.outcome
+    );
+    assert!(reply.latency >= secs(1), "{:?}", reply.latency);
+    assert_eq!((fake.count("GET"), fake.count("tools/call")), (1, 2));
+}
+
+#[tokio::test]
+async fn a_call_in_a_session_that_the_server_does_not_know_is_made_again_in_a_new_one() {
+    let folder = tempfile::tempdir().unwrap();
+    let ledger = folder.path().join("ledger");
+    let fault = Fault::Status {
+        status: 404,
+        headers: vec![],
+        body: String::new(),
+    };
+    let fake = fake(Era::Legacy)
+        .ledger(&ledger)
+        .fault_on(When::tool("hello").first(1), fault)
+        .serve_sse()
+        .await
+        .unwrap();
+    let board = board(sse(&fake.url()));
     let tools = board.toolset();
-    refused(&hello(&tools).await, Kind::Transport);
-    until_down(&board).await;
-    greets(&tools, "after").await;
+    let reply = call(&tools, "fx.hello", json!({"nonce": "n"})).await;
+    assert_eq!(
+        (reply.text().as_str(), reply.attempts),
+        ("hi", 2),
+        "{:?}",
+        reply.outcome
+    );
+    assert_eq!(executed(&ledger), ["n"]);
+    assert_eq!((status(&board).state, status(&board).restarts), (State::Ready, 1));
     assert_eq!((fake.count("GET"), fake.count("initialize")), (2, 2));
 }
 
@@ -156,7 +189,7 @@ async fn the_end_of_the_stream_loses_what_is_under_way_and_the_next_call_connect
         lost(&waiting.await.unwrap(), Kind::Transport);
         let executed = std::fs::read_to_string(&ledger).unwrap();
         assert_eq!(executed.lines().count(), 2, "{fault:?}: {executed}");
-        until_down(&board).await;
+        until_lost(&board).await;
         greets(&tools, &format!("after {fault:?}")).await;
         assert_eq!(fake.count("initialize"), 2);
     }
@@ -164,18 +197,26 @@ async fn the_end_of_the_stream_loses_what_is_under_way_and_the_next_call_connect
 
 #[tokio::test]
 async fn a_server_that_dies_loses_the_call_and_is_found_again() {
+    let folder = tempfile::tempdir().unwrap();
+    let ledger = folder.path().join("ledger");
     let fake = fake(Era::Legacy)
+        .ledger(&ledger)
         .fault_on(When::tool("hello").first(1), Fault::DiesAfterExecuting { code: 1 })
         .serve_sse()
         .await
         .unwrap();
     let board = board(sse(&fake.url()));
     let tools = board.toolset();
-    lost(&hello(&tools).await, Kind::Transport);
-    until_down(&board).await;
-    refused(&hello(&tools).await, Kind::Unavailable);
+    lost(&call(&tools, "fx.hello", json!({"nonce": "n"})).await, Kind::Transport);
+    until_lost(&board).await;
+    let reply = hello(&tools).await;
+    refused(&reply, Kind::RestartFailed);
+    assert!(reply.outcome.hint().unwrap().contains("nothing listens"));
     fake.restart().await.unwrap();
+    until_found_unasked(&board).await;
     greets(&tools, "after the restart").await;
+    assert_eq!(executed(&ledger), ["n"]);
+    assert_eq!((status(&board).restarts, fake.count("initialize")), (1, 2));
 }
 
 #[tokio::test]
@@ -206,6 +247,6 @@ async fn an_event_that_is_too_large_costs_its_call_and_an_endless_one_the_connec
     let tools = board.toolset();
     let reply = tokio::time::timeout(PATIENCE, hello(&tools)).await.expect("bounded");
     assert!(reply.outcome.may_have_executed(), "{:?}", reply.outcome);
-    until_down(&board).await;
+    until_lost(&board).await;
     greets(&tools, "on another stream").await;
 }

@@ -79,13 +79,17 @@ async fn a_message_larger_than_the_limit_ends_the_connection_and_the_next_call_o
     let tools = board.toolset();
     let text = lost(&call(&tools, "fx.big", json!({})).await, Kind::Transport);
     assert!(text.contains("larger than 65536 bytes"), "{text}");
-    until_down(&board).await;
+    until_lost(&board).await;
     greets(&tools, "on another connection").await;
 }
 
 #[tokio::test]
 async fn a_connection_that_ends_loses_what_is_under_way_and_the_next_call_opens_another() {
-    for fault in [Fault::ClosesOutput, Fault::ResetInStream] {
+    // The half of an answer that came cannot be read.
+    for (fault, kind) in [
+        (Fault::ClosesOutput, Kind::Transport),
+        (Fault::ResetInStream, Kind::Internal),
+    ] {
         let fake = fake(Era::Legacy)
             .tool(Tool::new("wait").waits_at("gate"))
             .fault_on(When::tool("hello").first(1), fault.clone())
@@ -99,9 +103,10 @@ async fn a_connection_that_ends_loses_what_is_under_way_and_the_next_call_opens_
             async move { call(&tools, "fx.wait", json!({})).await }
         });
         received(&fake, "tools/call", 1).await;
-        lost(&hello(&tools).await, Kind::Transport);
+        lost(&hello(&tools).await, kind);
         lost(&waiting.await.unwrap(), Kind::Transport);
-        until_down(&board).await;
+        until_lost(&board).await;
+        until_found_unasked(&board).await;
         greets(&tools, &format!("after {fault:?}")).await;
         assert_eq!(fake.count("tools/call"), 3);
     }
@@ -109,18 +114,26 @@ async fn a_connection_that_ends_loses_what_is_under_way_and_the_next_call_opens_
 
 #[tokio::test]
 async fn a_server_that_dies_loses_the_call_and_is_found_again() {
+    let folder = tempfile::tempdir().unwrap();
+    let ledger = folder.path().join("ledger");
     let fake = fake(Era::Legacy)
+        .ledger(&ledger)
         .fault_on(When::tool("hello").first(1), Fault::DiesAfterExecuting { code: 1 })
         .serve_ws()
         .await
         .unwrap();
     let board = board(ws(&fake.url()));
     let tools = board.toolset();
-    lost(&hello(&tools).await, Kind::Transport);
-    until_down(&board).await;
-    refused(&hello(&tools).await, Kind::Unavailable);
+    lost(&call(&tools, "fx.hello", json!({"nonce": "n"})).await, Kind::Transport);
+    until_lost(&board).await;
+    let reply = hello(&tools).await;
+    refused(&reply, Kind::RestartFailed);
+    assert!(reply.outcome.hint().unwrap().contains("nothing listens"));
     fake.restart().await.unwrap();
+    until_found_unasked(&board).await;
     greets(&tools, "after the restart").await;
+    assert_eq!(executed(&ledger), ["n"]);
+    assert_eq!((status(&board).restarts, fake.count("initialize")), (1, 2));
 }
 
 #[tokio::test]

@@ -112,7 +112,7 @@ async fn the_servers_goodbye_loses_the_call_and_says_why() {
     let tools = board.toolset();
     let text = lost(&hello(&tools).await, Kind::Transport);
     assert!(text.contains("back in a minute") && text.contains("1012"), "{text}");
-    until_down(&board).await;
+    until_lost(&board).await;
     // It comes back, and so do we.
     assert!(tools.list(PATIENCE).await.unavailable.is_empty());
 }

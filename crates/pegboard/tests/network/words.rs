@@ -90,9 +90,28 @@ pub(crate) async fn until(what: &str, mut is_so: impl FnMut() -> bool) {
     assert!(waited.is_ok(), "still waiting until {what}");
 }
 
-/// Waits until the board has seen that its server is gone.
-pub(crate) async fn until_down(board: &Pegboard) {
-    until("the server is down", || status(board).state != State::Ready).await;
+/// Waits until the board has seen that its session was lost, be it found again already or not.
+pub(crate) async fn until_lost(board: &Pegboard) {
+    until("the loss was seen", || status(board).restarts > 0).await;
+}
+
+/// Waits until the server was found again although nobody called it.
+pub(crate) async fn until_found_unasked(board: &Pegboard) {
+    let calls = status(board).calls.total;
+    until("the server is there again", || status(board).state == State::Ready).await;
+    assert_eq!(status(board).calls.total, calls, "nobody asked for it");
+}
+
+/// The calls that were carried out, by their nonces, in order and as often as that happened.
+pub(crate) fn executed(ledger: &std::path::Path) -> Vec<String> {
+    let text = std::fs::read_to_string(ledger).unwrap_or_default();
+    let mut nonces: Vec<_> = text
+        .lines()
+        .filter_map(|line| line.strip_prefix("executed "))
+        .map(str::to_owned)
+        .collect();
+    nonces.sort();
+    nonces
 }
 
 /// Waits until a fake has received this many messages of a method.

@@ -69,9 +69,16 @@ impl Supervisor {
                     session.close().await;
                     return Step::Off;
                 }
-                Event::Asked(Command::Reconnect) => closed("an operator asked for a new connection"),
+                Event::Asked(Command::Reconnect) => {
+                    self.memory.restarts = self.memory.restarts.saturating_add(1);
+                    session.close().await;
+                    return self.first_dial();
+                }
                 Event::Asked(Command::Replace(generation)) if generation == live.generation => {
-                    closed("its session was of no use any more")
+                    // Others may still learn on the old session what became of their calls, while the new one is opened.
+                    let old = live.session;
+                    self.tasks.spawn(async move { old.close().await });
+                    return self.lost(&closed("its session was of no use any more"), began.elapsed());
                 }
                 Event::Asked(Command::Suspect(generation)) if generation == live.generation => {
                     match self.probe(&session).await {
@@ -134,7 +141,11 @@ impl Supervisor {
                 self.known.learn(&live.catalog, freshness);
                 self.show(Phase::Ready(live.clone()));
             }
-            Err(fault) => tracing::warn!(%fault, "the changed listing could not be read; the old one stays"),
+            Err(fault) => {
+                tracing::warn!(%fault, "the changed listing could not be read; the old one stays");
+                // Shown again for those who wait for the end of the listing.
+                self.show(Phase::Ready(live.clone()));
+            }
         }
     }
 }

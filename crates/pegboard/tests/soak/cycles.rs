@@ -1,0 +1,159 @@
+//! Boards that are opened and closed many times leave nothing behind.
+
+use std::time::Duration;
+
+use pegboard::{ByteSink, ByteSource, Config, Pegboard};
+use pegboard_testkit::{Era, FakeServer, Fault, Tool};
+use serde_json::json;
+use tokio::{runtime::Handle, time::Instant};
+
+use crate::{support::*, words::*};
+
+/// What may come and go without being a leak: the pool of blocking threads, and tests that wait for their turn.
+const SLACK: usize = 16;
+
+/// LIB-3: descriptors, tasks and processes are back where they were, however many boards there were.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn boards_that_are_shut_down_leave_nothing_behind() {
+    let _alone = alone().await;
+    come_and_go(true).await;
+}
+
+/// LIB-3: also when nobody shuts them down.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn boards_that_are_dropped_leave_nothing_behind() {
+    let _alone = alone().await;
+    come_and_go(false).await;
+}
+
+/// HUB-10: whoever waits for a start sees what the server offers, on every thread and at once.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_first_call_finds_the_tools_of_a_server_that_has_just_started() {
+    let _alone = alone().await;
+    let fake = FakeServer::new("fx").tool(Tool::new("hello").answers_text("hi"));
+    for round in 0..length(300) {
+        let (board, _handle) = in_memory(&fake);
+        let tools = board.toolset();
+        let replies = futures_util::future::join_all((0..3).map(|_| call(&tools, "fx.hello", json!({})))).await;
+        for reply in replies {
+            assert_eq!(reply.text(), "hi", "{round}");
+        }
+    }
+}
+
+/// LIB-3, STD-5: a board may also go in the middle of a start or a call, in good order or not.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn boards_that_go_at_any_moment_leave_nobody_behind() {
+    let _alone = alone().await;
+    let mut chance = Chance::new();
+    let run = Run::new();
+    let before = settled(None).await;
+    for _ in 0..length(150) {
+        let fake = match chance.below(3) {
+            0 => run.fake().era(Era::Modern),
+            1 => run.fake().fault(Fault::IgnoresEof),
+            _ => run.fake(),
+        };
+        let board = quick_board(process(&fake));
+        let tools = board.toolset();
+        let calling = call(&tools, "fx.pay", json!({"nonce": "n", "delay_ms": 5}));
+        let _ = tokio::time::timeout(chance.up_to_ms(40), calling).await;
+        if chance.below(4) == 0 {
+            let closing = tokio::time::timeout(chance.up_to_ms(20), board.shutdown());
+            let _ = closing.await;
+        }
+    }
+    let after = settled(Some(&before)).await;
+    assert!(after.fits(&before), "before: {before:?}, after: {after:?}");
+    run.nobody_is_left().await;
+}
+
+#[expect(clippy::print_stderr, reason = "long runs are made for their numbers")]
+async fn come_and_go(orderly: bool) {
+    for _ in 0..3 {
+        cycle(orderly).await;
+    }
+    let before = settled(None).await;
+    for _ in 0..length(150) {
+        cycle(orderly).await;
+    }
+    let after = settled(Some(&before)).await;
+    eprintln!("before: {before:?}, after: {after:?}");
+    assert!(after.fits(&before), "before: {before:?}, after: {after:?}");
+}
+
+/// One board with a process and a server in memory, and a call of each.
+async fn cycle(orderly: bool) {
+    let fake = FakeServer::new("fx").tool(Tool::new("hello").answers_text("hi"));
+    let (_unused, memory) = fake.connect();
+    let dialer = move || {
+        let (read, write) = tokio::io::split(memory.connect());
+        (Box::new(read) as ByteSource, Box::new(write) as ByteSink)
+    };
+    let mut config = Config::default();
+    config.servers.insert(name("child"), process(&fake));
+    let board = Pegboard::builder(config).in_process(name("near"), dialer).open();
+    let tools = board.toolset();
+    for tool in ["child.hello", "near.hello"] {
+        assert_eq!(call(&tools, tool, json!({})).await.text(), "hi");
+    }
+    if orderly {
+        board.shutdown().await;
+    }
+}
+
+/// What this process holds.
+#[derive(Debug)]
+struct Held {
+    descriptors: usize,
+    tasks: usize,
+    children: usize,
+    threads: usize,
+}
+
+impl Held {
+    fn now() -> Self {
+        Self {
+            descriptors: std::fs::read_dir("/proc/self/fd")
+                .expect("a list of descriptors")
+                .count(),
+            tasks: Handle::current().metrics().num_alive_tasks(),
+            children: children(),
+            threads: std::fs::read_dir("/proc/self/task").expect("a list of threads").count(),
+        }
+    }
+
+    fn fits(&self, before: &Self) -> bool {
+        self.descriptors <= before.descriptors + SLACK
+            && self.tasks <= before.tasks
+            && self.children <= before.children
+            && self.threads <= before.threads + SLACK
+    }
+}
+
+/// The children of this process, those that wait to be reaped among them.
+fn children() -> usize {
+    let own = std::process::id().to_string();
+    let entries = std::fs::read_dir("/proc").expect("a list of processes").flatten();
+    let stats = entries.filter_map(|entry| std::fs::read_to_string(entry.path().join("stat")).ok());
+    // The state and the parent follow the command, which is in parentheses.
+    stats
+        .filter(|stat| {
+            stat.rsplit_once(") ")
+                .is_some_and(|(_, rest)| rest.split(' ').nth(1) == Some(&own))
+        })
+        .count()
+}
+
+/// What is held once all that was dropped has had the time to end.
+async fn settled(before: Option<&Held>) -> Held {
+    let began = Instant::now();
+    loop {
+        tokio::time::sleep(Duration::from_millis(50)).await;
+        let held = Held::now();
+        let is_quiet = before.map_or(held.children == 0 && held.tasks == 0, |before| held.fits(before));
+        if is_quiet || began.elapsed() > secs(10) {
+            return held;
+        }
+    }
+}

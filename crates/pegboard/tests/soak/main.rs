@@ -1,0 +1,15 @@
+//! Recovery under fire: calls while servers are killed, boards opened and dropped many times, and what must hold afterwards.
+//!
+//! `PEGBOARD_SOAK` sets how many calls or cycles a test makes, `PEGBOARD_SEED` repeats the delays of an earlier run.
+
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on says where it stopped")]
+
+#[path = "../support/mod.rs"]
+mod support;
+
+mod classes;
+mod cycles;
+mod forgets;
+mod kills;
+mod stuck;
+mod words;

@@ -1,0 +1,235 @@
+//! Words for long runs: their length and their chance, callers that write down what they saw, and what is left of processes.
+
+use std::{
+    path::{Path, PathBuf},
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::Duration,
+};
+
+use pegboard::{Config, Outcome, Pegboard, Reply, ServerConfig, State};
+use pegboard_testkit::{ErrorClass, FakeServer, History, Summary, Tool};
+use serde_json::json;
+use tempfile::TempDir;
+use tokio::{
+    sync::{Semaphore, SemaphorePermit},
+    task::JoinSet,
+    time::Instant,
+};
+
+use crate::support::*;
+
+/// How many callers call at once.
+const CALLERS: u64 = 8;
+
+/// One test at a time: they count what the whole process holds, and need its processors.
+pub(crate) async fn alone() -> SemaphorePermit<'static> {
+    static ALONE: Semaphore = Semaphore::const_new(1);
+    ALONE.acquire().await.expect("it is never closed")
+}
+
+/// How long a run is: as the environment says, or `usual`.
+pub(crate) fn length(usual: u64) -> u64 {
+    number("PEGBOARD_SOAK").unwrap_or(usual)
+}
+
+fn number(variable: &str) -> Option<u64> {
+    std::env::var(variable).ok()?.parse().ok()
+}
+
+/// Random numbers that come out alike for the same seed.
+pub(crate) struct Chance(u64);
+
+impl Chance {
+    /// From the seed in the environment, or a new one. It is printed, so that a run can be repeated.
+    #[expect(clippy::print_stderr, reason = "whoever reads a failure needs the seed")]
+    pub(crate) fn new() -> Self {
+        let now = std::time::SystemTime::UNIX_EPOCH.elapsed().unwrap_or_default();
+        let seed = number("PEGBOARD_SEED").unwrap_or_else(|| u64::from(now.subsec_nanos()) + now.as_secs());
+        eprintln!("PEGBOARD_SEED={seed}");
+        Self(seed)
+    }
+
+    /// Another source, for another task.
+    pub(crate) fn split(&mut self) -> Self {
+        Self(self.next())
+    }
+
+    /// The steps of splitmix64.
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
+        let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+        mixed ^ (mixed >> 31)
+    }
+
+    /// A number from 0 to less than `bound`.
+    pub(crate) fn below(&mut self, bound: u64) -> u64 {
+        self.next() % bound
+    }
+
+    /// A time of up to so many milliseconds.
+    pub(crate) fn up_to_ms(&mut self, most: u64) -> Duration {
+        Duration::from_micros(self.below(most * 1000))
+    }
+}
+
+/// The files of a run and what its callers saw.
+pub(crate) struct Run {
+    folder: TempDir,
+    history: History,
+    slowest: Arc<AtomicU64>,
+}
+
+impl Run {
+    pub(crate) fn new() -> Self {
+        Self {
+            folder: tempfile::tempdir().unwrap(),
+            history: History::new(),
+            slowest: Arc::default(),
+        }
+    }
+
+    pub(crate) fn folder(&self) -> &Path {
+        self.folder.path()
+    }
+
+    fn ledger(&self) -> PathBuf {
+        self.folder().join("ledger")
+    }
+
+    /// A server with a tool that must not run twice.
+    pub(crate) fn fake(&self) -> FakeServer {
+        FakeServer::new("fx")
+            .ledger(self.ledger())
+            .tool(Tool::new("pay").destructive().echoes_nonce())
+    }
+
+    /// Makes `total` calls from several callers at once and writes down how each ended.
+    pub(crate) async fn call(&self, board: &Pegboard, total: u64, chance: &mut Chance) {
+        let next = Arc::new(AtomicU64::new(0));
+        let mut callers = JoinSet::new();
+        for _ in 0..CALLERS {
+            let (board, next, mut chance) = (board.clone(), next.clone(), chance.split());
+            let (history, slowest) = (self.history.clone(), self.slowest.clone());
+            callers.spawn(async move {
+                let tools = board.toolset();
+                loop {
+                    let number = next.fetch_add(1, Ordering::Relaxed);
+                    if number >= total {
+                        break;
+                    }
+                    let nonce = format!("n{number}");
+                    history.invoke(nonce.as_str());
+                    let began = Instant::now();
+                    let arguments = json!({"nonce": nonce, "delay_ms": chance.below(8)});
+                    // A call that does not end in time has no completion, and the checker says so.
+                    if let Ok(reply) = tokio::time::timeout(PATIENCE, call(&tools, "fx.pay", arguments)).await {
+                        record(&history, &nonce, &reply);
+                        if matches!(reply.outcome, Outcome::Refused(_)) {
+                            ready(&board).await;
+                        }
+                    }
+                    let took = u64::try_from(began.elapsed().as_millis()).unwrap();
+                    slowest.fetch_max(took, Ordering::Relaxed);
+                }
+            });
+        }
+        while let Some(ended) = callers.join_next().await {
+            ended.expect("no caller panics");
+        }
+    }
+
+    /// Makes calls at once and gives what came of them.
+    pub(crate) async fn together(&self, board: &Pegboard, nonces: impl Iterator<Item = String>) -> Vec<Reply> {
+        let tools = board.toolset();
+        let calls = nonces.map(|nonce| {
+            let (history, tools) = (self.history.clone(), tools.clone());
+            async move {
+                history.invoke(nonce.as_str());
+                let reply = call(&tools, "fx.pay", json!({"nonce": nonce})).await;
+                record(&history, &nonce, &reply);
+                reply
+            }
+        });
+        futures_util::future::join_all(calls).await
+    }
+
+    /// Checks that nothing was lost, crossed or executed twice, and that nothing took too long.
+    #[expect(clippy::print_stderr, reason = "long runs are made for their numbers")]
+    pub(crate) fn check(&self) -> Summary {
+        let summary = self.history.check(self.ledger()).unwrap_or_else(|violations| {
+            let told: Vec<_> = violations.iter().map(ToString::to_string).collect();
+            panic!("{} violations:\n{}", told.len(), told.join("\n"));
+        });
+        let slowest = self.slowest.load(Ordering::Relaxed);
+        eprintln!("{summary:?}, the slowest call took {slowest} ms");
+        assert!(slowest < 20_000, "a call took {slowest} ms");
+        summary
+    }
+
+    /// Checks that no process of this run is left. Their command lines name its folder.
+    pub(crate) async fn nobody_is_left(&self) {
+        let began = Instant::now();
+        loop {
+            let left = processes_with(self.folder());
+            if left.is_empty() {
+                return;
+            }
+            assert!(began.elapsed() < secs(5), "processes are left: {left:?}");
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    }
+}
+
+fn record(history: &History, nonce: &str, reply: &Reply) {
+    match &reply.outcome {
+        Outcome::Done(answer) => history.ok(nonce, answer.text()),
+        Outcome::Lost(_) => history.unknown(nonce),
+        Outcome::Refused(_) => history.error(nonce, ErrorClass::NotSent),
+        Outcome::ToolFailed(answer) => panic!("{nonce}: the tool never fails: {}", answer.text()),
+        other => panic!("{nonce}: {other:?}"),
+    }
+}
+
+/// The processes that run and whose command line names this path.
+fn processes_with(path: &Path) -> Vec<u32> {
+    let wanted = path.to_str().unwrap();
+    let own = std::process::id();
+    let pids = std::fs::read_dir("/proc").unwrap().flatten();
+    let pids = pids.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
+    pids.filter(|pid| *pid != own && pegboard_testkit::is_alive(*pid))
+        .filter(|pid| {
+            let line = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+            String::from_utf8_lossy(&line).contains(wanted)
+        })
+        .collect()
+}
+
+/// A board with one server, `fx`, that is started again at once and whose callers are never turned away for its failures.
+pub(crate) fn quick_board(server: ServerConfig) -> Pegboard {
+    let mut config = Config::default();
+    config.servers.insert(name("fx"), server);
+    Pegboard::builder(config)
+        .tools_only()
+        .without_breaker()
+        .restart_schedule(vec![Duration::from_millis(10)])
+        .expect("a good schedule")
+        .open()
+}
+
+/// Starts a server that the board has given up for now.
+pub(crate) async fn revive(board: &Pegboard) {
+    let began = Instant::now();
+    board.reconnect(&name("fx")).await;
+    while matches!(board.status().servers[0].state, State::Down | State::CrashLooping) {
+        assert!(
+            began.elapsed() < PATIENCE,
+            "it does not come back: {:?}",
+            board.status()
+        );
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+}
