@@ -321,6 +321,9 @@ pub(crate) enum EndReason {
     Stalled(Duration),
     #[error("the server broke the protocol: {0}")]
     Protocol(String),
+    /// We gave the session up for a new one, though the wire still held.
+    #[error("{0}")]
+    Replaced(String),
 }
 
 /// Why a wire could not be opened.

@@ -266,7 +266,7 @@ impl Phase {
     }
 }
 
-/// Whether the end of a session counts as a crash of the server.
+/// Whether the end of a session counts as a crash of the server. That a server forgot our session, or hung and was replaced, does not.
 pub(super) fn is_crash(end: &WireEnd) -> bool {
     matches!(end.reason, EndReason::Exited(_) | EndReason::Eof | EndReason::Broken(_))
 }

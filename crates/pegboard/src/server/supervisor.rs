@@ -29,7 +29,7 @@ use super::{
 use crate::{
     catalog::{Catalog, store::Freshness},
     session::{ConnectError, Session, Spec, Survey, connect},
-    transport::WireEnd,
+    transport::{EndReason, WireEnd},
 };
 
 /// How long callers wait for a server that was lost, before they are told that its restart takes longer.
@@ -256,6 +256,14 @@ impl Supervisor {
             self.memory.crashes.reset();
         }
         let outage = Outage::of_end(end);
+        if let EndReason::Replaced(_) = end.reason {
+            // The server is there and only this session was of no use, so nobody need wait for the next.
+            self.memory.last_outage = Some(Arc::new(outage));
+            return Step::Dial {
+                after: Duration::ZERO,
+                patience: RESTART_WAIT,
+            };
+        }
         if is_crash(end) && self.memory.crashes.exited(Instant::now()) {
             let delay = self.memory.crashes.wait(self.memory.backoff.next());
             self.down(outage, Cause::CrashLooping, Some(delay));

@@ -436,7 +436,7 @@ impl Hint for Fault {
                 EndReason::Eof | EndReason::Broken(_) => {
                     Some("the server left; its own log may say why, and the next call reaches it anew".to_owned())
                 }
-                EndReason::Closed => None,
+                EndReason::Closed | EndReason::Replaced(_) => None,
             },
             FaultKind::TimedOut { idle: true, .. } => Some(
                 "raise `limits.call_idle` of the server if it may be silent for so long, or let it report progress"

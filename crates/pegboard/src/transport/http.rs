@@ -187,7 +187,7 @@ impl Shared {
             }
             tokio::time::sleep(LAST_ANSWERS).await;
         }
-        self.inbox.ended(WireEnd::new(EndReason::Broken(reason.to_owned())));
+        self.inbox.ended(WireEnd::new(EndReason::Replaced(reason.to_owned())));
     }
 
     async fn post(&self, message: Outgoing) -> (Option<Taken>, Result<(), WireFailure>) {

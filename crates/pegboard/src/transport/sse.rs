@@ -133,7 +133,7 @@ impl Shared {
         }
         if is_gone {
             let text = "the server does not know our session any more";
-            self.inbox.ended(WireEnd::new(EndReason::Broken(text.to_owned())));
+            self.inbox.ended(WireEnd::new(EndReason::Replaced(text.to_owned())));
         }
     }
 

@@ -115,7 +115,11 @@ async fn converse(
             Ok(status) => EndReason::Exited(status),
             Err(_) => reason,
         },
-        EndReason::Closed | EndReason::Exited(_) | EndReason::Stalled(_) | EndReason::Protocol(_) => reason,
+        EndReason::Closed
+        | EndReason::Exited(_)
+        | EndReason::Stalled(_)
+        | EndReason::Protocol(_)
+        | EndReason::Replaced(_) => reason,
     }
 }
 

@@ -205,3 +205,20 @@ async fn what_may_have_run_stays_so_when_the_next_attempt_is_refused() {
     assert!(matches!(reply.outcome, Outcome::Lost(_)), "{:?}", reply.outcome);
     assert!(reply.outcome.may_have_executed());
 }
+
+/// A server that forgets its sessions again and again is no crash loop: nothing crashed, and every call is answered.
+#[tokio::test]
+async fn a_server_that_forgets_often_is_not_taken_for_one_that_crashes() {
+    let http = good().era(pegboard_testkit::Era::Legacy).serve_http().await.unwrap();
+    let board = board(at(&http.url()));
+    let tools = board.toolset();
+    tools.list(PATIENCE).await;
+    for _ in 0..4 {
+        http.forget_sessions();
+        assert_eq!(call(&tools, "fx.hello", json!({})).await.text(), "hi");
+        http.forget_sessions();
+        assert_eq!(call(&tools, "fx.hello", json!({})).await.text(), "hi");
+    }
+    assert_eq!(board.status().servers[0].restarts, 8);
+    board.shutdown().await;
+}

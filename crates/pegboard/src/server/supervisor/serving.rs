@@ -156,7 +156,7 @@ fn is_stale(live: &Live) -> bool {
 }
 
 fn closed(why: &str) -> WireEnd {
-    WireEnd::new(EndReason::Broken(why.to_owned()))
+    WireEnd::new(EndReason::Replaced(why.to_owned()))
 }
 
 /// Waits for a change notice, not before `pause` has passed, and a little longer for the notices that follow it.
