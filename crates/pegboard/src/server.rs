@@ -51,6 +51,8 @@ use supervisor::{Command, Memory, Supervisor};
 
 /// How long a switch may take: a server has as long to end.
 const SWITCH: std::time::Duration = std::time::Duration::from_secs(15);
+/// How often a supervisor is reminded by those who wait.
+const REMIND: std::time::Duration = std::time::Duration::from_secs(1);
 /// How many commands wait for a supervisor that is busy.
 const COMMANDS: usize = 32;
 
@@ -273,13 +275,15 @@ impl Server {
             loop {
                 match &*phase.borrow_and_update() {
                     Phase::Ready(live) if live.generation > generation => return Ok(live.clone()),
-                    Phase::Ready(_) | Phase::Connecting(_) => {}
+                    Phase::Ready(_) => self.replace(generation),
+                    Phase::Connecting(_) => {}
                     Phase::Down(outage) => return Err(outage.clone()),
                     Phase::Idle => self.start(),
                     Phase::Disabled => return Err(Outage::disabled().into()),
                     Phase::Closed => return Err(Outage::closed().into()),
                 }
-                if phase.changed().await.is_err() {
+                // A command that found the supervisor's mailbox full is given again.
+                if let Ok(Err(_)) = tokio::time::timeout(REMIND, phase.changed()).await {
                     return Err(Outage::closed().into());
                 }
             }

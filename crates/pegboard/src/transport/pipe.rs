@@ -147,13 +147,15 @@ pub(super) async fn write_lines(
         let mut written = 0;
         let result = tokio::time::timeout(limit, write_all(&mut stream, &buffer, &mut written)).await;
         for (end, message) in ends {
-            if written >= end {
+            let is_written = written >= end;
+            if is_written {
                 message.delivery.done();
             } else {
                 message.delivery.undo();
             }
             if let Some(taken) = message.taken {
-                let _ = taken.send(Ok(()));
+                let unwritten = || WireFailure::new(FailureKind::Cut, Sent::No, "it could not be written");
+                let _ = taken.send(if is_written { Ok(()) } else { Err(unwritten()) });
             }
         }
         buffer.shrink_to(WRITE_BATCH);
