@@ -219,6 +219,7 @@ fn decoded(text: &str) -> Vec<u8> {
 
 /// What a failed request means.
 pub(super) fn failure(error: reqwest::Error) -> WireFailure {
+    let place = error.url().map(place);
     let error = error.without_url();
     let text = causes(&error);
     if error.is_redirect() {
@@ -239,7 +240,23 @@ pub(super) fn failure(error: reqwest::Error) -> WireFailure {
     } else {
         connect_fault(&error)
     };
-    WireFailure::new(FailureKind::Connect(fault), Sent::No, text)
+    // The layers in between only say that a connection failed; where and why is what a person needs.
+    let why = all_causes(&error).last().map_or(text, ToString::to_string);
+    let place = place.unwrap_or_else(|| "the server".to_owned());
+    WireFailure::new(
+        FailureKind::Connect(fault),
+        Sent::No,
+        format!("no connection to {place}: {why}"),
+    )
+}
+
+/// Host and port of a URL, without anything in it that may be secret.
+pub(super) fn place(url: &Url) -> String {
+    let host = url.host_str().unwrap_or_default();
+    match url.port_or_known_default() {
+        Some(port) => format!("{host}:{port}"),
+        None => host.to_owned(),
+    }
 }
 
 /// Looks through the causes of a failed connection for the one that tells what it was.

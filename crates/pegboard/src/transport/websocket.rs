@@ -176,7 +176,11 @@ async fn open(
 /// Opens the connection, and tells an unknown host from one that does not answer.
 async fn connect_to(url: &Url) -> Result<TcpStream, WireFailure> {
     let failed = |fault, error: &io::Error| {
-        WireFailure::new(FailureKind::Connect(fault), Sent::No, format!("no connection: {error}"))
+        WireFailure::new(
+            FailureKind::Connect(fault),
+            Sent::No,
+            format!("no connection to {}: {error}", web::place(url)),
+        )
     };
     let host = url.host_str().unwrap_or_default().trim_matches(['[', ']']);
     let addresses = tokio::net::lookup_host((host, url.port_or_known_default().unwrap_or(80)))
