@@ -12,6 +12,8 @@ use crate::{
 
 /// How many names are suggested for one that is nobody's.
 const SUGGESTIONS: usize = 3;
+/// How alike two names must be, from 0 to 1, for one to be suggested for the other.
+const LIKENESS: f64 = 0.75;
 
 /// Where a call goes.
 #[derive(Debug, Clone)]
@@ -92,17 +94,21 @@ impl RouteTable {
 
     /// Why `name` leads nowhere, with the names that come closest.
     pub(crate) fn explain(&self, name: &str, servers: &[Server]) -> Failure {
-        let mut close: Vec<(f64, String)> = self
-            .routes
-            .iter()
-            .flat_map(|route| {
-                let dotted = route.tool.dotted_name();
-                let likeness = strsim::jaro_winkler(name, &dotted)
-                    .max(strsim::jaro_winkler(name, &route.tool.name))
-                    .max(strsim::jaro_winkler(name, &route.tool.exposed_name()));
-                (likeness > 0.75).then_some((likeness, dotted))
-            })
-            .collect();
+        let mut close: Vec<(f64, String)> =
+            self.routes
+                .iter()
+                .filter_map(|route| {
+                    let dotted = route.tool.dotted_name();
+                    // The server's name, where it is right, says nothing about which of its tools is meant.
+                    let asked = after_server(name, route.server.name()).into_iter().flatten().next();
+                    let likeness = match asked {
+                        Some(asked) => strsim::jaro_winkler(asked, &route.tool.name),
+                        None => strsim::jaro_winkler(name, &route.tool.name)
+                            .max(strsim::normalized_levenshtein(name, &dotted)),
+                    };
+                    (likeness > LIKENESS).then_some((likeness, dotted))
+                })
+                .collect();
         close.sort_by(|a, b| b.0.total_cmp(&a.0).then_with(|| a.1.cmp(&b.1)));
         let close: Vec<_> = close
             .into_iter()
