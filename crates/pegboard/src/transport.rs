@@ -361,7 +361,7 @@ impl Hint for WireFailure {
                 "the host does not answer; check `url`, the network and any proxy"
             }
             FailureKind::Connect(ConnectFault::Tls) => {
-                "the secure connection was refused; check the server's certificate, `tls.ca` and `tls.client_cert`"
+                "the secure connection was refused; check the server's certificate, `tls.ca`, and `tls.cert` with `tls.key`"
             }
             FailureKind::Connect(ConnectFault::Redirect) => {
                 "the server points elsewhere, and credentials are not sent on; put the final address into `url`"
@@ -383,7 +383,7 @@ impl Hint for WireFailure {
             FailureKind::Status { code: 500.., .. } => {
                 "the server, or a proxy in front of it, is in trouble; its log says more"
             }
-            FailureKind::TooLarge => "raise `limits.message_bytes` of the server, or ask for less",
+            FailureKind::TooLarge => "raise `max_message` of the server, or ask for less",
             FailureKind::Protocol => "the address answers, but not as an MCP server; check `url`",
             FailureKind::Connect(ConnectFault::Other)
             | FailureKind::Cut

@@ -351,10 +351,10 @@ impl Hint for ConnectError {
                 "the server may not speak the `era` that its config names; leave `era` out to have it found out"
             }
             FaultKind::TimedOut { last_words: None, .. } => {
-                "the server says nothing; run its command by hand, or raise `limits.connect` if it is slow"
+                "the server says nothing; run its command by hand, or raise `connect_timeout` if it is slow"
             }
             FaultKind::TimedOut { .. } => {
-                "the server's own words may say what it waits for; raise `limits.connect` if it is only slow"
+                "the server's own words may say what it waits for; raise `connect_timeout` if it is only slow"
             }
             _ => return self.fault.hint(),
         };

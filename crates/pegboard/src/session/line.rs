@@ -431,7 +431,7 @@ impl Hint for Fault {
                     Some("check that the command starts an MCP server and prints nothing else".to_owned())
                 }
                 EndReason::Stalled(_) => {
-                    Some("the server hangs; raise `limits.write` if it may be busy for so long".to_owned())
+                    Some("the server hangs; raise `write_timeout` if it may be busy for so long".to_owned())
                 }
                 EndReason::Eof | EndReason::Broken(_) => {
                     Some("the server left; its own log may say why, and the next call reaches it anew".to_owned())
@@ -439,11 +439,11 @@ impl Hint for Fault {
                 EndReason::Closed | EndReason::Replaced(_) => None,
             },
             FaultKind::TimedOut { idle: true, .. } => Some(
-                "raise `limits.call_idle` of the server if it may be silent for so long, or let it report progress"
+                "raise `call_timeout` of the server if it may be silent for so long, or let it report progress"
                     .to_owned(),
             ),
             FaultKind::TimedOut { .. } => {
-                Some("allow the call more time, or raise `limits.call_total` of the server".to_owned())
+                Some("allow the call more time, or raise `call_total_timeout` of the server".to_owned())
             }
             FaultKind::Unreadable(_) => {
                 Some("the server breaks the protocol; look for a newer version of it".to_owned())

@@ -38,7 +38,7 @@ async fn an_answer_larger_than_the_limit_costs_its_call_only() {
             let tools = board.toolset();
             let reply = hello(&tools).await;
             lost(&reply, Kind::LimitExceeded);
-            assert!(reply.outcome.hint().unwrap().contains("message_bytes"));
+            assert!(reply.outcome.hint().unwrap().contains("max_message"));
             assert_eq!(fake.count("tools/call"), 1);
             greets(&tools, &format!("after {fault:?}")).await;
         }

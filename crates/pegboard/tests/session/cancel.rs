@@ -68,7 +68,7 @@ async fn a_call_that_times_out_is_cancelled_on_the_server() {
         &reply.text(),
         &["no sign of life for 60 s", "It may have been carried out"],
     );
-    says(reply.outcome.hint().unwrap(), &["limits.call_idle"]);
+    says(reply.outcome.hint().unwrap(), &["call_timeout"]);
     assert_eq!(started.elapsed().as_secs(), 60);
     timeout(PATIENCE, handle.wait_for("notifications/cancelled", 1))
         .await

@@ -44,7 +44,7 @@ async fn progress_without_end_is_ended_by_the_total_limit() {
     let reply = call(&tools, "fx.long", json!({})).await;
     ended_as(&reply, Kind::Timeout, true);
     says(&reply.text(), &["no answer within 600 s"]);
-    says(reply.outcome.hint().unwrap(), &["limits.call_total"]);
+    says(reply.outcome.hint().unwrap(), &["call_total_timeout"]);
     assert_eq!(started.elapsed().as_secs(), 600);
     handle.wait_for("notifications/cancelled", 1).await;
 }
@@ -88,7 +88,7 @@ async fn a_silent_handshake_ends_with_the_connect_limit() {
     let reply = call(&board.toolset(), "fx.hello", json!({})).await;
     ended_as(&reply, Kind::Unavailable, false);
     says(&reply.text(), &["server `fx` is down", "no answer within 30 s"]);
-    says(reply.outcome.hint().unwrap(), &["limits.connect"]);
+    says(reply.outcome.hint().unwrap(), &["connect_timeout"]);
     assert_eq!(started.elapsed().as_secs(), 30);
 }
 

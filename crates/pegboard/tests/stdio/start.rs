@@ -166,7 +166,7 @@ async fn a_silent_server_is_given_up_and_ended() {
     });
     let failure = failed(config, Kind::Unavailable, secs(10)).await;
     says(&failure.error, &["no answer within 2 s"]);
-    says(&failure.hint.unwrap(), &["limits.connect"]);
+    says(&failure.hint.unwrap(), &["connect_timeout"]);
     assert!(bench.log().count("server/discover") >= 1);
     bench.nobody_is_left().await;
 }
