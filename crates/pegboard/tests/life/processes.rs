@@ -19,17 +19,20 @@ fn good() -> FakeServer {
 /// STD-14, HUB-10: the caller of a killed server learns it at once; the next calls succeed on a new process.
 #[tokio::test]
 async fn a_server_killed_in_a_call_answers_at_once_and_serves_the_next_calls() {
-    let board = board(process(&good()));
+    let folder = tempfile::tempdir().unwrap();
+    let log = folder.path().join("log");
+    let board = board(process(&good().log(log.to_str().unwrap())));
     let tools = board.toolset();
     tools.list(PATIENCE).await;
+    let heard = || pegboard_testkit::read_log(&log).map_or(0, |log| log.count("tools/call"));
     for _ in 0..3 {
-        let pid = board.status().servers[0].pid.expect("a process");
+        let (pid, before) = (board.status().servers[0].pid.expect("a process"), heard());
         let busy = tools.clone();
         let slow = tokio::spawn(async move { call(&busy, "fx.slow", json!({})).await });
-        while board.status().servers[0].in_flight == 0 {
+        // The server must have heard of the call before it is killed.
+        while heard() == before {
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
-        tokio::time::sleep(Duration::from_millis(20)).await;
         let killed = Instant::now();
         pegboard_testkit::kill(pid);
         let reply = slow.await.unwrap();
