@@ -16,6 +16,7 @@ use futures_util::future::join_all;
 use tokio::sync::Semaphore;
 
 use crate::{
+    call::View,
     catalog::store::CatalogStore,
     config::{Command, Config, Scope, ServerConfig, Start, Transport},
     deadline::Deadline,
@@ -111,12 +112,17 @@ impl Pegboard {
 
     /// A view of all servers for one agent. Servers whose scope is `session` are started anew for each view and end with it.
     pub fn toolset(&self) -> Toolset {
+        self.toolset_with(View::new())
+    }
+
+    /// A view for one agent, with settings of its own.
+    pub fn toolset_with(&self, view: View) -> Toolset {
         let servers = self.0.shelf.all();
         let own = servers
             .iter()
             .filter(|server| server.config().policy.scope == Scope::Session);
         let own = own.map(|server| server.fresh(&self.0.maker.shared)).collect();
-        Toolset::new(self.0.shelf.clone(), own)
+        Toolset::new(self.0.shelf.clone(), own, view)
     }
 
     /// Starts all enabled servers that are shared and waits until each is ready or has failed, at most for `patience`.

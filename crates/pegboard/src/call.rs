@@ -1,16 +1,25 @@
-//! The path of a tool call, top to bottom: route, wait for a turn, reach the server, exchange, present.
+//! The path of a tool call, top to bottom: prepare the arguments, ask whether it may be made, wait for a turn, reach the server, exchange,
+//! present.
 
+mod permit;
+mod prepare;
+mod present;
+mod record;
 mod recover;
 mod route;
+mod stop;
+mod view;
 
-use recover::{Next, Pauses, Recovery, ToolClass};
 pub(crate) use route::{Route, RouteTable, Routed, ambiguous, may_be_of};
+pub(crate) use stop::{failure_of, unavailable};
+pub use view::View;
+
+use record::Record;
+use recover::{Next, Pauses, Recovery, ToolClass};
+use stop::{Stop, after_a_lost_attempt};
 
 use std::{
-    sync::{
-        Arc,
-        atomic::{AtomicU64, Ordering},
-    },
+    sync::atomic::{AtomicU64, Ordering},
     time::Duration,
 };
 
@@ -20,11 +29,10 @@ use crate::{
     args::Arguments,
     catalog::Tool,
     deadline::Deadline,
-    hint::Hint,
-    outcome::{Answer, Content, Failure, Kind, Outcome, Reply},
-    server::{Live, Open, Outage, Refused, Server},
+    outcome::{Failure, Outcome, Reply},
+    server::{Live, Server},
     session::{Call, CallResult, Fault, FaultKind, Patience, Progress},
-    transport::{FailureKind, Sent},
+    transport::Sent,
 };
 
 /// One call as a caller asks for it.
@@ -86,10 +94,10 @@ impl ToolCall {
 }
 
 /// Carries a call out on the route that was found for it.
-pub(crate) async fn run(route: &Route, call: ToolCall, started: Instant) -> Reply {
+pub(crate) async fn run(view: &View, route: &Route, call: ToolCall, started: Instant) -> Reply {
     let mut record = Record::open(route, &call, started);
-    let outcome = match attempt(route, &call, &mut record).await {
-        Ok(result) => present(result),
+    let outcome = match attempt(view, route, &call, &mut record).await {
+        Ok(result) => present::present(result),
         Err(stop) => stop.into_outcome(route),
     };
     let outcome = if record.may_have_run {
@@ -116,7 +124,9 @@ pub(crate) fn refuse(call: ToolCall, failure: Failure, started: Instant) -> Repl
 }
 
 /// Hands the call to its server, and again where that is safe: see [`recover`].
-async fn attempt(route: &Route, call: &ToolCall, record: &mut Record) -> Result<CallResult, Stop> {
+async fn attempt(view: &View, route: &Route, call: &ToolCall, record: &mut Record) -> Result<CallResult, Stop> {
+    let arguments = prepare::arguments(route, call, view)?;
+    permit::ask(route, call, view).await?;
     let (server, config) = (&route.server, route.server.config());
     let total = call
         .timeout
@@ -128,7 +138,7 @@ async fn attempt(route: &Route, call: &ToolCall, record: &mut Record) -> Result<
     record.queued = waiting.elapsed();
     server.retries().deposit();
     let said = ToolClass::by_operator(&route.tool, &config.policy.retry);
-    let class = ToolClass::of(&route.tool, said.as_ref(), config.policy.trust).with_arguments(&call.arguments);
+    let class = ToolClass::of(&route.tool, said.as_ref(), config.policy.trust).with_arguments(&arguments);
     let mut recovery = Recovery::new(class, Pauses::random());
     let (mut tool, mut left_behind) = (route.tool.clone(), 0);
     loop {
@@ -143,7 +153,7 @@ async fn attempt(route: &Route, call: &ToolCall, record: &mut Record) -> Result<
             idle: config.limits.call_idle,
             total: deadline,
         };
-        let fault = match exchange(&tool, call, server, &live, patience).await? {
+        let fault = match exchange(&tool, &arguments, call, server, &live, patience).await? {
             Ok(result) => return Ok(result),
             Err(fault) => fault,
         };
@@ -172,6 +182,7 @@ async fn attempt(route: &Route, call: &ToolCall, record: &mut Record) -> Result<
 /// One exchange with a server that is ready, if its breaker lets the call pass.
 async fn exchange(
     tool: &Tool,
+    arguments: &Arguments,
     call: &ToolCall,
     server: &Server,
     live: &Live,
@@ -181,7 +192,7 @@ async fn exchange(
     let ticket = breaker.allow(Instant::now())?;
     let exchange = live.session.call(Call {
         tool,
-        arguments: call.arguments.as_raw(),
+        arguments: arguments.as_raw(),
         patience,
         progress: call.progress.clone(),
     });
@@ -191,203 +202,4 @@ async fn exchange(
         Ok(_) | Err(_) => breaker.success(ticket),
     }
     Ok(result)
-}
-
-fn present(result: CallResult) -> Outcome {
-    let answer = Answer {
-        content: result.content,
-        structured: result.structured,
-        meta: result.meta,
-        executed: true,
-    };
-    if result.is_error {
-        Outcome::ToolFailed(answer)
-    } else {
-        Outcome::Done(answer)
-    }
-}
-
-/// What is written down about a call while it runs.
-struct Record {
-    id: String,
-    started: Instant,
-    queued: Duration,
-    attempts: u32,
-    /// Whether an attempt that was repeated may have been carried out.
-    may_have_run: bool,
-}
-
-impl Record {
-    fn open(route: &Route, call: &ToolCall, started: Instant) -> Self {
-        tracing::debug!(id = %call.id, server = %route.server.name(), tool = %route.tool.name, "call");
-        Self {
-            id: call.id.clone(),
-            started,
-            queued: Duration::ZERO,
-            attempts: 0,
-            may_have_run: false,
-        }
-    }
-
-    fn close(self, route: &Route, outcome: Outcome) -> Reply {
-        let latency = self.started.elapsed();
-        route.server.count(outcome.kind(), latency);
-        tracing::debug!(id = %self.id, kind = ?outcome.kind(), ?latency, "call ended");
-        Reply {
-            id: self.id,
-            name: route.tool.dotted_name(),
-            server: Some(route.server.name().clone()),
-            tool: Some(route.tool.name.clone()),
-            original_bytes: match &outcome {
-                Outcome::Done(answer) | Outcome::ToolFailed(answer) => {
-                    answer.content.iter().map(Content::payload_bytes).sum()
-                }
-                Outcome::Refused(_) | Outcome::Lost(_) => 0,
-            },
-            outcome,
-            attempts: self.attempts,
-            latency,
-            queued: self.queued,
-        }
-    }
-}
-
-/// Why a call did not come to a result.
-enum Stop {
-    Turn(Refused),
-    Open(Open),
-    Outage(Arc<Outage>),
-    Fault(Fault),
-}
-
-impl From<Refused> for Stop {
-    fn from(refused: Refused) -> Self {
-        Self::Turn(refused)
-    }
-}
-
-impl From<Open> for Stop {
-    fn from(open: Open) -> Self {
-        Self::Open(open)
-    }
-}
-
-impl From<Arc<Outage>> for Stop {
-    fn from(outage: Arc<Outage>) -> Self {
-        Self::Outage(outage)
-    }
-}
-
-impl From<Fault> for Stop {
-    fn from(fault: Fault) -> Self {
-        Self::Fault(fault)
-    }
-}
-
-impl Stop {
-    fn into_outcome(self, route: &Route) -> Outcome {
-        let server = route.server.name();
-        match self {
-            Self::Turn(refused) => Outcome::Refused(Failure {
-                kind: match refused {
-                    Refused::Full { .. } => Kind::LimitExceeded,
-                    Refused::Late { .. } => Kind::Timeout,
-                },
-                message: refused.to_string(),
-                hint: Some(
-                    "call again later, or raise `max_in_flight` of the server or the size of its queue".to_owned(),
-                ),
-                may_have_executed: false,
-            }),
-            Self::Open(open) => Outcome::Refused(Failure {
-                kind: Kind::Unavailable,
-                message: format!("server `{server}` has answered none of the last calls and is left alone for a while"),
-                hint: Some(format!("call again in {} s", open.retry_after.as_secs().max(1))),
-                may_have_executed: false,
-            }),
-            Self::Outage(outage) => Outcome::Refused(unavailable(server.as_str(), &outage)),
-            Self::Fault(fault) => of_fault(&fault, &route.tool.dotted_name()),
-        }
-    }
-}
-
-/// The outcome of a call of which an earlier attempt may have been carried out: that the last one was not says nothing about it.
-fn after_a_lost_attempt(outcome: Outcome, tool: &str) -> Outcome {
-    match outcome {
-        Outcome::Refused(failure) => Outcome::Lost(Failure {
-            message: format!(
-                "the call to {tool} was delivered but no answer came back, and it could not be made again ({}). It may have been \
-                 carried out. Check the state before repeating it.",
-                failure.message
-            ),
-            ..failure.after_sending()
-        }),
-        Outcome::ToolFailed(answer) => Outcome::ToolFailed(Answer {
-            executed: true,
-            ..answer
-        }),
-        done_or_lost => done_or_lost,
-    }
-}
-
-/// The failure of a call whose server cannot be reached.
-pub(crate) fn unavailable(server: &str, outage: &Outage) -> Failure {
-    Failure {
-        kind: outage.kind(),
-        message: format!("server `{server}` is down: {}", outage.describe()),
-        hint: outage.hint.clone(),
-        may_have_executed: false,
-    }
-}
-
-/// The outcome of a call that failed on its way, told so that a model can do the right thing next.
-fn of_fault(fault: &Fault, tool: &str) -> Outcome {
-    if let FaultKind::Error(error) = &fault.kind {
-        let mut answer = Answer::from_text(format!(
-            "the server answered with error {}: {}",
-            error.code, error.message
-        ));
-        answer.structured.clone_from(&error.data);
-        answer.executed = fault.sent == Sent::Maybe;
-        return Outcome::ToolFailed(answer);
-    }
-    match fault.sent {
-        Sent::Maybe => Outcome::Lost(Failure {
-            message: format!(
-                "the call to {tool} was delivered but no answer came back ({fault}). It may have been carried out. Check the \
-                 state before repeating it."
-            ),
-            ..failure_of(fault, tool)
-        }),
-        Sent::No | Sent::Rejected => Outcome::Refused(Failure {
-            message: format!("the call to {tool} was not carried out: {fault}"),
-            ..failure_of(fault, tool)
-        }),
-    }
-}
-
-/// A failed request as callers see it; `what` says what was asked for.
-pub(crate) fn failure_of(fault: &Fault, what: &str) -> Failure {
-    let kind = match &fault.kind {
-        FaultKind::TimedOut { .. } => Kind::Timeout,
-        FaultKind::Unreadable(_) => Kind::Internal,
-        FaultKind::Error(_) => Kind::ToolError,
-        FaultKind::Wire(failure) => match failure.kind {
-            FailureKind::NeedsAuth => Kind::NeedsAuth,
-            FailureKind::TooLarge | FailureKind::Busy => Kind::LimitExceeded,
-            FailureKind::Connect(_) => Kind::Unavailable,
-            FailureKind::Cut
-            | FailureKind::Protocol
-            | FailureKind::SessionGone
-            | FailureKind::Rpc(_)
-            | FailureKind::Status { .. } => Kind::Transport,
-        },
-        FaultKind::Ended(_) | FaultKind::Dial(_) => Kind::Transport,
-    };
-    Failure {
-        kind,
-        message: format!("{what} failed: {fault}"),
-        hint: fault.hint(),
-        may_have_executed: fault.sent == Sent::Maybe,
-    }
 }

@@ -82,7 +82,7 @@ mod transport;
 
 pub use args::{Arguments, ArgumentsError};
 pub use board::{Applied, Builder, Pegboard};
-pub use call::ToolCall;
+pub use call::{ToolCall, View};
 pub use catalog::{Catalog, CatalogDiff, Changed, Changes, Prompt, Resource, Tool};
 pub use config::{
     Approval, Auth, ClientCert, Command, Config, CustomPattern, Endpoint, Env, EnvPolicy, EraChoice, Format, Limits,

@@ -10,7 +10,7 @@ use serde_json::{Map, Value};
 use tokio::{task::JoinSet, time::Instant};
 
 use crate::{
-    call::{self, Route, RouteTable, Routed, ToolCall},
+    call::{self, Route, RouteTable, Routed, ToolCall, View},
     catalog::Tool,
     deadline::Deadline,
     name::ServerName,
@@ -25,6 +25,7 @@ pub struct Toolset {
     shelf: Arc<Shelf>,
     /// The servers that nobody else uses, by the name of the shared one whose place they take.
     own: Arc<[Server]>,
+    view: Arc<View>,
     table: Arc<Mutex<Option<Built>>>,
 }
 
@@ -72,10 +73,11 @@ pub struct Unavailable {
 }
 
 impl Toolset {
-    pub(crate) fn new(shelf: Arc<Shelf>, own: Vec<Server>) -> Self {
+    pub(crate) fn new(shelf: Arc<Shelf>, own: Vec<Server>, view: View) -> Self {
         Self {
             shelf,
             own: own.into(),
+            view: Arc::new(view),
             table: Arc::default(),
         }
     }
@@ -157,7 +159,7 @@ impl Toolset {
         let started = Instant::now();
         let deadline = Deadline::within(call.timeout.unwrap_or(LOOK_UP));
         match self.route(&call.name, deadline).await {
-            Ok(route) => call::run(&route, call, started).await,
+            Ok(route) => call::run(&self.view, &route, call, started).await,
             Err(failure) => call::refuse(call, failure, started),
         }
     }

@@ -1,0 +1,161 @@
+//! Why a call did not come to a result, told so that a model can do the right thing next.
+
+use std::sync::Arc;
+
+use super::Route;
+use crate::{
+    hint::Hint,
+    outcome::{Answer, Failure, Kind, Outcome},
+    server::{Open, Outage, Refused},
+    session::{Fault, FaultKind},
+    transport::{FailureKind, Sent},
+};
+
+/// Why a call did not come to a result.
+pub(super) enum Stop {
+    /// It must not be made, or not in this way.
+    Refused(Failure),
+    Turn(Refused),
+    Open(Open),
+    Outage(Arc<Outage>),
+    Fault(Fault),
+}
+
+impl From<Failure> for Stop {
+    fn from(failure: Failure) -> Self {
+        Self::Refused(failure)
+    }
+}
+
+impl From<Refused> for Stop {
+    fn from(refused: Refused) -> Self {
+        Self::Turn(refused)
+    }
+}
+
+impl From<Open> for Stop {
+    fn from(open: Open) -> Self {
+        Self::Open(open)
+    }
+}
+
+impl From<Arc<Outage>> for Stop {
+    fn from(outage: Arc<Outage>) -> Self {
+        Self::Outage(outage)
+    }
+}
+
+impl From<Fault> for Stop {
+    fn from(fault: Fault) -> Self {
+        Self::Fault(fault)
+    }
+}
+
+impl Stop {
+    pub(super) fn into_outcome(self, route: &Route) -> Outcome {
+        let server = route.server.name();
+        match self {
+            Self::Refused(failure) => Outcome::Refused(failure),
+            Self::Turn(refused) => Outcome::Refused(Failure {
+                kind: match refused {
+                    Refused::Full { .. } => Kind::LimitExceeded,
+                    Refused::Late { .. } => Kind::Timeout,
+                },
+                message: refused.to_string(),
+                hint: Some(
+                    "call again later, or raise `max_in_flight` of the server or the size of its queue".to_owned(),
+                ),
+                may_have_executed: false,
+            }),
+            Self::Open(open) => Outcome::Refused(Failure {
+                kind: Kind::Unavailable,
+                message: format!("server `{server}` has answered none of the last calls and is left alone for a while"),
+                hint: Some(format!("call again in {} s", open.retry_after.as_secs().max(1))),
+                may_have_executed: false,
+            }),
+            Self::Outage(outage) => Outcome::Refused(unavailable(server.as_str(), &outage)),
+            Self::Fault(fault) => of_fault(&fault, &route.tool.dotted_name()),
+        }
+    }
+}
+
+/// The outcome of a call of which an earlier attempt may have been carried out: that the last one was not says nothing about it.
+pub(super) fn after_a_lost_attempt(outcome: Outcome, tool: &str) -> Outcome {
+    match outcome {
+        Outcome::Refused(failure) => Outcome::Lost(Failure {
+            message: format!(
+                "the call to {tool} was delivered but no answer came back, and it could not be made again ({}). It may have been \
+                 carried out. Check the state before repeating it.",
+                failure.message
+            ),
+            ..failure.after_sending()
+        }),
+        Outcome::ToolFailed(answer) => Outcome::ToolFailed(Answer {
+            executed: true,
+            ..answer
+        }),
+        done_or_lost => done_or_lost,
+    }
+}
+
+/// The failure of a call whose server cannot be reached.
+pub(crate) fn unavailable(server: &str, outage: &Outage) -> Failure {
+    Failure {
+        kind: outage.kind(),
+        message: format!("server `{server}` is down: {}", outage.describe()),
+        hint: outage.hint.clone(),
+        may_have_executed: false,
+    }
+}
+
+/// The outcome of a call that failed on its way, told so that a model can do the right thing next.
+fn of_fault(fault: &Fault, tool: &str) -> Outcome {
+    if let FaultKind::Error(error) = &fault.kind {
+        let mut answer = Answer::from_text(format!(
+            "the server answered with error {}: {}",
+            error.code, error.message
+        ));
+        answer.structured.clone_from(&error.data);
+        answer.executed = fault.sent == Sent::Maybe;
+        return Outcome::ToolFailed(answer);
+    }
+    match fault.sent {
+        Sent::Maybe => Outcome::Lost(Failure {
+            message: format!(
+                "the call to {tool} was delivered but no answer came back ({fault}). It may have been carried out. Check the \
+                 state before repeating it."
+            ),
+            ..failure_of(fault, tool)
+        }),
+        Sent::No | Sent::Rejected => Outcome::Refused(Failure {
+            message: format!("the call to {tool} was not carried out: {fault}"),
+            ..failure_of(fault, tool)
+        }),
+    }
+}
+
+/// A failed request as callers see it; `what` says what was asked for.
+pub(crate) fn failure_of(fault: &Fault, what: &str) -> Failure {
+    let kind = match &fault.kind {
+        FaultKind::TimedOut { .. } => Kind::Timeout,
+        FaultKind::Unreadable(_) => Kind::Internal,
+        FaultKind::Error(_) => Kind::ToolError,
+        FaultKind::Wire(failure) => match failure.kind {
+            FailureKind::NeedsAuth => Kind::NeedsAuth,
+            FailureKind::TooLarge | FailureKind::Busy => Kind::LimitExceeded,
+            FailureKind::Connect(_) => Kind::Unavailable,
+            FailureKind::Cut
+            | FailureKind::Protocol
+            | FailureKind::SessionGone
+            | FailureKind::Rpc(_)
+            | FailureKind::Status { .. } => Kind::Transport,
+        },
+        FaultKind::Ended(_) | FaultKind::Dial(_) => Kind::Transport,
+    };
+    Failure {
+        kind,
+        message: format!("{what} failed: {fault}"),
+        hint: fault.hint(),
+        may_have_executed: fault.sent == Sent::Maybe,
+    }
+}

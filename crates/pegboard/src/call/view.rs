@@ -1,0 +1,16 @@
+//! What one agent's view of the board is made of.
+
+/// How one agent sees the board: which servers and tools, under which names, and what is done with its calls and their results.
+///
+/// Everything not set here is as the config says.
+#[derive(Debug, Clone, Default)]
+#[must_use]
+#[non_exhaustive]
+pub struct View {}
+
+impl View {
+    /// A view of everything, as the config says.
+    pub fn new() -> Self {
+        Self::default()
+    }
+}
