@@ -73,7 +73,7 @@ fn every_mistake_is_named_with_its_line_and_field() {
         "command = 'a'\nenabled = 'yes'",
         "command = 'a'\nera = 'medieval'",
         "command = 'a '",
-        "command = 'a'\ncache = '5m'\nscope = 'shared'",
+        "command = 'a'\nsandbox = true\nscope = 'shared'",
         "command = 'a'\ncache = [1]",
         "command = 'a'\nmasking = { enbled = true }",
         "url = 'https://u:pw@h/'",
@@ -161,8 +161,8 @@ fn every_mistake_is_named_with_its_line_and_field() {
     pegboard.toml:3: servers.x.era: must be auto, probe, modern, legacy, or a version such as `2025-06-18`
     > command = 'a '
     pegboard.toml:2: servers.x.command: has spaces at its start or end
-    > command = 'a' | cache = '5m' | scope = 'shared'
-    pegboard.toml:3: servers.x.cache: not in effect yet
+    > command = 'a' | sandbox = true | scope = 'shared'
+    pegboard.toml:3: servers.x.sandbox: not in effect yet
     > command = 'a' | cache = [1]
     pegboard.toml:3: servers.x.cache: must be true or false or a duration such as `"30s"` or a whole number or `off`, not a list
     > command = 'a' | masking = { enbled = true }
@@ -364,7 +364,7 @@ fn values_that_are_not_texts_may_come_from_variables() {
 #[test]
 fn seeds_and_peers_names_mean_what_they_meant_there() {
     let x = server(
-        "[servers.x]\ncommand = 'a'\nshared = false\ndata_masking = { enabled = true, pattern_groups = ['kubernetes'], custom_patterns = [{ pattern = 'x', replacement = 'y' }] }\nsummarization = { size_threshold_tokens = 200 }\nautoApprove = ['t']\ncache = '5m'\ncall_timeout = '20m'\n",
+        "[servers.x]\ncommand = 'a'\nshared = false\ndata_masking = { enabled = true, pattern_groups = ['kubernetes'], custom_patterns = [{ pattern = 'x', replacement = 'y' }] }\nsummarization = { size_threshold_tokens = 200 }\nautoApprove = ['t']\nsandbox = true\ncall_timeout = '20m'\n",
     );
     assert_eq!(x.policy.scope, Scope::Session);
     assert_eq!(x.policy.masking.groups, ["kubernetes"]);
