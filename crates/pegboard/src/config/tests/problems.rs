@@ -364,7 +364,7 @@ fn values_that_are_not_texts_may_come_from_variables() {
 #[test]
 fn seeds_and_peers_names_mean_what_they_meant_there() {
     let x = server(
-        "[servers.x]\ncommand = 'a'\nshared = false\ndata_masking = { enabled = true, pattern_groups = ['kubernetes'], custom_patterns = [{ pattern = 'x', replacement = 'y' }] }\nsummarization = { size_threshold_tokens = 200 }\nautoApprove = ['t']\nsandbox = true\ncall_timeout = '20m'\n",
+        "[servers.x]\ncommand = 'a'\nshared = false\ndata_masking = { enabled = true, pattern_groups = ['kubernetes'], custom_patterns = [{ pattern = 'x', replacement = 'y' }] }\nsummarization = { size_threshold_tokens = 200 }\nautoApprove = ['t']\ncache = '5m'\ncall_timeout = '20m'\n",
     );
     assert_eq!(x.policy.scope, Scope::Session);
     assert_eq!(x.policy.masking.groups, ["kubernetes"]);
