@@ -72,6 +72,7 @@ mod filter;
 mod hint;
 mod name;
 mod outcome;
+mod search;
 mod secret;
 mod server;
 mod session;
