@@ -128,6 +128,9 @@ type Document = [Vec<String>; FIELDS.len()];
 fn fields(tool: &Tool) -> Document {
     let mut document = Document::default();
     document[NAME] = terms(&tool.name);
+    // Some write as one word what others write as two.
+    let joined: Vec<_> = document[NAME].windows(2).map(|pair| pair.concat()).collect();
+    document[NAME].extend(joined);
     document[NAME].extend(tool.title.as_deref().map(terms).unwrap_or_default());
     document[SERVER] = terms(tool.server.as_str());
     document[DESCRIPTION] = tool.description.as_deref().map(terms).unwrap_or_default();
@@ -163,5 +166,7 @@ fn weights(document: &Document, average: &[f32; FIELDS.len()]) -> BTreeMap<Strin
     weights
 }
 
+#[cfg(test)]
+mod quality;
 #[cfg(test)]
 mod tests;

@@ -5,9 +5,10 @@ use std::collections::HashMap;
 /// Words that stand in every question and description.
 const EMPTY: &[&str] = &[
     "a", "all", "an", "and", "any", "are", "as", "at", "be", "by", "can", "do", "for", "from", "give", "has", "have",
-    "how", "i", "if", "in", "into", "is", "it", "its", "let", "me", "my", "need", "of", "on", "or", "our", "out",
-    "please", "tell", "that", "the", "their", "them", "then", "there", "these", "this", "to", "tool", "use", "used",
-    "using", "want", "was", "we", "what", "when", "where", "which", "who", "will", "with", "would", "you", "your",
+    "how", "i", "if", "in", "into", "is", "it", "its", "let", "me", "my", "need", "not", "of", "on", "or", "our",
+    "out", "please", "tell", "that", "the", "their", "them", "then", "there", "these", "this", "to", "tool", "use",
+    "used", "using", "want", "was", "we", "what", "when", "where", "which", "who", "will", "with", "would", "you",
+    "your",
 ];
 
 /// Words that are often used for each other. In each row, every word may stand for every other.
