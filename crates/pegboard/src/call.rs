@@ -1,6 +1,7 @@
 //! The path of a tool call, top to bottom: prepare the arguments, ask whether it may be made, wait for a turn, reach the server, exchange,
 //! present.
 
+mod output;
 mod permit;
 mod prepare;
 mod present;
@@ -28,6 +29,7 @@ use tokio::{sync::mpsc, time::Instant};
 use crate::{
     args::Arguments,
     catalog::Tool,
+    config::Reading,
     deadline::Deadline,
     outcome::{Failure, Outcome, Reply},
     server::{Live, Server},
@@ -45,6 +47,10 @@ pub struct ToolCall {
     pub name: String,
     /// Its arguments.
     pub arguments: Arguments,
+    /// What a model wrote instead; it is read when it is known which tool is meant.
+    pub text: Option<String>,
+    /// How the text is read; as the server's settings say when not set.
+    pub reading: Option<Reading>,
     /// The limit for the whole call, besides the server's own limits.
     pub timeout: Option<Duration>,
     /// Where progress goes. When the channel is full, steps are left out.
@@ -59,6 +65,8 @@ impl ToolCall {
             id: format!("call-{}", NEXT.fetch_add(1, Ordering::Relaxed)),
             name: name.into(),
             arguments: Arguments::default(),
+            text: None,
+            reading: None,
             timeout: None,
             progress: None,
         }
@@ -68,6 +76,20 @@ impl ToolCall {
     #[must_use]
     pub fn arguments(mut self, arguments: Arguments) -> Self {
         self.arguments = arguments;
+        self
+    }
+
+    /// Sets the arguments as a model wrote them.
+    #[must_use]
+    pub fn text(mut self, text: impl Into<String>) -> Self {
+        self.text = Some(text.into());
+        self
+    }
+
+    /// Sets how the text is read, whatever the server's settings say.
+    #[must_use]
+    pub fn reading(mut self, reading: Reading) -> Self {
+        self.reading = Some(reading);
         self
     }
 
@@ -97,7 +119,10 @@ impl ToolCall {
 pub(crate) async fn run(view: &View, route: &Route, call: ToolCall, started: Instant) -> Reply {
     let mut record = Record::open(route, &call, started);
     let outcome = match attempt(view, route, &call, &mut record).await {
-        Ok(result) => present::present(result),
+        Ok(result) => match output::misfit(route, &result, &mut record.warnings) {
+            None => present::present(result),
+            Some(failed) => failed,
+        },
         Err(stop) => stop.into_outcome(route),
     };
     let outcome = if record.may_have_run {
@@ -120,12 +145,13 @@ pub(crate) fn refuse(call: ToolCall, failure: Failure, started: Instant) -> Repl
         latency: started.elapsed(),
         queued: Duration::ZERO,
         original_bytes: 0,
+        warnings: Vec::new(),
     }
 }
 
 /// Hands the call to its server, and again where that is safe: see [`recover`].
 async fn attempt(view: &View, route: &Route, call: &ToolCall, record: &mut Record) -> Result<CallResult, Stop> {
-    let arguments = prepare::arguments(route, call, view)?;
+    let arguments = prepare::arguments(route, call, view, &mut record.warnings)?;
     permit::ask(route, call, view).await?;
     let (server, config) = (&route.server, route.server.config());
     let total = call
