@@ -39,10 +39,15 @@ fn check<'c>(route: &Route, given: Cow<'c, Arguments>, notes: &mut Vec<String>) 
             notes.extend(checked.notes);
             Ok(checked.changed.map_or(given, Cow::Owned))
         }
-        Err(problems) => Err(invalid(
-            route,
-            &format!("the arguments do not fit: {}", problems.join("; ")),
-        )),
+        Err(problems) => Err(invalid(route, &unfit(&problems))),
+    }
+}
+
+/// One problem in the sentence, several in lines of their own.
+fn unfit(problems: &[String]) -> String {
+    match problems {
+        [problem] => format!("the arguments do not fit: {problem}"),
+        problems => format!("the arguments do not fit:\n- {}", problems.join("\n- ")),
     }
 }
 

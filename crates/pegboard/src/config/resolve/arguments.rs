@@ -54,7 +54,7 @@ pub(super) fn output_check(values: &Values) -> Option<OutputCheck> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Env, Format};
+    use crate::config::{Env, Format};
 
     fn check(settings: &str, name: &str, expected: (Reading, Check, OutputCheck)) {
         let loaded = Config::from_text(settings, Format::Toml, &Env::process());
