@@ -3,6 +3,7 @@
 
 mod cache;
 mod hook;
+mod output;
 mod permit;
 mod prepare;
 mod present;
@@ -37,6 +38,7 @@ use tokio::{sync::mpsc, time::Instant};
 
 use crate::{
     args::Arguments,
+    config::Reading,
     deadline::Deadline,
     event::Event,
     outcome::{Failure, Outcome, Reply},
@@ -55,6 +57,10 @@ pub struct ToolCall {
     pub name: String,
     /// Its arguments.
     pub arguments: Arguments,
+    /// What a model wrote instead; it is read when it is known which tool is meant.
+    pub text: Option<String>,
+    /// How the text is read; as the server's settings say when not set.
+    pub reading: Option<Reading>,
     /// The limit for the whole call, besides the server's own limits.
     pub timeout: Option<Duration>,
     /// Where progress goes. When the channel is full, steps are left out.
@@ -73,6 +79,8 @@ impl ToolCall {
             id: format!("call-{}", NEXT.fetch_add(1, Ordering::Relaxed)),
             name: name.into(),
             arguments: Arguments::default(),
+            text: None,
+            reading: None,
             timeout: None,
             progress: None,
             meta: Map::new(),
@@ -84,6 +92,20 @@ impl ToolCall {
     #[must_use]
     pub fn arguments(mut self, arguments: Arguments) -> Self {
         self.arguments = arguments;
+        self
+    }
+
+    /// Sets the arguments as a model wrote them.
+    #[must_use]
+    pub fn text(mut self, text: impl Into<String>) -> Self {
+        self.text = Some(text.into());
+        self
+    }
+
+    /// Sets how the text is read, whatever the server's settings say.
+    #[must_use]
+    pub fn reading(mut self, reading: Reading) -> Self {
+        self.reading = Some(reading);
         self
     }
 
@@ -198,6 +220,7 @@ pub(crate) fn refuse(call: ToolCall, failure: Failure, started: Instant) -> Repl
         queued: Duration::ZERO,
         original_bytes: 0,
         cached: false,
+        warnings: Vec::new(),
     }
 }
 
@@ -209,7 +232,7 @@ async fn attempt(
     deadline: Deadline,
     record: &mut Record,
 ) -> Result<Outcome, Stop> {
-    let arguments = prepare::arguments(route, call, view)?;
+    let arguments = prepare::arguments(route, call, view, &mut record.warnings)?;
     permit::ask(route, call, view).await?;
     let question = Question::of(route, &route.server.config(), &arguments);
     if let Some(answer) = question.as_ref().and_then(|(question, _)| view.cache.get(question)) {
@@ -217,7 +240,10 @@ async fn attempt(
         return Ok(Outcome::Done(answer));
     }
     let result = delivered(view, route, call, &arguments, deadline, record).await?;
-    let outcome = present::present(result);
+    let outcome = match output::misfit(route, &result, &mut record.warnings) {
+        None => present::present(result),
+        Some(failed) => failed,
+    };
     if let (Some((question, lifetime)), Outcome::Done(answer)) = (question, &outcome) {
         view.cache.put(question, answer, lifetime);
     }

@@ -83,14 +83,14 @@ mod sync;
 mod toolset;
 mod transport;
 
-pub use args::{Arguments, ArgumentsError};
+pub use args::{Arguments, ArgumentsError, ReadArguments};
 pub use board::{Applied, Builder, Pegboard};
 pub use call::{Budget, CallEvent, CallStream, Called, Hook, ToolCall, View};
 pub use catalog::{Catalog, CatalogDiff, Changed, Changes, Prompt, Resource, Tool};
 pub use config::{
-    Approval, Auth, ClientCert, Command, Config, CustomPattern, Endpoint, Env, EnvPolicy, EraChoice, Format, Limits,
-    Loaded, Masking, Origin, Pins, Policy, Preset, Problem, Queue, RetryClass, Rlimits, Scope, ServerConfig, Severity,
-    Source, Start, Summarise, Tls, Transport, parse_duration,
+    Approval, ArgumentRules, Auth, Check, ClientCert, Command, Config, CustomPattern, Endpoint, Env, EnvPolicy,
+    EraChoice, Format, Limits, Loaded, Masking, Origin, OutputCheck, Pins, Policy, Preset, Problem, Queue, Reading,
+    RetryClass, Rlimits, Scope, ServerConfig, Severity, Source, Start, Summarise, Tls, Transport, parse_duration,
 };
 pub use deadline::{Deadline, Passed};
 pub use event::{Event, Events};

@@ -151,6 +151,8 @@ impl Toolset {
                     live.catalog
                         .warnings
                         .iter()
+                        .cloned()
+                        .chain(live.catalog.tools.iter().filter_map(|tool| tool.unchecked()))
                         .map(|warning| format!("{}: {warning}", server.name())),
                 );
             }

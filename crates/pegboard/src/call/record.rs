@@ -17,6 +17,8 @@ pub(super) struct Record {
     pub(super) may_have_run: bool,
     /// Whether the answer was kept from an earlier call.
     pub(super) cached: bool,
+    /// What the caller should know besides the outcome.
+    pub(super) warnings: Vec<String>,
 }
 
 impl Record {
@@ -29,6 +31,7 @@ impl Record {
             attempts: 0,
             may_have_run: false,
             cached: false,
+            warnings: Vec::new(),
         }
     }
 
@@ -52,6 +55,7 @@ impl Record {
             latency,
             queued: self.queued,
             cached: self.cached,
+            warnings: self.warnings,
         }
     }
 }

@@ -3,7 +3,10 @@
 use serde_json::{Map, Value};
 
 use super::{HeaderRule, MAX_TOOL_NAME, take_text};
-use crate::name::{self, ServerName};
+use crate::{
+    args::Checker,
+    name::{self, ServerName},
+};
 
 /// The largest schema that is accepted, in bytes of JSON.
 const MAX_SCHEMA_BYTES: usize = 64 << 10;
@@ -32,6 +35,14 @@ pub struct Tool {
     pub annotations: Option<Map<String, Value>>,
     /// Arguments that are repeated in HTTP headers: the path of properties, and the header's name after `Mcp-Param-`.
     pub(crate) mirrored: Vec<(Vec<String>, String)>,
+    pub(crate) checks: Checks,
+}
+
+/// The tool's schemas, ready for checking.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(crate) struct Checks {
+    pub(crate) input: Checker,
+    pub(crate) output: Checker,
 }
 
 impl Tool {
@@ -43,6 +54,24 @@ impl Tool {
     /// The name that people use: `server.tool`.
     pub fn dotted_name(&self) -> String {
         name::dotted(self.server.as_str(), &self.name)
+    }
+
+    /// What is wrong with the schemas, so that nothing is compared with them.
+    pub(crate) fn unchecked(&self) -> Option<String> {
+        let input = self
+            .checks
+            .input
+            .unusable(&self.input_schema)
+            .map(|why| ("arguments", why));
+        let output = || {
+            let schema = self.output_schema.as_ref()?;
+            Some(("answers", self.checks.output.unusable(schema)?))
+        };
+        let (what, why) = input.or_else(output)?;
+        Some(format!(
+            "the {what} of tool `{}` are not checked: its schema cannot be used: {why}",
+            self.name
+        ))
     }
 
     /// Reads one item of `tools/list`, or says in a sentence why it cannot be used.
@@ -90,6 +119,7 @@ impl Tool {
             output_schema,
             annotations,
             mirrored,
+            checks: Checks::default(),
             name,
         })
     }

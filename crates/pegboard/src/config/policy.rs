@@ -96,6 +96,58 @@ impl Default for Summarise {
     }
 }
 
+/// How a text becomes the arguments of a call.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Reading {
+    /// It must be a JSON object.
+    #[default]
+    Json,
+    /// The same, but common slips are mended: a trailing comma, a code fence, single quotes, literals of Python.
+    Repair,
+    /// A JSON object, other JSON, nested YAML, `key: value` or `key=value` pairs, or else the text itself as `input`.
+    Cascade,
+    /// The same with a look at the tool's schema: slips are mended, commas may stand inside values, and values become what is declared.
+    Guided,
+}
+
+/// How arguments are compared with a tool's schema before the call is made.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Check {
+    /// Not at all.
+    Off,
+    /// Only whether everything is there that must be.
+    Required,
+    /// As `Coerce`, but arguments that the schema does not know may pass.
+    Relaxed,
+    /// Types are changed where that makes a value fit (`"5"` for an integer); then everything must fit.
+    #[default]
+    Coerce,
+    /// Everything must fit as it is.
+    Strict,
+}
+
+/// What happens to a call's arguments before it is made.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct ArgumentRules {
+    /// How a text becomes arguments.
+    pub reading: Reading,
+    /// How they are compared with the tool's schema.
+    pub check: Check,
+}
+
+/// What happens when a structured answer does not fit the schema that its tool promised.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum OutputCheck {
+    /// It is not looked at.
+    Off,
+    /// It is said beside the answer.
+    #[default]
+    Warn,
+    /// The call counts as failed.
+    Error,
+}
+
 /// What a server's calls and results are subject to. The parts that nothing acts on yet are warned about at load.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
@@ -120,6 +172,10 @@ pub struct Policy {
     pub retry: BTreeMap<String, RetryClass>,
     /// Whether the hints that tools give about themselves are believed.
     pub trust: bool,
+    /// What happens to arguments.
+    pub args: ArgumentRules,
+    /// What happens when a structured answer is not as promised.
+    pub output_check: OutputCheck,
     /// What is hidden in results.
     pub masking: Masking,
     /// When long results are summarised; never when not set.

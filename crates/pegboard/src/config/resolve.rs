@@ -1,7 +1,10 @@
 //! Puts checked settings together into a server as it is meant.
 
+mod arguments;
 mod remote;
 mod stdio;
+
+pub(super) use arguments::defaults;
 
 use std::{
     collections::BTreeMap,
@@ -10,8 +13,8 @@ use std::{
 };
 
 use super::{
-    Approval, CustomPattern, EraChoice, Limits, Masking, Pins, Policy, RetryClass, Scope, ServerConfig, Start,
-    Summarise, Transport,
+    Approval, ArgumentRules, CustomPattern, EraChoice, Limits, Masking, Pins, Policy, RetryClass, Scope, ServerConfig,
+    Start, Summarise, Transport,
     check::join,
     expand::Env,
     problem::Report,
@@ -220,6 +223,8 @@ fn policy(values: &Values) -> Policy {
         },
         retry: retry(values),
         trust: values.bool("trust").unwrap_or(false),
+        args: arguments::rules(values, ArgumentRules::default()),
+        output_check: arguments::output_check(values).unwrap_or_default(),
         masking: masking(values),
         summarise: summarise(values),
     }

@@ -32,6 +32,8 @@ pub struct Reply {
     pub original_bytes: usize,
     /// Whether the answer was kept from an earlier call and the server was not asked.
     pub cached: bool,
+    /// What was changed in the arguments or is odd about the answer.
+    pub warnings: Vec<String>,
 }
 
 impl Reply {
@@ -48,6 +50,7 @@ impl Reply {
             queued: Duration::ZERO,
             original_bytes: 0,
             cached: false,
+            warnings: Vec::new(),
         }
     }
 
@@ -81,7 +84,7 @@ impl Serialize for Reply {
             "handle": null,
             "cached": self.cached,
         });
-        let mut reply = serializer.serialize_struct("Reply", 11)?;
+        let mut reply = serializer.serialize_struct("Reply", 12)?;
         reply.serialize_field("id", &self.id)?;
         reply.serialize_field("name", &self.name)?;
         reply.serialize_field("server", &self.server)?;
@@ -93,6 +96,7 @@ impl Serialize for Reply {
         reply.serialize_field("structured", &structured)?;
         reply.serialize_field("outcome", &outcome)?;
         reply.serialize_field("hint", &self.outcome.hint())?;
+        reply.serialize_field("warnings", &self.warnings)?;
         reply.end()
     }
 }
@@ -119,6 +123,7 @@ mod tests {
             queued: Duration::ZERO,
             original_bytes: 2,
             cached: false,
+            warnings: Vec::new(),
         }
     }
 
@@ -131,7 +136,7 @@ mod tests {
                 "text": "hi", "content": [{"type": "text", "text": "hi"}], "structured": null,
                 "outcome": {"kind": "ok", "may_have_executed": true, "attempts": 1, "latency_ms": 1.9, "queued_ms": 0.0,
                             "masked": 0, "truncated": false, "original_bytes": 2, "handle": null, "cached": false},
-                "hint": null,
+                "hint": null, "warnings": [],
             })
         );
     }

@@ -131,6 +131,7 @@ impl ToolRecord {
             output_schema: self.output_schema,
             annotations: self.annotations,
             mirrored: self.mirrored,
+            checks: Default::default(),
         }
     }
 }

@@ -42,6 +42,17 @@ pub(in crate::config) static TOP: Section = Section {
         )
         .aka(&["summarize"])
         .later(),
+        field(
+            "call_arguments",
+            Kind::Either(&[Kind::Word(CHECKS), Kind::Table(&CALL_ARGUMENTS)]),
+            "The same for every server that does not say otherwise.",
+        )
+        .aka(&["tool_arguments"]),
+        field(
+            "output_check",
+            Kind::Word(OUTPUT_CHECKS),
+            "The same for every server that does not say otherwise.",
+        ),
         field("naming", Kind::Word(NAMING), "How tools are named for models.")
             .default("\"dunder\"")
             .later(),
@@ -264,6 +275,43 @@ pub(super) static SUMMARISE: Section = Section {
         .default("1000"),
     ],
 };
+
+pub(super) static CALL_ARGUMENTS: Section = Section {
+    name: "call_arguments",
+    fields: &[
+        field(
+            "read",
+            Kind::Word(READINGS),
+            "How a text becomes arguments: only JSON, JSON with slips mended, JSON or YAML or `key: value` pairs or plain text, or the \
+             same with a look at the tool's schema.",
+        )
+        .aka(&["reading"])
+        .default("\"json\""),
+        field(
+            "check",
+            Kind::Word(CHECKS),
+            "How they are compared with the tool's schema: not at all, only what must be given, all but unknown arguments, or all. \
+             `relaxed` and `coerce` change types where that makes a value fit.",
+        )
+        .aka(&["validation"])
+        .default("\"coerce\""),
+    ],
+};
+
+pub(super) const READINGS: &[Word] = &[
+    spelled("json", &["strict"]),
+    word("repair"),
+    word("cascade"),
+    spelled("guided", &["schema"]),
+];
+pub(super) const CHECKS: &[Word] = &[
+    spelled("off", &["none"]),
+    word("required"),
+    word("relaxed"),
+    word("coerce"),
+    word("strict"),
+];
+pub(super) const OUTPUT_CHECKS: &[Word] = &[word("off"), word("warn"), word("error")];
 
 static QUEUE: Section = Section {
     name: "queue",

@@ -3,8 +3,8 @@
 use super::{
     Kind, Section, Via, field,
     parts::{
-        APPROVALS, AUTH, COUNT, LIMIT, MASKING, OAUTH, PINS, PRESETS, RESTART, RETRY, RETRY_WORDS, RLIMITS, SCOPES,
-        SUMMARISE, TLS, TOOL,
+        APPROVALS, AUTH, CALL_ARGUMENTS, CHECKS, COUNT, LIMIT, MASKING, OAUTH, OUTPUT_CHECKS, PINS, PRESETS, RESTART,
+        RETRY, RETRY_WORDS, RLIMITS, SCOPES, SUMMARISE, TLS, TOOL,
     },
     spelled, word,
 };
@@ -104,6 +104,9 @@ pub(in crate::config) static SERVER: Section = Section {
         field("sandbox", Kind::Either(&[Kind::Bool, Kind::Text, Kind::Map(&Kind::Any)]), "What the process may reach.").later(),
         field("capabilities", TEXTS, "What is asked of the server: tools, resources, prompts.").aka(&["primitives"]).later(),
         // Calls and results.
+        field("call_arguments", Kind::Either(&[Kind::Word(CHECKS), Kind::Table(&CALL_ARGUMENTS)]), "How the arguments of calls are read, and checked against the tool's schema. A single word is short for `check`.")
+            .aka(&["tool_arguments"]),
+        field("output_check", Kind::Word(OUTPUT_CHECKS), "What happens when a structured answer does not fit the tool's output schema.").default("\"warn\""),
         field("queue", Kind::Text, "The queue its calls wait in."),
         field("serial", Kind::Bool, "Whether its calls run one after the other.").turned(&[("supports_parallel_tool_calls", Via::Negated)]).default("false"),
         field("retry", Kind::Either(&[Kind::Count { min: 0, max: 100 }, Kind::Word(RETRY_WORDS), Kind::Table(&RETRY)]), "Which failed calls are made again.").later(),

@@ -46,6 +46,7 @@ fn the_resolved_config_is_complete_and_hides_secrets() {
             "file": "pegboard.toml",
             "line": 1
           },
+          "output_check": "warn",
           "pins": "off",
           "preset": "pegboard",
           "required": false,
