@@ -15,7 +15,7 @@ pub(crate) use stop::{failure_of, unavailable};
 pub use view::View;
 
 use record::Record;
-use recover::{Next, Pauses, Recovery, ToolClass};
+use recover::{Next, Recovery, ToolClass};
 use stop::{Stop, after_a_lost_attempt};
 
 use std::{
@@ -134,12 +134,11 @@ async fn attempt(view: &View, route: &Route, call: &ToolCall, record: &mut Recor
         .min(config.limits.call_total);
     let deadline = Deadline::within(total);
     let waiting = Instant::now();
-    let _turn = server.turn(deadline).await?;
+    let _turn = server.turn(&route.tool.name, deadline).await?;
     record.queued = waiting.elapsed();
     server.retries().deposit();
-    let said = ToolClass::by_operator(&route.tool, &config.policy.retry);
-    let class = ToolClass::of(&route.tool, said.as_ref(), config.policy.trust).with_arguments(&arguments);
-    let mut recovery = Recovery::new(class, Pauses::random());
+    let class = ToolClass::under(&config.policy, &route.tool).with_arguments(&arguments);
+    let mut recovery = Recovery::new(class, &config.policy.retries);
     let (mut tool, mut left_behind) = (route.tool.clone(), 0);
     loop {
         let live = server.live_after(left_behind, deadline).await?;

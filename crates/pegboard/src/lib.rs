@@ -81,13 +81,14 @@ mod toolset;
 mod transport;
 
 pub use args::{Arguments, ArgumentsError};
-pub use board::{Applied, Builder, Pegboard};
+pub use board::{Applied, Builder, Pegboard, TooManyServers};
 pub use call::{ToolCall, View};
 pub use catalog::{Catalog, CatalogDiff, Changed, Changes, Prompt, Resource, Tool};
 pub use config::{
-    Approval, Auth, ClientCert, Command, Config, CustomPattern, Endpoint, Env, EnvPolicy, EraChoice, Format, Limits,
-    Loaded, Masking, Origin, Pins, Policy, Preset, Problem, Queue, RetryClass, Rlimits, Scope, ServerConfig, Severity,
-    Source, Start, Summarise, Tls, Transport, parse_duration,
+    Approval, Auth, BoardLimits, BreakerPolicy, BreakerRule, ClientCert, Command, Config, CustomPattern, Endpoint, Env,
+    EnvPolicy, EraChoice, Format, Health, IdleStop, Limits, Loaded, Masking, Origin, Pins, Policy, Preset, Probe,
+    Problem, Queue, Restart, Retry, RetryClass, Rlimits, Scope, ServerConfig, Severity, Source, Start, Summarise, Tls,
+    Transport, parse_duration,
 };
 pub use deadline::{Deadline, Passed};
 pub use hint::Hint;
@@ -97,6 +98,8 @@ pub use secret::{SafeUrl, Secret};
 pub use server::{BadSchedule, CatalogChange};
 pub use session::{ElicitAnswer, Elicitation, Host, NoHost, Progress};
 pub use shim::shim;
-pub use status::{BoardStatus, CallCounts, Era, LastError, QueueStatus, ServerInfo, ServerStatus, State, Warning};
+pub use status::{
+    BoardStatus, CallCounts, Era, LastError, PoolStatus, QueueStatus, ServerInfo, ServerStatus, State, Warning,
+};
 pub use toolset::{ListedTool, Listing, Toolset, Unavailable};
 pub use transport::{ByteSink, ByteSource, Dialer};
