@@ -227,12 +227,17 @@ impl Link {
             .await;
     }
 
-    /// Starts it anew, and waits until the old session is left.
+    /// Starts it anew, and waits until the old session, or what was wrong, is left behind.
     pub(super) async fn reconnect(&self) {
-        let old = self.phase().live().map(|live| live.generation);
-        self.ask(Command::Reconnect);
         let mut phase = self.0.phase.clone();
-        let is_left = |phase: &Phase| phase.live().is_none_or(|live| Some(live.generation) != old);
+        let old = phase.borrow_and_update().clone();
+        self.ask(Command::Reconnect);
+        let is_left = |phase: &Phase| match (phase, &old) {
+            (Phase::Ready(now), Phase::Ready(old)) => now.generation != old.generation,
+            (Phase::Down(now), Phase::Down(old)) => !Arc::ptr_eq(now, old),
+            (Phase::Idle, Phase::Idle) => false,
+            _ => true,
+        };
         // Closing a server is bounded, so that is never cut short.
         let _ = tokio::time::timeout(SWITCH, phase.wait_for(is_left)).await;
     }

@@ -234,9 +234,9 @@ impl Supervisor {
                     let outage = Outage::still_starting().with(Cause::StillStarting, self.memory.restarts, None);
                     self.show(Phase::Down(outage.into()));
                 }
-                command = self.commands.recv() => match command {
-                    None => return Step::Stop,
-                    Some(_) => {}
+                // What is asked for meanwhile is met by the start itself.
+                command = self.commands.recv() => if command.is_none() {
+                    return Step::Stop;
                 }
             }
         };

@@ -78,6 +78,29 @@ pub(crate) fn in_memory(fake: &FakeServer) -> (Pegboard, pegboard_testkit::Memor
     (board, handle)
 }
 
+/// A server in this process with the default settings.
+pub(crate) fn in_process_settings() -> ServerConfig {
+    ServerConfig::new(Transport::Stdio(Command::new("in-process")))
+}
+
+/// A board with one server, `fx`, in this process with settings of its own, whose restarts keep to their schedule exactly.
+pub(crate) fn in_memory_with(fake: &FakeServer, settings: ServerConfig) -> (Pegboard, pegboard_testkit::MemoryHandle) {
+    let (_unused, handle) = fake.connect();
+    let server = handle.clone();
+    let dialer = move || {
+        let (read, write) = tokio::io::split(server.connect());
+        (
+            Box::new(read) as pegboard::ByteSource,
+            Box::new(write) as pegboard::ByteSink,
+        )
+    };
+    let board = Pegboard::builder(Config::default())
+        .in_process_with(name("fx"), dialer, settings)
+        .without_jitter()
+        .open();
+    (board, handle)
+}
+
 pub(crate) async fn call(tools: &Toolset, tool: &str, arguments: Value) -> Reply {
     let arguments = Arguments::try_from(arguments).expect("an object");
     tools.call(ToolCall::new(tool).arguments(arguments)).await

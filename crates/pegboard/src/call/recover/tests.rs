@@ -305,8 +305,10 @@ fn the_operator_says_how_often_and_after_which_waits() {
 fn a_tools_own_setting_wins_over_its_servers() {
     let reads = tool(&json!({"readOnlyHint": true}));
     let check = |trust, of_tool: Option<RetryClass>, mode, even_if_run, expected| {
-        let mut policy = Policy::default();
-        policy.trust = trust;
+        let mut policy = Policy {
+            trust,
+            ..Policy::default()
+        };
         policy.retry.extend(of_tool.map(|class| ("get_*".to_owned(), class)));
         policy.retries.mode = mode;
         policy.retries.even_if_run = even_if_run;

@@ -20,9 +20,10 @@ fn numbers(queues: &Queues, name: &str) -> QueueNumbers {
 }
 
 fn policy(queue: Option<&str>) -> Policy {
-    let mut policy = Policy::default();
-    policy.queue = queue.map(str::to_owned);
-    policy
+    Policy {
+        queue: queue.map(str::to_owned),
+        ..Policy::default()
+    }
 }
 
 fn soon() -> Deadline {
