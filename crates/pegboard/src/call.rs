@@ -24,7 +24,7 @@ pub use view::View;
 
 use cache::Question;
 use record::Record;
-use recover::{Next, Pauses, Recovery, ToolClass};
+use recover::{Next, Recovery, ToolClass};
 use stop::{Stop, after_a_lost_attempt};
 
 use std::{
@@ -262,12 +262,11 @@ async fn delivered(
     let (server, config) = (&route.server, route.server.config());
     let meta = view.hooks.meta(route, call);
     let waiting = Instant::now();
-    let _turn = server.turn(deadline).await?;
+    let _turn = server.turn(&route.tool.name, deadline).await?;
     record.queued = waiting.elapsed();
     server.retries().deposit();
-    let said = ToolClass::by_operator(&route.tool, &config.policy.retry);
-    let class = ToolClass::of(&route.tool, said.as_ref(), config.policy.trust).with_arguments(arguments);
-    let mut recovery = Recovery::new(class, Pauses::random());
+    let class = ToolClass::under(&config.policy, &route.tool).with_arguments(arguments);
+    let mut recovery = Recovery::new(class, &config.policy.retries);
     let (mut tool, mut left_behind) = (route.tool.clone(), 0);
     loop {
         let live = server.live_after(left_behind, deadline).await?;

@@ -128,6 +128,21 @@ impl Catalog {
         self.prompts.sort_by(|a, b| a.name.cmp(&b.name));
     }
 
+    /// The same catalogue as that of another server.
+    pub(crate) fn under(&self, server: &ServerName) -> Self {
+        let mut catalog = self.clone();
+        for tool in &mut catalog.tools {
+            Arc::make_mut(tool).server = server.clone();
+        }
+        for resource in catalog.resources.iter_mut().chain(&mut catalog.templates) {
+            resource.server = server.clone();
+        }
+        for prompt in &mut catalog.prompts {
+            prompt.server = server.clone();
+        }
+        catalog
+    }
+
     /// The tool that its server calls `name`.
     pub fn tool(&self, name: &str) -> Option<&Arc<Tool>> {
         self.tools

@@ -84,13 +84,14 @@ mod toolset;
 mod transport;
 
 pub use args::{Arguments, ArgumentsError, ReadArguments};
-pub use board::{Applied, Builder, Pegboard};
+pub use board::{Applied, Builder, Pegboard, TooManyServers};
 pub use call::{Budget, CallEvent, CallStream, Called, Hook, ToolCall, View};
 pub use catalog::{Catalog, CatalogDiff, Changed, Changes, Prompt, Resource, Tool};
 pub use config::{
-    Approval, ArgumentRules, Auth, Check, ClientCert, Command, Config, CustomPattern, Endpoint, Env, EnvPolicy,
-    EraChoice, Format, Limits, Loaded, Masking, Origin, OutputCheck, Pins, Policy, Preset, Problem, Queue, Reading,
-    RetryClass, Rlimits, Scope, ServerConfig, Severity, Source, Start, Summarise, Tls, Transport, parse_duration,
+    Approval, ArgumentRules, Auth, BoardLimits, BreakerPolicy, BreakerRule, Check, ClientCert, Command, Config,
+    CustomPattern, Endpoint, Env, EnvPolicy, EraChoice, Format, Health, IdleStop, Limits, Loaded, Masking, Origin,
+    OutputCheck, Pins, Policy, Preset, Probe, Problem, Queue, Reading, Restart, Retry, RetryClass, Rlimits, Scope,
+    ServerConfig, Severity, Source, Start, Summarise, Tls, Transport, parse_duration,
 };
 pub use deadline::{Deadline, Passed};
 pub use event::{Event, Events};
@@ -102,6 +103,8 @@ pub use secret::{SafeUrl, Secret};
 pub use server::{BadSchedule, CatalogChange};
 pub use session::{ElicitAnswer, Elicitation, Host, NoHost, Progress};
 pub use shim::shim;
-pub use status::{BoardStatus, CallCounts, Era, LastError, QueueStatus, ServerInfo, ServerStatus, State, Warning};
+pub use status::{
+    BoardStatus, CallCounts, Era, LastError, PoolStatus, QueueStatus, ServerInfo, ServerStatus, State, Warning,
+};
 pub use toolset::{Closed, ListedTool, Listing, ToolExecutor, Toolset, Unavailable};
 pub use transport::{ByteSink, ByteSource, Dialer};

@@ -166,6 +166,14 @@ pub(super) fn load(sources: &[Source], env: &Env<'_>) -> Loaded {
     }
     resolve::defaults(&mut loaded);
     loaded.config.preset = Preset::named(loaded.top.word("preset"));
+    let limits = &mut loaded.config.limits;
+    for (name, limit) in [
+        ("max_servers", &mut limits.servers),
+        ("max_processes", &mut limits.processes),
+        ("max_starts", &mut limits.starts),
+    ] {
+        *limit = loaded.top.count(name).unwrap_or(*limit);
+    }
     loaded
 }
 

@@ -2,6 +2,8 @@
 
 use std::{collections::BTreeMap, time::Duration};
 
+use super::{BreakerPolicy, Health, IdleStop, Restart, Retry};
+
 /// Who shares a server's connection.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Scope {
@@ -10,6 +12,8 @@ pub enum Scope {
     Shared,
     /// Each agent's session has its own.
     Session,
+    /// Everyone, over up to so many connections. Each call takes the least busy one.
+    Pool(usize),
 }
 
 /// Whether a call of a tool that may have run can be made again.
@@ -156,6 +160,8 @@ pub struct Policy {
     pub scope: Scope,
     /// The queue that calls wait in; the default one when not set.
     pub queue: Option<String>,
+    /// The queues of single tools, by name or glob; they take the place of the server's.
+    pub tool_queues: BTreeMap<String, String>,
     /// Whether calls run one after the other.
     pub serial: bool,
     /// How long results of read-only tools are kept; not at all when not set.
@@ -170,6 +176,16 @@ pub struct Policy {
     pub pins: Pins,
     /// What the operator says about repeating calls, by name or glob of the tool.
     pub retry: BTreeMap<String, RetryClass>,
+    /// Which calls are made again, and how often.
+    pub retries: Retry,
+    /// When it is stopped because nobody uses it.
+    pub idle_stop: IdleStop,
+    /// How it is started again.
+    pub restart: Restart,
+    /// How it is asked whether it is well.
+    pub health: Health,
+    /// When callers are turned away from it; as the board says when not set.
+    pub breaker: Option<BreakerPolicy>,
     /// Whether the hints that tools give about themselves are believed.
     pub trust: bool,
     /// What happens to arguments.

@@ -1,6 +1,7 @@
 //! Puts checked settings together into a server as it is meant.
 
 mod arguments;
+mod life;
 mod remote;
 mod stdio;
 
@@ -13,14 +14,16 @@ use std::{
 };
 
 use super::{
-    Approval, ArgumentRules, CustomPattern, EraChoice, Limits, Masking, Pins, Policy, RetryClass, Scope, ServerConfig,
-    Start, Summarise, Transport,
+    Approval, ArgumentRules, CustomPattern, EraChoice, Limits, Masking, Pins, Policy, RetryClass, ServerConfig, Start,
+    Summarise, Transport,
     check::join,
     expand::Env,
     problem::Report,
     setting::{Setting, Values},
     tree::Place,
 };
+
+use life::Life;
 
 /// How long answers are kept when the config says only that they are.
 const CACHE: Duration = Duration::from_secs(300);
@@ -66,11 +69,13 @@ impl Resolve<'_> {
         let transport = self.transport(values);
         let limits = self.limits(values);
         let era = self.era(values);
+        let life = self.life(values);
         let mut server = ServerConfig::new(transport?);
         server.enabled = values.bool("enabled").unwrap_or(server.enabled);
         server.required = values.bool("required").unwrap_or(server.required);
         server.start = match values.word("start") {
             Some("lazy") => Start::Lazy,
+            Some("explicit") => Start::Explicit,
             _ => Start::Eager,
         };
         server.era = era;
@@ -80,7 +85,7 @@ impl Resolve<'_> {
         server.roots = values.strings("roots");
         server.description = values.value("description");
         server.instructions = values.value("instructions");
-        server.policy = policy(values);
+        server.policy = policy(values, life);
         Some(server)
     }
 
@@ -193,13 +198,16 @@ fn is_version(text: &str) -> bool {
         })
 }
 
-fn policy(values: &Values) -> Policy {
+fn policy(values: &Values, life: Life) -> Policy {
     Policy {
-        scope: match values.word("scope") {
-            Some("session") => Scope::Session,
-            _ => Scope::Shared,
-        },
+        scope: life.scope,
+        idle_stop: life.idle_stop,
+        restart: life.restart,
+        health: life.health,
+        retries: life.retries,
+        breaker: life.breaker,
         queue: values.value("queue"),
+        tool_queues: life::tool_queues(values),
         serial: values.bool("serial").unwrap_or(false),
         cache: values.get("cache").and_then(lifetime),
         tools_cache: match values.get("tools_cache") {
@@ -222,7 +230,7 @@ fn policy(values: &Values) -> Policy {
             _ => Pins::Off,
         },
         retry: retry(values),
-        trust: values.bool("trust").unwrap_or(false),
+        trust: values.bool("trust") == Some(true) || values.word("trust") == Some("trusted"),
         args: arguments::rules(values, ArgumentRules::default()),
         output_check: arguments::output_check(values).unwrap_or_default(),
         masking: masking(values),

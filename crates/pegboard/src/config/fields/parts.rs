@@ -53,6 +53,25 @@ pub(in crate::config) static TOP: Section = Section {
             Kind::Word(OUTPUT_CHECKS),
             "The same for every server that does not say otherwise.",
         ),
+        field(
+            "max_servers",
+            Kind::Count { min: 1, max: 1000 },
+            "The most servers; those beyond are refused.",
+        )
+        .default("100"),
+        field(
+            "max_processes",
+            Kind::Count { min: 1, max: 65_536 },
+            "The most child processes at once.",
+        )
+        .default("256"),
+        field(
+            "max_starts",
+            Kind::Count { min: 1, max: 1000 },
+            "The most servers that are being started at once; the others wait.",
+        )
+        .aka(&["start_concurrency"])
+        .default("64"),
         field("naming", Kind::Word(NAMING), "How tools are named for models.")
             .default("\"dunder\"")
             .later(),
@@ -189,7 +208,16 @@ pub(super) static RESTART: Section = Section {
             "The waits before each attempt; the last one repeats.",
         ),
         field("max_attempts", COUNT, "After so many attempts it stays down.").aka(&["max_retries", "attempts"]),
-        field("wait", LIMIT, "How long a call waits for a restart.").aka(&["restart_wait"]),
+        field(
+            "wait",
+            Kind::Duration {
+                min: 0,
+                max: 24 * 3600 * 1000,
+            },
+            "How long a call waits for a restart; with zero it fails at once.",
+        )
+        .aka(&["restart_wait"])
+        .default("\"10s\""),
     ],
 };
 
@@ -210,11 +238,18 @@ pub(super) static RETRY: Section = Section {
 
 pub(super) static TOOL: Section = Section {
     name: "tool",
-    fields: &[field(
-        "retry",
-        Kind::Either(&[Kind::Word(RETRY_WORDS), Kind::Table(&TOOL_RETRY)]),
-        "Whether a call that may have run can be made again: never, safe (it only reads), or idempotent.",
-    )],
+    fields: &[
+        field(
+            "retry",
+            Kind::Either(&[Kind::Word(RETRY_WORDS), Kind::Table(&TOOL_RETRY)]),
+            "Whether a call that may have run can be made again: never, safe (it only reads), or idempotent.",
+        ),
+        field(
+            "queue",
+            Kind::Text,
+            "The queue its calls wait in, instead of the server's.",
+        ),
+    ],
 };
 
 static TOOL_RETRY: Section = Section {
@@ -312,6 +347,67 @@ pub(super) const CHECKS: &[Word] = &[
     word("strict"),
 ];
 pub(super) const OUTPUT_CHECKS: &[Word] = &[word("off"), word("warn"), word("error")];
+
+pub(super) static SCOPE: Section = Section {
+    name: "scope",
+    fields: &[field(
+        "pool",
+        Kind::Count { min: 1, max: 64 },
+        "How many connections there are at most.",
+    )],
+};
+
+pub(super) static BREAKER: Section = Section {
+    name: "breaker",
+    fields: &[
+        field("enabled", Kind::Bool, "Whether callers are ever turned away.").default("true"),
+        field(
+            "failures",
+            Kind::Count { min: 1, max: 1000 },
+            "After so many failures in a row.",
+        )
+        .aka(&["failure_threshold", "max_failures"])
+        .default("5"),
+        field(
+            "percent",
+            Kind::Count { min: 0, max: 100 },
+            "Also when more than this part of the last calls failed; 0 for never.",
+        )
+        .aka(&["failure_rate", "error_percent"])
+        .default("0"),
+        field(
+            "of",
+            Kind::Count { min: 1, max: 1000 },
+            "How many of the last calls that part is taken of.",
+        )
+        .aka(&["min_requests", "window"])
+        .default("10"),
+        field(
+            "open",
+            Kind::Duration {
+                min: 1,
+                max: 3600 * 1000,
+            },
+            "For how long.",
+        )
+        .aka(&["open_time", "open_timeout", "timeout"])
+        .default("\"30s\""),
+        field(
+            "probes",
+            Kind::Count { min: 1, max: 1000 },
+            "How many calls are then let through at once, to see how they fare.",
+        )
+        .aka(&["half_open", "half_open_max", "half_open_probes"])
+        .default("1"),
+        field(
+            "successes",
+            Kind::Count { min: 1, max: 1000 },
+            "How many of them must succeed before all are let through again.",
+        )
+        .aka(&["success_threshold"])
+        .default("1"),
+    ],
+};
 
 static QUEUE: Section = Section {
     name: "queue",

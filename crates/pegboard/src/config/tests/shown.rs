@@ -9,6 +9,9 @@ fn the_resolved_config_is_complete_and_hides_secrets() {
     );
     insta::assert_snapshot!(format!("{:#}", loaded.show()), @r#"
     {
+      "max_processes": 256,
+      "max_servers": 100,
+      "max_starts": 64,
       "naming": "dunder",
       "preset": "pegboard",
       "queues": {},
@@ -37,6 +40,10 @@ fn the_resolved_config_is_complete_and_hides_secrets() {
           "env_policy": "allowlist",
           "era": "auto",
           "era_silence": "2s",
+          "health_interval": "1m",
+          "health_probe": "auto",
+          "health_timeout": "5s",
+          "idle_stop": "auto",
           "list_timeout": "30s",
           "max_in_flight": 32,
           "max_items": 2048,
