@@ -67,6 +67,7 @@ mod call;
 mod catalog;
 mod config;
 mod deadline;
+mod event;
 mod filter;
 mod hint;
 mod name;
@@ -82,7 +83,7 @@ mod transport;
 
 pub use args::{Arguments, ArgumentsError, ReadArguments};
 pub use board::{Applied, Builder, Pegboard};
-pub use call::{ToolCall, View};
+pub use call::{Budget, CallEvent, CallStream, Called, Hook, ToolCall, View};
 pub use catalog::{Catalog, CatalogDiff, Changed, Changes, Prompt, Resource, Tool};
 pub use config::{
     Approval, ArgumentRules, Auth, Check, ClientCert, Command, Config, CustomPattern, Endpoint, Env, EnvPolicy, EraChoice,
@@ -90,6 +91,7 @@ pub use config::{
     Rlimits, Scope, ServerConfig, Severity, Source, Start, Summarise, Tls, Transport, parse_duration,
 };
 pub use deadline::{Deadline, Passed};
+pub use event::{Event, Events};
 pub use hint::Hint;
 pub use name::{BadServerName, ServerName};
 pub use outcome::{Answer, Content, Failure, Kind, Outcome, Reply};
@@ -98,5 +100,5 @@ pub use server::{BadSchedule, CatalogChange};
 pub use session::{ElicitAnswer, Elicitation, Host, NoHost, Progress};
 pub use shim::shim;
 pub use status::{BoardStatus, CallCounts, Era, LastError, QueueStatus, ServerInfo, ServerStatus, State, Warning};
-pub use toolset::{ListedTool, Listing, Toolset, Unavailable};
+pub use toolset::{Closed, ListedTool, Listing, ToolExecutor, Toolset, Unavailable};
 pub use transport::{ByteSink, ByteSource, Dialer};

@@ -15,6 +15,8 @@ pub(super) struct Record {
     pub(super) attempts: u32,
     /// Whether an attempt that was repeated may have been carried out.
     pub(super) may_have_run: bool,
+    /// Whether the answer was kept from an earlier call.
+    pub(super) cached: bool,
     /// What the caller should know besides the outcome.
     pub(super) warnings: Vec<String>,
 }
@@ -28,7 +30,8 @@ impl Record {
             queued: Duration::ZERO,
             attempts: 0,
             may_have_run: false,
-            warnings: Vec::new(),
+            cached: false,
+            warnings: call.notes.clone(),
         }
     }
 
@@ -51,6 +54,7 @@ impl Record {
             attempts: self.attempts,
             latency,
             queued: self.queued,
+            cached: self.cached,
             warnings: self.warnings,
         }
     }
