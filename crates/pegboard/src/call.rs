@@ -57,10 +57,12 @@ pub struct ToolCall {
     pub name: String,
     /// Its arguments.
     pub arguments: Arguments,
-    /// What a model wrote instead; it is read when it is known which tool is meant.
+    /// What a model wrote instead; it becomes the arguments when it is known which tool is meant, before any hook sees the call.
     pub text: Option<String>,
     /// How the text is read; as the server's settings say when not set.
     pub reading: Option<Reading>,
+    /// What had to be done to read it.
+    pub(crate) notes: Vec<String>,
     /// The limit for the whole call, besides the server's own limits.
     pub timeout: Option<Duration>,
     /// Where progress goes. When the channel is full, steps are left out.
@@ -81,6 +83,7 @@ impl ToolCall {
             arguments: Arguments::default(),
             text: None,
             reading: None,
+            notes: Vec::new(),
             timeout: None,
             progress: None,
             meta: Map::new(),
@@ -161,13 +164,19 @@ pub(crate) async fn run(view: &View, route: &Route, mut call: ToolCall, started:
         at: Timestamp::now(),
     });
     let deadline = deadline(route, &call);
-    let mut reply = match view.hooks.before(route, &mut call, deadline).await {
+    let mut reply = match let_in(view, route, &mut call, deadline).await {
         Ok(()) => carry_out(view, route, call, deadline, started).await,
         Err(failure) => Record::open(route, &call, started).close(route, Outcome::Refused(failure)),
     };
     view.hooks.after(route, &mut reply).await;
     view.bell.ring(|| Event::completed(&reply));
     reply
+}
+
+/// Reads the call's arguments, so that all that follow see the same, and lets the hooks look at it.
+async fn let_in(view: &View, route: &Route, call: &mut ToolCall, deadline: Deadline) -> Result<(), Failure> {
+    prepare::read(route, call)?;
+    view.hooks.before(route, call, deadline).await
 }
 
 /// The one limit for all that a call waits for.
@@ -240,10 +249,10 @@ async fn attempt(
         return Ok(Outcome::Done(answer));
     }
     let result = delivered(view, route, call, &arguments, deadline, record).await?;
-    let outcome = match output::misfit(route, &result, &mut record.warnings) {
-        None => present::present(result),
-        Some(failed) => failed,
-    };
+    if let Some(failed) = output::misfit(route, &result, &mut record.warnings) {
+        return Ok(failed);
+    }
+    let outcome = present::present(result);
     if let (Some((question, lifetime)), Outcome::Done(answer)) = (question, &outcome) {
         view.cache.put(question, answer, lifetime);
     }

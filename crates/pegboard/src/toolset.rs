@@ -145,6 +145,8 @@ impl Toolset {
 
     fn warnings(&self) -> Vec<String> {
         let mut warnings = Vec::new();
+        let started = Instant::now();
+        let unchecked = |tool: &Arc<Tool>| tool.unchecked(started.elapsed() < COMPILING);
         for server in self.servers() {
             if let Phase::Ready(live) = server.phase() {
                 warnings.extend(
@@ -152,7 +154,7 @@ impl Toolset {
                         .warnings
                         .iter()
                         .cloned()
-                        .chain(live.catalog.tools.iter().filter_map(|tool| tool.unchecked()))
+                        .chain(live.catalog.tools.iter().filter_map(unchecked))
                         .map(|warning| format!("{}: {warning}", server.name())),
                 );
             }
@@ -311,6 +313,9 @@ fn is_known_and_resting(server: &Server) -> bool {
 const STEPS: usize = 64;
 /// How long a call without a limit of its own waits for a server whose tools are not known.
 const LOOK_UP: Duration = Duration::from_secs(60);
+
+/// How long a listing may spend on compiling the schemas of tools that were never called. The rest is looked at by the next one.
+const COMPILING: Duration = Duration::from_millis(50);
 
 impl Serialize for ListedTool {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {

@@ -2,7 +2,11 @@
 
 mod support;
 
-use pegboard::{Check, Kind, OutputCheck, Pegboard, Policy, Reading, Reply, ToolCall, Toolset};
+use std::pin::Pin;
+
+use pegboard::{
+    Called, Check, Failure, Hook, Kind, OutputCheck, Pegboard, Policy, Reading, Reply, ToolCall, Toolset, View,
+};
 use pegboard_testkit::{FakeServer, Tool};
 use serde_json::{Value, json};
 use support::*;
@@ -105,6 +109,33 @@ async fn a_changed_type_is_told_and_what_fits_is_not_touched() {
     let reply = call(&tools, "fx.create", json!({"title": "5"})).await;
     assert_eq!(echoed(&reply), json!({"title": "5"}));
     assert!(reply.warnings.is_empty());
+    board.shutdown().await;
+}
+
+/// A hook that refuses one value must not be passed by writing it in another way.
+#[tokio::test]
+async fn hooks_see_the_arguments_that_were_read_from_a_text() {
+    struct NoSecrets;
+    impl Hook for NoSecrets {
+        fn before<'a>(
+            &'a self,
+            _called: Called<'a>,
+            call: &'a mut ToolCall,
+        ) -> Pin<Box<dyn Future<Output = Result<(), Failure>> + Send + 'a>> {
+            let is_bad = call.arguments.as_str().contains("secret") || call.text.is_some();
+            let answer = if is_bad {
+                Err(Failure::new(Kind::NotPermitted, "no"))
+            } else {
+                Ok(())
+            };
+            Box::pin(std::future::ready(answer))
+        }
+    }
+    let board = board(process(&issues()));
+    let tools = board.toolset_with(View::new().hook(NoSecrets));
+    let say = |text: &str| ToolCall::new("fx.create").text(text).reading(Reading::Guided);
+    ended_as(&tools.call(say("title: secret")).await, Kind::NotPermitted, false);
+    assert_eq!(echoed(&tools.call(say("title: x")).await), json!({"title": "x"}));
     board.shutdown().await;
 }
 

@@ -111,7 +111,7 @@ fn wrong_arguments_show_what_the_tool_takes() {
         "id": shown["id"], "name": "fx.issue", "server": "fx", "tool": "issue", "status": "refused", "is_error": true,
         "text": text, "content": [{"type": "text", "text": text}], "structured": null, "warnings": [],
         "outcome": {"kind": "invalid_arguments", "may_have_executed": false, "attempts": 0, "latency_ms": 0.0,
-                    "queued_ms": 0.0, "masked": 0, "truncated": false, "original_bytes": 0, "handle": null},
+                    "queued_ms": 0.0, "masked": 0, "truncated": false, "original_bytes": 0, "handle": null, "cached": false},
         "hint": "fx.issue takes title: string (required), filter: object, flag: boolean, limit: integer, tags: list of string",
     });
     assert_eq!(shown, expected);

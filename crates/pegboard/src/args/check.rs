@@ -19,8 +19,9 @@ const MAX_PROBLEMS: usize = 8;
 const MAX_PARTS: usize = 1000;
 /// The most patterns in a schema: each is compiled.
 const MAX_PATTERNS: usize = 100;
-/// The memory that one compiled pattern may take.
+/// The memory that one compiled pattern may take, and all of a schema together. It takes time to fill, too.
 const MAX_PATTERN_BYTES: usize = 1 << 20;
+const MAX_PATTERNS_BYTES: usize = 8 << 20;
 
 /// A schema that is compiled when it is first needed.
 #[derive(Default)]
@@ -47,9 +48,14 @@ pub(crate) struct Checked {
 }
 
 impl Checker {
-    /// Why the schema cannot be used for checking.
-    pub(crate) fn unusable(&self, schema: &Value) -> Option<&str> {
-        match self.compiled(schema) {
+    /// Why the schema cannot be used for checking, if that is known. To know it, the schema may have to be compiled.
+    pub(crate) fn unusable(&self, schema: &Value, may_compile: bool) -> Option<&str> {
+        let known = if may_compile {
+            Some(self.compiled(schema))
+        } else {
+            self.0.get()
+        };
+        match known? {
             Compiled::Unusable(why) => Some(why),
             Compiled::Silent | Compiled::Ready { .. } => None,
         }
@@ -192,9 +198,8 @@ fn compile(schema: &Value) -> Compiled {
     if let Some(target) = size.leads_out {
         return Compiled::Unusable(format!("its reference `{}` leads out of it", plain(target)));
     }
-    let patterns = PatternOptions::regex()
-        .size_limit(MAX_PATTERN_BYTES)
-        .dfa_size_limit(MAX_PATTERN_BYTES);
+    let bytes = MAX_PATTERN_BYTES.min(MAX_PATTERNS_BYTES / size.patterns.max(1));
+    let patterns = PatternOptions::regex().size_limit(bytes).dfa_size_limit(bytes);
     let built = jsonschema::options()
         .with_pattern_options(patterns)
         .should_validate_formats(false)

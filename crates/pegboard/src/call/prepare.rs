@@ -15,20 +15,19 @@ pub(super) fn arguments<'c>(
     _view: &View,
     notes: &mut Vec<String>,
 ) -> Result<Cow<'c, Arguments>, Failure> {
-    let given = read(route, call, notes)?;
+    let given = Cow::Borrowed(&call.arguments);
     check(route, given, notes)
 }
 
-/// What was given as an object: as it is, or read from the text.
-fn read<'c>(route: &Route, call: &'c ToolCall, notes: &mut Vec<String>) -> Result<Cow<'c, Arguments>, Failure> {
-    let Some(text) = &call.text else {
-        return Ok(Cow::Borrowed(&call.arguments));
-    };
+/// Makes arguments of the text that was given instead of them, if one was.
+pub(super) fn read(route: &Route, call: &mut ToolCall) -> Result<(), Failure> {
+    let Some(text) = call.text.take() else { return Ok(()) };
     let reading = call.reading.unwrap_or(route.server.config().policy.args.reading);
-    let read = Arguments::read(text, reading, &route.tool.input_schema)
-        .map_err(|error| invalid(route, &format!("{error}")))?;
-    notes.extend(read.notes);
-    Ok(Cow::Owned(read.arguments))
+    let read = Arguments::read(&text, reading, &route.tool.input_schema)
+        .map_err(|error| invalid(route, &error.to_string()))?;
+    call.arguments = read.arguments;
+    call.notes = read.notes;
+    Ok(())
 }
 
 /// Compares the arguments with the tool's schema, as the server's settings say.

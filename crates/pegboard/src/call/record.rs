@@ -31,7 +31,7 @@ impl Record {
             attempts: 0,
             may_have_run: false,
             cached: false,
-            warnings: Vec::new(),
+            warnings: call.notes.clone(),
         }
     }
 

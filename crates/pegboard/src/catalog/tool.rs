@@ -56,16 +56,16 @@ impl Tool {
         name::dotted(self.server.as_str(), &self.name)
     }
 
-    /// What is wrong with the schemas, so that nothing is compared with them.
-    pub(crate) fn unchecked(&self) -> Option<String> {
+    /// What is wrong with the schemas, so that nothing is compared with them, as far as that is known or may be found out.
+    pub(crate) fn unchecked(&self, may_compile: bool) -> Option<String> {
         let input = self
             .checks
             .input
-            .unusable(&self.input_schema)
+            .unusable(&self.input_schema, may_compile)
             .map(|why| ("arguments", why));
         let output = || {
             let schema = self.output_schema.as_ref()?;
-            Some(("answers", self.checks.output.unusable(schema)?))
+            Some(("answers", self.checks.output.unusable(schema, may_compile)?))
         };
         let (what, why) = input.or_else(output)?;
         Some(format!(
