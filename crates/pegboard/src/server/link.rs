@@ -106,7 +106,6 @@ impl Link {
     pub(super) fn new(plan: Plan, known: Arc<Known>, freed: Arc<Notify>, shared: &Shared) -> Self {
         let (link, supervisor) = Self::unattended(plan, known, freed, shared);
         link.0.tasks.spawn(supervisor.run());
-        link.0.tasks.close();
         link
     }
 
@@ -115,6 +114,8 @@ impl Link {
         let (publish, phase) = watch::channel(Phase::Idle);
         let (commands, asked) = mpsc::channel(COMMANDS);
         let (tasks, stop) = (TaskTracker::new(), CancellationToken::new());
+        // More may be spawned; it only means that their end can be waited for.
+        tasks.close();
         let (usage, holders) = (Usage::new(freed), Arc::<Holders>::default());
         let plan = Arc::new(RwLock::new(Arc::new(plan)));
         let supervisor = Supervisor {

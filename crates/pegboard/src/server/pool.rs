@@ -3,7 +3,7 @@
 use std::{
     cell::OnceCell,
     sync::{
-        Arc, Mutex, PoisonError,
+        Arc, PoisonError,
         atomic::{AtomicUsize, Ordering},
     },
     time::Duration,
@@ -23,6 +23,7 @@ use super::{
 use crate::{
     config::{IDLE, IdleStop, Scope, ServerConfig},
     deadline::Deadline,
+    sync::Mutex,
     transport::Target,
 };
 
@@ -137,28 +138,36 @@ impl Pool {
     /// The connection for the next call. A new one is started only when all that run are busy. `None` when all have as much to do as they
     /// may, or are being ended.
     fn pick(&self) -> Option<(&Link, Arc<Use>)> {
-        let take = |link: &Link| link.begin_use();
-        let _alone = self.picking.lock().unwrap_or_else(PoisonError::into_inner);
-        let places = self.places.load(Ordering::Relaxed);
         if let [only] = &*self.members {
-            return take(only.link()).map(|using| (only.link(), using));
+            return only.link().begin_use().map(|using| (only.link(), using));
         }
-        let looks: Vec<(Look, usize, &Link)> = self.links().map(|link| (Look::of(link), link.uses(), link)).collect();
-        // With nobody well, the outage of the first one is told at once; with nobody started, the first one is.
-        if looks.iter().all(|(look, ..)| *look == Look::Down) {
-            return take(self.first()).map(|using| (self.first(), using));
+        let _alone = self.picking.lock().unwrap_or_else(PoisonError::into_inner);
+        let best = self.best()?;
+        best.begin_use().map(|using| (best, using))
+    }
+
+    fn best(&self) -> Option<&Link> {
+        let places = self.places.load(Ordering::Relaxed);
+        let looks: Vec<_> = self.links().map(|link| (link.uses(), Look::of(link), link)).collect();
+        let first = |wanted: Look| {
+            looks
+                .iter()
+                .find(|(_, look, _)| *look == wanted)
+                .map(|(.., link)| *link)
+        };
+        if first(Look::Running).is_none()
+            && let Some(down) = first(Look::Down)
+        {
+            // What keeps one from starting keeps the others too, so it is told at once.
+            return Some(down);
         }
-        let any_running = looks.iter().any(|(look, ..)| *look == Look::Running);
-        let is_down = |look: &Look| *look == Look::Down;
-        if !any_running && let Some((_, _, down)) = looks.iter().find(|(look, ..)| is_down(look)) {
-            return take(down).map(|using| (*down, using));
-        }
-        let best = looks
+        // Free ones that run, then those that can be started, then the least busy.
+        let usable = looks
             .iter()
-            .filter(|(look, uses, _)| !is_down(look) && *uses < places)
-            // Free ones that run, then those that can be started, then the least busy.
-            .min_by_key(|(look, uses, _)| (*uses, *look))?;
-        take(best.2).map(|using| (best.2, using))
+            .filter(|(uses, look, _)| *look != Look::Down && *uses < places);
+        usable
+            .min_by_key(|(uses, look, _)| (*uses, *look))
+            .map(|(.., link)| *link)
     }
 
     /// Takes new settings over where the connections can stay.
