@@ -48,6 +48,11 @@ impl Arguments {
         Ok(arguments.into())
     }
 
+    /// The object as the text that is sent.
+    pub fn as_str(&self) -> &str {
+        self.0.get()
+    }
+
     pub(crate) fn as_raw(&self) -> &RawValue {
         &self.0
     }

@@ -1,16 +1,23 @@
 //! The path of a tool call, top to bottom: prepare the arguments, ask whether it may be made, wait for a turn, reach the server, exchange,
 //! present.
 
+mod approve;
 mod permit;
 mod prepare;
 mod present;
 mod record;
 mod recover;
 mod route;
+mod rules;
+mod sight;
 mod stop;
+mod unique;
 mod view;
 
+pub use approve::{Approvals, Approved, Approver, Decision, Question};
 pub(crate) use route::{Route, RouteTable, Routed, ambiguous, may_be_of};
+pub use rules::Proposed;
+pub(crate) use sight::Sight;
 pub(crate) use stop::{failure_of, unavailable};
 pub use view::View;
 
@@ -19,7 +26,10 @@ use recover::{Next, Pauses, Recovery, ToolClass};
 use stop::{Stop, after_a_lost_attempt};
 
 use std::{
-    sync::atomic::{AtomicU64, Ordering},
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
     time::Duration,
 };
 
@@ -29,6 +39,7 @@ use crate::{
     args::Arguments,
     catalog::Tool,
     deadline::Deadline,
+    filter::Selection,
     outcome::{Failure, Outcome, Reply},
     server::{Live, Server},
     session::{Call, CallResult, Fault, FaultKind, Patience, Progress},
@@ -49,6 +60,8 @@ pub struct ToolCall {
     pub timeout: Option<Duration>,
     /// Where progress goes. When the channel is full, steps are left out.
     pub progress: Option<mpsc::Sender<Progress>>,
+    /// The servers and tools that this call may use, in place of the view's selection.
+    pub selection: Option<Arc<Selection>>,
 }
 
 impl ToolCall {
@@ -61,6 +74,7 @@ impl ToolCall {
             arguments: Arguments::default(),
             timeout: None,
             progress: None,
+            selection: None,
         }
     }
 
@@ -85,6 +99,13 @@ impl ToolCall {
         self
     }
 
+    /// Sets the servers and tools that this call may use, in place of the view's selection. One that is used for many calls is best shared.
+    #[must_use]
+    pub fn selection(mut self, selection: impl Into<Arc<Selection>>) -> Self {
+        self.selection = Some(selection.into());
+        self
+    }
+
     /// Sets where progress goes.
     #[must_use]
     pub fn progress(mut self, progress: mpsc::Sender<Progress>) -> Self {
@@ -105,7 +126,11 @@ pub(crate) async fn run(view: &View, route: &Route, call: ToolCall, started: Ins
     } else {
         outcome
     };
-    record.close(route, outcome)
+    let reply = record.close(route, outcome);
+    if reply.untrusted {
+        view.rules.taint();
+    }
+    reply
 }
 
 /// The reply to a call that has no route.
@@ -120,16 +145,18 @@ pub(crate) fn refuse(call: ToolCall, failure: Failure, started: Instant) -> Repl
         latency: started.elapsed(),
         queued: Duration::ZERO,
         original_bytes: 0,
+        untrusted: false,
     }
 }
 
 /// Hands the call to its server, and again where that is safe: see [`recover`].
 async fn attempt(view: &View, route: &Route, call: &ToolCall, record: &mut Record) -> Result<CallResult, Stop> {
     let arguments = prepare::arguments(route, call, view)?;
-    permit::ask(route, call, view).await?;
+    let asked = permit::ask(route, call, &arguments, view).await?;
     let (server, config) = (&route.server, route.server.config());
     let total = call
         .timeout
+        .map(|limit| limit.saturating_sub(asked))
         .unwrap_or(config.limits.call_total)
         .min(config.limits.call_total);
     let deadline = Deadline::within(total);

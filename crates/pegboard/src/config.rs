@@ -30,7 +30,7 @@ mod tests;
 pub use expand::Env;
 pub use limits::Limits;
 pub use load::{Loaded, Origin, Source};
-pub use policy::{Approval, CustomPattern, Masking, Pins, Policy, Queue, RetryClass, Scope, Summarise};
+pub use policy::{Approval, CustomPattern, Masking, Pins, Policy, Queue, RetryClass, Scope, Summarise, ToolPolicy};
 pub use problem::{Problem, Severity};
 pub use server::{EraChoice, ServerConfig, Start};
 pub(crate) use transport::is_loader;

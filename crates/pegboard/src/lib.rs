@@ -68,6 +68,7 @@ mod catalog;
 mod config;
 mod deadline;
 mod filter;
+mod grant;
 mod hint;
 mod name;
 mod outcome;
@@ -82,14 +83,19 @@ mod transport;
 
 pub use args::{Arguments, ArgumentsError};
 pub use board::{Applied, Builder, Pegboard};
-pub use call::{ToolCall, View};
-pub use catalog::{Catalog, CatalogDiff, Changed, Changes, Prompt, Resource, Tool};
+pub use call::{Approvals, Approved, Approver, Decision, Proposed, Question, ToolCall, View};
+pub use catalog::{
+    Catalog, CatalogDiff, Changed, Changes, DefinitionHash, InstructionFormat, Instructions, Prompt, Resource, Risk,
+    ServerWords, Tool,
+};
 pub use config::{
     Approval, Auth, ClientCert, Command, Config, CustomPattern, Endpoint, Env, EnvPolicy, EraChoice, Format, Limits,
     Loaded, Masking, Origin, Pins, Policy, Preset, Problem, Queue, RetryClass, Rlimits, Scope, ServerConfig, Severity,
-    Source, Start, Summarise, Tls, Transport, parse_duration,
+    Source, Start, Summarise, Tls, ToolPolicy, Transport, parse_duration,
 };
 pub use deadline::{Deadline, Passed};
+pub use filter::{BadSelection, Selected, Selection};
+pub use grant::Grants;
 pub use hint::Hint;
 pub use name::{BadServerName, ServerName};
 pub use outcome::{Answer, Content, Failure, Kind, Outcome, Reply};

@@ -35,7 +35,7 @@ use tokio_util::{
 };
 
 use crate::{
-    catalog::{Catalog, store::CatalogStore},
+    catalog::{Catalog, FormerNames, store::CatalogStore},
     config::ServerConfig,
     deadline::Deadline,
     name::ServerName,
@@ -202,6 +202,11 @@ impl Server {
     /// How its catalogue changed, the newest change last.
     pub(crate) fn changes(&self) -> Vec<CatalogChange> {
         self.0.known.changes()
+    }
+
+    /// The names that its tools had before.
+    pub(crate) fn former_names(&self) -> FormerNames {
+        self.0.known.former_names()
     }
 
     /// Asks for its start without waiting.

@@ -1,5 +1,8 @@
 //! One agent's view of the board: what it can call, and the calls.
 
+mod instructions;
+mod select;
+
 use std::{
     sync::{Arc, Mutex, PoisonError},
     time::Duration,
@@ -10,7 +13,7 @@ use serde_json::{Map, Value};
 use tokio::{task::JoinSet, time::Instant};
 
 use crate::{
-    call::{self, Route, RouteTable, Routed, ToolCall, View},
+    call::{self, Route, RouteTable, Routed, Sight, ToolCall, View},
     catalog::Tool,
     deadline::Deadline,
     name::ServerName,
@@ -18,6 +21,8 @@ use crate::{
     server::{Live, Phase, Server, Shelf},
     status::State,
 };
+
+use select::{Narrowed, Shadows};
 
 /// One agent's view of the board. It is cheap to clone.
 #[derive(Debug, Clone)]
@@ -27,6 +32,9 @@ pub struct Toolset {
     own: Arc<[Server]>,
     view: Arc<View>,
     table: Arc<Mutex<Option<Built>>>,
+    /// The same view with the selections of single calls, the newest first.
+    narrowed: Arc<Mutex<Vec<Narrowed>>>,
+    shadows: Arc<Shadows>,
 }
 
 /// A route table, and the revision that it was built for.
@@ -79,10 +87,12 @@ impl Toolset {
             own: own.into(),
             view: Arc::new(view),
             table: Arc::default(),
+            narrowed: Arc::default(),
+            shadows: Arc::default(),
         }
     }
 
-    /// The servers of this view at this moment.
+    /// All servers at this moment, with those that this view has for itself.
     fn servers(&self) -> Vec<Server> {
         let ours = |shared: &Server| self.own.iter().find(|own| own.name() == shared.name());
         self.shelf
@@ -95,7 +105,7 @@ impl Toolset {
     /// Lists the tools of all servers. Servers that are not ready are started and waited for, together and at most for `patience`.
     pub async fn list(&self, patience: Duration) -> Listing {
         let deadline = Deadline::within(patience);
-        let servers = self.servers();
+        let servers = self.chosen();
         let mut waiting = JoinSet::new();
         for (at, server) in servers.iter().enumerate() {
             if server.config().enabled && !is_known_and_resting(server) {
@@ -133,8 +143,8 @@ impl Toolset {
     }
 
     fn warnings(&self) -> Vec<String> {
-        let mut warnings = Vec::new();
-        for server in self.servers() {
+        let mut warnings = self.doubts();
+        for server in self.chosen() {
             if let Phase::Ready(live) = server.phase() {
                 warnings.extend(
                     live.catalog
@@ -156,6 +166,14 @@ impl Toolset {
 
     /// Calls a tool. There is a reply in every case; dropping the future cancels the call on the server.
     pub async fn call(&self, call: ToolCall) -> Reply {
+        if let Some(selection) = &call.selection {
+            let narrowed = self.selecting(selection);
+            return narrowed.call_here(call).await;
+        }
+        self.call_here(call).await
+    }
+
+    async fn call_here(&self, call: ToolCall) -> Reply {
         let started = Instant::now();
         let deadline = Deadline::within(call.timeout.unwrap_or(LOOK_UP));
         match self.route(&call.name, deadline).await {
@@ -213,10 +231,14 @@ impl Toolset {
                 may_have_executed: false,
             });
         }
+        self.check_selection()?;
         match self.table().find(name) {
             Routed::To(route) => return Ok(route),
             Routed::Ambiguous(candidates) => return Err(call::ambiguous(name, &candidates)),
             Routed::Nowhere => {}
+        }
+        if let Some(refusal) = self.refusal(name, false) {
+            return Err(refusal);
         }
         let mut unknown = self.not_ready();
         unknown.retain(|server| call::may_be_of(name, server.name()));
@@ -238,14 +260,16 @@ impl Toolset {
                 match down {
                     // The name says whose tool it is, and that server cannot be reached.
                     Some((server, outage)) if named_one => Err(call::unavailable(server.name().as_str(), &outage)),
-                    _ => Err(self.table().explain(name, &self.servers())),
+                    _ => Err(self
+                        .refusal(name, true)
+                        .unwrap_or_else(|| self.table().explain(name, &self.chosen()))),
                 }
             }
         }
     }
 
     fn not_ready(&self) -> Vec<Server> {
-        let mut servers = self.servers();
+        let mut servers = self.chosen();
         servers.retain(|server| server.phase().live().is_none());
         servers
     }
@@ -257,7 +281,9 @@ impl Toolset {
         match &*table {
             Some(built) if built.revision == revision => built.table.clone(),
             _ => {
-                let built = Arc::new(RouteTable::build(&self.servers()));
+                let servers = self.servers();
+                let sight = Sight::new(&self.view, &servers);
+                let built = Arc::new(RouteTable::build(&servers, &sight));
                 *table = Some(Built {
                     revision,
                     table: built.clone(),

@@ -10,7 +10,7 @@ use std::{
 
 use super::{
     Approval, CustomPattern, EraChoice, Limits, Masking, Pins, Policy, RetryClass, Scope, ServerConfig, Start,
-    Summarise, Transport,
+    Summarise, ToolPolicy, Transport,
     check::join,
     expand::Env,
     problem::Report,
@@ -195,13 +195,10 @@ fn policy(values: &Values) -> Policy {
         queue: values.value("queue"),
         serial: values.bool("serial").unwrap_or(false),
         cache: values.duration("cache"),
-        approval: match values.word("approval") {
-            Some("writes") => Approval::Writes,
-            Some("always") => Approval::Always,
-            Some("never") => Approval::Never,
-            _ => Approval::Auto,
-        },
+        approval: approval(values).unwrap_or_default(),
         approval_exempt: values.strings("approval_exempt"),
+        tools: tools(values),
+        case_insensitive: values.bool("case_insensitive").unwrap_or(false),
         pins: match values.word("pins") {
             Some("warn") => Pins::Warn,
             Some("block") => Pins::Block,
@@ -212,6 +209,32 @@ fn policy(values: &Values) -> Policy {
         masking: masking(values),
         summarise: summarise(values),
     }
+}
+
+fn approval(values: &Values) -> Option<Approval> {
+    Some(match values.word("approval")? {
+        "writes" => Approval::Writes,
+        "always" => Approval::Always,
+        "never" => Approval::Never,
+        _ => Approval::Auto,
+    })
+}
+
+/// What else is said about single tools.
+fn tools(values: &Values) -> BTreeMap<String, ToolPolicy> {
+    let Some(Setting::Map(tools)) = values.get("tools") else {
+        return BTreeMap::new();
+    };
+    let said = |(name, tool): (&String, &Setting)| {
+        let Setting::Table(tool) = tool else { return None };
+        let said = ToolPolicy {
+            enabled: tool.bool("enabled"),
+            approval: approval(tool),
+            instructions: tool.value("instructions"),
+        };
+        (said != ToolPolicy::default()).then(|| (name.clone(), said))
+    };
+    tools.iter().filter_map(said).collect()
 }
 
 /// What is said about repeating calls of single tools.

@@ -30,6 +30,8 @@ pub struct Reply {
     pub queued: Duration,
     /// How many bytes the answer's payload had.
     pub original_bytes: usize,
+    /// Whether the text may hold words of a server that the config does not trust. They are data, whatever they say.
+    pub untrusted: bool,
 }
 
 impl Reply {
@@ -45,6 +47,7 @@ impl Reply {
             latency,
             queued: Duration::ZERO,
             original_bytes: 0,
+            untrusted: false,
         }
     }
 
@@ -77,7 +80,7 @@ impl Serialize for Reply {
             "original_bytes": self.original_bytes,
             "handle": null,
         });
-        let mut reply = serializer.serialize_struct("Reply", 11)?;
+        let mut reply = serializer.serialize_struct("Reply", 12)?;
         reply.serialize_field("id", &self.id)?;
         reply.serialize_field("name", &self.name)?;
         reply.serialize_field("server", &self.server)?;
@@ -89,6 +92,7 @@ impl Serialize for Reply {
         reply.serialize_field("structured", &structured)?;
         reply.serialize_field("outcome", &outcome)?;
         reply.serialize_field("hint", &self.outcome.hint())?;
+        reply.serialize_field("untrusted", &self.untrusted)?;
         reply.end()
     }
 }
@@ -114,6 +118,7 @@ mod tests {
             latency: Duration::from_micros(1900),
             queued: Duration::ZERO,
             original_bytes: 2,
+            untrusted: true,
         }
     }
 
@@ -126,7 +131,7 @@ mod tests {
                 "text": "hi", "content": [{"type": "text", "text": "hi"}], "structured": null,
                 "outcome": {"kind": "ok", "may_have_executed": true, "attempts": 1, "latency_ms": 1.9, "queued_ms": 0.0,
                             "masked": 0, "truncated": false, "original_bytes": 2, "handle": null},
-                "hint": null,
+                "hint": null, "untrusted": true,
             })
         );
     }

@@ -199,11 +199,26 @@ pub(super) static RETRY: Section = Section {
 
 pub(super) static TOOL: Section = Section {
     name: "tool",
-    fields: &[field(
-        "retry",
-        Kind::Either(&[Kind::Word(RETRY_WORDS), Kind::Table(&TOOL_RETRY)]),
-        "Whether a call that may have run can be made again: never, safe (it only reads), or idempotent.",
-    )],
+    fields: &[
+        field(
+            "retry",
+            Kind::Either(&[Kind::Word(RETRY_WORDS), Kind::Table(&TOOL_RETRY)]),
+            "Whether a call that may have run can be made again: never, safe (it only reads), or idempotent.",
+        ),
+        field(
+            "enabled",
+            Kind::Bool,
+            "Whether it may be used; false hides it as `deny` does.",
+        )
+        .turned(&[("disabled", Via::Negated)]),
+        field(
+            "approval",
+            Kind::Word(APPROVALS),
+            "Whether a person must agree to its calls, in place of what is said for the server.",
+        )
+        .aka(&["approval_mode"]),
+        field("instructions", Kind::Text, "Words for the model about it.").aka(&["notes"]),
+    ],
 };
 
 static TOOL_RETRY: Section = Section {
