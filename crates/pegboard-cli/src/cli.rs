@@ -179,6 +179,9 @@ pub(crate) struct Call {
     /// All arguments as JSON; @FILE reads a file, - stdin
     #[arg(long, value_name = "OBJECT", conflicts_with = "pairs")]
     pub(crate) json: Option<String>,
+    /// Agree to the call where a person must
+    #[arg(short, long)]
+    pub(crate) yes: bool,
 }
 
 #[derive(Debug, Args)]
