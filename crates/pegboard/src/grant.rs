@@ -90,5 +90,13 @@ impl Granted {
     }
 }
 
+impl Granted {
+    /// Whether all of a server is granted, which is what its resources and prompts need.
+    pub(crate) fn covers_all_of(&self, server: &ServerName) -> bool {
+        let is_all = |(granted, glob): &(ServerName, String)| granted == server && glob == "*";
+        self.everything || self.globs.iter().any(is_all)
+    }
+}
+
 #[cfg(test)]
 mod tests;

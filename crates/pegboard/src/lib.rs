@@ -67,6 +67,7 @@ mod call;
 mod catalog;
 mod config;
 mod deadline;
+mod event;
 mod filter;
 mod grant;
 mod hint;
@@ -83,7 +84,10 @@ mod transport;
 
 pub use args::{Arguments, ArgumentsError};
 pub use board::{Applied, Builder, Pegboard};
-pub use call::{Approvals, Approved, Approver, Decision, Proposed, Question, ToolCall, View};
+pub use call::{
+    Approvals, Approved, Approver, Budget, CallEvent, CallStream, Called, Decision, Hook, Proposed, Question, ToolCall,
+    View,
+};
 pub use catalog::{
     Catalog, CatalogDiff, Changed, Changes, DefinitionHash, InstructionFormat, Instructions, Prompt, Resource, Risk,
     ServerWords, Tool,
@@ -94,6 +98,7 @@ pub use config::{
     Source, Start, Summarise, Tls, ToolPolicy, Transport, parse_duration,
 };
 pub use deadline::{Deadline, Passed};
+pub use event::{Event, Events};
 pub use filter::{BadSelection, Selected, Selection};
 pub use grant::Grants;
 pub use hint::Hint;
@@ -104,5 +109,5 @@ pub use server::{BadSchedule, CatalogChange};
 pub use session::{ElicitAnswer, Elicitation, Host, NoHost, Progress};
 pub use shim::shim;
 pub use status::{BoardStatus, CallCounts, Era, LastError, QueueStatus, ServerInfo, ServerStatus, State, Warning};
-pub use toolset::{ListedTool, Listing, Toolset, Unavailable};
+pub use toolset::{Closed, ListedTool, Listing, ToolExecutor, Toolset, Unavailable};
 pub use transport::{ByteSink, ByteSource, Dialer};

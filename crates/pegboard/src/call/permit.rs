@@ -1,9 +1,5 @@
 //! Whether a call may be made: what the view's checks say about its arguments, and what people say.
 
-use std::time::Duration;
-
-use tokio::time::Instant;
-
 use super::{
     Route, ToolCall, View,
     approve::{Decision, Question, Remembered},
@@ -15,17 +11,19 @@ use crate::{
     args::Arguments,
     catalog::{Risk, Tool},
     config::{Approval, Policy},
+    deadline::Deadline,
     filter::{Case, Globs},
     outcome::{Failure, Kind},
 };
 
-/// Returns when the call may be made, with the time that a person took to say so, or says why it may not.
+/// Returns when the call may be made, or says why it may not.
 pub(super) async fn ask(
     route: &Route,
     call: &ToolCall,
     arguments: &Arguments,
     view: &View,
-) -> Result<Duration, Failure> {
+    deadline: Deadline,
+) -> Result<(), Failure> {
     check(route, arguments, view)?;
     let config = route.server.config();
     let need = match need(route, &config.policy) {
@@ -33,13 +31,13 @@ pub(super) async fn ask(
         need => need,
     };
     match need {
-        Need::Nothing => Ok(Duration::ZERO),
+        Need::Nothing => Ok(()),
         Need::Refusal => Err(Failure::new(
             Kind::NotPermitted,
             format!("calls of `{}` are not allowed", route.tool.dotted_name()),
         )
         .hint("`approval` is set to `never` for it")),
-        Need::Agreement => agreement(route, call, arguments, view).await,
+        Need::Agreement => agreement(route, call, arguments, view, deadline).await,
     }
 }
 
@@ -102,11 +100,17 @@ fn need_of(tool: &Tool, policy: &Policy, former: &[String]) -> Need {
 }
 
 /// Asks for a person's agreement, unless it was given before.
-async fn agreement(route: &Route, call: &ToolCall, arguments: &Arguments, view: &View) -> Result<Duration, Failure> {
+async fn agreement(
+    route: &Route,
+    call: &ToolCall,
+    arguments: &Arguments,
+    view: &View,
+    deadline: Deadline,
+) -> Result<(), Failure> {
     let (rules, tool) = (&view.rules, &route.tool);
     let remembered = [rules.agreed.about(tool), rules.agreed_for_all.about(tool)];
     if remembered.contains(&Remembered::Agreed) {
-        return Ok(Duration::ZERO);
+        return Ok(());
     }
     let name = tool.dotted_name();
     let refused = |message: String| Failure::new(Kind::NotPermitted, message);
@@ -127,21 +131,20 @@ async fn agreement(route: &Route, call: &ToolCall, arguments: &Arguments, view: 
         risk: tool.risk(),
         has_changed: remembered.contains(&Remembered::Changed),
     };
-    let limit = rules.patience().min(call.timeout.unwrap_or(Duration::MAX));
-    let asked = Instant::now();
+    let limit = rules.patience().min(deadline.remaining());
     match tokio::time::timeout(limit, approver.decide(question)).await {
         Ok(Decision::Once) => {}
         Ok(Decision::ForView) => rules.agreed.remember(tool),
         Ok(Decision::Always) => rules.agreed_for_all.remember(tool),
         Ok(Decision::Refused(why)) => return Err(refused(format!("the call of `{name}` was not approved: {why}"))),
         Err(_) => {
-            let waited = limit.as_secs_f64();
+            let waited = limit.as_secs_f64().round();
             return Err(refused(format!(
                 "the call of `{name}` was not approved: nobody answered within {waited} s"
             )));
         }
     }
-    Ok(asked.elapsed())
+    Ok(())
 }
 
 #[cfg(test)]

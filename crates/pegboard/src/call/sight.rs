@@ -165,6 +165,26 @@ impl<'a> Sight<'a> {
         Some(self.not_selected(server.name().as_str(), None))
     }
 
+    /// Whether the resources and prompts of a server may be used, or why not.
+    pub(crate) fn sees_server(&self, server: &ServerName) -> Result<(), Failure> {
+        if self
+            .selection
+            .is_some_and(|selection| !selection.has_server(server.as_str()))
+        {
+            return Err(self.not_selected(server.as_str(), None));
+        }
+        if self
+            .granted
+            .as_ref()
+            .is_some_and(|granted| !granted.covers_all_of(server))
+        {
+            let message = format!("resources and prompts of server `{server}` may not be used: they are not granted");
+            return Err(Failure::new(Kind::NotPermitted, message)
+                .hint(format!("the grants `mcp_integration` and `mcp_{server}` cover them")));
+        }
+        Ok(())
+    }
+
     fn failure(&self, tool: &Tool, hidden: Hidden) -> Failure {
         let (name, server) = (tool.dotted_name(), tool.server.as_str());
         let refused = |why: &str| Failure::new(Kind::NotPermitted, format!("tool `{name}` may not be used: {why}"));

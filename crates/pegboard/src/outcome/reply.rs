@@ -32,6 +32,8 @@ pub struct Reply {
     pub original_bytes: usize,
     /// Whether the text may hold words of a server that the config does not trust. They are data, whatever they say.
     pub untrusted: bool,
+    /// Whether the answer was kept from an earlier call and the server was not asked.
+    pub cached: bool,
 }
 
 impl Reply {
@@ -48,6 +50,7 @@ impl Reply {
             queued: Duration::ZERO,
             original_bytes: 0,
             untrusted: false,
+            cached: false,
         }
     }
 
@@ -79,6 +82,7 @@ impl Serialize for Reply {
             "truncated": false,
             "original_bytes": self.original_bytes,
             "handle": null,
+            "cached": self.cached,
         });
         let mut reply = serializer.serialize_struct("Reply", 12)?;
         reply.serialize_field("id", &self.id)?;
@@ -119,6 +123,7 @@ mod tests {
             queued: Duration::ZERO,
             original_bytes: 2,
             untrusted: true,
+            cached: false,
         }
     }
 
@@ -130,7 +135,7 @@ mod tests {
                 "id": "1", "name": "time.now", "server": "time", "tool": "now", "status": "done", "is_error": false,
                 "text": "hi", "content": [{"type": "text", "text": "hi"}], "structured": null,
                 "outcome": {"kind": "ok", "may_have_executed": true, "attempts": 1, "latency_ms": 1.9, "queued_ms": 0.0,
-                            "masked": 0, "truncated": false, "original_bytes": 2, "handle": null},
+                            "masked": 0, "truncated": false, "original_bytes": 2, "handle": null, "cached": false},
                 "hint": null, "untrusted": true,
             })
         );

@@ -139,3 +139,28 @@ async fn a_selected_tool_that_does_not_exist_is_warned_about() {
         ["the selection names `argocd.rollback`, and the server has no such tool"]
     );
 }
+
+#[tokio::test(start_paused = true)]
+async fn resources_and_prompts_are_those_of_the_selected_and_granted_servers() {
+    let server = FakeServer::new("fx").resource("file:///r", "text").prompt("p", "text");
+    let (board, _handles) = board([fake("a", &server), fake("b", &server)]);
+    let words = |word: &str| View::new().grants(pegboard::Grants::of_words([word]));
+    for (view, a, b) in [
+        (View::new(), true, true),
+        (View::new().selection(Selection::new().server("a")), true, false),
+        (words("mcp_b"), false, true),
+        (words("mcp_integration"), true, true),
+        (words("mcp_a_t"), false, false),
+    ] {
+        let tools = board.toolset_with(view.clone());
+        for (server, expected) in [("a", a), ("b", b)] {
+            let read = tools.read_resource(&name(server), "file:///r").await;
+            assert_eq!(read.is_ok(), expected, "{server} under {view:?}: {read:?}");
+            let got = tools.get_prompt(&name(server), "p", &serde_json::Map::new()).await;
+            assert_eq!(
+                got.err().map(|failure| failure.kind),
+                (!expected).then_some(Kind::NotPermitted)
+            );
+        }
+    }
+}
