@@ -182,6 +182,9 @@ pub(crate) struct Call {
     /// All arguments as text: JSON, YAML, pairs or words
     #[arg(long, value_name = "RAW", conflicts_with_all = ["pairs", "json"], allow_hyphen_values = true)]
     pub(crate) text: Option<String>,
+    /// Agree to the call where a person must
+    #[arg(short, long)]
+    pub(crate) yes: bool,
 }
 
 #[derive(Debug, Args)]

@@ -88,7 +88,7 @@ impl Arguments {
         RawValue::from_string(line).map_or_else(|_| Self::default(), Self)
     }
 
-    /// The object as it is sent.
+    /// The object as the text that is sent.
     pub fn as_str(&self) -> &str {
         self.0.get()
     }

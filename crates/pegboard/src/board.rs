@@ -5,6 +5,7 @@ mod change;
 pub use change::{Applied, TooManyServers};
 
 mod reconcile;
+mod select;
 
 use std::{
     path::PathBuf,
@@ -19,7 +20,7 @@ use futures_util::future::join_all;
 use tokio::sync::Semaphore;
 
 use crate::{
-    call::View,
+    call::{Approvals, Approver, View},
     catalog::store::CatalogStore,
     config::{BreakerPolicy, Command, Config, Scope, ServerConfig, Start, Transport},
     deadline::Deadline,
@@ -43,6 +44,22 @@ pub struct Pegboard(Arc<Inner>);
 struct Inner {
     shelf: Arc<Shelf>,
     maker: Maker,
+    people: People,
+}
+
+/// Who is asked by views that name nobody, and what was agreed to for all views.
+#[derive(Clone, Default)]
+struct People {
+    approver: Option<Arc<dyn Approver>>,
+    agreed: Approvals,
+}
+
+impl std::fmt::Debug for People {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("People")
+            .field("agreed", &self.agreed)
+            .finish_non_exhaustive()
+    }
 }
 
 /// What is needed to make a server of its config.
@@ -98,6 +115,7 @@ pub struct Builder {
     backoff: Backoff,
     catalogs: Option<CatalogStore>,
     breaker: BreakerPolicy,
+    people: People,
 }
 
 impl Pegboard {
@@ -112,6 +130,7 @@ impl Pegboard {
             backoff: Backoff::default(),
             catalogs: None,
             breaker: BreakerPolicy::default(),
+            people: People::default(),
         }
     }
 
@@ -126,7 +145,9 @@ impl Pegboard {
     }
 
     /// A view for one agent, with settings of its own.
-    pub fn toolset_with(&self, view: View) -> Toolset {
+    pub fn toolset_with(&self, mut view: View) -> Toolset {
+        let people = &self.0.people;
+        view.rules.begin(people.approver.as_ref(), &people.agreed);
         let servers = self.0.shelf.all();
         let own = servers
             .iter()
@@ -229,6 +250,18 @@ impl Builder {
         self
     }
 
+    /// Sets who is asked when a call needs a person's agreement, for all views that name nobody themselves.
+    pub fn approver(mut self, approver: impl Approver) -> Self {
+        self.people.approver = Some(Arc::new(approver));
+        self
+    }
+
+    /// Sets what was agreed to earlier for all views. Whatever is agreed to for all of them is added to it.
+    pub fn approvals(mut self, approvals: Approvals) -> Self {
+        self.people.agreed = approvals;
+        self
+    }
+
     /// Sets the file in which it is remembered which era each server speaks.
     pub fn era_memory(mut self, file: impl Into<PathBuf>) -> Self {
         self.memory = Some(file.into());
@@ -298,7 +331,8 @@ impl Builder {
             start_if_wanted(server);
         }
         let shelf = Arc::new(Shelf::new(servers, revision));
-        Pegboard(Arc::new(Inner { shelf, maker }))
+        let people = self.people;
+        Pegboard(Arc::new(Inner { shelf, maker, people }))
     }
 }
 

@@ -1,6 +1,7 @@
 //! The path of a tool call, top to bottom: hooks, arguments, permission, a kept answer, a turn, the server, the exchange, what is made of
 //! the result.
 
+mod approve;
 mod cache;
 mod hook;
 mod output;
@@ -12,23 +13,31 @@ mod record;
 mod recover;
 mod repeat;
 mod route;
+mod rules;
+mod sight;
 mod stop;
 mod stream;
+mod unique;
 mod view;
 
+pub use approve::{Approvals, Approved, Approver, Decision, Question};
 pub use hook::{Budget, Called, Hook};
 pub(crate) use route::{Route, RouteTable, Routed, ambiguous, may_be_of};
+pub use rules::Proposed;
+pub(crate) use sight::Sight;
 pub(crate) use stop::{failure_of, unavailable};
 pub use stream::{CallEvent, CallStream};
 pub use view::View;
 
-use cache::Question;
 use record::Record;
 use recover::{Next, Recovery, ToolClass};
 use stop::{Stop, after_a_lost_attempt};
 
 use std::{
-    sync::atomic::{AtomicU64, Ordering},
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
     time::Duration,
 };
 
@@ -41,6 +50,7 @@ use crate::{
     config::Reading,
     deadline::Deadline,
     event::Event,
+    filter::Selection,
     outcome::{Failure, Outcome, Reply},
     server::{Live, Server},
     session::{Call, CallResult, Fault, FaultKind, Patience, Progress},
@@ -67,6 +77,8 @@ pub struct ToolCall {
     pub timeout: Option<Duration>,
     /// Where progress goes. When the channel is full, steps are left out.
     pub progress: Option<mpsc::Sender<Progress>>,
+    /// The servers and tools that this call may use, in place of the view's selection.
+    pub selection: Option<Arc<Selection>>,
     /// What goes with it in `_meta`: trace context, a tenant, whatever the server understands. The protocol's own keys are left out.
     pub meta: Map<String, Value>,
     /// A key that makes the call unique: a second call with it is not made, it gets the first one's reply.
@@ -86,6 +98,7 @@ impl ToolCall {
             notes: Vec::new(),
             timeout: None,
             progress: None,
+            selection: None,
             meta: Map::new(),
             key: None,
         }
@@ -123,6 +136,13 @@ impl ToolCall {
     #[must_use]
     pub fn timeout(mut self, timeout: Duration) -> Self {
         self.timeout = Some(timeout);
+        self
+    }
+
+    /// Sets the servers and tools that this call may use, in place of the view's selection. One that is used for many calls is best shared.
+    #[must_use]
+    pub fn selection(mut self, selection: impl Into<Arc<Selection>>) -> Self {
+        self.selection = Some(selection.into());
         self
     }
 
@@ -213,7 +233,11 @@ async fn recorded(view: &View, route: &Route, call: &ToolCall, deadline: Deadlin
     } else {
         outcome
     };
-    record.close(route, outcome)
+    let reply = record.close(route, outcome);
+    if reply.untrusted {
+        view.rules.taint();
+    }
+    reply
 }
 
 /// The reply to a call that has no route.
@@ -228,6 +252,7 @@ pub(crate) fn refuse(call: ToolCall, failure: Failure, started: Instant) -> Repl
         latency: started.elapsed(),
         queued: Duration::ZERO,
         original_bytes: 0,
+        untrusted: false,
         cached: false,
         warnings: Vec::new(),
     }
@@ -242,8 +267,8 @@ async fn attempt(
     record: &mut Record,
 ) -> Result<Outcome, Stop> {
     let arguments = prepare::arguments(route, call, view, &mut record.warnings)?;
-    permit::ask(route, call, view).await?;
-    let question = Question::of(route, &route.server.config(), &arguments);
+    permit::ask(route, call, &arguments, view, deadline).await?;
+    let question = cache::Question::of(route, &route.server.config(), &arguments);
     if let Some(answer) = question.as_ref().and_then(|(question, _)| view.cache.get(question)) {
         record.cached = true;
         return Ok(Outcome::Done(answer));

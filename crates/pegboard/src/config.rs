@@ -34,7 +34,7 @@ pub use limits::Limits;
 pub use load::{Loaded, Origin, Source};
 pub use policy::{
     Approval, ArgumentRules, Check, CustomPattern, Masking, OutputCheck, Pins, Policy, Queue, Reading, RetryClass,
-    Scope, Summarise,
+    Scope, Summarise, ToolPolicy,
 };
 pub use problem::{Problem, Severity};
 pub(crate) use server::IDLE;

@@ -69,6 +69,7 @@ mod config;
 mod deadline;
 mod event;
 mod filter;
+mod grant;
 mod hint;
 mod name;
 mod native;
@@ -85,16 +86,24 @@ mod transport;
 
 pub use args::{Arguments, ArgumentsError, ReadArguments};
 pub use board::{Applied, Builder, Pegboard, TooManyServers};
-pub use call::{Budget, CallEvent, CallStream, Called, Hook, ToolCall, View};
-pub use catalog::{Catalog, CatalogDiff, Changed, Changes, Prompt, Resource, Tool};
+pub use call::{
+    Approvals, Approved, Approver, Budget, CallEvent, CallStream, Called, Decision, Hook, Proposed, Question, ToolCall,
+    View,
+};
+pub use catalog::{
+    Catalog, CatalogDiff, Changed, Changes, DefinitionHash, InstructionFormat, Instructions, Prompt, Resource, Risk,
+    ServerWords, Tool,
+};
 pub use config::{
     Approval, ArgumentRules, Auth, BoardLimits, BreakerPolicy, BreakerRule, Check, ClientCert, Command, Config,
     CustomPattern, Endpoint, Env, EnvPolicy, EraChoice, Format, Health, IdleStop, Limits, Loaded, Masking, Origin,
     OutputCheck, Pins, Policy, Preset, Probe, Problem, Queue, Reading, Restart, Retry, RetryClass, Rlimits, Scope,
-    ServerConfig, Severity, Source, Start, Summarise, Tls, Transport, parse_duration,
+    ServerConfig, Severity, Source, Start, Summarise, Tls, ToolPolicy, Transport, parse_duration,
 };
 pub use deadline::{Deadline, Passed};
 pub use event::{Event, Events};
+pub use filter::{BadSelection, Selected, Selection};
+pub use grant::Grants;
 pub use hint::Hint;
 pub use name::{BadServerName, ServerName};
 pub use native::{NativeTool, NativeTools};

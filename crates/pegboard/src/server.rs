@@ -35,7 +35,7 @@ use std::sync::{
 use tokio::{sync::Semaphore, time::Instant};
 
 use crate::{
-    catalog::{Catalog, store::CatalogStore},
+    catalog::{Catalog, FormerNames, store::CatalogStore},
     config::{BreakerPolicy, ServerConfig, Start},
     deadline::Deadline,
     name::ServerName,
@@ -306,6 +306,12 @@ impl Server {
                 ours
             }
         }
+    }
+
+    /// The names that its tools had before.
+    pub(crate) fn former_names(&self) -> FormerNames {
+        let pool = self.pool();
+        pool.map(|pool| pool.first().known().former_names()).unwrap_or_default()
     }
 
     /// Asks for its start without waiting.

@@ -1,9 +1,11 @@
 //! `pegboard call`: one tool, once.
 
+mod agree;
 mod input;
 
 use pegboard::{
     Arguments, Config, Deadline, Failure, Kind, Outcome, Pegboard, Progress, Reading, Reply, State, ToolCall, Toolset,
+    View,
 };
 use tokio::{sync::mpsc, time::Instant};
 
@@ -30,7 +32,9 @@ pub(super) async fn run(mut stage: Stage<'_>, options: cli::Call) -> Exit {
     settings.announce(&stage.output);
     let board = settings::board(config).tools_only().open();
     stage.output.waiting(&format!("calling {}", options.tool));
-    let making = make(board.toolset(), &options, given, stage.deadline, stage.output.clone());
+    let view = View::new().approver(agree::Agreement::new(options.yes, &stage.output));
+    let toolset = board.toolset_with(view);
+    let making = make(toolset, &options, given, stage.deadline, stage.output.clone());
     let reply = match stage.work(making).await {
         Ending::Done(reply) => reply,
         // Nobody knows how far the call has come.

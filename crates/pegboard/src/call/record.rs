@@ -50,6 +50,7 @@ impl Record {
                 }
                 Outcome::Refused(_) | Outcome::Lost(_) => 0,
             },
+            untrusted: !route.server.config().policy.trust && outcome.has_words_of_a_server(),
             outcome,
             attempts: self.attempts,
             latency,

@@ -68,8 +68,7 @@ impl ToolClass {
 
     /// What the operator says about a tool: under its name, else under the first glob that fits it.
     pub(crate) fn by_operator(tool: &Tool, said: &BTreeMap<String, RetryClass>) -> Option<Self> {
-        let fits =
-            |(glob, _): &(&String, &RetryClass)| filter::lets_through(std::slice::from_ref(*glob), &[], &tool.name);
+        let fits = |(glob, _): &(&String, &RetryClass)| filter::fits(glob, &tool.name);
         let class = said
             .get(&tool.name)
             .or_else(|| said.iter().find(fits).map(|(_, class)| class))?;

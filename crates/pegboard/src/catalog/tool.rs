@@ -2,7 +2,12 @@
 
 use serde_json::{Map, Value};
 
-use super::{HeaderRule, MAX_TOOL_NAME, take_text};
+use super::{
+    HeaderRule, MAX_DESCRIPTION, MAX_TOOL_NAME,
+    clean::{clean, clean_schema, cut},
+    definition::Kept,
+    take_text,
+};
 use crate::{
     args::Checker,
     name::{self, ServerName},
@@ -12,8 +17,8 @@ use crate::{
 const MAX_SCHEMA_BYTES: usize = 64 << 10;
 /// The deepest schema that is accepted.
 const MAX_SCHEMA_DEPTH: usize = 32;
-/// The longest description that is kept.
-const MAX_DESCRIPTION: usize = 8 << 10;
+/// The longest name for people that is kept.
+const MAX_TITLE: usize = 256;
 
 /// One tool as its server describes it.
 #[derive(Debug, Clone, PartialEq)]
@@ -35,6 +40,9 @@ pub struct Tool {
     pub annotations: Option<Map<String, Value>>,
     /// Arguments that are repeated in HTTP headers: the path of properties, and the header's name after `Mcp-Param-`.
     pub(crate) mirrored: Vec<(Vec<String>, String)>,
+    /// Whether a model may see it. Some tools are for a server's own pages only.
+    pub(crate) for_model: bool,
+    pub(super) hash: Kept,
     pub(crate) checks: Checks,
 }
 
@@ -103,18 +111,16 @@ impl Tool {
             HeaderRule::Enforced => mirrored_arguments(&input_schema).map_err(left_out)?,
             HeaderRule::Ignored => Vec::new(),
         };
-        let mut description = take_text(&mut item, "description");
-        if let Some(text) = &mut description {
-            cut(text, MAX_DESCRIPTION);
-        }
         let annotations = match item.remove("annotations") {
             Some(Value::Object(annotations)) => Some(annotations),
             _ => None,
         };
         Ok(Self {
             server: server.clone(),
-            title: take_text(&mut item, "title"),
-            description,
+            title: words(&mut item, "title", MAX_TITLE),
+            description: words(&mut item, "description", MAX_DESCRIPTION),
+            for_model: is_for_model(&item),
+            hash: Kept::default(),
             input_schema,
             output_schema,
             annotations,
@@ -163,6 +169,7 @@ fn within_bounds(mut schema: Value, what: &str) -> Result<Value, String> {
         return Err(format!("its {what} is nested deeper than {MAX_SCHEMA_DEPTH}"));
     }
     sort_required(&mut schema);
+    clean_schema(&mut schema);
     let bytes = schema.to_string().len();
     if bytes > MAX_SCHEMA_BYTES {
         return Err(format!(
@@ -271,11 +278,21 @@ fn kind_of(value: &Value) -> &'static str {
     }
 }
 
-/// Cuts a text to at most `limit` bytes at a character's border.
-fn cut(text: &mut String, limit: usize) {
-    if text.len() > limit {
-        text.truncate(text.floor_char_boundary(limit));
-        text.push('…');
+/// A text for readers.
+fn words(item: &mut Map<String, Value>, key: &str, limit: usize) -> Option<String> {
+    let mut words = take_text(item, key)?;
+    clean(&mut words);
+    cut(&mut words, limit);
+    Some(words)
+}
+
+/// Whether `_meta.ui.visibility`, where it is set, names the model.
+fn is_for_model(item: &Map<String, Value>) -> bool {
+    let visibility = item.get("_meta").and_then(|meta| meta.get("ui")?.get("visibility"));
+    match visibility {
+        Some(Value::Array(readers)) => readers.iter().any(|reader| reader == "model"),
+        Some(Value::String(reader)) => reader == "model",
+        _ => true,
     }
 }
 
@@ -297,6 +314,33 @@ mod tests {
         ] {
             assert_eq!(read(item).unwrap().input_schema, json!({"type": "object"}));
         }
+    }
+
+    /// CAT-12
+    #[test]
+    fn a_tool_is_for_the_model_unless_its_visibility_leaves_the_model_out() {
+        for (meta, expected) in [
+            (json!(null), true),
+            (json!({"ui": {}}), true),
+            (json!({"ui": {"visibility": ["model", "app"]}}), true),
+            (json!({"ui": {"visibility": ["app"]}}), false),
+            (json!({"ui": {"visibility": []}}), false),
+            (json!({"ui": {"visibility": "app"}}), false),
+            (json!({"ui": {"visibility": 7}}), true),
+        ] {
+            let tool = read(json!({"name": "t", "_meta": meta})).unwrap();
+            assert_eq!(tool.for_model, expected, "{meta}");
+        }
+    }
+
+    /// CAT-9
+    #[test]
+    fn words_of_a_tool_are_cleaned_and_cut() {
+        let long = "é".repeat(MAX_DESCRIPTION);
+        let tool = read(json!({"name": "t", "title": "T\u{200b}itle", "description": long})).unwrap();
+        assert_eq!(tool.title.unwrap(), "Title");
+        let description = tool.description.unwrap();
+        assert!(description.len() <= MAX_DESCRIPTION && description.ends_with('…'));
     }
 
     #[test]

@@ -152,6 +152,29 @@ pub enum OutputCheck {
     Error,
 }
 
+/// What the config says about one tool, or about those whose names fit a glob.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct ToolPolicy {
+    /// Whether it may be used; `Some(false)` hides it.
+    pub enabled: Option<bool>,
+    /// Whether a person must agree to its calls, in place of what the server's policy says.
+    pub approval: Option<Approval>,
+    /// Words for the model about it.
+    pub instructions: Option<String>,
+}
+
+impl ToolPolicy {
+    /// What is left open here is taken from `other`.
+    pub(crate) fn or(&mut self, other: &Self) {
+        self.enabled = self.enabled.or(other.enabled);
+        self.approval = self.approval.or(other.approval);
+        if self.instructions.is_none() {
+            self.instructions.clone_from(&other.instructions);
+        }
+    }
+}
+
 /// What a server's calls and results are subject to. The parts that nothing acts on yet are warned about at load.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
@@ -172,6 +195,10 @@ pub struct Policy {
     pub approval: Approval,
     /// Globs of the tools that never need a person's agreement.
     pub approval_exempt: Vec<String>,
+    /// What is said about single tools, by name or glob.
+    pub tools: BTreeMap<String, ToolPolicy>,
+    /// Whether `allow` and `deny` disregard upper and lower case.
+    pub case_insensitive: bool,
     /// What happens when a tool's definition changes.
     pub pins: Pins,
     /// What the operator says about repeating calls, by name or glob of the tool.
@@ -196,6 +223,19 @@ pub struct Policy {
     pub masking: Masking,
     /// When long results are summarised; never when not set.
     pub summarise: Option<Summarise>,
+}
+
+impl Policy {
+    /// What is said about a tool, setting by setting: under its name, else under the first glob that `fits` it.
+    pub(crate) fn of_tool(&self, name: &str, fits: impl Fn(&str, &str) -> bool) -> ToolPolicy {
+        let mut said = self.tools.get(name).cloned().unwrap_or_default();
+        for (glob, more) in &self.tools {
+            if fits(glob, name) {
+                said.or(more);
+            }
+        }
+        said
+    }
 }
 
 /// A queue that calls wait in.

@@ -15,7 +15,7 @@ use std::{
 
 use super::{
     Approval, ArgumentRules, CustomPattern, EraChoice, Limits, Masking, Pins, Policy, RetryClass, ServerConfig, Start,
-    Summarise, Transport,
+    Summarise, ToolPolicy, Transport,
     check::join,
     expand::Env,
     problem::Report,
@@ -217,13 +217,10 @@ fn policy(values: &Values, life: Life) -> Policy {
                 .collect(),
             _ => BTreeMap::new(),
         },
-        approval: match values.word("approval") {
-            Some("writes") => Approval::Writes,
-            Some("always") => Approval::Always,
-            Some("never") => Approval::Never,
-            _ => Approval::Auto,
-        },
+        approval: approval(values).unwrap_or_default(),
         approval_exempt: values.strings("approval_exempt"),
+        tools: tools(values),
+        case_insensitive: values.bool("case_insensitive").unwrap_or(false),
         pins: match values.word("pins") {
             Some("warn") => Pins::Warn,
             Some("block") => Pins::Block,
@@ -236,6 +233,32 @@ fn policy(values: &Values, life: Life) -> Policy {
         masking: masking(values),
         summarise: summarise(values),
     }
+}
+
+fn approval(values: &Values) -> Option<Approval> {
+    Some(match values.word("approval")? {
+        "writes" => Approval::Writes,
+        "always" => Approval::Always,
+        "never" => Approval::Never,
+        _ => Approval::Auto,
+    })
+}
+
+/// What else is said about single tools.
+fn tools(values: &Values) -> BTreeMap<String, ToolPolicy> {
+    let Some(Setting::Map(tools)) = values.get("tools") else {
+        return BTreeMap::new();
+    };
+    let said = |(name, tool): (&String, &Setting)| {
+        let Setting::Table(tool) = tool else { return None };
+        let said = ToolPolicy {
+            enabled: tool.bool("enabled"),
+            approval: approval(tool),
+            instructions: tool.value("instructions"),
+        };
+        (said != ToolPolicy::default()).then(|| (name.clone(), said))
+    };
+    tools.iter().filter_map(said).collect()
 }
 
 /// How long answers are kept: a time, `true` for a time of our choice, or not at all.

@@ -30,6 +30,8 @@ pub struct Reply {
     pub queued: Duration,
     /// How many bytes the answer's payload had.
     pub original_bytes: usize,
+    /// Whether the text may hold words of a server that the config does not trust. They are data, whatever they say.
+    pub untrusted: bool,
     /// Whether the answer was kept from an earlier call and the server was not asked.
     pub cached: bool,
     /// What was changed in the arguments or is odd about the answer.
@@ -49,6 +51,7 @@ impl Reply {
             latency,
             queued: Duration::ZERO,
             original_bytes: 0,
+            untrusted: false,
             cached: false,
             warnings: Vec::new(),
         }
@@ -84,7 +87,7 @@ impl Serialize for Reply {
             "handle": null,
             "cached": self.cached,
         });
-        let mut reply = serializer.serialize_struct("Reply", 12)?;
+        let mut reply = serializer.serialize_struct("Reply", 13)?;
         reply.serialize_field("id", &self.id)?;
         reply.serialize_field("name", &self.name)?;
         reply.serialize_field("server", &self.server)?;
@@ -96,6 +99,7 @@ impl Serialize for Reply {
         reply.serialize_field("structured", &structured)?;
         reply.serialize_field("outcome", &outcome)?;
         reply.serialize_field("hint", &self.outcome.hint())?;
+        reply.serialize_field("untrusted", &self.untrusted)?;
         reply.serialize_field("warnings", &self.warnings)?;
         reply.end()
     }
@@ -122,6 +126,7 @@ mod tests {
             latency: Duration::from_micros(1900),
             queued: Duration::ZERO,
             original_bytes: 2,
+            untrusted: true,
             cached: false,
             warnings: Vec::new(),
         }
@@ -136,7 +141,7 @@ mod tests {
                 "text": "hi", "content": [{"type": "text", "text": "hi"}], "structured": null,
                 "outcome": {"kind": "ok", "may_have_executed": true, "attempts": 1, "latency_ms": 1.9, "queued_ms": 0.0,
                             "masked": 0, "truncated": false, "original_bytes": 2, "handle": null, "cached": false},
-                "hint": null, "warnings": [],
+                "hint": null, "untrusted": true, "warnings": [],
             })
         );
     }

@@ -116,7 +116,7 @@ struct Bound {
 
 impl Bound {
     fn queue_of(&self, tool: &str) -> Option<Queue> {
-        let fits = |(glob, _): &(&String, &Queue)| filter::lets_through(std::slice::from_ref(*glob), &[], tool);
+        let fits = |(glob, _): &(&String, &Queue)| filter::fits(glob, tool);
         let named = || self.tools.get(tool);
         let of_tool = named().or_else(|| self.tools.iter().find(fits).map(|(_, queue)| queue));
         of_tool.or(self.all.as_ref()).cloned()

@@ -249,6 +249,19 @@ pub(super) static TOOL: Section = Section {
             Kind::Text,
             "The queue its calls wait in, instead of the server's.",
         ),
+        field(
+            "enabled",
+            Kind::Bool,
+            "Whether it may be used; false hides it as `deny` does.",
+        )
+        .turned(&[("disabled", Via::Negated)]),
+        field(
+            "approval",
+            Kind::Word(APPROVALS),
+            "Whether a person must agree to its calls, in place of what is said for the server.",
+        )
+        .aka(&["approval_mode"]),
+        field("instructions", Kind::Text, "Words for the model about it.").aka(&["notes"]),
     ],
 };
 

@@ -96,16 +96,16 @@ pub(in crate::config) static SERVER: Section = Section {
         field("deny", TEXTS, "Globs of the tools that are hidden, whatever `allow` says.")
             .aka(&["tools_denied", "denied_tools", "disabled_tools", "exclude_tools"])
             .default("[]"),
+        field("case_insensitive", Kind::Bool, "Whether `allow` and `deny` disregard upper and lower case.").aka(&["ignore_case"]).default("false"),
         field("roots", TEXTS, "Folders and other URIs that the server is told it may work in.").default("[]"),
         field("description", Kind::Text, "What it is for, in words for people.").aka(&["title", "display_name"]),
-        field("instructions", Kind::Text, "Words for the model about this server.").aka(&["server_instructions"]).later(),
+        field("instructions", Kind::Text, "Words for the model about this server.").aka(&["server_instructions"]),
         field("tools", Kind::Map(&Kind::Table(&TOOL)), "Settings of single tools, by name or glob.").aka(&["tool_overrides"]),
         field("tool_schemas", Kind::Map(&Kind::Any), "Tools of a server that cannot list them.").later(),
         field("approval", Kind::Word(APPROVALS), "Which calls a person must agree to.")
             .aka(&["approval_mode", "default_tools_approval_mode"])
-            .default("\"auto\"")
-            .later(),
-        field("approval_exempt", TEXTS, "Tools that never need a person's agreement.").aka(&["always_allow", "auto_approve"]).default("[]").later(),
+            .default("\"auto\""),
+        field("approval_exempt", TEXTS, "Tools that never need a person's agreement.").aka(&["always_allow", "auto_approve"]).default("[]"),
         field("pins", Kind::Word(PINS), "What happens when a tool's definition changes.").aka(&["pinning"]).default("\"off\"").later(),
         field("trust", Kind::Either(&[Kind::Bool, Kind::Word(TRUST)]), "Whether the hints that its tools give about themselves are believed.").aka(&["trusted"]).default("false"),
         field("always_load", Kind::Either(&[Kind::Bool, TEXTS]), "Tools that are listed even when there are too many to list all.").later(),

@@ -28,6 +28,7 @@ fn the_resolved_config_is_complete_and_hides_secrets() {
           "cache": false,
           "call_timeout": "90s",
           "call_total_timeout": "10m",
+          "case_insensitive": false,
           "command": "uvx",
           "connect_timeout": "30s",
           "deny": [],
@@ -157,6 +158,7 @@ fn what_is_shown_can_be_read_again() {
         scope = "session"
         cache = "5m"
         approval = "writes"
+        tools = { "x_*" = { approval = "never", enabled = false, instructions = "mind it" } }
         masking = { groups = ["basic"], custom = [{ pattern = "x", replacement = "y" }] }
         summarise = true
         retry = { mode = "safe", attempts = 2 }
