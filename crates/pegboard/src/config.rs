@@ -30,7 +30,10 @@ mod tests;
 pub use expand::Env;
 pub use limits::Limits;
 pub use load::{Loaded, Origin, Source};
-pub use policy::{Approval, CustomPattern, Masking, Pins, Policy, Queue, RetryClass, Scope, Summarise};
+pub use policy::{
+    Approval, CustomPattern, Images, Join, Masking, Pins, Policy, Queue, Results, RetryClass, Scope, Structured, Summarise,
+    SummaryModel, TooLong,
+};
 pub use problem::{Problem, Severity};
 pub use server::{EraChoice, ServerConfig, Start};
 pub(crate) use transport::is_loader;

@@ -85,9 +85,9 @@ pub use board::{Applied, Builder, Pegboard};
 pub use call::{ToolCall, View};
 pub use catalog::{Catalog, CatalogDiff, Changed, Changes, Prompt, Resource, Tool};
 pub use config::{
-    Approval, Auth, ClientCert, Command, Config, CustomPattern, Endpoint, Env, EnvPolicy, EraChoice, Format, Limits,
-    Loaded, Masking, Origin, Pins, Policy, Preset, Problem, Queue, RetryClass, Rlimits, Scope, ServerConfig, Severity,
-    Source, Start, Summarise, Tls, Transport, parse_duration,
+    Approval, Auth, ClientCert, Command, Config, CustomPattern, Endpoint, Env, EnvPolicy, EraChoice, Format, Images, Join,
+    Limits, Loaded, Masking, Origin, Pins, Policy, Preset, Problem, Queue, Results, RetryClass, Rlimits, Scope,
+    ServerConfig, Severity, Source, Start, Structured, Summarise, SummaryModel, Tls, TooLong, Transport, parse_duration,
 };
 pub use deadline::{Deadline, Passed};
 pub use hint::Hint;

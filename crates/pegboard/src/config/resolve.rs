@@ -1,6 +1,7 @@
 //! Puts checked settings together into a server as it is meant.
 
 mod remote;
+pub(super) mod results;
 mod stdio;
 
 use std::{
@@ -10,7 +11,7 @@ use std::{
 
 use super::{
     Approval, CustomPattern, EraChoice, Limits, Masking, Pins, Policy, RetryClass, Scope, ServerConfig, Start,
-    Summarise, Transport,
+    Transport,
     check::join,
     expand::Env,
     problem::Report,
@@ -59,6 +60,7 @@ impl Resolve<'_> {
         let transport = self.transport(values);
         let limits = self.limits(values);
         let era = self.era(values);
+        results::check(values, self.path, self.report);
         let mut server = ServerConfig::new(transport?);
         server.enabled = values.bool("enabled").unwrap_or(server.enabled);
         server.required = values.bool("required").unwrap_or(server.required);
@@ -210,7 +212,8 @@ fn policy(values: &Values) -> Policy {
         retry: retry(values),
         trust: values.bool("trust").unwrap_or(false),
         masking: masking(values),
-        summarise: summarise(values),
+        // Results are settled when all layers are known: see `results`.
+        ..Policy::default()
     }
 }
 
@@ -263,16 +266,4 @@ fn custom_pattern(setting: &Setting) -> Option<CustomPattern> {
         replacement: table.value("replacement").unwrap_or_else(|| "[MASKED]".into()),
         description: table.value("description"),
     })
-}
-
-fn summarise(values: &Values) -> Option<Summarise> {
-    let defaults = Summarise::default();
-    match values.get("summarise")? {
-        Setting::Bool(true) => Some(defaults),
-        Setting::Table(table) if table.bool("enabled") != Some(false) => Some(Summarise {
-            threshold_tokens: table.count("threshold_tokens").unwrap_or(defaults.threshold_tokens),
-            max_tokens: table.count("max_tokens").unwrap_or(defaults.max_tokens),
-        }),
-        _ => None,
-    }
 }

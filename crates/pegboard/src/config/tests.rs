@@ -2,6 +2,7 @@
 
 mod golden;
 mod problems;
+mod results;
 mod safety;
 mod shown;
 

@@ -3,8 +3,8 @@
 use super::{
     Kind, Section, Via, field,
     parts::{
-        APPROVALS, AUTH, COUNT, LIMIT, MASKING, OAUTH, PINS, PRESETS, RESTART, RETRY, RETRY_WORDS, RLIMITS, SCOPES,
-        SUMMARISE, TLS, TOOL,
+        APPROVALS, AUTH, COUNT, LIMIT, MASKING, MAX_RESULT, OAUTH, PINS, PRESETS, RESTART, RESULT, RETRY, RETRY_WORDS,
+        RLIMITS, SCOPES, STRUCTURED, SUMMARISE, TLS, TOOL,
     },
     spelled, word,
 };
@@ -111,12 +111,11 @@ pub(in crate::config) static SERVER: Section = Section {
         field("tools_cache", Kind::Map(&Kind::Either(TTL)), "The same for single tools.").later(),
         field("masking", Kind::Either(&[Kind::Bool, Kind::Table(&MASKING)]), "What is hidden in results.").aka(&["data_masking"]).later(),
         field("summarise", Kind::Either(&[Kind::Bool, Kind::Table(&SUMMARISE)]), "When long results are summarised.")
-            .aka(&["summarize", "summarization", "summarisation"])
-            .later(),
-        field("max_result", Kind::Size { min: 512, max: 1 << 30 }, "The largest result that a model is given.")
-            .aka(&["tool_response_max_bytes", "max_result_bytes"])
-            .later(),
-        field("structured", Kind::Word(STRUCTURED), "What is done with structured results.").default("\"content_first\"").later(),
+            .aka(&["summarize", "summarization", "summarisation"]),
+        field("max_result", MAX_RESULT, "The largest result that is handed on as it is; short for `result.max_bytes`.")
+            .aka(&["tool_response_max_bytes", "max_result_bytes"]),
+        field("structured", Kind::Word(STRUCTURED), "Which form of a result is its text; short for `result.structured`."),
+        field("result", Kind::Table(&RESULT), "What becomes of its results.").aka(&["results"]),
         // Other programs' own.
         field("gallery", Kind::Any, "").foreign(),
         field("version", Kind::Any, "").foreign(),
@@ -166,11 +165,4 @@ const PROBES: &[super::Word] = &[
     spelled("list_tools", &["list"]),
     word("discover"),
     spelled("none", &["off"]),
-];
-const STRUCTURED: &[super::Word] = &[
-    word("content_first"),
-    word("structured_first"),
-    word("both_dedup"),
-    word("content_only"),
-    word("structured_only"),
 ];
