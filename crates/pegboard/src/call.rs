@@ -1,6 +1,8 @@
 //! The path of a tool call, top to bottom: prepare the arguments, ask whether it may be made, wait for a turn, reach the server, exchange,
 //! present.
 
+mod handles;
+mod outputs;
 mod permit;
 mod prepare;
 mod present;
@@ -8,10 +10,12 @@ mod record;
 mod recover;
 mod route;
 mod stop;
+mod summarise;
 mod view;
 
 pub(crate) use route::{Route, RouteTable, Routed, ambiguous, may_be_of};
 pub(crate) use stop::{failure_of, unavailable};
+pub use summarise::{ChatModel, Summariser, Summary, SummaryError, SummaryRequest};
 pub use view::View;
 
 use record::Record;
@@ -47,6 +51,8 @@ pub struct ToolCall {
     pub arguments: Arguments,
     /// The limit for the whole call, besides the server's own limits.
     pub timeout: Option<Duration>,
+    /// The conversation that led to it, for whoever summarises the result.
+    pub context: Option<String>,
     /// Where progress goes. When the channel is full, steps are left out.
     pub progress: Option<mpsc::Sender<Progress>>,
 }
@@ -60,6 +66,7 @@ impl ToolCall {
             name: name.into(),
             arguments: Arguments::default(),
             timeout: None,
+            context: None,
             progress: None,
         }
     }
@@ -85,6 +92,13 @@ impl ToolCall {
         self
     }
 
+    /// Tells the conversation that led to the call, without the system's part. Whoever summarises the result is told what it was wanted for.
+    #[must_use]
+    pub fn context(mut self, context: impl Into<String>) -> Self {
+        self.context = Some(context.into());
+        self
+    }
+
     /// Sets where progress goes.
     #[must_use]
     pub fn progress(mut self, progress: mpsc::Sender<Progress>) -> Self {
@@ -97,7 +111,7 @@ impl ToolCall {
 pub(crate) async fn run(view: &View, route: &Route, call: ToolCall, started: Instant) -> Reply {
     let mut record = Record::open(route, &call, started);
     let outcome = match attempt(view, route, &call, &mut record).await {
-        Ok(result) => present::present(result),
+        Ok(result) => present::extract(result),
         Err(stop) => stop.into_outcome(route),
     };
     let outcome = if record.may_have_run {
@@ -105,27 +119,18 @@ pub(crate) async fn run(view: &View, route: &Route, call: ToolCall, started: Ins
     } else {
         outcome
     };
-    record.close(route, outcome)
+    let presented = present::present(view, route, &call, outcome, started.elapsed()).await;
+    record.close(route, presented)
 }
 
 /// The reply to a call that has no route.
 pub(crate) fn refuse(call: ToolCall, failure: Failure, started: Instant) -> Reply {
-    Reply {
-        id: call.id,
-        name: call.name,
-        server: None,
-        tool: None,
-        outcome: Outcome::Refused(failure),
-        attempts: 0,
-        latency: started.elapsed(),
-        queued: Duration::ZERO,
-        original_bytes: 0,
-    }
+    Reply::unanswered(call.id, call.name, Outcome::Refused(failure), started.elapsed())
 }
 
 /// Hands the call to its server, and again where that is safe: see [`recover`].
 async fn attempt(view: &View, route: &Route, call: &ToolCall, record: &mut Record) -> Result<CallResult, Stop> {
-    let arguments = prepare::arguments(route, call, view)?;
+    let arguments = prepare::arguments(route, call, view).await?;
     permit::ask(route, call, view).await?;
     let (server, config) = (&route.server, route.server.config());
     let total = call

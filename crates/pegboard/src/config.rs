@@ -31,8 +31,8 @@ pub use expand::Env;
 pub use limits::Limits;
 pub use load::{Loaded, Origin, Source};
 pub use policy::{
-    Approval, CustomPattern, Images, Join, Masking, Pins, Policy, Queue, Results, RetryClass, Scope, Structured, Summarise,
-    SummaryModel, TooLong,
+    Approval, CustomPattern, Images, Join, Masking, Pins, Policy, Queue, Results, RetryClass, Scope, Structured,
+    Summarise, SummaryModel, TooLong,
 };
 pub use problem::{Problem, Severity};
 pub use server::{EraChoice, ServerConfig, Start};
@@ -87,6 +87,11 @@ impl Config {
 /// Reads a duration as config files and the command line write it: `30s`, `2m`, `500ms`, `1h30m`.
 pub fn parse_duration(text: &str) -> Option<Duration> {
     units::duration(text)
+}
+
+/// Reads a size as config files and the command line write it: `48KiB`, `2MB`, `1000`.
+pub fn parse_size(text: &str) -> Option<u64> {
+    units::size(text)
 }
 
 /// A design whose defaults can be chosen together.

@@ -75,6 +75,7 @@ mod secret;
 mod server;
 mod session;
 mod shim;
+mod spill;
 mod status;
 mod sync;
 mod toolset;
@@ -82,21 +83,23 @@ mod transport;
 
 pub use args::{Arguments, ArgumentsError};
 pub use board::{Applied, Builder, Pegboard};
-pub use call::{ToolCall, View};
+pub use call::{ChatModel, Summariser, Summary, SummaryError, SummaryRequest, ToolCall, View};
 pub use catalog::{Catalog, CatalogDiff, Changed, Changes, Prompt, Resource, Tool};
 pub use config::{
-    Approval, Auth, ClientCert, Command, Config, CustomPattern, Endpoint, Env, EnvPolicy, EraChoice, Format, Images, Join,
-    Limits, Loaded, Masking, Origin, Pins, Policy, Preset, Problem, Queue, Results, RetryClass, Rlimits, Scope,
-    ServerConfig, Severity, Source, Start, Structured, Summarise, SummaryModel, Tls, TooLong, Transport, parse_duration,
+    Approval, Auth, ClientCert, Command, Config, CustomPattern, Endpoint, Env, EnvPolicy, EraChoice, Format, Images,
+    Join, Limits, Loaded, Masking, Origin, Pins, Policy, Preset, Problem, Queue, Results, RetryClass, Rlimits, Scope,
+    ServerConfig, Severity, Source, Start, Structured, Summarise, SummaryModel, Tls, TooLong, Transport,
+    parse_duration, parse_size,
 };
 pub use deadline::{Deadline, Passed};
 pub use hint::Hint;
 pub use name::{BadServerName, ServerName};
-pub use outcome::{Answer, Content, Failure, Kind, Outcome, Reply};
+pub use outcome::{Answer, Content, Failure, Kind, Outcome, Reply, fence};
 pub use secret::{SafeUrl, Secret};
 pub use server::{BadSchedule, CatalogChange};
 pub use session::{ElicitAnswer, Elicitation, Host, NoHost, Progress};
 pub use shim::shim;
+pub use spill::SpillLimits;
 pub use status::{BoardStatus, CallCounts, Era, LastError, QueueStatus, ServerInfo, ServerStatus, State, Warning};
 pub use toolset::{ListedTool, Listing, Toolset, Unavailable};
 pub use transport::{ByteSink, ByteSource, Dialer};

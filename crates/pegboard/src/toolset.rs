@@ -1,7 +1,12 @@
 //! One agent's view of the board: what it can call, and the calls.
 
+mod reader;
+
 use std::{
-    sync::{Arc, Mutex, PoisonError},
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
     time::Duration,
 };
 
@@ -26,6 +31,8 @@ pub struct Toolset {
     /// The servers that nobody else uses, by the name of the shared one whose place they take.
     own: Arc<[Server]>,
     view: Arc<View>,
+    /// Set once, when the view takes no more calls.
+    is_closed: Arc<AtomicBool>,
     table: Arc<Mutex<Option<Built>>>,
 }
 
@@ -34,6 +41,8 @@ pub struct Toolset {
 struct Built {
     revision: u64,
     table: Arc<RouteTable>,
+    /// The tool that reads what was put aside, under a name that no server has.
+    reader: Arc<Tool>,
 }
 
 /// What can be called, and what cannot be and why.
@@ -77,7 +86,8 @@ impl Toolset {
         Self {
             shelf,
             own: own.into(),
-            view: Arc::new(view),
+            view: Arc::new(view.opened()),
+            is_closed: Arc::default(),
             table: Arc::default(),
         }
     }
@@ -129,7 +139,9 @@ impl Toolset {
             tool: route.tool.clone(),
         };
         let shown = |route: &&Route| route.server.phase().live().is_some() || is_known_and_resting(&route.server);
-        routes.routes().iter().filter(shown).map(listed).collect()
+        let mut tools: Vec<_> = routes.routes().iter().filter(shown).map(listed).collect();
+        tools.extend(self.listed_reader());
+        tools
     }
 
     fn warnings(&self) -> Vec<String> {
@@ -157,11 +169,22 @@ impl Toolset {
     /// Calls a tool. There is a reply in every case; dropping the future cancels the call on the server.
     pub async fn call(&self, call: ToolCall) -> Reply {
         let started = Instant::now();
+        if let Some(reply) = self.read_output(&call, started).await {
+            return reply;
+        }
         let deadline = Deadline::within(call.timeout.unwrap_or(LOOK_UP));
         match self.route(&call.name, deadline).await {
             Ok(route) => call::run(&self.view, &route, call, started).await,
             Err(failure) => call::refuse(call, failure, started),
         }
+    }
+
+    /// Ends the view: it takes no more calls, the servers that only it used are stopped, and what it put aside is removed. Waits until that is
+    /// done. All clones of the toolset end together.
+    pub async fn close(&self) {
+        self.is_closed.store(true, Ordering::Release);
+        self.view.outputs.spill.close().await;
+        futures_util::future::join_all(self.own.iter().map(Server::close)).await;
     }
 
     /// Reads a resource of a server: the result of `resources/read` as the server gave it.
@@ -213,6 +236,12 @@ impl Toolset {
                 may_have_executed: false,
             });
         }
+        if self.is_closed.load(Ordering::Acquire) {
+            return Err(Failure::new(
+                Kind::Unavailable,
+                "this view is closed and takes no more calls",
+            ));
+        }
         match self.table().find(name) {
             Routed::To(route) => return Ok(route),
             Routed::Ambiguous(candidates) => return Err(call::ambiguous(name, &candidates)),
@@ -252,17 +281,23 @@ impl Toolset {
 
     /// The route table for what the servers offer now; built again only when something has changed.
     fn table(&self) -> Arc<RouteTable> {
+        self.built(|built| built.table.clone())
+    }
+
+    fn built<T>(&self, take: impl Fn(&Built) -> T) -> T {
         let revision = self.shelf.revision();
         let mut table = self.table.lock().unwrap_or_else(PoisonError::into_inner);
         match &*table {
-            Some(built) if built.revision == revision => built.table.clone(),
+            Some(built) if built.revision == revision => take(built),
             _ => {
-                let built = Arc::new(RouteTable::build(&self.servers()));
-                *table = Some(Built {
+                let servers = self.servers();
+                let reader = Arc::new(reader::tool(&servers));
+                self.view.outputs.set_reader(&reader.exposed_name());
+                take(table.insert(Built {
                     revision,
-                    table: built.clone(),
-                });
-                built
+                    table: Arc::new(RouteTable::build(&servers)),
+                    reader,
+                }))
             }
         }
     }

@@ -3,7 +3,7 @@
 mod input;
 
 use pegboard::{
-    Arguments, Config, Deadline, Failure, Kind, Outcome, Pegboard, Progress, Reply, State, ToolCall, Toolset,
+    Arguments, Config, Deadline, Failure, Kind, Outcome, Pegboard, Progress, Reply, State, ToolCall, Toolset, View,
 };
 use tokio::{sync::mpsc, time::Instant};
 
@@ -30,7 +30,18 @@ pub(super) async fn run(mut stage: Stage<'_>, options: cli::Call) -> Exit {
     settings.announce(&stage.output);
     let board = settings::board(config).tools_only().open();
     stage.output.waiting(&format!("calling {}", options.tool));
-    let making = make(board.toolset(), &options, given, stage.deadline, stage.output.clone());
+    // Limits are for models. A person or a pipe gets all of a result, unless asked otherwise.
+    let view = match options.max_result {
+        None => View::new().whole_results(),
+        Some(bytes) => View::new().cut_results(bytes),
+    };
+    let making = make(
+        board.toolset_with(view),
+        &options,
+        given,
+        stage.deadline,
+        stage.output.clone(),
+    );
     let reply = match stage.work(making).await {
         Ending::Done(reply) => reply,
         // Nobody knows how far the call has come.

@@ -5,7 +5,7 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use super::{Route, ToolCall};
-use crate::outcome::{Content, Outcome, Reply};
+use crate::outcome::{Presented, Reply};
 
 /// What is written down about a call while it runs.
 pub(super) struct Record {
@@ -29,7 +29,8 @@ impl Record {
         }
     }
 
-    pub(super) fn close(self, route: &Route, outcome: Outcome) -> Reply {
+    pub(super) fn close(self, route: &Route, presented: Presented) -> Reply {
+        let outcome = presented.outcome;
         let latency = self.started.elapsed();
         route.server.count(outcome.kind(), latency);
         tracing::debug!(id = %self.id, kind = ?outcome.kind(), ?latency, "call ended");
@@ -38,13 +39,12 @@ impl Record {
             name: route.tool.dotted_name(),
             server: Some(route.server.name().clone()),
             tool: Some(route.tool.name.clone()),
-            original_bytes: match &outcome {
-                Outcome::Done(answer) | Outcome::ToolFailed(answer) => {
-                    answer.content.iter().map(Content::payload_bytes).sum()
-                }
-                Outcome::Refused(_) | Outcome::Lost(_) => 0,
-            },
             outcome,
+            original_bytes: presented.original_bytes,
+            masked: presented.masked,
+            truncated: presented.truncated,
+            handle: presented.handle,
+            warnings: presented.warnings,
             attempts: self.attempts,
             latency,
             queued: self.queued,

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use serde::{Serialize, Serializer, ser::SerializeStruct};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::{Content, Outcome};
 use crate::name::ServerName;
@@ -30,6 +30,25 @@ pub struct Reply {
     pub queued: Duration,
     /// How many bytes the answer's payload had.
     pub original_bytes: usize,
+    /// How many secrets were hidden in it.
+    pub masked: usize,
+    /// Whether what is told here is not all that the tool answered.
+    pub truncated: bool,
+    /// Under which name the whole answer is kept, if it is.
+    pub handle: Option<String>,
+    /// What a program should know about how the reply came about.
+    pub warnings: Vec<String>,
+}
+
+/// An outcome as it is handed on, and what was done to it.
+#[derive(Debug)]
+pub(crate) struct Presented {
+    pub(crate) outcome: Outcome,
+    pub(crate) original_bytes: usize,
+    pub(crate) masked: usize,
+    pub(crate) truncated: bool,
+    pub(crate) handle: Option<String>,
+    pub(crate) warnings: Vec<String>,
 }
 
 impl Reply {
@@ -45,6 +64,10 @@ impl Reply {
             latency,
             queued: Duration::ZERO,
             original_bytes: 0,
+            masked: 0,
+            truncated: false,
+            handle: None,
+            warnings: Vec::new(),
         }
     }
 
@@ -56,6 +79,31 @@ impl Reply {
     /// Whether the model should see this as an error.
     pub fn is_error(&self) -> bool {
         self.outcome.is_error()
+    }
+
+    /// The reply in the shape that ai-agent's tools give: `ok`, `result`, `latencyMs`, `kind`, `namespace`, and under `extras` the blocks and
+    /// the structured form as they came.
+    pub fn to_ai_agent(&self) -> Value {
+        let extras = match &self.outcome {
+            Outcome::Done(answer) | Outcome::ToolFailed(answer) => {
+                let mut raw = json!({"content": answer.content, "isError": self.is_error()});
+                if let Some(structured) = &answer.structured {
+                    raw["structuredContent"] = structured.clone();
+                }
+                json!({ "raw": raw })
+            }
+            Outcome::Refused(failure) | Outcome::Lost(failure) => {
+                json!({"error": failure.kind, "mayHaveExecuted": failure.may_have_executed})
+            }
+        };
+        json!({
+            "ok": !self.is_error(),
+            "result": self.text(),
+            "latencyMs": millis(self.latency),
+            "kind": "mcp",
+            "namespace": self.server,
+            "extras": extras,
+        })
     }
 }
 
@@ -72,12 +120,12 @@ impl Serialize for Reply {
             "attempts": self.attempts,
             "latency_ms": millis(self.latency),
             "queued_ms": millis(self.queued),
-            "masked": 0,
-            "truncated": false,
+            "masked": self.masked,
+            "truncated": self.truncated,
             "original_bytes": self.original_bytes,
-            "handle": null,
+            "handle": self.handle,
         });
-        let mut reply = serializer.serialize_struct("Reply", 11)?;
+        let mut reply = serializer.serialize_struct("Reply", 12)?;
         reply.serialize_field("id", &self.id)?;
         reply.serialize_field("name", &self.name)?;
         reply.serialize_field("server", &self.server)?;
@@ -89,6 +137,7 @@ impl Serialize for Reply {
         reply.serialize_field("structured", &structured)?;
         reply.serialize_field("outcome", &outcome)?;
         reply.serialize_field("hint", &self.outcome.hint())?;
+        reply.serialize_field("warnings", &self.warnings)?;
         reply.end()
     }
 }
@@ -105,15 +154,11 @@ mod tests {
 
     fn reply(outcome: Outcome) -> Reply {
         Reply {
-            id: "1".into(),
-            name: "time.now".into(),
             server: Some(ServerName::parse("time").unwrap()),
             tool: Some("now".into()),
-            outcome,
             attempts: 1,
-            latency: Duration::from_micros(1900),
-            queued: Duration::ZERO,
             original_bytes: 2,
+            ..Reply::unanswered("1", "time.now", outcome, Duration::from_micros(1900))
         }
     }
 
@@ -126,9 +171,46 @@ mod tests {
                 "text": "hi", "content": [{"type": "text", "text": "hi"}], "structured": null,
                 "outcome": {"kind": "ok", "may_have_executed": true, "attempts": 1, "latency_ms": 1.9, "queued_ms": 0.0,
                             "masked": 0, "truncated": false, "original_bytes": 2, "handle": null},
-                "hint": null,
+                "hint": null, "warnings": [],
             })
         );
+    }
+
+    #[test]
+    fn a_reply_tells_what_was_done_to_the_answer() {
+        let cut = Reply {
+            masked: 3,
+            truncated: true,
+            handle: Some("out_1".into()),
+            warnings: vec!["the summary failed".into()],
+            ..reply(Outcome::Done(Answer::from_text("hi")))
+        };
+        let json = serde_json::to_value(cut).unwrap();
+        assert_eq!(
+            (&json["outcome"]["masked"], &json["outcome"]["truncated"]),
+            (&json!(3), &json!(true))
+        );
+        assert_eq!(
+            (&json["outcome"]["handle"], &json["warnings"]),
+            (&json!("out_1"), &json!(["the summary failed"]))
+        );
+    }
+
+    /// The shape at the end of `normalizeToolResult` in seed 001.
+    #[test]
+    fn a_reply_can_be_had_in_the_shape_of_ai_agent() {
+        let mut answer = Answer::from_text("hi");
+        answer.structured = Some(json!({"a": 1}));
+        assert_eq!(
+            reply(Outcome::Done(answer)).to_ai_agent(),
+            json!({
+                "ok": true, "result": "hi", "latencyMs": 1.9, "kind": "mcp", "namespace": "time",
+                "extras": {"raw": {"content": [{"type": "text", "text": "hi"}], "isError": false, "structuredContent": {"a": 1}}},
+            })
+        );
+        let lost = reply(Outcome::Lost(Failure::new(Kind::Timeout, "no answer").after_sending())).to_ai_agent();
+        assert_eq!((&lost["ok"], &lost["result"]), (&json!(false), &json!("no answer")));
+        assert_eq!(lost["extras"], json!({"error": "timeout", "mayHaveExecuted": true}));
     }
 
     #[test]

@@ -38,6 +38,8 @@ struct ToolRecord {
     output_schema: Option<Value>,
     annotations: Option<Map<String, Value>>,
     mirrored: Vec<(Vec<String>, String)>,
+    #[serde(default)]
+    max_result: Option<usize>,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -118,6 +120,7 @@ impl ToolRecord {
             output_schema: tool.output_schema.clone(),
             annotations: tool.annotations.clone(),
             mirrored: tool.mirrored.clone(),
+            max_result: tool.max_result,
         }
     }
 
@@ -131,6 +134,7 @@ impl ToolRecord {
             output_schema: self.output_schema,
             annotations: self.annotations,
             mirrored: self.mirrored,
+            max_result: self.max_result,
         }
     }
 }
