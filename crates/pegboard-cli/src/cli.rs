@@ -179,7 +179,7 @@ pub(crate) struct Call {
     /// All arguments as JSON; @FILE reads a file, - stdin
     #[arg(long, value_name = "OBJECT", conflicts_with = "pairs")]
     pub(crate) json: Option<String>,
-    /// Print no more than this of a long result, such as 48KiB
+    /// Cut a long result to this size, such as 48KiB
     #[arg(long, value_name = "SIZE", value_parser = size)]
     pub(crate) max_result: Option<usize>,
 }

@@ -6,13 +6,14 @@ pub(crate) mod fit;
 pub(crate) mod images;
 mod render;
 mod reply;
+mod shapes;
 
 pub use content::Content;
 pub use fence::around as fence;
 pub(crate) use fence::number as fence_number;
 pub(crate) use render::{Rendering, is_json_of};
 pub use reply::Reply;
-pub(crate) use reply::{Presented, millis};
+pub(crate) use reply::{Notes, Presented, millis};
 
 use serde::Serialize;
 use serde_json::{Map, Value};

@@ -96,10 +96,8 @@ fn a_long_result_is_printed_in_full_unless_asked_otherwise() {
         (&json["text"], &json["outcome"]["truncated"]),
         (&json!(long), &json!(false))
     );
-    let cut = home
-        .run(&["call", "fx.long", "--max-result", "1KiB", &server])
-        .ends_with(0)
-        .out;
+    let cut = home.run(&["call", "fx.long", "--max-result", "1KiB", &server]);
+    let cut = &cut.ends_with(0).out;
     assert!(
         cut.len() <= 1025 && cut.starts_with("line 1\n") && cut.ends_with("line 20000\n"),
         "{cut}"

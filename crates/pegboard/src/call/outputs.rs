@@ -22,7 +22,7 @@ const MAX_MODELS: usize = 64;
 #[derive(Clone, Default)]
 pub(crate) struct Outputs {
     size: Size,
-    tokenizer: Option<Arc<dyn Fn(&str) -> usize + Send + Sync>>,
+    tokenizer: Option<Tokenizer>,
     summariser: Option<Arc<dyn Summariser>>,
     limits: SpillLimits,
     /// Whether the tool that reads outputs is listed before there is one.
@@ -32,8 +32,12 @@ pub(crate) struct Outputs {
     /// The name under which a model finds the tool that reads outputs. Written by the toolset.
     reader: Arc<Mutex<Arc<str>>>,
     /// The models that the config names, made when they are first needed.
-    models: Arc<Mutex<Vec<(SummaryModel, Arc<dyn Summariser>)>>>,
+    models: Arc<Mutex<Vec<Ready>>>,
 }
+
+type Tokenizer = Arc<dyn Fn(&str) -> usize + Send + Sync>;
+/// A model and the client for it.
+type Ready = (SummaryModel, Arc<dyn Summariser>);
 
 /// How much of a result is handed on.
 #[derive(Debug, Clone, Copy, Default)]

@@ -15,7 +15,7 @@ use super::{
 use crate::{
     config::{Policy, Results, Structured, Summarise},
     filter,
-    outcome::{Answer, Content, Outcome, Presented, Rendering},
+    outcome::{Answer, Content, Failure, Notes, Outcome, Presented, Rendering},
     session::CallResult,
 };
 use bound::Bounded;
@@ -97,58 +97,50 @@ impl Rules<'_> {
     async fn shape(&self, mut outcome: Outcome, mask: impl FnOnce(&mut Outcome) -> usize) -> Presented {
         let original_bytes = payload(&outcome);
         let masked = mask(&mut outcome);
-        let mut presented = Presented {
+        let mut notes = Notes::default();
+        let outcome = match outcome {
+            Outcome::Done(answer) => self.answer(answer, false, &mut notes).await,
+            Outcome::ToolFailed(answer) => self.answer(answer, true, &mut notes).await,
+            Outcome::Refused(failure) => Outcome::Refused(self.failure(failure, &mut notes)),
+            Outcome::Lost(failure) => Outcome::Lost(self.failure(failure, &mut notes)),
+        };
+        Presented {
             outcome,
             original_bytes,
             masked,
-            truncated: false,
-            handle: None,
-            warnings: Vec::new(),
-        };
-        match &mut presented.outcome {
-            Outcome::Done(answer) => {
-                let answer = std::mem::replace(answer, Answer::from_text(""));
-                self.answer(answer, false, &mut presented).await;
-            }
-            Outcome::ToolFailed(answer) => {
-                let answer = std::mem::replace(answer, Answer::from_text(""));
-                self.answer(answer, true, &mut presented).await;
-            }
-            Outcome::Refused(failure) | Outcome::Lost(failure) => {
-                if let Some(cut) = bound::message(&failure.message, self.results.max_bytes) {
-                    failure.message = cut;
-                    presented.truncated = true;
-                }
-            }
+            notes,
         }
-        presented
     }
 
-    async fn answer(&self, mut answer: Answer, failed: bool, presented: &mut Presented) {
+    async fn answer(&self, mut answer: Answer, failed: bool, notes: &mut Notes) -> Outcome {
         answer.rendering = self.rendering(failed);
-        pictures::set_apart(&self.results, self.outputs, &mut answer, &mut presented.warnings).await;
+        pictures::set_apart(&self.results, self.outputs, &mut answer, &mut notes.warnings).await;
         let summarise = self.summarise.filter(|_| !failed && self.outputs.summarises());
-        let bounded = bound::bound(self, answer, failed, summarise, presented).await;
-        let answer = match bounded {
+        let answer = match bound::bound(self, answer, failed, summarise, notes).await {
             Bounded::Fits(answer) => answer,
-            Bounded::Refused(failure) => {
-                presented.outcome = Outcome::Lost(failure);
-                return;
-            }
+            Bounded::Refused(failure) => return Outcome::Lost(failure),
             Bounded::Cut(mut cut) => {
-                let summary = match (cut.summarise.take(), summarise) {
-                    (Some(text), policy) => self.summary(&text, policy, presented).await,
-                    (None, _) => None,
+                let summary = match cut.summarise.take() {
+                    Some(text) => self.summary(&text, summarise, notes).await,
+                    None => None,
                 };
-                presented.truncated |= summary.is_some();
+                notes.truncated |= summary.is_some();
                 cut.finish(summary)
             }
         };
-        presented.outcome = if failed {
+        if failed {
             Outcome::ToolFailed(answer)
         } else {
             Outcome::Done(answer)
-        };
+        }
+    }
+
+    fn failure(&self, mut failure: Failure, notes: &mut Notes) -> Failure {
+        if let Some(cut) = bound::message(&failure.message, self.results.max_bytes) {
+            failure.message = cut;
+            notes.truncated = true;
+        }
+        failure
     }
 
     fn rendering(&self, failed: bool) -> Rendering {
@@ -167,12 +159,12 @@ impl Rules<'_> {
     }
 
     /// Summarise: a summary with a note about what it is, or nothing and a warning why.
-    async fn summary(&self, text: &str, policy: Option<&Summarise>, presented: &mut Presented) -> Option<String> {
+    async fn summary(&self, text: &str, policy: Option<&Summarise>, notes: &mut Notes) -> Option<String> {
         let defaults = Summarise::default();
         let policy = policy.unwrap_or(&defaults);
         let Some(summariser) = self.outputs.summariser(policy) else {
             let warning = "the result was not summarised: no summariser is set";
-            presented.warnings.push(warning.to_owned());
+            notes.warnings.push(warning.to_owned());
             return None;
         };
         let limit = self.left.map_or(policy.timeout, |left| left.min(policy.timeout));
@@ -180,7 +172,7 @@ impl Rules<'_> {
         match summarise::summary(summariser.as_ref(), &request, limit).await {
             Ok(summary) => {
                 let tokens = bound::tokens(self.outputs, text);
-                let rest = match &presented.handle {
+                let rest = match &notes.handle {
                     Some(handle) => bound::how_to_read(&self.outputs.reader(), handle),
                     None => "The whole output was not kept.".to_owned(),
                 };
@@ -191,9 +183,7 @@ impl Rules<'_> {
             }
             Err(problem) => {
                 tracing::debug!(server = self.server, tool = self.tool, %problem, "no summary");
-                presented
-                    .warnings
-                    .push(format!("the result was not summarised: {problem}"));
+                notes.warnings.push(format!("the result was not summarised: {problem}"));
                 None
             }
         }

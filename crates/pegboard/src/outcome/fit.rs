@@ -3,7 +3,7 @@
 //! The result is never above a limit, never cut inside a character, and cut at a line's end where there is one near.
 
 /// How many tokens a text has.
-pub(crate) type Count<'a> = dyn Fn(&str) -> usize + 'a;
+pub(crate) type Count<'a> = dyn Fn(&str) -> usize + Send + Sync + 'a;
 
 /// How large a text may be.
 #[derive(Clone, Copy)]

@@ -35,7 +35,7 @@ impl Answer {
             return Cow::Borrowed(&self.content);
         };
         let texts: Vec<Cow<'_, str>> = self.content.iter().map(Content::to_text).collect();
-        let [before, after] = fence::marks(texts.iter().map(|text| &**text), source);
+        let [before, after] = fence::marks(&texts.iter().map(|text| &**text).collect::<Vec<_>>(), source);
         let mut blocks = vec![Content::text(before)];
         blocks.extend_from_slice(&self.content);
         blocks.push(Content::text(after));
@@ -102,14 +102,12 @@ impl Answer {
 /// Whether `text` is `value` written as JSON.
 pub(crate) fn is_json_of(text: &str, value: &Value) -> bool {
     // Most texts are not JSON at all, which their first letter tells.
-    let opens = match value {
-        Value::Object(_) => '{',
-        Value::Array(_) => '[',
-        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {
-            return text.trim() == value.to_string();
-        }
+    let may_be = match value {
+        Value::Object(_) => text.trim_start().starts_with('{'),
+        Value::Array(_) => text.trim_start().starts_with('['),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => true,
     };
-    text.trim_start().starts_with(opens) && serde_json::from_str::<Value>(text).is_ok_and(|read| read == *value)
+    may_be && serde_json::from_str::<Value>(text).is_ok_and(|read| read == *value)
 }
 
 #[cfg(test)]

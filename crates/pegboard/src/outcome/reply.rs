@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use serde::{Serialize, Serializer, ser::SerializeStruct};
-use serde_json::{Value, json};
+use serde_json::json;
 
 use super::{Content, Outcome};
 use crate::name::ServerName;
@@ -46,6 +46,12 @@ pub(crate) struct Presented {
     pub(crate) outcome: Outcome,
     pub(crate) original_bytes: usize,
     pub(crate) masked: usize,
+    pub(crate) notes: Notes,
+}
+
+/// What was done to an outcome to make it fit.
+#[derive(Debug, Default)]
+pub(crate) struct Notes {
     pub(crate) truncated: bool,
     pub(crate) handle: Option<String>,
     pub(crate) warnings: Vec<String>,
@@ -79,31 +85,6 @@ impl Reply {
     /// Whether the model should see this as an error.
     pub fn is_error(&self) -> bool {
         self.outcome.is_error()
-    }
-
-    /// The reply in the shape that ai-agent's tools give: `ok`, `result`, `latencyMs`, `kind`, `namespace`, and under `extras` the blocks and
-    /// the structured form as they came.
-    pub fn to_ai_agent(&self) -> Value {
-        let extras = match &self.outcome {
-            Outcome::Done(answer) | Outcome::ToolFailed(answer) => {
-                let mut raw = json!({"content": answer.content, "isError": self.is_error()});
-                if let Some(structured) = &answer.structured {
-                    raw["structuredContent"] = structured.clone();
-                }
-                json!({ "raw": raw })
-            }
-            Outcome::Refused(failure) | Outcome::Lost(failure) => {
-                json!({"error": failure.kind, "mayHaveExecuted": failure.may_have_executed})
-            }
-        };
-        json!({
-            "ok": !self.is_error(),
-            "result": self.text(),
-            "latencyMs": millis(self.latency),
-            "kind": "mcp",
-            "namespace": self.server,
-            "extras": extras,
-        })
     }
 }
 
@@ -194,23 +175,6 @@ mod tests {
             (&json["outcome"]["handle"], &json["warnings"]),
             (&json!("out_1"), &json!(["the summary failed"]))
         );
-    }
-
-    /// The shape at the end of `normalizeToolResult` in seed 001.
-    #[test]
-    fn a_reply_can_be_had_in_the_shape_of_ai_agent() {
-        let mut answer = Answer::from_text("hi");
-        answer.structured = Some(json!({"a": 1}));
-        assert_eq!(
-            reply(Outcome::Done(answer)).to_ai_agent(),
-            json!({
-                "ok": true, "result": "hi", "latencyMs": 1.9, "kind": "mcp", "namespace": "time",
-                "extras": {"raw": {"content": [{"type": "text", "text": "hi"}], "isError": false, "structuredContent": {"a": 1}}},
-            })
-        );
-        let lost = reply(Outcome::Lost(Failure::new(Kind::Timeout, "no answer").after_sending())).to_ai_agent();
-        assert_eq!((&lost["ok"], &lost["result"]), (&json!(false), &json!("no answer")));
-        assert_eq!(lost["extras"], json!({"error": "timeout", "mayHaveExecuted": true}));
     }
 
     #[test]

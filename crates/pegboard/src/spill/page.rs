@@ -296,7 +296,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn no_page_is_larger_than_it_may_be(text in "(\\PC|\n){0,2000}", from in 1usize..50, context in 0usize..5, limit in 200usize..600) {
+        fn no_page_is_larger_than_it_may_be(text in "(\\PC|\n){0,400}", from in 1usize..50, context in 0usize..5, limit in 200usize..600) {
             let range = read(&text, Query::range(&format!("{from}-")), limit);
             prop_assert!(range.len() <= limit, "{range}");
             let grep = read(&text, Query::grep("[a-f]", context), limit);

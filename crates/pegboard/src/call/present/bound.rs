@@ -9,7 +9,7 @@ use crate::{
     call::outputs::Outputs,
     config::{Structured, Summarise, TooLong},
     outcome::{
-        Answer, Content, Failure, Kind, Presented,
+        Answer, Content, Failure, Kind, Notes,
         fit::{self, Bounds, Part, Sizes, estimate_tokens},
         is_json_of,
     },
@@ -70,7 +70,7 @@ pub(super) async fn bound(
     mut answer: Answer,
     failed: bool,
     summarise: Option<&Summarise>,
-    presented: &mut Presented,
+    notes: &mut Notes,
 ) -> Bounded {
     let max_bytes = most_bytes(rules, &answer);
     if max_bytes == usize::MAX && summarise.is_none() && rules.results == rules.results.whole() {
@@ -98,14 +98,19 @@ pub(super) async fn bound(
         return Bounded::Refused(refusal(rules, sizes.shown, max_bytes));
     }
     let wanted = long || (over && !failed && rules.results.too_long == TooLong::Summarise);
-    presented.truncated = over;
-    let others = set_others_aside(&mut answer, max_bytes, &mut presented.warnings);
+    notes.truncated = over;
+    let others = set_others_aside(&mut answer, max_bytes, &mut notes.warnings);
+    if !sizes.parts_fit && !answer.shown().0 && !answer.content.is_empty() {
+        notes
+            .warnings
+            .push("the blocks of the result were left out; its structured content is shown".to_owned());
+    }
     let (form, text) = take_body(&mut answer);
     let text = Arc::new(text);
     if matches!(rules.results.too_long, TooLong::Spill | TooLong::Summarise) {
-        presented.handle = put_aside(rules, form, text.clone(), presented).await;
+        notes.handle = put_aside(rules, form, text.clone(), notes).await;
     }
-    set_structured_aside(rules, &mut answer, &text, max_bytes, presented).await;
+    set_structured_aside(rules, &mut answer, &text, max_bytes, notes).await;
     let room = Bounds {
         bytes: max_bytes.saturating_sub(others.iter().map(|block| block.to_text().len() + 2).sum()),
         lines: bounds.lines.map(|most| most.saturating_sub(others.len())),
@@ -115,7 +120,7 @@ pub(super) async fn bound(
         count: bounds.count,
     };
     let bounded = if over {
-        shortened(rules, &text, &room, presented.handle.as_deref())
+        shortened(rules, &text, &room, notes.handle.as_deref())
     } else {
         text.as_ref().clone()
     };
@@ -235,12 +240,12 @@ fn take_body(answer: &mut Answer) -> (Form, String) {
     }
 }
 
-async fn put_aside(rules: &Rules<'_>, form: Form, text: Arc<String>, presented: &mut Presented) -> Option<String> {
+async fn put_aside(rules: &Rules<'_>, form: Form, text: Arc<String>, notes: &mut Notes) -> Option<String> {
     match rules.outputs.spill.keep(Output { form, text }).await {
         Ok(handle) => Some(handle),
         Err(problem) => {
             tracing::debug!(server = rules.server, tool = rules.tool, %problem, "a result was not put aside");
-            presented
+            notes
                 .warnings
                 .push(format!("the whole result was not put aside: {problem}"));
             None
@@ -254,7 +259,7 @@ async fn set_structured_aside(
     answer: &mut Answer,
     text: &Arc<String>,
     max_bytes: usize,
-    presented: &mut Presented,
+    notes: &mut Notes,
 ) {
     let Some(structured) = answer
         .structured
@@ -265,13 +270,14 @@ async fn set_structured_aside(
     let written = structured.to_string();
     let known = text.as_str() == written || is_json_of(text, &structured);
     let mut warning = format!("the structured content has {} bytes and was left out", written.len());
-    if !known && matches!(rules.results.too_long, TooLong::Spill | TooLong::Summarise) {
-        if let Some(handle) = put_aside(rules, Form::Json, Arc::new(written), presented).await {
-            warning.push_str(&format!("; it is kept as {handle}"));
-            presented.handle.get_or_insert(handle);
-        }
+    if !known
+        && matches!(rules.results.too_long, TooLong::Spill | TooLong::Summarise)
+        && let Some(handle) = put_aside(rules, Form::Json, Arc::new(written), notes).await
+    {
+        warning.push_str(&format!("; it is kept as {handle}"));
+        notes.handle.get_or_insert(handle);
     }
-    presented.warnings.push(warning);
+    notes.warnings.push(warning);
 }
 
 /// The text within its limits, with a marker.

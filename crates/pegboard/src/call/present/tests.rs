@@ -11,7 +11,7 @@ use super::*;
 use crate::{
     call::summarise::{Summariser, Summary, SummaryError},
     config::{Images, Join, TooLong},
-    outcome::{Failure, Kind},
+    outcome::Kind,
     spill::SpillLimits,
 };
 
@@ -140,7 +140,7 @@ async fn a_small_result_is_handed_on_as_it_came() {
     let bench = bench(|_| {}).summarise();
     let presented = bench.shape(structured(Some("21".into()), json!({"t": 21}))).await;
     assert_eq!(presented.outcome, structured(Some("21".into()), json!({"t": 21})));
-    assert!(!presented.truncated && presented.handle.is_none() && presented.warnings.is_empty());
+    assert!(!presented.notes.truncated && presented.notes.handle.is_none() && presented.notes.warnings.is_empty());
     assert_eq!(presented.original_bytes, 2);
     assert_eq!(std::fs::read_dir(bench.folder.path()).unwrap().count(), 0);
 }
@@ -152,9 +152,9 @@ async fn a_long_result_is_put_aside_and_a_marker_says_how_to_read_it() {
     bench.outputs.set_reader("pegboard__read_output");
     let long = lines(4000);
     let presented = bench.shape(done(long.clone())).await;
-    let handle = presented.handle.unwrap();
+    let handle = presented.notes.handle.unwrap();
     assert_eq!(bench.kept(&handle).await, long);
-    assert!(presented.truncated);
+    assert!(presented.notes.truncated);
     assert_eq!(presented.original_bytes, long.len());
     let text = presented.outcome.text();
     let marker = text.lines().find(|line| line.starts_with('[')).unwrap();
@@ -181,7 +181,7 @@ async fn each_way_of_cutting_keeps_to_its_limit_and_tells_what_is_missing() {
             "{text}"
         );
         assert_eq!(text.ends_with("pod-1000 is ready\n"), too_long == TooLong::HeadTail);
-        assert_eq!((presented.truncated, presented.handle), (true, None));
+        assert_eq!((presented.notes.truncated, presented.notes.handle), (true, None));
     }
 }
 
@@ -199,7 +199,7 @@ async fn a_limit_may_be_an_error_but_an_error_is_always_told() {
     );
     let failed = bench.shape(Outcome::ToolFailed(Answer::from_text(lines(1000)))).await;
     assert!(matches!(failed.outcome, Outcome::ToolFailed(_)));
-    assert!(failed.outcome.text().len() <= 1000 && failed.truncated);
+    assert!(failed.outcome.text().len() <= 1000 && failed.notes.truncated);
 }
 
 #[tokio::test]
@@ -220,7 +220,7 @@ async fn every_text_of_an_outcome_is_bounded() {
         blocks(json!(vec![json!({"type": "text", "text": "many"}); 500])),
     ] {
         let presented = bench.shape(outcome.clone()).await;
-        assert!(presented.truncated, "{outcome:?}");
+        assert!(presented.notes.truncated, "{outcome:?}");
         assert!(presented.outcome.text().len() <= 1000, "{}", presented.outcome.text());
         if let Outcome::Done(answer) = &presented.outcome {
             let all: usize = answer.content.iter().map(|block| block.to_text().len()).sum();
@@ -257,7 +257,7 @@ async fn a_server_may_raise_the_limit_up_to_the_ceiling() {
     ] {
         bench.hint = said;
         assert_eq!(
-            bench.shape(done("x".repeat(bytes))).await.truncated,
+            bench.shape(done("x".repeat(bytes))).await.notes.truncated,
             truncated,
             "{said:?} {bytes}"
         );
@@ -265,7 +265,7 @@ async fn a_server_may_raise_the_limit_up_to_the_ceiling() {
         let mut answer = Answer::from_text("x".repeat(bytes));
         answer.meta = said.map(|chars| json!({ SIZE_HINT: chars }).as_object().unwrap().clone());
         assert_eq!(
-            bench.shape(Outcome::Done(answer)).await.truncated,
+            bench.shape(Outcome::Done(answer)).await.notes.truncated,
             truncated,
             "{said:?} {bytes}"
         );
@@ -279,7 +279,7 @@ async fn structured_content_is_kept_as_json_once_or_apart() {
     // The text says the same: one handle for both.
     let same = bench.shape(structured(Some(value.to_string()), value.clone())).await;
     assert_eq!(
-        same.warnings,
+        same.notes.warnings,
         [format!(
             "the structured content has {} bytes and was left out",
             value.to_string().len()
@@ -287,13 +287,13 @@ async fn structured_content_is_kept_as_json_once_or_apart() {
     );
     // They differ: each has its own.
     let differs = bench.shape(structured(Some(lines(400)), value.clone())).await;
-    let other = differs.warnings[0].rsplit(' ').next().unwrap();
-    assert_eq!(bench.kept(differs.handle.as_ref().unwrap()).await, lines(400));
+    let other = differs.notes.warnings[0].rsplit(' ').next().unwrap();
+    assert_eq!(bench.kept(differs.notes.handle.as_ref().unwrap()).await, lines(400));
     assert_eq!(serde_json::from_str::<Value>(&bench.kept(other).await).unwrap(), value);
     // There is no text.
     let only = bench.shape(structured(None, value.clone())).await;
     assert_eq!(
-        serde_json::from_str::<Value>(&bench.kept(&only.handle.unwrap()).await).unwrap(),
+        serde_json::from_str::<Value>(&bench.kept(&only.notes.handle.unwrap()).await).unwrap(),
         value
     );
 }
@@ -308,11 +308,11 @@ async fn when_nothing_can_be_put_aside_the_result_is_cut_and_that_is_said() {
     };
     bench.outputs = View::new().spill(limits).outputs.opened();
     let presented = bench.shape(done(lines(5000))).await;
-    assert_eq!((presented.truncated, presented.handle), (true, None));
+    assert_eq!((presented.notes.truncated, presented.notes.handle), (true, None));
     assert!(
-        presented.warnings[0].contains("was not put aside"),
+        presented.notes.warnings[0].contains("was not put aside"),
         "{:?}",
-        presented.warnings
+        presented.notes.warnings
     );
     let text = presented.outcome.text();
     assert!(text.len() <= 48 << 10 && text.contains("[truncated: "), "{text}");
@@ -334,8 +334,11 @@ async fn a_view_may_want_whole_results_or_shorter_ones() {
         let presented = bench.shape(done(long.clone())).await;
         let len = presented.outcome.text().len();
         assert!(len <= expected && len > expected - 50, "{len}");
-        assert_eq!((presented.truncated, presented.handle), (expected < long.len(), None));
-        assert!(presented.warnings.is_empty());
+        assert_eq!(
+            (presented.notes.truncated, presented.notes.handle),
+            (expected < long.len(), None)
+        );
+        assert!(presented.notes.warnings.is_empty());
     }
 }
 
@@ -410,7 +413,7 @@ async fn a_result_above_the_threshold_is_summarised_and_kept() {
     let bench = bench(|_| {}).summarise();
     let long = lines(1200);
     let presented = bench.shape(done(long.clone())).await;
-    let handle = presented.handle.unwrap();
+    let handle = presented.notes.handle.unwrap();
     assert_eq!(bench.kept(&handle).await, long);
     insta::assert_snapshot!(presented.outcome.text().replace(&handle, "out_1"), @r#"
     [NOTE: this is a summary of the output of k8s.get_pods, which has about 5124 tokens. All of it is kept as out_1: read parts with read_output (handle, and range, grep or jsonpath), or hand it to another tool as {"$handle": "out_1"}.]
@@ -424,14 +427,14 @@ async fn a_result_above_the_threshold_is_summarised_and_kept() {
     );
     assert_eq!(asked.context.as_deref(), Some("user: which pods crash?"));
     assert_eq!(asked.text, long);
-    assert!(presented.truncated);
+    assert!(presented.notes.truncated);
 }
 
 #[tokio::test]
 async fn a_result_up_to_the_threshold_is_not_summarised() {
     let bench = bench(|_| {}).summarise();
     let presented = bench.shape(done("x".repeat(20_000))).await;
-    assert_eq!((bench.asked().len(), presented.truncated), (0, false));
+    assert_eq!((bench.asked().len(), presented.notes.truncated), (0, false));
     bench.shape(done("x".repeat(20_001))).await;
     assert_eq!(bench.asked().len(), 1);
 }
@@ -457,16 +460,19 @@ async fn without_a_summary_the_bounded_text_is_given() {
     ] {
         let bench = summarising(writes, |_| {}).summarise();
         let presented = bench.shape(done(lines(50_000))).await;
-        assert_eq!(presented.warnings, [problem]);
+        assert_eq!(presented.notes.warnings, [problem]);
         let text = presented.outcome.text();
         assert!(
             text.len() <= 4096 && text.starts_with("pod-1 is ready") && text.contains("[truncated: "),
             "{text}"
         );
-        assert!(presented.truncated && presented.handle.is_some());
+        assert!(presented.notes.truncated && presented.notes.handle.is_some());
         // Within the limit all of it is given.
         let presented = bench.shape(done(lines(1200))).await;
-        assert_eq!((presented.outcome.text(), presented.truncated), (lines(1200), false));
+        assert_eq!(
+            (presented.outcome.text(), presented.notes.truncated),
+            (lines(1200), false)
+        );
     }
 }
 
@@ -499,7 +505,7 @@ async fn summarising_may_be_the_way_to_bound_a_result() {
     alone.outputs = View::new().outputs.opened();
     let presented = alone.shape(done(lines(500))).await;
     assert_eq!(
-        presented.warnings,
+        presented.notes.warnings,
         ["the result was not summarised: no summariser is set"]
     );
     assert!(presented.outcome.text().len() <= 1000);

@@ -27,7 +27,7 @@ impl SummaryRequest {
     /// The conversation and the result, each between marks that it does not contain.
     pub fn user_prompt(&self) -> String {
         let context = self.context.as_deref().unwrap_or_default();
-        let number = fence_number([context, &self.text]);
+        let number = fence_number(&[context, &self.text]);
         let mut prompt = String::with_capacity(context.len() + self.text.len() + 500);
         if !context.trim().is_empty() {
             prompt.push_str("This is the conversation that led to the call.\n\n");
