@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::{Rules, SIZE_HINT};
 use crate::{
     call::outputs::Outputs,
-    config::{Structured, Summarise, TooLong},
+    config::{Join, Structured, Summarise, TooLong},
     outcome::{
         Answer, Content, Failure, Kind, Notes,
         fit::{self, Bounds, Part, Sizes, estimate_tokens},
@@ -95,7 +95,7 @@ pub(super) async fn bound(
         return Bounded::Fits(answer);
     }
     if over && !failed && rules.results.too_long == TooLong::Error {
-        return Bounded::Refused(refusal(rules, sizes.shown, max_bytes));
+        return Bounded::Refused(refusal(rules, answer.body().len(), max_bytes));
     }
     let wanted = long || (over && !failed && rules.results.too_long == TooLong::Summarise);
     notes.truncated = over;
@@ -107,18 +107,11 @@ pub(super) async fn bound(
     }
     let (form, text) = take_body(&mut answer);
     let text = Arc::new(text);
-    if matches!(rules.results.too_long, TooLong::Spill | TooLong::Summarise) {
+    if !text.is_empty() && matches!(rules.results.too_long, TooLong::Spill | TooLong::Summarise) {
         notes.handle = put_aside(rules, form, text.clone(), notes).await;
     }
     set_structured_aside(rules, &mut answer, &text, max_bytes, notes).await;
-    let room = Bounds {
-        bytes: max_bytes.saturating_sub(others.iter().map(|block| block.to_text().len() + 2).sum()),
-        lines: bounds.lines.map(|most| most.saturating_sub(others.len())),
-        tokens: bounds
-            .tokens
-            .map(|most| most.saturating_sub(others.iter().map(|block| bounds.tokens_of(&block.to_text()) + 1).sum())),
-        count: bounds.count,
-    };
+    let room = beside(&bounds, &others);
     let bounded = if over {
         shortened(rules, &text, &room, notes.handle.as_deref())
     } else {
@@ -131,6 +124,20 @@ pub(super) async fn bound(
         summarise: wanted.then_some(text),
         others,
     }))
+}
+
+/// What is left of the bounds beside the lines that name these blocks.
+fn beside<'a>(bounds: &Bounds<'a>, others: &[Content]) -> Bounds<'a> {
+    let mut room = *bounds;
+    for block in others {
+        let named = block.to_text();
+        room.bytes = room.bytes.saturating_sub(named.len() + 2);
+        room.lines = room.lines.map(|most| most.saturating_sub(1));
+        room.tokens = room
+            .tokens
+            .map(|most| most.saturating_sub(bounds.tokens_of(&named) + 1));
+    }
+    room
 }
 
 /// The limit in bytes: what the config says, or what the server says about the tool or this result, up to the ceiling.
@@ -153,9 +160,13 @@ struct Sizing {
 
 impl Sizing {
     fn of(answer: &Answer, max_bytes: usize) -> Self {
-        // Between two blocks stand at most two newlines.
-        let blocks: usize = answer.content.iter().map(|block| text_len(block) + 2).sum();
-        let blocks = blocks.saturating_sub(2);
+        let between = match answer.rendering.join {
+            Join::Newline | Join::First => 1,
+            Join::EmptyLine => 2,
+            Join::Nothing => 0,
+        };
+        let blocks: usize = answer.content.iter().map(|block| text_len(block) + between).sum();
+        let blocks = blocks.saturating_sub(between);
         let structured = answer.structured.as_ref().map_or(0, |value| json_len(value, max_bytes));
         let shown = match answer.rendering.structured {
             Structured::ContentFirst if answer.content.is_empty() => structured,
@@ -325,7 +336,7 @@ pub(super) fn how_to_read(reader: &str, handle: &str) -> String {
 
 fn refusal(rules: &Rules<'_>, bytes: usize, limit: usize) -> Failure {
     let message = format!(
-        "the result of {}.{} is too long: about {bytes} bytes, and {limit} are allowed. The tool has run; ask it for less.",
+        "the result of {}.{} is too long: it has {bytes} bytes, and {limit} are allowed. The tool has run; ask it for less.",
         rules.server, rules.tool
     );
     Failure::new(Kind::LimitExceeded, message)

@@ -1,5 +1,7 @@
 //! From an outcome to what is handed on: sizes, handles, summaries, and what is never shown to whom.
 
+mod summaries;
+
 use std::{
     path::Path,
     sync::{Arc, Mutex},
@@ -145,6 +147,20 @@ async fn a_small_result_is_handed_on_as_it_came() {
     assert_eq!(std::fs::read_dir(bench.folder.path()).unwrap().count(), 0);
 }
 
+#[tokio::test]
+async fn a_result_of_exactly_the_limit_fits_whatever_stands_between_its_blocks() {
+    for (join, bytes) in [(Join::Newline, 999), (Join::EmptyLine, 998), (Join::Nothing, 1000)] {
+        let bench = bench(|results| (results.max_bytes, results.join) = (1000, join));
+        for (more, truncated) in [(0, false), (1, true)] {
+            let second = "x".repeat(bytes - 500 + more);
+            let outcome = blocks(json!([{"type": "text", "text": "x".repeat(500)}, {"type": "text", "text": second}]));
+            let presented = bench.shape(outcome).await;
+            assert_eq!(presented.notes.truncated, truncated, "{join:?} {more}");
+            assert!(presented.outcome.text().len() <= 1000);
+        }
+    }
+}
+
 /// RES-10
 #[tokio::test]
 async fn a_long_result_is_put_aside_and_a_marker_says_how_to_read_it() {
@@ -195,7 +211,7 @@ async fn a_limit_may_be_an_error_but_an_error_is_always_told() {
     assert_eq!((failure.kind, failure.may_have_executed), (Kind::LimitExceeded, true));
     assert_eq!(
         failure.message,
-        "the result of k8s.get_pods is too long: about 16893 bytes, and 1000 are allowed. The tool has run; ask it for less."
+        "the result of k8s.get_pods is too long: it has 16893 bytes, and 1000 are allowed. The tool has run; ask it for less."
     );
     let failed = bench.shape(Outcome::ToolFailed(Answer::from_text(lines(1000)))).await;
     assert!(matches!(failed.outcome, Outcome::ToolFailed(_)));
@@ -405,110 +421,6 @@ async fn the_text_is_joined_fenced_and_chosen_as_the_rules_say() {
         failed.outcome.text().contains("no such pod"),
         "an error is shown whatever the rules say"
     );
-}
-
-/// RES-12: a summary takes the place of a long result.
-#[tokio::test]
-async fn a_result_above_the_threshold_is_summarised_and_kept() {
-    let bench = bench(|_| {}).summarise();
-    let long = lines(1200);
-    let presented = bench.shape(done(long.clone())).await;
-    let handle = presented.notes.handle.unwrap();
-    assert_eq!(bench.kept(&handle).await, long);
-    insta::assert_snapshot!(presented.outcome.text().replace(&handle, "out_1"), @r#"
-    [NOTE: this is a summary of the output of k8s.get_pods, which has about 5124 tokens. All of it is kept as out_1: read parts with read_output (handle, and range, grep or jsonpath), or hand it to another tool as {"$handle": "out_1"}.]
-
-    all is well
-    "#);
-    let asked = &bench.asked()[0];
-    assert_eq!(
-        (asked.server.as_str(), asked.tool.as_str(), asked.max_tokens),
-        ("k8s", "get_pods", 1000)
-    );
-    assert_eq!(asked.context.as_deref(), Some("user: which pods crash?"));
-    assert_eq!(asked.text, long);
-    assert!(presented.notes.truncated);
-}
-
-#[tokio::test]
-async fn a_result_up_to_the_threshold_is_not_summarised() {
-    let bench = bench(|_| {}).summarise();
-    let presented = bench.shape(done("x".repeat(20_000))).await;
-    assert_eq!((bench.asked().len(), presented.notes.truncated), (0, false));
-    bench.shape(done("x".repeat(20_001))).await;
-    assert_eq!(bench.asked().len(), 1);
-}
-
-#[tokio::test]
-async fn an_error_is_never_summarised() {
-    let bench = bench(|_| {}).summarise();
-    let presented = bench.shape(Outcome::ToolFailed(Answer::from_text(lines(5000)))).await;
-    assert_eq!(bench.asked(), []);
-    assert!(presented.outcome.text().starts_with("pod-1 is ready"));
-}
-
-/// Empty, failed and late summaries: the agent gets the bounded text, which says where the rest is.
-#[tokio::test(start_paused = true)]
-async fn without_a_summary_the_bounded_text_is_given() {
-    for (writes, problem) in [
-        (Writes::Text("  \n "), "the result was not summarised: it is empty"),
-        (Writes::Failure, "the result was not summarised: the model is away"),
-        (
-            Writes::NeverEnds,
-            "the result was not summarised: it did not come within 60s",
-        ),
-    ] {
-        let bench = summarising(writes, |_| {}).summarise();
-        let presented = bench.shape(done(lines(50_000))).await;
-        assert_eq!(presented.notes.warnings, [problem]);
-        let text = presented.outcome.text();
-        assert!(
-            text.len() <= 4096 && text.starts_with("pod-1 is ready") && text.contains("[truncated: "),
-            "{text}"
-        );
-        assert!(presented.notes.truncated && presented.notes.handle.is_some());
-        // Within the limit all of it is given.
-        let presented = bench.shape(done(lines(1200))).await;
-        assert_eq!(
-            (presented.outcome.text(), presented.notes.truncated),
-            (lines(1200), false)
-        );
-    }
-}
-
-#[tokio::test]
-async fn a_summariser_is_given_no_more_than_its_input_cap() {
-    let bench = bench(|_| {}).summarise();
-    bench.shape(done(lines(50_000))).await;
-    let asked = &bench.asked()[0];
-    assert!(asked.text.len() <= 400_000 && asked.text.len() > 390_000);
-    assert!(
-        asked.text.ends_with("of 938894 bytes are shown]"),
-        "{}",
-        &asked.text[asked.text.len() - 100..]
-    );
-}
-
-#[tokio::test]
-async fn a_summary_without_end_is_bounded() {
-    let bench = summarising(Writes::TooMuch, |_| {}).summarise();
-    let text = bench.shape(done(lines(50_000))).await.outcome.text();
-    assert!(text.starts_with("[NOTE: ") && text.len() <= 48 << 10, "{}", text.len());
-}
-
-#[tokio::test]
-async fn summarising_may_be_the_way_to_bound_a_result() {
-    let bench = bench(|results| (results.max_bytes, results.too_long) = (1000, TooLong::Summarise));
-    let presented = bench.shape(done(lines(500))).await;
-    assert!(presented.outcome.text().ends_with("\n\nall is well"));
-    let mut alone = bench;
-    alone.outputs = View::new().outputs.opened();
-    let presented = alone.shape(done(lines(500))).await;
-    assert_eq!(
-        presented.notes.warnings,
-        ["the result was not summarised: no summariser is set"]
-    );
-    assert!(presented.outcome.text().len() <= 1000);
 }
 
 /// RES-13
