@@ -185,6 +185,9 @@ pub(crate) struct Call {
     /// Agree to the call where a person must
     #[arg(short, long)]
     pub(crate) yes: bool,
+    /// Cut a long result to this size, such as 48KiB
+    #[arg(long, value_name = "SIZE", value_parser = size)]
+    pub(crate) max_result: Option<usize>,
 }
 
 #[derive(Debug, Args)]
@@ -219,6 +222,13 @@ fn duration(text: &str) -> Result<Duration, &'static str> {
         Some(duration) if !duration.is_zero() => Ok(duration),
         _ => Err("write a number and a unit, such as 500ms, 30s or 2m"),
     }
+}
+
+fn size(text: &str) -> Result<usize, &'static str> {
+    let bytes = pegboard::parse_size(text).and_then(|bytes| usize::try_from(bytes).ok());
+    bytes
+        .filter(|bytes| *bytes > 0)
+        .ok_or("write a number of bytes, or with a unit, such as 48KiB")
 }
 
 fn pair(text: &str) -> Result<(String, String), &'static str> {

@@ -3,8 +3,10 @@
 
 mod approve;
 mod cache;
+mod handles;
 mod hook;
 mod output;
+mod outputs;
 mod permit;
 mod prepare;
 mod present;
@@ -17,6 +19,7 @@ mod rules;
 mod sight;
 mod stop;
 mod stream;
+mod summarise;
 mod unique;
 mod view;
 
@@ -27,6 +30,7 @@ pub use rules::Proposed;
 pub(crate) use sight::Sight;
 pub(crate) use stop::{failure_of, unavailable};
 pub use stream::{CallEvent, CallStream};
+pub use summarise::{ChatModel, Summariser, Summary, SummaryError, SummaryRequest};
 pub use view::View;
 
 use record::Record;
@@ -75,6 +79,8 @@ pub struct ToolCall {
     pub(crate) notes: Vec<String>,
     /// The limit for the whole call, besides the server's own limits.
     pub timeout: Option<Duration>,
+    /// The conversation that led to it, for whoever summarises the result.
+    pub context: Option<String>,
     /// Where progress goes. When the channel is full, steps are left out.
     pub progress: Option<mpsc::Sender<Progress>>,
     /// The servers and tools that this call may use, in place of the view's selection.
@@ -97,6 +103,7 @@ impl ToolCall {
             reading: None,
             notes: Vec::new(),
             timeout: None,
+            context: None,
             progress: None,
             selection: None,
             meta: Map::new(),
@@ -146,6 +153,13 @@ impl ToolCall {
         self
     }
 
+    /// Tells the conversation that led to the call, without the system's part. Whoever summarises the result is told what it was wanted for.
+    #[must_use]
+    pub fn context(mut self, context: impl Into<String>) -> Self {
+        self.context = Some(context.into());
+        self
+    }
+
     /// Sets where progress goes.
     #[must_use]
     pub fn progress(mut self, progress: mpsc::Sender<Progress>) -> Self {
@@ -186,7 +200,10 @@ pub(crate) async fn run(view: &View, route: &Route, mut call: ToolCall, started:
     let deadline = deadline(route, &call);
     let mut reply = match let_in(view, route, &mut call, deadline).await {
         Ok(()) => carry_out(view, route, call, deadline, started).await,
-        Err(failure) => Record::open(route, &call, started).close(route, Outcome::Refused(failure)),
+        Err(failure) => {
+            let record = Record::open(route, &call, started);
+            conclude(view, route, &call, record, Outcome::Refused(failure)).await
+        }
     };
     view.hooks.after(route, &mut reply).await;
     view.bell.ring(|| Event::completed(&reply));
@@ -233,7 +250,13 @@ async fn recorded(view: &View, route: &Route, call: &ToolCall, deadline: Deadlin
     } else {
         outcome
     };
-    let reply = record.close(route, outcome);
+    conclude(view, route, call, record, outcome).await
+}
+
+/// The reply to a call that has ended, well or not.
+async fn conclude(view: &View, route: &Route, call: &ToolCall, record: Record, outcome: Outcome) -> Reply {
+    let presented = present::present(view, route, call, outcome, record.spent()).await;
+    let reply = record.close(route, presented);
     if reply.untrusted {
         view.rules.taint();
     }
@@ -242,20 +265,7 @@ async fn recorded(view: &View, route: &Route, call: &ToolCall, deadline: Deadlin
 
 /// The reply to a call that has no route.
 pub(crate) fn refuse(call: ToolCall, failure: Failure, started: Instant) -> Reply {
-    Reply {
-        id: call.id,
-        name: call.name,
-        server: None,
-        tool: None,
-        outcome: Outcome::Refused(failure),
-        attempts: 0,
-        latency: started.elapsed(),
-        queued: Duration::ZERO,
-        original_bytes: 0,
-        untrusted: false,
-        cached: false,
-        warnings: Vec::new(),
-    }
+    Reply::unanswered(call.id, call.name, Outcome::Refused(failure), started.elapsed())
 }
 
 /// The steps of a call, in order.
@@ -266,7 +276,7 @@ async fn attempt(
     deadline: Deadline,
     record: &mut Record,
 ) -> Result<Outcome, Stop> {
-    let arguments = prepare::arguments(route, call, view, &mut record.warnings)?;
+    let arguments = prepare::arguments(route, call, view, &mut record.warnings).await?;
     permit::ask(route, call, &arguments, view, deadline).await?;
     let question = cache::Question::of(route, &route.server.config(), &arguments);
     if let Some(answer) = question.as_ref().and_then(|(question, _)| view.cache.get(question)) {
@@ -277,7 +287,7 @@ async fn attempt(
     if let Some(failed) = output::misfit(route, &result, &mut record.warnings) {
         return Ok(failed);
     }
-    let outcome = present::present(result);
+    let outcome = present::extract(result);
     if let (Some((question, lifetime)), Outcome::Done(answer)) = (question, &outcome) {
         view.cache.put(question, answer, lifetime);
     }

@@ -33,8 +33,8 @@ pub use life::{BoardLimits, BreakerPolicy, BreakerRule, Health, IdleStop, Probe,
 pub use limits::Limits;
 pub use load::{Loaded, Origin, Source};
 pub use policy::{
-    Approval, ArgumentRules, Check, CustomPattern, Masking, OutputCheck, Pins, Policy, Queue, Reading, RetryClass,
-    Scope, Summarise, ToolPolicy,
+    Approval, ArgumentRules, Check, CustomPattern, Images, Join, Masking, OutputCheck, Pins, Policy, Queue, Reading,
+    Results, RetryClass, Scope, Structured, Summarise, SummaryModel, TooLong, ToolPolicy,
 };
 pub use problem::{Problem, Severity};
 pub(crate) use server::IDLE;
@@ -92,6 +92,11 @@ impl Config {
 /// Reads a duration as config files and the command line write it: `30s`, `2m`, `500ms`, `1h30m`.
 pub fn parse_duration(text: &str) -> Option<Duration> {
     units::duration(text)
+}
+
+/// Reads a size as config files and the command line write it: `48KiB`, `2MB`, `1000`.
+pub fn parse_size(text: &str) -> Option<u64> {
+    units::size(text)
 }
 
 /// A design whose defaults can be chosen together.

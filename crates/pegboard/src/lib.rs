@@ -79,6 +79,7 @@ mod secret;
 mod server;
 mod session;
 mod shim;
+mod spill;
 mod status;
 mod sync;
 mod toolset;
@@ -87,8 +88,8 @@ mod transport;
 pub use args::{Arguments, ArgumentsError, ReadArguments};
 pub use board::{Applied, Builder, Pegboard, TooManyServers};
 pub use call::{
-    Approvals, Approved, Approver, Budget, CallEvent, CallStream, Called, Decision, Hook, Proposed, Question, ToolCall,
-    View,
+    Approvals, Approved, Approver, Budget, CallEvent, CallStream, Called, ChatModel, Decision, Hook, Proposed,
+    Question, Summariser, Summary, SummaryError, SummaryRequest, ToolCall, View,
 };
 pub use catalog::{
     Catalog, CatalogDiff, Changed, Changes, DefinitionHash, InstructionFormat, Instructions, Prompt, Resource, Risk,
@@ -96,9 +97,10 @@ pub use catalog::{
 };
 pub use config::{
     Approval, ArgumentRules, Auth, BoardLimits, BreakerPolicy, BreakerRule, Check, ClientCert, Command, Config,
-    CustomPattern, Endpoint, Env, EnvPolicy, EraChoice, Format, Health, IdleStop, Limits, Loaded, Masking, Origin,
-    OutputCheck, Pins, Policy, Preset, Probe, Problem, Queue, Reading, Restart, Retry, RetryClass, Rlimits, Scope,
-    ServerConfig, Severity, Source, Start, Summarise, Tls, ToolPolicy, Transport, parse_duration,
+    CustomPattern, Endpoint, Env, EnvPolicy, EraChoice, Format, Health, IdleStop, Images, Join, Limits, Loaded,
+    Masking, Origin, OutputCheck, Pins, Policy, Preset, Probe, Problem, Queue, Reading, Restart, Results, Retry,
+    RetryClass, Rlimits, Scope, ServerConfig, Severity, Source, Start, Structured, Summarise, SummaryModel, Tls,
+    TooLong, ToolPolicy, Transport, parse_duration, parse_size,
 };
 pub use deadline::{Deadline, Passed};
 pub use event::{Event, Events};
@@ -107,11 +109,12 @@ pub use grant::Grants;
 pub use hint::Hint;
 pub use name::{BadServerName, ServerName};
 pub use native::{NativeTool, NativeTools};
-pub use outcome::{Answer, Content, Failure, Kind, Outcome, Reply};
+pub use outcome::{Answer, Content, Failure, Kind, Outcome, Reply, fence};
 pub use secret::{SafeUrl, Secret};
 pub use server::{BadSchedule, CatalogChange};
 pub use session::{ElicitAnswer, Elicitation, Host, NoHost, Progress};
 pub use shim::shim;
+pub use spill::SpillLimits;
 pub use status::{
     BoardStatus, CallCounts, Era, LastError, PoolStatus, QueueStatus, ServerInfo, ServerStatus, State, Warning,
 };

@@ -3,6 +3,7 @@
 mod batch;
 mod executor;
 mod instructions;
+mod reader;
 mod select;
 
 pub use executor::{Closed, ToolExecutor};
@@ -51,6 +52,8 @@ pub struct Toolset {
 struct Built {
     revision: u64,
     table: Arc<RouteTable>,
+    /// The tool that reads what was put aside, under a name that no server has.
+    reader: Arc<Tool>,
 }
 
 /// What can be called, and what cannot be and why.
@@ -149,7 +152,9 @@ impl Toolset {
             tool: route.tool.clone(),
         };
         let shown = |route: &&Route| route.server.phase().live().is_some() || is_known_and_resting(&route.server);
-        routes.routes().iter().filter(shown).map(listed).collect()
+        let mut tools: Vec<_> = routes.routes().iter().filter(shown).map(listed).collect();
+        tools.extend(self.listed_reader());
+        tools
     }
 
     fn warnings(&self) -> Vec<String> {
@@ -189,6 +194,9 @@ impl Toolset {
 
     async fn call_here(&self, call: ToolCall) -> Reply {
         let started = Instant::now();
+        if let Some(reply) = self.read_output(&call, started).await {
+            return reply;
+        }
         let deadline = Deadline::within(call.timeout.unwrap_or(LOOK_UP));
         match self.route(&call.name, deadline).await {
             Ok(route) => call::run(&self.view, &route, call, started).await,
@@ -205,14 +213,16 @@ impl Toolset {
         CallStream::new(id, name, Box::pin(async move { toolset.call(call).await }), told)
     }
 
-    /// Ends the view: it takes no more calls, and the servers that only it used are stopped. Waits until their processes are gone.
-    pub async fn close(&self) {
-        self.is_closed.store(true, Ordering::Release);
-        futures_util::future::join_all(self.own.iter().map(Server::close)).await;
-    }
-
     fn is_closed(&self) -> bool {
         self.is_closed.load(Ordering::Acquire) || self.shelf.is_closing()
+    }
+
+    /// Ends the view: it takes no more calls, the servers that only it used are stopped, and what it put aside is removed. Waits until that is
+    /// done. All clones of the toolset end together.
+    pub async fn close(&self) {
+        self.is_closed.store(true, Ordering::Release);
+        self.view.outputs.spill.close().await;
+        futures_util::future::join_all(self.own.iter().map(Server::close)).await;
     }
 
     /// Reads a resource of a server: the result of `resources/read` as the server gave it.
@@ -312,19 +322,24 @@ impl Toolset {
 
     /// The route table for what the servers offer now; built again only when something has changed.
     fn table(&self) -> Arc<RouteTable> {
+        self.built(|built| built.table.clone())
+    }
+
+    fn built<T>(&self, take: impl Fn(&Built) -> T) -> T {
         let revision = self.shelf.revision();
         let mut table = self.table.lock().unwrap_or_else(PoisonError::into_inner);
         match &*table {
-            Some(built) if built.revision == revision => built.table.clone(),
+            Some(built) if built.revision == revision => take(built),
             _ => {
                 let servers = self.servers();
                 let sight = Sight::new(&self.view, &servers);
-                let built = Arc::new(RouteTable::build(&servers, &sight));
-                *table = Some(Built {
+                let reader = Arc::new(reader::tool(&servers));
+                self.view.outputs.set_reader(&reader.exposed_name());
+                take(table.insert(Built {
                     revision,
-                    table: built.clone(),
-                });
-                built
+                    table: Arc::new(RouteTable::build(&servers, &sight)),
+                    reader,
+                }))
             }
         }
     }

@@ -2,6 +2,7 @@
 //!
 //! A wire does not know what the messages mean. It hands what it hears to an [`Inbox`], in order and without a queue between.
 
+mod client;
 mod http;
 mod pipe;
 mod sse;
@@ -25,6 +26,7 @@ use crate::{
     sync::atomic::{AtomicU8, Ordering},
 };
 
+pub(crate) use client::plain_client;
 pub(crate) use stdio::SpawnError;
 
 /// A future in a box, for traits that are used as objects.

@@ -32,7 +32,12 @@ pub(super) async fn run(mut stage: Stage<'_>, options: cli::Call) -> Exit {
     settings.announce(&stage.output);
     let board = settings::board(config).tools_only().open();
     stage.output.waiting(&format!("calling {}", options.tool));
-    let view = View::new().approver(agree::Agreement::new(options.yes, &stage.output));
+    // Limits are for models. A person or a pipe gets all of a result, unless asked otherwise.
+    let view = match options.max_result {
+        None => View::new().whole_results(),
+        Some(bytes) => View::new().cut_results(bytes),
+    };
+    let view = view.approver(agree::Agreement::new(options.yes, &stage.output));
     let toolset = board.toolset_with(view);
     let making = make(toolset, &options, given, stage.deadline, stage.output.clone());
     let reply = match stage.work(making).await {

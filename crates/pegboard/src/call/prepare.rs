@@ -2,20 +2,20 @@
 
 use std::borrow::Cow;
 
-use super::{Route, ToolCall, View};
+use super::{Route, ToolCall, View, handles};
 use crate::{
     args::{Arguments, in_short},
     outcome::{Failure, Kind},
 };
 
 /// The arguments to send, or why the call cannot be made with what was given. What was changed on the way is told in `notes`.
-pub(super) fn arguments<'c>(
+pub(super) async fn arguments<'c>(
     route: &Route,
     call: &'c ToolCall,
-    _view: &View,
+    view: &View,
     notes: &mut Vec<String>,
 ) -> Result<Cow<'c, Arguments>, Failure> {
-    let given = Cow::Borrowed(&call.arguments);
+    let given = handles::fill(Cow::Borrowed(&call.arguments), &view.outputs.spill).await?;
     check(route, given, notes)
 }
 

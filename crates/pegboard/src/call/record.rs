@@ -5,7 +5,7 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use super::{Route, ToolCall};
-use crate::outcome::{Content, Outcome, Reply};
+use crate::outcome::{Presented, Reply};
 
 /// What is written down about a call while it runs.
 pub(super) struct Record {
@@ -35,28 +35,34 @@ impl Record {
         }
     }
 
-    pub(super) fn close(self, route: &Route, outcome: Outcome) -> Reply {
+    /// How long the call has taken so far.
+    pub(super) fn spent(&self) -> Duration {
+        self.started.elapsed()
+    }
+
+    pub(super) fn close(self, route: &Route, presented: Presented) -> Reply {
+        let outcome = presented.outcome;
         let latency = self.started.elapsed();
         route.server.count(outcome.kind(), latency);
         tracing::debug!(id = %self.id, kind = ?outcome.kind(), ?latency, "call ended");
+        let mut warnings = self.warnings;
+        warnings.extend(presented.notes.warnings);
         Reply {
             id: self.id,
             name: route.tool.dotted_name(),
             server: Some(route.server.name().clone()),
             tool: Some(route.tool.name.clone()),
-            original_bytes: match &outcome {
-                Outcome::Done(answer) | Outcome::ToolFailed(answer) => {
-                    answer.content.iter().map(Content::payload_bytes).sum()
-                }
-                Outcome::Refused(_) | Outcome::Lost(_) => 0,
-            },
             untrusted: !route.server.config().policy.trust && outcome.has_words_of_a_server(),
             outcome,
+            original_bytes: presented.original_bytes,
+            masked: presented.masked,
+            truncated: presented.notes.truncated,
+            handle: presented.notes.handle,
             attempts: self.attempts,
             latency,
             queued: self.queued,
             cached: self.cached,
-            warnings: self.warnings,
+            warnings,
         }
     }
 }

@@ -1,16 +1,15 @@
 //! What one agent's view of the board is made of.
 
-use std::sync::Arc;
-
-use serde_json::{Map, Value};
-
 use super::{
     cache::Cache,
     hook::{Budget, Called, Hook, Hooks},
+    outputs::Outputs,
     repeat::Keys,
     rules::Rules,
 };
 use crate::event::Bell;
+use serde_json::{Map, Value};
+use std::sync::Arc;
 
 /// How one agent sees the board: which servers and tools, under which names, and what is done with its calls and their results.
 ///
@@ -24,6 +23,8 @@ pub struct View {
     pub(crate) hooks: Hooks,
     /// Whether the calls of a batch that may change something run one after the other.
     pub(crate) writes_in_turn: bool,
+    /// What becomes of results, and what was put aside of them.
+    pub(crate) outputs: Outputs,
     // What is kept between calls. A toolset has its own: see `opened`.
     pub(crate) cache: Arc<Cache>,
     pub(crate) keys: Arc<Keys>,
@@ -66,6 +67,7 @@ impl View {
             cache: Arc::default(),
             keys: Arc::default(),
             bell,
+            outputs: self.outputs.opened(),
             ..self
         }
     }

@@ -38,6 +38,8 @@ pub struct Tool {
     pub output_schema: Option<Value>,
     /// What its server says about its effects. A hint, not a promise.
     pub annotations: Option<Map<String, Value>>,
+    /// How many characters the server says that a result of it may have.
+    pub(crate) max_result: Option<usize>,
     /// Arguments that are repeated in HTTP headers: the path of properties, and the header's name after `Mcp-Param-`.
     pub(crate) mirrored: Vec<(Vec<String>, String)>,
     /// Whether a model may see it. Some tools are for a server's own pages only.
@@ -82,6 +84,11 @@ impl Tool {
         ))
     }
 
+    /// A tool of our own, described as a server would describe it.
+    pub(crate) fn built_in(server: &ServerName, item: Value) -> Result<Self, String> {
+        Self::read(server, item, HeaderRule::Ignored)
+    }
+
     /// Reads one item of `tools/list`, or says in a sentence why it cannot be used.
     pub(super) fn read(server: &ServerName, item: Value, headers: HeaderRule) -> Result<Self, String> {
         let Value::Object(mut item) = item else {
@@ -124,11 +131,18 @@ impl Tool {
             input_schema,
             output_schema,
             annotations,
+            max_result: max_result(&item),
             mirrored,
             checks: Checks::default(),
             name,
         })
     }
+}
+
+/// The size that `_meta` allows for a result.
+fn max_result(item: &Map<String, Value>) -> Option<usize> {
+    let chars = item.get("_meta")?.get("anthropic/maxResultSizeChars")?.as_u64()?;
+    usize::try_from(chars).ok()
 }
 
 /// The input schema with an object at its root. A missing one takes anything; anything but a schema is refused.
@@ -341,6 +355,18 @@ mod tests {
         assert_eq!(tool.title.unwrap(), "Title");
         let description = tool.description.unwrap();
         assert!(description.len() <= MAX_DESCRIPTION && description.ends_with('…'));
+    }
+
+    #[test]
+    fn a_tool_may_say_how_large_its_results_are() {
+        let tool = read(json!({"name": "t", "_meta": {"anthropic/maxResultSizeChars": 100_000}})).unwrap();
+        assert_eq!(tool.max_result, Some(100_000));
+        assert_eq!(
+            read(json!({"name": "t", "_meta": {"anthropic/maxResultSizeChars": -1}}))
+                .unwrap()
+                .max_result,
+            None
+        );
     }
 
     #[test]

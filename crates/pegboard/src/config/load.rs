@@ -16,7 +16,7 @@ use super::{
     fields::{SERVER, TOP, nearest, snake},
     import,
     problem::{MAX_PROBLEMS, Report},
-    resolve::{self, Resolve},
+    resolve::{self, Resolve, results},
     setting::{Setting, Values},
     show,
     tree::{self, Entry, Node, Value},
@@ -174,6 +174,11 @@ pub(super) fn load(sources: &[Source], env: &Env<'_>) -> Loaded {
     ] {
         *limit = loaded.top.count(name).unwrap_or(*limit);
     }
+    for (name, server) in &mut loaded.config.servers {
+        if let Some(values) = loaded.written.get(name) {
+            results::settle(&loaded.top, values, &mut server.policy);
+        }
+    }
     loaded
 }
 
@@ -262,6 +267,7 @@ impl Layer<'_> {
         let shaped = import::shape(root, report);
         let rest = without_stray_servers(shaped.rest, report);
         let top = Check::new(report, self.env).section(&TOP, &rest, "");
+        results::check(&top, "", report);
         merge_top(&top, loaded);
         for (entry, settings) in &shaped.servers {
             self.server(entry, settings, loaded, report);

@@ -1,5 +1,9 @@
 //! What a server's calls and results are subject to: sharing, queues, approval, masking and the like.
 
+mod results;
+
+pub use results::{Images, Join, Results, Structured, Summarise, SummaryModel, TooLong};
+
 use std::{collections::BTreeMap, time::Duration};
 
 use super::{BreakerPolicy, Health, IdleStop, Restart, Retry};
@@ -79,25 +83,6 @@ pub struct CustomPattern {
     pub replacement: String,
     /// What it finds.
     pub description: Option<String>,
-}
-
-/// When long results are summarised.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct Summarise {
-    /// From this size on, in estimated tokens.
-    pub threshold_tokens: usize,
-    /// The size of a summary, in tokens.
-    pub max_tokens: usize,
-}
-
-impl Default for Summarise {
-    fn default() -> Self {
-        Self {
-            threshold_tokens: 5000,
-            max_tokens: 1000,
-        }
-    }
 }
 
 /// How a text becomes the arguments of a call.
@@ -221,6 +206,10 @@ pub struct Policy {
     pub output_check: OutputCheck,
     /// What is hidden in results.
     pub masking: Masking,
+    /// What becomes of results.
+    pub results: Results,
+    /// The same for single tools, by name or glob of the tool.
+    pub tool_results: BTreeMap<String, Results>,
     /// When long results are summarised; never when not set.
     pub summarise: Option<Summarise>,
 }

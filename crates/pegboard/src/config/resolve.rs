@@ -3,6 +3,7 @@
 mod arguments;
 mod life;
 mod remote;
+pub(super) mod results;
 mod stdio;
 
 pub(super) use arguments::defaults;
@@ -15,7 +16,7 @@ use std::{
 
 use super::{
     Approval, ArgumentRules, CustomPattern, EraChoice, Limits, Masking, Pins, Policy, RetryClass, ServerConfig, Start,
-    Summarise, ToolPolicy, Transport,
+    ToolPolicy, Transport,
     check::join,
     expand::Env,
     problem::Report,
@@ -70,6 +71,7 @@ impl Resolve<'_> {
         let limits = self.limits(values);
         let era = self.era(values);
         let life = self.life(values);
+        results::check(values, self.path, self.report);
         let mut server = ServerConfig::new(transport?);
         server.enabled = values.bool("enabled").unwrap_or(server.enabled);
         server.required = values.bool("required").unwrap_or(server.required);
@@ -231,7 +233,8 @@ fn policy(values: &Values, life: Life) -> Policy {
         args: arguments::rules(values, ArgumentRules::default()),
         output_check: arguments::output_check(values).unwrap_or_default(),
         masking: masking(values),
-        summarise: summarise(values),
+        // Results are settled when all layers are known: see `results`.
+        ..Policy::default()
     }
 }
 
@@ -320,16 +323,4 @@ fn custom_pattern(setting: &Setting) -> Option<CustomPattern> {
         replacement: table.value("replacement").unwrap_or_else(|| "[MASKED]".into()),
         description: table.value("description"),
     })
-}
-
-fn summarise(values: &Values) -> Option<Summarise> {
-    let defaults = Summarise::default();
-    match values.get("summarise")? {
-        Setting::Bool(true) => Some(defaults),
-        Setting::Table(table) if table.bool("enabled") != Some(false) => Some(Summarise {
-            threshold_tokens: table.count("threshold_tokens").unwrap_or(defaults.threshold_tokens),
-            max_tokens: table.count("max_tokens").unwrap_or(defaults.max_tokens),
-        }),
-        _ => None,
-    }
 }

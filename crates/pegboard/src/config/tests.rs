@@ -3,6 +3,7 @@
 mod golden;
 mod life;
 mod problems;
+mod results;
 mod safety;
 mod shown;
 

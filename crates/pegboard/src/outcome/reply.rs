@@ -34,8 +34,31 @@ pub struct Reply {
     pub untrusted: bool,
     /// Whether the answer was kept from an earlier call and the server was not asked.
     pub cached: bool,
-    /// What was changed in the arguments or is odd about the answer.
+    /// How many secrets were hidden in it.
+    pub masked: usize,
+    /// Whether what is told here is not all that the tool answered.
+    pub truncated: bool,
+    /// Under which name the whole answer is kept, if it is.
+    pub handle: Option<String>,
+    /// What was changed in the arguments, is odd about the answer, or went wrong in making it fit.
     pub warnings: Vec<String>,
+}
+
+/// An outcome as it is handed on, and what was done to it.
+#[derive(Debug)]
+pub(crate) struct Presented {
+    pub(crate) outcome: Outcome,
+    pub(crate) original_bytes: usize,
+    pub(crate) masked: usize,
+    pub(crate) notes: Notes,
+}
+
+/// What was done to an outcome to make it fit.
+#[derive(Debug, Default)]
+pub(crate) struct Notes {
+    pub(crate) truncated: bool,
+    pub(crate) handle: Option<String>,
+    pub(crate) warnings: Vec<String>,
 }
 
 impl Reply {
@@ -53,6 +76,9 @@ impl Reply {
             original_bytes: 0,
             untrusted: false,
             cached: false,
+            masked: 0,
+            truncated: false,
+            handle: None,
             warnings: Vec::new(),
         }
     }
@@ -81,8 +107,8 @@ impl Serialize for Reply {
             "attempts": self.attempts,
             "latency_ms": millis(self.latency),
             "queued_ms": millis(self.queued),
-            "masked": 0,
-            "truncated": false,
+            "masked": self.masked,
+            "truncated": self.truncated,
             "original_bytes": self.original_bytes,
             "handle": null,
             "cached": self.cached,
@@ -117,18 +143,12 @@ mod tests {
 
     fn reply(outcome: Outcome) -> Reply {
         Reply {
-            id: "1".into(),
-            name: "time.now".into(),
             server: Some(ServerName::parse("time").unwrap()),
             tool: Some("now".into()),
-            outcome,
             attempts: 1,
-            latency: Duration::from_micros(1900),
-            queued: Duration::ZERO,
             original_bytes: 2,
             untrusted: true,
-            cached: false,
-            warnings: Vec::new(),
+            ..Reply::unanswered("1", "time.now", outcome, Duration::from_micros(1900))
         }
     }
 
@@ -143,6 +163,26 @@ mod tests {
                             "masked": 0, "truncated": false, "original_bytes": 2, "handle": null, "cached": false},
                 "hint": null, "untrusted": true, "warnings": [],
             })
+        );
+    }
+
+    #[test]
+    fn a_reply_tells_what_was_done_to_the_answer() {
+        let cut = Reply {
+            masked: 3,
+            truncated: true,
+            handle: Some("out_1".into()),
+            warnings: vec!["the summary failed".into()],
+            ..reply(Outcome::Done(Answer::from_text("hi")))
+        };
+        let json = serde_json::to_value(cut).unwrap();
+        assert_eq!(
+            (&json["outcome"]["masked"], &json["outcome"]["truncated"]),
+            (&json!(3), &json!(true))
+        );
+        assert_eq!(
+            (&json["outcome"]["handle"], &json["warnings"]),
+            (&json!("out_1"), &json!(["the summary failed"]))
         );
     }
 

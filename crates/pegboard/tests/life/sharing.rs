@@ -46,7 +46,11 @@ async fn two_names_for_the_same_server_share_a_process_and_nothing_else() {
     let names: Vec<_> = listed.iter().map(|tool| tool.name.as_str()).collect();
     assert_eq!(names, ["narrow__pid", "wide__hello", "wide__pid"]);
     assert_eq!(call(&tools, "wide.hello", json!({})).await.text(), "hi");
-    ended_as(&call(&tools, "narrow.hello", json!({})).await, Kind::NotPermitted, false);
+    ended_as(
+        &call(&tools, "narrow.hello", json!({})).await,
+        Kind::NotPermitted,
+        false,
+    );
     let calls: Vec<u64> = board.status().servers.iter().map(|server| server.calls.total).collect();
     assert_eq!(calls, [1, 2]);
     board.shutdown().await;

@@ -56,7 +56,7 @@ pub(crate) fn boards<const N: usize>(servers: [(&str, ServerConfig); N]) -> Pegb
 }
 
 /// The settings of a server in this process, where only the policies matter.
-pub(crate) fn settings(change: impl FnOnce(&mut ServerConfig)) -> ServerConfig {
+pub(crate) fn set_to(change: impl FnOnce(&mut ServerConfig)) -> ServerConfig {
     let mut settings = in_process_settings();
     change(&mut settings);
     settings

@@ -39,6 +39,8 @@ struct ToolRecord {
     annotations: Option<Map<String, Value>>,
     mirrored: Vec<(Vec<String>, String)>,
     for_model: bool,
+    #[serde(default)]
+    max_result: Option<usize>,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -120,6 +122,7 @@ impl ToolRecord {
             annotations: tool.annotations.clone(),
             mirrored: tool.mirrored.clone(),
             for_model: tool.for_model,
+            max_result: tool.max_result,
         }
     }
 
@@ -136,6 +139,7 @@ impl ToolRecord {
             checks: Default::default(),
             for_model: self.for_model,
             hash: Kept::default(),
+            max_result: self.max_result,
         }
     }
 }

@@ -38,10 +38,9 @@ pub(in crate::config) static TOP: Section = Section {
         field(
             "summarise",
             Kind::Either(&[Kind::Bool, Kind::Table(&SUMMARISE)]),
-            "When long results are summarised.",
+            "When long results are summarised, and by which model. Servers may differ.",
         )
-        .aka(&["summarize"])
-        .later(),
+        .aka(&["summarize", "summarization", "summarisation"]),
         field(
             "call_arguments",
             Kind::Either(&[Kind::Word(CHECKS), Kind::Table(&CALL_ARGUMENTS)]),
@@ -72,6 +71,12 @@ pub(in crate::config) static TOP: Section = Section {
         )
         .aka(&["start_concurrency"])
         .default("64"),
+        field(
+            "result",
+            Kind::Table(&RESULT),
+            "What becomes of the results of every server.",
+        )
+        .aka(&["results"]),
         field("naming", Kind::Word(NAMING), "How tools are named for models.")
             .default("\"dunder\"")
             .later(),
@@ -262,6 +267,55 @@ pub(super) static TOOL: Section = Section {
         )
         .aka(&["approval_mode"]),
         field("instructions", Kind::Text, "Words for the model about it.").aka(&["notes"]),
+        field(
+            "max_result",
+            MAX_RESULT,
+            "The largest result that is handed on as it is; short for `result.max_bytes`.",
+        )
+        .aka(&["max_result_bytes"]),
+        field(
+            "structured",
+            Kind::Word(STRUCTURED),
+            "Which form of a result is its text; short for `result.structured`.",
+        ),
+        field("result", Kind::Table(&RESULT), "What becomes of its results.").aka(&["results"]),
+    ],
+};
+
+pub(super) const MAX_RESULT: Kind = Kind::Size { min: 512, max: 1 << 30 };
+
+pub(super) static RESULT: Section = Section {
+    name: "result",
+    fields: &[
+        field("max_bytes", MAX_RESULT, "The largest result that is handed on as it is; 48KiB when not set.")
+            .aka(&["max", "limit", "bytes"]),
+        field("max_lines", Kind::Count { min: 4, max: 1 << 40 }, "The same in lines.").aka(&["lines"]),
+        field("max_tokens", Kind::Count { min: 128, max: 1 << 40 }, "The same in tokens.").aka(&["tokens"]),
+        field(
+            "mode",
+            Kind::Word(TOO_LONG),
+            "What happens to a longer one: its head or head and tail are kept, it is put aside under a handle, summarised, or an error.",
+        )
+        .aka(&["too_long"]),
+        field(
+            "ceiling",
+            MAX_RESULT,
+            "How far a server may raise `max_bytes` itself; `max_bytes` when that is set, else 500000.",
+        ),
+        field("join", Kind::Word(JOINS), "What stands between the blocks of a result in its text.").aka(&["separator"]),
+        field("structured", Kind::Word(STRUCTURED), "Which form of a result is its text."),
+        field("fence", Kind::Bool, "Whether its text is put between marks that say that it comes from outside."),
+        field(
+            "images",
+            Kind::Word(IMAGES),
+            "Whether pictures and sounds stay blocks of the result or are put aside under handles.",
+        ),
+        field(
+            "find_images",
+            Kind::Bool,
+            "Whether pictures that are hidden in text as base64 are looked for.",
+        )
+        .aka(&["detect_images"]),
     ],
 };
 
@@ -321,6 +375,17 @@ pub(super) static SUMMARISE: Section = Section {
         )
         .aka(&["summary_max_token_limit", "max_summary_tokens"])
         .default("1000"),
+        field("timeout", LIMIT, "How long a summary is waited for.").default("\"60s\""),
+        field(
+            "url",
+            Kind::Text,
+            "Where the model answers: the base of an API in the shape of OpenAI's, such as `https://api.example.com/v1`.",
+        )
+        .aka(&["base_url", "endpoint"]),
+        field("model", Kind::Text, "The model's name there."),
+        field("api_key", Kind::Secret, "Sent to it as a bearer token.")
+            .aka(&["key"])
+            .turned(&[("api_key_env_var", Via::VariableName)]),
     ],
 };
 
@@ -456,3 +521,24 @@ const NAMING: &[Word] = &[
     word("mcp_single"),
     word("bare"),
 ];
+pub(super) const STRUCTURED: &[Word] = &[
+    word("content_first"),
+    word("structured_first"),
+    word("both_dedup"),
+    word("content_only"),
+    word("structured_only"),
+];
+const TOO_LONG: &[Word] = &[
+    spelled("head", &["cut", "truncate"]),
+    word("head_tail"),
+    spelled("spill", &["handle"]),
+    spelled("summarise", &["summarize"]),
+    word("error"),
+];
+const JOINS: &[Word] = &[
+    spelled("newline", &["lines"]),
+    word("empty_line"),
+    spelled("nothing", &["none"]),
+    spelled("first", &["first_block"]),
+];
+const IMAGES: &[Word] = &[word("keep"), word("spill")];

@@ -3,8 +3,8 @@
 use super::{
     Kind, Section, Via, field,
     parts::{
-        APPROVALS, AUTH, BREAKER, CALL_ARGUMENTS, CHECKS, COUNT, LIMIT, MASKING, OAUTH, OUTPUT_CHECKS, PINS, PRESETS,
-        RESTART, RETRY, RETRY_WORDS, RLIMITS, SCOPE, SCOPES, SUMMARISE, TLS, TOOL,
+        APPROVALS, AUTH, BREAKER, CALL_ARGUMENTS, CHECKS, COUNT, LIMIT, MASKING, MAX_RESULT, OAUTH, OUTPUT_CHECKS,
+        PINS, PRESETS, RESTART, RESULT, RETRY, RETRY_WORDS, RLIMITS, SCOPE, SCOPES, STRUCTURED, SUMMARISE, TLS, TOOL,
     },
     spelled, word,
 };
@@ -122,12 +122,11 @@ pub(in crate::config) static SERVER: Section = Section {
         field("retry", Kind::Either(&[Kind::Count { min: 0, max: 100 }, Kind::Word(RETRY_WORDS), Kind::Table(&RETRY)]), "Which failed calls are made again: how often, or a word for all its tools that have no `retry` of their own.").aka(&["retries"]),
         field("masking", Kind::Either(&[Kind::Bool, Kind::Table(&MASKING)]), "What is hidden in results.").aka(&["data_masking"]).later(),
         field("summarise", Kind::Either(&[Kind::Bool, Kind::Table(&SUMMARISE)]), "When long results are summarised.")
-            .aka(&["summarize", "summarization", "summarisation"])
-            .later(),
-        field("max_result", Kind::Size { min: 512, max: 1 << 30 }, "The largest result that a model is given.")
-            .aka(&["tool_response_max_bytes", "max_result_bytes"])
-            .later(),
-        field("structured", Kind::Word(STRUCTURED), "What is done with structured results.").default("\"content_first\"").later(),
+            .aka(&["summarize", "summarization", "summarisation"]),
+        field("max_result", MAX_RESULT, "The largest result that is handed on as it is; short for `result.max_bytes`.")
+            .aka(&["tool_response_max_bytes", "max_result_bytes"]),
+        field("structured", Kind::Word(STRUCTURED), "Which form of a result is its text; short for `result.structured`."),
+        field("result", Kind::Table(&RESULT), "What becomes of its results.").aka(&["results"]),
         // Other programs' own.
         field("gallery", Kind::Any, "").foreign(),
         field("version", Kind::Any, "").foreign(),
@@ -184,11 +183,4 @@ const PROBES: &[super::Word] = &[
     spelled("list_tools", &["list"]),
     word("discover"),
     spelled("none", &["off"]),
-];
-const STRUCTURED: &[super::Word] = &[
-    word("content_first"),
-    word("structured_first"),
-    word("both_dedup"),
-    word("content_only"),
-    word("structured_only"),
 ];
