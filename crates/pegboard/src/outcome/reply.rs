@@ -110,7 +110,7 @@ impl Serialize for Reply {
             "masked": self.masked,
             "truncated": self.truncated,
             "original_bytes": self.original_bytes,
-            "handle": null,
+            "handle": self.handle,
             "cached": self.cached,
         });
         let mut reply = serializer.serialize_struct("Reply", 13)?;

@@ -63,7 +63,6 @@ fn the_resolved_config_is_complete_and_hides_secrets() {
           "serial": false,
           "start": "eager",
           "stop_timeout": "2s",
-          "structured": "content_first",
           "tools_cache": {},
           "trust": false,
           "type": "stdio",
