@@ -14,6 +14,7 @@ mod life;
 mod limits;
 mod load;
 mod policy;
+mod preset;
 mod problem;
 mod resolve;
 mod schema;

@@ -14,7 +14,7 @@ use super::{
     check::{Check, join},
     expand::Env,
     fields::{SERVER, TOP, nearest, snake},
-    import,
+    import, preset,
     problem::{MAX_PROBLEMS, Report},
     resolve::{self, Resolve, results},
     setting::{Setting, Values},
@@ -146,20 +146,24 @@ impl Loaded {
 
 pub(super) fn load(sources: &[Source], env: &Env<'_>) -> Loaded {
     let mut loaded = Loaded::default();
+    // What stands at the top of any layer holds for the servers of all, so all tops are read first.
+    let mut layers = Vec::new();
     for source in sources {
         let mut report = Report::new(source.name.as_str());
-        if let Some(root) = read(source, &mut report) {
-            let base = match &source.content {
-                Content::File(path) => path.parent(),
-                Content::Text(..) | Content::Server(_) => None,
-            };
-            let env = with_folders(env, base);
-            let layer = Layer {
-                base,
-                env: &env,
-                file: &source.name,
-            };
-            layer.apply(root, &mut loaded, &mut report);
+        let servers = read(source, &mut report).map(|root| {
+            let layer = with_folders(env, base(source));
+            top(root, &layer, &mut loaded, &mut report)
+        });
+        layers.push((source, servers.unwrap_or_default(), report));
+    }
+    for (source, servers, mut report) in layers {
+        let layer = Layer {
+            base: base(source),
+            env: &with_folders(env, base(source)),
+            file: &source.name,
+        };
+        for (entry, settings) in &servers {
+            layer.server(entry, settings, &mut loaded, &mut report);
         }
         loaded.sources.push(source.name.clone());
         loaded.problems.extend(report.into_problems());
@@ -180,6 +184,24 @@ pub(super) fn load(sources: &[Source], env: &Env<'_>) -> Loaded {
         }
     }
     loaded
+}
+
+/// The folder that a source's paths are relative to.
+fn base(source: &Source) -> Option<&Path> {
+    match &source.content {
+        Content::File(path) => path.parent(),
+        Content::Text(..) | Content::Server(_) => None,
+    }
+}
+
+/// Reads what stands at the top of a layer, and hands back its servers.
+fn top(root: Node, env: &Env<'_>, loaded: &mut Loaded, report: &mut Report) -> Vec<(Entry, Vec<Entry>)> {
+    let shaped = import::shape(root, report);
+    let rest = without_stray_servers(shaped.rest, report);
+    let top = Check::new(report, env).section(&TOP, &rest, "");
+    results::check(&top, "", report);
+    merge_top(&top, loaded);
+    shaped.servers
 }
 
 /// The variables of the environment, and those that editors fill in: the folder of the project and the home folder.
@@ -263,17 +285,6 @@ struct Layer<'a> {
 }
 
 impl Layer<'_> {
-    fn apply(&self, root: Node, loaded: &mut Loaded, report: &mut Report) {
-        let shaped = import::shape(root, report);
-        let rest = without_stray_servers(shaped.rest, report);
-        let top = Check::new(report, self.env).section(&TOP, &rest, "");
-        results::check(&top, "", report);
-        merge_top(&top, loaded);
-        for (entry, settings) in &shaped.servers {
-            self.server(entry, settings, loaded, report);
-        }
-    }
-
     fn server(&self, entry: &Entry, settings: &[Entry], loaded: &mut Loaded, report: &mut Report) {
         let path = join("servers", &entry.key);
         let name = match ServerName::parse(&entry.key) {
@@ -293,7 +304,7 @@ impl Layer<'_> {
         loaded.config.servers.remove(&name);
         loaded.origins.remove(&name);
         loaded.written.remove(&name);
-        if let Some((values, server)) = self.resolve(entry, settings, &path, report) {
+        if let Some((values, server)) = self.resolve(entry, settings, &path, &loaded.top, report) {
             let origin = Origin {
                 file: self.file.to_owned(),
                 line: entry.at.line,
@@ -309,12 +320,14 @@ impl Layer<'_> {
         entry: &Entry,
         settings: &[Entry],
         path: &str,
+        top: &Values,
         report: &mut Report,
     ) -> Option<(Values, ServerConfig)> {
         let errors = report.errors();
         let mut check = Check::new(report, self.env);
         check.lenient(is_disabled(settings));
-        let values = check.section(&SERVER, settings, path);
+        let written = check.section(&SERVER, settings, path);
+        let values = preset::filled(written, top);
         // Settings that were refused would be reported once more as missing.
         let good = report.errors() == errors;
         let mut resolve = Resolve {
@@ -323,6 +336,7 @@ impl Layer<'_> {
             base: self.base,
             path,
             at: entry.at,
+            top,
         };
         let server = good.then(|| resolve.server(&values)).flatten()?;
         (report.errors() == errors).then_some((values, server))

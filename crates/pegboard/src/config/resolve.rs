@@ -62,12 +62,16 @@ pub(super) struct Resolve<'a> {
     pub(super) path: &'a str,
     /// Where the server's name stands.
     pub(super) at: Place,
+    /// What holds for every server that does not say otherwise.
+    pub(super) top: &'a Values,
 }
 
 impl Resolve<'_> {
     /// The server, or nothing when it cannot be said how to reach it.
     pub(super) fn server(&mut self, values: &Values) -> Option<ServerConfig> {
-        let transport = self.transport(values);
+        let transport = self
+            .transport(values)
+            .and_then(|transport| self.allowed(transport, values));
         let limits = self.limits(values);
         let era = self.era(values);
         let life = self.life(values);
@@ -113,6 +117,39 @@ impl Resolve<'_> {
                 remote::transport(self, values, kind, at)
             }
         }
+    }
+
+    /// Refuses a transport that `transports` leaves out.
+    fn allowed(&mut self, transport: Transport, values: &Values) -> Option<Transport> {
+        let words = |values: &Values| match values.get("transports") {
+            Some(Setting::List(words)) => Some(words.iter().filter_map(Setting::word).collect::<Vec<_>>()),
+            _ => None,
+        };
+        let Some(allowed) = words(values).or_else(|| words(self.top)) else {
+            return Some(transport);
+        };
+        let fits = |word: &&str| match &transport {
+            Transport::Auto(_) => matches!(*word, "http" | "sse" | "remote"),
+            other => *word == other.kind(),
+        };
+        if allowed.iter().any(fits) {
+            return Some(transport);
+        }
+        let key = if matches!(transport, Transport::Stdio(_)) {
+            "command"
+        } else {
+            "url"
+        };
+        let message = format!(
+            "the server is reached over {}, and `transports` allows {}",
+            transport.kind(),
+            if allowed.is_empty() {
+                "nothing".to_owned()
+            } else {
+                allowed.join(" and ")
+            },
+        );
+        self.refuse(values.at(key).unwrap_or(self.at), key, &message)
     }
 
     fn refuse<T>(&mut self, at: Place, key: &str, message: &str) -> Option<T> {

@@ -1,6 +1,10 @@
 //! The tables inside a server's table, the words they share, and the top of the file.
 
-use super::{Kind, Section, Via, Word, field, server::AUTH_WORDS, spelled, word};
+use super::{
+    Kind, Section, Via, Word, field,
+    server::{AUTH_WORDS, TYPES},
+    spelled, word,
+};
 
 /// A limit that somebody waits for: a millisecond at least, a day at most.
 pub(super) const LIMIT: Kind = Kind::Duration {
@@ -21,8 +25,13 @@ pub(in crate::config) static TOP: Section = Section {
             Kind::Word(PRESETS),
             "The design whose defaults every server starts from.",
         )
-        .default("\"pegboard\"")
-        .later(),
+        .default("\"pegboard\""),
+        field(
+            "transports",
+            Kind::List(&Kind::Word(TYPES)),
+            "The ways that servers may be reached in, unless they say otherwise themselves.",
+        )
+        .aka(&["allow_transports"]),
         field(
             "queues",
             Kind::Map(&Kind::Either(&[COUNT, Kind::Table(&QUEUE)])),

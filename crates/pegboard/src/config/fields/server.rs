@@ -17,6 +17,7 @@ pub(in crate::config) static SERVER: Section = Section {
         // How it is reached.
         field("type", Kind::Word(TYPES), "How the server is reached. Without it: `command` means stdio, a `ws://` or `wss://` URL means websocket, a URL that ends in `/sse` means sse, any other URL means http.")
             .aka(&["transport", "transport_type"]),
+        field("transports", Kind::List(&Kind::Word(TYPES)), "The ways that it may be reached in; a server that is reached in another one is refused.").aka(&["allow_transports"]),
         field("command", Kind::Either(&[Kind::Text, TEXTS]), "The program to start: a path, or a name that is looked up on the child's PATH. A list is the program and its first arguments. No shell is involved.")
             .aka(&["cmd", "program"]),
         field("args", TEXTS, "Its arguments. Each element stays one argument.").aka(&["arguments"]).default("[]"),
@@ -66,7 +67,7 @@ pub(in crate::config) static SERVER: Section = Section {
         field("breaker", Kind::Either(&[Kind::Bool, Kind::Word(&[word("off")]), Kind::Table(&BREAKER)]), "When callers are turned away at once, because it answers nobody.").aka(&["circuit_breaker"]),
         field("session_cleanup_url", Kind::Text, "Asked with DELETE when an agent's session ends.").later(),
         field("session_gone_status", Kind::List(&COUNT), "HTTP statuses by which this server says that it forgot the session, besides 404; the answer must speak of a session."),
-        field("preset", Kind::Word(PRESETS), "The design whose defaults this server starts from.").default("\"pegboard\"").later(),
+        field("preset", Kind::Word(PRESETS), "The design whose defaults this server starts from.").default("\"pegboard\""),
         // Times and sizes.
         field("connect_timeout", LIMIT, "From spawn or connect until the server has answered the handshake.")
             .aka(&["startup_timeout", "init_timeout", "connection_timeout", "start_timeout"])
@@ -149,7 +150,7 @@ const TTL: &[Kind] = &[
     Kind::Word(&[word("off")]),
 ];
 
-const TYPES: &[super::Word] = &[
+pub(super) const TYPES: &[super::Word] = &[
     spelled("stdio", &["local"]),
     spelled("http", &["streamable_http", "streamablehttp", "streamable"]),
     spelled("sse", &["http+sse", "http_sse"]),
