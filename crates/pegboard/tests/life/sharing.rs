@@ -46,7 +46,11 @@ async fn two_names_for_the_same_server_share_a_process_and_nothing_else() {
     let names: Vec<_> = listed.iter().map(|tool| tool.name.as_str()).collect();
     assert_eq!(names, ["narrow__pid", "wide__hello", "wide__pid"]);
     assert_eq!(call(&tools, "wide.hello", json!({})).await.text(), "hi");
-    ended_as(&call(&tools, "narrow.hello", json!({})).await, Kind::NotPermitted, false);
+    ended_as(
+        &call(&tools, "narrow.hello", json!({})).await,
+        Kind::NotPermitted,
+        false,
+    );
     let calls: Vec<u64> = board.status().servers.iter().map(|server| server.calls.total).collect();
     assert_eq!(calls, [1, 2]);
     board.shutdown().await;
@@ -125,6 +129,25 @@ async fn a_change_that_does_not_fit_the_other_parts_them() {
     config.servers.insert(name("a"), patient);
     board.apply(config).await;
     assert_eq!(pid(&board, "a").await, second);
+    board.shutdown().await;
+}
+
+/// Who made a connection first does not matter to the one who is left with it.
+#[tokio::test]
+async fn the_one_who_is_left_keeps_its_own_name() {
+    let folder = tempfile::tempdir().unwrap();
+    let log = folder.path().join("log");
+    let board = boards([("a", process(&good(&log))), ("b", process(&good(&log)))]);
+    let first = pid(&board, "b").await;
+    let mut config = Config::default();
+    let mut patient = process(&good(&log));
+    patient.limits.list = secs(77);
+    config.servers.insert(name("b"), patient);
+    board.apply(config).await;
+    let tools = board.toolset().list(PATIENCE).await.tools;
+    let names: Vec<_> = tools.iter().map(|tool| tool.name.as_str()).collect();
+    assert_eq!(names, ["b__hello", "b__pid"]);
+    assert_eq!(pid(&board, "b").await, first);
     board.shutdown().await;
 }
 
