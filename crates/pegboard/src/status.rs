@@ -64,6 +64,7 @@ pub struct ServerStatus {
     /// What went wrong last, with the end of its error output.
     pub last_error: Option<LastError>,
     /// Its connections, when it has a pool of them.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub pool: Option<PoolStatus>,
 }
 

@@ -2,6 +2,7 @@
 
 use std::{collections::BTreeMap, sync::atomic::Ordering};
 
+use futures_util::future::join_all;
 use serde::Serialize;
 
 use super::{
@@ -53,14 +54,24 @@ impl Pegboard {
         self.forget_refused();
         let running = self.configured_servers();
         let mut applied = Applied::default();
+        let changes = reconcile(&running, &config.servers);
+        // These end first, so that a port, a lock or a connection is free for whoever takes it over.
+        for change in &changes {
+            if let Change::Remove(name) = change {
+                applied.removed.push(name.clone());
+            }
+        }
+        let removed: Vec<_> = applied
+            .removed
+            .iter()
+            .filter_map(|name| self.0.shelf.take(name))
+            .collect();
+        join_all(removed.iter().map(Server::close)).await;
         let mut ended: Vec<Server> = Vec::new();
-        for change in reconcile(&running, &config.servers) {
+        for change in changes {
             let name = change.server().clone();
             match change {
-                Change::Remove(_) => {
-                    ended.extend(self.0.shelf.take(&name));
-                    applied.removed.push(name);
-                }
+                Change::Remove(_) => {}
                 Change::Add(_, config) => {
                     let refused = self.put(name.clone(), *config).1.is_refused();
                     let told = if refused {
@@ -80,7 +91,7 @@ impl Pegboard {
                 }
             }
         }
-        futures_util::future::join_all(ended.iter().map(Server::close)).await;
+        join_all(ended.iter().map(Server::close)).await;
         applied
     }
 

@@ -301,12 +301,15 @@ impl Hold {
     }
 
     /// Takes over another plan, and another time to rest. Not when others hold the link too and the plan does not fit theirs.
-    pub(super) fn retune(&self, plan: Plan, idle: Option<Duration>) -> bool {
+    pub(super) fn retune(&self, mut plan: Plan, idle: Option<Duration>) -> bool {
         let mut holders = self.link.0.holders.lock();
-        if !self.link.plan().fits(&plan) {
+        let old = self.link.plan();
+        if !old.fits(&plan) {
             if holders.len() > 1 {
                 return false;
             }
+            // What is listed already bears the name of whoever made the link.
+            plan.spec.name = old.spec.name.clone();
             *self.link.0.plan.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(plan);
         }
         holders.insert(self.number, idle);

@@ -132,6 +132,25 @@ async fn a_change_that_does_not_fit_the_other_parts_them() {
     board.shutdown().await;
 }
 
+/// Who made a connection first does not matter to the one who is left with it.
+#[tokio::test]
+async fn the_one_who_is_left_keeps_its_own_name() {
+    let folder = tempfile::tempdir().unwrap();
+    let log = folder.path().join("log");
+    let board = boards([("a", process(&good(&log))), ("b", process(&good(&log)))]);
+    let first = pid(&board, "b").await;
+    let mut config = Config::default();
+    let mut patient = process(&good(&log));
+    patient.limits.list = secs(77);
+    config.servers.insert(name("b"), patient);
+    board.apply(config).await;
+    let tools = board.toolset().list(PATIENCE).await.tools;
+    let names: Vec<_> = tools.iter().map(|tool| tool.name.as_str()).collect();
+    assert_eq!(names, ["b__hello", "b__pid"]);
+    assert_eq!(pid(&board, "b").await, first);
+    board.shutdown().await;
+}
+
 /// A server that was switched off while its command changed is started with the new one.
 #[tokio::test]
 async fn a_server_that_changed_while_it_was_off_is_started_as_it_is_now() {
