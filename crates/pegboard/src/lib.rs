@@ -67,6 +67,7 @@ mod call;
 mod catalog;
 mod config;
 mod deadline;
+mod event;
 mod filter;
 mod hint;
 mod name;
@@ -83,7 +84,10 @@ mod transport;
 
 pub use args::{Arguments, ArgumentsError};
 pub use board::{Applied, Builder, Pegboard};
-pub use call::{ChatModel, Summariser, Summary, SummaryError, SummaryRequest, ToolCall, View};
+pub use call::{
+    Budget, CallEvent, CallStream, Called, ChatModel, Hook, Summariser, Summary, SummaryError, SummaryRequest,
+    ToolCall, View,
+};
 pub use catalog::{Catalog, CatalogDiff, Changed, Changes, Prompt, Resource, Tool};
 pub use config::{
     Approval, Auth, ClientCert, Command, Config, CustomPattern, Endpoint, Env, EnvPolicy, EraChoice, Format, Images,
@@ -92,6 +96,7 @@ pub use config::{
     parse_duration, parse_size,
 };
 pub use deadline::{Deadline, Passed};
+pub use event::{Event, Events};
 pub use hint::Hint;
 pub use name::{BadServerName, ServerName};
 pub use outcome::{Answer, Content, Failure, Kind, Outcome, Reply, fence};
@@ -101,5 +106,5 @@ pub use session::{ElicitAnswer, Elicitation, Host, NoHost, Progress};
 pub use shim::shim;
 pub use spill::SpillLimits;
 pub use status::{BoardStatus, CallCounts, Era, LastError, QueueStatus, ServerInfo, ServerStatus, State, Warning};
-pub use toolset::{ListedTool, Listing, Toolset, Unavailable};
+pub use toolset::{Closed, ListedTool, Listing, ToolExecutor, Toolset, Unavailable};
 pub use transport::{ByteSink, ByteSource, Dialer};

@@ -1,6 +1,10 @@
 //! One agent's view of the board: what it can call, and the calls.
 
+mod batch;
+mod executor;
 mod reader;
+
+pub use executor::{Closed, ToolExecutor};
 
 use std::{
     sync::{
@@ -12,10 +16,10 @@ use std::{
 
 use serde::{Serialize, Serializer, ser::SerializeStruct};
 use serde_json::{Map, Value};
-use tokio::{task::JoinSet, time::Instant};
+use tokio::{sync::mpsc, task::JoinSet, time::Instant};
 
 use crate::{
-    call::{self, Route, RouteTable, Routed, ToolCall, View},
+    call::{self, CallStream, Route, RouteTable, Routed, ToolCall, View},
     catalog::Tool,
     deadline::Deadline,
     name::ServerName,
@@ -84,9 +88,9 @@ pub struct Unavailable {
 impl Toolset {
     pub(crate) fn new(shelf: Arc<Shelf>, own: Vec<Server>, view: View) -> Self {
         Self {
+            view: Arc::new(view.opened(shelf.bell().clone())),
             shelf,
             own: own.into(),
-            view: Arc::new(view.opened()),
             is_closed: Arc::default(),
             table: Arc::default(),
         }
@@ -179,12 +183,25 @@ impl Toolset {
         }
     }
 
+    /// Calls a tool and tells what happens meanwhile: the call is created, makes progress, and is completed with its reply. Progress does
+    /// not go to [`ToolCall::progress`] then.
+    pub fn stream(&self, call: ToolCall) -> CallStream {
+        let (steps, told) = mpsc::channel(STEPS);
+        let (id, name) = (call.id.clone(), call.name.clone());
+        let (toolset, call) = (self.clone(), call.progress(steps));
+        CallStream::new(id, name, Box::pin(async move { toolset.call(call).await }), told)
+    }
+
     /// Ends the view: it takes no more calls, the servers that only it used are stopped, and what it put aside is removed. Waits until that is
     /// done. All clones of the toolset end together.
     pub async fn close(&self) {
         self.is_closed.store(true, Ordering::Release);
         self.view.outputs.spill.close().await;
         futures_util::future::join_all(self.own.iter().map(Server::close)).await;
+    }
+
+    fn is_closed(&self) -> bool {
+        self.is_closed.load(Ordering::Acquire) || self.shelf.is_closing()
     }
 
     /// Reads a resource of a server: the result of `resources/read` as the server gave it.
@@ -229,14 +246,10 @@ impl Toolset {
     /// Where `name` leads. When that is not known yet, the servers that may have the tool are waited for, and it is looked up once more.
     async fn route(&self, name: &str, deadline: Deadline) -> Result<Route, Failure> {
         if self.shelf.is_closing() {
-            return Err(Failure {
-                kind: Kind::Unavailable,
-                message: "the board is closing and takes no more calls".to_owned(),
-                hint: None,
-                may_have_executed: false,
-            });
+            let message = "the board is closing and takes no more calls";
+            return Err(Failure::new(Kind::Unavailable, message));
         }
-        if self.is_closed.load(Ordering::Acquire) {
+        if self.is_closed() {
             return Err(Failure::new(
                 Kind::Unavailable,
                 "this view is closed and takes no more calls",
@@ -308,6 +321,8 @@ fn is_known_and_resting(server: &Server) -> bool {
     matches!(server.phase(), Phase::Idle) && server.catalog().is_some()
 }
 
+/// How many steps of progress may wait in a stream of events. Only the newest matter.
+const STEPS: usize = 64;
 /// How long a call without a limit of its own waits for a server whose tools are not known.
 const LOOK_UP: Duration = Duration::from_secs(60);
 

@@ -30,6 +30,8 @@ pub struct Reply {
     pub queued: Duration,
     /// How many bytes the answer's payload had.
     pub original_bytes: usize,
+    /// Whether the answer was kept from an earlier call and the server was not asked.
+    pub cached: bool,
     /// How many secrets were hidden in it.
     pub masked: usize,
     /// Whether what is told here is not all that the tool answered.
@@ -70,6 +72,7 @@ impl Reply {
             latency,
             queued: Duration::ZERO,
             original_bytes: 0,
+            cached: false,
             masked: 0,
             truncated: false,
             handle: None,
@@ -105,6 +108,7 @@ impl Serialize for Reply {
             "truncated": self.truncated,
             "original_bytes": self.original_bytes,
             "handle": self.handle,
+            "cached": self.cached,
         });
         let mut reply = serializer.serialize_struct("Reply", 12)?;
         reply.serialize_field("id", &self.id)?;
@@ -151,7 +155,7 @@ mod tests {
                 "id": "1", "name": "time.now", "server": "time", "tool": "now", "status": "done", "is_error": false,
                 "text": "hi", "content": [{"type": "text", "text": "hi"}], "structured": null,
                 "outcome": {"kind": "ok", "may_have_executed": true, "attempts": 1, "latency_ms": 1.9, "queued_ms": 0.0,
-                            "masked": 0, "truncated": false, "original_bytes": 2, "handle": null},
+                            "masked": 0, "truncated": false, "original_bytes": 2, "handle": null, "cached": false},
                 "hint": null, "warnings": [],
             })
         );

@@ -22,6 +22,7 @@ fn the_resolved_config_is_complete_and_hides_secrets() {
             "--zone",
             "${ZONE}"
           ],
+          "cache": false,
           "call_timeout": "90s",
           "call_total_timeout": "10m",
           "command": "uvx",
@@ -53,6 +54,7 @@ fn the_resolved_config_is_complete_and_hides_secrets() {
           "serial": false,
           "start": "eager",
           "stop_timeout": "2s",
+          "tools_cache": {},
           "trust": false,
           "type": "stdio",
           "write_timeout": "10s"
