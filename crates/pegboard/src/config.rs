@@ -10,6 +10,7 @@ mod env_file;
 mod expand;
 mod fields;
 mod import;
+mod life;
 mod limits;
 mod load;
 mod policy;
@@ -28,13 +29,15 @@ mod units;
 mod tests;
 
 pub use expand::Env;
+pub use life::{BoardLimits, BreakerPolicy, BreakerRule, Health, IdleStop, Probe, Restart, Retry};
 pub use limits::Limits;
 pub use load::{Loaded, Origin, Source};
 pub use policy::{
-    Approval, CustomPattern, Images, Join, Masking, Pins, Policy, Queue, Results, RetryClass, Scope, Structured,
-    Summarise, SummaryModel, TooLong,
+    Approval, ArgumentRules, Check, CustomPattern, Images, Join, Masking, OutputCheck, Pins, Policy, Queue, Reading,
+    Results, RetryClass, Scope, Structured, Summarise, SummaryModel, TooLong, ToolPolicy,
 };
 pub use problem::{Problem, Severity};
+pub(crate) use server::IDLE;
 pub use server::{EraChoice, ServerConfig, Start};
 pub(crate) use transport::is_loader;
 pub use transport::{Auth, ClientCert, Command, Endpoint, EnvPolicy, Rlimits, Tls, Transport};
@@ -63,6 +66,8 @@ pub struct Config {
     pub queues: BTreeMap<String, Queue>,
     /// The design whose defaults the servers start from.
     pub preset: Preset,
+    /// How much the board takes on.
+    pub limits: BoardLimits,
 }
 
 impl Config {

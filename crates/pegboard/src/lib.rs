@@ -69,9 +69,12 @@ mod config;
 mod deadline;
 mod event;
 mod filter;
+mod grant;
 mod hint;
 mod name;
+mod native;
 mod outcome;
+mod search;
 mod secret;
 mod server;
 mod session;
@@ -82,29 +85,38 @@ mod sync;
 mod toolset;
 mod transport;
 
-pub use args::{Arguments, ArgumentsError};
-pub use board::{Applied, Builder, Pegboard};
+pub use args::{Arguments, ArgumentsError, ReadArguments};
+pub use board::{Applied, Builder, Pegboard, TooManyServers};
 pub use call::{
-    Budget, CallEvent, CallStream, Called, ChatModel, Hook, Summariser, Summary, SummaryError, SummaryRequest,
-    ToolCall, View,
+    Approvals, Approved, Approver, Budget, CallEvent, CallStream, Called, ChatModel, Decision, Hook, Proposed,
+    Question, Summariser, Summary, SummaryError, SummaryRequest, ToolCall, View,
 };
-pub use catalog::{Catalog, CatalogDiff, Changed, Changes, Prompt, Resource, Tool};
+pub use catalog::{
+    Catalog, CatalogDiff, Changed, Changes, DefinitionHash, InstructionFormat, Instructions, Prompt, Resource, Risk,
+    ServerWords, Tool,
+};
 pub use config::{
-    Approval, Auth, ClientCert, Command, Config, CustomPattern, Endpoint, Env, EnvPolicy, EraChoice, Format, Images,
-    Join, Limits, Loaded, Masking, Origin, Pins, Policy, Preset, Problem, Queue, Results, RetryClass, Rlimits, Scope,
-    ServerConfig, Severity, Source, Start, Structured, Summarise, SummaryModel, Tls, TooLong, Transport,
-    parse_duration, parse_size,
+    Approval, ArgumentRules, Auth, BoardLimits, BreakerPolicy, BreakerRule, Check, ClientCert, Command, Config,
+    CustomPattern, Endpoint, Env, EnvPolicy, EraChoice, Format, Health, IdleStop, Images, Join, Limits, Loaded,
+    Masking, Origin, OutputCheck, Pins, Policy, Preset, Probe, Problem, Queue, Reading, Restart, Results, Retry,
+    RetryClass, Rlimits, Scope, ServerConfig, Severity, Source, Start, Structured, Summarise, SummaryModel, Tls,
+    TooLong, ToolPolicy, Transport, parse_duration, parse_size,
 };
 pub use deadline::{Deadline, Passed};
 pub use event::{Event, Events};
+pub use filter::{BadSelection, Selected, Selection};
+pub use grant::Grants;
 pub use hint::Hint;
 pub use name::{BadServerName, ServerName};
+pub use native::{NativeTool, NativeTools};
 pub use outcome::{Answer, Content, Failure, Kind, Outcome, Reply, fence};
 pub use secret::{SafeUrl, Secret};
 pub use server::{BadSchedule, CatalogChange};
 pub use session::{ElicitAnswer, Elicitation, Host, NoHost, Progress};
 pub use shim::shim;
 pub use spill::SpillLimits;
-pub use status::{BoardStatus, CallCounts, Era, LastError, QueueStatus, ServerInfo, ServerStatus, State, Warning};
+pub use status::{
+    BoardStatus, CallCounts, Era, LastError, PoolStatus, QueueStatus, ServerInfo, ServerStatus, State, Warning,
+};
 pub use toolset::{Closed, ListedTool, Listing, ToolExecutor, Toolset, Unavailable};
 pub use transport::{ByteSink, ByteSource, Dialer};

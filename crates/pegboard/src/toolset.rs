@@ -2,7 +2,9 @@
 
 mod batch;
 mod executor;
+mod instructions;
 mod reader;
+mod select;
 
 pub use executor::{Closed, ToolExecutor};
 
@@ -19,7 +21,7 @@ use serde_json::{Map, Value};
 use tokio::{sync::mpsc, task::JoinSet, time::Instant};
 
 use crate::{
-    call::{self, CallStream, Route, RouteTable, Routed, ToolCall, View},
+    call::{self, CallStream, Route, RouteTable, Routed, Sight, ToolCall, View},
     catalog::Tool,
     deadline::Deadline,
     name::ServerName,
@@ -27,6 +29,8 @@ use crate::{
     server::{Live, Phase, Server, Shelf},
     status::State,
 };
+
+use select::{Narrowed, Shadows};
 
 /// One agent's view of the board. It is cheap to clone.
 #[derive(Debug, Clone)]
@@ -38,6 +42,9 @@ pub struct Toolset {
     /// Set once, when the view takes no more calls.
     is_closed: Arc<AtomicBool>,
     table: Arc<Mutex<Option<Built>>>,
+    /// The same view with the selections of single calls, the newest first.
+    narrowed: Arc<Mutex<Vec<Narrowed>>>,
+    shadows: Arc<Shadows>,
 }
 
 /// A route table, and the revision that it was built for.
@@ -93,10 +100,12 @@ impl Toolset {
             own: own.into(),
             is_closed: Arc::default(),
             table: Arc::default(),
+            narrowed: Arc::default(),
+            shadows: Arc::default(),
         }
     }
 
-    /// The servers of this view at this moment.
+    /// All servers at this moment, with those that this view has for itself.
     fn servers(&self) -> Vec<Server> {
         let ours = |shared: &Server| self.own.iter().find(|own| own.name() == shared.name());
         self.shelf
@@ -109,7 +118,7 @@ impl Toolset {
     /// Lists the tools of all servers. Servers that are not ready are started and waited for, together and at most for `patience`.
     pub async fn list(&self, patience: Duration) -> Listing {
         let deadline = Deadline::within(patience);
-        let servers = self.servers();
+        let servers = self.chosen();
         let mut waiting = JoinSet::new();
         for (at, server) in servers.iter().enumerate() {
             if server.config().enabled && !is_known_and_resting(server) {
@@ -149,13 +158,17 @@ impl Toolset {
     }
 
     fn warnings(&self) -> Vec<String> {
-        let mut warnings = Vec::new();
-        for server in self.servers() {
+        let mut warnings = self.doubts();
+        let started = Instant::now();
+        let unchecked = |tool: &Arc<Tool>| tool.unchecked(started.elapsed() < COMPILING);
+        for server in self.chosen() {
             if let Phase::Ready(live) = server.phase() {
                 warnings.extend(
                     live.catalog
                         .warnings
                         .iter()
+                        .cloned()
+                        .chain(live.catalog.tools.iter().filter_map(unchecked))
                         .map(|warning| format!("{}: {warning}", server.name())),
                 );
             }
@@ -172,6 +185,14 @@ impl Toolset {
 
     /// Calls a tool. There is a reply in every case; dropping the future cancels the call on the server.
     pub async fn call(&self, call: ToolCall) -> Reply {
+        if let Some(selection) = &call.selection {
+            let narrowed = self.selecting(selection);
+            return narrowed.call_here(call).await;
+        }
+        self.call_here(call).await
+    }
+
+    async fn call_here(&self, call: ToolCall) -> Reply {
         let started = Instant::now();
         if let Some(reply) = self.read_output(&call, started).await {
             return reply;
@@ -239,6 +260,7 @@ impl Toolset {
                 may_have_executed: false,
             });
         };
+        Sight::new(&self.view, &self.servers()).sees_server(name)?;
         let live = server.live(Deadline::within(LOOK_UP)).await;
         live.map_err(|outage| call::unavailable(name.as_str(), &outage))
     }
@@ -255,10 +277,14 @@ impl Toolset {
                 "this view is closed and takes no more calls",
             ));
         }
+        self.check_selection()?;
         match self.table().find(name) {
             Routed::To(route) => return Ok(route),
             Routed::Ambiguous(candidates) => return Err(call::ambiguous(name, &candidates)),
             Routed::Nowhere => {}
+        }
+        if let Some(refusal) = self.refusal(name, false) {
+            return Err(refusal);
         }
         let mut unknown = self.not_ready();
         unknown.retain(|server| call::may_be_of(name, server.name()));
@@ -280,14 +306,16 @@ impl Toolset {
                 match down {
                     // The name says whose tool it is, and that server cannot be reached.
                     Some((server, outage)) if named_one => Err(call::unavailable(server.name().as_str(), &outage)),
-                    _ => Err(self.table().explain(name, &self.servers())),
+                    _ => Err(self
+                        .refusal(name, true)
+                        .unwrap_or_else(|| self.table().explain(name, &self.chosen()))),
                 }
             }
         }
     }
 
     fn not_ready(&self) -> Vec<Server> {
-        let mut servers = self.servers();
+        let mut servers = self.chosen();
         servers.retain(|server| server.phase().live().is_none());
         servers
     }
@@ -306,9 +334,10 @@ impl Toolset {
                 let servers = self.servers();
                 let reader = Arc::new(reader::tool(&servers));
                 self.view.outputs.set_reader(&reader.exposed_name());
+                let sight = Sight::new(&self.view, &servers);
                 take(table.insert(Built {
                     revision,
-                    table: Arc::new(RouteTable::build(&servers)),
+                    table: Arc::new(RouteTable::build(&servers, &sight)),
                     reader,
                 }))
             }
@@ -325,6 +354,9 @@ fn is_known_and_resting(server: &Server) -> bool {
 const STEPS: usize = 64;
 /// How long a call without a limit of its own waits for a server whose tools are not known.
 const LOOK_UP: Duration = Duration::from_secs(60);
+
+/// How long a listing may spend on compiling the schemas of tools that were never called. The rest is looked at by the next one.
+const COMPILING: Duration = Duration::from_millis(50);
 
 impl Serialize for ListedTool {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {

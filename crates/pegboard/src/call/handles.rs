@@ -1,6 +1,8 @@
 //! Outputs as arguments: `{"$handle": "out_…"}` anywhere in a call's arguments becomes what is kept under the handle, so that a large text
 //! goes from one tool to another without a model writing it out.
 
+use std::borrow::Cow;
+
 use serde::{
     Deserialize, Deserializer,
     de::{MapAccess, Visitor},
@@ -21,7 +23,7 @@ const MAX_FILLED: usize = 16 << 20;
 const MAX_DEPTH: usize = 128;
 
 /// The arguments with every handle replaced. Arguments without one are handed back as they are.
-pub(super) async fn fill(arguments: Arguments, spill: &Spill) -> Result<Arguments, Failure> {
+pub(super) async fn fill<'c>(arguments: Cow<'c, Arguments>, spill: &Spill) -> Result<Cow<'c, Arguments>, Failure> {
     let written = arguments.as_raw().get();
     if memchr::memmem::find(written.as_bytes(), MARK.as_bytes()).is_none() {
         return Ok(arguments);
@@ -41,7 +43,10 @@ pub(super) async fn fill(arguments: Arguments, spill: &Spill) -> Result<Argument
     }
     let mut filled = String::with_capacity(written.len() + bytes + bytes / 8);
     write(arguments.as_raw(), &mut kept.into_iter(), &mut filled);
-    Arguments::parse(&filled).map_err(|error| Failure::new(Kind::Internal, error.to_string()))
+    let filled = Arguments::parse(&filled);
+    filled
+        .map(Cow::Owned)
+        .map_err(|error| Failure::new(Kind::Internal, error.to_string()))
 }
 
 /// One mention of a handle.
@@ -234,7 +239,7 @@ mod tests {
     async fn check(form: Form, text: &str, arguments: &str, expected: &str) {
         let (spill, handle) = kept(form, text).await;
         let arguments = Arguments::parse(&arguments.replace("OUT", &handle)).unwrap();
-        let filled = fill(arguments, &spill).await.unwrap();
+        let filled = fill(Cow::Owned(arguments), &spill).await.unwrap();
         assert_eq!(filled.as_raw().get(), expected);
     }
 
@@ -305,7 +310,9 @@ mod tests {
         check(Form::Text, "t", arguments, expected).await;
         let spill = Spill::default();
         let plain = r#"{ "n": 123456789012345678901 }"#;
-        let filled = fill(Arguments::parse(plain).unwrap(), &spill).await.unwrap();
+        let filled = fill(Cow::Owned(Arguments::parse(plain).unwrap()), &spill)
+            .await
+            .unwrap();
         assert_eq!(filled.as_raw().get(), plain);
     }
 
@@ -350,7 +357,9 @@ mod tests {
                 "nested deeper",
             ),
         ] {
-            let failure = fill(Arguments::parse(&arguments).unwrap(), &spill).await.unwrap_err();
+            let failure = fill(Cow::Owned(Arguments::parse(&arguments).unwrap()), &spill)
+                .await
+                .unwrap_err();
             assert_eq!(failure.kind, Kind::InvalidArguments);
             assert!(failure.message.contains(words), "{}", failure.message);
         }
@@ -360,9 +369,12 @@ mod tests {
     async fn a_few_handles_cannot_make_arguments_of_any_size() {
         let (spill, handle) = kept(Form::Text, &"x".repeat(3 << 20)).await;
         let many = vec![format!(r#"{{"$handle": "{handle}"}}"#); 6].join(",");
-        let failure = fill(Arguments::parse(&format!(r#"{{"x": [{many}]}}"#)).unwrap(), &spill)
-            .await
-            .unwrap_err();
+        let failure = fill(
+            Cow::Owned(Arguments::parse(&format!(r#"{{"x": [{many}]}}"#)).unwrap()),
+            &spill,
+        )
+        .await
+        .unwrap_err();
         assert_eq!(failure.kind, Kind::LimitExceeded);
     }
 }

@@ -72,7 +72,7 @@ fn of_tool(policy: &Policy, tool: &str) -> Results {
     if policy.tool_results.is_empty() {
         return policy.results;
     }
-    let fits = |(glob, _): &(&String, &Results)| filter::lets_through(std::slice::from_ref(*glob), &[], tool);
+    let fits = |(glob, _): &(&String, &Results)| filter::fits(glob, tool);
     let said = policy.tool_results.get(tool);
     said.or_else(|| policy.tool_results.iter().find(fits).map(|(_, results)| results))
         .copied()

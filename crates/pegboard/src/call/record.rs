@@ -17,6 +17,8 @@ pub(super) struct Record {
     pub(super) may_have_run: bool,
     /// Whether the answer was kept from an earlier call.
     pub(super) cached: bool,
+    /// What the caller should know besides the outcome.
+    pub(super) warnings: Vec<String>,
 }
 
 impl Record {
@@ -29,11 +31,14 @@ impl Record {
             attempts: 0,
             may_have_run: false,
             cached: false,
+            warnings: call.notes.clone(),
         }
     }
 
     pub(super) fn close(self, route: &Route, presented: Presented) -> Reply {
         let outcome = presented.outcome;
+        let mut warnings = self.warnings;
+        warnings.extend(presented.notes.warnings);
         let latency = self.started.elapsed();
         route.server.count(outcome.kind(), latency);
         tracing::debug!(id = %self.id, kind = ?outcome.kind(), ?latency, "call ended");
@@ -42,16 +47,17 @@ impl Record {
             name: route.tool.dotted_name(),
             server: Some(route.server.name().clone()),
             tool: Some(route.tool.name.clone()),
+            untrusted: !route.server.config().policy.trust && outcome.has_words_of_a_server(),
             outcome,
             original_bytes: presented.original_bytes,
             masked: presented.masked,
             truncated: presented.notes.truncated,
             handle: presented.notes.handle,
-            warnings: presented.notes.warnings,
             attempts: self.attempts,
             latency,
             queued: self.queued,
             cached: self.cached,
+            warnings,
         }
     }
 }

@@ -9,6 +9,7 @@ use super::{
     hook::{Budget, Called, Hook, Hooks},
     outputs::Outputs,
     repeat::Keys,
+    rules::Rules,
 };
 use crate::event::Bell;
 
@@ -19,6 +20,8 @@ use crate::event::Bell;
 #[must_use]
 #[non_exhaustive]
 pub struct View {
+    /// What it may do.
+    pub(crate) rules: Rules,
     pub(crate) hooks: Hooks,
     /// Whether the calls of a batch that may change something run one after the other.
     pub(crate) writes_in_turn: bool,

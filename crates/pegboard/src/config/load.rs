@@ -16,7 +16,7 @@ use super::{
     fields::{SERVER, TOP, nearest, snake},
     import,
     problem::{MAX_PROBLEMS, Report},
-    resolve::{Resolve, results},
+    resolve::{self, Resolve, results},
     setting::{Setting, Values},
     show,
     tree::{self, Entry, Node, Value},
@@ -164,11 +164,20 @@ pub(super) fn load(sources: &[Source], env: &Env<'_>) -> Loaded {
         loaded.sources.push(source.name.clone());
         loaded.problems.extend(report.into_problems());
     }
+    resolve::defaults(&mut loaded);
     loaded.config.preset = Preset::named(loaded.top.word("preset"));
     for (name, server) in &mut loaded.config.servers {
         if let Some(values) = loaded.written.get(name) {
             results::settle(&loaded.top, values, &mut server.policy);
         }
+    }
+    let limits = &mut loaded.config.limits;
+    for (name, limit) in [
+        ("max_servers", &mut limits.servers),
+        ("max_processes", &mut limits.processes),
+        ("max_starts", &mut limits.starts),
+    ] {
+        *limit = loaded.top.count(name).unwrap_or(*limit);
     }
     loaded
 }

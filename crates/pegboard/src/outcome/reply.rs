@@ -30,6 +30,8 @@ pub struct Reply {
     pub queued: Duration,
     /// How many bytes the answer's payload had.
     pub original_bytes: usize,
+    /// Whether the text may hold words of a server that the config does not trust. They are data, whatever they say.
+    pub untrusted: bool,
     /// Whether the answer was kept from an earlier call and the server was not asked.
     pub cached: bool,
     /// How many secrets were hidden in it.
@@ -72,6 +74,7 @@ impl Reply {
             latency,
             queued: Duration::ZERO,
             original_bytes: 0,
+            untrusted: false,
             cached: false,
             masked: 0,
             truncated: false,
@@ -110,7 +113,7 @@ impl Serialize for Reply {
             "handle": self.handle,
             "cached": self.cached,
         });
-        let mut reply = serializer.serialize_struct("Reply", 12)?;
+        let mut reply = serializer.serialize_struct("Reply", 13)?;
         reply.serialize_field("id", &self.id)?;
         reply.serialize_field("name", &self.name)?;
         reply.serialize_field("server", &self.server)?;
@@ -122,6 +125,7 @@ impl Serialize for Reply {
         reply.serialize_field("structured", &structured)?;
         reply.serialize_field("outcome", &outcome)?;
         reply.serialize_field("hint", &self.outcome.hint())?;
+        reply.serialize_field("untrusted", &self.untrusted)?;
         reply.serialize_field("warnings", &self.warnings)?;
         reply.end()
     }
@@ -143,6 +147,7 @@ mod tests {
             tool: Some("now".into()),
             attempts: 1,
             original_bytes: 2,
+            untrusted: true,
             ..Reply::unanswered("1", "time.now", outcome, Duration::from_micros(1900))
         }
     }
@@ -156,7 +161,7 @@ mod tests {
                 "text": "hi", "content": [{"type": "text", "text": "hi"}], "structured": null,
                 "outcome": {"kind": "ok", "may_have_executed": true, "attempts": 1, "latency_ms": 1.9, "queued_ms": 0.0,
                             "masked": 0, "truncated": false, "original_bytes": 2, "handle": null, "cached": false},
-                "hint": null, "warnings": [],
+                "hint": null, "untrusted": true, "warnings": [],
             })
         );
     }

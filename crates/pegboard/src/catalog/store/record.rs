@@ -8,12 +8,12 @@ use serde_json::{Map, Value};
 
 use super::{CacheScope, Freshness, MAX_TTL, Stored};
 use crate::{
-    catalog::{Catalog, Prompt, Resource, Tool},
+    catalog::{Catalog, Prompt, Resource, Tool, definition::Kept},
     name::ServerName,
 };
 
 /// Raised whenever the file changes its shape. Files of another version are not read.
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
 
 #[derive(Serialize, Deserialize)]
 pub(super) struct Record {
@@ -40,6 +40,7 @@ struct ToolRecord {
     mirrored: Vec<(Vec<String>, String)>,
     #[serde(default)]
     max_result: Option<usize>,
+    for_model: bool,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -121,6 +122,7 @@ impl ToolRecord {
             annotations: tool.annotations.clone(),
             mirrored: tool.mirrored.clone(),
             max_result: tool.max_result,
+            for_model: tool.for_model,
         }
     }
 
@@ -135,6 +137,9 @@ impl ToolRecord {
             annotations: self.annotations,
             mirrored: self.mirrored,
             max_result: self.max_result,
+            checks: Default::default(),
+            for_model: self.for_model,
+            hash: Kept::default(),
         }
     }
 }
