@@ -202,7 +202,7 @@ pub(crate) async fn run(view: &View, route: &Route, mut call: ToolCall, started:
         Ok(()) => carry_out(view, route, call, deadline, started).await,
         Err(failure) => {
             let record = Record::open(route, &call, started);
-            conclude(view, route, &call, record, Outcome::Refused(failure)).await
+            conclude(view, route, &call, record, Outcome::Refused(failure), deadline).await
         }
     };
     view.hooks.after(route, &mut reply).await;
@@ -250,12 +250,19 @@ async fn recorded(view: &View, route: &Route, call: &ToolCall, deadline: Deadlin
     } else {
         outcome
     };
-    conclude(view, route, call, record, outcome).await
+    conclude(view, route, call, record, outcome, deadline).await
 }
 
 /// The reply to a call that has ended, well or not.
-async fn conclude(view: &View, route: &Route, call: &ToolCall, record: Record, outcome: Outcome) -> Reply {
-    let presented = present::present(view, route, call, outcome, record.spent()).await;
+async fn conclude(
+    view: &View,
+    route: &Route,
+    call: &ToolCall,
+    record: Record,
+    outcome: Outcome,
+    deadline: Deadline,
+) -> Reply {
+    let presented = present::present(view, route, call, outcome, deadline).await;
     let reply = record.close(route, presented);
     if reply.untrusted {
         view.rules.taint();

@@ -14,6 +14,7 @@ use super::{
 };
 use crate::{
     config::{Policy, Results, Structured, Summarise},
+    deadline::Deadline,
     filter,
     outcome::{Answer, Content, Failure, Notes, Outcome, Presented, Rendering},
     session::CallResult,
@@ -50,7 +51,7 @@ pub(super) async fn present(
     route: &Route,
     call: &ToolCall,
     outcome: Outcome,
-    spent: Duration,
+    deadline: Deadline,
 ) -> Presented {
     let config = route.server.config();
     let rules = Rules {
@@ -61,7 +62,7 @@ pub(super) async fn present(
         hint: route.tool.max_result,
         summarise: config.policy.summarise.as_ref(),
         outputs: &view.outputs,
-        left: call.timeout.map(|all| all.saturating_sub(spent)),
+        left: deadline.remaining(),
     };
     rules.shape(outcome, |outcome| mask(route, outcome)).await
 }
@@ -90,7 +91,7 @@ struct Rules<'a> {
     summarise: Option<&'a Summarise>,
     outputs: &'a Outputs,
     /// How much of the caller's time is left.
-    left: Option<Duration>,
+    left: Duration,
 }
 
 impl Rules<'_> {
@@ -167,7 +168,7 @@ impl Rules<'_> {
             notes.warnings.push(warning.to_owned());
             return None;
         };
-        let limit = self.left.map_or(policy.timeout, |left| left.min(policy.timeout));
+        let limit = policy.timeout.min(self.left);
         let request = SummaryRequest::new(self.server, self.tool, self.context, text, policy.max_tokens);
         match summarise::summary(summariser.as_ref(), &request, limit).await {
             Ok(summary) => {

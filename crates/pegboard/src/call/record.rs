@@ -35,18 +35,13 @@ impl Record {
         }
     }
 
-    /// How long the call has taken so far.
-    pub(super) fn spent(&self) -> Duration {
-        self.started.elapsed()
-    }
-
     pub(super) fn close(self, route: &Route, presented: Presented) -> Reply {
         let outcome = presented.outcome;
+        let mut warnings = self.warnings;
+        warnings.extend(presented.notes.warnings);
         let latency = self.started.elapsed();
         route.server.count(outcome.kind(), latency);
         tracing::debug!(id = %self.id, kind = ?outcome.kind(), ?latency, "call ended");
-        let mut warnings = self.warnings;
-        warnings.extend(presented.notes.warnings);
         Reply {
             id: self.id,
             name: route.tool.dotted_name(),

@@ -1,5 +1,9 @@
 //! What one agent's view of the board is made of.
 
+use std::sync::Arc;
+
+use serde_json::{Map, Value};
+
 use super::{
     cache::Cache,
     hook::{Budget, Called, Hook, Hooks},
@@ -8,8 +12,6 @@ use super::{
     rules::Rules,
 };
 use crate::event::Bell;
-use serde_json::{Map, Value};
-use std::sync::Arc;
 
 /// How one agent sees the board: which servers and tools, under which names, and what is done with its calls and their results.
 ///
@@ -66,8 +68,8 @@ impl View {
         Self {
             cache: Arc::default(),
             keys: Arc::default(),
-            bell,
             outputs: self.outputs.opened(),
+            bell,
             ..self
         }
     }

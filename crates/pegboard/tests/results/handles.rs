@@ -19,7 +19,7 @@ fn fake() -> FakeServer {
 #[tokio::test]
 async fn a_model_reads_on_in_what_was_too_long() {
     let folder = tempfile::tempdir().expect("a folder");
-    let board = of_fakes([("fx", fake(), settings())]);
+    let board = of_fakes([("fx", fake(), plain())]);
     let tools = board.toolset_with(view(folder.path()));
     assert_eq!(tools.list(PATIENCE).await.tools.len(), 3);
     let reply = call(&tools, "fx.log", json!({})).await;
@@ -68,7 +68,7 @@ async fn a_model_reads_on_in_what_was_too_long() {
 #[tokio::test]
 async fn wrong_questions_are_answered_with_what_is_wrong() {
     let folder = tempfile::tempdir().expect("a folder");
-    let board = of_fakes([("fx", fake(), settings())]);
+    let board = of_fakes([("fx", fake(), plain())]);
     let tools = board.toolset_with(view(folder.path()).always_list_read_output());
     assert_eq!(
         tools.list(PATIENCE).await.tools.len(),
@@ -105,7 +105,7 @@ async fn a_handle_as_an_argument_becomes_what_it_stands_for() {
     let folder = tempfile::tempdir().expect("a folder");
     let page = "0123456789 \"quoted\" é\n".repeat(15_000);
     let wiki = FakeServer::new("wiki").tool(Tool::new("get").answers_text(&page));
-    let board = of_fakes([("wiki", wiki, settings()), ("fx", fake(), settings())]);
+    let board = of_fakes([("wiki", wiki, plain()), ("fx", fake(), plain())]);
     let tools = board.toolset_with(view(folder.path()));
     let handle = call(&tools, "wiki.get", json!({})).await.handle.expect("a handle");
     let saved = call(&tools, "fx.save", json!({"title": "t", "body": {"$handle": handle}})).await;
@@ -132,7 +132,7 @@ async fn a_handle_as_an_argument_becomes_what_it_stands_for() {
 #[tokio::test]
 async fn another_toolset_cannot_read_a_handle() {
     let folder = tempfile::tempdir().expect("a folder");
-    let board = of_fakes([("fx", fake(), settings())]);
+    let board = of_fakes([("fx", fake(), plain())]);
     let (ours, theirs) = (
         board.toolset_with(view(folder.path())),
         board.toolset_with(view(folder.path())),
@@ -153,7 +153,7 @@ async fn another_toolset_cannot_read_a_handle() {
 #[tokio::test]
 async fn outputs_go_with_their_toolset() {
     let folder = tempfile::tempdir().expect("a folder");
-    let board = of_fakes([("fx", fake(), settings())]);
+    let board = of_fakes([("fx", fake(), plain())]);
     let closed = board.toolset_with(view(folder.path()));
     call(&closed, "fx.log", json!({})).await;
     let dropped = board.toolset_with(view(folder.path()));
@@ -170,7 +170,7 @@ async fn outputs_go_with_their_toolset() {
 async fn the_tool_takes_nobodys_name() {
     let folder = tempfile::tempdir().expect("a folder");
     let theirs = FakeServer::new("pegboard").tool(Tool::new("read_output").answers_text("theirs"));
-    let board = of_fakes([("pegboard", theirs, settings()), ("fx", fake(), settings())]);
+    let board = of_fakes([("pegboard", theirs, plain()), ("fx", fake(), plain())]);
     let tools = board.toolset_with(view(folder.path()));
     let reply = call(&tools, "fx.log", json!({})).await;
     says(&reply.text(), &["pegboard-2__read_output"]);

@@ -46,7 +46,7 @@ async fn a_tool_may_ask_for_more_room_unless_the_operator_said_how_much() {
     let large = Tool::new("large").with("_meta", json!({"anthropic/maxResultSizeChars": 200_000}));
     let fake = FakeServer::new("fx").tool(large.answers_text("x".repeat(100_000)));
     let board = of_fakes([
-        ("fx", fake.clone(), settings()),
+        ("fx", fake.clone(), plain()),
         ("strict", fake, from_file("max_result = '48KiB'")),
     ]);
     let tools = board.toolset();
@@ -68,7 +68,7 @@ async fn a_result_that_is_too_long_can_be_an_error() {
 #[tokio::test]
 async fn programs_can_set_the_policy_too() {
     let fake = FakeServer::new("fx").tool(Tool::new("weather").answers_structured(json!({"t": 21})));
-    let mut config = settings();
+    let mut config = plain();
     let mut results = Results::default();
     (results.structured, results.fence, results.too_long) = (Structured::StructuredOnly, true, TooLong::Head);
     config.policy.results = results;

@@ -26,7 +26,7 @@ pub(crate) fn of_fakes<const N: usize>(servers: [(&str, FakeServer, ServerConfig
     builder.open()
 }
 
-pub(crate) fn settings() -> ServerConfig {
+pub(crate) fn plain() -> ServerConfig {
     ServerConfig::new(Transport::Stdio(Command::new("in-process")))
 }
 

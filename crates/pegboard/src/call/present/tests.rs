@@ -102,7 +102,7 @@ impl Bench {
             hint: self.hint,
             summarise: self.summarise.as_ref(),
             outputs: &self.outputs,
-            left: None,
+            left: Duration::from_secs(600),
         };
         rules.shape(outcome, mask).await
     }
