@@ -8,7 +8,7 @@ mod reconcile;
 
 use std::{
     path::PathBuf,
-    sync::{Arc, atomic::AtomicU64},
+    sync::{Arc, Mutex, PoisonError, atomic::AtomicU64},
     time::Duration,
 };
 
@@ -20,7 +20,7 @@ use crate::{
     catalog::store::CatalogStore,
     config::{Command, Config, Scope, ServerConfig, Start, Transport},
     deadline::Deadline,
-    name::ServerName,
+    name::{NameStyle, ServerName},
     server::{Backoff, BadSchedule, BreakerConfig, CatalogChange, Jitter, Queues, Server, Shared, Shelf},
     session::{EraMemory, Host, NoHost, Spec, Survey},
     status::{BoardStatus, State, Warning},
@@ -41,6 +41,8 @@ pub struct Pegboard(Arc<Inner>);
 struct Inner {
     shelf: Arc<Shelf>,
     maker: Maker,
+    /// How views name tools unless they say so themselves.
+    naming: Mutex<NameStyle>,
 }
 
 /// What is needed to make a server of its config.
@@ -122,7 +124,8 @@ impl Pegboard {
             .iter()
             .filter(|server| server.config().policy.scope == Scope::Session);
         let own = own.map(|server| server.fresh(&self.0.maker.shared)).collect();
-        Toolset::new(self.0.shelf.clone(), own, view)
+        let naming = self.0.naming.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        Toolset::new(self.0.shelf.clone(), own, view.with_default_naming(&naming))
     }
 
     /// Starts all enabled servers that are shared and waits until each is ready or has failed, at most for `patience`.
@@ -265,6 +268,7 @@ impl Builder {
             host: self.host,
             memory: Arc::new(EraMemory::new(self.memory)),
         };
+        let naming = Mutex::new(self.config.naming);
         let mut servers: Vec<Server> = Vec::new();
         for (name, config) in self.config.servers {
             servers.push(maker.configured(name, config));
@@ -276,7 +280,7 @@ impl Builder {
             start_if_wanted(server);
         }
         let shelf = Arc::new(Shelf::new(servers, revision));
-        Pegboard(Arc::new(Inner { shelf, maker }))
+        Pegboard(Arc::new(Inner { shelf, maker, naming }))
     }
 }
 

@@ -105,14 +105,18 @@ pub(crate) async fn run(view: &View, route: &Route, call: ToolCall, started: Ins
     } else {
         outcome
     };
-    record.close(route, outcome)
+    let mut reply = record.close(route, outcome);
+    reply.asked = call.name;
+    reply
 }
 
 /// The reply to a call that has no route.
 pub(crate) fn refuse(call: ToolCall, failure: Failure, started: Instant) -> Reply {
     Reply {
         id: call.id,
+        asked: call.name.clone(),
         name: call.name,
+        repaired: None,
         server: None,
         tool: None,
         outcome: Outcome::Refused(failure),

@@ -39,7 +39,7 @@ pub use tree::Format;
 
 use std::{collections::BTreeMap, time::Duration};
 
-use crate::name::ServerName;
+use crate::name::{NameStyle, ServerName};
 
 /// Everything a board needs to know: the servers, by name.
 ///
@@ -60,6 +60,8 @@ pub struct Config {
     pub queues: BTreeMap<String, Queue>,
     /// The design whose defaults the servers start from.
     pub preset: Preset,
+    /// How tools are named for models. Views that were made before a change keep their names.
+    pub naming: NameStyle,
 }
 
 impl Config {

@@ -71,6 +71,7 @@ mod filter;
 mod hint;
 mod name;
 mod outcome;
+mod provider;
 mod secret;
 mod server;
 mod session;
@@ -91,8 +92,9 @@ pub use config::{
 };
 pub use deadline::{Deadline, Passed};
 pub use hint::Hint;
-pub use name::{BadServerName, ServerName};
+pub use name::{BadNameStyle, BadServerName, NameRules, NameStyle, ServerName};
 pub use outcome::{Answer, Content, Failure, Kind, Outcome, Reply};
+pub use provider::{Definition, Provider, Quarantine, Reverse};
 pub use secret::{SafeUrl, Secret};
 pub use server::{BadSchedule, CatalogChange};
 pub use session::{ElicitAnswer, Elicitation, Host, NoHost, Progress};

@@ -15,6 +15,7 @@ use crate::{
     deadline::Deadline,
     name::ServerName,
     outcome::{Failure, Kind, Reply},
+    provider::{Definition, Provider},
     server::{Live, Phase, Server, Shelf},
     status::State,
 };
@@ -46,6 +47,23 @@ pub struct Listing {
     pub unavailable: Vec<Unavailable>,
     /// What was wrong with the listings.
     pub warnings: Vec<String>,
+    /// Whose API the tools are listed for.
+    #[serde(skip)]
+    provider: Provider,
+}
+
+impl Listing {
+    /// The tools as the view's provider takes them: exactly the array for the `tools` of its API.
+    pub fn definitions(&self) -> Vec<Value> {
+        if self.provider == Provider::Mcp {
+            return self.tools.iter().map(ListedTool::as_mcp).collect();
+        }
+        let defined = self.tools.iter().filter_map(|listed| {
+            let definition = listed.definition.as_deref()?;
+            Some((listed.name.as_str(), definition))
+        });
+        self.provider.list(defined)
+    }
 }
 
 /// A tool and the name that models see.
@@ -56,6 +74,28 @@ pub struct ListedTool {
     pub name: String,
     /// The tool.
     pub tool: Arc<Tool>,
+    /// The tool as the view's provider takes it, if that is not how its server defined it.
+    pub definition: Option<Arc<Definition>>,
+}
+
+impl ListedTool {
+    /// The tool as MCP writes it, under the name that models see.
+    fn as_mcp(&self) -> Value {
+        let tool = &self.tool;
+        let mut shown = Map::new();
+        let mut put = |key: &str, value: Option<Value>| {
+            if let Some(value) = value {
+                shown.insert(key.to_owned(), value);
+            }
+        };
+        put("name", Some(self.name.clone().into()));
+        put("title", tool.title.clone().map(Value::from));
+        put("description", tool.description.clone().map(Value::from));
+        put("inputSchema", Some(tool.input_schema.clone()));
+        put("outputSchema", tool.output_schema.clone());
+        put("annotations", tool.annotations.clone().map(Value::from));
+        shown.into()
+    }
 }
 
 /// A server whose tools cannot be listed.
@@ -118,22 +158,26 @@ impl Toolset {
             unavailable: unavailable.collect(),
             tools: self.tools(),
             warnings: self.warnings(),
+            provider: self.view.dialect().0,
         }
     }
 
     /// The tools that are known now, without waiting for anybody.
     fn tools(&self) -> Vec<ListedTool> {
         let routes = self.table();
-        let listed = |route: &Route| ListedTool {
-            name: route.tool.exposed_name(),
+        let is_defined = |route: &Route| route.definition.is_some() || self.view.dialect().0 == Provider::Mcp;
+        let is_there = |route: &Route| route.server.phase().live().is_some() || is_known_and_resting(&route.server);
+        let listed = routes.routes().iter().filter(|route| is_defined(route) && is_there(route));
+        let listed = listed.map(|route| ListedTool {
+            name: route.name.clone(),
             tool: route.tool.clone(),
-        };
-        let shown = |route: &&Route| route.server.phase().live().is_some() || is_known_and_resting(&route.server);
-        routes.routes().iter().filter(shown).map(listed).collect()
+            definition: route.definition.clone(),
+        });
+        listed.collect()
     }
 
     fn warnings(&self) -> Vec<String> {
-        let mut warnings = Vec::new();
+        let mut warnings = self.table().quarantined().to_vec();
         for server in self.servers() {
             if let Phase::Ready(live) = server.phase() {
                 warnings.extend(
@@ -151,7 +195,7 @@ impl Toolset {
     pub async fn tool(&self, name: &str, patience: Duration) -> Result<Arc<Tool>, Failure> {
         self.route(name, Deadline::within(patience))
             .await
-            .map(|route| route.tool)
+            .map(|(route, _)| route.tool.clone())
     }
 
     /// Calls a tool. There is a reply in every case; dropping the future cancels the call on the server.
@@ -159,7 +203,13 @@ impl Toolset {
         let started = Instant::now();
         let deadline = Deadline::within(call.timeout.unwrap_or(LOOK_UP));
         match self.route(&call.name, deadline).await {
-            Ok(route) => call::run(&self.view, &route, call, started).await,
+            Ok((route, is_repaired)) => {
+                let mut reply = call::run(&self.view, &route, call, started).await;
+                if is_repaired {
+                    reply.repaired = Some(format!("`{}` was taken for `{}`", reply.asked.escape_debug(), reply.name));
+                }
+                reply
+            }
             Err(failure) => call::refuse(call, failure, started),
         }
     }
@@ -203,8 +253,9 @@ impl Toolset {
         live.map_err(|outage| call::unavailable(name.as_str(), &outage))
     }
 
-    /// Where `name` leads. When that is not known yet, the servers that may have the tool are waited for, and it is looked up once more.
-    async fn route(&self, name: &str, deadline: Deadline) -> Result<Route, Failure> {
+    /// Where `name` leads, and whether it had to be repaired for that. When it is not known yet, the servers that may have the tool are
+    /// waited for, and it is looked up once more.
+    async fn route(&self, name: &str, deadline: Deadline) -> Result<(Arc<Route>, bool), Failure> {
         if self.shelf.is_closing() {
             return Err(Failure {
                 kind: Kind::Unavailable,
@@ -214,9 +265,10 @@ impl Toolset {
             });
         }
         match self.table().find(name) {
-            Routed::To(route) => return Ok(route),
+            Routed::To(route) => return Ok((route, false)),
             Routed::Ambiguous(candidates) => return Err(call::ambiguous(name, &candidates)),
-            Routed::Nowhere => {}
+            Routed::Hidden(failure) => return Err(failure),
+            Routed::Repaired(_) | Routed::Nowhere => {}
         }
         let mut unknown = self.not_ready();
         unknown.retain(|server| call::may_be_of(name, server.name()));
@@ -227,9 +279,14 @@ impl Toolset {
         }
         let waiting = futures_util::future::join_all(unknown.iter().map(|server| server.live(deadline)));
         let outcomes = waiting.await;
-        match self.table().find(name) {
-            Routed::To(route) => Ok(route),
+        match self.table().find_forgiving(name) {
+            Routed::To(route) => Ok((route, false)),
+            Routed::Repaired(route) => {
+                tracing::info!(asked = name, tool = %route.tool.dotted_name(), "a name was repaired");
+                Ok((route, true))
+            }
             Routed::Ambiguous(candidates) => Err(call::ambiguous(name, &candidates)),
+            Routed::Hidden(failure) => Err(failure),
             Routed::Nowhere => {
                 let down = unknown
                     .iter()
@@ -257,7 +314,8 @@ impl Toolset {
         match &*table {
             Some(built) if built.revision == revision => built.table.clone(),
             _ => {
-                let built = Arc::new(RouteTable::build(&self.servers()));
+                let before = table.as_ref().map(|built| &*built.table);
+                let built = Arc::new(RouteTable::build(&self.servers(), &self.view, before));
                 *table = Some(Built {
                     revision,
                     table: built.clone(),

@@ -1,6 +1,6 @@
 //! Changes while the board runs: a new config is compared with the old one, and only what differs is touched.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, sync::PoisonError};
 
 use serde::Serialize;
 
@@ -36,6 +36,7 @@ impl Pegboard {
         for (name, queue) in &config.queues {
             self.0.maker.shared.queues.grow(name, queue.concurrent);
         }
+        *self.0.naming.lock().unwrap_or_else(PoisonError::into_inner) = config.naming.clone();
         let running = self.configured_servers();
         let mut applied = Applied::default();
         let mut ended: Vec<Server> = Vec::new();

@@ -36,6 +36,8 @@ impl Record {
         Reply {
             id: self.id,
             name: route.tool.dotted_name(),
+            asked: String::new(),
+            repaired: None,
             server: Some(route.server.name().clone()),
             tool: Some(route.tool.name.clone()),
             original_bytes: match &outcome {

@@ -16,6 +16,10 @@ pub struct Reply {
     pub id: String,
     /// `server.tool`, or the name as asked for when it is nobody's.
     pub name: String,
+    /// The name as the caller wrote it.
+    pub asked: String,
+    /// That the name was understood although it is nobody's, in words.
+    pub repaired: Option<String>,
     /// The server the call went to.
     pub server: Option<ServerName>,
     /// The tool as the server calls it.
@@ -35,9 +39,12 @@ pub struct Reply {
 impl Reply {
     /// The reply to a call that its caller ended before a server answered it, or never made.
     pub fn unanswered(id: impl Into<String>, name: impl Into<String>, outcome: Outcome, latency: Duration) -> Self {
+        let name = name.into();
         Self {
             id: id.into(),
-            name: name.into(),
+            asked: name.clone(),
+            name,
+            repaired: None,
             server: None,
             tool: None,
             outcome,
@@ -77,7 +84,7 @@ impl Serialize for Reply {
             "original_bytes": self.original_bytes,
             "handle": null,
         });
-        let mut reply = serializer.serialize_struct("Reply", 11)?;
+        let mut reply = serializer.serialize_struct("Reply", 12)?;
         reply.serialize_field("id", &self.id)?;
         reply.serialize_field("name", &self.name)?;
         reply.serialize_field("server", &self.server)?;
@@ -89,6 +96,10 @@ impl Serialize for Reply {
         reply.serialize_field("structured", &structured)?;
         reply.serialize_field("outcome", &outcome)?;
         reply.serialize_field("hint", &self.outcome.hint())?;
+        match &self.repaired {
+            Some(repaired) => reply.serialize_field("repaired", repaired)?,
+            None => reply.skip_field("repaired")?,
+        }
         reply.end()
     }
 }
@@ -107,6 +118,8 @@ mod tests {
         Reply {
             id: "1".into(),
             name: "time.now".into(),
+            asked: "time__now".into(),
+            repaired: None,
             server: Some(ServerName::parse("time").unwrap()),
             tool: Some("now".into()),
             outcome,
