@@ -1,6 +1,7 @@
 //! The path of a tool call, top to bottom: prepare the arguments, ask whether it may be made, wait for a turn, reach the server, exchange,
 //! present.
 
+mod model;
 mod permit;
 mod prepare;
 mod present;

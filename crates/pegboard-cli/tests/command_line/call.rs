@@ -106,7 +106,8 @@ fn an_unknown_tool_is_answered_with_names_that_come_close() {
     let server = home.server("fx", fake());
     let ran = home.run(&["call", "fx.ecko", &server]);
     ran.ends_with(2)
-        .says("error: there is no tool `fx.ecko`\nhint: did you mean `fx.echo`");
+        .says("error: there is no tool `fx.ecko`. The closest names are `fx.echo`.")
+        .says("Available servers: fx.\nhint: did you mean `fx.echo`?");
     let json = home
         .run(&["call", "fx.ecko", "-o", "json", &server])
         .ends_with(2)

@@ -64,7 +64,7 @@ async fn a_new_config_touches_only_what_differs() {
     assert_ne!(pid(&board, "moved"), Some(moved));
     assert_eq!(
         call(&tools, "filtered.hello", json!({})).await.outcome.kind(),
-        Kind::UnknownTool
+        Kind::NotPermitted
     );
     assert_eq!(call(&tools, "new.hello", json!({})).await.text(), "hi");
     assert_eq!(

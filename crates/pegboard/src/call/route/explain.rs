@@ -120,9 +120,9 @@ mod tests {
         let (git, k8s) = (server("git"), server("k8s"));
         let pairs = [("git", "log"), ("git", "show"), ("k8s", "get_pods"), ("k8s", "get_logs")];
         let told = |name: &str| unknown(name, &pairs, &[&git, &k8s]).message;
-        insta::assert_snapshot!(told("k8s.get_pod"), @"");
-        insta::assert_snapshot!(told("get_podz"), @"");
-        insta::assert_snapshot!(told("zzz.qqq"), @"");
-        insta::assert_snapshot!(unknown("x", &[], &[]).message, @"");
+        insta::assert_snapshot!(told("k8s.get_pod"), @"there is no tool `k8s.get_pod`. The closest names are `k8s.get_pods`, `k8s.get_logs`. Available tools of server `k8s`: get_pods, get_logs. Available servers: git, k8s.");
+        insta::assert_snapshot!(told("get_podz"), @"there is no tool `get_podz`. The closest names are `k8s.get_pods`, `k8s.get_logs`. Available servers: git, k8s.");
+        insta::assert_snapshot!(told("zzz.qqq"), @"there is no tool `zzz.qqq`. Available servers: git, k8s.");
+        insta::assert_snapshot!(unknown("x", &[], &[]).message, @"there is no tool `x`. Available servers: none.");
     }
 }

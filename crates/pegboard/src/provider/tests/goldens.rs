@@ -177,7 +177,7 @@ fn strict_requires_everything_and_forgets_what_is_null() {
 
 #[test]
 fn what_strict_does_not_take_is_offered_without_it() {
-    let many: serde_json::Map<String, Value> = (0..101).map(|at| (format!("p{at}"), json!({"type": "string"}))).collect();
+    let many: Map<String, Value> = (0..101).map(|at| (format!("p{at}"), json!({"type": "string"}))).collect();
     let values: Vec<String> = (0..501).map(|at| format!("v{at}")).collect();
     let mut deep = json!({"type": "string"});
     for _ in 0..6 {
