@@ -47,6 +47,9 @@ pub struct Listing {
     pub unavailable: Vec<Unavailable>,
     /// What was wrong with the listings.
     pub warnings: Vec<String>,
+    /// Those warnings that tell which tools cannot be offered to the view's provider, and why.
+    #[serde(skip)]
+    pub quarantined: Vec<String>,
     /// Whose API the tools are listed for.
     #[serde(skip)]
     provider: Provider,
@@ -158,6 +161,7 @@ impl Toolset {
             unavailable: unavailable.collect(),
             tools: self.tools(),
             warnings: self.warnings(),
+            quarantined: self.table().quarantined().to_vec(),
             provider: self.view.dialect().0,
         }
     }
@@ -167,7 +171,10 @@ impl Toolset {
         let routes = self.table();
         let is_defined = |route: &Route| route.definition.is_some() || self.view.dialect().0 == Provider::Mcp;
         let is_there = |route: &Route| route.server.phase().live().is_some() || is_known_and_resting(&route.server);
-        let listed = routes.routes().iter().filter(|route| is_defined(route) && is_there(route));
+        let listed = routes
+            .routes()
+            .iter()
+            .filter(|route| is_defined(route) && is_there(route));
         let listed = listed.map(|route| ListedTool {
             name: route.name.clone(),
             tool: route.tool.clone(),
@@ -206,7 +213,11 @@ impl Toolset {
             Ok((route, is_repaired)) => {
                 let mut reply = call::run(&self.view, &route, call, started).await;
                 if is_repaired {
-                    reply.repaired = Some(format!("`{}` was taken for `{}`", reply.asked.escape_debug(), reply.name));
+                    reply.repaired = Some(format!(
+                        "`{}` was taken for `{}`",
+                        reply.asked.escape_debug(),
+                        reply.name
+                    ));
                 }
                 reply
             }

@@ -93,7 +93,7 @@ fn show(stage: &Stage<'_>, options: &cli::Tools, settings: &Settings, mut listin
         report = report.error(&message, server.hint.as_deref());
     }
     // Whoever hands the list on should know what is not in it.
-    for warning in warnings.iter().filter(|_| is_for_provider) {
+    for warning in listing.quarantined.iter().filter(|_| !told) {
         report = report.warning(warning);
     }
     report

@@ -118,7 +118,8 @@ impl RouteTable {
             Ok(definition) => Some(Arc::new(definition)),
             Err(why) => {
                 let name = tool.dotted_name();
-                self.quarantined.push(format!("tool `{name}` is not offered to {provider}: {why}"));
+                self.quarantined
+                    .push(format!("tool `{name}` is not offered to {provider}: {why}"));
                 None
             }
         }
@@ -201,12 +202,16 @@ impl RouteTable {
 
     fn pairs(&self) -> Vec<(&str, &str)> {
         let routes = self.routes.iter();
-        routes.map(|route| (route.server.name().as_str(), route.tool.name.as_str())).collect()
+        routes
+            .map(|route| (route.server.name().as_str(), route.tool.name.as_str()))
+            .collect()
     }
 
     fn hidden_pairs(&self) -> Vec<(&str, &str)> {
         let hidden = self.hidden.iter();
-        hidden.map(|hidden| (hidden.server.as_str(), hidden.tool.as_str())).collect()
+        hidden
+            .map(|hidden| (hidden.server.as_str(), hidden.tool.as_str()))
+            .collect()
     }
 
     /// Why `name` leads nowhere, with the names that come closest.

@@ -136,7 +136,9 @@ pub(crate) fn stamp(parts: &[&str], length: usize) -> String {
     let digest = hash.finalize();
     let bit = |at: usize| digest[at / 8] >> (7 - at % 8) & 1;
     let five = |group: usize| (0..5).fold(0, |value, at| value << 1 | bit(group * 5 + at));
-    (0..length.min(51)).map(|group| char::from(ALPHABET[usize::from(five(group))])).collect()
+    (0..length.min(51))
+        .map(|group| char::from(ALPHABET[usize::from(five(group))]))
+        .collect()
 }
 
 #[cfg(test)]

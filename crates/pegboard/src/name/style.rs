@@ -23,13 +23,7 @@ pub enum NameStyle {
 
 impl NameStyle {
     /// The styles that have a word of their own.
-    pub(crate) const NAMED: [Self; 5] = [
-        Self::Dot,
-        Self::Dunder,
-        Self::McpDunder,
-        Self::McpSingle,
-        Self::Bare,
-    ];
+    pub(crate) const NAMED: [Self; 5] = [Self::Dot, Self::Dunder, Self::McpDunder, Self::McpSingle, Self::Bare];
 
     /// Reads a style as config files write it: `dot`, `dunder`, `mcp_dunder`, `mcp_single`, `bare`, or a text with `{tool}` in it.
     pub fn parse(text: &str) -> Result<Self, BadNameStyle> {

@@ -31,9 +31,14 @@ enum Form {
 /// The keywords that are kept as they are when their value is of the right form. The others are looked at one by one, or unknown.
 fn form(keyword: &str) -> Option<Form> {
     Some(match keyword {
-        "contains" | "else" | "if" | "not" | "propertyNames" | "then" | "unevaluatedItems" | "unevaluatedProperties" => {
-            Form::Schema
-        }
+        "contains"
+        | "else"
+        | "if"
+        | "not"
+        | "propertyNames"
+        | "then"
+        | "unevaluatedItems"
+        | "unevaluatedProperties" => Form::Schema,
         "allOf" | "anyOf" | "oneOf" | "prefixItems" => Form::Schemas,
         "dependentSchemas" | "patternProperties" => Form::Named,
         "maxContains" | "maxItems" | "maxLength" | "maxProperties" | "minContains" | "minItems" | "minLength"

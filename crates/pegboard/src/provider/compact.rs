@@ -28,7 +28,11 @@ pub(super) const PASSES: &[Pass] = &[
     },
     Pass {
         lost: "descriptions of nested arguments",
-        run: |schema| each(schema, 0, &mut |schema, depth| depth > 1 && remove(schema, &["description"])),
+        run: |schema| {
+            each(schema, 0, &mut |schema, depth| {
+                depth > 1 && remove(schema, &["description"])
+            })
+        },
     },
     Pass {
         lost: "what is nested more than three deep",
@@ -134,7 +138,10 @@ fn shorten(schema: &mut Schema, limit: usize) -> bool {
 fn hollow(schema: &mut Schema) -> bool {
     let mut changed = remove(schema, &["additionalProperties", "anyOf", "properties", "required"]);
     for keyword in ["items", "prefixItems"] {
-        if schema.get(keyword).is_some_and(|items| items.as_object().is_none_or(|items| !items.is_empty())) {
+        if schema
+            .get(keyword)
+            .is_some_and(|items| items.as_object().is_none_or(|items| !items.is_empty()))
+        {
             schema.remove(keyword);
             schema.insert("items".into(), Map::new().into());
             changed = true;

@@ -11,7 +11,12 @@ const OPENAI_DESCRIPTION: usize = 1024;
 /// What a tool does, and its schema without what was said at its root, which belongs to the tool.
 pub(super) fn describe(provider: Provider, tool: &Tool, mut schema: Schema) -> (Option<String>, Schema) {
     schema.remove("title");
-    let own = tool.description.as_deref().or(tool.title.as_deref()).unwrap_or_default().trim();
+    let own = tool
+        .description
+        .as_deref()
+        .or(tool.title.as_deref())
+        .unwrap_or_default()
+        .trim();
     let about_arguments = match schema.remove("description") {
         Some(Value::String(text)) if !own.contains(text.trim()) => text,
         _ => String::new(),
@@ -34,7 +39,10 @@ fn split(text: &str) -> (&str, &str) {
     let Some((limit, _)) = text.char_indices().nth(OPENAI_DESCRIPTION) else {
         return (text, "");
     };
-    let cut = text[..limit].rfind(char::is_whitespace).filter(|cut| *cut > limit / 2).unwrap_or(limit);
+    let cut = text[..limit]
+        .rfind(char::is_whitespace)
+        .filter(|cut| *cut > limit / 2)
+        .unwrap_or(limit);
     (text[..cut].trim_end(), text[cut..].trim_start())
 }
 

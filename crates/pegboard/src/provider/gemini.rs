@@ -29,7 +29,9 @@ const FORMATS: &[&str] = &["date-time", "double", "float", "int32", "int64"];
 /// The schema of a tool's arguments as Gemini takes it.
 pub(super) fn fit(root: &Schema) -> Fitted {
     let mut gemini = Gemini { lost: Vec::new() };
-    let has_properties = root.get("properties").is_some_and(|own| own.as_object().is_some_and(|own| !own.is_empty()));
+    let has_properties = root
+        .get("properties")
+        .is_some_and(|own| own.as_object().is_some_and(|own| !own.is_empty()));
     let (schema, back) = if has_properties {
         gemini.object(root)
     } else {
@@ -83,7 +85,7 @@ impl Gemini {
         }
         let kinds: Vec<String> = merge::types_of(&own).into_iter().map(str::to_owned).collect();
         match kinds.as_slice() {
-            [] => self.anything(own),
+            [] => self.anything(&own),
             [kind] => match kind.as_str() {
                 "object" => self.object(&own),
                 "array" => self.list(&own),
@@ -91,7 +93,9 @@ impl Gemini {
             },
             many => {
                 own.remove("type");
-                let branches = many.iter().map(|kind| Schema::from_iter([("type".to_owned(), kind.as_str().into())]));
+                let branches = many
+                    .iter()
+                    .map(|kind| Schema::from_iter([("type".to_owned(), kind.as_str().into())]));
                 self.union(own, branches.collect())
             }
         }
@@ -128,7 +132,7 @@ impl Gemini {
             first.insert("description".into(), text.into());
         }
         if fitted.len() < 2 {
-            return fitted.pop().unwrap_or_else(|| self.anything(about));
+            return fitted.pop().unwrap_or_else(|| self.anything(&about));
         }
         let back = Back::of_branches(fitted.iter().map(|(schema, back)| (schema, back.clone())).collect());
         let branches: Vec<Value> = fitted.into_iter().map(|(schema, _)| schema.into()).collect();
@@ -168,10 +172,17 @@ impl Gemini {
 
     fn object(&mut self, own: &Schema) -> (Schema, Back) {
         let no_properties = Map::new();
-        let properties = own.get("properties").and_then(Value::as_object).unwrap_or(&no_properties);
+        let properties = own
+            .get("properties")
+            .and_then(Value::as_object)
+            .unwrap_or(&no_properties);
         let is_open = own.get("additionalProperties") != Some(&Value::Bool(false));
         if properties.is_empty() {
-            let said = if is_open { "a JSON object, written as text" } else { "an empty JSON object, written as text" };
+            let said = if is_open {
+                "a JSON object, written as text"
+            } else {
+                "an empty JSON object, written as text"
+            };
             return self.text(own, said, JsonText::Object);
         }
         let (mut fitted, mut back) = (Map::new(), Back::default());
@@ -192,7 +203,10 @@ impl Gemini {
         }
         let required = own.get("required").and_then(Value::as_array);
         let required = required.into_iter().flatten().filter_map(Value::as_str);
-        let mut required: Vec<&str> = required.filter_map(|name| shown.get(name)).map(String::as_str).collect();
+        let mut required: Vec<&str> = required
+            .filter_map(|name| shown.get(name))
+            .map(String::as_str)
+            .collect();
         required.sort_unstable();
         let mut schema = self.kept(own, &["properties", "required"]);
         schema.insert("type".into(), "object".into());
@@ -223,9 +237,9 @@ impl Gemini {
         (schema, back)
     }
 
-    fn anything(&mut self, own: Schema) -> (Schema, Back) {
+    fn anything(&mut self, own: &Schema) -> (Schema, Back) {
         let said = "any JSON value, written as JSON text";
-        self.text(&own, said, JsonText::Any)
+        self.text(own, said, JsonText::Any)
     }
 
     /// A value that cannot be described, written as text.
@@ -332,8 +346,13 @@ fn fits_type(keyword: &str, branch: &Schema) -> bool {
         "format" => of("string") || of("number") || of("integer"),
         "exclusiveMaximum" | "exclusiveMinimum" | "maximum" | "minimum" | "multipleOf" => of("number") || of("integer"),
         "contains" | "items" | "maxItems" | "minItems" | "prefixItems" | "uniqueItems" => of("array"),
-        "additionalProperties" | "maxProperties" | "minProperties" | "patternProperties" | "properties"
-        | "propertyNames" | "required" => of("object"),
+        "additionalProperties"
+        | "maxProperties"
+        | "minProperties"
+        | "patternProperties"
+        | "properties"
+        | "propertyNames"
+        | "required" => of("object"),
         _ => true,
     }
 }

@@ -192,7 +192,10 @@ fn outline(target: &Value) -> Value {
     if let Some(kind) = target.get("type") {
         outline.insert("type".into(), kind.clone());
     }
-    let name = target.get("title").or_else(|| target.get("description")).and_then(Value::as_str);
+    let name = target
+        .get("title")
+        .or_else(|| target.get("description"))
+        .and_then(Value::as_str);
     let note = match name {
         Some(name) => format!("{name} (as described before)"),
         None => "as described before".to_owned(),
@@ -228,6 +231,7 @@ fn decoded(fragment: &str) -> Cow<'_, str> {
 mod tests {
     use super::*;
 
+    #[expect(clippy::needless_pass_by_value, reason = "rows read better without references")]
     fn check(schema: Value, expected: Value) {
         assert_eq!(inlined(&schema), expected);
     }
@@ -235,7 +239,12 @@ mod tests {
     #[test]
     fn any_pointer_into_the_schema_is_followed() {
         let text = json!({"type": "string"});
-        for reference in ["#/$defs/A~1b%20c", "#/properties/x", "#spot", "http://own/#/properties/x"] {
+        for reference in [
+            "#/$defs/A~1b%20c",
+            "#/properties/x",
+            "#spot",
+            "http://own/#/properties/x",
+        ] {
             check(
                 json!({"$id": "http://own/", "$defs": {"A/b c": {"$anchor": "spot", "type": "string"}},
                        "properties": {"x": text, "y": {"$ref": reference}}}),
@@ -298,7 +307,8 @@ mod tests {
             definitions.insert(format!("d{at}"), part);
         }
         definitions.insert("d20".into(), json!({"type": "string"}));
-        let bomb = json!({"$defs": definitions, "properties": {"x": {"$ref": "#/$defs/d0"}, "y": {"$ref": "#/$defs/d0"}}});
+        let bomb =
+            json!({"$defs": definitions, "properties": {"x": {"$ref": "#/$defs/d0"}, "y": {"$ref": "#/$defs/d0"}}});
         let whole = inlined(&bomb);
         assert!(whole.to_string().len() <= MAX_BYTES);
         assert_eq!(whole["properties"]["x"], whole["properties"]["y"]);

@@ -20,7 +20,16 @@ pub(super) struct Dialect {
 }
 
 /// Keywords that every dialect takes.
-const TREE: &[&str] = &["anyOf", "description", "enum", "items", "properties", "required", "title", "type"];
+const TREE: &[&str] = &[
+    "anyOf",
+    "description",
+    "enum",
+    "items",
+    "properties",
+    "required",
+    "title",
+    "type",
+];
 const WELL_KNOWN: &[&str] = &[
     "additionalProperties",
     "default",
@@ -165,7 +174,9 @@ impl Dialect {
         }
         let required = own.get("required").and_then(Value::as_array);
         let required = required.into_iter().flatten().filter_map(Value::as_str);
-        let mut required: Vec<&str> = required.map(|name| shown.get(name).map_or(name, String::as_str)).collect();
+        let mut required: Vec<&str> = required
+            .map(|name| shown.get(name).map_or(name, String::as_str))
+            .collect();
         required.sort_unstable();
         if !required.is_empty() {
             schema.insert("required".into(), required.into());

@@ -5,7 +5,15 @@ use serde_json::{Map, Value};
 use super::{Schema, note};
 
 /// Keywords that say something about a schema rather than about what fits it.
-pub(super) const ANNOTATIONS: &[&str] = &["default", "deprecated", "description", "examples", "readOnly", "title", "writeOnly"];
+pub(super) const ANNOTATIONS: &[&str] = &[
+    "default",
+    "deprecated",
+    "description",
+    "examples",
+    "readOnly",
+    "title",
+    "writeOnly",
+];
 /// How many alternatives are spelled out in a note.
 const TOLD: usize = 8;
 
@@ -199,7 +207,9 @@ fn either(known: &mut Value, other: &Value) {
         }
         return;
     }
-    let is_union = known.as_object().is_some_and(|known| known.len() == 1 && known.contains_key("anyOf"));
+    let is_union = known
+        .as_object()
+        .is_some_and(|known| known.len() == 1 && known.contains_key("anyOf"));
     if !is_union {
         *known = Value::Object(Map::from_iter([("anyOf".to_owned(), Value::Array(vec![known.take()]))]));
     }
@@ -267,6 +277,7 @@ mod tests {
     use super::*;
     use serde_json::json;
 
+    #[expect(clippy::needless_pass_by_value, reason = "rows read better without references")]
     fn object(value: Value) -> Schema {
         value.as_object().unwrap().clone()
     }
@@ -298,10 +309,12 @@ mod tests {
 
     #[test]
     fn an_object_with_alternatives_becomes_one_with_all_their_properties() {
-        let mut schema = object(json!({"type": "object", "properties": {"id": {}}, "required": ["id"], "anyOf": [
-            {"type": "object", "properties": {"kind": {"type": "string", "enum": ["a"]}, "x": {"type": "string"}}, "required": ["kind", "x"]},
-            {"type": "object", "properties": {"kind": {"type": "string", "enum": ["b"]}, "x": {"type": "integer"}}, "required": ["kind"]},
-        ]}));
+        let mut schema = object(
+            json!({"type": "object", "properties": {"id": {}}, "required": ["id"], "anyOf": [
+                {"type": "object", "properties": {"kind": {"type": "string", "enum": ["a"]}, "x": {"type": "string"}}, "required": ["kind", "x"]},
+                {"type": "object", "properties": {"kind": {"type": "string", "enum": ["b"]}, "x": {"type": "integer"}}, "required": ["kind"]},
+            ]}),
+        );
         flatten(&mut schema);
         assert_eq!(
             Value::Object(schema),

@@ -53,8 +53,15 @@ impl ParameterNames {
     }
 
     fn replaced(self, name: &str, stamp: usize) -> String {
-        let cleaned: String = name.chars().map(|c| if self.takes_character(c) { c } else { '_' }).collect();
-        let before = if cleaned.starts_with(|c: char| c.is_ascii_digit()) { "_" } else { "" };
+        let cleaned: String = name
+            .chars()
+            .map(|c| if self.takes_character(c) { c } else { '_' })
+            .collect();
+        let before = if cleaned.starts_with(|c: char| c.is_ascii_digit()) {
+            "_"
+        } else {
+            ""
+        };
         let room = MAX_LEN - stamp - 2;
         let kept = &cleaned[..cleaned.len().min(room)];
         format!("{before}{kept}_{}", name::stamp(&[name], stamp))
@@ -68,12 +75,31 @@ mod tests {
 
     #[test]
     fn names_that_are_not_taken_are_replaced_by_ones_that_are() {
-        let names = ["plain", "with-dash", "with.dot", "$filter", "9", "", "é", &"x".repeat(80), "a b", "a_b"];
+        let names = [
+            "plain",
+            "with-dash",
+            "with.dot",
+            "$filter",
+            "9",
+            "",
+            "é",
+            &"x".repeat(80),
+            "a b",
+            "a_b",
+        ];
         let properties: Map<String, Value> = names.iter().map(|name| ((*name).to_owned(), json!({}))).collect();
-        for (rule, kept) in [(ParameterNames::Any, 10), (ParameterNames::Wide, 5), (ParameterNames::Narrow, 2)] {
+        for (rule, kept) in [
+            (ParameterNames::Any, 10),
+            (ParameterNames::Wide, 5),
+            (ParameterNames::Narrow, 2),
+        ] {
             let shown = rule.shown(&properties);
             assert_eq!(shown.len(), names.len());
-            assert_eq!(shown.iter().filter(|(own, shown)| own == shown).count(), kept, "{shown:?}");
+            assert_eq!(
+                shown.iter().filter(|(own, shown)| own == shown).count(),
+                kept,
+                "{shown:?}"
+            );
             assert!(shown.values().all(|name| rule.takes(name)), "{shown:?}");
             let different: std::collections::BTreeSet<_> = shown.values().collect();
             assert_eq!(different.len(), names.len());

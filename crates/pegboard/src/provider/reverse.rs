@@ -176,13 +176,18 @@ impl Probe {
                 (Some(Value::Bool(false)), Some(properties)) => Some(properties.keys().cloned().collect()),
                 _ => None,
             },
-            tags: tags.filter_map(|(name, schema)| Some((name.clone(), values(schema)?))).collect(),
+            tags: tags
+                .filter_map(|(name, schema)| Some((name.clone(), values(schema)?)))
+                .collect(),
         }
     }
 
     fn fits(&self, value: &Value) -> bool {
         let kind = super::canonical::type_of(value);
-        let is_of_type = self.types.iter().any(|own| own == kind || (own == "number" && kind == "integer"));
+        let is_of_type = self
+            .types
+            .iter()
+            .any(|own| own == kind || (own == "number" && kind == "integer"));
         if !(self.types.is_empty() || is_of_type) {
             return false;
         }
@@ -191,7 +196,8 @@ impl Probe {
         }
         let Value::Object(fields) = value else { return true };
         let may_be = |name: &String| self.only.as_ref().is_none_or(|only| only.contains(name));
-        let tag_fits = |(name, values): &(String, Vec<Value>)| fields.get(name).is_none_or(|value| values.contains(value));
+        let tag_fits =
+            |(name, values): &(String, Vec<Value>)| fields.get(name).is_none_or(|value| values.contains(value));
         self.required.iter().all(|name| fields.contains_key(name))
             && fields.keys().all(may_be)
             && self.tags.iter().all(tag_fits)
@@ -219,7 +225,10 @@ mod tests {
 
     fn with(fields: Vec<(&str, Field)>) -> Back {
         Back {
-            fields: fields.into_iter().map(|(name, field)| (name.to_owned(), field)).collect(),
+            fields: fields
+                .into_iter()
+                .map(|(name, field)| (name.to_owned(), field))
+                .collect(),
             ..Back::default()
         }
     }
@@ -231,9 +240,16 @@ mod tests {
             items: inner.clone().boxed(),
             ..Back::default()
         };
-        let back = with(vec![("a_1", field(Some("a!"), false, inner)), ("l", field(None, true, list))]);
+        let back = with(vec![
+            ("a_1", field(Some("a!"), false, inner)),
+            ("l", field(None, true, list)),
+        ]);
         check(&back, r#"{"a_1":{"b_1":1},"l":null,"x":2}"#, r#"{"a!":{"b!":1},"x":2}"#);
-        check(&back, r#"{"a_1":{"b_1":null},"l":[{"b_1":2},{}]}"#, r#"{"a!":{},"l":[{"b!":2},{}]}"#);
+        check(
+            &back,
+            r#"{"a_1":{"b_1":null},"l":[{"b_1":2},{}]}"#,
+            r#"{"a!":{},"l":[{"b!":2},{}]}"#,
+        );
         // A model that knows better and uses the tool's own name is understood.
         check(&back, r#"{"a!":7}"#, r#"{"a!":7}"#);
     }
@@ -241,16 +257,50 @@ mod tests {
     #[test]
     fn texts_become_what_they_stand_for() {
         let back = with(vec![
-            ("n", field(None, false, Back { values: vec![("1".into(), json!(1))], ..Back::default() })),
-            ("o", field(None, false, Back { text: Some(JsonText::Object), ..Back::default() })),
-            ("v", field(None, false, Back { text: Some(JsonText::Any), ..Back::default() })),
+            (
+                "n",
+                field(
+                    None,
+                    false,
+                    Back {
+                        values: vec![("1".into(), json!(1))],
+                        ..Back::default()
+                    },
+                ),
+            ),
+            (
+                "o",
+                field(
+                    None,
+                    false,
+                    Back {
+                        text: Some(JsonText::Object),
+                        ..Back::default()
+                    },
+                ),
+            ),
+            (
+                "v",
+                field(
+                    None,
+                    false,
+                    Back {
+                        text: Some(JsonText::Any),
+                        ..Back::default()
+                    },
+                ),
+            ),
         ]);
         check(
             &back,
             r#"{"n":"1","o":"{\"a\":[1]}","v":"[12345678901234567890123]"}"#,
             r#"{"n":1,"o":{"a":[1]},"v":[12345678901234567890123]}"#,
         );
-        check(&back, r#"{"n":"2","o":"not {","v":"plain"}"#, r#"{"n":"2","o":"not {","v":"plain"}"#);
+        check(
+            &back,
+            r#"{"n":"2","o":"not {","v":"plain"}"#,
+            r#"{"n":"2","o":"not {","v":"plain"}"#,
+        );
         check(&back, r#"{"o":{"a":1},"v":5}"#, r#"{"o":{"a":1},"v":5}"#);
     }
 
@@ -266,7 +316,11 @@ mod tests {
         let union = Back::of_branches(vec![(&a, drop_null), (&b, Back::default())]);
         let back = with(vec![("u", field(None, false, union))]);
         check(&back, r#"{"u":{"kind":"a","x":null}}"#, r#"{"u":{"kind":"a"}}"#);
-        check(&back, r#"{"u":{"kind":"b","x":null}}"#, r#"{"u":{"kind":"b","x":null}}"#);
+        check(
+            &back,
+            r#"{"u":{"kind":"b","x":null}}"#,
+            r#"{"u":{"kind":"b","x":null}}"#,
+        );
         check(&back, r#"{"u":"text"}"#, r#"{"u":"text"}"#);
     }
 }

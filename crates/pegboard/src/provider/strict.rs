@@ -118,7 +118,10 @@ impl Strict {
             return Err(format!("its arguments are nested deeper than {MAX_DEPTH}"));
         }
         let no_properties = Map::new();
-        let properties = own.get("properties").and_then(Value::as_object).unwrap_or(&no_properties);
+        let properties = own
+            .get("properties")
+            .and_then(Value::as_object)
+            .unwrap_or(&no_properties);
         let may_have_others = match own.get("additionalProperties") {
             Some(Value::Bool(false)) => false,
             Some(_) => true,
@@ -129,7 +132,11 @@ impl Strict {
         }
         let required = own.get("required").and_then(Value::as_array);
         let is_required = |name: &str| required.is_some_and(|names| names.iter().any(|own| own == name));
-        if required.into_iter().flatten().any(|name| name.as_str().is_none_or(|name| !properties.contains_key(name))) {
+        if required
+            .into_iter()
+            .flatten()
+            .any(|name| name.as_str().is_none_or(|name| !properties.contains_key(name)))
+        {
             return Err("an object requires a property that it does not describe".to_owned());
         }
         let (mut fitted, mut back) = (Map::new(), Back::default());

@@ -35,6 +35,7 @@ fn back(definition: &Definition, written: Value) -> Value {
 }
 
 /// A schema with one property, `x`.
+#[expect(clippy::needless_pass_by_value, reason = "rows read better without references")]
 fn with_x(x: Value) -> Value {
     json!({"type": "object", "properties": {"x": x}, "required": ["x"]})
 }
@@ -53,7 +54,10 @@ fn one_bad_property_costs_the_tool_and_says_where() {
     for provider in Provider::ALL {
         match provider.define(&bad, None) {
             Ok(_) => assert_eq!(provider, Provider::Mcp),
-            Err(why) => assert_eq!(why.to_string(), "its input schema cannot be used at `b`: 7 is no schema"),
+            Err(why) => assert_eq!(
+                why.to_string(),
+                "its input schema cannot be used at `b`: 7 is no schema"
+            ),
         }
     }
 }
@@ -88,7 +92,11 @@ fn a_schema_is_cut_to_its_budget_and_keeps_its_arguments() {
     ];
     assert_eq!(definition.lost, lost);
     let definition = Provider::Anthropic.define(&tool(schema), Some(10)).unwrap();
-    assert!(definition.lost.last().unwrap().contains("larger than it should be"), "{:?}", definition.lost);
+    assert!(
+        definition.lost.last().unwrap().contains("larger than it should be"),
+        "{:?}",
+        definition.lost
+    );
 }
 
 #[test]

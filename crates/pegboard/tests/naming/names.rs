@@ -12,7 +12,12 @@ async fn two_tools_that_would_share_a_name_are_both_callable() {
     let tools = board.toolset();
     let names = listed(&tools).await;
     assert_ne!(names[0], names[1]);
-    for (name, answer) in [(names[0].as_str(), "a: b__c"), (&names[1], "a__b: c"), ("a.b__c", "a: b__c"), ("a__b.c", "a__b: c")] {
+    for (name, answer) in [
+        (names[0].as_str(), "a: b__c"),
+        (&names[1], "a__b: c"),
+        ("a.b__c", "a: b__c"),
+        ("a__b.c", "a__b: c"),
+    ] {
         assert_eq!(call(&tools, name, json!({})).await.text(), answer, "{name}");
     }
     let reply = call(&tools, "a__b__c", json!({})).await;
@@ -37,7 +42,10 @@ async fn odd_names_are_callable_under_every_provider() {
         }
         for own in odd {
             assert_eq!(call(&tools, own, json!({})).await.text(), format!("fx: {own}"));
-            assert_eq!(call(&tools, &format!("fx.{own}"), json!({})).await.text(), format!("fx: {own}"));
+            assert_eq!(
+                call(&tools, &format!("fx.{own}"), json!({})).await.text(),
+                format!("fx: {own}")
+            );
         }
     }
     // A name from the listing for one provider is known to the others, too.
@@ -74,10 +82,19 @@ async fn a_view_is_named_as_it_says_or_as_the_config_says() {
 /// NAM-6: a slip is repaired while one tool is meant, and it is told.
 #[tokio::test]
 async fn small_slips_of_a_model_are_repaired_and_reported() {
-    let board = board_of(vec![(server("k8s", &["get_pods", "get-logs"]), ""), (server("other", &["Get_Logs"]), "")]);
+    let board = board_of(vec![
+        (server("k8s", &["get_pods", "get-logs"]), ""),
+        (server("other", &["Get_Logs"]), ""),
+    ]);
     let tools = board.toolset();
     listed(&tools).await;
-    for slip in ["google:get_pods", "functions.k8s__get_pods", "K8S.Get-Pods", "k8s_get_pods", "get_pods<|channel|>commentary"] {
+    for slip in [
+        "google:get_pods",
+        "functions.k8s__get_pods",
+        "K8S.Get-Pods",
+        "k8s_get_pods",
+        "get_pods<|channel|>commentary",
+    ] {
         let reply = call(&tools, slip, json!({})).await;
         assert_eq!(reply.text(), "k8s: get_pods", "{slip}");
         assert_eq!(reply.repaired, Some(format!("`{slip}` was taken for `k8s.get_pods`")));
@@ -92,25 +109,43 @@ async fn small_slips_of_a_model_are_repaired_and_reported() {
 /// NAM-8: a name that is nobody's is answered with what there is.
 #[tokio::test]
 async fn an_unknown_name_is_answered_with_names_and_servers() {
-    let board = board_of(vec![(server("k8s", &["get_pods", "get_logs"]), ""), (server("git", &["show"]), "")]);
+    let board = board_of(vec![
+        (server("k8s", &["get_pods", "get_logs"]), ""),
+        (server("git", &["show"]), ""),
+    ]);
     let tools = board.toolset();
     listed(&tools).await;
     let reply = call(&tools, "k8s.get_podz", json!({})).await;
     assert_eq!(reply.outcome.kind(), Kind::UnknownTool);
     says(
         &reply.text(),
-        &["there is no tool `k8s.get_podz`", "`k8s.get_pods`", "Available tools of server `k8s`: get_logs, get_pods", "Available servers: git, k8s"],
+        &[
+            "there is no tool `k8s.get_podz`",
+            "`k8s.get_pods`",
+            "Available tools of server `k8s`: get_logs, get_pods",
+            "Available servers: git, k8s",
+        ],
     );
 }
 
 /// A tool that is filtered out is reached by no name, exact or not, and the caller learns why.
 #[tokio::test]
 async fn a_hidden_tool_is_reached_by_no_name() {
-    let board = board_of(vec![(server("fx", &["delete_all", "show"]), "delete*"), (server("two", &["Delete-All"]), "*")]);
+    let board = board_of(vec![
+        (server("fx", &["delete_all", "show"]), "delete*"),
+        (server("two", &["Delete-All"]), "*"),
+    ]);
     for provider in [Provider::Mcp, Provider::OpenAi] {
         let tools = board.toolset_with(View::new().provider(provider));
         assert_eq!(listed(&tools).await, ["fx__show"]);
-        for asked in ["fx.delete_all", "fx__delete_all", "mcp__fx__delete_all", "delete_all", "functions.delete_all", "FX.Delete-All"] {
+        for asked in [
+            "fx.delete_all",
+            "fx__delete_all",
+            "mcp__fx__delete_all",
+            "delete_all",
+            "functions.delete_all",
+            "FX.Delete-All",
+        ] {
             let reply = call(&tools, asked, json!({})).await;
             ended_as(&reply, Kind::NotPermitted, false);
             says(&reply.text(), &["may not be called", "filters of server"]);

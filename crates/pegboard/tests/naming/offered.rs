@@ -35,8 +35,12 @@ async fn a_models_call_reaches_the_tool_in_the_tools_own_words() {
 /// What is null because `strict` wants a value is not given.
 #[tokio::test]
 async fn what_strict_makes_null_does_not_reach_the_tool() {
-    let schema = json!({"type": "object", "required": ["a"], "properties": {"a": {"type": "string"}, "b": {"type": "string"}}});
-    let board = board_of(vec![(FakeServer::new("fx").tool(Tool::new("t").schema(schema).echoes()), "")]);
+    let schema =
+        json!({"type": "object", "required": ["a"], "properties": {"a": {"type": "string"}, "b": {"type": "string"}}});
+    let board = board_of(vec![(
+        FakeServer::new("fx").tool(Tool::new("t").schema(schema).echoes()),
+        "",
+    )]);
     let tools = board.toolset_with(View::new().provider(Provider::OpenAiStrict));
     assert_eq!(tools.list(PATIENCE).await.definitions()[0]["function"]["strict"], true);
     let arguments = Arguments::parse(r#"{"a": "x", "b": null}"#).unwrap();
@@ -47,15 +51,18 @@ async fn what_strict_makes_null_does_not_reach_the_tool() {
 /// SCH-5: of ten tools one is broken; nine are offered, and the tenth is named.
 #[tokio::test]
 async fn a_tool_with_a_broken_schema_costs_only_itself() {
-    let good = |at: usize| Tool::new(&format!("good{at}"));
-    let bad = Tool::new("bad").schema(json!({"type": "object", "properties": {"x": {"type": "string"}, "y": "no schema"}}));
+    let good = |at: usize| Tool::new(format!("good{at}"));
+    let bad =
+        Tool::new("bad").schema(json!({"type": "object", "properties": {"x": {"type": "string"}, "y": "no schema"}}));
     let board = board_of(vec![(FakeServer::new("fx").tools((0..9).map(good)).tool(bad), "")]);
     for provider in Provider::ALL.into_iter().filter(|provider| *provider != Provider::Mcp) {
         let listing = board.toolset_with(View::new().provider(provider)).list(PATIENCE).await;
         assert_eq!(listing.tools.len(), 9);
         assert_eq!(
             listing.warnings,
-            [format!("tool `fx.bad` is not offered to {provider}: its input schema cannot be used at `y`: `no schema` is no schema")]
+            [format!(
+                "tool `fx.bad` is not offered to {provider}: its input schema cannot be used at `y`: `no schema` is no schema"
+            )]
         );
     }
     assert_eq!(board.toolset().list(PATIENCE).await.tools.len(), 10);
@@ -65,9 +72,14 @@ async fn a_tool_with_a_broken_schema_costs_only_itself() {
 #[tokio::test]
 async fn a_list_is_the_same_in_every_run() {
     let tools = |order: &[usize]| -> Vec<Tool> {
-        let schema = |at: usize| json!({"type": "object", "required": (0..at).rev().map(|at| format!("p{at}")).collect::<Vec<_>>(),
-            "properties": (0..at).map(|at| (format!("p{at}"), json!({"type": "string"}))).collect::<serde_json::Map<_, _>>()});
-        order.iter().map(|at| Tool::new(&format!("t{at}")).schema(schema(*at))).collect()
+        let schema = |at: usize| {
+            json!({"type": "object", "required": (0..at).rev().map(|at| format!("p{at}")).collect::<Vec<_>>(),
+            "properties": (0..at).map(|at| (format!("p{at}"), json!({"type": "string"}))).collect::<serde_json::Map<_, _>>()})
+        };
+        order
+            .iter()
+            .map(|at| Tool::new(format!("t{at}")).schema(schema(*at)))
+            .collect()
     };
     let mut seen: Option<String> = None;
     for order in [[1, 2, 3, 4], [4, 3, 2, 1], [2, 4, 1, 3]] {

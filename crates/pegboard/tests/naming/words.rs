@@ -28,7 +28,7 @@ pub(crate) fn board_with(config: Config, fakes: Vec<(FakeServer, &str)>) -> Pegb
 
 /// A server whose tools each answer with their own name.
 pub(crate) fn server(name: &str, tools: &[&str]) -> FakeServer {
-    let own_name = |tool: &&str| Tool::new(*tool).answers_text(&format!("{name}: {tool}"));
+    let own_name = |tool: &&str| Tool::new(*tool).answers_text(format!("{name}: {tool}"));
     FakeServer::new(name).tools(tools.iter().map(own_name))
 }
 

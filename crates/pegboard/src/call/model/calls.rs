@@ -41,7 +41,9 @@ pub(super) fn find(provider: Provider, response: &Value) -> Vec<Found<'_>> {
 fn places(provider: Provider) -> &'static [&'static str] {
     match provider {
         Provider::Mcp => &[],
-        Provider::OpenAi | Provider::OpenAiStrict => &["/choices/0/message/tool_calls", "/message/tool_calls", "/tool_calls"],
+        Provider::OpenAi | Provider::OpenAiStrict => {
+            &["/choices/0/message/tool_calls", "/message/tool_calls", "/tool_calls"]
+        }
         Provider::OpenAiResponses => &["/output"],
         Provider::Anthropic => &["/content"],
         Provider::Gemini | Provider::GeminiJson => &["/candidates/0/content/parts", "/content/parts", "/parts"],

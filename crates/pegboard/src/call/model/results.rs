@@ -19,7 +19,9 @@ pub(super) fn one(provider: Provider, reply: &Reply) -> Value {
     let id = &reply.id;
     match provider {
         Provider::Mcp => mcp(reply),
-        Provider::OpenAi | Provider::OpenAiStrict => json!({"role": "tool", "tool_call_id": id, "content": told(reply)}),
+        Provider::OpenAi | Provider::OpenAiStrict => {
+            json!({"role": "tool", "tool_call_id": id, "content": told(reply)})
+        }
         Provider::OpenAiResponses => json!({"type": "function_call_output", "call_id": id, "output": told(reply)}),
         Provider::Anthropic => {
             let mut result = json!({"type": "tool_result", "tool_use_id": id, "content": blocks(reply, &ANTHROPIC)});

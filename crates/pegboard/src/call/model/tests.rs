@@ -14,7 +14,10 @@ fn responses() -> Vec<(Provider, Value)> {
     let gemini = json!({"candidates": [{"content": {"role": "model", "parts": [
         {"text": "Let me see."}, {"functionCall": {"id": "c1", "name": "fx__echo", "args": {"a": 1}}}]}}]});
     vec![
-        (Provider::Mcp, json!({"jsonrpc": "2.0", "id": "c1", "method": "tools/call", "params": {"name": "fx__echo", "arguments": {"a": 1}}})),
+        (
+            Provider::Mcp,
+            json!({"jsonrpc": "2.0", "id": "c1", "method": "tools/call", "params": {"name": "fx__echo", "arguments": {"a": 1}}}),
+        ),
         (Provider::OpenAi, chat.clone()),
         (Provider::OpenAiStrict, chat),
         (
@@ -52,10 +55,19 @@ fn the_calls_are_found_in_the_response_of_every_provider() {
 #[test]
 fn a_part_of_the_response_is_enough() {
     let part = json!({"id": "c1", "type": "function", "function": {"name": "fx__echo", "arguments": ""}});
-    for response in [json!({"message": {"tool_calls": [part]}}), json!({"tool_calls": [part]}), json!([part]), part.clone()] {
+    for response in [
+        json!({"message": {"tool_calls": [part]}}),
+        json!({"tool_calls": [part]}),
+        json!([part]),
+        part.clone(),
+    ] {
         assert_eq!(Provider::OpenAi.tool_calls(&response).len(), 1, "{response}");
     }
-    for answer in [json!({"choices": [{"message": {"content": "hi"}}]}), json!([]), json!(null)] {
+    for answer in [
+        json!({"choices": [{"message": {"content": "hi"}}]}),
+        json!([]),
+        json!(null),
+    ] {
         assert!(Provider::OpenAi.tool_calls(&answer).is_empty(), "{answer}");
     }
 }
@@ -80,10 +92,22 @@ fn reply(outcome: Outcome) -> Reply {
 fn an_answer_has_the_form_that_every_provider_expects() {
     let done = reply(Outcome::Done(Answer::from_text("one")));
     for (provider, expected) in [
-        (Provider::Mcp, json!([{"content": [{"type": "text", "text": "one"}], "isError": false}])),
-        (Provider::OpenAi, json!([{"role": "tool", "tool_call_id": "c1", "content": "one"}])),
-        (Provider::OpenAiStrict, json!([{"role": "tool", "tool_call_id": "c1", "content": "one"}])),
-        (Provider::OpenAiResponses, json!([{"type": "function_call_output", "call_id": "c1", "output": "one"}])),
+        (
+            Provider::Mcp,
+            json!([{"content": [{"type": "text", "text": "one"}], "isError": false}]),
+        ),
+        (
+            Provider::OpenAi,
+            json!([{"role": "tool", "tool_call_id": "c1", "content": "one"}]),
+        ),
+        (
+            Provider::OpenAiStrict,
+            json!([{"role": "tool", "tool_call_id": "c1", "content": "one"}]),
+        ),
+        (
+            Provider::OpenAiResponses,
+            json!([{"type": "function_call_output", "call_id": "c1", "output": "one"}]),
+        ),
         (
             Provider::Anthropic,
             json!([{"role": "user", "content": [{"type": "tool_result", "tool_use_id": "c1", "content": [{"type": "text", "text": "one"}]}]}]),
@@ -97,7 +121,11 @@ fn an_answer_has_the_form_that_every_provider_expects() {
             json!([{"role": "user", "content": [{"toolResult": {"toolUseId": "c1", "content": [{"text": "one"}], "status": "success"}}]}]),
         ),
     ] {
-        assert_eq!(Value::Array(provider.tool_messages(std::slice::from_ref(&done))), expected, "{provider}");
+        assert_eq!(
+            Value::Array(provider.tool_messages(std::slice::from_ref(&done))),
+            expected,
+            "{provider}"
+        );
         assert!(provider.tool_messages(&[]).is_empty());
     }
 }
@@ -106,14 +134,26 @@ fn an_answer_has_the_form_that_every_provider_expects() {
 fn a_failure_is_marked_as_one() {
     let failed = reply(Outcome::Refused(Failure::new(Kind::Timeout, "too late")));
     for (provider, expected) in [
-        (Provider::Mcp, json!({"content": [{"type": "text", "text": "too late"}], "isError": true})),
-        (Provider::OpenAi, json!({"role": "tool", "tool_call_id": "c1", "content": "too late"})),
+        (
+            Provider::Mcp,
+            json!({"content": [{"type": "text", "text": "too late"}], "isError": true}),
+        ),
+        (
+            Provider::OpenAi,
+            json!({"role": "tool", "tool_call_id": "c1", "content": "too late"}),
+        ),
         (
             Provider::Anthropic,
             json!({"type": "tool_result", "tool_use_id": "c1", "content": [{"type": "text", "text": "too late"}], "is_error": true}),
         ),
-        (Provider::Gemini, json!({"functionResponse": {"id": "c1", "name": "fx__echo", "response": {"error": "too late"}}})),
-        (Provider::Bedrock, json!({"toolResult": {"toolUseId": "c1", "content": [{"text": "too late"}], "status": "error"}})),
+        (
+            Provider::Gemini,
+            json!({"functionResponse": {"id": "c1", "name": "fx__echo", "response": {"error": "too late"}}}),
+        ),
+        (
+            Provider::Bedrock,
+            json!({"toolResult": {"toolUseId": "c1", "content": [{"text": "too late"}], "status": "error"}}),
+        ),
     ] {
         assert_eq!(provider.tool_result(&failed), expected, "{provider}");
     }
@@ -122,7 +162,9 @@ fn a_failure_is_marked_as_one() {
 #[test]
 fn pictures_stay_pictures_where_a_model_takes_them_and_nothing_is_empty() {
     let mut answer = Answer::from_text("");
-    let picture = |kind: &str| serde_json::from_value::<Content>(json!({"type": "image", "data": "AA==", "mimeType": kind})).unwrap();
+    let picture = |kind: &str| {
+        serde_json::from_value::<Content>(json!({"type": "image", "data": "AA==", "mimeType": kind})).unwrap()
+    };
     answer.content.push(picture("image/png"));
     answer.content.push(picture("image/tiff"));
     let shown = reply(Outcome::Done(answer));
@@ -136,15 +178,24 @@ fn pictures_stay_pictures_where_a_model_takes_them_and_nothing_is_empty() {
         json!([{"image": {"format": "png", "source": {"bytes": "AA=="}}}, {"text": "[image image/tiff, 1 bytes]"}])
     );
     let empty = reply(Outcome::Done(Answer::from_text("")));
-    assert_eq!(Provider::Anthropic.tool_result(&empty)["content"][0]["text"], "(no output)");
+    assert_eq!(
+        Provider::Anthropic.tool_result(&empty)["content"][0]["text"],
+        "(no output)"
+    );
     assert_eq!(Provider::OpenAi.tool_result(&empty)["content"], "(no output)");
 }
 
 #[test]
 fn an_id_that_the_model_did_not_give_is_not_given_back() {
-    let response = json!({"candidates": [{"content": {"parts": [{"functionCall": {"name": "fx__echo", "args": {}}}]}}]});
+    let response =
+        json!({"candidates": [{"content": {"parts": [{"functionCall": {"name": "fx__echo", "args": {}}}]}}]});
     let call = Provider::Gemini.tool_calls(&response).remove(0).unwrap();
-    let reply = Reply::unanswered(call.id, call.name, Outcome::Done(Answer::from_text("one")), Duration::ZERO);
+    let reply = Reply::unanswered(
+        call.id,
+        call.name,
+        Outcome::Done(Answer::from_text("one")),
+        Duration::ZERO,
+    );
     assert_eq!(
         Provider::Gemini.tool_result(&reply),
         json!({"functionResponse": {"name": "fx__echo", "response": {"output": "one"}}})

@@ -83,7 +83,9 @@ impl Aliases {
     pub(super) fn find(&self, name: &str) -> Meaning {
         let meanings = [&self.with_server, &self.bare, &self.elsewhere];
         let mut found = meanings.iter().map(|meanings| meanings.find(name));
-        found.find(|meaning| *meaning != Meaning::Nothing).unwrap_or(Meaning::Nothing)
+        found
+            .find(|meaning| *meaning != Meaning::Nothing)
+            .unwrap_or(Meaning::Nothing)
     }
 
     /// The hidden tool that a name means.
@@ -118,6 +120,7 @@ mod tests {
         ("fx", "é è"),
     ];
 
+    #[expect(clippy::needless_pass_by_value, reason = "rows read better without references")]
     fn check(name: &str, expected: Meaning) {
         assert_eq!(Aliases::new(&PAIRS, &[("fx", "gone")]).find(name), expected, "{name}");
     }
@@ -127,7 +130,12 @@ mod tests {
         for name in ["a.b__c", "b__c", "mcp__a__b__c"] {
             assert_ne!(Aliases::new(&PAIRS[..1], &[]).find(name), Meaning::Nothing, "{name}");
         }
-        for name in ["fx.admin.tools.list", "fx__admin.tools.list", "mcp_fx_admin.tools.list", "admin.tools.list"] {
+        for name in [
+            "fx.admin.tools.list",
+            "fx__admin.tools.list",
+            "mcp_fx_admin.tools.list",
+            "admin.tools.list",
+        ] {
             check(name, Meaning::One(2));
         }
         check("fx.a/b", Meaning::One(3));

@@ -24,7 +24,10 @@ pub(super) fn unknown(name: &str, pairs: &[(&str, &str)], servers: &[&ServerName
         message.push_str(&format!(" The closest names are {}.", close.join(", ")));
     }
     if let Some(server) = server {
-        let tools = pairs.iter().filter(|(of, _)| *of == server.as_str()).map(|(_, tool)| *tool);
+        let tools = pairs
+            .iter()
+            .filter(|(of, _)| *of == server.as_str())
+            .map(|(_, tool)| *tool);
         message.push_str(&format!(" Available tools of server `{server}`: {}.", listed(tools)));
     }
     message.push_str(&format!(
@@ -118,7 +121,12 @@ mod tests {
     #[test]
     fn an_unknown_tool_is_answered_with_what_there_is() {
         let (git, k8s) = (server("git"), server("k8s"));
-        let pairs = [("git", "log"), ("git", "show"), ("k8s", "get_pods"), ("k8s", "get_logs")];
+        let pairs = [
+            ("git", "log"),
+            ("git", "show"),
+            ("k8s", "get_pods"),
+            ("k8s", "get_logs"),
+        ];
         let told = |name: &str| unknown(name, &pairs, &[&git, &k8s]).message;
         insta::assert_snapshot!(told("k8s.get_pod"), @"there is no tool `k8s.get_pod`. The closest names are `k8s.get_pods`, `k8s.get_logs`. Available tools of server `k8s`: get_pods, get_logs. Available servers: git, k8s.");
         insta::assert_snapshot!(told("get_podz"), @"there is no tool `get_podz`. The closest names are `k8s.get_pods`, `k8s.get_logs`. Available servers: git, k8s.");

@@ -33,7 +33,10 @@ pub(super) fn variants(name: &str) -> Vec<String> {
     // Prefixes stand before each other now and then, but not often.
     for _ in 0..3 {
         let lower = rest.to_ascii_lowercase();
-        let prefix = PREFIXES.iter().find(|prefix| lower.starts_with(*prefix)).map(|prefix| prefix.len());
+        let prefix = PREFIXES
+            .iter()
+            .find(|prefix| lower.starts_with(*prefix))
+            .map(|prefix| prefix.len());
         let colon = rest.find(':').map(|at| at + 1);
         let Some(cut) = prefix.or(colon) else { break };
         rest = trimmed(&rest[cut..]);
@@ -120,7 +123,10 @@ mod tests {
     fn what_models_put_around_a_name_is_taken_off() {
         let check = |name: &str, expected: &str| {
             let variants = variants(name);
-            assert!(variants.iter().any(|variant| variant == expected), "{name}: {variants:?}");
+            assert!(
+                variants.iter().any(|variant| variant == expected),
+                "{name}: {variants:?}"
+            );
         };
         check("google:get_pods", "get_pods");
         check("functions.k8s__get_pods", "k8s__get_pods");
@@ -135,7 +141,12 @@ mod tests {
 
     #[test]
     fn letters_and_signs_do_not_matter_while_one_tool_is_meant() {
-        let pairs = [("k8s", "get_pods"), ("k8s", "get_logs"), ("Git-Hub", "search"), ("other", "Get-Logs")];
+        let pairs = [
+            ("k8s", "get_pods"),
+            ("k8s", "get_logs"),
+            ("Git-Hub", "search"),
+            ("other", "Get-Logs"),
+        ];
         let names = ["k8s__get_pods", "k8s__get_logs", "Git-Hub__search", "other__Get-Logs"];
         let repairs = Repairs::new(&pairs, &names, &[("k8s", "Delete-All"), ("k8s", "GetPods")]);
         for (name, expected) in [

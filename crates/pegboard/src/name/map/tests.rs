@@ -10,7 +10,10 @@ const RULES: [NameRules; 7] = [
     NameRules::MCP,
     NameRules::OPENAI,
     NameRules::ANTHROPIC,
-    NameRules { max_len: 64, ..NameRules::ANTHROPIC },
+    NameRules {
+        max_len: 64,
+        ..NameRules::ANTHROPIC
+    },
     NameRules::GEMINI,
     NameRules::BEDROCK,
     NameRules::STRICT,

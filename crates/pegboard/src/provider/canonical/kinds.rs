@@ -71,8 +71,15 @@ pub(super) fn settle(fields: &Schema, schema: &mut Schema) -> Result<(), String>
             types.push("null");
         }
     }
-    if types.is_empty() && !["anyOf", "allOf", "oneOf"].iter().any(|union| schema.contains_key(*union)) {
-        if ["properties", "required", "patternProperties"].iter().any(|key| schema.contains_key(*key)) {
+    if types.is_empty()
+        && !["anyOf", "allOf", "oneOf"]
+            .iter()
+            .any(|union| schema.contains_key(*union))
+    {
+        if ["properties", "required", "patternProperties"]
+            .iter()
+            .any(|key| schema.contains_key(*key))
+        {
             types.push("object");
         } else if ["items", "prefixItems"].iter().any(|key| schema.contains_key(*key)) {
             types.push("array");

@@ -3,6 +3,7 @@
 use super::*;
 
 /// The property `x` as each of these providers takes it.
+#[expect(clippy::needless_pass_by_value, reason = "rows read better without references")]
 fn check(x: Value, expected: &[(Provider, Value)]) {
     for (provider, expected) in expected {
         let definition = define(*provider, with_x(x.clone()));
@@ -60,7 +61,10 @@ fn one_of_is_any_of_and_const_is_a_list_of_one() {
             (OpenAi, expected.clone()),
             (Anthropic, expected.clone()),
             (OpenAiStrict, expected),
-            (Gemini, json!({"anyOf": [{"type": "string", "enum": ["a"], "format": "enum"}, {"type": "boolean"}]})),
+            (
+                Gemini,
+                json!({"anyOf": [{"type": "string", "enum": ["a"], "format": "enum"}, {"type": "boolean"}]}),
+            ),
         ],
     );
 }
@@ -70,13 +74,24 @@ fn values_that_are_no_texts_are_written_as_texts_for_gemini() {
     check(
         json!({"type": "integer", "enum": [1, 2, null]}),
         &[
-            (Gemini, json!({"type": "string", "enum": ["1", "2"], "format": "enum", "nullable": true})),
+            (
+                Gemini,
+                json!({"type": "string", "enum": ["1", "2"], "format": "enum", "nullable": true}),
+            ),
             (GeminiJson, json!({"type": ["integer", "null"], "enum": [1, 2, null]})),
         ],
     );
     let gemini = define(Gemini, with_x(json!({"enum": [1, "1", "a", 2.5, true, ""]})));
-    assert_eq!(gemini.schema["properties"]["x"]["enum"], json!(["1", "a", "2.5", "true"]));
-    for (written, own) in [(json!("1"), json!(1)), (json!("a"), json!("a")), (json!("2.5"), json!(2.5)), (json!("true"), json!(true))] {
+    assert_eq!(
+        gemini.schema["properties"]["x"]["enum"],
+        json!(["1", "a", "2.5", "true"])
+    );
+    for (written, own) in [
+        (json!("1"), json!(1)),
+        (json!("a"), json!("a")),
+        (json!("2.5"), json!(2.5)),
+        (json!("true"), json!(true)),
+    ] {
         assert_eq!(back(&gemini, json!({"x": written})), json!({"x": own}));
     }
 }
@@ -106,9 +121,18 @@ fn keywords_that_are_not_taken_are_told() {
         ],
     );
     let bounded = json!({"type": "integer", "exclusiveMinimum": 0});
-    check(bounded.clone(), &[(OpenAi, bounded), (Gemini, json!({"type": "integer", "minimum": 1}))]);
+    check(
+        bounded.clone(),
+        &[(OpenAi, bounded), (Gemini, json!({"type": "integer", "minimum": 1}))],
+    );
     let not = json!({"type": "string", "not": {"enum": ["a"]}});
-    check(not, &[(OpenAi, json!({"type": "string", "description": "not: {\"enum\":[\"a\"],\"type\":\"string\"}"}))]);
+    check(
+        not,
+        &[(
+            OpenAi,
+            json!({"type": "string", "description": "not: {\"enum\":[\"a\"],\"type\":\"string\"}"}),
+        )],
+    );
 }
 
 #[test]
@@ -117,7 +141,10 @@ fn lists_say_what_is_in_them() {
         json!({"type": "array"}),
         &[
             (OpenAi, json!({"type": "array", "items": {}})),
-            (Gemini, json!({"type": "array", "items": {"type": "string", "description": "any JSON value, written as JSON text"}})),
+            (
+                Gemini,
+                json!({"type": "array", "items": {"type": "string", "description": "any JSON value, written as JSON text"}}),
+            ),
         ],
     );
     let tuple = json!({"type": "array", "items": [{"type": "string"}, {"type": "integer"}]});
@@ -126,9 +153,15 @@ fn lists_say_what_is_in_them() {
     check(
         tuple,
         &[
-            (Anthropic, json!({"type": "array", "prefixItems": [{"type": "string"}, {"type": "integer"}]})),
+            (
+                Anthropic,
+                json!({"type": "array", "prefixItems": [{"type": "string"}, {"type": "integer"}]}),
+            ),
             (Bedrock, json!({"type": "array", "items": each, "description": told})),
-            (Gemini, json!({"type": "array", "items": each, "description": "prefixItems: [{\"type\":\"string\"},{\"type\":\"integer\"}]"})),
+            (
+                Gemini,
+                json!({"type": "array", "items": each, "description": "prefixItems: [{\"type\":\"string\"},{\"type\":\"integer\"}]"}),
+            ),
         ],
     );
 }
@@ -172,29 +205,47 @@ fn strict_requires_everything_and_forgets_what_is_null() {
             "d": {"anyOf": [{"type": "string"}, {"type": "array", "items": {"type": "string"}}, {"type": "null"}]},
         }})
     );
-    assert_eq!(back(&strict, json!({"a": {"b": null}, "c": null, "d": ["q"]})), json!({"a": {}, "d": ["q"]}));
+    assert_eq!(
+        back(&strict, json!({"a": {"b": null}, "c": null, "d": ["q"]})),
+        json!({"a": {}, "d": ["q"]})
+    );
 }
 
 #[test]
 fn what_strict_does_not_take_is_offered_without_it() {
-    let many: Map<String, Value> = (0..101).map(|at| (format!("p{at}"), json!({"type": "string"}))).collect();
+    let many: Map<String, Value> = (0..101)
+        .map(|at| (format!("p{at}"), json!({"type": "string"})))
+        .collect();
     let values: Vec<String> = (0..501).map(|at| format!("v{at}")).collect();
     let mut deep = json!({"type": "string"});
     for _ in 0..6 {
         deep = json!({"type": "object", "properties": {"d": deep}});
     }
     for (schema, why) in [
-        (json!({"type": "object", "properties": many}), "it has 101 properties, and 100 are allowed"),
-        (with_x(json!({"enum": values})), "it has 501 listed values, and 500 are allowed"),
+        (
+            json!({"type": "object", "properties": many}),
+            "it has 101 properties, and 100 are allowed",
+        ),
+        (
+            with_x(json!({"enum": values})),
+            "it has 501 listed values, and 500 are allowed",
+        ),
         (with_x(deep), "its arguments are nested deeper than 5"),
         (with_x(json!({})), "an argument takes anything"),
         (with_x(json!({"type": "array"})), "a list may hold anything"),
         (with_x(json!({"type": "object"})), "an object may have any keys"),
-        (json!({"required": ["y"]}), "an object requires a property that it does not describe"),
+        (
+            json!({"required": ["y"]}),
+            "an object requires a property that it does not describe",
+        ),
     ] {
         let definition = define(OpenAiStrict, schema.clone());
         assert!(!definition.strict);
-        assert_eq!(definition.lost.last().unwrap(), &format!("`strict` is off, because {why}"), "{schema}");
+        assert_eq!(
+            definition.lost.last().unwrap(),
+            &format!("`strict` is off, because {why}"),
+            "{schema}"
+        );
     }
 }
 
@@ -206,17 +257,36 @@ fn names_of_arguments_are_replaced_and_come_back() {
     for (provider, kept) in [(OpenAi, 2), (Anthropic, 1), (Bedrock, 1), (Gemini, 0), (GeminiJson, 0)] {
         let definition = define(provider, schema.clone());
         let properties = definition.schema["properties"].as_object().unwrap();
-        assert_eq!(properties.keys().filter(|name| schema["properties"].get(*name).is_some()).count(), kept);
+        assert_eq!(
+            properties
+                .keys()
+                .filter(|name| schema["properties"].get(*name).is_some())
+                .count(),
+            kept
+        );
         let required = definition.schema["required"][0].as_str().unwrap();
         assert!(properties.contains_key(required));
         // What a model would write: the shown names in the place of the own ones.
         let mut shown = written.to_string();
-        for (own, new) in [("$filter", required), ("with-dash", properties.keys().find(|name| name.starts_with("with")).unwrap())] {
+        for (own, new) in [
+            ("$filter", required),
+            (
+                "with-dash",
+                properties.keys().find(|name| name.starts_with("with")).unwrap(),
+            ),
+        ] {
             shown = shown.replace(&format!("\"{own}\""), &format!("\"{new}\""));
         }
-        let nested = properties.values().find_map(|schema| schema["properties"].as_object()).unwrap();
+        let nested = properties
+            .values()
+            .find_map(|schema| schema["properties"].as_object())
+            .unwrap();
         shown = shown.replace("\"a b\"", &format!("\"{}\"", nested.keys().next().unwrap()));
-        assert_eq!(back(&definition, serde_json::from_str(&shown).unwrap()), written, "{provider}");
+        assert_eq!(
+            back(&definition, serde_json::from_str(&shown).unwrap()),
+            written,
+            "{provider}"
+        );
     }
 }
 
@@ -245,14 +315,38 @@ fn the_list_has_the_form_of_each_api() {
     let own = json!({"type": "object", "properties": {"x": {"type": "string"}}});
     let strict = json!({"type": "object", "properties": {"x": {"type": ["string", "null"]}}, "required": ["x"], "additionalProperties": false});
     for (provider, expected) in [
-        (Provider::Mcp, json!([{"name": "fx__t", "description": "Does it.", "inputSchema": schema}])),
-        (OpenAi, json!([{"type": "function", "function": {"name": "fx__t", "description": "Does it.", "parameters": own}}])),
-        (OpenAiStrict, json!([{"type": "function", "function": {"name": "fx__t", "description": "Does it.", "parameters": strict, "strict": true}}])),
-        (Provider::OpenAiResponses, json!([{"type": "function", "name": "fx__t", "description": "Does it.", "parameters": own, "strict": false}])),
-        (Anthropic, json!([{"name": "fx__t", "description": "Does it.", "input_schema": own}])),
-        (Gemini, json!([{"functionDeclarations": [{"name": "fx__t", "description": "Does it.", "parameters": own}]}])),
-        (GeminiJson, json!([{"functionDeclarations": [{"name": "fx__t", "description": "Does it.", "parametersJsonSchema": own}]}])),
-        (Bedrock, json!([{"toolSpec": {"name": "fx__t", "description": "Does it.", "inputSchema": {"json": own}}}])),
+        (
+            Provider::Mcp,
+            json!([{"name": "fx__t", "description": "Does it.", "inputSchema": schema}]),
+        ),
+        (
+            OpenAi,
+            json!([{"type": "function", "function": {"name": "fx__t", "description": "Does it.", "parameters": own}}]),
+        ),
+        (
+            OpenAiStrict,
+            json!([{"type": "function", "function": {"name": "fx__t", "description": "Does it.", "parameters": strict, "strict": true}}]),
+        ),
+        (
+            Provider::OpenAiResponses,
+            json!([{"type": "function", "name": "fx__t", "description": "Does it.", "parameters": own, "strict": false}]),
+        ),
+        (
+            Anthropic,
+            json!([{"name": "fx__t", "description": "Does it.", "input_schema": own}]),
+        ),
+        (
+            Gemini,
+            json!([{"functionDeclarations": [{"name": "fx__t", "description": "Does it.", "parameters": own}]}]),
+        ),
+        (
+            GeminiJson,
+            json!([{"functionDeclarations": [{"name": "fx__t", "description": "Does it.", "parametersJsonSchema": own}]}]),
+        ),
+        (
+            Bedrock,
+            json!([{"toolSpec": {"name": "fx__t", "description": "Does it.", "inputSchema": {"json": own}}}]),
+        ),
     ] {
         assert_eq!(Value::Array(listed(provider, &schema)), expected, "{provider}");
     }

@@ -42,7 +42,11 @@ fn schema() -> impl Strategy<Value = Value> {
 fn object(inner: impl Strategy<Value = Value>) -> impl Strategy<Value = Value> {
     let name = prop_oneof!["[a-z]{1,4}", "[$a-z.é -]{1,6}", "[0-9]{1,2}", "[a-z]{70}"];
     prop::collection::btree_map(name, (inner, any::<bool>()), 1..4).prop_map(|properties| {
-        let required: Vec<&String> = properties.iter().filter(|(_, (_, required))| *required).map(|(name, _)| name).collect();
+        let required: Vec<&String> = properties
+            .iter()
+            .filter(|(_, (_, required))| *required)
+            .map(|(name, _)| name)
+            .collect();
         let schemas: BTreeMap<&String, &Value> = properties.iter().map(|(name, (schema, _))| (name, schema)).collect();
         json!({"type": "object", "properties": schemas, "required": required})
     })
@@ -91,7 +95,9 @@ impl Model {
     fn object(&mut self, schema: &Value) -> Value {
         let mut fields = Map::new();
         for (name, property) in schema["properties"].as_object().into_iter().flatten() {
-            let is_required = schema["required"].as_array().is_some_and(|names| names.contains(&name.as_str().into()));
+            let is_required = schema["required"]
+                .as_array()
+                .is_some_and(|names| names.contains(&name.as_str().into()));
             if is_required || self.choose(2) == 0 {
                 fields.insert(name.clone(), self.write(property));
             }
@@ -133,7 +139,18 @@ proptest! {
 
 /// JSON that looks like schemas more or less.
 fn any_json() -> impl Strategy<Value = Value> {
-    let words = ["object", "string", "array", "null", "integer", "#", "#/properties/a", "^a", "a", ""];
+    let words = [
+        "object",
+        "string",
+        "array",
+        "null",
+        "integer",
+        "#",
+        "#/properties/a",
+        "^a",
+        "a",
+        "",
+    ];
     let leaf = prop_oneof![
         Just(Value::Null),
         any::<bool>().prop_map(Value::from),
@@ -141,8 +158,27 @@ fn any_json() -> impl Strategy<Value = Value> {
         prop::sample::select(words.to_vec()).prop_map(Value::from),
     ];
     let keys = [
-        "type", "properties", "items", "anyOf", "allOf", "oneOf", "enum", "const", "required", "$ref", "additionalProperties", "not",
-        "minimum", "nullable", "prefixItems", "description", "default", "a", "b", "patternProperties", "$defs",
+        "type",
+        "properties",
+        "items",
+        "anyOf",
+        "allOf",
+        "oneOf",
+        "enum",
+        "const",
+        "required",
+        "$ref",
+        "additionalProperties",
+        "not",
+        "minimum",
+        "nullable",
+        "prefixItems",
+        "description",
+        "default",
+        "a",
+        "b",
+        "patternProperties",
+        "$defs",
     ];
     leaf.prop_recursive(5, 60, 5, move |inner| {
         prop_oneof![
