@@ -151,6 +151,7 @@ impl Back {
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Probe {
     types: Vec<String>,
+    nullable: bool,
     values: Option<Vec<Value>>,
     required: Vec<String>,
     /// The properties, if there may be no others.
@@ -162,7 +163,11 @@ pub(super) struct Probe {
 impl Probe {
     fn new(schema: &Schema) -> Self {
         let properties = schema.get("properties").and_then(Value::as_object);
-        let values = |schema: &Value| schema.get("enum").and_then(Value::as_array).cloned();
+        let values = |schema: &Schema| {
+            let mut values = schema.get("enum").and_then(Value::as_array).cloned()?;
+            values.extend(takes_null(schema).then_some(Value::Null));
+            Some(values)
+        };
         let names = |value: Option<&Value>| -> Vec<String> {
             let names = value.and_then(Value::as_array).into_iter().flatten();
             names.filter_map(Value::as_str).map(str::to_owned).collect()
@@ -170,14 +175,15 @@ impl Probe {
         let tags = properties.into_iter().flatten();
         Self {
             types: super::merge::types_of(schema).into_iter().map(str::to_owned).collect(),
-            values: schema.get("enum").and_then(Value::as_array).cloned(),
+            nullable: takes_null(schema),
+            values: values(schema),
             required: names(schema.get("required")),
             only: match (schema.get("additionalProperties"), properties) {
                 (Some(Value::Bool(false)), Some(properties)) => Some(properties.keys().cloned().collect()),
                 _ => None,
             },
             tags: tags
-                .filter_map(|(name, schema)| Some((name.clone(), values(schema)?)))
+                .filter_map(|(name, schema)| Some((name.clone(), values(schema.as_object()?)?)))
                 .collect(),
         }
     }
@@ -188,7 +194,7 @@ impl Probe {
             .types
             .iter()
             .any(|own| own == kind || (own == "number" && kind == "integer"));
-        if !(self.types.is_empty() || is_of_type) {
+        if !(self.types.is_empty() || is_of_type || (self.nullable && value.is_null())) {
             return false;
         }
         if self.values.as_ref().is_some_and(|values| !values.contains(value)) {
@@ -202,6 +208,11 @@ impl Probe {
             && fields.keys().all(may_be)
             && self.tags.iter().all(tag_fits)
     }
+}
+
+/// Whether null is allowed beside the type, as OpenAPI writes it.
+fn takes_null(schema: &Schema) -> bool {
+    schema.get("nullable") == Some(&Value::Bool(true))
 }
 
 #[cfg(test)]
