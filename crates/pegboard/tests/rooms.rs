@@ -22,6 +22,7 @@ const ROOMS: &[&str] = &[
     "mask",
     "outcome",
     "spill",
+    "event",
     // One wire.
     "auth",
     "shim",

@@ -270,3 +270,20 @@ async fn calls_go_over_every_transport() {
         assert_eq!(call(&handle.url()).ends_with(0).out, "{\"n\":1}\n", "{}", handle.url());
     }
 }
+
+#[test]
+fn a_name_with_a_slip_is_understood_and_that_is_told() {
+    let home = Home::new();
+    let server = home.server("fx", fake());
+    let ran = home.run(&["call", "functions.FX__Echo", &server]);
+    ran.ends_with(0)
+        .says("warning: `functions.FX__Echo` was taken for `fx.echo`");
+    let json = home
+        .run(&["call", "FX.echo", "-o", "json", &server])
+        .ends_with(0)
+        .json();
+    assert_eq!(json["repaired"], "`FX.echo` was taken for `fx.echo`");
+    for name in ["fx.echo", "fx__echo", "mcp__fx__echo", "mcp_fx_echo", "echo"] {
+        assert_eq!(home.run(&["call", name, &server]).ends_with(0).err, "", "{name}");
+    }
+}

@@ -10,11 +10,15 @@ use crate::outcome::{Content, Outcome, Reply};
 /// What is written down about a call while it runs.
 pub(super) struct Record {
     id: String,
+    /// The name as the caller wrote it.
+    asked: String,
     started: Instant,
     pub(super) queued: Duration,
     pub(super) attempts: u32,
     /// Whether an attempt that was repeated may have been carried out.
     pub(super) may_have_run: bool,
+    /// Whether the answer was kept from an earlier call.
+    pub(super) cached: bool,
 }
 
 impl Record {
@@ -22,10 +26,12 @@ impl Record {
         tracing::debug!(id = %call.id, server = %route.server.name(), tool = %route.tool.name, "call");
         Self {
             id: call.id.clone(),
+            asked: call.name.clone(),
             started,
             queued: Duration::ZERO,
             attempts: 0,
             may_have_run: false,
+            cached: false,
         }
     }
 
@@ -36,7 +42,7 @@ impl Record {
         Reply {
             id: self.id,
             name: route.tool.dotted_name(),
-            asked: String::new(),
+            asked: self.asked,
             repaired: None,
             server: Some(route.server.name().clone()),
             tool: Some(route.tool.name.clone()),
@@ -50,6 +56,7 @@ impl Record {
             attempts: self.attempts,
             latency,
             queued: self.queued,
+            cached: self.cached,
         }
     }
 }

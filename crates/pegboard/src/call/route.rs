@@ -93,10 +93,14 @@ impl RouteTable {
             .map(|(server, tool)| (server.name().as_str(), tool.name.as_str()))
             .collect();
         let names = name::expose(&pairs, &style, &rules);
-        let known = before.map(Self::definitions).unwrap_or_default();
+        let known = before.map(Self::compiled).unwrap_or_default();
         for ((server, tool), name) in found.into_iter().zip(names) {
-            let known = known.get(&Arc::as_ptr(&tool)).cloned();
-            let definition = known.or_else(|| table.define(view, &tool));
+            let known = known.get(&(server.name().as_str(), tool.name.as_str()));
+            let known = known.filter(|route| is_defined_alike(&route.tool, &tool));
+            let definition = match known {
+                Some(route) => route.definition.clone(),
+                None => table.define(view, &tool),
+            };
             let route = Arc::new(Route {
                 name: name.clone(),
                 server,
@@ -125,12 +129,10 @@ impl RouteTable {
         }
     }
 
-    /// What has been compiled, by the tool that it was compiled from.
-    fn definitions(&self) -> HashMap<*const Tool, Arc<Definition>> {
-        let compiled = self.routes.iter().filter_map(|route| {
-            let definition = route.definition.clone()?;
-            Some((Arc::as_ptr(&route.tool), definition))
-        });
+    /// The tools for which something has been compiled, by server and tool.
+    fn compiled(&self) -> HashMap<(&str, &str), &Arc<Route>> {
+        let compiled = self.routes.iter().filter(|route| route.definition.is_some());
+        let compiled = compiled.map(|route| ((route.server.name().as_str(), route.tool.name.as_str()), route));
         compiled.collect()
     }
 
@@ -226,4 +228,10 @@ fn why_hidden(server: &Server, tool: &Tool) -> Option<String> {
     let config = server.config();
     let is_shown = filter::lets_through(&config.allow, &config.deny, &tool.name);
     (!is_shown).then(|| format!("the filters of server `{}` leave it out", server.name()))
+}
+
+/// Whether two listings of a tool give the same definition, although one is newer.
+fn is_defined_alike(old: &Arc<Tool>, new: &Arc<Tool>) -> bool {
+    Arc::ptr_eq(old, new)
+        || (old.description == new.description && old.title == new.title && old.input_schema == new.input_schema)
 }

@@ -3,7 +3,10 @@
 use serde::Deserialize;
 use serde_json::{Map, Value, value::RawValue};
 
-use super::{Fault, Patience, ProgressSink, Request, Session, frame::Params};
+use super::{
+    Fault, Patience, ProgressSink, Request, Session,
+    frame::{self, Params},
+};
 use crate::{catalog::Tool, outcome::Content};
 
 /// How often a server may ask for more before it must answer.
@@ -17,6 +20,8 @@ pub(crate) struct Call<'a> {
     pub(crate) tool: &'a Tool,
     /// A JSON object.
     pub(crate) arguments: &'a RawValue,
+    /// What goes with it in `_meta`.
+    pub(crate) meta: &'a Map<String, Value>,
     pub(crate) patience: Patience,
     pub(crate) progress: Option<ProgressSink>,
 }
@@ -61,6 +66,7 @@ impl Session {
                 .and(&round);
             let mut request = Request::new("tools/call", params).about(&call.tool.name);
             request.mirrored = mirrored(call.tool, call.arguments);
+            request.meta = frame::extra_meta(call.meta);
             let answer = self.line.request(request, call.patience, call.progress.clone()).await?;
             let mut result = CallResult::read(&answer)?;
             match result.result_type.as_deref() {
