@@ -10,7 +10,7 @@ mod select;
 use std::{
     path::PathBuf,
     sync::{
-        Arc,
+        Arc, Mutex, PoisonError,
         atomic::{AtomicU64, AtomicUsize, Ordering},
     },
     time::Duration,
@@ -25,7 +25,7 @@ use crate::{
     config::{BreakerPolicy, Command, Config, Scope, ServerConfig, Start, Transport},
     deadline::Deadline,
     event::Events,
-    name::ServerName,
+    name::{NameStyle, ServerName},
     server::{Backoff, BadSchedule, CatalogChange, Jitter, Links, Queues, Server, Shared, Shelf},
     session::{EraMemory, Host, NoHost, Spec, Survey},
     status::{BoardStatus, State, Warning},
@@ -45,6 +45,8 @@ struct Inner {
     shelf: Arc<Shelf>,
     maker: Maker,
     people: People,
+    /// How views name tools unless they say so themselves.
+    naming: Mutex<NameStyle>,
 }
 
 /// Who is asked by views that name nobody, and what was agreed to for all views.
@@ -153,7 +155,8 @@ impl Pegboard {
             .iter()
             .filter(|server| server.config().policy.scope == Scope::Session);
         let own = own.map(Server::fresh).collect();
-        Toolset::new(self.0.shelf.clone(), own, view)
+        let naming = self.0.naming.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        Toolset::new(self.0.shelf.clone(), own, view.with_default_naming(&naming))
     }
 
     /// Starts all enabled servers that are shared, but for those that wait until somebody asks for them, and waits until each is ready or has
@@ -320,6 +323,7 @@ impl Builder {
             memory: Arc::new(EraMemory::new(self.memory)),
             most: AtomicUsize::new(limits.servers),
         };
+        let naming = Mutex::new(self.config.naming);
         let mut servers: Vec<Server> = Vec::new();
         for (name, config) in self.config.servers {
             servers.push(maker.configured(name, config, servers.len()));
@@ -332,7 +336,12 @@ impl Builder {
         }
         let shelf = Arc::new(Shelf::new(servers, revision));
         let people = self.people;
-        Pegboard(Arc::new(Inner { shelf, maker, people }))
+        Pegboard(Arc::new(Inner {
+            shelf,
+            maker,
+            people,
+            naming,
+        }))
     }
 }
 

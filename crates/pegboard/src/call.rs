@@ -5,6 +5,7 @@ mod approve;
 mod cache;
 mod handles;
 mod hook;
+mod model;
 mod output;
 mod outputs;
 mod permit;
@@ -235,7 +236,13 @@ async fn carry_out(view: &View, route: &Route, call: ToolCall, deadline: Deadlin
     // Boxed, because calls with a key are rare and every call would pay for the room.
     let making = Box::pin(recorded(view, route, &call, deadline, started));
     let reply = view.keys.once(key, deadline, making).await;
-    Reply { id, name, ..reply }
+    let asked = call.name.clone();
+    Reply {
+        id,
+        name,
+        asked,
+        ..reply
+    }
 }
 
 /// Makes the call, and writes down how it went.

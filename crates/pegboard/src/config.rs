@@ -46,7 +46,7 @@ pub use tree::Format;
 
 use std::{collections::BTreeMap, time::Duration};
 
-use crate::name::ServerName;
+use crate::name::{NameStyle, ServerName};
 
 /// Everything a board needs to know: the servers, by name.
 ///
@@ -69,6 +69,8 @@ pub struct Config {
     pub preset: Preset,
     /// How much the board takes on.
     pub limits: BoardLimits,
+    /// How tools are named for models. Views that were made before a change keep their names.
+    pub naming: NameStyle,
 }
 
 impl Config {

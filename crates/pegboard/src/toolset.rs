@@ -26,6 +26,7 @@ use crate::{
     deadline::Deadline,
     name::ServerName,
     outcome::{Failure, Kind, Reply},
+    provider::{Definition, Provider},
     server::{Live, Phase, Server, Shelf},
     status::State,
 };
@@ -53,7 +54,7 @@ struct Built {
     revision: u64,
     table: Arc<RouteTable>,
     /// The tool that reads what was put aside, under a name that no server has.
-    reader: Arc<Tool>,
+    reader: ListedTool,
 }
 
 /// What can be called, and what cannot be and why.
@@ -66,6 +67,26 @@ pub struct Listing {
     pub unavailable: Vec<Unavailable>,
     /// What was wrong with the listings.
     pub warnings: Vec<String>,
+    /// Those warnings that tell which tools cannot be offered to the view's provider, and why.
+    #[serde(skip)]
+    pub quarantined: Vec<String>,
+    /// Whose API the tools are listed for.
+    #[serde(skip)]
+    provider: Provider,
+}
+
+impl Listing {
+    /// The tools as the view's provider takes them: exactly the array for the `tools` of its API.
+    pub fn definitions(&self) -> Vec<Value> {
+        if self.provider == Provider::Mcp {
+            return self.tools.iter().map(ListedTool::as_mcp).collect();
+        }
+        let defined = self.tools.iter().filter_map(|listed| {
+            let definition = listed.definition.as_deref()?;
+            Some((listed.name.as_str(), definition))
+        });
+        self.provider.list(defined)
+    }
 }
 
 /// A tool and the name that models see.
@@ -76,6 +97,28 @@ pub struct ListedTool {
     pub name: String,
     /// The tool.
     pub tool: Arc<Tool>,
+    /// The tool as the view's provider takes it, if that is not how its server defined it.
+    pub definition: Option<Arc<Definition>>,
+}
+
+impl ListedTool {
+    /// The tool as MCP writes it, under the name that models see.
+    fn as_mcp(&self) -> Value {
+        let tool = &self.tool;
+        let mut shown = Map::new();
+        let mut put = |key: &str, value: Option<Value>| {
+            if let Some(value) = value {
+                shown.insert(key.to_owned(), value);
+            }
+        };
+        put("name", Some(self.name.clone().into()));
+        put("title", tool.title.clone().map(Value::from));
+        put("description", tool.description.clone().map(Value::from));
+        put("inputSchema", Some(tool.input_schema.clone()));
+        put("outputSchema", tool.output_schema.clone());
+        put("annotations", tool.annotations.clone().map(Value::from));
+        shown.into()
+    }
 }
 
 /// A server whose tools cannot be listed.
@@ -141,24 +184,31 @@ impl Toolset {
             unavailable: unavailable.collect(),
             tools: self.tools(),
             warnings: self.warnings(),
+            quarantined: self.table().quarantined().to_vec(),
+            provider: self.view.dialect().0,
         }
     }
 
     /// The tools that are known now, without waiting for anybody.
     fn tools(&self) -> Vec<ListedTool> {
         let routes = self.table();
-        let listed = |route: &Route| ListedTool {
-            name: route.tool.exposed_name(),
+        let is_defined = |route: &Route| route.definition.is_some() || self.view.dialect().0 == Provider::Mcp;
+        let is_there = |route: &Route| route.server.phase().live().is_some() || is_known_and_resting(&route.server);
+        let listed = routes
+            .routes()
+            .iter()
+            .filter(|route| is_defined(route) && is_there(route));
+        let listed = listed.map(|route| ListedTool {
+            name: route.name.clone(),
             tool: route.tool.clone(),
-        };
-        let shown = |route: &&Route| route.server.phase().live().is_some() || is_known_and_resting(&route.server);
-        let mut tools: Vec<_> = routes.routes().iter().filter(shown).map(listed).collect();
-        tools.extend(self.listed_reader());
-        tools
+            definition: route.definition.clone(),
+        });
+        listed.chain(self.listed_reader()).collect()
     }
 
     fn warnings(&self) -> Vec<String> {
-        let mut warnings = self.doubts();
+        let mut warnings = self.table().quarantined().to_vec();
+        warnings.extend(self.doubts());
         let started = Instant::now();
         let unchecked = |tool: &Arc<Tool>| tool.unchecked(started.elapsed() < COMPILING);
         for server in self.chosen() {
@@ -180,7 +230,7 @@ impl Toolset {
     pub async fn tool(&self, name: &str, patience: Duration) -> Result<Arc<Tool>, Failure> {
         self.route(name, Deadline::within(patience))
             .await
-            .map(|route| route.tool)
+            .map(|(route, _)| route.tool.clone())
     }
 
     /// Calls a tool. There is a reply in every case; dropping the future cancels the call on the server.
@@ -199,7 +249,17 @@ impl Toolset {
         }
         let deadline = Deadline::within(call.timeout.unwrap_or(LOOK_UP));
         match self.route(&call.name, deadline).await {
-            Ok(route) => call::run(&self.view, &route, call, started).await,
+            Ok((route, is_repaired)) => {
+                let mut reply = call::run(&self.view, &route, call, started).await;
+                if is_repaired {
+                    reply.repaired = Some(format!(
+                        "`{}` was taken for `{}`",
+                        reply.asked.escape_debug(),
+                        reply.name
+                    ));
+                }
+                reply
+            }
             Err(failure) => call::refuse(call, failure, started),
         }
     }
@@ -265,8 +325,9 @@ impl Toolset {
         live.map_err(|outage| call::unavailable(name.as_str(), &outage))
     }
 
-    /// Where `name` leads. When that is not known yet, the servers that may have the tool are waited for, and it is looked up once more.
-    async fn route(&self, name: &str, deadline: Deadline) -> Result<Route, Failure> {
+    /// Where `name` leads, and whether it had to be repaired for that. When it is not known yet, the servers that may have the tool are
+    /// waited for, and it is looked up once more.
+    async fn route(&self, name: &str, deadline: Deadline) -> Result<(Arc<Route>, bool), Failure> {
         if self.shelf.is_closing() {
             let message = "the board is closing and takes no more calls";
             return Err(Failure::new(Kind::Unavailable, message));
@@ -279,9 +340,10 @@ impl Toolset {
         }
         self.check_selection()?;
         match self.table().find(name) {
-            Routed::To(route) => return Ok(route),
+            Routed::To(route) => return Ok((route, false)),
             Routed::Ambiguous(candidates) => return Err(call::ambiguous(name, &candidates)),
-            Routed::Nowhere => {}
+            Routed::Hidden(failure) => return Err(failure),
+            Routed::Repaired(_) | Routed::Nowhere => {}
         }
         if let Some(refusal) = self.refusal(name, false) {
             return Err(refusal);
@@ -295,9 +357,14 @@ impl Toolset {
         }
         let waiting = futures_util::future::join_all(unknown.iter().map(|server| server.live(deadline)));
         let outcomes = waiting.await;
-        match self.table().find(name) {
-            Routed::To(route) => Ok(route),
+        match self.table().find_forgiving(name) {
+            Routed::To(route) => Ok((route, false)),
+            Routed::Repaired(route) => {
+                tracing::info!(asked = name, tool = %route.tool.dotted_name(), "a name was repaired");
+                Ok((route, true))
+            }
             Routed::Ambiguous(candidates) => Err(call::ambiguous(name, &candidates)),
+            Routed::Hidden(failure) => Err(failure),
             Routed::Nowhere => {
                 let down = unknown
                     .iter()
@@ -333,11 +400,13 @@ impl Toolset {
             _ => {
                 let servers = self.servers();
                 let sight = Sight::new(&self.view, &servers);
-                let reader = Arc::new(reader::tool(&servers));
-                self.view.outputs.set_reader(&reader.exposed_name());
+                let before = table.as_ref().map(|built| &*built.table);
+                let routes = RouteTable::build(&servers, &self.view, &sight, before);
+                let reader = reader::listed(&servers, &self.view);
+                self.view.outputs.set_reader(&reader.name);
                 take(table.insert(Built {
                     revision,
-                    table: Arc::new(RouteTable::build(&servers, &sight)),
+                    table: Arc::new(routes),
                     reader,
                 }))
             }

@@ -53,6 +53,9 @@ pub(super) async fn run(mut stage: Stage<'_>, options: cli::Call) -> Exit {
             Kind::Timeout if stage.is_late() => report.hint("`--timeout` sets the limit of the whole command"),
             _ => report,
         };
+        if let Some(repaired) = &reply.repaired {
+            report = report.warning(repaired);
+        }
     }
     stage.close(&board, report).await
 }

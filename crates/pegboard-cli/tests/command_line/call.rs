@@ -136,7 +136,8 @@ fn an_unknown_tool_is_answered_with_names_that_come_close() {
     let server = home.server("fx", fake());
     let ran = home.run(&["call", "fx.ecko", &server]);
     ran.ends_with(2)
-        .says("error: there is no tool `fx.ecko`\nhint: did you mean `fx.echo`");
+        .says("error: there is no tool `fx.ecko`. The closest names are `fx.echo`.")
+        .says("Available servers: fx.\nhint: did you mean `fx.echo`?");
     let json = home
         .run(&["call", "fx.ecko", "-o", "json", &server])
         .ends_with(2)
@@ -297,5 +298,22 @@ async fn calls_go_over_every_transport() {
     );
     for handle in [http.unwrap(), sse.unwrap(), ws.unwrap()] {
         assert_eq!(call(&handle.url()).ends_with(0).out, "{\"n\":1}\n", "{}", handle.url());
+    }
+}
+
+#[test]
+fn a_name_with_a_slip_is_understood_and_that_is_told() {
+    let home = Home::new();
+    let server = home.server("fx", fake());
+    let ran = home.run(&["call", "functions.FX__Echo", &server]);
+    ran.ends_with(0)
+        .says("warning: `functions.FX__Echo` was taken for `fx.echo`");
+    let json = home
+        .run(&["call", "FX.echo", "-o", "json", &server])
+        .ends_with(0)
+        .json();
+    assert_eq!(json["repaired"], "`FX.echo` was taken for `fx.echo`");
+    for name in ["fx.echo", "fx__echo", "mcp__fx__echo", "mcp_fx_echo", "echo"] {
+        assert_eq!(home.run(&["call", name, &server]).ends_with(0).err, "", "{name}");
     }
 }

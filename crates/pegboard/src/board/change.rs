@@ -1,6 +1,6 @@
 //! Changes while the board runs: a new config is compared with the old one, and only what differs is touched.
 
-use std::{collections::BTreeMap, sync::atomic::Ordering};
+use std::{collections::BTreeMap, sync::PoisonError, sync::atomic::Ordering};
 
 use futures_util::future::join_all;
 use serde::Serialize;
@@ -52,6 +52,7 @@ impl Pegboard {
         }
         self.0.maker.most.store(config.limits.servers, Ordering::Relaxed);
         self.forget_refused();
+        *self.0.naming.lock().unwrap_or_else(PoisonError::into_inner) = config.naming.clone();
         let running = self.configured_servers();
         let mut applied = Applied::default();
         let changes = reconcile(&running, &config.servers);

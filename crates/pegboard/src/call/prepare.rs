@@ -15,8 +15,16 @@ pub(super) async fn arguments<'c>(
     view: &View,
     notes: &mut Vec<String>,
 ) -> Result<Cow<'c, Arguments>, Failure> {
-    let given = handles::fill(Cow::Borrowed(&call.arguments), &view.outputs.spill).await?;
+    let given = mapped_back(route, &call.arguments);
+    let given = handles::fill(given, &view.outputs.spill).await?;
     check(route, given, notes)
+}
+
+/// The arguments in the tool's own terms, where the view's provider was shown another definition than its server gave.
+fn mapped_back<'c>(route: &Route, given: &'c Arguments) -> Cow<'c, Arguments> {
+    let definition = route.definition.as_ref();
+    let own = definition.and_then(|definition| definition.reverse.apply(given));
+    own.map_or(Cow::Borrowed(given), Cow::Owned)
 }
 
 /// Makes arguments of the text that was given instead of them, if one was.

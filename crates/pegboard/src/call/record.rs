@@ -10,6 +10,8 @@ use crate::outcome::{Presented, Reply};
 /// What is written down about a call while it runs.
 pub(super) struct Record {
     id: String,
+    /// The name as the caller wrote it.
+    asked: String,
     started: Instant,
     pub(super) queued: Duration,
     pub(super) attempts: u32,
@@ -26,6 +28,7 @@ impl Record {
         tracing::debug!(id = %call.id, server = %route.server.name(), tool = %route.tool.name, "call");
         Self {
             id: call.id.clone(),
+            asked: call.name.clone(),
             started,
             queued: Duration::ZERO,
             attempts: 0,
@@ -45,6 +48,8 @@ impl Record {
         Reply {
             id: self.id,
             name: route.tool.dotted_name(),
+            asked: self.asked,
+            repaired: None,
             server: Some(route.server.name().clone()),
             tool: Some(route.tool.name.clone()),
             untrusted: !route.server.config().policy.trust && outcome.has_words_of_a_server(),

@@ -79,9 +79,9 @@ impl<'a> Sight<'a> {
         }
     }
 
-    /// Whether a tool is to be seen, in listings and by calls alike.
-    pub(crate) fn sees(&self, tool: &Tool) -> bool {
-        self.look(tool).is_ok()
+    /// Why a tool is not to be seen, in listings and by calls alike; nothing if it is.
+    pub(crate) fn refuses(&self, tool: &Tool) -> Option<Failure> {
+        self.look(tool).err().map(|hidden| self.failure(tool, hidden))
     }
 
     /// What is wrong with the rules themselves.

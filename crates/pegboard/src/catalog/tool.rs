@@ -56,11 +56,6 @@ pub(crate) struct Checks {
 }
 
 impl Tool {
-    /// The name that models see.
-    pub fn exposed_name(&self) -> String {
-        name::dunder(self.server.as_str(), &self.name)
-    }
-
     /// The name that people use: `server.tool`.
     pub fn dotted_name(&self) -> String {
         name::dotted(self.server.as_str(), &self.name)

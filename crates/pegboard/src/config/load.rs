@@ -21,7 +21,7 @@ use super::{
     show,
     tree::{self, Entry, Node, Value},
 };
-use crate::name::ServerName;
+use crate::name::{BadNameStyle, NameStyle, ServerName};
 
 /// What a config file is called when nobody says otherwise, the preferred name first.
 const FILE_NAMES: [&str; 5] = [
@@ -183,6 +183,7 @@ pub(super) fn load(sources: &[Source], env: &Env<'_>) -> Loaded {
             results::settle(&loaded.top, values, &mut server.policy);
         }
     }
+    loaded.config.naming = naming(&loaded.top).and_then(Result::ok).unwrap_or_default();
     loaded
 }
 
@@ -200,6 +201,9 @@ fn top(root: Node, env: &Env<'_>, loaded: &mut Loaded, report: &mut Report) -> V
     let rest = without_stray_servers(shaped.rest, report);
     let top = Check::new(report, env).section(&TOP, &rest, "");
     results::check(&top, "", report);
+    if let (Some(Err(error)), Some(found)) = (naming(&top), top.find("naming")) {
+        report.error(found.at, &found.key, error.to_string());
+    }
     merge_top(&top, loaded);
     shaped.servers
 }
@@ -391,6 +395,13 @@ fn stray(entry: &Entry) -> Option<String> {
 }
 
 /// The later layer's settings win; of two sizes for one queue the larger wins.
+/// How tools are named: a word or a template.
+fn naming(top: &Values) -> Option<Result<NameStyle, BadNameStyle>> {
+    let template = || top.value("naming");
+    let text = top.word("naming").map(str::to_owned).or_else(template)?;
+    Some(NameStyle::parse(&text))
+}
+
 fn merge_top(top: &Values, loaded: &mut Loaded) {
     for field in TOP.fields {
         if let Some(found) = top.find(field.name) {

@@ -16,6 +16,10 @@ pub struct Reply {
     pub id: String,
     /// `server.tool`, or the name as asked for when it is nobody's.
     pub name: String,
+    /// The name as the caller wrote it.
+    pub asked: String,
+    /// That the name was understood although it is nobody's, in words.
+    pub repaired: Option<String>,
     /// The server the call went to.
     pub server: Option<ServerName>,
     /// The tool as the server calls it.
@@ -64,9 +68,12 @@ pub(crate) struct Notes {
 impl Reply {
     /// The reply to a call that its caller ended before a server answered it, or never made.
     pub fn unanswered(id: impl Into<String>, name: impl Into<String>, outcome: Outcome, latency: Duration) -> Self {
+        let name = name.into();
         Self {
             id: id.into(),
-            name: name.into(),
+            asked: name.clone(),
+            name,
+            repaired: None,
             server: None,
             tool: None,
             outcome,
@@ -113,7 +120,7 @@ impl Serialize for Reply {
             "handle": self.handle,
             "cached": self.cached,
         });
-        let mut reply = serializer.serialize_struct("Reply", 13)?;
+        let mut reply = serializer.serialize_struct("Reply", 14)?;
         reply.serialize_field("id", &self.id)?;
         reply.serialize_field("name", &self.name)?;
         reply.serialize_field("server", &self.server)?;
@@ -127,6 +134,10 @@ impl Serialize for Reply {
         reply.serialize_field("hint", &self.outcome.hint())?;
         reply.serialize_field("untrusted", &self.untrusted)?;
         reply.serialize_field("warnings", &self.warnings)?;
+        match &self.repaired {
+            Some(repaired) => reply.serialize_field("repaired", repaired)?,
+            None => reply.skip_field("repaired")?,
+        }
         reply.end()
     }
 }

@@ -7,10 +7,11 @@ use tokio::time::Instant;
 
 use super::{ListedTool, Toolset};
 use crate::{
-    call::ToolCall,
+    call::{ToolCall, View},
     catalog::Tool,
-    name::{self, ServerName},
+    name::{self, NameStyle, ServerName},
     outcome::{Answer, Failure, Kind, Outcome, Reply},
+    provider::Provider,
     server::Server,
     spill::{Query, SpillError},
 };
@@ -54,28 +55,42 @@ pub(super) fn tool(servers: &[Server]) -> Tool {
     Tool::built_in(&server, definition).expect("the definition above is that of a tool")
 }
 
+/// The tool as a view shows it. Where tools are shown under their own names, another one could have this name, so it keeps its prefix.
+pub(super) fn listed(servers: &[Server], view: &View) -> ListedTool {
+    let tool = tool(servers);
+    let (style, rules) = view.names();
+    let style = match style {
+        NameStyle::Bare => NameStyle::Dunder,
+        prefixed => prefixed,
+    };
+    let mut names = name::expose(&[(tool.server.as_str(), NAME)], &style, &rules);
+    let (provider, budget) = view.dialect();
+    ListedTool {
+        name: names.pop().unwrap_or_else(|| name::dunder(tool.server.as_str(), NAME)),
+        definition: match provider {
+            Provider::Mcp => None,
+            provider => provider.define(&tool, budget).ok().map(Arc::new),
+        },
+        tool: Arc::new(tool),
+    }
+}
+
 impl Toolset {
     /// The tool for listings: once there is something to read, or from the start if the view wants that.
     pub(super) fn listed_reader(&self) -> Option<ListedTool> {
         let outputs = &self.view.outputs;
-        (outputs.always_readable || outputs.spill.is_used()).then(|| {
-            let tool = self.built(|built| built.reader.clone());
-            ListedTool {
-                name: tool.exposed_name(),
-                tool,
-            }
-        })
+        (outputs.always_readable || outputs.spill.is_used()).then(|| self.built(|built| built.reader.clone()))
     }
 
     /// The reply to a call of the tool, or nothing when another tool is meant.
     pub(super) async fn read_output(&self, call: &ToolCall, started: Instant) -> Option<Reply> {
         let outputs = &self.view.outputs;
         // Without anything to read this costs a look at a flag.
-        if !(outputs.spill.is_used() || outputs.always_readable) || !call.name.ends_with(NAME) {
+        if !(outputs.spill.is_used() || outputs.always_readable) || !call.name.contains(NAME) {
             return None;
         }
-        let tool = self.built(|built| built.reader.clone());
-        self.means(&call.name, &tool).then_some(())?;
+        let ListedTool { name, tool, .. } = self.built(|built| built.reader.clone());
+        (call.name == name || self.means(&call.name, &tool)).then_some(())?;
         let outcome = match arguments(call) {
             Err(failure) => Outcome::Refused(failure),
             Ok((handle, query)) => match outputs.spill.page(&handle, query, PAGE).await {

@@ -86,9 +86,12 @@ pub(in crate::config) static TOP: Section = Section {
             "What becomes of the results of every server.",
         )
         .aka(&["results"]),
-        field("naming", Kind::Word(NAMING), "How tools are named for models.")
-            .default("\"dunder\"")
-            .later(),
+        field(
+            "naming",
+            Kind::Either(&[Kind::Word(NAMING), Kind::Text]),
+            "How tools are named for models: a style, or a template such as `{server}_{tool}`.",
+        )
+        .default("\"dunder\""),
         field("serve", Kind::Map(&Kind::Any), "Settings of the daemon.").later(),
         field("inputs", Kind::Any, "").foreign(),
     ],

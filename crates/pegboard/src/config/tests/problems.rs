@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use super::*;
+use crate::name::NameStyle;
 
 #[test]
 fn a_transport_is_inferred() {
@@ -402,4 +403,27 @@ fn seeds_and_peers_names_mean_what_they_meant_there() {
     assert_eq!(to.auth, Auth::Bearer(crate::secret::Secret::new("s3cr3t")));
     assert!(to.tls.insecure);
     assert_eq!(y.era, EraChoice::Version("2025-06-18".into()));
+}
+
+#[test]
+fn a_naming_is_a_style_or_a_template() {
+    for (text, expected) in [
+        ("naming = 'mcp-dunder'", NameStyle::McpDunder),
+        ("naming = 'double_underscore'", NameStyle::Dunder),
+        (
+            "naming = '{server}_{tool}'",
+            NameStyle::Template("{server}_{tool}".to_owned()),
+        ),
+        ("", NameStyle::Dunder),
+    ] {
+        let loaded = toml(text);
+        assert_eq!((loaded.config.naming, loaded.problems), (expected, vec![]), "{text}");
+    }
+    let loaded = toml("naming = 'underline'");
+    assert_eq!(loaded.config.naming, NameStyle::Dunder);
+    assert_eq!(
+        loaded.problems[0].to_string(),
+        "pegboard.toml:1: naming: `underline` is no naming style: write dot, dunder, mcp_dunder, mcp_single, bare, or a template such as \
+         `{server}_{tool}`"
+    );
 }
