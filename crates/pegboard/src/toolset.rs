@@ -342,8 +342,9 @@ impl Toolset {
         match self.table().find(name) {
             Routed::To(route) => return Ok((route, false)),
             Routed::Ambiguous(candidates) => return Err(call::ambiguous(name, &candidates)),
-            Routed::Hidden(failure) => return Err(failure),
-            Routed::Repaired(_) | Routed::Nowhere => {}
+            // A tool's own name may still be that of a tool of another server, whose tools are not known yet.
+            Routed::Hidden(failure) if self.says_server(name) || self.not_ready().is_empty() => return Err(failure),
+            Routed::Hidden(_) | Routed::Repaired(_) | Routed::Nowhere => {}
         }
         if let Some(refusal) = self.refusal(name, false) {
             return Err(refusal);
@@ -379,6 +380,11 @@ impl Toolset {
                 }
             }
         }
+    }
+
+    /// Whether a name comes with a server's, in any style.
+    fn says_server(&self, name: &str) -> bool {
+        self.servers().iter().any(|server| call::may_be_of(name, server.name()))
     }
 
     fn not_ready(&self) -> Vec<Server> {
