@@ -22,7 +22,7 @@ use crate::{
     deadline::Deadline,
     name::ServerName,
     server::{Backoff, BadSchedule, BreakerConfig, CatalogChange, Jitter, Queues, Server, Shared, Shelf},
-    session::{EraMemory, Host, NoHost, Spec, Survey},
+    session::{EraMemory, Host, NoHost, Root, Spec, Standing, Survey},
     status::{BoardStatus, State, Warning},
     toolset::Toolset,
     transport::{Dialer, Target},
@@ -53,11 +53,11 @@ struct Maker {
 impl Maker {
     fn make(&self, name: ServerName, target: Target, config: ServerConfig) -> Server {
         let spec = Spec {
+            standing: Standing::new(name.clone(), &config.roots),
             name,
             target,
             era: config.era.clone(),
             limits: config.limits,
-            roots: config.roots.clone(),
             host: self.host.clone(),
             memory: self.memory.clone(),
         };
@@ -161,6 +161,16 @@ impl Pegboard {
             warnings: warnings.collect(),
             servers,
         }
+    }
+
+    /// Sets the roots that a server may work in, instead of those of its config. A server with a handshake is told of the change; one that
+    /// had no roots at all when it was started learns of them at its next start. `false` when there is no server of that name.
+    pub fn set_roots(&self, name: &ServerName, roots: Vec<Root>) -> bool {
+        let server = self.0.shelf.get(name);
+        if let Some(server) = &server {
+            server.standing().set_roots(roots);
+        }
+        server.is_some()
     }
 
     /// How the catalogue of a server changed since the board was opened, the newest change last.

@@ -8,10 +8,13 @@ mod record;
 mod recover;
 mod route;
 mod stop;
+mod task;
 mod view;
 
 pub(crate) use route::{Route, RouteTable, Routed, ambiguous, may_be_of};
 pub(crate) use stop::{failure_of, unavailable};
+pub use task::TaskHandle;
+pub(crate) use task::start;
 pub use view::View;
 
 use record::Record;
@@ -49,6 +52,8 @@ pub struct ToolCall {
     pub timeout: Option<Duration>,
     /// Where progress goes. When the channel is full, steps are left out.
     pub progress: Option<mpsc::Sender<Progress>>,
+    /// Whether it should run as a task where the tool leaves the choice.
+    pub as_task: bool,
 }
 
 impl ToolCall {
@@ -61,6 +66,7 @@ impl ToolCall {
             arguments: Arguments::default(),
             timeout: None,
             progress: None,
+            as_task: false,
         }
     }
 
@@ -91,12 +97,25 @@ impl ToolCall {
         self.progress = Some(progress);
         self
     }
+
+    /// Has the tool run as a task where it leaves the choice, so that the server need not hold the call open while it works.
+    #[must_use]
+    pub fn as_task(mut self) -> Self {
+        self.as_task = true;
+        self
+    }
 }
 
 /// Carries a call out on the route that was found for it.
 pub(crate) async fn run(view: &View, route: &Route, call: ToolCall, started: Instant) -> Reply {
     let mut record = Record::open(route, &call, started);
-    let outcome = match attempt(view, route, &call, &mut record).await {
+    let ended = attempt(view, route, &call, &mut record).await;
+    conclude(route, record, ended)
+}
+
+/// The reply to a call that has come to its end, well or not.
+fn conclude(route: &Route, record: Record, ended: Result<CallResult, Stop>) -> Reply {
+    let outcome = match ended {
         Ok(result) => present::present(result),
         Err(stop) => stop.into_outcome(route),
     };
@@ -195,6 +214,7 @@ async fn exchange(
         arguments: arguments.as_raw(),
         patience,
         progress: call.progress.clone(),
+        as_task: call.as_task,
     });
     let result = exchange.await;
     match &result {

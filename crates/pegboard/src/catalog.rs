@@ -2,10 +2,12 @@
 
 pub(crate) mod diff;
 pub(crate) mod store;
+mod template;
 mod tool;
 
 pub use diff::{CatalogDiff, Changed, Changes};
-pub use tool::Tool;
+pub use template::{TemplateError, UriTemplate};
+pub use tool::{TaskSupport, Tool};
 
 use std::sync::Arc;
 
@@ -43,10 +45,14 @@ pub struct Resource {
     pub uri: String,
     /// Its name.
     pub name: Option<String>,
+    /// The name for people.
+    pub title: Option<String>,
     /// What it holds.
     pub description: Option<String>,
     /// Its media type.
     pub mime_type: Option<String>,
+    /// How many bytes it has, as far as its server knows.
+    pub size: Option<u64>,
 }
 
 /// A prompt as its server describes it.
@@ -57,6 +63,8 @@ pub struct Prompt {
     pub server: ServerName,
     /// Its name.
     pub name: String,
+    /// The name for people.
+    pub title: Option<String>,
     /// What it is for.
     pub description: Option<String>,
     /// Its arguments as described: `name`, `description`, `required`.
@@ -99,6 +107,8 @@ impl Catalog {
                 server: server.clone(),
                 uri,
                 name: text(&item, "name"),
+                title: text(&item, "title"),
+                size: item.get("size").and_then(Value::as_u64),
                 description: text(&item, "description"),
                 mime_type: text(&item, "mimeType"),
             });
@@ -121,6 +131,7 @@ impl Catalog {
             self.prompts.push(Prompt {
                 server: server.clone(),
                 name,
+                title: text(&item, "title"),
                 description: text(&item, "description"),
                 arguments,
             });

@@ -82,8 +82,10 @@ mod transport;
 
 pub use args::{Arguments, ArgumentsError};
 pub use board::{Applied, Builder, Pegboard};
-pub use call::{ToolCall, View};
-pub use catalog::{Catalog, CatalogDiff, Changed, Changes, Prompt, Resource, Tool};
+pub use call::{TaskHandle, ToolCall, View};
+pub use catalog::{
+    Catalog, CatalogDiff, Changed, Changes, Prompt, Resource, TaskSupport, TemplateError, Tool, UriTemplate,
+};
 pub use config::{
     Approval, Auth, ClientCert, Command, Config, CustomPattern, Endpoint, Env, EnvPolicy, EraChoice, Format, Limits,
     Loaded, Masking, Origin, Pins, Policy, Preset, Problem, Queue, RetryClass, Rlimits, Scope, ServerConfig, Severity,
@@ -92,11 +94,17 @@ pub use config::{
 pub use deadline::{Deadline, Passed};
 pub use hint::Hint;
 pub use name::{BadServerName, ServerName};
-pub use outcome::{Answer, Content, Failure, Kind, Outcome, Reply};
+pub use outcome::{
+    Answer, Body, Completion, Content, Failure, FilledPrompt, Kind, Outcome, PromptMessage, Reply, ResourceContents,
+    Role, TextPage,
+};
 pub use secret::{SafeUrl, Secret};
 pub use server::{BadSchedule, CatalogChange};
-pub use session::{ElicitAnswer, Elicitation, Host, NoHost, Progress};
+pub use session::{
+    Choice, CompletionOf, ElicitAnswer, Elicitation, Events, Field, FieldKind, Form, Host, LogLevel, LogMessage,
+    NoHost, Progress, Root, SamplingLimits, ServerEvent, Subscription, TaskState, TaskStatus, TextFormat,
+};
 pub use shim::shim;
 pub use status::{BoardStatus, CallCounts, Era, LastError, QueueStatus, ServerInfo, ServerStatus, State, Warning};
-pub use toolset::{ListedTool, Listing, Toolset, Unavailable};
+pub use toolset::{ListedTool, Listing, PromptListing, ResourceListing, Toolset, Unavailable};
 pub use transport::{ByteSink, ByteSource, Dialer};

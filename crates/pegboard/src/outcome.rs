@@ -1,9 +1,11 @@
 //! How a call ended: for the model a result in every case, for the program a kind and the facts.
 
 mod content;
+mod reading;
 mod reply;
 
 pub use content::Content;
+pub use reading::{Body, Completion, FilledPrompt, PromptMessage, ResourceContents, Role, TextPage};
 pub use reply::Reply;
 pub(crate) use reply::millis;
 

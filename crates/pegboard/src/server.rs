@@ -40,7 +40,7 @@ use crate::{
     deadline::Deadline,
     name::ServerName,
     outcome::{Kind, millis},
-    session::{Spec, Survey},
+    session::{Root, Spec, Standing, Survey},
     status::{CallCounts, ServerStatus},
     transport::Target,
 };
@@ -172,12 +172,25 @@ impl Server {
     /// Takes over settings that need no new connection.
     pub(crate) fn retune(&self, config: ServerConfig) {
         self.0.gate.grow(places(&config));
+        if config.roots != self.config().roots {
+            self.standing()
+                .set_roots(config.roots.iter().map(|root| Root::new(root)).collect());
+        }
         *self.0.config.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(config);
     }
 
     /// Another server with the same settings and a process or connection of its own.
     pub(crate) fn fresh(&self, shared: &Shared) -> Self {
-        Self::new(self.config().as_ref().clone(), self.0.spec.clone(), shared)
+        let spec = Spec {
+            standing: self.0.spec.standing.fresh(),
+            ..self.0.spec.clone()
+        };
+        Self::new(self.config().as_ref().clone(), spec, shared)
+    }
+
+    /// What is wanted of every session that it has.
+    pub(crate) fn standing(&self) -> &Arc<Standing> {
+        &self.0.spec.standing
     }
 
     /// Whether it comes from a config, not from this program.

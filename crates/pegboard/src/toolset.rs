@@ -1,21 +1,29 @@
 //! One agent's view of the board: what it can call, and the calls.
 
+mod complete;
+mod events;
+mod prompts;
+mod reach;
+mod resources;
+
+pub use prompts::PromptListing;
+pub use resources::ResourceListing;
+
 use std::{
     sync::{Arc, Mutex, PoisonError},
     time::Duration,
 };
 
 use serde::{Serialize, Serializer, ser::SerializeStruct};
-use serde_json::{Map, Value};
 use tokio::{task::JoinSet, time::Instant};
 
 use crate::{
-    call::{self, Route, RouteTable, Routed, ToolCall, View},
-    catalog::Tool,
+    call::{self, Route, RouteTable, Routed, TaskHandle, ToolCall, View},
+    catalog::{Catalog, Tool},
     deadline::Deadline,
     name::ServerName,
     outcome::{Failure, Kind, Reply},
-    server::{Live, Phase, Server, Shelf},
+    server::{Phase, Server, Shelf},
     status::State,
 };
 
@@ -94,6 +102,15 @@ impl Toolset {
 
     /// Lists the tools of all servers. Servers that are not ready are started and waited for, together and at most for `patience`.
     pub async fn list(&self, patience: Duration) -> Listing {
+        Listing {
+            unavailable: self.wake(patience).await,
+            tools: self.tools(),
+            warnings: self.warnings(),
+        }
+    }
+
+    /// Starts the servers that are not ready and waits for them, together and at most for `patience`. Those that stay away are named.
+    async fn wake(&self, patience: Duration) -> Vec<Unavailable> {
         let deadline = Deadline::within(patience);
         let servers = self.servers();
         let mut waiting = JoinSet::new();
@@ -114,11 +131,7 @@ impl Toolset {
                 hint: outage.hint.clone(),
             })
         });
-        Listing {
-            unavailable: unavailable.collect(),
-            tools: self.tools(),
-            warnings: self.warnings(),
-        }
+        unavailable.collect()
     }
 
     /// The tools that are known now, without waiting for anybody.
@@ -147,6 +160,13 @@ impl Toolset {
         warnings
     }
 
+    /// What the servers offer that are there, or are known well enough while they rest.
+    fn catalogs(&self) -> Vec<Arc<Catalog>> {
+        let is_shown = |server: &Server| server.phase().live().is_some() || is_known_and_resting(server);
+        let servers = self.servers().into_iter().filter(is_shown);
+        servers.filter_map(|server| server.catalog()).collect()
+    }
+
     /// The tool that `name` means. Its server is started and waited for when that is needed to know.
     pub async fn tool(&self, name: &str, patience: Duration) -> Result<Arc<Tool>, Failure> {
         self.route(name, Deadline::within(patience))
@@ -164,43 +184,14 @@ impl Toolset {
         }
     }
 
-    /// Reads a resource of a server: the result of `resources/read` as the server gave it.
-    pub async fn read_resource(&self, server: &ServerName, uri: &str) -> Result<Value, Failure> {
-        let live = self.reach(server).await?;
-        let what = format!("reading {uri}");
-        live.session
-            .read_resource(uri)
-            .await
-            .map_err(|fault| call::failure_of(&fault, &what))
-    }
-
-    /// Gets a prompt of a server: the result of `prompts/get` as the server gave it.
-    pub async fn get_prompt(
-        &self,
-        server: &ServerName,
-        name: &str,
-        arguments: &Map<String, Value>,
-    ) -> Result<Value, Failure> {
-        let live = self.reach(server).await?;
-        let what = format!("getting the prompt {name}");
-        live.session
-            .get_prompt(name, arguments)
-            .await
-            .map_err(|fault| call::failure_of(&fault, &what))
-    }
-
-    async fn reach(&self, name: &ServerName) -> Result<Live, Failure> {
-        let known = self.servers().into_iter().find(|server| server.name() == name);
-        let Some(server) = known else {
-            return Err(Failure {
-                kind: Kind::Unavailable,
-                message: format!("there is no server `{name}`"),
-                hint: None,
-                may_have_executed: false,
-            });
-        };
-        let live = server.live(Deadline::within(LOOK_UP)).await;
-        live.map_err(|outage| call::unavailable(name.as_str(), &outage))
+    /// Starts a tool as a task and returns as soon as its server has taken it on. The reply of a call that could not be started says why.
+    pub async fn start(&self, call: ToolCall) -> Result<TaskHandle, Box<Reply>> {
+        let started = Instant::now();
+        let deadline = Deadline::within(call.timeout.unwrap_or(LOOK_UP));
+        match self.route(&call.name, deadline).await {
+            Ok(route) => call::start(&self.view, route, call, started).await,
+            Err(failure) => Err(Box::new(call::refuse(call, failure, started))),
+        }
     }
 
     /// Where `name` leads. When that is not known yet, the servers that may have the tool are waited for, and it is looked up once more.

@@ -2,7 +2,7 @@
 
 use std::{
     collections::HashMap,
-    sync::{Arc, PoisonError},
+    sync::{Arc, OnceLock, PoisonError},
     time::Duration,
 };
 
@@ -14,7 +14,10 @@ use tokio::{
     time::Instant,
 };
 
-use super::frame::{self, Incoming};
+use super::{
+    frame::{self, Incoming},
+    news::News,
+};
 use crate::{
     sync::{
         Mutex, MutexGuard,
@@ -58,6 +61,10 @@ pub(crate) struct Desk {
     is_modern: AtomicBool,
     /// Requests of the server. Bounded: a flood is answered late or not at all, but never kept.
     requests: mpsc::Sender<ServerRequest>,
+    /// How many of them are being answered. A server that waits for us is not idle.
+    asks: Arc<Asks>,
+    /// Where other notifications go.
+    news: OnceLock<Arc<News>>,
     /// The server's catalogue has changed.
     pub(super) changed: Notify,
     /// Set once, when the wire is gone.
@@ -102,6 +109,29 @@ pub(super) struct ServerRequest {
     pub(super) id: String,
     pub(super) method: String,
     pub(super) params: Option<Box<RawValue>>,
+    /// Dropped when it has been answered.
+    pub(super) _asking: Asking,
+}
+
+/// How many requests of the server are being answered, and when the last of them was, in milliseconds since the desk was opened.
+#[derive(Debug, Default)]
+struct Asks {
+    under_way: AtomicU64,
+    answered: AtomicU64,
+}
+
+/// Counts a request of the server for as long as it is being answered.
+#[derive(Debug)]
+pub(super) struct Asking {
+    asks: Arc<Asks>,
+    opened: Instant,
+}
+
+impl Drop for Asking {
+    fn drop(&mut self) {
+        self.asks.answered.store(millis_since(self.opened), Ordering::Relaxed);
+        self.asks.under_way.fetch_sub(1, Ordering::Relaxed);
+    }
 }
 
 /// One request's place at the desk.
@@ -111,6 +141,7 @@ pub(super) struct Place {
     pub(super) delivery: Arc<Delivery>,
     answer: oneshot::Receiver<Result<Bytes, Unanswered>>,
     activity: Arc<Activity>,
+    asks: Arc<Asks>,
     opened: Instant,
 }
 
@@ -125,6 +156,8 @@ impl Desk {
             heard: AtomicU64::new(0),
             is_modern: AtomicBool::new(false),
             requests,
+            asks: Arc::default(),
+            news: OnceLock::new(),
             changed: Notify::new(),
             end: watch::Sender::new(None),
         };
@@ -157,6 +190,7 @@ impl Desk {
             delivery,
             answer,
             activity,
+            asks: self.asks.clone(),
             opened: self.opened,
         })
     }
@@ -270,8 +304,26 @@ impl Desk {
             "notifications/tools/list_changed"
             | "notifications/resources/list_changed"
             | "notifications/prompts/list_changed" => self.changed.notify_one(),
-            _ => tracing::debug!(method = %method.escape_debug(), "notification"),
+            _ => match self.news.get() {
+                Some(news) => news.hear(method, params),
+                None => tracing::debug!(method = %method.escape_debug(), "notification"),
+            },
         }
+    }
+
+    /// Sets where other notifications go.
+    pub(super) fn set_news(&self, news: Arc<News>) {
+        let _ = self.news.set(news);
+    }
+
+    pub(super) fn news(&self) -> Option<&Arc<News>> {
+        self.news.get()
+    }
+
+    /// How many requests wait for an answer.
+    #[cfg(test)]
+    pub(super) fn pending(&self) -> usize {
+        self.lock().waiting.len()
     }
 
     fn progress(&self, params: Option<&RawValue>) {
@@ -309,9 +361,18 @@ impl Desk {
             id: id.get().to_owned(),
             method: method.to_owned(),
             params: params.map(RawValue::to_owned),
+            _asking: self.asking(),
         };
         if self.requests.try_send(request).is_err() {
             self.stray("more requests than are answered at once");
+        }
+    }
+
+    fn asking(&self) -> Asking {
+        self.asks.under_way.fetch_add(1, Ordering::Relaxed);
+        Asking {
+            asks: self.asks.clone(),
+            opened: self.opened,
         }
     }
 
@@ -330,7 +391,7 @@ impl Desk {
     }
 
     fn now(&self) -> u64 {
-        u64::try_from(self.opened.elapsed().as_millis()).unwrap_or(u64::MAX)
+        millis_since(self.opened)
     }
 
     /// Every statement leaves the state valid, so a panic elsewhere cannot have broken it.
@@ -395,8 +456,7 @@ impl Place {
     /// Waits for the answer: until `total`, and no longer than `idle` without a sign of life.
     pub(super) async fn answer(&mut self, idle: Duration, total: Instant) -> Result<Result<Bytes, Unanswered>, Late> {
         loop {
-            let alive = self.opened + Duration::from_millis(self.activity.0.load(Ordering::Relaxed));
-            let quiet = alive + idle;
+            let quiet = self.alive() + idle;
             if let Ok(answer) = tokio::time::timeout_at(quiet.min(total), &mut self.answer).await {
                 return Ok(answer.unwrap_or_else(|_| {
                     Err(Unanswered::Ended {
@@ -409,11 +469,20 @@ impl Place {
             if now >= total {
                 return Err(Late::Total);
             }
-            let alive = self.opened + Duration::from_millis(self.activity.0.load(Ordering::Relaxed));
-            if alive + idle <= now {
+            if self.alive() + idle > now {
+                continue;
+            }
+            if self.asks.under_way.load(Ordering::Relaxed) == 0 {
                 return Err(Late::Idle);
             }
+            self.activity.0.store(millis_since(self.opened), Ordering::Relaxed);
         }
+    }
+
+    /// When the request last showed a sign of life, or the server's own last question was answered.
+    fn alive(&self) -> Instant {
+        let activity = self.activity.0.load(Ordering::Relaxed);
+        self.opened + Duration::from_millis(activity.max(self.asks.answered.load(Ordering::Relaxed)))
     }
 }
 
@@ -422,6 +491,10 @@ impl Place {
 pub(super) enum Late {
     Idle,
     Total,
+}
+
+fn millis_since(opened: Instant) -> u64 {
+    u64::try_from(opened.elapsed().as_millis()).unwrap_or(u64::MAX)
 }
 
 fn unreadable(why: &str) -> Unanswered {

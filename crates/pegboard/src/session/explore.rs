@@ -36,7 +36,9 @@ impl Session {
             line: Line::new(desk, wire, answering, &tokio_util::task::TaskTracker::new()),
             server: host.server.clone(),
             limits: Limits::default(),
+            has_offered_roots: false,
             host,
+            kept: keep::Kept::default(),
         }
     }
 
@@ -51,6 +53,6 @@ pub(super) fn no_host() -> Arc<host::Desk> {
     Arc::new(host::Desk {
         server: ServerName::parse("one").unwrap(),
         host: Arc::new(NoHost),
-        roots: Vec::new(),
+        standing: Standing::new(ServerName::parse("one").unwrap(), &[]),
     })
 }

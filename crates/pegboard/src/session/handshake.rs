@@ -14,6 +14,7 @@ use super::{
     host::{self, Host},
     line::Line,
     memory::{self, EraMemory, Spoken},
+    standing::Standing,
 };
 use crate::{
     config::{EraChoice, Limits, Transport},
@@ -42,7 +43,7 @@ pub(crate) struct Spec {
     pub(crate) target: Target,
     pub(crate) era: EraChoice,
     pub(crate) limits: Limits,
-    pub(crate) roots: Vec<String>,
+    pub(crate) standing: Arc<Standing>,
     pub(crate) host: Arc<dyn Host>,
     pub(crate) memory: Arc<EraMemory>,
 }
@@ -75,7 +76,7 @@ pub(crate) async fn connect(spec: &Spec, limit: Duration, tasks: &TaskTracker) -
     let host = Arc::new(host::Desk {
         server: spec.name.clone(),
         host: spec.host.clone(),
-        roots: spec.roots.clone(),
+        standing: spec.standing.clone(),
     });
     let transport = match &spec.target {
         Target::Configured(transport) => Some(&**transport),

@@ -3,7 +3,7 @@
 use std::{
     fmt,
     sync::{
-        Arc,
+        Arc, Mutex, PoisonError,
         atomic::{AtomicBool, Ordering},
     },
     time::Duration,
@@ -14,9 +14,10 @@ use tokio::sync::oneshot;
 use tokio_util::task::{AbortOnDropHandle, TaskTracker};
 
 use super::{
-    desk::{Desk, Late, ProgressSink, Unanswered},
+    desk::{Desk, Late, Place, ProgressSink, Unanswered},
     frame::{self, Meta, Params},
     host,
+    standing::LogLevel,
 };
 use crate::{
     deadline::Deadline,
@@ -36,6 +37,8 @@ pub(crate) struct Line {
     wire: Arc<dyn Wire>,
     /// What every message of this session says about us.
     manner: Manner,
+    has_log_level: AtomicBool,
+    log_level: Mutex<Option<Arc<str>>>,
     /// Where the end of the wire is waited for when the line is dropped without having been closed.
     tasks: TaskTracker,
     is_closed: AtomicBool,
@@ -103,6 +106,8 @@ impl Line {
             desk,
             wire,
             manner: Manner::default(),
+            has_log_level: AtomicBool::new(false),
+            log_level: Mutex::default(),
             tasks: tasks.clone(),
             is_closed: AtomicBool::new(false),
             _answering: AbortOnDropHandle::new(task),
@@ -138,18 +143,8 @@ impl Line {
             cancellable,
             needed: true,
         };
-        let meta = Meta {
-            common: self.manner.modern_meta.as_deref().unwrap_or_default(),
-            progress_token: (request.method == "tools/call").then_some(place.id),
-        };
         let started = tokio::time::Instant::now();
-        self.wire.send(Outgoing {
-            body: frame::request(place.id, request.method, &request.params, meta),
-            id: Some(place.id),
-            delivery: place.delivery.clone(),
-            envelope: self.envelope(&request),
-            taken: None,
-        });
+        self.post(&place, &request);
         match place.answer(patience.idle, patience.total.instant()).await {
             Ok(answer) => {
                 giving_up.not_needed();
@@ -170,6 +165,44 @@ impl Line {
                 Err(Fault { kind, sent })
             }
         }
+    }
+
+    /// Sends a request whose answer nobody waits for.
+    pub(super) fn fire(&self, request: Request) {
+        let Ok(place) = self.desk.place(None) else { return };
+        self.post(&place, &request);
+        self.desk.leave(place.id);
+    }
+
+    fn post(&self, place: &Place, request: &Request) {
+        let level = self.log_level();
+        let meta = Meta {
+            common: self.manner.modern_meta.as_deref().unwrap_or_default(),
+            log_level: level.as_deref().unwrap_or_default(),
+            progress_token: (request.method == "tools/call").then_some(place.id),
+        };
+        self.wire.send(Outgoing {
+            body: frame::request(place.id, request.method, &request.params, meta),
+            id: Some(place.id),
+            delivery: place.delivery.clone(),
+            envelope: self.envelope(request),
+            taken: None,
+        });
+    }
+
+    /// Sets from which level on the server sends its log with the answers, where every request says so.
+    pub(super) fn set_log_level(&self, level: Option<LogLevel>) {
+        let level = level.map(|level| level.as_str().into());
+        self.has_log_level.store(level.is_some(), Ordering::Relaxed);
+        *self.log_level.lock().unwrap_or_else(PoisonError::into_inner) = level;
+    }
+
+    fn log_level(&self) -> Option<Arc<str>> {
+        // Nearly nobody sets one, so nearly nobody takes the lock.
+        if !self.has_log_level.load(Ordering::Relaxed) {
+            return None;
+        }
+        self.log_level.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// Sends a message that has no answer and waits until the server has taken it.
@@ -198,6 +231,7 @@ impl Line {
     ) {
         let meta = Meta {
             common: self.manner.modern_meta.as_deref().unwrap_or_default(),
+            log_level: "",
             progress_token: None,
         };
         self.wire.send(Outgoing {
@@ -322,6 +356,18 @@ impl Fault {
         }
     }
 
+    /// The time for something that began at `started` was up, and a request for it had been sent.
+    pub(super) fn late(started: tokio::time::Instant) -> Self {
+        Self {
+            kind: FaultKind::TimedOut {
+                late_after: started.elapsed(),
+                idle: false,
+                last_words: None,
+            },
+            sent: Sent::Maybe,
+        }
+    }
+
     /// The error code when the server answered with an error.
     pub(crate) fn code(&self) -> Option<i64> {
         match &self.kind {
@@ -332,6 +378,15 @@ impl Fault {
 
     pub(crate) fn is_unknown_method(&self) -> bool {
         self.code() == Some(-32601)
+    }
+
+    /// Whether the session is of no use any more, so that what only reads is asked again in a new one.
+    pub(crate) fn loses_session(&self) -> bool {
+        match &self.kind {
+            FaultKind::Ended(end) => end.reason != EndReason::Closed,
+            FaultKind::Wire(failure) => failure.kind == FailureKind::SessionGone,
+            FaultKind::TimedOut { .. } | FaultKind::Dial(_) | FaultKind::Error(_) | FaultKind::Unreadable(_) => false,
+        }
     }
 
     /// Whether it is a fault of the way to the server, as opposed to an answer that came. The end of a whole session is not: the

@@ -163,12 +163,12 @@ async fn check_others(tools: &Toolset) {
         .read_resource(&name("fx"), "demo://resource/dynamic/text/1")
         .await
         .unwrap();
-    assert_eq!(read["contents"][0]["uri"], "demo://resource/dynamic/text/1");
+    assert_eq!(read[0].uri, "demo://resource/dynamic/text/1");
     let prompt = tools
         .get_prompt(&name("fx"), "simple-prompt", &serde_json::Map::new())
         .await
         .unwrap();
-    assert_eq!(prompt["messages"][0]["role"], "user");
+    assert_eq!(prompt.messages[0].role, pegboard::Role::User);
     let failure = tools.read_resource(&name("fx"), "demo://nowhere").await.unwrap_err();
     assert!(failure.message.contains("demo://nowhere"), "{}", failure.message);
 }

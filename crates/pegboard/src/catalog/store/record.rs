@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 
 use super::{CacheScope, Freshness, MAX_TTL, Stored};
 use crate::{
-    catalog::{Catalog, Prompt, Resource, Tool},
+    catalog::{Catalog, Prompt, Resource, TaskSupport, Tool},
     name::ServerName,
 };
 
@@ -38,6 +38,8 @@ struct ToolRecord {
     output_schema: Option<Value>,
     annotations: Option<Map<String, Value>>,
     mirrored: Vec<(Vec<String>, String)>,
+    #[serde(default)]
+    task_support: TaskSupport,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -46,6 +48,10 @@ struct ResourceRecord {
     name: Option<String>,
     description: Option<String>,
     mime_type: Option<String>,
+    #[serde(default)]
+    title: Option<String>,
+    #[serde(default)]
+    size: Option<u64>,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -53,6 +59,8 @@ struct PromptRecord {
     name: String,
     description: Option<String>,
     arguments: Vec<Value>,
+    #[serde(default)]
+    title: Option<String>,
 }
 
 impl Record {
@@ -118,6 +126,7 @@ impl ToolRecord {
             output_schema: tool.output_schema.clone(),
             annotations: tool.annotations.clone(),
             mirrored: tool.mirrored.clone(),
+            task_support: tool.task_support,
         }
     }
 
@@ -131,6 +140,7 @@ impl ToolRecord {
             output_schema: self.output_schema,
             annotations: self.annotations,
             mirrored: self.mirrored,
+            task_support: self.task_support,
         }
     }
 }
@@ -142,6 +152,8 @@ impl ResourceRecord {
             name: resource.name.clone(),
             description: resource.description.clone(),
             mime_type: resource.mime_type.clone(),
+            title: resource.title.clone(),
+            size: resource.size,
         }
     }
 
@@ -152,6 +164,8 @@ impl ResourceRecord {
             name: self.name,
             description: self.description,
             mime_type: self.mime_type,
+            title: self.title,
+            size: self.size,
         }
     }
 }
@@ -162,6 +176,7 @@ impl PromptRecord {
             name: prompt.name.clone(),
             description: prompt.description.clone(),
             arguments: prompt.arguments.clone(),
+            title: prompt.title.clone(),
         }
     }
 
@@ -171,6 +186,7 @@ impl PromptRecord {
             name: self.name,
             description: self.description,
             arguments: self.arguments,
+            title: self.title,
         }
     }
 }

@@ -13,7 +13,7 @@ use crate::{
     deadline::Deadline,
     name::ServerName,
     server::{BreakerConfig, Queues, Server, Shared},
-    session::{EraMemory, NoHost},
+    session::{EraMemory, NoHost, Standing},
     sync::explore::{explore, idle_runtime},
     transport::Target,
 };
@@ -67,7 +67,7 @@ fn server() -> (Server, thread::JoinHandle<u64>) {
         target: Target::Configured(Box::new(transport.clone())),
         era: EraChoice::default(),
         limits: Limits::default(),
-        roots: Vec::new(),
+        standing: Standing::new(ServerName::parse("one").unwrap(), &[]),
         host: Arc::new(NoHost),
         memory: Arc::new(EraMemory::new(None)),
     };
