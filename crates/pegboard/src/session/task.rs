@@ -31,8 +31,11 @@ pub(crate) struct Task {
     pub(crate) id: String,
     #[serde(flatten)]
     pub(crate) state: TaskState,
-    #[serde(default, rename = "pollIntervalMs", alias = "pollInterval")]
+    #[serde(default, rename = "pollIntervalMs")]
     pause_ms: Option<u64>,
+    /// The same in the words of the era before.
+    #[serde(default, rename = "pollInterval")]
+    old_pause_ms: Option<u64>,
     #[serde(default)]
     result: Option<Value>,
     #[serde(default)]
@@ -97,7 +100,7 @@ impl Task {
     }
 
     fn pause(&self) -> Duration {
-        let wanted = self.pause_ms.map_or(USUAL_PAUSE, Duration::from_millis);
+        let wanted = self.pause_ms.or(self.old_pause_ms).map_or(USUAL_PAUSE, Duration::from_millis);
         wanted.clamp(PAUSES.0, PAUSES.1)
     }
 }
