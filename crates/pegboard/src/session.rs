@@ -1,6 +1,9 @@
 //! One initialised session with one server: requests with a limit, listings to their last page, and an end.
 
 mod desk;
+#[cfg(test)]
+#[cfg(not(feature = "explore"))]
+mod drop_tests;
 mod events;
 mod exchange;
 #[cfg(test)]

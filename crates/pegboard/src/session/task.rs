@@ -100,7 +100,10 @@ impl Task {
     }
 
     fn pause(&self) -> Duration {
-        let wanted = self.pause_ms.or(self.old_pause_ms).map_or(USUAL_PAUSE, Duration::from_millis);
+        let wanted = self
+            .pause_ms
+            .or(self.old_pause_ms)
+            .map_or(USUAL_PAUSE, Duration::from_millis);
         wanted.clamp(PAUSES.0, PAUSES.1)
     }
 }

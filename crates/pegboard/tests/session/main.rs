@@ -9,6 +9,7 @@ mod answers;
 mod asks;
 mod by_hand;
 mod cancel;
+mod drops;
 mod inputs;
 mod listing;
 mod reading;

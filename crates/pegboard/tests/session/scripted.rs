@@ -165,6 +165,17 @@ impl Scripted {
             .collect()
     }
 
+    /// Whether the last request of this method was given up.
+    pub(crate) fn was_cancelled(&self, method: &str) -> bool {
+        let heard = self.heard.lock().unwrap();
+        let Some(last) = heard.iter().rfind(|message| message["method"] == method) else {
+            return false;
+        };
+        heard.iter().any(|message| {
+            message["method"] == "notifications/cancelled" && message["params"]["requestId"] == last["id"]
+        })
+    }
+
     /// Waits until so many messages came under this method.
     pub(crate) async fn hears(&self, method: &str, count: usize) -> Vec<Value> {
         until(method, || self.heard(method).len() >= count).await;
