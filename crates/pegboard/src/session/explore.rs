@@ -50,9 +50,7 @@ impl Session {
 
 /// Offers nothing to the server.
 pub(super) fn no_host() -> Arc<host::Desk> {
-    Arc::new(host::Desk {
-        server: ServerName::parse("one").unwrap(),
-        host: Arc::new(NoHost),
-        standing: Standing::new(ServerName::parse("one").unwrap(), &[]),
-    })
+    let name = ServerName::parse("one").unwrap();
+    let standing = Standing::new(name.clone(), &[]);
+    Arc::new(host::Desk::new(name, Arc::new(NoHost), standing))
 }

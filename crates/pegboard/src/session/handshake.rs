@@ -73,11 +73,8 @@ impl Spec {
 /// Reaches a server, within `limit`. What is given up on the way ends among `tasks`, also when this future is dropped.
 pub(crate) async fn connect(spec: &Spec, limit: Duration, tasks: &TaskTracker) -> Result<Session, ConnectError> {
     let deadline = Deadline::within(limit);
-    let host = Arc::new(host::Desk {
-        server: spec.name.clone(),
-        host: spec.host.clone(),
-        standing: spec.standing.clone(),
-    });
+    let host = host::Desk::new(spec.name.clone(), spec.host.clone(), spec.standing.clone());
+    let host = Arc::new(host);
     let transport = match &spec.target {
         Target::Configured(transport) => Some(&**transport),
         Target::InProcess(_) => None,

@@ -1,7 +1,9 @@
 //! What a server may ask of us, and who answers: the program's [`Host`] if it offers such answers, otherwise "no such method".
 
+mod errands;
 mod form;
 
+use errands::Errands;
 pub use form::{Choice, Field, FieldKind, Form, TextFormat};
 
 use std::{fmt, future::Future, pin::Pin, sync::Arc, time::Duration};
@@ -127,12 +129,22 @@ pub(super) struct Desk {
     pub(super) server: ServerName,
     pub(super) host: Arc<dyn Host>,
     pub(super) standing: Arc<Standing>,
+    errands: Errands,
 }
 
 /// The error that a server gets.
 pub(super) type Refusal = (i64, String);
 
 impl Desk {
+    pub(super) fn new(server: ServerName, host: Arc<dyn Host>, standing: Arc<Standing>) -> Self {
+        Self {
+            server,
+            host,
+            standing,
+            errands: Errands::default(),
+        }
+    }
+
     /// What we tell servers that we can do. Only what has somebody to answer is among it.
     pub(super) fn capabilities(&self, era: Era) -> Value {
         let mut capabilities = Map::new();
@@ -153,6 +165,17 @@ impl Desk {
         if self.host.offers_sampling() {
             capabilities.insert("sampling".to_owned(), json!({}));
         }
+        if era == Era::Legacy && self.runs_errands() {
+            let mut requests = Map::new();
+            if self.host.offers_elicitation() {
+                requests.insert("elicitation".to_owned(), json!({ "create": {} }));
+            }
+            if self.host.offers_sampling() {
+                requests.insert("sampling".to_owned(), json!({ "createMessage": {} }));
+            }
+            let tasks = json!({ "list": {}, "cancel": {}, "requests": requests });
+            capabilities.insert("tasks".to_owned(), tasks);
+        }
         if era == Era::Modern {
             // Sessions see tasks through to their end by themselves.
             let extensions = json!({ "io.modelcontextprotocol/tasks": {} });
@@ -169,7 +192,19 @@ impl Desk {
         self.host.offers_elicitation() && self.host.offers_pages()
     }
 
-    /// The result of one request of the server, or the error it gets.
+    /// The result of one request of the server, or the error it gets. What is wanted as a task is begun.
+    async fn answer_or_begin(&self, method: &str, params: Value) -> Result<Value, Refusal> {
+        match method {
+            "elicitation/create" if self.host.offers_elicitation() && is_task(&params) => self.begin(method, params),
+            "sampling/createMessage" if self.host.offers_sampling() && is_task(&params) => self.begin(method, params),
+            "tasks/get" | "tasks/result" | "tasks/cancel" | "tasks/list" if self.runs_errands() => {
+                self.about_errand(method, &params).await
+            }
+            _ => self.answer(method, params).await,
+        }
+    }
+
+    /// The answer to one question of the server, or the error it gets.
     pub(super) async fn answer(&self, method: &str, params: Value) -> Result<Value, Refusal> {
         match method {
             "ping" => Ok(json!({})),
@@ -228,6 +263,10 @@ impl Desk {
         let answer = self.host.sample(&self.server, params).await;
         answer.map_err(|problem| (-32603, problem))
     }
+}
+
+fn is_task(params: &Value) -> bool {
+    params.get("task").is_some_and(Value::is_object)
 }
 
 /// Reads what a server wants from the user.
@@ -306,7 +345,7 @@ async fn answer(desk: Arc<Desk>, request: ServerRequest, wire: Arc<dyn Wire>) {
     let params = request
         .params
         .and_then(|params| serde_json::from_str(params.get()).ok());
-    let answering = desk.answer(&request.method, params.unwrap_or_default());
+    let answering = desk.answer_or_begin(&request.method, params.unwrap_or_default());
     let result = match tokio::time::timeout(ANSWER, answering).await {
         Ok(result) => result,
         Err(_) => Err((-32603, "nobody answered in time".to_owned())),

@@ -8,6 +8,7 @@ mod support;
 mod config_file;
 mod everything;
 mod failing_starts;
+mod features;
 mod files_and_memory;
 mod modern;
 mod peer;

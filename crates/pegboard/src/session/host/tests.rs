@@ -43,11 +43,8 @@ impl Host for Given {
 fn desk(host: impl Host, roots: &[&str]) -> Desk {
     let server = ServerName::parse("fx").unwrap();
     let roots: Vec<_> = roots.iter().map(|root| (*root).to_owned()).collect();
-    Desk {
-        standing: Standing::new(server.clone(), &roots),
-        server,
-        host: Arc::new(host),
-    }
+    let standing = Standing::new(server.clone(), &roots);
+    Desk::new(server, Arc::new(host), standing)
 }
 
 fn form() -> Value {
@@ -69,7 +66,10 @@ fn accept(content: Value) -> Option<ElicitAnswer> {
 fn a_capability_is_offered_only_when_somebody_answers() {
     let check = |host: Given, roots: &[&str], legacy: Value, modern: Value| {
         let desk = desk(host, roots);
-        assert_eq!(desk.capabilities(Era::Legacy), legacy);
+        let mut shown = desk.capabilities(Era::Legacy);
+        let tasks = shown.as_object_mut().unwrap().remove("tasks");
+        assert_eq!(tasks.is_some(), desk.runs_errands());
+        assert_eq!(shown, legacy);
         let mut expected = modern;
         expected["extensions"] = json!({ "io.modelcontextprotocol/tasks": {} });
         assert_eq!(desk.capabilities(Era::Modern), expected);
@@ -193,4 +193,70 @@ async fn a_model_is_asked_within_its_limits_and_with_the_users_consent() {
     );
     let wrong = willing.answer("sampling/createMessage", Value::Null).await;
     assert_eq!(wrong.unwrap_err().0, -32602);
+}
+
+/// The server gets a handle at once and the answer when it asks for it.
+#[tokio::test(start_paused = true)]
+async fn a_question_may_be_asked_as_a_task() {
+    let host = Given {
+        elicits: true,
+        answer: accept(json!({"name": "me"})),
+        ..Given::default()
+    };
+    let desk = desk(host, &[]);
+    assert_eq!(
+        desk.capabilities(Era::Legacy)["tasks"]["requests"],
+        json!({"elicitation": {"create": {}}})
+    );
+    let mut question = form();
+    question["task"] = json!({"ttl": 60_000});
+    let task = desk
+        .answer_or_begin("elicitation/create", question.clone())
+        .await
+        .unwrap()["task"]
+        .clone();
+    let about = async |method: &str| desk.answer_or_begin(method, json!({"taskId": task["taskId"]})).await;
+    assert_eq!(task["status"], "working");
+    let result = about("tasks/result").await.unwrap();
+    assert_eq!(result["content"], json!({"name": "me", "age": 30}));
+    assert_eq!(
+        result["_meta"]["io.modelcontextprotocol/related-task"]["taskId"],
+        task["taskId"]
+    );
+    assert_eq!(about("tasks/get").await.unwrap()["status"], "completed");
+    assert_eq!(about("tasks/cancel").await.unwrap_err().0, -32602);
+
+    let second = desk
+        .answer_or_begin("elicitation/create", question.clone())
+        .await
+        .unwrap()["task"]["taskId"]
+        .clone();
+    let cancelled = desk
+        .answer_or_begin("tasks/cancel", json!({"taskId": second}))
+        .await
+        .unwrap();
+    assert_eq!(cancelled["status"], "cancelled");
+    assert_eq!(
+        desk.answer_or_begin("tasks/result", json!({"taskId": second}))
+            .await
+            .unwrap_err()
+            .0,
+        -32800
+    );
+    let unknown = desk.answer_or_begin("tasks/get", json!({"taskId": "errand-99"})).await;
+    assert_eq!(unknown.unwrap_err().0, -32602);
+
+    // However many are begun, few are kept.
+    for _ in 0..100 {
+        let begun = desk
+            .answer_or_begin("elicitation/create", question.clone())
+            .await
+            .unwrap();
+        let done = desk
+            .answer_or_begin("tasks/result", json!({"taskId": begun["task"]["taskId"]}))
+            .await;
+        assert!(done.is_ok());
+    }
+    let listed = desk.answer_or_begin("tasks/list", Value::Null).await.unwrap();
+    assert_eq!(listed["tasks"].as_array().unwrap().len(), 32);
 }
