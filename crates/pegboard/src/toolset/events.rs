@@ -8,6 +8,7 @@ use crate::{
     name::ServerName,
     outcome::{Failure, Kind},
     session::{Events, LogLevel, Root, Subscription},
+    status::Era,
 };
 
 /// How long a server may take to agree to a wish.
@@ -50,7 +51,10 @@ impl Toolset {
     /// Has a server send its log from this level on, in this session and all later ones. What it logs comes with [`Toolset::events`].
     pub async fn set_log_level(&self, server: &ServerName, level: LogLevel) -> Result<(), Failure> {
         let (handle, live) = self.reach(server).await?;
-        must_offer(&live, server, "logging")?;
+        // Without a handshake the level is only said, never asked for, and servers log that do not say that they do.
+        if live.session.facts.era == Era::Legacy {
+            must_offer(&live, server, "logging")?;
+        }
         handle.standing().set_level(level);
         match Deadline::within(AGREE).run(live.session.until_logging(level)).await {
             Ok(Ok(())) => Ok(()),

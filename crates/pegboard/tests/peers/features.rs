@@ -20,14 +20,14 @@ const ALL_TOOLS: usize = 19;
 
 /// A user and a model that answer everything, and remember what they were asked.
 #[derive(Debug, Clone, Default)]
-struct Everybody {
+pub(crate) struct Everybody {
     elicited: Arc<Mutex<Vec<Elicitation>>>,
     sampled: Arc<Mutex<Vec<Value>>>,
 }
 
 impl Everybody {
     /// What was asked of the user since the last time.
-    fn elicited(&self) -> Vec<Elicitation> {
+    pub(crate) fn elicited(&self) -> Vec<Elicitation> {
         std::mem::take(&mut self.elicited.lock().unwrap())
     }
 }

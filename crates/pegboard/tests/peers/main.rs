@@ -11,6 +11,7 @@ mod failing_starts;
 mod features;
 mod files_and_memory;
 mod modern;
+mod modern_features;
 mod peer;
 mod talk;
 mod time_and_git;
