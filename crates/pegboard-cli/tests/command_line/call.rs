@@ -2,7 +2,7 @@
 
 use std::{io::Write as _, process::Stdio, time::Duration};
 
-use pegboard_testkit::{Answer, Block, FakeServer, Fault, Tool};
+use pegboard_testkit::{Answer, Ask, Block, FakeServer, Fault, Tool};
 use serde_json::json;
 
 use super::home::{Home, Ran};
@@ -268,4 +268,17 @@ async fn calls_go_over_every_transport() {
     for handle in [http.unwrap(), sse.unwrap(), ws.unwrap()] {
         assert_eq!(call(&handle.url()).ends_with(0).out, "{\"n\":1}\n", "{}", handle.url());
     }
+}
+
+#[test]
+fn a_server_that_asks_is_told_no_when_nobody_sits_there() {
+    let home = Home::new();
+    let tool = Tool::new("t").answers_text("hi").asks(Ask::Elicitation);
+    let ran = home.run(&["call", "fx.t", &home.server("fx", FakeServer::new("fx").tool(tool))]);
+    ran.ends_with(0)
+        .prints("hi")
+        .says("server `fx` asks: Which colour?\nnobody is there to answer, so it is told no\n");
+    let requests = home.log("fx").requests;
+    let answer = requests.iter().find(|message| message.method == "$response").unwrap();
+    assert_eq!(answer.params["result"], json!({"action": "decline"}));
 }

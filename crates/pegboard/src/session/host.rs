@@ -111,6 +111,13 @@ pub struct Elicitation {
     pub id: Option<String>,
 }
 
+impl Elicitation {
+    /// Reads the parameters of `elicitation/create`, for hosts that want to try out their own questions.
+    pub fn read(params: Value) -> Result<Self, String> {
+        read(params, true).map_err(|(_, problem)| problem)
+    }
+}
+
 /// The user's answer.
 #[derive(Debug, Clone, PartialEq)]
 pub enum ElicitAnswer {
