@@ -16,6 +16,10 @@ fn fake() -> FakeServer {
 fn the_resources_of_the_demo_server_are_listed_with_its_patterns() {
     let ran = Home::new().run(&["resources", "-q"]);
     insta::assert_snapshot!(ran.ends_with(0).out, @r"
+    demo (3 resources)
+      demo://about      What this server is and what it offers
+      demo://logo.png   A pegboard with one peg, 32 x 32 pixels
+      demo://count/{n}  The numbers from 1 to n, one a line; n is 1 to 100
     ");
     assert_eq!(Home::new().run(&["resources", "list", "-q"]).out, ran.out);
 }
@@ -81,6 +85,9 @@ fn prompts_are_listed_and_filled_in() {
     let home = Home::new();
     let ran = home.run(&["prompts", "-q"]);
     insta::assert_snapshot!(ran.ends_with(0).out, @r"
+    demo (2 prompts)
+      demo.greet   name=…  Asks for a short greeting
+      demo.review  text=…  Asks for a review of a text
     ");
     let fx = home.server("fx", fake());
     let ran = home.run(&["prompts", "get", "greet", &fx]);
