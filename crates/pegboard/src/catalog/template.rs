@@ -316,7 +316,9 @@ mod tests {
     use serde_json::json;
 
     fn expand(template: &str, values: Value) -> Result<String, TemplateError> {
-        let values = values.as_object().cloned().unwrap_or_default();
+        let Value::Object(values) = values else {
+            panic!("{values}");
+        };
         UriTemplate::parse(template)?.expand(&values)
     }
 

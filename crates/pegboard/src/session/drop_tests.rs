@@ -179,7 +179,7 @@ async fn a_connection_can_be_given_up_at_any_time() {
                 let session = connect(&spec, Duration::from_secs(5), &tasks).await.unwrap();
                 session.close().await;
             };
-            if ends_within(polls, connecting).await {
+            if ends_within(polls, Box::pin(connecting)).await {
                 assert!(handle.starts() > 2);
                 break;
             }

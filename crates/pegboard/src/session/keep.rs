@@ -219,7 +219,7 @@ impl Session {
                 Some(news) => tokio::time::timeout(ACKNOWLEDGE, news.until_acknowledged()).await.ok(),
                 None => None,
             };
-            self.note_agreed(uris, agreed, tells_all);
+            self.note_agreed(uris, agreed.as_deref(), tells_all);
             std::future::pending::<Infallible>().await
         };
         tokio::select! {
@@ -230,13 +230,11 @@ impl Session {
     }
 
     /// Writes down which of the addresses the server has agreed to. A server that says nothing is believed to have agreed to all.
-    fn note_agreed(&self, uris: &BTreeSet<Arc<str>>, agreed: Option<Vec<String>>, tells_all: bool) {
+    fn note_agreed(&self, uris: &BTreeSet<Arc<str>>, agreed: Option<&[String]>, tells_all: bool) {
         let had: BTreeSet<Arc<str>> = self.kept.subscribed.borrow().keys().cloned().collect();
         let mut kept = BTreeMap::new();
         for uri in uris {
-            let is_agreed = agreed
-                .as_ref()
-                .is_none_or(|agreed| agreed.iter().any(|other| **other == **uri));
+            let is_agreed = agreed.is_none_or(|agreed| agreed.iter().any(|other| **other == **uri));
             let done = if is_agreed {
                 Ok(())
             } else {

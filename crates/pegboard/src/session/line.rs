@@ -168,9 +168,9 @@ impl Line {
     }
 
     /// Sends a request whose answer nobody waits for.
-    pub(super) fn fire(&self, request: Request) {
+    pub(super) fn fire(&self, request: &Request) {
         let Ok(place) = self.desk.place(None) else { return };
-        self.post(&place, &request);
+        self.post(&place, request);
         self.desk.leave(place.id);
     }
 

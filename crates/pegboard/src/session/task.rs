@@ -290,7 +290,7 @@ impl GivingUp<'_> {
 impl Drop for GivingUp<'_> {
     fn drop(&mut self) {
         if self.needed {
-            self.line.fire(about("tasks/cancel", &self.id));
+            self.line.fire(&about("tasks/cancel", &self.id));
         }
     }
 }

@@ -15,7 +15,10 @@ fn offers() -> Value {
 }
 
 fn map(value: Value) -> Map<String, Value> {
-    value.as_object().cloned().unwrap()
+    match value {
+        Value::Object(map) => map,
+        other => panic!("{other}"),
+    }
 }
 
 /// RPI-1: addresses, titles and sizes are there, in order.

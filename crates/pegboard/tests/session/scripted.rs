@@ -212,7 +212,10 @@ impl User {
     }
 
     pub(crate) fn types(form: Value) -> Self {
-        Self::who(ElicitAnswer::Accept(form.as_object().unwrap().clone()))
+        match form {
+            Value::Object(form) => Self::who(ElicitAnswer::Accept(form)),
+            other => panic!("{other}"),
+        }
     }
 
     pub(crate) fn after(mut self, thinks: std::time::Duration) -> Self {

@@ -3,6 +3,7 @@
 use super::*;
 
 #[derive(Default)]
+#[expect(clippy::struct_excessive_bools, reason = "independent switches")]
 struct Given {
     elicits: bool,
     no_pages: bool,
@@ -58,7 +59,10 @@ fn visit() -> Value {
 }
 
 fn accept(content: Value) -> Option<ElicitAnswer> {
-    Some(ElicitAnswer::Accept(content.as_object().cloned().unwrap()))
+    match content {
+        Value::Object(content) => Some(ElicitAnswer::Accept(content)),
+        other => panic!("{other}"),
+    }
 }
 
 /// SRQ-4: the whole of what is said about us, for every set of handlers.

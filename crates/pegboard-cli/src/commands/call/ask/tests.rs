@@ -21,7 +21,10 @@ fn talk(request: &Elicitation, typed: &str) -> (ElicitAnswer, String) {
 }
 
 fn accepted(content: Value) -> ElicitAnswer {
-    ElicitAnswer::Accept(content.as_object().cloned().unwrap())
+    match content {
+        Value::Object(content) => ElicitAnswer::Accept(content),
+        other => panic!("{other}"),
+    }
 }
 
 #[test]
