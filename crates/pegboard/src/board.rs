@@ -121,7 +121,12 @@ impl Pegboard {
         let own = servers
             .iter()
             .filter(|server| server.config().policy.scope == Scope::Session);
-        let own = own.map(|server| server.fresh(&self.0.maker.shared)).collect();
+        let own: Vec<Server> = own.map(|server| server.fresh(&self.0.maker.shared)).collect();
+        if let Some(roots) = view.own_roots() {
+            for server in &own {
+                server.standing().set_roots(roots.to_vec());
+            }
+        }
         Toolset::new(self.0.shelf.clone(), own, view)
     }
 

@@ -1,5 +1,6 @@
 //! One initialised session with one server: requests with a limit, listings to their last page, and an end.
 
+mod asks;
 mod desk;
 #[cfg(test)]
 #[cfg(not(feature = "explore"))]
@@ -9,10 +10,12 @@ mod exchange;
 #[cfg(test)]
 #[cfg(feature = "explore")]
 mod explore;
+mod fault;
 mod frame;
 mod handshake;
 mod host;
 mod keep;
+mod level;
 mod line;
 mod listing;
 mod memory;

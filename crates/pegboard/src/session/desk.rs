@@ -15,6 +15,7 @@ use tokio::{
 };
 
 use super::{
+    asks::{Asking, Asks, millis_since},
     frame::{self, Incoming},
     news::News,
 };
@@ -111,27 +112,6 @@ pub(super) struct ServerRequest {
     pub(super) params: Option<Box<RawValue>>,
     /// Dropped when it has been answered.
     pub(super) _asking: Asking,
-}
-
-/// How many requests of the server are being answered, and when the last of them was, in milliseconds since the desk was opened.
-#[derive(Debug, Default)]
-struct Asks {
-    under_way: AtomicU64,
-    answered: AtomicU64,
-}
-
-/// Counts a request of the server for as long as it is being answered.
-#[derive(Debug)]
-pub(super) struct Asking {
-    asks: Arc<Asks>,
-    opened: Instant,
-}
-
-impl Drop for Asking {
-    fn drop(&mut self) {
-        self.asks.answered.store(millis_since(self.opened), Ordering::Relaxed);
-        self.asks.under_way.fetch_sub(1, Ordering::Relaxed);
-    }
 }
 
 /// One request's place at the desk.
@@ -361,18 +341,10 @@ impl Desk {
             id: id.get().to_owned(),
             method: method.to_owned(),
             params: params.map(RawValue::to_owned),
-            _asking: self.asking(),
+            _asking: Asks::begin(&self.asks, self.opened),
         };
         if self.requests.try_send(request).is_err() {
             self.stray("more requests than are answered at once");
-        }
-    }
-
-    fn asking(&self) -> Asking {
-        self.asks.under_way.fetch_add(1, Ordering::Relaxed);
-        Asking {
-            asks: self.asks.clone(),
-            opened: self.opened,
         }
     }
 
@@ -472,7 +444,7 @@ impl Place {
             if self.alive() + idle > now {
                 continue;
             }
-            if self.asks.under_way.load(Ordering::Relaxed) == 0 {
+            if !self.asks.are_under_way() {
                 return Err(Late::Idle);
             }
             self.activity.0.store(millis_since(self.opened), Ordering::Relaxed);
@@ -482,7 +454,7 @@ impl Place {
     /// When the request last showed a sign of life, or the server's own last question was answered.
     fn alive(&self) -> Instant {
         let activity = self.activity.0.load(Ordering::Relaxed);
-        self.opened + Duration::from_millis(activity.max(self.asks.answered.load(Ordering::Relaxed)))
+        self.opened + Duration::from_millis(activity.max(self.asks.answered()))
     }
 }
 
@@ -491,10 +463,6 @@ impl Place {
 pub(super) enum Late {
     Idle,
     Total,
-}
-
-fn millis_since(opened: Instant) -> u64 {
-    u64::try_from(opened.elapsed().as_millis()).unwrap_or(u64::MAX)
 }
 
 fn unreadable(why: &str) -> Unanswered {

@@ -184,7 +184,7 @@ impl Session {
     }
 
     fn set_log_level(&self, level: Option<LogLevel>) {
-        self.line.set_log_level(level);
+        self.line.log_level().set(level);
         self.kept.level.send_replace(level.map(|level| (level, Ok(()))));
     }
 

@@ -3,7 +3,7 @@
 use std::{
     fmt,
     sync::{
-        Arc, Mutex, PoisonError,
+        Arc,
         atomic::{AtomicBool, Ordering},
     },
     time::Duration,
@@ -17,7 +17,7 @@ use super::{
     desk::{Desk, Late, Place, ProgressSink, Unanswered},
     frame::{self, Meta, Params},
     host,
-    standing::LogLevel,
+    level::Level,
 };
 use crate::{
     deadline::Deadline,
@@ -37,8 +37,7 @@ pub(crate) struct Line {
     wire: Arc<dyn Wire>,
     /// What every message of this session says about us.
     manner: Manner,
-    has_log_level: AtomicBool,
-    log_level: Mutex<Option<Arc<str>>>,
+    log_level: Level,
     /// Where the end of the wire is waited for when the line is dropped without having been closed.
     tasks: TaskTracker,
     is_closed: AtomicBool,
@@ -106,8 +105,7 @@ impl Line {
             desk,
             wire,
             manner: Manner::default(),
-            has_log_level: AtomicBool::new(false),
-            log_level: Mutex::default(),
+            log_level: Level::default(),
             tasks: tasks.clone(),
             is_closed: AtomicBool::new(false),
             _answering: AbortOnDropHandle::new(task),
@@ -175,7 +173,7 @@ impl Line {
     }
 
     fn post(&self, place: &Place, request: &Request) {
-        let level = self.log_level();
+        let level = self.log_level.get();
         let meta = Meta {
             common: self.manner.modern_meta.as_deref().unwrap_or_default(),
             log_level: level.as_deref().unwrap_or_default(),
@@ -190,19 +188,9 @@ impl Line {
         });
     }
 
-    /// Sets from which level on the server sends its log with the answers, where every request says so.
-    pub(super) fn set_log_level(&self, level: Option<LogLevel>) {
-        let level = level.map(|level| level.as_str().into());
-        self.has_log_level.store(level.is_some(), Ordering::Relaxed);
-        *self.log_level.lock().unwrap_or_else(PoisonError::into_inner) = level;
-    }
-
-    fn log_level(&self) -> Option<Arc<str>> {
-        // Nearly nobody sets one, so nearly nobody takes the lock.
-        if !self.has_log_level.load(Ordering::Relaxed) {
-            return None;
-        }
-        self.log_level.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    /// The level from which on the server sends its log with the answers, where every request says so.
+    pub(super) fn log_level(&self) -> &Level {
+        &self.log_level
     }
 
     /// Sends a message that has no answer and waits until the server has taken it.
@@ -356,18 +344,6 @@ impl Fault {
         }
     }
 
-    /// The time for something that began at `started` was up, and a request for it had been sent.
-    pub(super) fn late(started: tokio::time::Instant) -> Self {
-        Self {
-            kind: FaultKind::TimedOut {
-                late_after: started.elapsed(),
-                idle: false,
-                last_words: None,
-            },
-            sent: Sent::Maybe,
-        }
-    }
-
     /// The error code when the server answered with an error.
     pub(crate) fn code(&self) -> Option<i64> {
         match &self.kind {
@@ -378,15 +354,6 @@ impl Fault {
 
     pub(crate) fn is_unknown_method(&self) -> bool {
         self.code() == Some(-32601)
-    }
-
-    /// Whether the session is of no use any more, so that what only reads is asked again in a new one.
-    pub(crate) fn loses_session(&self) -> bool {
-        match &self.kind {
-            FaultKind::Ended(end) => end.reason != EndReason::Closed,
-            FaultKind::Wire(failure) => failure.kind == FailureKind::SessionGone,
-            FaultKind::TimedOut { .. } | FaultKind::Dial(_) | FaultKind::Error(_) | FaultKind::Unreadable(_) => false,
-        }
     }
 
     /// Whether it is a fault of the way to the server, as opposed to an answer that came. The end of a whole session is not: the

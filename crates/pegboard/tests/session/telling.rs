@@ -1,6 +1,10 @@
 //! What servers tell by themselves: news of resources and their logs, in both eras, and over restarts.
 
-use pegboard::{Era, Kind, LogLevel, NoHost, Pegboard, Root, ServerEvent};
+use pegboard::{
+    ByteSink, ByteSource, Command, Config, Era, Kind, LogLevel, NoHost, Pegboard, Root, Scope, ServerConfig,
+    ServerEvent, Transport, View,
+};
+use pegboard_testkit::{Ask, FakeServer, Tool};
 use serde_json::{Value, json};
 
 use crate::{scripted::*, support::*};
@@ -195,4 +199,26 @@ async fn a_server_is_told_when_its_roots_change() {
         "nothing changed"
     );
     assert!(!board.set_roots(&name("nobody"), Vec::new()));
+}
+
+/// SRQ-3: a server that only one view uses works in the roots of that view.
+#[tokio::test(start_paused = true)]
+async fn a_view_has_roots_of_its_own_for_the_servers_that_only_it_uses() {
+    let (first, handle) = FakeServer::new("fx")
+        .tool(Tool::new("t").answers_text("roots:").asks(Ask::Roots))
+        .connect();
+    drop(first);
+    let dialer = move || {
+        let (read, write) = tokio::io::split(handle.connect());
+        (Box::new(read) as ByteSource, Box::new(write) as ByteSink)
+    };
+    let mut settings = ServerConfig::new(Transport::Stdio(Command::new("in-process")));
+    settings.policy.scope = Scope::Session;
+    let board = Pegboard::builder(Config::default())
+        .in_process_with(name("fx"), dialer, settings)
+        .open();
+    for folder in ["file:///one", "file:///two"] {
+        let tools = board.toolset_with(View::new().roots(vec![Root::new(folder)]));
+        says(&text(&tools, "fx.t").await, &["roots:", folder]);
+    }
 }
