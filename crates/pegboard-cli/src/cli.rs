@@ -211,6 +211,12 @@ pub(crate) struct Call {
     /// All arguments as JSON; @FILE reads a file, - stdin
     #[arg(long, value_name = "OBJECT", conflicts_with = "pairs")]
     pub(crate) json: Option<String>,
+    /// All arguments as text: JSON, YAML, pairs or words
+    #[arg(long, value_name = "RAW", conflicts_with_all = ["pairs", "json"], allow_hyphen_values = true)]
+    pub(crate) text: Option<String>,
+    /// Agree to the call where a person must
+    #[arg(short, long)]
+    pub(crate) yes: bool,
 }
 
 #[derive(Debug, Args)]

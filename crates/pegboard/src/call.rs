@@ -1,37 +1,59 @@
-//! The path of a tool call, top to bottom: prepare the arguments, ask whether it may be made, wait for a turn, reach the server, exchange,
-//! present.
+//! The path of a tool call, top to bottom: hooks, arguments, permission, a kept answer, a turn, the server, the exchange, what is made of
+//! the result.
 
+mod approve;
+mod cache;
+mod hook;
+mod output;
 mod permit;
 mod prepare;
 mod present;
+mod progress;
 mod record;
 mod recover;
+mod repeat;
 mod route;
+mod rules;
+mod sight;
 mod stop;
+mod stream;
 mod task;
+mod unique;
 mod view;
 
+pub use approve::{Approvals, Approved, Approver, Decision, Question};
+pub use hook::{Budget, Called, Hook};
 pub(crate) use route::{Route, RouteTable, Routed, ambiguous, may_be_of};
+pub use rules::Proposed;
+pub(crate) use sight::Sight;
 pub(crate) use stop::{failure_of, unavailable};
+pub use stream::{CallEvent, CallStream};
 pub use task::TaskHandle;
 pub(crate) use task::start;
 pub use view::View;
 
 use record::Record;
-use recover::{Next, Pauses, Recovery, ToolClass};
+use recover::{Next, Recovery, ToolClass};
 use stop::{Stop, after_a_lost_attempt};
 
 use std::{
-    sync::atomic::{AtomicU64, Ordering},
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
     time::Duration,
 };
 
+use jiff::Timestamp;
+use serde_json::{Map, Value};
 use tokio::{sync::mpsc, time::Instant};
 
 use crate::{
     args::Arguments,
-    catalog::Tool,
+    config::Reading,
     deadline::Deadline,
+    event::Event,
+    filter::Selection,
     outcome::{Failure, Outcome, Reply},
     server::{Live, Server},
     session::{Call, CallResult, Fault, FaultKind, Patience, Progress},
@@ -48,10 +70,22 @@ pub struct ToolCall {
     pub name: String,
     /// Its arguments.
     pub arguments: Arguments,
+    /// What a model wrote instead; it becomes the arguments when it is known which tool is meant, before any hook sees the call.
+    pub text: Option<String>,
+    /// How the text is read; as the server's settings say when not set.
+    pub reading: Option<Reading>,
+    /// What had to be done to read it.
+    pub(crate) notes: Vec<String>,
     /// The limit for the whole call, besides the server's own limits.
     pub timeout: Option<Duration>,
     /// Where progress goes. When the channel is full, steps are left out.
     pub progress: Option<mpsc::Sender<Progress>>,
+    /// The servers and tools that this call may use, in place of the view's selection.
+    pub selection: Option<Arc<Selection>>,
+    /// What goes with it in `_meta`: trace context, a tenant, whatever the server understands. The protocol's own keys are left out.
+    pub meta: Map<String, Value>,
+    /// A key that makes the call unique: a second call with it is not made, it gets the first one's reply.
+    pub key: Option<String>,
     /// Whether it should run as a task where the tool leaves the choice.
     pub as_task: bool,
 }
@@ -64,8 +98,14 @@ impl ToolCall {
             id: format!("call-{}", NEXT.fetch_add(1, Ordering::Relaxed)),
             name: name.into(),
             arguments: Arguments::default(),
+            text: None,
+            reading: None,
+            notes: Vec::new(),
             timeout: None,
             progress: None,
+            selection: None,
+            meta: Map::new(),
+            key: None,
             as_task: false,
         }
     }
@@ -74,6 +114,20 @@ impl ToolCall {
     #[must_use]
     pub fn arguments(mut self, arguments: Arguments) -> Self {
         self.arguments = arguments;
+        self
+    }
+
+    /// Sets the arguments as a model wrote them.
+    #[must_use]
+    pub fn text(mut self, text: impl Into<String>) -> Self {
+        self.text = Some(text.into());
+        self
+    }
+
+    /// Sets how the text is read, whatever the server's settings say.
+    #[must_use]
+    pub fn reading(mut self, reading: Reading) -> Self {
+        self.reading = Some(reading);
         self
     }
 
@@ -91,6 +145,13 @@ impl ToolCall {
         self
     }
 
+    /// Sets the servers and tools that this call may use, in place of the view's selection. One that is used for many calls is best shared.
+    #[must_use]
+    pub fn selection(mut self, selection: impl Into<Arc<Selection>>) -> Self {
+        self.selection = Some(selection.into());
+        self
+    }
+
     /// Sets where progress goes.
     #[must_use]
     pub fn progress(mut self, progress: mpsc::Sender<Progress>) -> Self {
@@ -104,19 +165,86 @@ impl ToolCall {
         self.as_task = true;
         self
     }
+
+    /// Adds a fact for the server to `_meta`.
+    #[must_use]
+    pub fn meta(mut self, key: impl Into<String>, value: impl Into<Value>) -> Self {
+        self.meta.insert(key.into(), value.into());
+        self
+    }
+
+    /// Makes the call part of a trace: `traceparent` as W3C Trace Context defines it.
+    #[must_use]
+    pub fn traceparent(self, traceparent: impl Into<String>) -> Self {
+        self.meta("traceparent", traceparent.into())
+    }
+
+    /// Sets the key under which the call is made once and not again.
+    #[must_use]
+    pub fn key(mut self, key: impl Into<String>) -> Self {
+        self.key = Some(key.into());
+        self
+    }
 }
 
 /// Carries a call out on the route that was found for it.
-pub(crate) async fn run(view: &View, route: &Route, call: ToolCall, started: Instant) -> Reply {
-    let mut record = Record::open(route, &call, started);
-    let ended = attempt(view, route, &call, &mut record).await;
-    conclude(route, record, ended)
+pub(crate) async fn run(view: &View, route: &Route, mut call: ToolCall, started: Instant) -> Reply {
+    view.bell.ring(|| Event::CallCreated {
+        id: call.id.clone(),
+        name: route.tool.dotted_name(),
+        server: route.server.name().clone(),
+        tool: route.tool.name.clone(),
+        at: Timestamp::now(),
+    });
+    let deadline = deadline(route, &call);
+    let mut reply = match let_in(view, route, &mut call, deadline).await {
+        Ok(()) => carry_out(view, route, call, deadline, started).await,
+        Err(failure) => Record::open(route, &call, started).close(route, Outcome::Refused(failure)),
+    };
+    view.hooks.after(route, &mut reply).await;
+    view.bell.ring(|| Event::completed(&reply));
+    reply
+}
+
+/// Reads the call's arguments, so that all that follow see the same, and lets the hooks look at it.
+async fn let_in(view: &View, route: &Route, call: &mut ToolCall, deadline: Deadline) -> Result<(), Failure> {
+    prepare::read(route, call)?;
+    view.hooks.before(route, call, deadline).await
+}
+
+/// The one limit for all that a call waits for.
+fn deadline(route: &Route, call: &ToolCall) -> Deadline {
+    let most = route.server.config().limits.call_total;
+    Deadline::within(call.timeout.unwrap_or(most).min(most))
+}
+
+/// Makes the call, or gives the reply to an earlier one with the same key.
+async fn carry_out(view: &View, route: &Route, call: ToolCall, deadline: Deadline, started: Instant) -> Reply {
+    let Some(key) = &call.key else {
+        return recorded(view, route, &call, deadline, started).await;
+    };
+    let (id, name, key) = (
+        call.id.clone(),
+        route.tool.dotted_name(),
+        format!("{} {key}", route.tool.dotted_name()),
+    );
+    // Boxed, because calls with a key are rare and every call would pay for the room.
+    let making = Box::pin(recorded(view, route, &call, deadline, started));
+    let reply = view.keys.once(key, deadline, making).await;
+    Reply { id, name, ..reply }
+}
+
+/// Makes the call, and writes down how it went.
+async fn recorded(view: &View, route: &Route, call: &ToolCall, deadline: Deadline, started: Instant) -> Reply {
+    let mut record = Record::open(route, call, started);
+    let ended = attempt(view, route, call, deadline, &mut record).await;
+    concluded(view, route, record, ended)
 }
 
 /// The reply to a call that has come to its end, well or not.
-fn conclude(route: &Route, record: Record, ended: Result<CallResult, Stop>) -> Reply {
+fn concluded(view: &View, route: &Route, record: Record, ended: Result<Outcome, Stop>) -> Reply {
     let outcome = match ended {
-        Ok(result) => present::present(result),
+        Ok(outcome) => outcome,
         Err(stop) => stop.into_outcome(route),
     };
     let outcome = if record.may_have_run {
@@ -124,7 +252,11 @@ fn conclude(route: &Route, record: Record, ended: Result<CallResult, Stop>) -> R
     } else {
         outcome
     };
-    record.close(route, outcome)
+    let reply = record.close(route, outcome);
+    if reply.untrusted {
+        view.rules.taint();
+    }
+    reply
 }
 
 /// The reply to a call that has no route.
@@ -139,26 +271,55 @@ pub(crate) fn refuse(call: ToolCall, failure: Failure, started: Instant) -> Repl
         latency: started.elapsed(),
         queued: Duration::ZERO,
         original_bytes: 0,
+        untrusted: false,
+        cached: false,
+        warnings: Vec::new(),
     }
 }
 
+/// The steps of a call, in order.
+async fn attempt(
+    view: &View,
+    route: &Route,
+    call: &ToolCall,
+    deadline: Deadline,
+    record: &mut Record,
+) -> Result<Outcome, Stop> {
+    let arguments = prepare::arguments(route, call, view, &mut record.warnings)?;
+    permit::ask(route, call, &arguments, view, deadline).await?;
+    let question = cache::Question::of(route, &route.server.config(), &arguments);
+    if let Some(answer) = question.as_ref().and_then(|(question, _)| view.cache.get(question)) {
+        record.cached = true;
+        return Ok(Outcome::Done(answer));
+    }
+    let result = delivered(view, route, call, &arguments, deadline, record).await?;
+    if let Some(failed) = output::misfit(route, &result, &mut record.warnings) {
+        return Ok(failed);
+    }
+    let outcome = present::present(result);
+    if let (Some((question, lifetime)), Outcome::Done(answer)) = (question, &outcome) {
+        view.cache.put(question, answer, lifetime);
+    }
+    Ok(outcome)
+}
+
 /// Hands the call to its server, and again where that is safe: see [`recover`].
-async fn attempt(view: &View, route: &Route, call: &ToolCall, record: &mut Record) -> Result<CallResult, Stop> {
-    let arguments = prepare::arguments(route, call, view)?;
-    permit::ask(route, call, view).await?;
+async fn delivered(
+    view: &View,
+    route: &Route,
+    call: &ToolCall,
+    arguments: &Arguments,
+    deadline: Deadline,
+    record: &mut Record,
+) -> Result<CallResult, Stop> {
     let (server, config) = (&route.server, route.server.config());
-    let total = call
-        .timeout
-        .unwrap_or(config.limits.call_total)
-        .min(config.limits.call_total);
-    let deadline = Deadline::within(total);
+    let (meta, as_task) = (view.hooks.meta(route, call), call.as_task);
     let waiting = Instant::now();
-    let _turn = server.turn(deadline).await?;
+    let _turn = server.turn(&route.tool.name, deadline).await?;
     record.queued = waiting.elapsed();
     server.retries().deposit();
-    let said = ToolClass::by_operator(&route.tool, &config.policy.retry);
-    let class = ToolClass::of(&route.tool, said.as_ref(), config.policy.trust).with_arguments(&arguments);
-    let mut recovery = Recovery::new(class, Pauses::random());
+    let class = ToolClass::under(&config.policy, &route.tool).with_arguments(arguments);
+    let mut recovery = Recovery::new(class, &config.policy.retries);
     let (mut tool, mut left_behind) = (route.tool.clone(), 0);
     loop {
         let live = server.live_after(left_behind, deadline).await?;
@@ -172,7 +333,18 @@ async fn attempt(view: &View, route: &Route, call: &ToolCall, record: &mut Recor
             idle: config.limits.call_idle,
             total: deadline,
         };
-        let fault = match exchange(&tool, &arguments, call, server, &live, patience).await? {
+        let exchange = |progress| {
+            let call = Call {
+                tool: &tool,
+                arguments: arguments.as_raw(),
+                meta: &meta,
+                patience,
+                progress,
+                as_task,
+            };
+            exchange(call, server, &live)
+        };
+        let fault = match progress::passed_on(call, &view.bell, exchange).await? {
             Ok(result) => return Ok(result),
             Err(fault) => fault,
         };
@@ -199,24 +371,10 @@ async fn attempt(view: &View, route: &Route, call: &ToolCall, record: &mut Recor
 }
 
 /// One exchange with a server that is ready, if its breaker lets the call pass.
-async fn exchange(
-    tool: &Tool,
-    arguments: &Arguments,
-    call: &ToolCall,
-    server: &Server,
-    live: &Live,
-    patience: Patience,
-) -> Result<Result<CallResult, Fault>, Stop> {
+async fn exchange(call: Call<'_>, server: &Server, live: &Live) -> Result<Result<CallResult, Fault>, Stop> {
     let breaker = server.breaker();
     let ticket = breaker.allow(Instant::now())?;
-    let exchange = live.session.call(Call {
-        tool,
-        arguments: arguments.as_raw(),
-        patience,
-        progress: call.progress.clone(),
-        as_task: call.as_task,
-    });
-    let result = exchange.await;
+    let result = live.session.call(call).await;
     match &result {
         Err(fault) if fault.is_of_the_way() => breaker.failure(ticket, Instant::now()),
         Ok(_) | Err(_) => breaker.success(ticket),

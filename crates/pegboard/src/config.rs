@@ -10,6 +10,7 @@ mod env_file;
 mod expand;
 mod fields;
 mod import;
+mod life;
 mod limits;
 mod load;
 mod policy;
@@ -28,10 +29,15 @@ mod units;
 mod tests;
 
 pub use expand::Env;
+pub use life::{BoardLimits, BreakerPolicy, BreakerRule, Health, IdleStop, Probe, Restart, Retry};
 pub use limits::Limits;
 pub use load::{Loaded, Origin, Source};
-pub use policy::{Approval, CustomPattern, Masking, Pins, Policy, Queue, RetryClass, Scope, Summarise};
+pub use policy::{
+    Approval, ArgumentRules, Check, CustomPattern, Masking, OutputCheck, Pins, Policy, Queue, Reading, RetryClass,
+    Scope, Summarise, ToolPolicy,
+};
 pub use problem::{Problem, Severity};
+pub(crate) use server::IDLE;
 pub use server::{EraChoice, ServerConfig, Start};
 pub(crate) use transport::is_loader;
 pub use transport::{Auth, ClientCert, Command, Endpoint, EnvPolicy, Rlimits, Tls, Transport};
@@ -60,6 +66,8 @@ pub struct Config {
     pub queues: BTreeMap<String, Queue>,
     /// The design whose defaults the servers start from.
     pub preset: Preset,
+    /// How much the board takes on.
+    pub limits: BoardLimits,
 }
 
 impl Config {

@@ -67,10 +67,14 @@ mod call;
 mod catalog;
 mod config;
 mod deadline;
+mod event;
 mod filter;
+mod grant;
 mod hint;
 mod name;
+mod native;
 mod outcome;
+mod search;
 mod secret;
 mod server;
 mod session;
@@ -80,20 +84,29 @@ mod sync;
 mod toolset;
 mod transport;
 
-pub use args::{Arguments, ArgumentsError};
-pub use board::{Applied, Builder, Pegboard};
-pub use call::{TaskHandle, ToolCall, View};
+pub use args::{Arguments, ArgumentsError, ReadArguments};
+pub use board::{Applied, Builder, Pegboard, TooManyServers};
+pub use call::{
+    Approvals, Approved, Approver, Budget, CallEvent, CallStream, Called, Decision, Hook, Proposed, Question,
+    TaskHandle, ToolCall, View,
+};
 pub use catalog::{
-    Catalog, CatalogDiff, Changed, Changes, Prompt, Resource, TaskSupport, TemplateError, Tool, UriTemplate,
+    Catalog, CatalogDiff, Changed, Changes, DefinitionHash, InstructionFormat, Instructions, Prompt, Resource, Risk,
+    ServerWords, TaskSupport, TemplateError, Tool, UriTemplate,
 };
 pub use config::{
-    Approval, Auth, ClientCert, Command, Config, CustomPattern, Endpoint, Env, EnvPolicy, EraChoice, Format, Limits,
-    Loaded, Masking, Origin, Pins, Policy, Preset, Problem, Queue, RetryClass, Rlimits, Scope, ServerConfig, Severity,
-    Source, Start, Summarise, Tls, Transport, parse_duration,
+    Approval, ArgumentRules, Auth, BoardLimits, BreakerPolicy, BreakerRule, Check, ClientCert, Command, Config,
+    CustomPattern, Endpoint, Env, EnvPolicy, EraChoice, Format, Health, IdleStop, Limits, Loaded, Masking, Origin,
+    OutputCheck, Pins, Policy, Preset, Probe, Problem, Queue, Reading, Restart, Retry, RetryClass, Rlimits, Scope,
+    ServerConfig, Severity, Source, Start, Summarise, Tls, ToolPolicy, Transport, parse_duration,
 };
 pub use deadline::{Deadline, Passed};
+pub use event::{Event, Events};
+pub use filter::{BadSelection, Selected, Selection};
+pub use grant::Grants;
 pub use hint::Hint;
 pub use name::{BadServerName, ServerName};
+pub use native::{NativeTool, NativeTools};
 pub use outcome::{
     Answer, Body, Completion, Content, Failure, FilledPrompt, Kind, Outcome, PromptMessage, Reply, ResourceContents,
     Role, TextPage,
@@ -101,10 +114,12 @@ pub use outcome::{
 pub use secret::{SafeUrl, Secret};
 pub use server::{BadSchedule, CatalogChange};
 pub use session::{
-    Choice, CompletionOf, ElicitAnswer, Elicitation, Events, Field, FieldKind, Form, Host, LogLevel, LogMessage,
-    NoHost, Progress, Root, SamplingLimits, ServerEvent, Subscription, TaskState, TaskStatus, TextFormat,
+    Choice, CompletionOf, ElicitAnswer, Elicitation, Field, FieldKind, Form, Host, LogLevel, LogMessage, NoHost,
+    Progress, Root, SamplingLimits, ServerEvent, ServerEvents, Subscription, TaskState, TaskStatus, TextFormat,
 };
 pub use shim::shim;
-pub use status::{BoardStatus, CallCounts, Era, LastError, QueueStatus, ServerInfo, ServerStatus, State, Warning};
-pub use toolset::{ListedTool, Listing, PromptListing, ResourceListing, Toolset, Unavailable};
+pub use status::{
+    BoardStatus, CallCounts, Era, LastError, PoolStatus, QueueStatus, ServerInfo, ServerStatus, State, Warning,
+};
+pub use toolset::{Closed, ListedTool, Listing, PromptListing, ResourceListing, ToolExecutor, Toolset, Unavailable};
 pub use transport::{ByteSink, ByteSource, Dialer};

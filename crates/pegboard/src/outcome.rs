@@ -75,6 +75,17 @@ impl Outcome {
         }
     }
 
+    /// Whether its text may hold words of a server, as opposed to ours alone.
+    pub(crate) fn has_words_of_a_server(&self) -> bool {
+        match self {
+            Self::Done(_) | Self::ToolFailed(_) | Self::Lost(_) => true,
+            Self::Refused(failure) => !matches!(
+                failure.kind,
+                Kind::NotPermitted | Kind::InvalidArguments | Kind::LimitExceeded | Kind::Cancelled | Kind::Timeout
+            ),
+        }
+    }
+
     pub(crate) fn status(&self) -> &'static str {
         match self {
             Self::Done(_) => "done",

@@ -26,7 +26,7 @@ mod standing;
 mod task;
 
 pub use desk::Progress;
-pub use events::{Events, LogMessage, ServerEvent};
+pub use events::{LogMessage, ServerEvent, ServerEvents};
 pub use host::{Choice, ElicitAnswer, Elicitation, Field, FieldKind, Form, Host, NoHost, SamplingLimits, TextFormat};
 pub use reading::CompletionOf;
 pub use standing::{LogLevel, Root, Subscription};
@@ -146,9 +146,10 @@ impl Session {
         capability.and_then(|capability| capability.get("listChanged")) == Some(&Value::Bool(true))
     }
 
-    /// Whether the server answers at all, in whatever words its era has for that.
-    pub(crate) async fn is_alive(&self, limit: std::time::Duration) -> bool {
+    /// Whether the server answers at all: to a listing of its tools, or in whatever words its era has for that.
+    pub(crate) async fn is_alive(&self, lists: bool, limit: std::time::Duration) -> bool {
         let method = match self.facts.era {
+            _ if lists && self.offers("tools") => "tools/list",
             Era::Legacy => "ping",
             Era::Modern => "server/discover",
         };

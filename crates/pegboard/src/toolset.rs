@@ -1,24 +1,32 @@
 //! One agent's view of the board: what it can call, and the calls.
 
+mod batch;
 mod complete;
 mod events;
+mod executor;
+mod instructions;
 mod prompts;
 mod reach;
 mod resources;
+mod select;
 
+pub use executor::{Closed, ToolExecutor};
 pub use prompts::PromptListing;
 pub use resources::ResourceListing;
 
 use std::{
-    sync::{Arc, Mutex, PoisonError},
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
     time::Duration,
 };
 
 use serde::{Serialize, Serializer, ser::SerializeStruct};
-use tokio::{task::JoinSet, time::Instant};
+use tokio::{sync::mpsc, task::JoinSet, time::Instant};
 
 use crate::{
-    call::{self, Route, RouteTable, Routed, TaskHandle, ToolCall, View},
+    call::{self, CallStream, Route, RouteTable, Routed, Sight, TaskHandle, ToolCall, View},
     catalog::{Catalog, Tool},
     deadline::Deadline,
     name::ServerName,
@@ -27,6 +35,8 @@ use crate::{
     status::State,
 };
 
+use select::{Narrowed, Shadows};
+
 /// One agent's view of the board. It is cheap to clone.
 #[derive(Debug, Clone)]
 pub struct Toolset {
@@ -34,7 +44,12 @@ pub struct Toolset {
     /// The servers that nobody else uses, by the name of the shared one whose place they take.
     own: Arc<[Server]>,
     view: Arc<View>,
+    /// Set once, when the view takes no more calls.
+    is_closed: Arc<AtomicBool>,
     table: Arc<Mutex<Option<Built>>>,
+    /// The same view with the selections of single calls, the newest first.
+    narrowed: Arc<Mutex<Vec<Narrowed>>>,
+    shadows: Arc<Shadows>,
 }
 
 /// A route table, and the revision that it was built for.
@@ -83,14 +98,17 @@ pub struct Unavailable {
 impl Toolset {
     pub(crate) fn new(shelf: Arc<Shelf>, own: Vec<Server>, view: View) -> Self {
         Self {
+            view: Arc::new(view.opened(shelf.bell().clone())),
             shelf,
             own: own.into(),
-            view: Arc::new(view),
+            is_closed: Arc::default(),
             table: Arc::default(),
+            narrowed: Arc::default(),
+            shadows: Arc::default(),
         }
     }
 
-    /// The servers of this view at this moment.
+    /// All servers at this moment, with those that this view has for itself.
     fn servers(&self) -> Vec<Server> {
         let ours = |shared: &Server| self.own.iter().find(|own| own.name() == shared.name());
         self.shelf
@@ -112,7 +130,7 @@ impl Toolset {
     /// Starts the servers that are not ready and waits for them, together and at most for `patience`. Those that stay away are named.
     async fn wake(&self, patience: Duration) -> Vec<Unavailable> {
         let deadline = Deadline::within(patience);
-        let servers = self.servers();
+        let servers = self.chosen();
         let mut waiting = JoinSet::new();
         for (at, server) in servers.iter().enumerate() {
             if server.config().enabled && !is_known_and_resting(server) {
@@ -146,13 +164,17 @@ impl Toolset {
     }
 
     fn warnings(&self) -> Vec<String> {
-        let mut warnings = Vec::new();
-        for server in self.servers() {
+        let mut warnings = self.doubts();
+        let started = Instant::now();
+        let unchecked = |tool: &Arc<Tool>| tool.unchecked(started.elapsed() < COMPILING);
+        for server in self.chosen() {
             if let Phase::Ready(live) = server.phase() {
                 warnings.extend(
                     live.catalog
                         .warnings
                         .iter()
+                        .cloned()
+                        .chain(live.catalog.tools.iter().filter_map(unchecked))
                         .map(|warning| format!("{}: {warning}", server.name())),
                 );
             }
@@ -163,8 +185,11 @@ impl Toolset {
     /// What the servers offer that are there, or are known well enough while they rest.
     fn catalogs(&self) -> Vec<Arc<Catalog>> {
         let is_shown = |server: &Server| server.phase().live().is_some() || is_known_and_resting(server);
-        let servers = self.servers().into_iter().filter(is_shown);
-        servers.filter_map(|server| server.catalog()).collect()
+        let all = self.servers();
+        let sight = Sight::new(&self.view, &all);
+        let mut servers = self.chosen();
+        servers.retain(|server| is_shown(server) && sight.sees_server(server.name()).is_ok());
+        servers.iter().filter_map(Server::catalog).collect()
     }
 
     /// The tool that `name` means. Its server is started and waited for when that is needed to know.
@@ -176,6 +201,14 @@ impl Toolset {
 
     /// Calls a tool. There is a reply in every case; dropping the future cancels the call on the server.
     pub async fn call(&self, call: ToolCall) -> Reply {
+        if let Some(selection) = &call.selection {
+            let narrowed = self.selecting(selection);
+            return narrowed.call_here(call).await;
+        }
+        self.call_here(call).await
+    }
+
+    async fn call_here(&self, call: ToolCall) -> Reply {
         let started = Instant::now();
         let deadline = Deadline::within(call.timeout.unwrap_or(LOOK_UP));
         match self.route(&call.name, deadline).await {
@@ -186,6 +219,14 @@ impl Toolset {
 
     /// Starts a tool as a task and returns as soon as its server has taken it on. The reply of a call that could not be started says why.
     pub async fn start(&self, call: ToolCall) -> Result<TaskHandle, Box<Reply>> {
+        if let Some(selection) = &call.selection {
+            let narrowed = self.selecting(selection);
+            return narrowed.start_here(call).await;
+        }
+        self.start_here(call).await
+    }
+
+    async fn start_here(&self, call: ToolCall) -> Result<TaskHandle, Box<Reply>> {
         let started = Instant::now();
         let deadline = Deadline::within(call.timeout.unwrap_or(LOOK_UP));
         match self.route(&call.name, deadline).await {
@@ -194,20 +235,49 @@ impl Toolset {
         }
     }
 
+    /// Calls a tool and tells what happens meanwhile: the call is created, makes progress, and is completed with its reply. Progress does
+    /// not go to [`ToolCall::progress`] then.
+    pub fn stream(&self, call: ToolCall) -> CallStream {
+        let (steps, told) = mpsc::channel(STEPS);
+        let (id, name) = (call.id.clone(), call.name.clone());
+        let (toolset, call) = (self.clone(), call.progress(steps));
+        CallStream::new(id, name, Box::pin(async move { toolset.call(call).await }), told)
+    }
+
+    /// Ends the view: it takes no more calls, and the servers that only it used are stopped. Waits until their processes are gone.
+    pub async fn close(&self) {
+        self.is_closed.store(true, Ordering::Release);
+        futures_util::future::join_all(self.own.iter().map(Server::close)).await;
+    }
+
+    fn is_closed(&self) -> bool {
+        self.is_closed.load(Ordering::Acquire) || self.shelf.is_closing()
+    }
+
+    /// Whether anything may be asked of this view at all.
+    fn check_open(&self) -> Result<(), Failure> {
+        if self.shelf.is_closing() {
+            let message = "the board is closing and takes no more calls";
+            return Err(Failure::new(Kind::Unavailable, message));
+        }
+        if self.is_closed() {
+            let message = "this view is closed and takes no more calls";
+            return Err(Failure::new(Kind::Unavailable, message));
+        }
+        Ok(())
+    }
+
     /// Where `name` leads. When that is not known yet, the servers that may have the tool are waited for, and it is looked up once more.
     async fn route(&self, name: &str, deadline: Deadline) -> Result<Route, Failure> {
-        if self.shelf.is_closing() {
-            return Err(Failure {
-                kind: Kind::Unavailable,
-                message: "the board is closing and takes no more calls".to_owned(),
-                hint: None,
-                may_have_executed: false,
-            });
-        }
+        self.check_open()?;
+        self.check_selection()?;
         match self.table().find(name) {
             Routed::To(route) => return Ok(route),
             Routed::Ambiguous(candidates) => return Err(call::ambiguous(name, &candidates)),
             Routed::Nowhere => {}
+        }
+        if let Some(refusal) = self.refusal(name, false) {
+            return Err(refusal);
         }
         let mut unknown = self.not_ready();
         unknown.retain(|server| call::may_be_of(name, server.name()));
@@ -229,14 +299,16 @@ impl Toolset {
                 match down {
                     // The name says whose tool it is, and that server cannot be reached.
                     Some((server, outage)) if named_one => Err(call::unavailable(server.name().as_str(), &outage)),
-                    _ => Err(self.table().explain(name, &self.servers())),
+                    _ => Err(self
+                        .refusal(name, true)
+                        .unwrap_or_else(|| self.table().explain(name, &self.chosen()))),
                 }
             }
         }
     }
 
     fn not_ready(&self) -> Vec<Server> {
-        let mut servers = self.servers();
+        let mut servers = self.chosen();
         servers.retain(|server| server.phase().live().is_none());
         servers
     }
@@ -248,7 +320,9 @@ impl Toolset {
         match &*table {
             Some(built) if built.revision == revision => built.table.clone(),
             _ => {
-                let built = Arc::new(RouteTable::build(&self.servers()));
+                let servers = self.servers();
+                let sight = Sight::new(&self.view, &servers);
+                let built = Arc::new(RouteTable::build(&servers, &sight));
                 *table = Some(Built {
                     revision,
                     table: built.clone(),
@@ -264,8 +338,13 @@ fn is_known_and_resting(server: &Server) -> bool {
     matches!(server.phase(), Phase::Idle) && server.catalog().is_some()
 }
 
+/// How many steps of progress may wait in a stream of events. Only the newest matter.
+const STEPS: usize = 64;
 /// How long a call without a limit of its own waits for a server whose tools are not known.
 const LOOK_UP: Duration = Duration::from_secs(60);
+
+/// How long a listing may spend on compiling the schemas of tools that were never called. The rest is looked at by the next one.
+const COMPILING: Duration = Duration::from_millis(50);
 
 impl Serialize for ListedTool {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {

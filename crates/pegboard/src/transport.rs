@@ -326,6 +326,13 @@ pub(crate) enum EndReason {
     Replaced(String),
 }
 
+impl EndReason {
+    /// Whether what was started could not start the program that was meant. Shells and their like end with these codes.
+    pub(crate) fn never_ran(&self) -> bool {
+        matches!(self, Self::Exited(how) if how == "exit code 126" || how == "exit code 127")
+    }
+}
+
 /// Why a wire could not be opened.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub(crate) enum DialError {

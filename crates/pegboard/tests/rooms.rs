@@ -22,10 +22,12 @@ const ROOMS: &[&str] = &[
     "mask",
     "outcome",
     "spill",
+    "event",
     // One wire.
     "auth",
     "shim",
     "transport",
+    "native",
     "session",
     // One life, one call, the board.
     "server",

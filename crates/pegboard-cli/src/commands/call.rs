@@ -1,10 +1,12 @@
 //! `pegboard call`: one tool, once.
 
+mod agree;
 mod ask;
 mod input;
 
 use pegboard::{
-    Arguments, Config, Deadline, Failure, Kind, Outcome, Pegboard, Progress, Reply, State, ToolCall, Toolset,
+    Arguments, Config, Deadline, Failure, Kind, Outcome, Pegboard, Progress, Reading, Reply, State, ToolCall, Toolset,
+    View,
 };
 use tokio::{sync::mpsc, time::Instant};
 
@@ -32,7 +34,9 @@ pub(super) async fn run(mut stage: Stage<'_>, options: cli::Call) -> Exit {
     let user = ask::Terminal::new(&stage.output, options.json.as_deref() == Some("-"));
     let board = settings::board(config).tools_only().host(user).open();
     stage.output.waiting(&format!("calling {}", options.tool));
-    let making = make(board.toolset(), &options, given, stage.deadline, stage.output.clone());
+    let view = View::new().approver(agree::Agreement::new(options.yes, &stage.output));
+    let toolset = board.toolset_with(view);
+    let making = make(toolset, &options, given, stage.deadline, stage.output.clone());
     let reply = match stage.work(making).await {
         Ending::Done(reply) => reply,
         // Nobody knows how far the call has come.
@@ -91,27 +95,28 @@ async fn make(
 ) -> Reply {
     let call = ToolCall::new(&options.tool);
     let started = Instant::now();
-    let arguments = match given {
-        Some(arguments) => Ok(arguments),
-        None if options.pairs.is_empty() => Ok(Arguments::default()),
-        None => match toolset.tool(&options.tool, deadline.remaining()).await {
-            Ok(tool) => {
-                let pairs = options.pairs.iter().map(|(key, value)| (key.as_str(), value.as_str()));
-                Arguments::from_pairs(pairs, &tool.input_schema)
-                    .map_err(|error| Failure::new(Kind::InvalidArguments, error.to_string()))
-            }
-            Err(failure) => Err(failure),
+    let call = match (given, &options.text) {
+        (Some(arguments), _) => call.arguments(arguments),
+        (None, Some(text)) => call.text(text).reading(Reading::Guided),
+        (None, None) if options.pairs.is_empty() => call,
+        (None, None) => match typed(&toolset, options, deadline).await {
+            Ok(arguments) => call.arguments(arguments),
+            Err(failure) => return Reply::unanswered(call.id, call.name, Outcome::Refused(failure), started.elapsed()),
         },
-    };
-    let arguments = match arguments {
-        Ok(arguments) => arguments,
-        Err(failure) => return Reply::unanswered(call.id, call.name, Outcome::Refused(failure), started.elapsed()),
     };
     // Only the newest step matters, so a few places are enough.
     let (steps, shown) = mpsc::channel(8);
-    let call = call.arguments(arguments).timeout(deadline.remaining()).progress(steps);
+    let call = call.timeout(deadline.remaining()).progress(steps);
     let (reply, ()) = tokio::join!(toolset.call(call), show_progress(shown, output, &options.tool));
     reply
+}
+
+/// The arguments of the pairs, as the tool declares them.
+async fn typed(toolset: &Toolset, options: &cli::Call, deadline: Deadline) -> Result<Arguments, Failure> {
+    let tool = toolset.tool(&options.tool, deadline.remaining()).await?;
+    let pairs = options.pairs.iter().map(|(key, value)| (key.as_str(), value.as_str()));
+    Arguments::from_pairs(pairs, &tool.input_schema)
+        .map_err(|error| Failure::new(Kind::InvalidArguments, error.to_string()))
 }
 
 /// Shows every step until the call has ended.
@@ -137,7 +142,7 @@ fn report(output: &Output, reply: &Reply) -> Report {
         return Report::json(exit, reply);
     }
     let text = reply.text();
-    match &reply.outcome {
+    let report = match &reply.outcome {
         Outcome::Done(_) => {
             let mut report = Report::new(exit);
             report.data = clean(&text).into_owned();
@@ -148,7 +153,11 @@ fn report(output: &Output, reply: &Reply) -> Report {
         }
         Outcome::ToolFailed(_) => Report::new(exit).error(&format!("{} failed: {text}", reply.name), None),
         _ => Report::new(exit).error(&text, reply.outcome.hint()),
-    }
+    };
+    reply
+        .warnings
+        .iter()
+        .fold(report, |report, warning| report.warning(warning))
 }
 
 /// Adds the servers that could not be asked for a tool that nobody else has.

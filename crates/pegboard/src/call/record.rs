@@ -16,6 +16,10 @@ pub(super) struct Record {
     pub(super) attempts: u32,
     /// Whether an attempt that was repeated may have been carried out.
     pub(super) may_have_run: bool,
+    /// Whether the answer was kept from an earlier call.
+    pub(super) cached: bool,
+    /// What the caller should know besides the outcome.
+    pub(super) warnings: Vec<String>,
 }
 
 impl Record {
@@ -27,6 +31,8 @@ impl Record {
             queued: Duration::ZERO,
             attempts: 0,
             may_have_run: false,
+            cached: false,
+            warnings: call.notes.clone(),
         }
     }
 
@@ -45,10 +51,13 @@ impl Record {
                 }
                 Outcome::Refused(_) | Outcome::Lost(_) => 0,
             },
+            untrusted: !route.server.config().policy.trust && outcome.has_words_of_a_server(),
             outcome,
             attempts: self.attempts,
             latency,
             queued: self.queued,
+            cached: self.cached,
+            warnings: self.warnings,
         }
     }
 }

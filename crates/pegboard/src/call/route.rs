@@ -2,9 +2,9 @@
 
 use std::{collections::HashMap, sync::Arc};
 
+use super::Sight;
 use crate::{
     catalog::Tool,
-    filter,
     name::ServerName,
     outcome::{Failure, Kind},
     server::Server,
@@ -40,14 +40,13 @@ pub(crate) enum Routed {
 }
 
 impl RouteTable {
-    /// The table for what the servers offer now.
-    pub(crate) fn build(servers: &[Server]) -> Self {
+    /// The table for what a view sees of what the servers offer now.
+    pub(crate) fn build(servers: &[Server], sight: &Sight<'_>) -> Self {
         let mut table = Self::default();
         for server in servers {
             let Some(catalog) = server.catalog() else { continue };
-            let config = server.config();
             for tool in &catalog.tools {
-                if filter::lets_through(&config.allow, &config.deny, &tool.name) {
+                if sight.sees(tool) {
                     let route = Route {
                         server: server.clone(),
                         tool: tool.clone(),

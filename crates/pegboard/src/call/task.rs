@@ -2,13 +2,18 @@
 
 use std::{sync::Arc, time::Duration};
 
+use jiff::Timestamp;
 use tokio::time::Instant;
 
-use super::{Record, Route, Stop, ToolCall, View, conclude, failure_of, permit, prepare};
+use super::{
+    Record, Route, Stop, ToolCall, View, concluded, deadline, failure_of, let_in, output, permit, prepare, present,
+};
 use crate::{
     catalog::TaskSupport,
     deadline::Deadline,
-    outcome::{Failure, Kind, Reply},
+    event::Event,
+    outcome::{Failure, Kind, Outcome, Reply},
+    server::Live,
     session::{Begun, Call, CallResult, Patience, Session, Task, TaskState, TaskStatus},
     status::Era,
 };
@@ -16,9 +21,10 @@ use crate::{
 /// A call that its server carries out as a task. Dropping the handle leaves the task alone; [`TaskHandle::cancel`] gives it up.
 #[derive(Debug)]
 pub struct TaskHandle {
+    view: Arc<View>,
     route: Route,
     record: Record,
-    session: Arc<Session>,
+    live: Live,
     task: Held,
 }
 
@@ -29,36 +35,51 @@ enum Held {
     Done(CallResult),
 }
 
-/// Starts a call as a task.
+/// Starts a call as a task. Keys and kept answers are for calls that are waited for.
 pub(crate) async fn start(
-    view: &View,
+    view: &Arc<View>,
     route: Route,
-    call: ToolCall,
+    mut call: ToolCall,
     started: Instant,
 ) -> Result<TaskHandle, Box<Reply>> {
+    view.bell.ring(|| Event::CallCreated {
+        id: call.id.clone(),
+        name: route.tool.dotted_name(),
+        server: route.server.name().clone(),
+        tool: route.tool.name.clone(),
+        at: Timestamp::now(),
+    });
+    let deadline = deadline(&route, &call);
+    let let_in = let_in(view, &route, &mut call, deadline).await;
     let mut record = Record::open(&route, &call, started);
-    match begin(view, &route, &call, &mut record).await {
-        Ok((session, task)) => Ok(TaskHandle {
+    let begun = match let_in {
+        Ok(()) => begin(view, &route, &call, deadline, &mut record).await,
+        Err(failure) => Err(failure.into()),
+    };
+    match begun {
+        Ok((live, task)) => Ok(TaskHandle {
+            view: view.clone(),
             route,
             record,
-            session,
+            live,
             task,
         }),
-        Err(stop) => Err(Box::new(conclude(&route, record, Err(stop)))),
+        Err(stop) => Err(Box::new(closed(view, &route, record, Err(stop)).await)),
     }
 }
 
-async fn begin(view: &View, route: &Route, call: &ToolCall, record: &mut Record) -> Result<(Arc<Session>, Held), Stop> {
-    let arguments = prepare::arguments(route, call, view)?;
-    permit::ask(route, call, view).await?;
-    let (server, config) = (&route.server, route.server.config());
-    let total = call
-        .timeout
-        .unwrap_or(config.limits.call_total)
-        .min(config.limits.call_total);
-    let deadline = Deadline::within(total);
+async fn begin(
+    view: &View,
+    route: &Route,
+    call: &ToolCall,
+    deadline: Deadline,
+    record: &mut Record,
+) -> Result<(Live, Held), Stop> {
+    let arguments = prepare::arguments(route, call, view, &mut record.warnings)?;
+    permit::ask(route, call, &arguments, view, deadline).await?;
+    let server = &route.server;
     let waiting = Instant::now();
-    let _turn = server.turn(deadline).await?;
+    let _turn = server.turn(&route.tool.name, deadline).await?;
     record.queued = waiting.elapsed();
     let live = server.live(deadline).await?;
     if !runs_as_task(route, &live.session) {
@@ -67,14 +88,15 @@ async fn begin(view: &View, route: &Route, call: &ToolCall, record: &mut Record)
         return Err(failure.hint("call it; its result comes with the call").into());
     }
     record.attempts = 1;
-    let patience = Patience {
-        idle: config.limits.call_idle,
-        total: deadline,
-    };
+    let meta = view.hooks.meta(route, call);
     let begun = live.session.begin(Call {
         tool: &route.tool,
         arguments: arguments.as_raw(),
-        patience,
+        meta: &meta,
+        patience: Patience {
+            idle: server.config().limits.call_idle,
+            total: deadline,
+        },
         progress: call.progress.clone(),
         as_task: true,
     });
@@ -82,7 +104,19 @@ async fn begin(view: &View, route: &Route, call: &ToolCall, record: &mut Record)
         Begun::Done(result) => Held::Done(result),
         Begun::Task(task) => Held::Running(task),
     };
-    Ok((live.session, task))
+    Ok((live, task))
+}
+
+/// The reply to a call that has come to its end, told to all who listen.
+async fn closed(view: &View, route: &Route, mut record: Record, ended: Result<CallResult, Stop>) -> Reply {
+    let outcome: Result<Outcome, Stop> = ended.map(|result| {
+        let misfit = output::misfit(route, &result, &mut record.warnings);
+        misfit.unwrap_or_else(|| present::present(result))
+    });
+    let mut reply = concluded(view, route, record, outcome);
+    view.hooks.after(route, &mut reply).await;
+    view.bell.ring(|| Event::completed(&reply));
+    reply
 }
 
 /// In the newest era it is the server that decides, for every tool.
@@ -117,7 +151,7 @@ impl TaskHandle {
                     idle: limits.call_idle,
                     total: Deadline::within(limits.call_idle),
                 };
-                let state = self.session.task_state(&task.id, patience).await;
+                let state = self.live.session.task_state(&task.id, patience).await;
                 let what = format!("asking after the task of {}", self.name());
                 state.map(|task| task.state).map_err(|fault| failure_of(&fault, &what))
             }
@@ -135,12 +169,13 @@ impl TaskHandle {
         let ended = match &mut self.task {
             Held::Done(result) => Ok(std::mem::take(result)),
             Held::Running(task) => self
+                .live
                 .session
                 .follow(task.clone(), patience, None)
                 .await
                 .map_err(Stop::from),
         };
-        conclude(&self.route, self.record.clone(), ended)
+        closed(&self.view, &self.route, self.record.clone(), ended).await
     }
 
     /// Asks the server to give it up. The server may finish it all the same.
@@ -149,7 +184,7 @@ impl TaskHandle {
             return Ok(());
         };
         let what = format!("cancelling the task of {}", self.name());
-        let done = self.session.cancel_task(&task.id).await;
+        let done = self.live.session.cancel_task(&task.id).await;
         done.map_err(|fault| failure_of(&fault, &what))
     }
 }

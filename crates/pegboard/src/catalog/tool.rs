@@ -3,15 +3,23 @@
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use super::{HeaderRule, MAX_TOOL_NAME, take_text};
-use crate::name::{self, ServerName};
+use super::{
+    HeaderRule, MAX_DESCRIPTION, MAX_TOOL_NAME,
+    clean::{clean, clean_schema, cut},
+    definition::Kept,
+    take_text,
+};
+use crate::{
+    args::Checker,
+    name::{self, ServerName},
+};
 
 /// The largest schema that is accepted, in bytes of JSON.
 const MAX_SCHEMA_BYTES: usize = 64 << 10;
 /// The deepest schema that is accepted.
 const MAX_SCHEMA_DEPTH: usize = 32;
-/// The longest description that is kept.
-const MAX_DESCRIPTION: usize = 8 << 10;
+/// The longest name for people that is kept.
+const MAX_TITLE: usize = 256;
 
 /// One tool as its server describes it.
 #[derive(Debug, Clone, PartialEq)]
@@ -35,6 +43,17 @@ pub struct Tool {
     pub task_support: TaskSupport,
     /// Arguments that are repeated in HTTP headers: the path of properties, and the header's name after `Mcp-Param-`.
     pub(crate) mirrored: Vec<(Vec<String>, String)>,
+    /// Whether a model may see it. Some tools are for a server's own pages only.
+    pub(crate) for_model: bool,
+    pub(super) hash: Kept,
+    pub(crate) checks: Checks,
+}
+
+/// The tool's schemas, ready for checking.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(crate) struct Checks {
+    pub(crate) input: Checker,
+    pub(crate) output: Checker,
 }
 
 /// Whether a tool runs as a task: its server answers at once with a handle, and is asked for the result later.
@@ -73,6 +92,24 @@ impl Tool {
         name::dotted(self.server.as_str(), &self.name)
     }
 
+    /// What is wrong with the schemas, so that nothing is compared with them, as far as that is known or may be found out.
+    pub(crate) fn unchecked(&self, may_compile: bool) -> Option<String> {
+        let input = self
+            .checks
+            .input
+            .unusable(&self.input_schema, may_compile)
+            .map(|why| ("arguments", why));
+        let output = || {
+            let schema = self.output_schema.as_ref()?;
+            Some(("answers", self.checks.output.unusable(schema, may_compile)?))
+        };
+        let (what, why) = input.or_else(output)?;
+        Some(format!(
+            "the {what} of tool `{}` are not checked: its schema cannot be used: {why}",
+            self.name
+        ))
+    }
+
     /// Reads one item of `tools/list`, or says in a sentence why it cannot be used.
     pub(super) fn read(server: &ServerName, item: Value, headers: HeaderRule) -> Result<Self, String> {
         let Value::Object(mut item) = item else {
@@ -102,23 +139,22 @@ impl Tool {
             HeaderRule::Enforced => mirrored_arguments(&input_schema).map_err(left_out)?,
             HeaderRule::Ignored => Vec::new(),
         };
-        let mut description = take_text(&mut item, "description");
-        if let Some(text) = &mut description {
-            cut(text, MAX_DESCRIPTION);
-        }
         let annotations = match item.remove("annotations") {
             Some(Value::Object(annotations)) => Some(annotations),
             _ => None,
         };
         Ok(Self {
             server: server.clone(),
-            title: take_text(&mut item, "title"),
-            description,
+            title: words(&mut item, "title", MAX_TITLE),
+            description: words(&mut item, "description", MAX_DESCRIPTION),
+            for_model: is_for_model(&item),
+            hash: Kept::default(),
             input_schema,
             output_schema,
             annotations,
             task_support: TaskSupport::read(&item),
             mirrored,
+            checks: Checks::default(),
             name,
         })
     }
@@ -162,6 +198,7 @@ fn within_bounds(mut schema: Value, what: &str) -> Result<Value, String> {
         return Err(format!("its {what} is nested deeper than {MAX_SCHEMA_DEPTH}"));
     }
     sort_required(&mut schema);
+    clean_schema(&mut schema);
     let bytes = schema.to_string().len();
     if bytes > MAX_SCHEMA_BYTES {
         return Err(format!(
@@ -270,11 +307,21 @@ fn kind_of(value: &Value) -> &'static str {
     }
 }
 
-/// Cuts a text to at most `limit` bytes at a character's border.
-fn cut(text: &mut String, limit: usize) {
-    if text.len() > limit {
-        text.truncate(text.floor_char_boundary(limit));
-        text.push('…');
+/// A text for readers.
+fn words(item: &mut Map<String, Value>, key: &str, limit: usize) -> Option<String> {
+    let mut words = take_text(item, key)?;
+    clean(&mut words);
+    cut(&mut words, limit);
+    Some(words)
+}
+
+/// Whether `_meta.ui.visibility`, where it is set, names the model.
+fn is_for_model(item: &Map<String, Value>) -> bool {
+    let visibility = item.get("_meta").and_then(|meta| meta.get("ui")?.get("visibility"));
+    match visibility {
+        Some(Value::Array(readers)) => readers.iter().any(|reader| reader == "model"),
+        Some(Value::String(reader)) => reader == "model",
+        _ => true,
     }
 }
 
@@ -296,6 +343,33 @@ mod tests {
         ] {
             assert_eq!(read(item).unwrap().input_schema, json!({"type": "object"}));
         }
+    }
+
+    /// CAT-12
+    #[test]
+    fn a_tool_is_for_the_model_unless_its_visibility_leaves_the_model_out() {
+        for (meta, expected) in [
+            (json!(null), true),
+            (json!({"ui": {}}), true),
+            (json!({"ui": {"visibility": ["model", "app"]}}), true),
+            (json!({"ui": {"visibility": ["app"]}}), false),
+            (json!({"ui": {"visibility": []}}), false),
+            (json!({"ui": {"visibility": "app"}}), false),
+            (json!({"ui": {"visibility": 7}}), true),
+        ] {
+            let tool = read(json!({"name": "t", "_meta": meta})).unwrap();
+            assert_eq!(tool.for_model, expected, "{meta}");
+        }
+    }
+
+    /// CAT-9
+    #[test]
+    fn words_of_a_tool_are_cleaned_and_cut() {
+        let long = "é".repeat(MAX_DESCRIPTION);
+        let tool = read(json!({"name": "t", "title": "T\u{200b}itle", "description": long})).unwrap();
+        assert_eq!(tool.title.unwrap(), "Title");
+        let description = tool.description.unwrap();
+        assert!(description.len() <= MAX_DESCRIPTION && description.ends_with('…'));
     }
 
     #[test]

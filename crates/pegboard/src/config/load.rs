@@ -16,7 +16,7 @@ use super::{
     fields::{SERVER, TOP, nearest, snake},
     import,
     problem::{MAX_PROBLEMS, Report},
-    resolve::Resolve,
+    resolve::{self, Resolve},
     setting::{Setting, Values},
     show,
     tree::{self, Entry, Node, Value},
@@ -164,7 +164,16 @@ pub(super) fn load(sources: &[Source], env: &Env<'_>) -> Loaded {
         loaded.sources.push(source.name.clone());
         loaded.problems.extend(report.into_problems());
     }
+    resolve::defaults(&mut loaded);
     loaded.config.preset = Preset::named(loaded.top.word("preset"));
+    let limits = &mut loaded.config.limits;
+    for (name, limit) in [
+        ("max_servers", &mut limits.servers),
+        ("max_processes", &mut limits.processes),
+        ("max_starts", &mut limits.starts),
+    ] {
+        *limit = loaded.top.count(name).unwrap_or(*limit);
+    }
     loaded
 }
 

@@ -1,22 +1,32 @@
 //! Puts checked settings together into a server as it is meant.
 
+mod arguments;
+mod life;
 mod remote;
 mod stdio;
+
+pub(super) use arguments::defaults;
 
 use std::{
     collections::BTreeMap,
     path::{Path, PathBuf},
+    time::Duration,
 };
 
 use super::{
-    Approval, CustomPattern, EraChoice, Limits, Masking, Pins, Policy, RetryClass, Scope, ServerConfig, Start,
-    Summarise, Transport,
+    Approval, ArgumentRules, CustomPattern, EraChoice, Limits, Masking, Pins, Policy, RetryClass, ServerConfig, Start,
+    Summarise, ToolPolicy, Transport,
     check::join,
     expand::Env,
     problem::Report,
     setting::{Setting, Values},
     tree::Place,
 };
+
+use life::Life;
+
+/// How long answers are kept when the config says only that they are.
+const CACHE: Duration = Duration::from_secs(300);
 
 /// Settings that mean something to a child process only.
 pub(super) const STDIO_ONLY: &[&str] = &[
@@ -59,11 +69,13 @@ impl Resolve<'_> {
         let transport = self.transport(values);
         let limits = self.limits(values);
         let era = self.era(values);
+        let life = self.life(values);
         let mut server = ServerConfig::new(transport?);
         server.enabled = values.bool("enabled").unwrap_or(server.enabled);
         server.required = values.bool("required").unwrap_or(server.required);
         server.start = match values.word("start") {
             Some("lazy") => Start::Lazy,
+            Some("explicit") => Start::Explicit,
             _ => Start::Eager,
         };
         server.era = era;
@@ -73,7 +85,7 @@ impl Resolve<'_> {
         server.roots = values.strings("roots");
         server.description = values.value("description");
         server.instructions = values.value("instructions");
-        server.policy = policy(values);
+        server.policy = policy(values, life);
         Some(server)
     }
 
@@ -186,31 +198,76 @@ fn is_version(text: &str) -> bool {
         })
 }
 
-fn policy(values: &Values) -> Policy {
+fn policy(values: &Values, life: Life) -> Policy {
     Policy {
-        scope: match values.word("scope") {
-            Some("session") => Scope::Session,
-            _ => Scope::Shared,
-        },
+        scope: life.scope,
+        idle_stop: life.idle_stop,
+        restart: life.restart,
+        health: life.health,
+        retries: life.retries,
+        breaker: life.breaker,
         queue: values.value("queue"),
+        tool_queues: life::tool_queues(values),
         serial: values.bool("serial").unwrap_or(false),
-        cache: values.duration("cache"),
-        approval: match values.word("approval") {
-            Some("writes") => Approval::Writes,
-            Some("always") => Approval::Always,
-            Some("never") => Approval::Never,
-            _ => Approval::Auto,
+        cache: values.get("cache").and_then(lifetime),
+        tools_cache: match values.get("tools_cache") {
+            Some(Setting::Map(tools)) => tools
+                .iter()
+                .map(|(name, time)| (name.clone(), lifetime(time)))
+                .collect(),
+            _ => BTreeMap::new(),
         },
+        approval: approval(values).unwrap_or_default(),
         approval_exempt: values.strings("approval_exempt"),
+        tools: tools(values),
+        case_insensitive: values.bool("case_insensitive").unwrap_or(false),
         pins: match values.word("pins") {
             Some("warn") => Pins::Warn,
             Some("block") => Pins::Block,
             _ => Pins::Off,
         },
         retry: retry(values),
-        trust: values.bool("trust").unwrap_or(false),
+        trust: values.bool("trust") == Some(true) || values.word("trust") == Some("trusted"),
+        args: arguments::rules(values, ArgumentRules::default()),
+        output_check: arguments::output_check(values).unwrap_or_default(),
         masking: masking(values),
         summarise: summarise(values),
+    }
+}
+
+fn approval(values: &Values) -> Option<Approval> {
+    Some(match values.word("approval")? {
+        "writes" => Approval::Writes,
+        "always" => Approval::Always,
+        "never" => Approval::Never,
+        _ => Approval::Auto,
+    })
+}
+
+/// What else is said about single tools.
+fn tools(values: &Values) -> BTreeMap<String, ToolPolicy> {
+    let Some(Setting::Map(tools)) = values.get("tools") else {
+        return BTreeMap::new();
+    };
+    let said = |(name, tool): (&String, &Setting)| {
+        let Setting::Table(tool) = tool else { return None };
+        let said = ToolPolicy {
+            enabled: tool.bool("enabled"),
+            approval: approval(tool),
+            instructions: tool.value("instructions"),
+        };
+        (said != ToolPolicy::default()).then(|| (name.clone(), said))
+    };
+    tools.iter().filter_map(said).collect()
+}
+
+/// How long answers are kept: a time, `true` for a time of our choice, or not at all.
+fn lifetime(setting: &Setting) -> Option<Duration> {
+    match setting {
+        Setting::Duration(time) => Some(*time),
+        Setting::Count(millis) => Some(Duration::from_millis(*millis)),
+        Setting::Bool(true) => Some(CACHE),
+        _ => None,
     }
 }
 

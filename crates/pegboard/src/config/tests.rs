@@ -1,6 +1,7 @@
 //! Tests of whole files, from text to config.
 
 mod golden;
+mod life;
 mod problems;
 mod safety;
 mod shown;

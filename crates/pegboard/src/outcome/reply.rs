@@ -30,6 +30,12 @@ pub struct Reply {
     pub queued: Duration,
     /// How many bytes the answer's payload had.
     pub original_bytes: usize,
+    /// Whether the text may hold words of a server that the config does not trust. They are data, whatever they say.
+    pub untrusted: bool,
+    /// Whether the answer was kept from an earlier call and the server was not asked.
+    pub cached: bool,
+    /// What was changed in the arguments or is odd about the answer.
+    pub warnings: Vec<String>,
 }
 
 impl Reply {
@@ -45,6 +51,9 @@ impl Reply {
             latency,
             queued: Duration::ZERO,
             original_bytes: 0,
+            untrusted: false,
+            cached: false,
+            warnings: Vec::new(),
         }
     }
 
@@ -76,8 +85,9 @@ impl Serialize for Reply {
             "truncated": false,
             "original_bytes": self.original_bytes,
             "handle": null,
+            "cached": self.cached,
         });
-        let mut reply = serializer.serialize_struct("Reply", 11)?;
+        let mut reply = serializer.serialize_struct("Reply", 13)?;
         reply.serialize_field("id", &self.id)?;
         reply.serialize_field("name", &self.name)?;
         reply.serialize_field("server", &self.server)?;
@@ -89,6 +99,8 @@ impl Serialize for Reply {
         reply.serialize_field("structured", &structured)?;
         reply.serialize_field("outcome", &outcome)?;
         reply.serialize_field("hint", &self.outcome.hint())?;
+        reply.serialize_field("untrusted", &self.untrusted)?;
+        reply.serialize_field("warnings", &self.warnings)?;
         reply.end()
     }
 }
@@ -114,6 +126,9 @@ mod tests {
             latency: Duration::from_micros(1900),
             queued: Duration::ZERO,
             original_bytes: 2,
+            untrusted: true,
+            cached: false,
+            warnings: Vec::new(),
         }
     }
 
@@ -125,8 +140,8 @@ mod tests {
                 "id": "1", "name": "time.now", "server": "time", "tool": "now", "status": "done", "is_error": false,
                 "text": "hi", "content": [{"type": "text", "text": "hi"}], "structured": null,
                 "outcome": {"kind": "ok", "may_have_executed": true, "attempts": 1, "latency_ms": 1.9, "queued_ms": 0.0,
-                            "masked": 0, "truncated": false, "original_bytes": 2, "handle": null},
-                "hint": null,
+                            "masked": 0, "truncated": false, "original_bytes": 2, "handle": null, "cached": false},
+                "hint": null, "untrusted": true, "warnings": [],
             })
         );
     }

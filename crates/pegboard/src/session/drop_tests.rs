@@ -45,7 +45,8 @@ fn spec(fake: &FakeServer, era: EraChoice) -> (Spec, pegboard_testkit::MemoryHan
     };
     let name = ServerName::parse("fx").unwrap();
     let spec = Spec {
-        standing: Standing::new(name.clone(), &[]),
+        standing: Standing::new(&[]),
+        roots: Vec::new(),
         name,
         target: Target::InProcess(Arc::new(dialer)),
         era,
@@ -86,7 +87,7 @@ async fn check<F: Future>(what: &str, session: &Session, begin: impl Fn() -> F) 
             "{what} left a request behind after {polls} polls"
         );
         assert!(
-            session.is_alive(Duration::from_secs(5)).await,
+            session.is_alive(false, Duration::from_secs(5)).await,
             "{what} broke the session after {polls} polls"
         );
         if ended {
@@ -108,11 +109,12 @@ async fn every_future_of_a_session_can_be_dropped_at_any_time() {
         let tasks = TaskTracker::new();
         let session = connect(&spec, Duration::from_secs(5), &tasks).await.unwrap();
         let (catalog, _) = session.catalog(Survey::Everything).await.unwrap();
-        let (tool, arguments) = (catalog.tools[0].clone(), Arguments::default());
+        let (tool, arguments, none) = (catalog.tools[0].clone(), Arguments::default(), Map::new());
         let call = || {
             session.call(Call {
                 tool: &tool,
                 arguments: arguments.as_raw(),
+                meta: &none,
                 patience: Patience::until(Deadline::within(Duration::from_secs(5))),
                 progress: None,
                 as_task: false,
@@ -121,7 +123,6 @@ async fn every_future_of_a_session_can_be_dropped_at_any_time() {
         check("a call", &session, call).await;
         check("a listing", &session, || session.catalog(Survey::Everything)).await;
         check("reading", &session, || session.read_resource("note://a")).await;
-        let none = Map::new();
         check("a prompt", &session, || session.get_prompt("p", &none)).await;
         let of = CompletionOf::Prompt("p".into());
         check("a completion", &session, || session.complete(&of, "a", "", &none)).await;
@@ -130,7 +131,7 @@ async fn every_future_of_a_session_can_be_dropped_at_any_time() {
         })
         .await;
         check("cancelling a task", &session, || session.cancel_task("t")).await;
-        check("a ping", &session, || session.is_alive(Duration::from_secs(5))).await;
+        check("a ping", &session, || session.is_alive(false, Duration::from_secs(5))).await;
         session.close().await;
     }
 }

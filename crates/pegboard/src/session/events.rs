@@ -7,7 +7,6 @@ use serde_json::Value;
 use tokio::sync::broadcast;
 
 use super::standing::LogLevel;
-use crate::name::ServerName;
 
 /// What a server told.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -47,19 +46,13 @@ pub struct LogMessage {
 
 /// The events of one server, from the moment this was made. It lasts over restarts of the server.
 #[derive(Debug)]
-pub struct Events {
-    server: ServerName,
+pub struct ServerEvents {
     receiver: broadcast::Receiver<Arc<ServerEvent>>,
 }
 
-impl Events {
-    pub(super) fn new(server: ServerName, receiver: broadcast::Receiver<Arc<ServerEvent>>) -> Self {
-        Self { server, receiver }
-    }
-
-    /// The server.
-    pub fn server(&self) -> &ServerName {
-        &self.server
+impl ServerEvents {
+    pub(super) fn new(receiver: broadcast::Receiver<Arc<ServerEvent>>) -> Self {
+        Self { receiver }
     }
 
     /// The next event; nothing when the server is gone for good. Dropping the future loses nothing.

@@ -5,7 +5,7 @@ use serde_json::{Map, Value, value::RawValue};
 
 use super::{
     Fault, Patience, ProgressSink, Session,
-    frame::Params,
+    frame::{self, Params},
     rounds::{Asked, Round, Rounds, Settled, read},
     task::Task,
 };
@@ -21,6 +21,8 @@ pub(crate) struct Call<'a> {
     pub(crate) tool: &'a Tool,
     /// A JSON object.
     pub(crate) arguments: &'a RawValue,
+    /// What goes with it in `_meta`.
+    pub(crate) meta: &'a Map<String, Value>,
     pub(crate) patience: Patience,
     pub(crate) progress: Option<ProgressSink>,
     /// Whether it should run as a task where the tool leaves the choice.
@@ -89,6 +91,7 @@ impl Session {
             mirrored: mirrored(call.tool, call.arguments),
             patience: call.patience,
             progress: call.progress,
+            meta: frame::extra_meta(call.meta),
             as_task,
         };
         let params = || {

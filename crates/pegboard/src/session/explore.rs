@@ -51,6 +51,6 @@ impl Session {
 /// Offers nothing to the server.
 pub(super) fn no_host() -> Arc<host::Desk> {
     let name = ServerName::parse("one").unwrap();
-    let standing = Standing::new(name.clone(), &[]);
+    let standing = Standing::new(&[]);
     Arc::new(host::Desk::new(name, Arc::new(NoHost), standing))
 }

@@ -43,6 +43,9 @@ pub(crate) struct Spec {
     pub(crate) target: Target,
     pub(crate) era: EraChoice,
     pub(crate) limits: Limits,
+    /// The roots of its config.
+    pub(crate) roots: Vec<String>,
+    /// What is wanted of every session.
     pub(crate) standing: Arc<Standing>,
     pub(crate) host: Arc<dyn Host>,
     pub(crate) memory: Arc<EraMemory>,
@@ -58,6 +61,11 @@ impl fmt::Debug for Spec {
 }
 
 impl Spec {
+    /// Whether it is a child process.
+    pub(crate) fn is_process(&self) -> bool {
+        matches!(&self.target, Target::Configured(transport) if matches!(**transport, Transport::Stdio(_)))
+    }
+
     /// Whether the server is started by a program that may have to fetch it first.
     pub(crate) fn fetches_first(&self) -> bool {
         match &self.target {
@@ -159,7 +167,7 @@ impl Opening<'_> {
                     Err(fault)
                 }
             },
-            FaultKind::Ended(_) if self.can_open_again() => {
+            FaultKind::Ended(end) if !end.reason.never_ran() && self.can_open_again() => {
                 line.close().await;
                 let again = self.discover_anew(self.probe_deadline()).await;
                 again.map(modern).map_err(|_| fault)
@@ -208,7 +216,12 @@ impl Opening<'_> {
                     Err(_) => line.close().await,
                 }
             }
-            Err(_) => line.close().await,
+            Err(fault) => {
+                line.close().await;
+                if matches!(&fault.kind, FaultKind::Ended(end) if end.reason.never_ran()) {
+                    return Err(fault);
+                }
+            }
         }
         self.initialize_anew().await.map(legacy)
     }

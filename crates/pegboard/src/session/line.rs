@@ -61,6 +61,8 @@ pub(crate) struct Request {
     pub(crate) name: Option<String>,
     /// Arguments that HTTP repeats in headers.
     pub(crate) mirrored: Vec<(String, String)>,
+    /// Fields of `_meta` besides the protocol's own, as JSON without braces.
+    pub(crate) meta: String,
 }
 
 impl Request {
@@ -70,6 +72,7 @@ impl Request {
             params,
             name: None,
             mirrored: Vec::new(),
+            meta: String::new(),
         }
     }
 
@@ -177,6 +180,7 @@ impl Line {
         let meta = Meta {
             common: self.manner.modern_meta.as_deref().unwrap_or_default(),
             log_level: level.as_deref().unwrap_or_default(),
+            extra: &request.meta,
             progress_token: (request.method == "tools/call").then_some(place.id),
         };
         self.wire.send(Outgoing {
@@ -220,6 +224,7 @@ impl Line {
         let meta = Meta {
             common: self.manner.modern_meta.as_deref().unwrap_or_default(),
             log_level: "",
+            extra: "",
             progress_token: None,
         };
         self.wire.send(Outgoing {

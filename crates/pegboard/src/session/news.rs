@@ -151,11 +151,10 @@ struct Log {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::name::ServerName;
     use serde_json::json;
 
     fn news() -> Arc<News> {
-        News::new(Standing::new(ServerName::parse("fx").unwrap(), &[]))
+        News::new(Standing::new(&[]))
     }
 
     fn hear(news: &News, method: &str, params: &Value) {

@@ -142,6 +142,7 @@ impl Session {
             mirrored: Vec::new(),
             patience: self.patience(),
             progress: None,
+            meta: String::new(),
             as_task: false,
         }
     }

@@ -25,6 +25,8 @@ pub(super) struct Asked<'a> {
     pub(super) mirrored: Vec<(String, String)>,
     pub(super) patience: Patience,
     pub(super) progress: Option<ProgressSink>,
+    /// What goes with it in `_meta`, as JSON without braces.
+    pub(super) meta: String,
     /// Whether we asked for a task instead of a result.
     pub(super) as_task: bool,
 }
@@ -65,6 +67,7 @@ impl Session {
         for _ in 0..=MAX_ROUNDS {
             let mut request = Request::new(asked.method, params().and(&round)).about(asked.about);
             request.mirrored.clone_from(&asked.mirrored);
+            request.meta.clone_from(&asked.meta);
             let answer = self.line.request(request, asked.patience, asked.progress.clone()).await;
             let answer = match answer {
                 Err(fault) if self.may_visit(&fault) => {

@@ -14,8 +14,7 @@ use tokio::{
     time::Instant,
 };
 
-use super::events::{Events, ServerEvent};
-use crate::name::ServerName;
+use super::events::{ServerEvent, ServerEvents};
 
 /// How many events a slow listener may be behind before it misses some.
 const EVENTS: usize = 256;
@@ -25,7 +24,6 @@ const MAX_SUBSCRIPTIONS: usize = 1000;
 /// What one server is wanted to do in every session that it has.
 #[derive(Debug)]
 pub(crate) struct Standing {
-    server: ServerName,
     events: broadcast::Sender<Arc<ServerEvent>>,
     wishes: watch::Sender<Wishes>,
     /// When models were asked for answers in the last minute.
@@ -112,34 +110,20 @@ impl LogLevel {
 }
 
 impl Standing {
-    pub(crate) fn new(server: ServerName, roots: &[String]) -> Arc<Self> {
+    pub(crate) fn new(roots: &[String]) -> Arc<Self> {
         let wishes = Wishes {
             roots: roots.iter().map(|root| Root::new(root)).collect(),
             ..Wishes::default()
         };
-        Self::with(server, wishes)
-    }
-
-    /// For another server with the same settings: the same roots, and nobody who listens yet.
-    pub(crate) fn fresh(&self) -> Arc<Self> {
-        let wishes = Wishes {
-            roots: self.roots(),
-            ..Wishes::default()
-        };
-        Self::with(self.server.clone(), wishes)
-    }
-
-    fn with(server: ServerName, wishes: Wishes) -> Arc<Self> {
         Arc::new(Self {
-            server,
             events: broadcast::Sender::new(EVENTS),
             wishes: watch::Sender::new(wishes),
             sampled: Mutex::default(),
         })
     }
 
-    pub(crate) fn events(&self) -> Events {
-        Events::new(self.server.clone(), self.events.subscribe())
+    pub(crate) fn events(&self) -> ServerEvents {
+        ServerEvents::new(self.events.subscribe())
     }
 
     /// Tells all who listen. It is nobody's fault when nobody does.
@@ -151,12 +135,12 @@ impl Standing {
         self.wishes.subscribe()
     }
 
-    pub(super) fn roots(&self) -> Arc<[Root]> {
+    pub(crate) fn roots(&self) -> Arc<[Root]> {
         self.wishes.borrow().roots.clone()
     }
 
     /// Sets the roots. Whether that changed them.
-    pub(crate) fn set_roots(&self, roots: Vec<Root>) -> bool {
+    pub(crate) fn set_roots(&self, roots: &[Root]) -> bool {
         self.wishes.send_if_modified(|wishes| {
             let changes = *wishes.roots != *roots;
             if changes {
@@ -227,7 +211,7 @@ impl Standing {
 #[derive(Debug)]
 pub struct Subscription {
     uri: Arc<str>,
-    events: Events,
+    events: ServerEvents,
     standing: Weak<Standing>,
 }
 
@@ -264,7 +248,7 @@ mod tests {
     use super::*;
 
     fn standing() -> Arc<Standing> {
-        Standing::new(ServerName::parse("fx").unwrap(), &["file:///srv".to_owned()])
+        Standing::new(&["file:///srv".to_owned()])
     }
 
     #[tokio::test]

@@ -4,7 +4,7 @@ use std::future::Future;
 
 use super::{LOOK_UP, Toolset};
 use crate::{
-    call,
+    call::{self, Sight},
     deadline::Deadline,
     name::ServerName,
     outcome::{Failure, Kind},
@@ -14,7 +14,9 @@ use crate::{
 
 impl Toolset {
     pub(super) fn server(&self, name: &ServerName) -> Result<Server, Failure> {
-        let found = self.servers().into_iter().find(|server| server.name() == name);
+        let servers = self.servers();
+        Sight::new(&self.view, &servers).sees_server(name)?;
+        let found = servers.into_iter().find(|server| server.name() == name);
         found.ok_or_else(|| {
             let failure = Failure::new(Kind::Unavailable, format!("there is no server `{name}`"));
             let names: Vec<_> = self.servers().iter().map(|server| server.name().to_string()).collect();
@@ -24,12 +26,7 @@ impl Toolset {
 
     /// A server ready for use.
     pub(super) async fn reach(&self, name: &ServerName) -> Result<(Server, Live), Failure> {
-        if self.shelf.is_closing() {
-            return Err(Failure::new(
-                Kind::Unavailable,
-                "the board is closing and takes no more calls",
-            ));
-        }
+        self.check_open()?;
         let server = self.server(name)?;
         let live = server.live(Deadline::within(LOOK_UP)).await;
         let live = live.map_err(|outage| call::unavailable(name.as_str(), &outage))?;

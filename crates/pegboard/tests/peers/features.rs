@@ -7,8 +7,8 @@ use std::{
 };
 
 use pegboard::{
-    Arguments, CompletionOf, Config, Content, ElicitAnswer, Elicitation, Events, FieldKind, Host, LogLevel, Pegboard,
-    Role, Root, ServerConfig, ServerEvent, ServerName, TaskStatus, ToolCall, Toolset,
+    Arguments, CompletionOf, Config, Content, ElicitAnswer, Elicitation, FieldKind, Host, LogLevel, Pegboard, Role,
+    Root, ServerConfig, ServerEvent, ServerEvents, ServerName, TaskStatus, ToolCall, Toolset,
 };
 use serde_json::{Map, Value, json};
 use tokio::sync::mpsc;
@@ -261,7 +261,7 @@ async fn check_elicitation(tools: &Toolset, host: &Everybody) {
 
 async fn check_roots(board: &Pegboard, tools: &Toolset) {
     says(&text(tools, "get-roots-list", json!({})).await, &["file:///srv/one"]);
-    assert!(board.set_roots(&name("fx"), vec![Root::new("file:///srv/two").name("Two")]));
+    assert!(board.set_roots(&name("fx"), &[Root::new("file:///srv/two").name("Two")]));
     let changed = async {
         while !text(tools, "get-roots-list", json!({}))
             .await
@@ -312,7 +312,7 @@ async fn check_logging(tools: &Toolset) {
 }
 
 /// The first message of the log with these words in it.
-async fn next_log(events: &mut Events, words: &str) -> String {
+async fn next_log(events: &mut ServerEvents, words: &str) -> String {
     let waiting = async {
         loop {
             let event = events.next().await.unwrap();

@@ -2,7 +2,7 @@
 
 use std::{
     future::Future,
-    io::{self, BufRead, IsTerminal as _, Write},
+    io::{self, BufRead, IsTerminal as _, Read as _, Write},
     pin::Pin,
     sync::Arc,
 };
@@ -15,6 +15,9 @@ use crate::output::{Output, clean, one_line};
 
 /// How often a field is asked for before the user is believed not to want it.
 const TRIES: usize = 3;
+
+/// The longest line that is read. A terminal gives whole lines, and nobody types this much.
+const MAX_LINE: u64 = 64 << 10;
 
 /// Asks whoever sits at the terminal. Without a terminal it says no to everything.
 #[derive(Debug)]
@@ -183,7 +186,7 @@ fn prompt(field: &Field) -> String {
 fn read(lines: &mut impl BufRead, out: &mut impl Write) -> io::Result<Option<String>> {
     out.flush()?;
     let mut line = String::new();
-    if lines.read_line(&mut line)? == 0 {
+    if lines.take(MAX_LINE).read_line(&mut line)? == 0 {
         writeln!(out)?;
         return Ok(None);
     }

@@ -8,12 +8,12 @@ use serde_json::{Map, Value};
 
 use super::{CacheScope, Freshness, MAX_TTL, Stored};
 use crate::{
-    catalog::{Catalog, Prompt, Resource, TaskSupport, Tool},
+    catalog::{Catalog, Prompt, Resource, TaskSupport, Tool, definition::Kept},
     name::ServerName,
 };
 
 /// Raised whenever the file changes its shape. Files of another version are not read.
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
 
 #[derive(Serialize, Deserialize)]
 pub(super) struct Record {
@@ -40,6 +40,7 @@ struct ToolRecord {
     mirrored: Vec<(Vec<String>, String)>,
     #[serde(default)]
     task_support: TaskSupport,
+    for_model: bool,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -127,6 +128,7 @@ impl ToolRecord {
             annotations: tool.annotations.clone(),
             mirrored: tool.mirrored.clone(),
             task_support: tool.task_support,
+            for_model: tool.for_model,
         }
     }
 
@@ -141,6 +143,9 @@ impl ToolRecord {
             annotations: self.annotations,
             mirrored: self.mirrored,
             task_support: self.task_support,
+            checks: Default::default(),
+            for_model: self.for_model,
+            hash: Kept::default(),
         }
     }
 }

@@ -42,6 +42,36 @@ pub(in crate::config) static TOP: Section = Section {
         )
         .aka(&["summarize"])
         .later(),
+        field(
+            "call_arguments",
+            Kind::Either(&[Kind::Word(CHECKS), Kind::Table(&CALL_ARGUMENTS)]),
+            "The same for every server that does not say otherwise.",
+        )
+        .aka(&["tool_arguments"]),
+        field(
+            "output_check",
+            Kind::Word(OUTPUT_CHECKS),
+            "The same for every server that does not say otherwise.",
+        ),
+        field(
+            "max_servers",
+            Kind::Count { min: 1, max: 1000 },
+            "The most servers; those beyond are refused.",
+        )
+        .default("100"),
+        field(
+            "max_processes",
+            Kind::Count { min: 1, max: 65_536 },
+            "The most child processes at once.",
+        )
+        .default("256"),
+        field(
+            "max_starts",
+            Kind::Count { min: 1, max: 1000 },
+            "The most servers that are being started at once; the others wait.",
+        )
+        .aka(&["start_concurrency"])
+        .default("64"),
         field("naming", Kind::Word(NAMING), "How tools are named for models.")
             .default("\"dunder\"")
             .later(),
@@ -178,7 +208,16 @@ pub(super) static RESTART: Section = Section {
             "The waits before each attempt; the last one repeats.",
         ),
         field("max_attempts", COUNT, "After so many attempts it stays down.").aka(&["max_retries", "attempts"]),
-        field("wait", LIMIT, "How long a call waits for a restart.").aka(&["restart_wait"]),
+        field(
+            "wait",
+            Kind::Duration {
+                min: 0,
+                max: 24 * 3600 * 1000,
+            },
+            "How long a call waits for a restart; with zero it fails at once.",
+        )
+        .aka(&["restart_wait"])
+        .default("\"10s\""),
     ],
 };
 
@@ -199,11 +238,31 @@ pub(super) static RETRY: Section = Section {
 
 pub(super) static TOOL: Section = Section {
     name: "tool",
-    fields: &[field(
-        "retry",
-        Kind::Either(&[Kind::Word(RETRY_WORDS), Kind::Table(&TOOL_RETRY)]),
-        "Whether a call that may have run can be made again: never, safe (it only reads), or idempotent.",
-    )],
+    fields: &[
+        field(
+            "retry",
+            Kind::Either(&[Kind::Word(RETRY_WORDS), Kind::Table(&TOOL_RETRY)]),
+            "Whether a call that may have run can be made again: never, safe (it only reads), or idempotent.",
+        ),
+        field(
+            "queue",
+            Kind::Text,
+            "The queue its calls wait in, instead of the server's.",
+        ),
+        field(
+            "enabled",
+            Kind::Bool,
+            "Whether it may be used; false hides it as `deny` does.",
+        )
+        .turned(&[("disabled", Via::Negated)]),
+        field(
+            "approval",
+            Kind::Word(APPROVALS),
+            "Whether a person must agree to its calls, in place of what is said for the server.",
+        )
+        .aka(&["approval_mode"]),
+        field("instructions", Kind::Text, "Words for the model about it.").aka(&["notes"]),
+    ],
 };
 
 static TOOL_RETRY: Section = Section {
@@ -262,6 +321,104 @@ pub(super) static SUMMARISE: Section = Section {
         )
         .aka(&["summary_max_token_limit", "max_summary_tokens"])
         .default("1000"),
+    ],
+};
+
+pub(super) static CALL_ARGUMENTS: Section = Section {
+    name: "call_arguments",
+    fields: &[
+        field(
+            "read",
+            Kind::Word(READINGS),
+            "How a text becomes arguments: only JSON, JSON with slips mended, JSON or YAML or `key: value` pairs or plain text, or the \
+             same with a look at the tool's schema.",
+        )
+        .aka(&["reading"])
+        .default("\"json\""),
+        field(
+            "check",
+            Kind::Word(CHECKS),
+            "How they are compared with the tool's schema: not at all, only what must be given, all but unknown arguments, or all. \
+             `relaxed` and `coerce` change types where that makes a value fit.",
+        )
+        .aka(&["validation"])
+        .default("\"coerce\""),
+    ],
+};
+
+pub(super) const READINGS: &[Word] = &[
+    spelled("json", &["strict"]),
+    word("repair"),
+    word("cascade"),
+    spelled("guided", &["schema"]),
+];
+pub(super) const CHECKS: &[Word] = &[
+    spelled("off", &["none"]),
+    word("required"),
+    word("relaxed"),
+    word("coerce"),
+    word("strict"),
+];
+pub(super) const OUTPUT_CHECKS: &[Word] = &[word("off"), word("warn"), word("error")];
+
+pub(super) static SCOPE: Section = Section {
+    name: "scope",
+    fields: &[field(
+        "pool",
+        Kind::Count { min: 1, max: 64 },
+        "How many connections there are at most.",
+    )],
+};
+
+pub(super) static BREAKER: Section = Section {
+    name: "breaker",
+    fields: &[
+        field("enabled", Kind::Bool, "Whether callers are ever turned away.").default("true"),
+        field(
+            "failures",
+            Kind::Count { min: 1, max: 1000 },
+            "After so many failures in a row.",
+        )
+        .aka(&["failure_threshold", "max_failures"])
+        .default("5"),
+        field(
+            "percent",
+            Kind::Count { min: 0, max: 100 },
+            "Also when more than this part of the last calls failed; 0 for never.",
+        )
+        .aka(&["failure_rate", "error_percent"])
+        .default("0"),
+        field(
+            "of",
+            Kind::Count { min: 1, max: 1000 },
+            "How many of the last calls that part is taken of.",
+        )
+        .aka(&["min_requests", "window"])
+        .default("10"),
+        field(
+            "open",
+            Kind::Duration {
+                min: 1,
+                max: 3600 * 1000,
+            },
+            "For how long.",
+        )
+        .aka(&["open_time", "open_timeout", "timeout"])
+        .default("\"30s\""),
+        field(
+            "probes",
+            Kind::Count { min: 1, max: 1000 },
+            "How many calls are then let through at once, to see how they fare.",
+        )
+        .aka(&["half_open", "half_open_max", "half_open_probes"])
+        .default("1"),
+        field(
+            "successes",
+            Kind::Count { min: 1, max: 1000 },
+            "How many of them must succeed before all are let through again.",
+        )
+        .aka(&["success_threshold"])
+        .default("1"),
     ],
 };
 

@@ -73,7 +73,7 @@ fn every_mistake_is_named_with_its_line_and_field() {
         "command = 'a'\nenabled = 'yes'",
         "command = 'a'\nera = 'medieval'",
         "command = 'a '",
-        "command = 'a'\ncache = '5m'\nscope = 'shared'",
+        "command = 'a'\nsandbox = true\nscope = 'shared'",
         "command = 'a'\ncache = [1]",
         "command = 'a'\nmasking = { enbled = true }",
         "url = 'https://u:pw@h/'",
@@ -161,8 +161,8 @@ fn every_mistake_is_named_with_its_line_and_field() {
     pegboard.toml:3: servers.x.era: must be auto, probe, modern, legacy, or a version such as `2025-06-18`
     > command = 'a '
     pegboard.toml:2: servers.x.command: has spaces at its start or end
-    > command = 'a' | cache = '5m' | scope = 'shared'
-    pegboard.toml:3: servers.x.cache: not in effect yet
+    > command = 'a' | sandbox = true | scope = 'shared'
+    pegboard.toml:3: servers.x.sandbox: not in effect yet
     > command = 'a' | cache = [1]
     pegboard.toml:3: servers.x.cache: must be true or false or a duration such as `"30s"` or a whole number or `off`, not a list
     > command = 'a' | masking = { enbled = true }
@@ -359,6 +359,24 @@ fn values_that_are_not_texts_may_come_from_variables() {
     );
     assert_eq!(server.limits.call_idle, Duration::from_secs(5));
     assert_eq!(server.limits.connect, Duration::from_millis(250));
+}
+
+#[test]
+fn what_is_said_about_a_tool_is_found_under_its_name_and_under_globs() {
+    let x = server(
+        "[servers.x]\ncommand = 'a'\nignoreCase = true\n[servers.x.tools.delete_all]\napproval = 'never'\n[servers.x.tools.'delete_*']\napprovalMode = 'prompt'\ninstructions = 'mind it'\n[servers.x.tools.old]\ndisabled = true\n",
+    );
+    assert!(x.policy.case_insensitive);
+    let fits = |glob: &str, name: &str| glob == "delete_*" && name.starts_with("delete_");
+    let said = |tool| {
+        let said = x.policy.of_tool(tool, fits);
+        (said.enabled, said.approval, said.instructions)
+    };
+    let mind = Some("mind it".to_owned());
+    assert_eq!(said("delete_all"), (None, Some(Approval::Never), mind.clone()));
+    assert_eq!(said("delete_one"), (None, Some(Approval::Always), mind));
+    assert_eq!(said("old"), (Some(false), None, None));
+    assert_eq!(said("other"), (None, None, None));
 }
 
 #[test]

@@ -9,6 +9,9 @@ fn the_resolved_config_is_complete_and_hides_secrets() {
     );
     insta::assert_snapshot!(format!("{:#}", loaded.show()), @r#"
     {
+      "max_processes": 256,
+      "max_servers": 100,
+      "max_starts": 64,
       "naming": "dunder",
       "preset": "pegboard",
       "queues": {},
@@ -22,8 +25,10 @@ fn the_resolved_config_is_complete_and_hides_secrets() {
             "--zone",
             "${ZONE}"
           ],
+          "cache": false,
           "call_timeout": "90s",
           "call_total_timeout": "10m",
+          "case_insensitive": false,
           "command": "uvx",
           "connect_timeout": "30s",
           "deny": [],
@@ -36,6 +41,10 @@ fn the_resolved_config_is_complete_and_hides_secrets() {
           "env_policy": "allowlist",
           "era": "auto",
           "era_silence": "2s",
+          "health_interval": "1m",
+          "health_probe": "auto",
+          "health_timeout": "5s",
+          "idle_stop": "auto",
           "list_timeout": "30s",
           "max_in_flight": 32,
           "max_items": 2048,
@@ -45,6 +54,7 @@ fn the_resolved_config_is_complete_and_hides_secrets() {
             "file": "pegboard.toml",
             "line": 1
           },
+          "output_check": "warn",
           "pins": "off",
           "preset": "pegboard",
           "required": false,
@@ -54,6 +64,7 @@ fn the_resolved_config_is_complete_and_hides_secrets() {
           "start": "eager",
           "stop_timeout": "2s",
           "structured": "content_first",
+          "tools_cache": {},
           "trust": false,
           "type": "stdio",
           "write_timeout": "10s"
@@ -147,6 +158,7 @@ fn what_is_shown_can_be_read_again() {
         scope = "session"
         cache = "5m"
         approval = "writes"
+        tools = { "x_*" = { approval = "never", enabled = false, instructions = "mind it" } }
         masking = { groups = ["basic"], custom = [{ pattern = "x", replacement = "y" }] }
         summarise = true
         retry = { mode = "safe", attempts = 2 }

@@ -44,7 +44,7 @@ impl Host for Given {
 fn desk(host: impl Host, roots: &[&str]) -> Desk {
     let server = ServerName::parse("fx").unwrap();
     let roots: Vec<_> = roots.iter().map(|root| (*root).to_owned()).collect();
-    let standing = Standing::new(server.clone(), &roots);
+    let standing = Standing::new(&roots);
     Desk::new(server, Arc::new(host), standing)
 }
 
