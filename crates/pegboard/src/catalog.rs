@@ -8,6 +8,7 @@ mod rename;
 mod risk;
 mod shadow;
 pub(crate) mod store;
+mod template;
 mod tool;
 
 pub use definition::DefinitionHash;
@@ -17,7 +18,8 @@ pub use instructions::{InstructionFormat, Instructions, ServerWords};
 pub(crate) use rename::FormerNames;
 pub use risk::Risk;
 pub(crate) use shadow::shadows;
-pub use tool::Tool;
+pub use template::{TemplateError, UriTemplate};
+pub use tool::{TaskSupport, Tool};
 
 use std::sync::Arc;
 
@@ -57,10 +59,14 @@ pub struct Resource {
     pub uri: String,
     /// Its name.
     pub name: Option<String>,
+    /// The name for people.
+    pub title: Option<String>,
     /// What it holds.
     pub description: Option<String>,
     /// Its media type.
     pub mime_type: Option<String>,
+    /// How many bytes it has, as far as its server knows.
+    pub size: Option<u64>,
 }
 
 /// A prompt as its server describes it.
@@ -71,6 +77,8 @@ pub struct Prompt {
     pub server: ServerName,
     /// Its name.
     pub name: String,
+    /// The name for people.
+    pub title: Option<String>,
     /// What it is for.
     pub description: Option<String>,
     /// Its arguments as described: `name`, `description`, `required`.
@@ -113,6 +121,8 @@ impl Catalog {
                 server: server.clone(),
                 uri,
                 name: text(&item, "name"),
+                title: words(&item, "title"),
+                size: item.get("size").and_then(Value::as_u64),
                 description: words(&item, "description"),
                 mime_type: text(&item, "mimeType"),
             });
@@ -135,6 +145,7 @@ impl Catalog {
             self.prompts.push(Prompt {
                 server: server.clone(),
                 name,
+                title: words(&item, "title"),
                 description: words(&item, "description"),
                 arguments,
             });

@@ -1,5 +1,6 @@
 //! One tool as its server describes it, and the HTTP headers that its schema asks for.
 
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use super::{
@@ -40,6 +41,8 @@ pub struct Tool {
     pub annotations: Option<Map<String, Value>>,
     /// How many characters the server says that a result of it may have.
     pub(crate) max_result: Option<usize>,
+    /// Whether a call of it may, must or must not run as a task that is asked for its result later.
+    pub task_support: TaskSupport,
     /// Arguments that are repeated in HTTP headers: the path of properties, and the header's name after `Mcp-Param-`.
     pub(crate) mirrored: Vec<(Vec<String>, String)>,
     /// Whether a model may see it. Some tools are for a server's own pages only.
@@ -53,6 +56,31 @@ pub struct Tool {
 pub(crate) struct Checks {
     pub(crate) input: Checker,
     pub(crate) output: Checker,
+}
+
+/// Whether a tool runs as a task: its server answers at once with a handle, and is asked for the result later.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+#[non_exhaustive]
+pub enum TaskSupport {
+    /// It never does.
+    #[default]
+    Forbidden,
+    /// It does when it is asked to.
+    Optional,
+    /// It always does.
+    Required,
+}
+
+impl TaskSupport {
+    fn read(item: &Map<String, Value>) -> Self {
+        let word = item.get("execution").and_then(|execution| execution.get("taskSupport"));
+        match word.and_then(Value::as_str) {
+            Some("optional") => Self::Optional,
+            Some("required") => Self::Required,
+            _ => Self::Forbidden,
+        }
+    }
 }
 
 impl Tool {
@@ -127,6 +155,7 @@ impl Tool {
             output_schema,
             annotations,
             max_result: max_result(&item),
+            task_support: TaskSupport::read(&item),
             mirrored,
             checks: Checks::default(),
             name,

@@ -2,7 +2,7 @@
 
 use std::{
     collections::HashMap,
-    sync::{Arc, PoisonError},
+    sync::{Arc, OnceLock, PoisonError},
     time::Duration,
 };
 
@@ -14,7 +14,11 @@ use tokio::{
     time::Instant,
 };
 
-use super::frame::{self, Incoming};
+use super::{
+    asks::{Asking, Asks, millis_since},
+    frame::{self, Incoming},
+    news::News,
+};
 use crate::{
     sync::{
         Mutex, MutexGuard,
@@ -58,6 +62,10 @@ pub(crate) struct Desk {
     is_modern: AtomicBool,
     /// Requests of the server. Bounded: a flood is answered late or not at all, but never kept.
     requests: mpsc::Sender<ServerRequest>,
+    /// How many of them are being answered. A server that waits for us is not idle.
+    asks: Arc<Asks>,
+    /// Where other notifications go.
+    news: OnceLock<Arc<News>>,
     /// The server's catalogue has changed.
     pub(super) changed: Notify,
     /// Set once, when the wire is gone.
@@ -102,6 +110,8 @@ pub(super) struct ServerRequest {
     pub(super) id: String,
     pub(super) method: String,
     pub(super) params: Option<Box<RawValue>>,
+    /// Dropped when it has been answered.
+    pub(super) _asking: Asking,
 }
 
 /// One request's place at the desk.
@@ -111,6 +121,7 @@ pub(super) struct Place {
     pub(super) delivery: Arc<Delivery>,
     answer: oneshot::Receiver<Result<Bytes, Unanswered>>,
     activity: Arc<Activity>,
+    asks: Arc<Asks>,
     opened: Instant,
 }
 
@@ -125,6 +136,8 @@ impl Desk {
             heard: AtomicU64::new(0),
             is_modern: AtomicBool::new(false),
             requests,
+            asks: Arc::default(),
+            news: OnceLock::new(),
             changed: Notify::new(),
             end: watch::Sender::new(None),
         };
@@ -157,6 +170,7 @@ impl Desk {
             delivery,
             answer,
             activity,
+            asks: self.asks.clone(),
             opened: self.opened,
         })
     }
@@ -270,8 +284,26 @@ impl Desk {
             "notifications/tools/list_changed"
             | "notifications/resources/list_changed"
             | "notifications/prompts/list_changed" => self.changed.notify_one(),
-            _ => tracing::debug!(method = %method.escape_debug(), "notification"),
+            _ => match self.news.get() {
+                Some(news) => news.hear(method, params),
+                None => tracing::debug!(method = %method.escape_debug(), "notification"),
+            },
         }
+    }
+
+    /// Sets where other notifications go.
+    pub(super) fn set_news(&self, news: Arc<News>) {
+        let _ = self.news.set(news);
+    }
+
+    pub(super) fn news(&self) -> Option<&Arc<News>> {
+        self.news.get()
+    }
+
+    /// How many requests wait for an answer.
+    #[cfg(test)]
+    pub(super) fn pending(&self) -> usize {
+        self.lock().waiting.len()
     }
 
     fn progress(&self, params: Option<&RawValue>) {
@@ -309,6 +341,7 @@ impl Desk {
             id: id.get().to_owned(),
             method: method.to_owned(),
             params: params.map(RawValue::to_owned),
+            _asking: Asks::begin(&self.asks, self.opened),
         };
         if self.requests.try_send(request).is_err() {
             self.stray("more requests than are answered at once");
@@ -330,7 +363,7 @@ impl Desk {
     }
 
     fn now(&self) -> u64 {
-        u64::try_from(self.opened.elapsed().as_millis()).unwrap_or(u64::MAX)
+        millis_since(self.opened)
     }
 
     /// Every statement leaves the state valid, so a panic elsewhere cannot have broken it.
@@ -395,8 +428,7 @@ impl Place {
     /// Waits for the answer: until `total`, and no longer than `idle` without a sign of life.
     pub(super) async fn answer(&mut self, idle: Duration, total: Instant) -> Result<Result<Bytes, Unanswered>, Late> {
         loop {
-            let alive = self.opened + Duration::from_millis(self.activity.0.load(Ordering::Relaxed));
-            let quiet = alive + idle;
+            let quiet = self.alive() + idle;
             if let Ok(answer) = tokio::time::timeout_at(quiet.min(total), &mut self.answer).await {
                 return Ok(answer.unwrap_or_else(|_| {
                     Err(Unanswered::Ended {
@@ -409,11 +441,20 @@ impl Place {
             if now >= total {
                 return Err(Late::Total);
             }
-            let alive = self.opened + Duration::from_millis(self.activity.0.load(Ordering::Relaxed));
-            if alive + idle <= now {
+            if self.alive() + idle > now {
+                continue;
+            }
+            if !self.asks.are_under_way() {
                 return Err(Late::Idle);
             }
+            self.activity.0.store(millis_since(self.opened), Ordering::Relaxed);
         }
+    }
+
+    /// When the request last showed a sign of life, or the server's own last question was answered.
+    fn alive(&self) -> Instant {
+        let activity = self.activity.0.load(Ordering::Relaxed);
+        self.opened + Duration::from_millis(activity.max(self.asks.answered()))
     }
 }
 

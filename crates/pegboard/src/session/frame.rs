@@ -54,6 +54,8 @@ impl Params {
 pub(super) struct Meta<'a> {
     /// Fields that are the same for all messages of a session, as JSON without braces.
     pub(super) common: &'a str,
+    /// The level from which on the server is to log, in the era that has it in every request. Empty for none.
+    pub(super) log_level: &'a str,
     /// Fields of this message only, in the same form.
     pub(super) extra: &'a str,
     pub(super) progress_token: Option<u64>,
@@ -121,6 +123,11 @@ fn push_method(out: &mut Vec<u8>, method: &str, params: &Params, meta: Meta<'_>)
         }
         out.extend_from_slice(br#""_meta":{"#);
         out.extend_from_slice(meta.common.as_bytes());
+        if !meta.common.is_empty() && !meta.log_level.is_empty() {
+            out.extend_from_slice(br#","io.modelcontextprotocol/logLevel":""#);
+            out.extend_from_slice(meta.log_level.as_bytes());
+            out.push(b'"');
+        }
         if !meta.common.is_empty() && !meta.extra.is_empty() {
             out.push(b',');
         }
@@ -222,6 +229,7 @@ mod tests {
     fn requests_are_written_as_the_protocol_says() {
         let meta = Meta {
             common: r#""a":1"#,
+            log_level: "",
             extra: "",
             progress_token: Some(3),
         };
@@ -229,6 +237,15 @@ mod tests {
         assert_eq!(
             text(request(3, "tools/call", &params, meta)),
             r#"{"jsonrpc":"2.0","id":3,"method":"tools/call","params":{"name":"x\"y","_meta":{"a":1,"progressToken":3}}}"#
+        );
+        let meta = Meta {
+            log_level: "info",
+            progress_token: None,
+            ..meta
+        };
+        assert_eq!(
+            text(request(3, "ping", &Params::default(), meta)),
+            r#"{"jsonrpc":"2.0","id":3,"method":"ping","params":{"_meta":{"a":1,"io.modelcontextprotocol/logLevel":"info"}}}"#
         );
         assert_eq!(
             text(request(4, "ping", &Params::default(), Meta::default())),

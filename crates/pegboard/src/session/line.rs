@@ -14,9 +14,10 @@ use tokio::sync::oneshot;
 use tokio_util::task::{AbortOnDropHandle, TaskTracker};
 
 use super::{
-    desk::{Desk, Late, ProgressSink, Unanswered},
+    desk::{Desk, Late, Place, ProgressSink, Unanswered},
     frame::{self, Meta, Params},
     host,
+    level::Level,
 };
 use crate::{
     deadline::Deadline,
@@ -36,6 +37,7 @@ pub(crate) struct Line {
     wire: Arc<dyn Wire>,
     /// What every message of this session says about us.
     manner: Manner,
+    log_level: Level,
     /// Where the end of the wire is waited for when the line is dropped without having been closed.
     tasks: TaskTracker,
     is_closed: AtomicBool,
@@ -106,6 +108,7 @@ impl Line {
             desk,
             wire,
             manner: Manner::default(),
+            log_level: Level::default(),
             tasks: tasks.clone(),
             is_closed: AtomicBool::new(false),
             _answering: AbortOnDropHandle::new(task),
@@ -141,19 +144,8 @@ impl Line {
             cancellable,
             needed: true,
         };
-        let meta = Meta {
-            common: self.manner.modern_meta.as_deref().unwrap_or_default(),
-            extra: &request.meta,
-            progress_token: (request.method == "tools/call").then_some(place.id),
-        };
         let started = tokio::time::Instant::now();
-        self.wire.send(Outgoing {
-            body: frame::request(place.id, request.method, &request.params, meta),
-            id: Some(place.id),
-            delivery: place.delivery.clone(),
-            envelope: self.envelope(&request),
-            taken: None,
-        });
+        self.post(&place, &request);
         match place.answer(patience.idle, patience.total.instant()).await {
             Ok(answer) => {
                 giving_up.not_needed();
@@ -174,6 +166,35 @@ impl Line {
                 Err(Fault { kind, sent })
             }
         }
+    }
+
+    /// Sends a request whose answer nobody waits for.
+    pub(super) fn fire(&self, request: &Request) {
+        let Ok(place) = self.desk.place(None) else { return };
+        self.post(&place, request);
+        self.desk.leave(place.id);
+    }
+
+    fn post(&self, place: &Place, request: &Request) {
+        let level = self.log_level.get();
+        let meta = Meta {
+            common: self.manner.modern_meta.as_deref().unwrap_or_default(),
+            log_level: level.as_deref().unwrap_or_default(),
+            extra: &request.meta,
+            progress_token: (request.method == "tools/call").then_some(place.id),
+        };
+        self.wire.send(Outgoing {
+            body: frame::request(place.id, request.method, &request.params, meta),
+            id: Some(place.id),
+            delivery: place.delivery.clone(),
+            envelope: self.envelope(request),
+            taken: None,
+        });
+    }
+
+    /// The level from which on the server sends its log with the answers, where every request says so.
+    pub(super) fn log_level(&self) -> &Level {
+        &self.log_level
     }
 
     /// Sends a message that has no answer and waits until the server has taken it.
@@ -202,6 +223,7 @@ impl Line {
     ) {
         let meta = Meta {
             common: self.manner.modern_meta.as_deref().unwrap_or_default(),
+            log_level: "",
             extra: "",
             progress_token: None,
         };
