@@ -71,6 +71,7 @@ mod filter;
 mod hint;
 mod name;
 mod outcome;
+mod scan;
 mod secret;
 mod server;
 mod session;

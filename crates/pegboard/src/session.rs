@@ -1,5 +1,6 @@
 //! One initialised session with one server: requests with a limit, listings to their last page, and an end.
 
+mod answer;
 mod desk;
 mod exchange;
 #[cfg(test)]

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 const ROOMS: &[&str] = &[
     // Words.
     "sync",
+    "scan",
     "name",
     "secret",
     "deadline",

@@ -14,7 +14,10 @@ use tokio::{
     time::Instant,
 };
 
-use super::frame::{self, Incoming};
+use super::{
+    answer::Answer,
+    frame::{self, Incoming},
+};
 use crate::{
     sync::{
         Mutex, MutexGuard,
@@ -72,7 +75,7 @@ struct State {
 
 #[derive(Debug)]
 struct Slot {
-    answer: oneshot::Sender<Result<Bytes, Unanswered>>,
+    answer: oneshot::Sender<Result<Answer, Unanswered>>,
     delivery: Arc<Delivery>,
     activity: Arc<Activity>,
     progress: Option<ProgressSink>,
@@ -109,7 +112,7 @@ pub(super) struct ServerRequest {
 pub(super) struct Place {
     pub(super) id: u64,
     pub(super) delivery: Arc<Delivery>,
-    answer: oneshot::Receiver<Result<Bytes, Unanswered>>,
+    answer: oneshot::Receiver<Result<Answer, Unanswered>>,
     activity: Arc<Activity>,
     opened: Instant,
 }
@@ -180,7 +183,7 @@ impl Desk {
         Duration::from_millis(self.now().saturating_sub(self.heard.load(Ordering::Relaxed)))
     }
 
-    fn resolve(&self, id: u64, answer: Result<Bytes, Unanswered>) -> bool {
+    fn resolve(&self, id: u64, answer: Result<Answer, Unanswered>) -> bool {
         let slot = self.lock().waiting.remove(&id);
         match slot {
             // The caller may have gone in this moment; then nobody wants the answer.
@@ -211,6 +214,10 @@ impl Desk {
             }
             _ => return self.unreadable(message, "it is no object"),
         }
+        if let Some((id, answer)) = Answer::guess(message) {
+            self.hand_out(id, Ok(answer));
+            return Some(id);
+        }
         let incoming: Incoming<'_> = match serde_json::from_slice(message) {
             Ok(incoming) => incoming,
             Err(error) => return self.unreadable(message, &error.to_string()),
@@ -233,15 +240,12 @@ impl Desk {
             self.stray("an answer without an id of ours");
             return None;
         };
-        let answer = match (incoming.result, incoming.error) {
-            (Some(result), None) => Ok(message.slice_ref(result.get().as_bytes())),
-            (None, Some(error)) => Err(match serde_json::from_str(error.get()) {
-                Ok(error) => Unanswered::Error(error),
-                Err(error) => Unanswered::Unreadable(format!("its error cannot be read: {error}")),
-            }),
-            (Some(_), Some(_)) => Err(unreadable("it is both a result and an error")),
-            (None, None) => Err(unreadable("it is neither a result nor an error")),
-        };
+        let result = incoming.outcome();
+        self.hand_out(id, result.map(|result| Answer::proven_in(message, result.get())));
+        Some(id)
+    }
+
+    fn hand_out(&self, id: u64, answer: Result<Answer, Unanswered>) {
         if !self.resolve(id, answer) {
             if (1..self.next_id.load(Ordering::Relaxed)).contains(&id) {
                 // Late because we gave up, or the second of two: no reason to leave, however often it happens.
@@ -250,7 +254,6 @@ impl Desk {
                 self.stray("an answer to a request that was never made");
             }
         }
-        Some(id)
     }
 
     /// A message that is no JSON-RPC costs the call whose answer it seems to be, and nothing else.
@@ -393,7 +396,7 @@ impl Inbox for Desk {
 
 impl Place {
     /// Waits for the answer: until `total`, and no longer than `idle` without a sign of life.
-    pub(super) async fn answer(&mut self, idle: Duration, total: Instant) -> Result<Result<Bytes, Unanswered>, Late> {
+    pub(super) async fn answer(&mut self, idle: Duration, total: Instant) -> Result<Result<Answer, Unanswered>, Late> {
         loop {
             let alive = self.opened + Duration::from_millis(self.activity.0.load(Ordering::Relaxed));
             let quiet = alive + idle;

@@ -1,9 +1,11 @@
 //! One `tools/call` from the request to its result, with the rounds that the server may ask for in between.
 
+mod plain;
+
 use serde::Deserialize;
 use serde_json::{Map, Value, value::RawValue};
 
-use super::{Fault, Patience, ProgressSink, Request, Session, frame::Params};
+use super::{Fault, Patience, ProgressSink, Request, Session, answer::Answer, frame::Params};
 use crate::{catalog::Tool, outcome::Content};
 
 /// How often a server may ask for more before it must answer.
@@ -41,6 +43,13 @@ pub(crate) struct CallResult {
 }
 
 impl CallResult {
+    fn of(answer: &Answer) -> Result<Self, Fault> {
+        match Self::read_plain(answer.presumed()) {
+            Some(result) => Ok(result),
+            None => Self::read(&answer.proven()?),
+        }
+    }
+
     fn read(answer: &[u8]) -> Result<Self, Fault> {
         // A list would be taken for the fields in order.
         if answer.first() != Some(&b'{') {
@@ -61,8 +70,11 @@ impl Session {
                 .and(&round);
             let mut request = Request::new("tools/call", params).about(&call.tool.name);
             request.mirrored = mirrored(call.tool, call.arguments);
-            let answer = self.line.request(request, call.patience, call.progress.clone()).await?;
-            let mut result = CallResult::read(&answer)?;
+            let answer = self
+                .line
+                .exchange(request, call.patience, call.progress.clone())
+                .await?;
+            let mut result = CallResult::of(&answer)?;
             match result.result_type.as_deref() {
                 None | Some("complete") => return Ok(result),
                 Some("input_required") => round = self.next_round(&mut result).await?,

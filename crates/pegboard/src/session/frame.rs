@@ -5,6 +5,8 @@ use std::borrow::Cow;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
+use super::desk::Unanswered;
+
 /// The parameters of a message, written as they are added.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Params(Vec<u8>);
@@ -137,6 +139,19 @@ pub(super) struct Incoming<'a> {
 }
 
 impl Incoming<'_> {
+    /// The result of an answer. One that is both result and error, or neither, is nothing.
+    pub(super) fn outcome(&self) -> Result<&RawValue, Unanswered> {
+        match (self.result, self.error) {
+            (Some(result), None) => Ok(result),
+            (None, Some(error)) => Err(match serde_json::from_str(error.get()) {
+                Ok(error) => Unanswered::Error(error),
+                Err(error) => Unanswered::Unreadable(format!("its error cannot be read: {error}")),
+            }),
+            (Some(_), Some(_)) => Err(Unanswered::Unreadable("it is both a result and an error".into())),
+            (None, None) => Err(Unanswered::Unreadable("it is neither a result nor an error".into())),
+        }
+    }
+
     /// The id when it is one that we could have given: a whole number, nothing that only looks like it.
     pub(super) fn our_id(&self) -> Option<u64> {
         self.id?.get().parse().ok()
