@@ -270,6 +270,11 @@ impl Server {
 
     /// The server ready for use, in a session later than `generation`.
     pub(crate) async fn live_after(&self, generation: u64, deadline: Deadline) -> Result<Live, Arc<Outage>> {
+        if let Phase::Ready(live) = &*self.0.phase.borrow()
+            && live.generation > generation
+        {
+            return Ok(live.clone());
+        }
         let mut phase = self.0.phase.clone();
         let waiting = async {
             loop {

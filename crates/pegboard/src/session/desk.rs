@@ -76,14 +76,10 @@ struct State {
 #[derive(Debug)]
 struct Slot {
     answer: oneshot::Sender<Result<Answer, Unanswered>>,
+    /// Its signs of life are told in milliseconds since the desk was opened.
     delivery: Arc<Delivery>,
-    activity: Arc<Activity>,
     progress: Option<ProgressSink>,
 }
-
-/// When a request last showed a sign of life, in milliseconds since the desk was opened.
-#[derive(Debug, Default)]
-struct Activity(AtomicU64);
 
 /// Why a request has no result.
 #[derive(Debug, Clone, PartialEq)]
@@ -113,7 +109,6 @@ pub(super) struct Place {
     pub(super) id: u64,
     pub(super) delivery: Arc<Delivery>,
     answer: oneshot::Receiver<Result<Answer, Unanswered>>,
-    activity: Arc<Activity>,
     opened: Instant,
 }
 
@@ -138,12 +133,10 @@ impl Desk {
     pub(super) fn place(&self, progress: Option<ProgressSink>) -> Result<Place, Unanswered> {
         let id = self.next_id.fetch_add(1, Ordering::Relaxed);
         let (sender, answer) = oneshot::channel();
-        let delivery = Arc::new(Delivery::default());
-        let activity = Arc::new(Activity(AtomicU64::new(self.now())));
+        let delivery = Arc::new(Delivery::alive_at(self.now()));
         let slot = Slot {
             answer: sender,
             delivery: delivery.clone(),
-            activity: activity.clone(),
             progress,
         };
         let mut state = self.lock();
@@ -159,7 +152,6 @@ impl Desk {
             id,
             delivery,
             answer,
-            activity,
             opened: self.opened,
         })
     }
@@ -291,7 +283,7 @@ impl Desk {
         };
         let state = self.lock();
         let Some(slot) = state.waiting.get(&token) else { return };
-        slot.activity.0.store(self.now(), Ordering::Relaxed);
+        slot.delivery.note_life(self.now());
         if let Some(sink) = &slot.progress
             && let Ok(progress) = serde_json::from_str(params)
         {
@@ -398,8 +390,7 @@ impl Place {
     /// Waits for the answer: until `total`, and no longer than `idle` without a sign of life.
     pub(super) async fn answer(&mut self, idle: Duration, total: Instant) -> Result<Result<Answer, Unanswered>, Late> {
         loop {
-            let alive = self.opened + Duration::from_millis(self.activity.0.load(Ordering::Relaxed));
-            let quiet = alive + idle;
+            let quiet = self.last_life() + idle;
             if let Ok(answer) = tokio::time::timeout_at(quiet.min(total), &mut self.answer).await {
                 return Ok(answer.unwrap_or_else(|_| {
                     Err(Unanswered::Ended {
@@ -412,11 +403,14 @@ impl Place {
             if now >= total {
                 return Err(Late::Total);
             }
-            let alive = self.opened + Duration::from_millis(self.activity.0.load(Ordering::Relaxed));
-            if alive + idle <= now {
+            if self.last_life() + idle <= now {
                 return Err(Late::Idle);
             }
         }
+    }
+
+    fn last_life(&self) -> Instant {
+        self.opened + Duration::from_millis(self.delivery.last_life())
     }
 }
 

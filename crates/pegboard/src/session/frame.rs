@@ -7,6 +7,9 @@ use serde_json::value::RawValue;
 
 use super::desk::Unanswered;
 
+/// How much is set aside for parameters at first.
+const FIRST: usize = 120;
+
 /// The parameters of a message, written as they are added.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Params(Vec<u8>);
@@ -41,7 +44,10 @@ impl Params {
     }
 
     fn key(&mut self, key: &str) {
-        if !self.0.is_empty() {
+        if self.0.is_empty() {
+            // Enough for most messages, so that they grow no further.
+            self.0.reserve(FIRST);
+        } else {
             self.0.push(b',');
         }
         // Keys are words of ours or of the protocol, without anything to escape.
@@ -118,9 +124,18 @@ fn push_method(out: &mut Vec<u8>, method: &str, params: &Params, meta: Meta<'_>)
     out.extend_from_slice(b"}}");
 }
 
-fn push_number(out: &mut Vec<u8>, number: u64) {
-    // Writing to a vector cannot fail.
-    let _ = std::io::Write::write_fmt(out, format_args!("{number}"));
+fn push_number(out: &mut Vec<u8>, mut number: u64) {
+    let mut digits = [0; 20];
+    let mut start = digits.len();
+    loop {
+        start -= 1;
+        digits[start] = b'0' + (number % 10) as u8;
+        number /= 10;
+        if number == 0 {
+            break;
+        }
+    }
+    out.extend_from_slice(&digits[start..]);
 }
 
 /// A message as it came, its payload unread. Duplicate keys are refused by the reader.
@@ -227,6 +242,12 @@ mod tests {
             text(request(4, "ping", &Params::default(), Meta::default())),
             r#"{"jsonrpc":"2.0","id":4,"method":"ping"}"#
         );
+        for id in [0, 9, 10, 12_345, u64::MAX] {
+            assert_eq!(
+                text(request(id, "ping", &Params::default(), Meta::default())),
+                format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"ping"}}"#)
+            );
+        }
         assert_eq!(
             text(notification(
                 "notifications/cancelled",
