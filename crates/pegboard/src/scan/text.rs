@@ -5,10 +5,12 @@ use std::borrow::Cow;
 /// How many bytes are looked at together when a text has escapes.
 const BLOCK: usize = 32;
 /// A piece of text up to this length is copied as if it had this length, which costs less than a copy of any length.
-const SHORT: usize = 16;
+const SHORT: usize = 32;
 /// How much is set aside for a text at first, and from where on all that it can need is.
 const FIRST: usize = 16 << 10;
 const LARGE: usize = 64 << 10;
+/// How much of it is made ready at once.
+const STEP: usize = 4 << 10;
 
 /// Reads the text whose opening quote is just before `bytes`: its meaning, and its length with the closing quote.
 pub(super) fn read(bytes: &[u8]) -> Option<(Cow<'_, str>, usize)> {
@@ -16,7 +18,7 @@ pub(super) fn read(bytes: &[u8]) -> Option<(Cow<'_, str>, usize)> {
     match bytes.get(plain)? {
         b'"' => Some((std::str::from_utf8(&bytes[..plain]).ok()?.into(), plain + 1)),
         b'\\' => {
-            let (text, read) = Unescaped::new(bytes).run()?;
+            let (text, read) = unescape(bytes)?;
             Some((text.into(), read))
         }
         _ => None,
@@ -54,134 +56,87 @@ fn specials(word: [u8; 8]) -> u64 {
 #[inline]
 fn candidates(block: &[u8; BLOCK]) -> u32 {
     let (words, _) = block.as_chunks::<8>();
-    let marked = [words[0], words[1], words[2], words[3]].map(specials);
-    if marked == [0; 4] {
-        return 0;
-    }
     // The multiplication gathers the eight marks of a word in its highest byte.
-    let bits = marked.map(|marks| ((marks >> 7).wrapping_mul(0x0102_0408_1020_4080) >> 56) as u32);
-    bits[0] | bits[1] << 8 | bits[2] << 16 | bits[3] << 24
+    let bits = |word| ((specials(word) >> 7).wrapping_mul(0x0102_0408_1020_4080) >> 56) as u32;
+    bits(words[0]) | bits(words[1]) << 8 | bits(words[2]) << 16 | bits(words[3]) << 24
 }
 
-/// A text with escapes on its way into memory of its own.
-struct Unescaped<'a> {
-    bytes: &'a [u8],
-    /// Everything before this is in `out`.
-    taken: usize,
-    /// What was written, and room for more behind it.
+/// Reads a text that has escapes. The blocks are looked at in order and without regard to what was found before, so that the processor
+/// can work ahead.
+fn unescape(bytes: &[u8]) -> Option<(String, usize)> {
+    let mut text = Unescaped {
+        out: Vec::with_capacity(bytes.len().min(FIRST)),
+        len: 0,
+        taken: 0,
+    };
+    let (blocks, rest) = bytes.as_chunks::<BLOCK>();
+    for (number, block) in blocks.iter().enumerate() {
+        let candidates = candidates(block);
+        if candidates != 0
+            && let Some(end) = text.take_block(bytes, number * BLOCK, candidates)?
+        {
+            return text.finish(end);
+        }
+    }
+    let mut last = [b' '; BLOCK];
+    last[..rest.len()].copy_from_slice(rest);
+    let end = text.take_block(bytes, bytes.len() - rest.len(), candidates(&last))?;
+    text.finish(end?)
+}
+
+/// A text on its way into memory of its own.
+struct Unescaped {
+    /// The text as far as `len`, and room for more.
     out: Vec<u8>,
     len: usize,
+    /// How much was taken from the bytes.
+    taken: usize,
 }
 
-impl<'a> Unescaped<'a> {
-    fn new(bytes: &'a [u8]) -> Self {
-        Self {
-            bytes,
-            taken: 0,
-            out: Vec::with_capacity(bytes.len().min(FIRST)),
-            len: 0,
-        }
-    }
-
-    /// The blocks are looked at in order and without regard to what was found before, so that the processor can work ahead.
-    fn run(mut self) -> Option<(String, usize)> {
-        let (blocks, rest) = self.bytes.as_chunks::<BLOCK>();
-        let mut start = 0;
-        for block in blocks {
-            let mut candidates = candidates(block);
-            if candidates != 0 {
-                self.make_room(start + BLOCK);
-            }
-            while candidates != 0 {
-                let at = start + candidates.trailing_zeros() as usize;
-                candidates &= candidates - 1;
-                if self.special(at)? {
-                    return self.finish(at);
-                }
-            }
-            start += BLOCK;
-        }
-        self.make_room(self.bytes.len());
-        for (at, byte) in rest.iter().enumerate() {
-            if is_special(*byte) && self.special(start + at)? {
-                return self.finish(start + at);
-            }
-        }
-        None
-    }
-
-    /// Takes what comes before a byte that may be special, and the escape that starts there. `true` at the closing quote.
-    #[inline]
-    fn special(&mut self, at: usize) -> Option<bool> {
-        if at < self.taken {
-            // It belongs to an escape.
-            return Some(false);
-        }
-        match self.bytes[at] {
-            b'\\' => {
-                self.copy_until(at);
-                self.escape(at)?;
-                Some(false)
-            }
-            b'"' => {
-                self.copy_until(at);
-                Some(true)
-            }
-            ..0x20 => None,
-            // Marked by mistake.
-            _ => Some(false),
-        }
-    }
-
-    #[inline]
-    fn copy_until(&mut self, end: usize) {
-        let from = &self.bytes[self.taken..];
-        let to = &mut self.out[self.len..];
-        let count = end - self.taken;
-        match (from.first_chunk::<SHORT>(), to.first_chunk_mut::<SHORT>()) {
-            (Some(from), Some(to)) if count <= SHORT => *to = *from,
-            _ => to[..count].copy_from_slice(&from[..count]),
-        }
-        self.len += count;
-        self.taken = end;
-    }
-
-    #[inline]
-    fn escape(&mut self, at: usize) -> Option<()> {
-        let kind = *self.bytes.get(at + 1)?;
-        let meant = MEANT[usize::from(kind)];
-        if meant != 0 {
-            self.out[self.len] = meant;
-            self.len += 1;
-            self.taken = at + 2;
-            return Some(());
-        }
-        if kind != b'u' {
-            return None;
-        }
-        let (meant, read) = unicode(self.bytes.get(at..)?)?;
-        // An escape is never shorter than what it means, so there is room for it.
-        self.len += meant.encode_utf8(&mut self.out[self.len..]).len();
-        self.taken = at + read;
-        Some(())
-    }
-
-    /// Makes room for all that can come of the bytes before `end`. One that begins before it may end up to ten bytes after it.
-    #[inline]
-    fn make_room(&mut self, end: usize) {
-        let needed = self.len + end.saturating_sub(self.taken) + SHORT;
+impl Unescaped {
+    /// Takes the bytes up to the last escape of a block, or to the closing quote: then it says where that is.
+    #[inline(always)]
+    fn take_block(&mut self, bytes: &[u8], start: usize, mut candidates: u32) -> Option<Option<usize>> {
+        let (mut taken, mut len) = (self.taken, self.len);
+        // An escape that begins in this block may end in the next one, but it is never shorter than what it means.
+        let needed = len + (start + BLOCK).saturating_sub(taken) + SHORT;
         if self.out.len() < needed {
-            self.grow(needed, end);
+            grow(&mut self.out, needed, bytes.len() - taken);
         }
-    }
-
-    #[cold]
-    fn grow(&mut self, needed: usize, end: usize) {
-        let rest = self.bytes.len().saturating_sub(end) + SHORT;
-        if needed > LARGE && needed + 4096 > self.out.capacity() {
-            self.out.reserve_exact(needed + rest - self.out.len());
+        let out = self.out.as_mut_slice();
+        while candidates != 0 {
+            let at = start + candidates.trailing_zeros() as usize;
+            candidates &= candidates - 1;
+            // The second byte of an escape may look special.
+            if at < taken {
+                continue;
+            }
+            let byte = bytes[at];
+            if byte != b'\\' && byte != b'"' {
+                if byte < b' ' {
+                    return None;
+                }
+                continue;
+            }
+            copy(&bytes[taken..], &mut out[len..], at - taken);
+            len += at - taken;
+            if byte == b'"' {
+                self.len = len;
+                return Some(Some(at));
+            }
+            let meant = MEANT[usize::from(*bytes.get(at + 1)?)];
+            if meant == 0 {
+                let (meant, read) = unicode(&bytes[at..])?;
+                len += meant.encode_utf8(&mut out[len..]).len();
+                taken = at + read;
+            } else {
+                out[len] = meant;
+                len += 1;
+                taken = at + 2;
+            }
         }
-        self.out.resize(needed + rest.min(4096), 0);
+        (self.taken, self.len) = (taken, len);
+        Some(None)
     }
 
     fn finish(mut self, end: usize) -> Option<(String, usize)> {
@@ -191,6 +146,30 @@ impl<'a> Unescaped<'a> {
         }
         Some((String::from_utf8(self.out).ok()?, end + 1))
     }
+}
+
+/// Copies `count` bytes, and where there is room, always as many as two registers hold: that costs less than finding out.
+#[inline]
+fn copy(from: &[u8], to: &mut [u8], count: usize) {
+    match (from.first_chunk::<SHORT>(), to.first_chunk_mut::<SHORT>()) {
+        (Some(from), Some(to)) if count <= SHORT => *to = *from,
+        _ => copy_long(from, to, count),
+    }
+}
+
+/// By itself, so that the short copy does not become a call as well.
+#[inline(never)]
+fn copy_long(from: &[u8], to: &mut [u8], count: usize) {
+    to[..count].copy_from_slice(&from[..count]);
+}
+
+/// Makes room for `needed` bytes in all. A text that has become large is likely to be most of the `rest` of its message.
+#[cold]
+fn grow(out: &mut Vec<u8>, needed: usize, rest: usize) {
+    if needed > LARGE && needed + STEP > out.capacity() {
+        out.reserve_exact(needed + rest - out.len());
+    }
+    out.resize(needed + rest.min(STEP), 0);
 }
 
 /// What a letter after a backslash means; zero where that is nothing, or more than one byte.
