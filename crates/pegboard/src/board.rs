@@ -20,6 +20,7 @@ use crate::{
     catalog::store::CatalogStore,
     config::{Command, Config, Scope, ServerConfig, Start, Transport},
     deadline::Deadline,
+    event::Events,
     name::ServerName,
     server::{Backoff, BadSchedule, BreakerConfig, CatalogChange, Jitter, Queues, Server, Shared, Shelf},
     session::{EraMemory, Host, NoHost, Spec, Survey},
@@ -161,6 +162,11 @@ impl Pegboard {
             warnings: warnings.collect(),
             servers,
         }
+    }
+
+    /// What happens on the board from now on: every call of every view. Without listeners nothing is recorded.
+    pub fn events(&self) -> Events {
+        self.0.shelf.bell().listen()
     }
 
     /// How the catalogue of a server changed since the board was opened, the newest change last.

@@ -1,19 +1,27 @@
-//! The path of a tool call, top to bottom: prepare the arguments, ask whether it may be made, wait for a turn, reach the server, exchange,
-//! present.
+//! The path of a tool call, top to bottom: hooks, arguments, permission, a kept answer, a turn, the server, the exchange, what is made of
+//! the result.
 
+mod cache;
+mod hook;
 mod permit;
 mod prepare;
 mod present;
+mod progress;
 mod record;
 mod recover;
+mod repeat;
 mod route;
 mod stop;
+mod stream;
 mod view;
 
+pub use hook::{Budget, Called, Hook};
 pub(crate) use route::{Route, RouteTable, Routed, ambiguous, may_be_of};
 pub(crate) use stop::{failure_of, unavailable};
+pub use stream::{CallEvent, CallStream};
 pub use view::View;
 
+use cache::Question;
 use record::Record;
 use recover::{Next, Pauses, Recovery, ToolClass};
 use stop::{Stop, after_a_lost_attempt};
@@ -23,12 +31,14 @@ use std::{
     time::Duration,
 };
 
+use jiff::Timestamp;
+use serde_json::{Map, Value};
 use tokio::{sync::mpsc, time::Instant};
 
 use crate::{
     args::Arguments,
-    catalog::Tool,
     deadline::Deadline,
+    event::Event,
     outcome::{Failure, Outcome, Reply},
     server::{Live, Server},
     session::{Call, CallResult, Fault, FaultKind, Patience, Progress},
@@ -49,6 +59,10 @@ pub struct ToolCall {
     pub timeout: Option<Duration>,
     /// Where progress goes. When the channel is full, steps are left out.
     pub progress: Option<mpsc::Sender<Progress>>,
+    /// What goes with it in `_meta`: trace context, a tenant, whatever the server understands. The protocol's own keys are left out.
+    pub meta: Map<String, Value>,
+    /// A key that makes the call unique: a second call with it is not made, it gets the first one's reply.
+    pub key: Option<String>,
 }
 
 impl ToolCall {
@@ -61,6 +75,8 @@ impl ToolCall {
             arguments: Arguments::default(),
             timeout: None,
             progress: None,
+            meta: Map::new(),
+            key: None,
         }
     }
 
@@ -91,13 +107,74 @@ impl ToolCall {
         self.progress = Some(progress);
         self
     }
+
+    /// Adds a fact for the server to `_meta`.
+    #[must_use]
+    pub fn meta(mut self, key: impl Into<String>, value: impl Into<Value>) -> Self {
+        self.meta.insert(key.into(), value.into());
+        self
+    }
+
+    /// Makes the call part of a trace: `traceparent` as W3C Trace Context defines it.
+    #[must_use]
+    pub fn traceparent(self, traceparent: impl Into<String>) -> Self {
+        self.meta("traceparent", traceparent.into())
+    }
+
+    /// Sets the key under which the call is made once and not again.
+    #[must_use]
+    pub fn key(mut self, key: impl Into<String>) -> Self {
+        self.key = Some(key.into());
+        self
+    }
 }
 
 /// Carries a call out on the route that was found for it.
-pub(crate) async fn run(view: &View, route: &Route, call: ToolCall, started: Instant) -> Reply {
-    let mut record = Record::open(route, &call, started);
-    let outcome = match attempt(view, route, &call, &mut record).await {
-        Ok(result) => present::present(result),
+pub(crate) async fn run(view: &View, route: &Route, mut call: ToolCall, started: Instant) -> Reply {
+    view.bell.ring(|| Event::CallCreated {
+        id: call.id.clone(),
+        name: route.tool.dotted_name(),
+        server: route.server.name().clone(),
+        tool: route.tool.name.clone(),
+        at: Timestamp::now(),
+    });
+    let deadline = deadline(route, &call);
+    let mut reply = match view.hooks.before(route, &mut call, deadline).await {
+        Ok(()) => carry_out(view, route, call, deadline, started).await,
+        Err(failure) => Record::open(route, &call, started).close(route, Outcome::Refused(failure)),
+    };
+    view.hooks.after(route, &mut reply).await;
+    view.bell.ring(|| Event::completed(&reply));
+    reply
+}
+
+/// The one limit for all that a call waits for.
+fn deadline(route: &Route, call: &ToolCall) -> Deadline {
+    let most = route.server.config().limits.call_total;
+    Deadline::within(call.timeout.unwrap_or(most).min(most))
+}
+
+/// Makes the call, or gives the reply to an earlier one with the same key.
+async fn carry_out(view: &View, route: &Route, call: ToolCall, deadline: Deadline, started: Instant) -> Reply {
+    let Some(key) = &call.key else {
+        return recorded(view, route, &call, deadline, started).await;
+    };
+    let (id, name, key) = (
+        call.id.clone(),
+        route.tool.dotted_name(),
+        format!("{} {key}", route.tool.dotted_name()),
+    );
+    // Boxed, because calls with a key are rare and every call would pay for the room.
+    let making = Box::pin(recorded(view, route, &call, deadline, started));
+    let reply = view.keys.once(key, deadline, making).await;
+    Reply { id, name, ..reply }
+}
+
+/// Makes the call, and writes down how it went.
+async fn recorded(view: &View, route: &Route, call: &ToolCall, deadline: Deadline, started: Instant) -> Reply {
+    let mut record = Record::open(route, call, started);
+    let outcome = match attempt(view, route, call, deadline, &mut record).await {
+        Ok(outcome) => outcome,
         Err(stop) => stop.into_outcome(route),
     };
     let outcome = if record.may_have_run {
@@ -120,25 +197,50 @@ pub(crate) fn refuse(call: ToolCall, failure: Failure, started: Instant) -> Repl
         latency: started.elapsed(),
         queued: Duration::ZERO,
         original_bytes: 0,
+        cached: false,
     }
 }
 
-/// Hands the call to its server, and again where that is safe: see [`recover`].
-async fn attempt(view: &View, route: &Route, call: &ToolCall, record: &mut Record) -> Result<CallResult, Stop> {
+/// The steps of a call, in order.
+async fn attempt(
+    view: &View,
+    route: &Route,
+    call: &ToolCall,
+    deadline: Deadline,
+    record: &mut Record,
+) -> Result<Outcome, Stop> {
     let arguments = prepare::arguments(route, call, view)?;
     permit::ask(route, call, view).await?;
+    let question = Question::of(route, &route.server.config(), &arguments);
+    if let Some(answer) = question.as_ref().and_then(|(question, _)| view.cache.get(question)) {
+        record.cached = true;
+        return Ok(Outcome::Done(answer));
+    }
+    let result = delivered(view, route, call, &arguments, deadline, record).await?;
+    let outcome = present::present(result);
+    if let (Some((question, lifetime)), Outcome::Done(answer)) = (question, &outcome) {
+        view.cache.put(question, answer, lifetime);
+    }
+    Ok(outcome)
+}
+
+/// Hands the call to its server, and again where that is safe: see [`recover`].
+async fn delivered(
+    view: &View,
+    route: &Route,
+    call: &ToolCall,
+    arguments: &Arguments,
+    deadline: Deadline,
+    record: &mut Record,
+) -> Result<CallResult, Stop> {
     let (server, config) = (&route.server, route.server.config());
-    let total = call
-        .timeout
-        .unwrap_or(config.limits.call_total)
-        .min(config.limits.call_total);
-    let deadline = Deadline::within(total);
+    let meta = view.hooks.meta(route, call);
     let waiting = Instant::now();
     let _turn = server.turn(deadline).await?;
     record.queued = waiting.elapsed();
     server.retries().deposit();
     let said = ToolClass::by_operator(&route.tool, &config.policy.retry);
-    let class = ToolClass::of(&route.tool, said.as_ref(), config.policy.trust).with_arguments(&arguments);
+    let class = ToolClass::of(&route.tool, said.as_ref(), config.policy.trust).with_arguments(arguments);
     let mut recovery = Recovery::new(class, Pauses::random());
     let (mut tool, mut left_behind) = (route.tool.clone(), 0);
     loop {
@@ -153,7 +255,17 @@ async fn attempt(view: &View, route: &Route, call: &ToolCall, record: &mut Recor
             idle: config.limits.call_idle,
             total: deadline,
         };
-        let fault = match exchange(&tool, &arguments, call, server, &live, patience).await? {
+        let exchange = |progress| {
+            let call = Call {
+                tool: &tool,
+                arguments: arguments.as_raw(),
+                meta: &meta,
+                patience,
+                progress,
+            };
+            exchange(call, server, &live)
+        };
+        let fault = match progress::passed_on(call, &view.bell, exchange).await? {
             Ok(result) => return Ok(result),
             Err(fault) => fault,
         };
@@ -180,23 +292,10 @@ async fn attempt(view: &View, route: &Route, call: &ToolCall, record: &mut Recor
 }
 
 /// One exchange with a server that is ready, if its breaker lets the call pass.
-async fn exchange(
-    tool: &Tool,
-    arguments: &Arguments,
-    call: &ToolCall,
-    server: &Server,
-    live: &Live,
-    patience: Patience,
-) -> Result<Result<CallResult, Fault>, Stop> {
+async fn exchange(call: Call<'_>, server: &Server, live: &Live) -> Result<Result<CallResult, Fault>, Stop> {
     let breaker = server.breaker();
     let ticket = breaker.allow(Instant::now())?;
-    let exchange = live.session.call(Call {
-        tool,
-        arguments: arguments.as_raw(),
-        patience,
-        progress: call.progress.clone(),
-    });
-    let result = exchange.await;
+    let result = live.session.call(call).await;
     match &result {
         Err(fault) if fault.is_of_the_way() => breaker.failure(ticket, Instant::now()),
         Ok(_) | Err(_) => breaker.success(ticket),

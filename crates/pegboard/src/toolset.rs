@@ -1,16 +1,24 @@
 //! One agent's view of the board: what it can call, and the calls.
 
+mod batch;
+mod executor;
+
+pub use executor::{Closed, ToolExecutor};
+
 use std::{
-    sync::{Arc, Mutex, PoisonError},
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
     time::Duration,
 };
 
 use serde::{Serialize, Serializer, ser::SerializeStruct};
 use serde_json::{Map, Value};
-use tokio::{task::JoinSet, time::Instant};
+use tokio::{sync::mpsc, task::JoinSet, time::Instant};
 
 use crate::{
-    call::{self, Route, RouteTable, Routed, ToolCall, View},
+    call::{self, CallStream, Route, RouteTable, Routed, ToolCall, View},
     catalog::Tool,
     deadline::Deadline,
     name::ServerName,
@@ -26,6 +34,8 @@ pub struct Toolset {
     /// The servers that nobody else uses, by the name of the shared one whose place they take.
     own: Arc<[Server]>,
     view: Arc<View>,
+    /// Set once, when the view takes no more calls.
+    is_closed: Arc<AtomicBool>,
     table: Arc<Mutex<Option<Built>>>,
 }
 
@@ -75,9 +85,10 @@ pub struct Unavailable {
 impl Toolset {
     pub(crate) fn new(shelf: Arc<Shelf>, own: Vec<Server>, view: View) -> Self {
         Self {
+            view: Arc::new(view.opened(shelf.bell().clone())),
             shelf,
             own: own.into(),
-            view: Arc::new(view),
+            is_closed: Arc::default(),
             table: Arc::default(),
         }
     }
@@ -164,6 +175,25 @@ impl Toolset {
         }
     }
 
+    /// Calls a tool and tells what happens meanwhile: the call is created, makes progress, and is completed with its reply. Progress does
+    /// not go to [`ToolCall::progress`] then.
+    pub fn stream(&self, call: ToolCall) -> CallStream {
+        let (steps, told) = mpsc::channel(STEPS);
+        let (id, name) = (call.id.clone(), call.name.clone());
+        let (toolset, call) = (self.clone(), call.progress(steps));
+        CallStream::new(id, name, Box::pin(async move { toolset.call(call).await }), told)
+    }
+
+    /// Ends the view: it takes no more calls, and the servers that only it used are stopped. Waits until their processes are gone.
+    pub async fn close(&self) {
+        self.is_closed.store(true, Ordering::Release);
+        futures_util::future::join_all(self.own.iter().map(Server::close)).await;
+    }
+
+    fn is_closed(&self) -> bool {
+        self.is_closed.load(Ordering::Acquire) || self.shelf.is_closing()
+    }
+
     /// Reads a resource of a server: the result of `resources/read` as the server gave it.
     pub async fn read_resource(&self, server: &ServerName, uri: &str) -> Result<Value, Failure> {
         let live = self.reach(server).await?;
@@ -206,12 +236,14 @@ impl Toolset {
     /// Where `name` leads. When that is not known yet, the servers that may have the tool are waited for, and it is looked up once more.
     async fn route(&self, name: &str, deadline: Deadline) -> Result<Route, Failure> {
         if self.shelf.is_closing() {
-            return Err(Failure {
-                kind: Kind::Unavailable,
-                message: "the board is closing and takes no more calls".to_owned(),
-                hint: None,
-                may_have_executed: false,
-            });
+            let message = "the board is closing and takes no more calls";
+            return Err(Failure::new(Kind::Unavailable, message));
+        }
+        if self.is_closed() {
+            return Err(Failure::new(
+                Kind::Unavailable,
+                "this view is closed and takes no more calls",
+            ));
         }
         match self.table().find(name) {
             Routed::To(route) => return Ok(route),
@@ -273,6 +305,8 @@ fn is_known_and_resting(server: &Server) -> bool {
     matches!(server.phase(), Phase::Idle) && server.catalog().is_some()
 }
 
+/// How many steps of progress may wait in a stream of events. Only the newest matter.
+const STEPS: usize = 64;
 /// How long a call without a limit of its own waits for a server whose tools are not known.
 const LOOK_UP: Duration = Duration::from_secs(60);
 

@@ -23,6 +23,7 @@ const ROOMS: &[&str] = &[
     "mask",
     "outcome",
     "spill",
+    "event",
     // One wire.
     "auth",
     "shim",

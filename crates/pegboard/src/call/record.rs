@@ -15,6 +15,8 @@ pub(super) struct Record {
     pub(super) attempts: u32,
     /// Whether an attempt that was repeated may have been carried out.
     pub(super) may_have_run: bool,
+    /// Whether the answer was kept from an earlier call.
+    pub(super) cached: bool,
 }
 
 impl Record {
@@ -26,6 +28,7 @@ impl Record {
             queued: Duration::ZERO,
             attempts: 0,
             may_have_run: false,
+            cached: false,
         }
     }
 
@@ -48,6 +51,7 @@ impl Record {
             attempts: self.attempts,
             latency,
             queued: self.queued,
+            cached: self.cached,
         }
     }
 }

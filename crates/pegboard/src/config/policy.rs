@@ -108,6 +108,8 @@ pub struct Policy {
     pub serial: bool,
     /// How long results of read-only tools are kept; not at all when not set.
     pub cache: Option<Duration>,
+    /// The same for single tools, by name or glob; `None` means not at all.
+    pub tools_cache: BTreeMap<String, Option<Duration>>,
     /// Which calls a person must agree to.
     pub approval: Approval,
     /// Globs of the tools that never need a person's agreement.

@@ -6,6 +6,7 @@ mod stdio;
 use std::{
     collections::BTreeMap,
     path::{Path, PathBuf},
+    time::Duration,
 };
 
 use super::{
@@ -17,6 +18,9 @@ use super::{
     setting::{Setting, Values},
     tree::Place,
 };
+
+/// How long answers are kept when the config says only that they are.
+const CACHE: Duration = Duration::from_secs(300);
 
 /// Settings that mean something to a child process only.
 pub(super) const STDIO_ONLY: &[&str] = &[
@@ -194,7 +198,14 @@ fn policy(values: &Values) -> Policy {
         },
         queue: values.value("queue"),
         serial: values.bool("serial").unwrap_or(false),
-        cache: values.duration("cache"),
+        cache: values.get("cache").and_then(lifetime),
+        tools_cache: match values.get("tools_cache") {
+            Some(Setting::Map(tools)) => tools
+                .iter()
+                .map(|(name, time)| (name.clone(), lifetime(time)))
+                .collect(),
+            _ => BTreeMap::new(),
+        },
         approval: match values.word("approval") {
             Some("writes") => Approval::Writes,
             Some("always") => Approval::Always,
@@ -211,6 +222,16 @@ fn policy(values: &Values) -> Policy {
         trust: values.bool("trust").unwrap_or(false),
         masking: masking(values),
         summarise: summarise(values),
+    }
+}
+
+/// How long answers are kept: a time, `true` for a time of our choice, or not at all.
+fn lifetime(setting: &Setting) -> Option<Duration> {
+    match setting {
+        Setting::Duration(time) => Some(*time),
+        Setting::Count(millis) => Some(Duration::from_millis(*millis)),
+        Setting::Bool(true) => Some(CACHE),
+        _ => None,
     }
 }
 

@@ -30,6 +30,8 @@ pub struct Reply {
     pub queued: Duration,
     /// How many bytes the answer's payload had.
     pub original_bytes: usize,
+    /// Whether the answer was kept from an earlier call and the server was not asked.
+    pub cached: bool,
 }
 
 impl Reply {
@@ -45,6 +47,7 @@ impl Reply {
             latency,
             queued: Duration::ZERO,
             original_bytes: 0,
+            cached: false,
         }
     }
 
@@ -76,6 +79,7 @@ impl Serialize for Reply {
             "truncated": false,
             "original_bytes": self.original_bytes,
             "handle": null,
+            "cached": self.cached,
         });
         let mut reply = serializer.serialize_struct("Reply", 11)?;
         reply.serialize_field("id", &self.id)?;
@@ -114,6 +118,7 @@ mod tests {
             latency: Duration::from_micros(1900),
             queued: Duration::ZERO,
             original_bytes: 2,
+            cached: false,
         }
     }
 
@@ -125,7 +130,7 @@ mod tests {
                 "id": "1", "name": "time.now", "server": "time", "tool": "now", "status": "done", "is_error": false,
                 "text": "hi", "content": [{"type": "text", "text": "hi"}], "structured": null,
                 "outcome": {"kind": "ok", "may_have_executed": true, "attempts": 1, "latency_ms": 1.9, "queued_ms": 0.0,
-                            "masked": 0, "truncated": false, "original_bytes": 2, "handle": null},
+                            "masked": 0, "truncated": false, "original_bytes": 2, "handle": null, "cached": false},
                 "hint": null,
             })
         );

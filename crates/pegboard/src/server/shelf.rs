@@ -6,7 +6,7 @@ use std::sync::{
 };
 
 use super::Server;
-use crate::name::ServerName;
+use crate::{event::Bell, name::ServerName};
 
 /// The servers of one board.
 #[derive(Debug)]
@@ -16,6 +16,8 @@ pub(crate) struct Shelf {
     revision: Arc<AtomicU64>,
     /// Set once, when the board takes no more calls.
     is_closing: AtomicBool,
+    /// Where it is told what happens.
+    bell: Bell,
 }
 
 impl Shelf {
@@ -24,6 +26,7 @@ impl Shelf {
             servers: RwLock::new(sorted(servers)),
             revision,
             is_closing: AtomicBool::new(false),
+            bell: Bell::default(),
         }
     }
 
@@ -34,6 +37,10 @@ impl Shelf {
 
     pub(crate) fn is_closing(&self) -> bool {
         self.is_closing.load(Ordering::Acquire)
+    }
+
+    pub(crate) fn bell(&self) -> &Bell {
+        &self.bell
     }
 
     /// All servers at this moment.

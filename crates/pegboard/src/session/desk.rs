@@ -7,7 +7,7 @@ use std::{
 };
 
 use bytes::Bytes;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use tokio::{
     sync::{Notify, mpsc, oneshot, watch},
@@ -32,7 +32,7 @@ const MAX_STRAYS: u64 = 100;
 const MODERN_REQUEST: u64 = MAX_STRAYS / 10;
 
 /// How far a call has come, as its server tells.
-#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Deserialize, Serialize)]
 #[non_exhaustive]
 pub struct Progress {
     /// How much is done.

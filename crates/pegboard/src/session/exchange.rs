@@ -5,7 +5,11 @@ mod plain;
 use serde::Deserialize;
 use serde_json::{Map, Value, value::RawValue};
 
-use super::{Fault, Patience, ProgressSink, Request, Session, answer::Answer, frame::Params};
+use super::{
+    Fault, Patience, ProgressSink, Request, Session,
+    answer::Answer,
+    frame::{self, Params},
+};
 use crate::{catalog::Tool, outcome::Content};
 
 /// How often a server may ask for more before it must answer.
@@ -19,6 +23,8 @@ pub(crate) struct Call<'a> {
     pub(crate) tool: &'a Tool,
     /// A JSON object.
     pub(crate) arguments: &'a RawValue,
+    /// What goes with it in `_meta`.
+    pub(crate) meta: &'a Map<String, Value>,
     pub(crate) patience: Patience,
     pub(crate) progress: Option<ProgressSink>,
 }
@@ -70,11 +76,9 @@ impl Session {
                 .and(&round);
             let mut request = Request::new("tools/call", params).about(&call.tool.name);
             request.mirrored = mirrored(call.tool, call.arguments);
-            let answer = self
-                .line
-                .exchange(request, call.patience, call.progress.clone())
-                .await?;
-            let mut result = CallResult::of(&answer)?;
+            request.meta = frame::extra_meta(call.meta);
+            let exchange = self.line.exchange(request, call.patience, call.progress.clone());
+            let mut result = CallResult::of(&exchange.await?)?;
             match result.result_type.as_deref() {
                 None | Some("complete") => return Ok(result),
                 Some("input_required") => round = self.next_round(&mut result).await?,

@@ -1,9 +1,9 @@
 //! JSON-RPC messages: written piece by piece without a tree, read as an envelope whose payload stays raw.
 
-use std::borrow::Cow;
+use std::{borrow::Cow, fmt::Write as _};
 
 use serde::{Deserialize, Serialize};
-use serde_json::value::RawValue;
+use serde_json::{Map, Value, value::RawValue};
 
 use super::desk::Unanswered;
 
@@ -62,7 +62,24 @@ impl Params {
 pub(super) struct Meta<'a> {
     /// Fields that are the same for all messages of a session, as JSON without braces.
     pub(super) common: &'a str,
+    /// Fields of this message only, in the same form.
+    pub(super) extra: &'a str,
     pub(super) progress_token: Option<u64>,
+}
+
+/// A caller's fields for `_meta` as JSON without braces. Those that the protocol itself fills are left out.
+pub(super) fn extra_meta(fields: &Map<String, Value>) -> String {
+    let mut out = String::new();
+    for (key, value) in fields {
+        if key == "progressToken" || key.starts_with("io.modelcontextprotocol/") {
+            continue;
+        }
+        if !out.is_empty() {
+            out.push(',');
+        }
+        let _ = write!(out, "{}:{value}", Value::from(key.as_str()));
+    }
+    out
 }
 
 /// A request, ready to be sent.
@@ -83,7 +100,7 @@ pub(super) fn notification(method: &str, params: &Params, meta: Meta<'_>) -> Vec
 }
 
 /// The answer to a request of the server. `id` is written as it came.
-pub(super) fn answer(id: &str, result: Result<&serde_json::Value, (i64, &str)>) -> Vec<u8> {
+pub(super) fn answer(id: &str, result: Result<&Value, (i64, &str)>) -> Vec<u8> {
     let mut out = format!(r#"{{"jsonrpc":"2.0","id":{id},"#).into_bytes();
     match result {
         Ok(result) => out.extend_from_slice(format!(r#""result":{result}}}"#).as_bytes()),
@@ -99,7 +116,7 @@ fn push_method(out: &mut Vec<u8>, method: &str, params: &Params, meta: Meta<'_>)
     out.extend_from_slice(br#","method":""#);
     out.extend_from_slice(method.as_bytes());
     out.push(b'"');
-    let has_meta = !meta.common.is_empty() || meta.progress_token.is_some();
+    let has_meta = !meta.common.is_empty() || !meta.extra.is_empty() || meta.progress_token.is_some();
     if params.0.is_empty() && !has_meta {
         out.push(b'}');
         return;
@@ -112,8 +129,12 @@ fn push_method(out: &mut Vec<u8>, method: &str, params: &Params, meta: Meta<'_>)
         }
         out.extend_from_slice(br#""_meta":{"#);
         out.extend_from_slice(meta.common.as_bytes());
+        if !meta.common.is_empty() && !meta.extra.is_empty() {
+            out.push(b',');
+        }
+        out.extend_from_slice(meta.extra.as_bytes());
         if let Some(token) = meta.progress_token {
-            if !meta.common.is_empty() {
+            if !meta.common.is_empty() || !meta.extra.is_empty() {
                 out.push(b',');
             }
             out.extend_from_slice(br#""progressToken":"#);
@@ -231,6 +252,7 @@ mod tests {
     fn requests_are_written_as_the_protocol_says() {
         let meta = Meta {
             common: r#""a":1"#,
+            extra: "",
             progress_token: Some(3),
         };
         let params = Params::default().with("name", "x\"y").with_some("cursor", None::<&str>);

@@ -60,6 +60,8 @@ pub(crate) struct Request {
     pub(crate) name: Option<String>,
     /// Arguments that HTTP repeats in headers.
     pub(crate) mirrored: Vec<(String, String)>,
+    /// Fields of `_meta` besides the protocol's own, as JSON without braces.
+    pub(crate) meta: String,
 }
 
 impl Request {
@@ -69,6 +71,7 @@ impl Request {
             params,
             name: None,
             mirrored: Vec::new(),
+            meta: String::new(),
         }
     }
 
@@ -151,6 +154,7 @@ impl Line {
         };
         let meta = Meta {
             common: self.manner.modern_meta.as_deref().unwrap_or_default(),
+            extra: &request.meta,
             progress_token: (request.method == "tools/call").then_some(place.id),
         };
         let started = tokio::time::Instant::now();
@@ -209,6 +213,7 @@ impl Line {
     ) {
         let meta = Meta {
             common: self.manner.modern_meta.as_deref().unwrap_or_default(),
+            extra: "",
             progress_token: None,
         };
         self.wire.send(Outgoing {

@@ -55,8 +55,20 @@ pub(crate) fn boards<const N: usize>(servers: [(&str, ServerConfig); N]) -> Pegb
     Pegboard::open(config)
 }
 
+/// The settings of a server in this process, where only the policies matter.
+pub(crate) fn settings(change: impl FnOnce(&mut ServerConfig)) -> ServerConfig {
+    let mut settings = ServerConfig::new(Transport::Stdio(Command::new("in-process")));
+    change(&mut settings);
+    settings
+}
+
 /// A board with one server, `fx`, in this process.
 pub(crate) fn in_memory(fake: &FakeServer) -> (Pegboard, pegboard_testkit::MemoryHandle) {
+    in_memory_with(fake, ServerConfig::new(Transport::Stdio(Command::new("in-process"))))
+}
+
+/// A board with one server, `fx`, in this process, with settings of its own.
+pub(crate) fn in_memory_with(fake: &FakeServer, settings: ServerConfig) -> (Pegboard, pegboard_testkit::MemoryHandle) {
     let (first, handle) = fake.connect();
     let first = std::sync::Mutex::new(Some(first));
     let again = handle.clone();
@@ -73,7 +85,7 @@ pub(crate) fn in_memory(fake: &FakeServer) -> (Pegboard, pegboard_testkit::Memor
         )
     };
     let board = Pegboard::builder(Config::default())
-        .in_process(name("fx"), dialer)
+        .in_process_with(name("fx"), dialer, settings)
         .open();
     (board, handle)
 }

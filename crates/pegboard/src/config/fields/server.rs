@@ -107,8 +107,8 @@ pub(in crate::config) static SERVER: Section = Section {
         field("queue", Kind::Text, "The queue its calls wait in."),
         field("serial", Kind::Bool, "Whether its calls run one after the other.").turned(&[("supports_parallel_tool_calls", Via::Negated)]).default("false"),
         field("retry", Kind::Either(&[Kind::Count { min: 0, max: 100 }, Kind::Word(RETRY_WORDS), Kind::Table(&RETRY)]), "Which failed calls are made again.").later(),
-        field("cache", Kind::Either(TTL), "How long results of read-only tools are kept.").aka(&["cache_ttl", "response_cache"]).later(),
-        field("tools_cache", Kind::Map(&Kind::Either(TTL)), "The same for single tools.").later(),
+        field("cache", Kind::Either(TTL), "How long answers of tools that say they only read are kept and given again to the same question; `true` means five minutes.").aka(&["cache_ttl", "response_cache"]).default("false"),
+        field("tools_cache", Kind::Map(&Kind::Either(TTL)), "The same for single tools, by name or glob. A tool that says it writes is always asked.").default("{}"),
         field("masking", Kind::Either(&[Kind::Bool, Kind::Table(&MASKING)]), "What is hidden in results.").aka(&["data_masking"]).later(),
         field("summarise", Kind::Either(&[Kind::Bool, Kind::Table(&SUMMARISE)]), "When long results are summarised.")
             .aka(&["summarize", "summarization", "summarisation"])

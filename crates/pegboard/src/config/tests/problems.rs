@@ -73,7 +73,7 @@ fn every_mistake_is_named_with_its_line_and_field() {
         "command = 'a'\nenabled = 'yes'",
         "command = 'a'\nera = 'medieval'",
         "command = 'a '",
-        "command = 'a'\ncache = '5m'\nscope = 'shared'",
+        "command = 'a'\nsandbox = true\nscope = 'shared'",
         "command = 'a'\ncache = [1]",
         "command = 'a'\nmasking = { enbled = true }",
         "url = 'https://u:pw@h/'",
@@ -161,8 +161,8 @@ fn every_mistake_is_named_with_its_line_and_field() {
     pegboard.toml:3: servers.x.era: must be auto, probe, modern, legacy, or a version such as `2025-06-18`
     > command = 'a '
     pegboard.toml:2: servers.x.command: has spaces at its start or end
-    > command = 'a' | cache = '5m' | scope = 'shared'
-    pegboard.toml:3: servers.x.cache: not in effect yet
+    > command = 'a' | sandbox = true | scope = 'shared'
+    pegboard.toml:3: servers.x.sandbox: not in effect yet
     > command = 'a' | cache = [1]
     pegboard.toml:3: servers.x.cache: must be true or false or a duration such as `"30s"` or a whole number or `off`, not a list
     > command = 'a' | masking = { enbled = true }

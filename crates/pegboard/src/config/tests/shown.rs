@@ -22,6 +22,7 @@ fn the_resolved_config_is_complete_and_hides_secrets() {
             "--zone",
             "${ZONE}"
           ],
+          "cache": false,
           "call_timeout": "90s",
           "call_total_timeout": "10m",
           "command": "uvx",
@@ -54,6 +55,7 @@ fn the_resolved_config_is_complete_and_hides_secrets() {
           "start": "eager",
           "stop_timeout": "2s",
           "structured": "content_first",
+          "tools_cache": {},
           "trust": false,
           "type": "stdio",
           "write_timeout": "10s"

@@ -1,0 +1,195 @@
+//! Answers that are kept for a while, so that the same question is not asked twice. Off unless the operator sets a time.
+
+use std::{
+    collections::{HashMap, VecDeque},
+    sync::{Mutex, PoisonError},
+    time::Duration,
+};
+
+use serde_json::Value;
+use tokio::time::Instant;
+
+use super::Route;
+use crate::{
+    args::Arguments,
+    config::ServerConfig,
+    filter,
+    outcome::{Answer, Content},
+};
+
+/// The most answers that are kept.
+const MAX_ENTRIES: usize = 1000;
+/// The most bytes of payload that are kept.
+const MAX_BYTES: usize = 32 << 20;
+
+/// The answers of one view, by what was asked. Views never see each other's.
+#[derive(Debug, Default)]
+pub(crate) struct Cache(Mutex<Kept>);
+
+#[derive(Debug, Default)]
+struct Kept {
+    answers: HashMap<Question, Entry>,
+    /// The questions from the oldest answer to the newest.
+    order: VecDeque<Question>,
+    bytes: usize,
+}
+
+#[derive(Debug)]
+struct Entry {
+    answer: Answer,
+    bytes: usize,
+    until: Instant,
+}
+
+/// What was asked: the server, the tool, and the arguments in one spelling.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(super) struct Question {
+    server: String,
+    tool: String,
+    arguments: String,
+}
+
+impl Question {
+    /// The question of a call and how long its answer may be kept; none when it must be asked each time.
+    pub(super) fn of(route: &Route, config: &ServerConfig, arguments: &Arguments) -> Option<(Self, Duration)> {
+        let lifetime = lifetime(route, config)?;
+        // Reading and writing sorts the keys, so that their order makes no difference.
+        let arguments: Value = serde_json::from_str(arguments.as_raw().get()).ok()?;
+        let question = Self {
+            server: route.server.name().to_string(),
+            tool: route.tool.name.clone(),
+            arguments: arguments.to_string(),
+        };
+        Some((question, lifetime))
+    }
+}
+
+/// How long answers of a tool are kept. The time of a server is for tools that only read; a tool that is named may say nothing about
+/// itself, but one that says that it writes is always asked.
+fn lifetime(route: &Route, config: &ServerConfig) -> Option<Duration> {
+    let policy = &config.policy;
+    if policy.cache.is_none() && policy.tools_cache.is_empty() {
+        return None;
+    }
+    let hint = |name: &str| route.tool.annotations.as_ref()?.get(name)?.as_bool();
+    let named = policy
+        .tools_cache
+        .iter()
+        .find(|(glob, _)| filter::lets_through(std::slice::from_ref(glob), &[], &route.tool.name));
+    match (hint("readOnlyHint"), named) {
+        (Some(false), _) => None,
+        (None, _) if hint("destructiveHint") == Some(true) => None,
+        (_, Some((_, lifetime))) => *lifetime,
+        (Some(true), None) => policy.cache,
+        (None, None) => None,
+    }
+}
+
+impl Cache {
+    /// The answer that was given to the same question and is not too old.
+    pub(super) fn get(&self, question: &Question) -> Option<Answer> {
+        let kept = self.lock();
+        let entry = kept.answers.get(question)?;
+        (entry.until > Instant::now()).then(|| entry.answer.clone())
+    }
+
+    /// Keeps an answer. The oldest ones make room for it.
+    pub(super) fn put(&self, question: Question, answer: &Answer, lifetime: Duration) {
+        let bytes = size(answer) + question.arguments.len();
+        if bytes > MAX_BYTES / 8 {
+            return;
+        }
+        let mut kept = self.lock();
+        kept.forget(&question);
+        while kept.answers.len() >= MAX_ENTRIES || kept.bytes + bytes > MAX_BYTES {
+            let Some(oldest) = kept.order.front().cloned() else {
+                break;
+            };
+            kept.forget(&oldest);
+        }
+        let entry = Entry {
+            answer: answer.clone(),
+            bytes,
+            until: Instant::now() + lifetime,
+        };
+        kept.bytes += bytes;
+        kept.order.push_back(question.clone());
+        kept.answers.insert(question, entry);
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, Kept> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Kept {
+    fn forget(&mut self, question: &Question) {
+        if let Some(entry) = self.answers.remove(question) {
+            self.bytes -= entry.bytes;
+            self.order.retain(|kept| kept != question);
+        }
+    }
+}
+
+fn size(answer: &Answer) -> usize {
+    let blocks: usize = answer.content.iter().map(Content::payload_bytes).sum();
+    let structured = answer.structured.as_ref().map_or(0, |value| value.to_string().len());
+    blocks + structured
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn question(arguments: &str) -> Question {
+        Question {
+            server: "s".into(),
+            tool: "t".into(),
+            arguments: arguments.into(),
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn an_answer_is_kept_for_its_time() {
+        let cache = Cache::default();
+        let answer = Answer::from_text("noon");
+        cache.put(question("{}"), &answer, Duration::from_secs(10));
+        assert_eq!(cache.get(&question("{}")), Some(answer));
+        assert_eq!(cache.get(&question(r#"{"a":1}"#)), None);
+        tokio::time::advance(Duration::from_secs(10)).await;
+        assert_eq!(cache.get(&question("{}")), None);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn the_oldest_answers_make_room_and_a_huge_one_is_not_kept() {
+        let cache = Cache::default();
+        let lifetime = Duration::from_secs(60);
+        for n in 0..=MAX_ENTRIES {
+            cache.put(question(&n.to_string()), &Answer::from_text("x"), lifetime);
+        }
+        assert_eq!(cache.get(&question("0")), None);
+        assert!(cache.get(&question("1")).is_some());
+        assert_eq!(cache.lock().answers.len(), MAX_ENTRIES);
+        let big = Answer::from_text("x".repeat(MAX_BYTES / 9));
+        for n in 0..20 {
+            cache.put(question(&format!("big {n}")), &big, lifetime);
+        }
+        assert!(cache.lock().bytes <= MAX_BYTES);
+        cache.put(
+            question("huge"),
+            &Answer::from_text("x".repeat(MAX_BYTES / 2)),
+            lifetime,
+        );
+        assert_eq!(cache.get(&question("huge")), None);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_new_answer_takes_the_place_of_the_old_one() {
+        let cache = Cache::default();
+        for text in ["old", "new"] {
+            cache.put(question("{}"), &Answer::from_text(text), Duration::from_secs(60));
+        }
+        assert_eq!(cache.get(&question("{}")), Some(Answer::from_text("new")));
+        assert_eq!(cache.lock().order.len(), 1);
+    }
+}

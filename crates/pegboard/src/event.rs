@@ -1,0 +1,171 @@
+//! What happens on a board, told to whoever listens: every call from its beginning to its end, without its content.
+
+use jiff::Timestamp;
+use serde::Serialize;
+use tokio::sync::broadcast::{self, error::RecvError};
+
+use crate::{
+    name::ServerName,
+    outcome::{Kind, Reply, millis},
+};
+
+/// How many events a slow listener may be behind before it loses the oldest.
+const BEHIND: usize = 1024;
+
+/// Something that happened on a board. All events of one call have its id.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(tag = "event", rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum Event {
+    /// A call was asked for and its tool was found.
+    CallCreated {
+        /// The call.
+        id: String,
+        /// `server.tool`.
+        name: String,
+        /// The server.
+        server: ServerName,
+        /// The tool as its server calls it.
+        tool: String,
+        /// When.
+        at: Timestamp,
+    },
+    /// A server told how far a call has come.
+    CallProgress {
+        /// The call.
+        id: String,
+        /// How far.
+        progress: f64,
+        /// Out of how much, when that is known.
+        total: Option<f64>,
+        /// The server's words.
+        message: Option<String>,
+    },
+    /// A call ended.
+    CallCompleted {
+        /// The call.
+        id: String,
+        /// `server.tool`.
+        name: String,
+        /// The server.
+        server: Option<ServerName>,
+        /// The tool as its server calls it.
+        tool: Option<String>,
+        /// How it ended.
+        kind: Kind,
+        /// Whether the model sees it as an error.
+        is_error: bool,
+        /// How long it took.
+        latency_ms: f64,
+        /// How many bytes the answer's payload had.
+        original_bytes: usize,
+        /// When.
+        at: Timestamp,
+    },
+    /// The listener was too slow and so many events are lost to it.
+    Missed {
+        /// How many.
+        events: u64,
+    },
+}
+
+impl Event {
+    pub(crate) fn completed(reply: &Reply) -> Self {
+        Self::CallCompleted {
+            id: reply.id.clone(),
+            name: reply.name.clone(),
+            server: reply.server.clone(),
+            tool: reply.tool.clone(),
+            kind: reply.outcome.kind(),
+            is_error: reply.is_error(),
+            latency_ms: millis(reply.latency),
+            original_bytes: reply.original_bytes,
+            at: Timestamp::now(),
+        }
+    }
+}
+
+/// The events of a board from now on, in order. A listener that is too slow is told how many it missed.
+#[derive(Debug)]
+pub struct Events(broadcast::Receiver<Event>);
+
+impl Events {
+    /// The next event; `None` when the board is gone. Dropping the future loses nothing.
+    pub async fn next(&mut self) -> Option<Event> {
+        match self.0.recv().await {
+            Ok(event) => Some(event),
+            Err(RecvError::Lagged(events)) => Some(Event::Missed { events }),
+            Err(RecvError::Closed) => None,
+        }
+    }
+}
+
+/// Where events are told. Without listeners it costs nothing.
+#[derive(Debug, Clone)]
+pub(crate) struct Bell(broadcast::Sender<Event>);
+
+impl Bell {
+    /// Whether anybody listens.
+    pub(crate) fn is_heard(&self) -> bool {
+        self.0.receiver_count() > 0
+    }
+
+    /// Tells an event, which is made only when somebody listens.
+    pub(crate) fn ring(&self, event: impl FnOnce() -> Event) {
+        if self.is_heard() {
+            let _ = self.0.send(event());
+        }
+    }
+
+    pub(crate) fn listen(&self) -> Events {
+        Events(self.0.subscribe())
+    }
+}
+
+impl Default for Bell {
+    fn default() -> Self {
+        Self(broadcast::channel(BEHIND).0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn step(progress: f64) -> Event {
+        Event::CallProgress {
+            id: "1".into(),
+            progress,
+            total: None,
+            message: None,
+        }
+    }
+
+    #[tokio::test]
+    async fn a_slow_listener_is_told_what_it_missed_and_goes_on() {
+        let bell = Bell::default();
+        let mut events = bell.listen();
+        for n in 0..BEHIND + 5 {
+            bell.ring(|| step(f64::from(u32::try_from(n).unwrap())));
+        }
+        assert_eq!(events.next().await, Some(Event::Missed { events: 5 }));
+        assert_eq!(events.next().await, Some(step(5.0)));
+    }
+
+    #[tokio::test]
+    async fn without_a_listener_no_event_is_even_made() {
+        let bell = Bell::default();
+        bell.ring(|| unreachable!("nobody listens"));
+        let mut events = bell.listen();
+        drop(bell);
+        assert_eq!(events.next().await, None);
+    }
+
+    #[test]
+    fn an_event_is_written_with_its_kind_and_the_calls_id() {
+        assert_eq!(
+            serde_json::to_value(step(0.5)).unwrap(),
+            serde_json::json!({"event": "call_progress", "id": "1", "progress": 0.5, "total": null, "message": null})
+        );
+    }
+}

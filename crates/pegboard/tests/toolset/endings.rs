@@ -1,0 +1,63 @@
+//! Every way a call can end is a reply that the model can read and a kind that the program can tell apart.
+
+use std::sync::Arc;
+
+use pegboard::{Closed, Kind, Outcome, ToolCall, ToolExecutor};
+use pegboard_testkit::{FakeServer, Fault, Tool, When};
+use serde_json::json;
+
+use crate::support::*;
+
+/// EXE-1: an agent loop holds its tools as a trait object.
+#[tokio::test(start_paused = true)]
+async fn a_toolset_is_a_tool_executor_and_errs_only_when_it_is_closed() {
+    let fake = FakeServer::new("fx").tool(Tool::new("t").answers_text("ok"));
+    let (board, _handle) = in_memory(&fake);
+    let tools: Arc<dyn ToolExecutor> = Arc::new(board.toolset());
+    assert_eq!(tools.list_tools().await.unwrap().tools.len(), 1);
+    assert_eq!(tools.execute(ToolCall::new("fx.t")).await.unwrap().text(), "ok");
+    let nobody = tools.execute(ToolCall::new("fx.nobody")).await.unwrap();
+    assert!(nobody.is_error());
+    tools.close().await;
+    assert_eq!(tools.execute(ToolCall::new("fx.t")).await.unwrap_err(), Closed);
+    assert_eq!(tools.list_tools().await.unwrap_err(), Closed);
+    // The board and its other views go on.
+    assert_eq!(call(&board.toolset(), "fx.t", json!({})).await.text(), "ok");
+}
+
+/// EXE-2, EXE-4: whatever goes wrong, there is a reply, it is an error, and it has words.
+#[tokio::test(start_paused = true)]
+async fn every_failure_is_a_reply_with_words() {
+    let fault = |fault: Fault| {
+        let fake = FakeServer::new("fx").tool(Tool::new("t").answers_text("never seen"));
+        fake.fault_on(When::tool("t"), fault)
+    };
+    let refuses = FakeServer::new("fx").tool(Tool::new("t").refuses(-32602, "bad arguments"));
+    let fails = FakeServer::new("fx").tool(Tool::new("t").fails_with("no such pod"));
+    for (fake, kind, ran) in [
+        (fails, Kind::ToolError, true),
+        (refuses, Kind::ToolError, true),
+        (fault(Fault::NeverAnswers), Kind::Timeout, true),
+        (fault(Fault::DiesAfterExecuting { code: 1 }), Kind::Transport, true),
+        (fault(Fault::ClosesOutput), Kind::Transport, true),
+        (fault(Fault::UnknownResultType), Kind::Internal, true),
+        (fault(Fault::Nested { depth: 500 }), Kind::Internal, true),
+    ] {
+        let (board, _handle) = in_memory(&fake);
+        let tools = board.toolset();
+        tools.list(PATIENCE).await;
+        let reply = call(&tools, "fx.t", json!({})).await;
+        ended_as(&reply, kind, ran);
+        assert!(reply.is_error() && !reply.text().is_empty(), "{kind:?}");
+    }
+    let fake = FakeServer::new("fx").tool(Tool::new("t"));
+    let (board, _handle) = in_memory(&fake);
+    let tools = board.toolset();
+    let unknown = call(&tools, "fx.nobody", json!({})).await;
+    ended_as(&unknown, Kind::UnknownTool, false);
+    board.disable(&name("fx")).await;
+    ended_as(&call(&tools, "fx.t", json!({})).await, Kind::Unavailable, false);
+    board.shutdown().await;
+    let closed = call(&tools, "fx.t", json!({})).await;
+    assert!(matches!(closed.outcome, Outcome::Refused(_)), "{closed:?}");
+}

@@ -1,0 +1,12 @@
+//! One agent's view: what happens around and to its calls, over fake servers in this process.
+
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on says where it stopped")]
+
+#[path = "../support/mod.rs"]
+mod support;
+
+mod around;
+mod endings;
+mod kept;
+mod many;
+mod told;

@@ -1,0 +1,55 @@
+//! Many calls at once.
+
+use std::time::Duration;
+
+use pegboard::{ToolCall, View};
+use pegboard_testkit::{FakeServer, Tool};
+use tokio::time::Instant;
+
+use crate::support::*;
+
+fn offers() -> FakeServer {
+    FakeServer::new("fx")
+        .tool(Tool::new("read").read_only().answers_text("r").after(secs(1)))
+        .tool(Tool::new("write").destructive().answers_text("w").after(secs(1)))
+}
+
+fn batch() -> Vec<ToolCall> {
+    ["read", "write", "nobody", "read", "write"]
+        .iter()
+        .enumerate()
+        .map(|(n, tool)| ToolCall::new(format!("fx.{tool}")).id(n.to_string()))
+        .collect()
+}
+
+/// EXE-11
+#[tokio::test(start_paused = true)]
+async fn a_batch_runs_beside_itself_and_replies_come_in_its_order() {
+    let (board, _handle) = in_memory(&offers());
+    let tools = board.toolset();
+    tools.list(PATIENCE).await;
+    let started = Instant::now();
+    let replies = tools.call_all(batch()).await;
+    assert_eq!(started.elapsed(), Duration::from_secs(1));
+    let ids: Vec<_> = replies.iter().map(|reply| reply.id.as_str()).collect();
+    assert_eq!(ids, ["0", "1", "2", "3", "4"]);
+    assert!(replies[2].is_error());
+    assert_eq!(replies[4].text(), "w");
+}
+
+#[tokio::test(start_paused = true)]
+async fn writes_of_a_batch_run_in_turn_when_the_view_says_so() {
+    let (board, handle) = in_memory(&offers());
+    let tools = board.toolset_with(View::new().writes_in_turn());
+    tools.list(PATIENCE).await;
+    let started = Instant::now();
+    let replies = tools.call_all(batch()).await;
+    assert_eq!(started.elapsed(), Duration::from_secs(2));
+    assert_eq!(replies.len(), 5);
+    let called = handle.requests();
+    let called = called.iter().filter(|message| message.method == "tools/call");
+    let names: Vec<_> = called
+        .map(|message| message.params["name"].as_str().unwrap().to_owned())
+        .collect();
+    assert_eq!(names.last().unwrap(), "write");
+}
