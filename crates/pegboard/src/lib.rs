@@ -85,7 +85,7 @@ mod transport;
 pub use args::{Arguments, ArgumentsError};
 pub use board::{Applied, Builder, Pegboard};
 pub use call::{Budget, CallEvent, CallStream, Called, Hook, ToolCall, View};
-pub use catalog::{Catalog, CatalogDiff, Changed, Changes, Prompt, Resource, Tool};
+pub use catalog::{Catalog, CatalogDiff, Changed, Changes, Prompt, Resource, Schema, Tool};
 pub use config::{
     Approval, Auth, ClientCert, Command, Config, CustomPattern, Endpoint, Env, EnvPolicy, EraChoice, Format, Limits,
     Loaded, Masking, Origin, Pins, Policy, Preset, Problem, Queue, RetryClass, Rlimits, Scope, ServerConfig, Severity,

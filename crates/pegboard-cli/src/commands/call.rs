@@ -95,7 +95,7 @@ async fn make(
         None => match toolset.tool(&options.tool, deadline.remaining()).await {
             Ok(tool) => {
                 let pairs = options.pairs.iter().map(|(key, value)| (key.as_str(), value.as_str()));
-                Arguments::from_pairs(pairs, &tool.input_schema)
+                Arguments::from_pairs(pairs, &tool.input_schema.value())
                     .map_err(|error| Failure::new(Kind::InvalidArguments, error.to_string()))
             }
             Err(failure) => Err(failure),

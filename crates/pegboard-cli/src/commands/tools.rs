@@ -130,8 +130,8 @@ fn mcp(listed: &ListedTool) -> Value {
     put("name", Some(listed.name.clone().into()));
     put("title", tool.title.clone().map(Value::from));
     put("description", tool.description.clone().map(Value::from));
-    put("inputSchema", Some(tool.input_schema.clone()));
-    put("outputSchema", tool.output_schema.clone());
+    put("inputSchema", Some(tool.input_schema.value()));
+    put("outputSchema", tool.output_schema.as_ref().map(pegboard::Schema::value));
     put("annotations", tool.annotations.clone().map(Value::from));
     shown.into()
 }
@@ -156,7 +156,7 @@ fn text(tools: &[ListedTool], is_verbose: bool) -> String {
                 let mut table = Table::indented(2);
                 table.row(line(listed));
                 text.push_str(&table.render(width));
-                text.push_str(&arguments::table(&listed.tool.input_schema).render(width));
+                text.push_str(&arguments::table(&listed.tool.input_schema.value()).render(width));
             }
         } else {
             let mut table = Table::indented(2);

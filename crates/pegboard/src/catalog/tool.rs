@@ -1,9 +1,18 @@
 //! One tool as its server describes it, and the HTTP headers that its schema asks for.
 
+use std::borrow::Cow;
+
 use serde_json::{Map, Value};
 
-use super::{HeaderRule, MAX_TOOL_NAME, take_text};
-use crate::name::{self, ServerName};
+use super::{
+    HeaderRule, Item, MAX_TOOL_NAME,
+    schema::{Schema, Tidy},
+    take_text,
+};
+use crate::{
+    name::{self, ServerName},
+    scan::Scan,
+};
 
 /// The largest schema that is accepted, in bytes of JSON.
 const MAX_SCHEMA_BYTES: usize = 64 << 10;
@@ -25,9 +34,9 @@ pub struct Tool {
     /// What it does.
     pub description: Option<String>,
     /// What its arguments look like: a JSON Schema whose root is an object.
-    pub input_schema: Value,
+    pub input_schema: Schema,
     /// What its structured answer looks like.
-    pub output_schema: Option<Value>,
+    pub output_schema: Option<Schema>,
     /// What its server says about its effects. A hint, not a promise.
     pub annotations: Option<Map<String, Value>>,
     /// Arguments that are repeated in HTTP headers: the path of properties, and the header's name after `Mcp-Param-`.
@@ -46,7 +55,7 @@ impl Tool {
     }
 
     /// Reads one item of `tools/list`, or says in a sentence why it cannot be used.
-    pub(super) fn read(server: &ServerName, item: Value, headers: HeaderRule) -> Result<Self, String> {
+    fn read(server: &ServerName, item: Value, headers: HeaderRule) -> Result<Self, String> {
         let Value::Object(mut item) = item else {
             return Err("a tool that is not an object was left out".to_owned());
         };
@@ -66,13 +75,14 @@ impl Tool {
         };
         let left_out = |why: String| format!("tool `{name}` was left out: {why}");
         let input_schema = input_schema(item.remove("inputSchema")).map_err(left_out)?;
-        let output_schema = match item.remove("outputSchema") {
-            None | Some(Value::Null) => None,
-            Some(schema) => Some(within_bounds(schema, "outputSchema").map_err(left_out)?),
-        };
         let mirrored = match headers {
             HeaderRule::Enforced => mirrored_arguments(&input_schema).map_err(left_out)?,
             HeaderRule::Ignored => Vec::new(),
+        };
+        let input_schema = within_bounds(input_schema, "inputSchema").map_err(left_out)?;
+        let output_schema = match item.remove("outputSchema") {
+            None | Some(Value::Null) => None,
+            Some(schema) => Some(within_bounds(schema, "outputSchema").map_err(left_out)?),
         };
         let mut description = take_text(&mut item, "description");
         if let Some(text) = &mut description {
@@ -91,6 +101,87 @@ impl Tool {
             annotations,
             mirrored,
             name,
+        })
+    }
+}
+
+/// Reads the tools of one server.
+pub(super) struct Reader<'a> {
+    server: &'a ServerName,
+    headers: HeaderRule,
+    tidy: Tidy,
+}
+
+impl<'a> Reader<'a> {
+    pub(super) fn new(server: &'a ServerName, headers: HeaderRule) -> Self {
+        Self {
+            server,
+            headers,
+            tidy: Tidy::default(),
+        }
+    }
+
+    /// Reads one item of `tools/list`, or says in a sentence why it cannot be used.
+    pub(super) fn read(&mut self, item: Item) -> Result<Tool, String> {
+        if let Item::Text(text) = &item
+            && let Some(tool) = self.read_plain(text)
+        {
+            return Ok(tool);
+        }
+        let tree = item
+            .tree()
+            .map_err(|error| format!("a tool that cannot be read was left out: {error}"))?;
+        Tool::read(self.server, tree, self.headers)
+    }
+
+    /// Reads a tool without a tree in between, as long as nothing about it is unusual.
+    fn read_plain(&mut self, item: &[u8]) -> Option<Tool> {
+        if self.headers == HeaderRule::Enforced && memchr::memmem::find(item, b"x-mcp-header").is_some() {
+            return None;
+        }
+        let mut scan = Scan::new(item);
+        let (mut name, mut title, mut description) = (None, None, None);
+        let (mut input_schema, mut output_schema, mut annotations) = (None, None, None);
+        scan.fields(|scan, key| {
+            let (depth, bytes) = (MAX_SCHEMA_DEPTH, MAX_SCHEMA_BYTES);
+            let is_first = match key {
+                "name" => name.replace(scan.text()?).is_none(),
+                "title" => title.replace(scan.text()?).is_none(),
+                "description" => description.replace(scan.text()?).is_none(),
+                "inputSchema" => {
+                    let schema = self.tidy.arguments(scan, depth, bytes)?;
+                    input_schema.replace(schema).is_none()
+                }
+                "outputSchema" if scan.peek() == Some(b'{') => {
+                    let schema = self.tidy.schema(scan, depth, bytes)?;
+                    output_schema.replace(schema).is_none()
+                }
+                "annotations" => match scan.value(0)? {
+                    Value::Object(fields) => annotations.replace(fields).is_none(),
+                    _ => return None,
+                },
+                "outputSchema" => return None,
+                _ => {
+                    scan.skip()?;
+                    true
+                }
+            };
+            is_first.then_some(())
+        })?;
+        let name = name.filter(|name| (1..=MAX_TOOL_NAME).contains(&name.len()))?;
+        let is_too_long = description.as_ref().is_some_and(|text| text.len() > MAX_DESCRIPTION);
+        if !scan.is_at_end() || is_too_long || name.chars().any(char::is_control) {
+            return None;
+        }
+        Some(Tool {
+            server: self.server.clone(),
+            name: name.into_owned(),
+            title: title.map(Cow::into_owned),
+            description: description.map(Cow::into_owned),
+            input_schema: input_schema?,
+            output_schema,
+            annotations,
+            mirrored: Vec::new(),
         })
     }
 }
@@ -125,38 +216,21 @@ fn input_schema(schema: Option<Value>) -> Result<Value, String> {
             ));
         }
     }
-    within_bounds(Value::Object(schema), "inputSchema")
+    Ok(Value::Object(schema))
 }
 
-fn within_bounds(mut schema: Value, what: &str) -> Result<Value, String> {
+fn within_bounds(schema: Value, what: &str) -> Result<Schema, String> {
     if depth(&schema) > MAX_SCHEMA_DEPTH {
         return Err(format!("its {what} is nested deeper than {MAX_SCHEMA_DEPTH}"));
     }
-    sort_required(&mut schema);
-    let bytes = schema.to_string().len();
+    let schema = Schema::from(schema);
+    let bytes = schema.as_str().len();
     if bytes > MAX_SCHEMA_BYTES {
         return Err(format!(
             "its {what} has {bytes} bytes, and {MAX_SCHEMA_BYTES} are allowed"
         ));
     }
     Ok(schema)
-}
-
-/// Puts the names of required properties in order, as the keys of objects are already, so that a server that lists them in another order
-/// after a restart does not change what a model reads.
-fn sort_required(schema: &mut Value) {
-    match schema {
-        Value::Object(fields) => {
-            if let Some(Value::Array(names)) = fields.get_mut("required")
-                && names.iter().all(Value::is_string)
-            {
-                names.sort_by(|a, b| a.as_str().cmp(&b.as_str()));
-            }
-            fields.values_mut().for_each(sort_required);
-        }
-        Value::Array(items) => items.iter_mut().for_each(sort_required),
-        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
-    }
 }
 
 /// How deep a value is nested. The reader of messages has bounded it to 128, so recursion is safe.
@@ -254,8 +328,14 @@ mod tests {
     use super::*;
     use serde_json::json;
 
+    /// However a tool is read, it is the same tool.
     fn read(item: Value) -> Result<Tool, String> {
-        Tool::read(&ServerName::parse("fx").unwrap(), item, HeaderRule::Enforced)
+        let server = ServerName::parse("fx").unwrap();
+        let mut reader = Reader::new(&server, HeaderRule::Enforced);
+        let from_text = reader.read(Item::Text(item.to_string().into()));
+        let from_tree = reader.read(item.into());
+        assert_eq!(from_text, from_tree);
+        from_tree
     }
 
     #[test]
@@ -265,8 +345,48 @@ mod tests {
             json!({"name": "t", "inputSchema": null}),
             json!({"name": "t", "inputSchema": {}}),
         ] {
-            assert_eq!(read(item).unwrap().input_schema, json!({"type": "object"}));
+            assert_eq!(read(item).unwrap().input_schema.value(), json!({"type": "object"}));
         }
+    }
+
+    #[test]
+    fn plain_tools_need_no_tree() {
+        let server = ServerName::parse("fx").unwrap();
+        let mut reader = Reader::new(&server, HeaderRule::Enforced);
+        let schema = r#"{"type":"object","properties":{"b":{"type":"string"},"a":{}},"required":["b","a"]}"#;
+        let mut check = |text: &str, is_plain: bool| {
+            assert_eq!(reader.read_plain(text.as_bytes()).is_some(), is_plain, "{text}");
+            let from_text = reader.read(Item::Text(text.to_owned().into()));
+            assert_eq!(
+                from_text,
+                reader.read(Item::Tree(serde_json::from_str(text).unwrap())),
+                "{text}"
+            );
+        };
+        check(&format!(r#"{{"name":"t","inputSchema":{schema}}}"#), true);
+        check(
+            &format!(
+                r#"{{"title":"T","annotations":{{"readOnlyHint":true}},"icons":[{{}}],"name":"t","description":"d\n","inputSchema":{schema},"outputSchema":{schema}}}"#
+            ),
+            true,
+        );
+        for unusual in [
+            r#"{"name":"t"}"#.to_owned(),
+            format!(r#"{{"name":"","inputSchema":{schema}}}"#),
+            format!(r#"{{"name":"a\u0007","inputSchema":{schema}}}"#),
+            format!(r#"{{"name":"t","name":"u","inputSchema":{schema}}}"#),
+            format!(r#"{{"name":"t","title":7,"inputSchema":{schema}}}"#),
+            format!(r#"{{"name":"t","outputSchema":null,"inputSchema":{schema}}}"#),
+            format!(
+                r#"{{"name":"t","description":"{}","inputSchema":{schema}}}"#,
+                "d".repeat(9000)
+            ),
+            r#"{"name":"t","inputSchema":{"properties":{}}}"#.to_owned(),
+        ] {
+            check(&unusual, false);
+        }
+        let broken = Item::Text(r#"{"name":"\ud800"}"#.into());
+        assert!(reader.read(broken).unwrap_err().contains("cannot be read"));
     }
 
     #[test]
@@ -274,7 +394,10 @@ mod tests {
         let schema = json!({"type": "object", "required": ["b", "a"], "properties": {
             "a": {"type": "object", "required": ["z", "y"]}, "b": {}, "required": {"default": ["q", "p"]},
         }});
-        let read = read(json!({"name": "t", "inputSchema": schema})).unwrap().input_schema;
+        let read = read(json!({"name": "t", "inputSchema": schema}))
+            .unwrap()
+            .input_schema
+            .value();
         assert_eq!(read["required"], json!(["a", "b"]));
         assert_eq!(read["properties"]["a"]["required"], json!(["y", "z"]));
         assert_eq!(read["properties"]["required"]["default"], json!(["q", "p"]));

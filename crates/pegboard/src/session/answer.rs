@@ -68,6 +68,11 @@ impl Answer {
         &self.message[self.result.clone()]
     }
 
+    /// The same, to be kept in parts.
+    pub(super) fn presumed_bytes(&self) -> Bytes {
+        self.message.slice(self.result.clone())
+    }
+
     /// The result, once the message as a whole was read.
     pub(super) fn proven(&self) -> Result<Bytes, Unanswered> {
         if self.is_proven {
