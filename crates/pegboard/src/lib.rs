@@ -62,6 +62,9 @@
 //!   the first line of `main` they also end when the program is killed.
 
 mod args;
+#[cfg(feature = "bench")]
+#[doc(hidden)]
+pub mod bench;
 mod board;
 mod call;
 mod catalog;

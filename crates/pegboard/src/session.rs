@@ -12,6 +12,8 @@ mod host;
 mod line;
 mod listing;
 mod memory;
+#[cfg(feature = "bench")]
+pub(crate) mod steps;
 
 pub use desk::Progress;
 pub use host::{ElicitAnswer, Elicitation, Host, NoHost};

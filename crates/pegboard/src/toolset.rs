@@ -234,7 +234,7 @@ impl Toolset {
     }
 
     /// Where `name` leads. When that is not known yet, the servers that may have the tool are waited for, and it is looked up once more.
-    async fn route(&self, name: &str, deadline: Deadline) -> Result<Route, Failure> {
+    pub(crate) async fn route(&self, name: &str, deadline: Deadline) -> Result<Route, Failure> {
         if self.shelf.is_closing() {
             let message = "the board is closing and takes no more calls";
             return Err(Failure::new(Kind::Unavailable, message));

@@ -34,6 +34,8 @@ const ROOMS: &[&str] = &[
     "call",
     "toolset",
     "board",
+    // Doors for the benchmarks.
+    "bench",
 ];
 
 /// The steps that never wait.

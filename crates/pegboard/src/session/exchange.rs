@@ -49,7 +49,7 @@ pub(crate) struct CallResult {
 }
 
 impl CallResult {
-    fn of(answer: &Answer) -> Result<Self, Fault> {
+    pub(super) fn of(answer: &Answer) -> Result<Self, Fault> {
         match Self::read_plain(answer.presumed()) {
             Some(result) => Ok(result),
             None => Self::read(&answer.proven()?),

@@ -85,14 +85,14 @@ impl Gathered {
 
 /// One page of a listing.
 #[derive(Debug, PartialEq)]
-struct Page {
-    items: Vec<Item>,
+pub(super) struct Page {
+    pub(super) items: Vec<Item>,
     next: Option<String>,
     freshness: Freshness,
 }
 
 impl Page {
-    fn of(answer: &Answer, key: &str, method: &str) -> Result<Self, Fault> {
+    pub(super) fn of(answer: &Answer, key: &str, method: &str) -> Result<Self, Fault> {
         if let Some(page) = plain_page(&answer.presumed_bytes(), key) {
             return Ok(page);
         }
