@@ -168,7 +168,10 @@ mod tests {
                 "a" => scan.number()?.to_string(),
                 "b" => {
                     let mut all = String::new();
-                    scan.items(|scan| Some(all.push_str(&scan.boolean()?.to_string())))?;
+                    scan.items(|scan| {
+                        all.push_str(&scan.boolean()?.to_string());
+                        Some(())
+                    })?;
                     all
                 }
                 "c\n" => scan.value(1)?.to_string(),

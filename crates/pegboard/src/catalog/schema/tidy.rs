@@ -53,6 +53,7 @@ impl Tidy {
         }
     }
 
+    #[expect(clippy::ptr_arg, reason = "a text that is borrowed came without escapes")]
     fn text(&mut self, text: &Cow<'_, str>) -> Option<()> {
         match text {
             // What came without escapes needs none.
