@@ -280,14 +280,14 @@ impl Lines {
         }
     }
 
-    /// Where the next bytes go. A line that outgrows its chunk is likely to be as long as the last long one, and grows at most by half
-    /// of what it should have been.
+    /// Where the next bytes go. A line that outgrows its chunk is given as much as the last long one had, or twice what it has, but not
+    /// more than it may have.
     fn space(&mut self) -> &mut BytesMut {
         let held = self.buffer.len();
         if self.buffer.capacity() - held < MIN_ROOM {
-            let likely = self.recent.saturating_sub(held) + MIN_ROOM;
-            let more = if held < READ_CHUNK / 2 { READ_CHUNK } else { held.max(likely) };
-            self.buffer.reserve(more);
+            let likely = held.max((self.recent + MIN_ROOM).saturating_sub(held));
+            let allowed = self.limit.saturating_sub(held);
+            self.buffer.reserve(likely.min(allowed).max(READ_CHUNK));
         }
         &mut self.buffer
     }
