@@ -46,7 +46,12 @@ fn main() -> anyhow::Result<()> {
 }
 
 fn stdio(tools: usize) -> Place {
-    Place::Command(vec![ECHO.to_owned(), "stdio".to_owned(), "--tools".to_owned(), tools.to_string()])
+    Place::Command(vec![
+        ECHO.to_owned(),
+        "stdio".to_owned(),
+        "--tools".to_owned(),
+        tools.to_string(),
+    ])
 }
 
 /// An HTTP server with so many listeners.
@@ -58,12 +63,22 @@ struct Http {
 impl Http {
     fn start(listeners: usize, tools: usize) -> anyhow::Result<Self> {
         let mut child = Command::new(ECHO)
-            .args(["http", "--listeners", &listeners.to_string(), "--tools", &tools.to_string()])
+            .args([
+                "http",
+                "--listeners",
+                &listeners.to_string(),
+                "--tools",
+                &tools.to_string(),
+            ])
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .spawn()?;
-        let lines = BufReader::new(child.stdout.take().context("no output")?).lines().take(listeners);
-        let places = lines.map(|line| Ok(Place::Url(format!("http://{}/mcp", line?)))).collect::<std::io::Result<_>>()?;
+        let lines = BufReader::new(child.stdout.take().context("no output")?)
+            .lines()
+            .take(listeners);
+        let places = lines
+            .map(|line| Ok(Place::Url(format!("http://{}/mcp", line?))))
+            .collect::<std::io::Result<_>>()?;
         Ok(Self { child, places })
     }
 }
@@ -89,7 +104,12 @@ fn run(round: &Round) -> anyhow::Result<Vec<Value>> {
 /// Calls per second, waiting times and cost of calls.
 fn calls(rounds: usize) -> anyhow::Result<()> {
     let limit = Duration::from_millis(options::number("--ms", 500) as u64);
-    let phase = |concurrency, bytes, calls| Phase { concurrency, bytes, calls, limit };
+    let phase = |concurrency, bytes, calls| Phase {
+        concurrency,
+        bytes,
+        calls,
+        limit,
+    };
     let phases = vec![
         phase(4, 100, 2_000),
         phase(1, 100, 50_000),
@@ -102,12 +122,22 @@ fn calls(rounds: usize) -> anyhow::Result<()> {
     ];
     let http = Http::start(1, 1)?;
     let mut numbers = Numbers::default();
-    let settings = [("stdio", stdio(1), false), ("stdio", stdio(1), true), ("http", http.places[0].clone(), false), ("http", http.places[0].clone(), true)];
+    let settings = [
+        ("stdio", stdio(1), false),
+        ("stdio", stdio(1), true),
+        ("http", http.places[0].clone(), false),
+        ("http", http.places[0].clone(), true),
+    ];
     let mut rows = Vec::new();
     for _ in 0..rounds {
         for (wire, place, modern) in &settings {
             for client in CLIENTS {
-                let round = Round { client: client.to_owned(), places: vec![place.clone()], modern: *modern, phases: phases.clone() };
+                let round = Round {
+                    client: client.to_owned(),
+                    places: vec![place.clone()],
+                    modern: *modern,
+                    phases: phases.clone(),
+                };
                 let found = run(&round)?;
                 // The first phase only warms up.
                 for phase in found.iter().filter(|line| line.get("cpu_us").is_some()).skip(1) {
@@ -130,14 +160,23 @@ fn calls(rounds: usize) -> anyhow::Result<()> {
         ("p99_us", "waiting time in µs, 99th of 100"),
         ("allocations", "allocations per call"),
     ] {
-        let mut lines = vec![["", "floor", "rmcp", "session", "board", "board/rmcp", "board-session"].map(str::to_owned).to_vec()];
+        let mut lines = vec![
+            ["", "floor", "rmcp", "session", "board", "board/rmcp", "board-session"]
+                .map(str::to_owned)
+                .to_vec(),
+        ];
         for row in &rows {
             let of = |client: &str| numbers.median(row, client, what);
             let ratio = of("board").zip(of("rmcp")).map(|(ours, theirs)| ours / theirs);
             let around = of("board").zip(of("session")).map(|(whole, part)| whole - part);
             let cells = CLIENTS.iter().map(|client| short(of(client)));
             let last = if what == "calls_per_s" { None } else { around };
-            lines.push(std::iter::once(row.clone()).chain(cells).chain([short(ratio), short(last)]).collect());
+            lines.push(
+                std::iter::once(row.clone())
+                    .chain(cells)
+                    .chain([short(ratio), short(last)])
+                    .collect(),
+            );
         }
         print(heading, &lines);
     }
@@ -157,7 +196,12 @@ fn start(rounds: usize) -> anyhow::Result<()> {
     for _ in 0..rounds {
         for (row, places) in &settings {
             for client in ["rmcp", "board"] {
-                let round = Round { client: client.to_owned(), places: places.clone(), modern: false, phases: Vec::new() };
+                let round = Round {
+                    client: client.to_owned(),
+                    places: places.clone(),
+                    modern: false,
+                    phases: Vec::new(),
+                };
                 let found = run(&round)?;
                 for what in ["ready_ms", "ready_cpu_ms", "ready_kb"] {
                     numbers.add(row, client, what, found[0][what].as_f64().unwrap_or_default());
@@ -183,13 +227,22 @@ fn start(rounds: usize) -> anyhow::Result<()> {
 
 /// Whether memory grows with calls.
 fn memory() -> anyhow::Result<()> {
-    let mut lines = vec![["20 stdio servers with 50 tools each, memory in kB", "rmcp", "board"].map(str::to_owned).to_vec()];
+    let mut lines = vec![
+        ["20 stdio servers with 50 tools each, memory in kB", "rmcp", "board"]
+            .map(str::to_owned)
+            .to_vec(),
+    ];
     let limit = Duration::from_secs(120);
     let round = |client: &str, calls: usize| Round {
         client: client.to_owned(),
         places: vec![stdio(50); 20],
         modern: false,
-        phases: vec![Phase { concurrency: 16, bytes: 100, calls, limit }],
+        phases: vec![Phase {
+            concurrency: 16,
+            bytes: 100,
+            calls,
+            limit,
+        }],
     };
     for calls in [1_000, 100_000] {
         let mut line = vec![format!("after {calls} calls")];
@@ -231,7 +284,11 @@ fn oneshot(rounds: usize) -> anyhow::Result<()> {
     let (floor, board) = (numbers.median("", "floor", "ms"), numbers.median("", "board", "ms"));
     let lines = [
         vec![String::new(), "floor".to_owned(), "pegboard call".to_owned()],
-        vec!["start, handshake, one call, end in ms".to_owned(), short(floor), short(board)],
+        vec![
+            "start, handshake, one call, end in ms".to_owned(),
+            short(floor),
+            short(board),
+        ],
     ];
     print("one-shot", &lines);
     Ok(())

@@ -74,7 +74,10 @@ impl Client {
             Self::Session(_, sessions) => {
                 let arguments = Arguments::parse(&format!("{{\"n\":{bytes}}}"))?;
                 let session = &sessions[number % sessions.len()];
-                session.call(&arguments, Deadline::within(PATIENCE)).await.context("the call failed")
+                session
+                    .call(&arguments, Deadline::within(PATIENCE))
+                    .await
+                    .context("the call failed")
             }
             Self::Sdk(services) => {
                 let arguments = json!({ "n": bytes }).as_object().cloned().unwrap_or_default();
@@ -105,7 +108,8 @@ fn config(places: &[Place], modern: bool) -> anyhow::Result<Config> {
         Place::Url(url) => json!({ "type": "http", "url": url }),
     };
     let servers = places.iter().enumerate();
-    let servers: serde_json::Map<String, Value> = servers.map(|(at, place)| (format!("s{at}"), server(place))).collect();
+    let servers: serde_json::Map<String, Value> =
+        servers.map(|(at, place)| (format!("s{at}"), server(place))).collect();
     let file = std::env::temp_dir().join(format!("pegboard-bench-{}.json", std::process::id()));
     std::fs::write(&file, json!({ "mcpServers": servers }).to_string())?;
     let mut config = Config::load(&[Source::file(&file)], &Env::process()).config;
@@ -123,6 +127,8 @@ fn remove(file: &Path) {
 }
 
 async fn sdk(places: &[Place], modern: bool) -> anyhow::Result<(Client, usize)> {
+    // The library brings its own; the SDK's client takes the one of the process.
+    let _ = rustls::crypto::ring::default_provider().install_default();
     let mut starts = Vec::new();
     for place in places.iter().cloned() {
         starts.push(tokio::spawn(async move {

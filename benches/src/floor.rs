@@ -44,7 +44,9 @@ impl Floor {
                     socket.set_nodelay(true)?;
                     Ok(BufReader::with_capacity(64 << 10, socket))
                 };
-                Ok(Self::Sockets((0..concurrency).map(|_| socket()).collect::<anyhow::Result<_>>()?))
+                Ok(Self::Sockets(
+                    (0..concurrency).map(|_| socket()).collect::<anyhow::Result<_>>()?,
+                ))
             }
         }
     }

@@ -43,7 +43,12 @@ impl Round {
             Place::Url(url) => json!(url),
         });
         let phases = self.phases.iter().map(|phase| {
-            json!([phase.concurrency, phase.bytes, phase.calls, u64::try_from(phase.limit.as_millis()).unwrap_or(u64::MAX)])
+            json!([
+                phase.concurrency,
+                phase.bytes,
+                phase.calls,
+                u64::try_from(phase.limit.as_millis()).unwrap_or(u64::MAX)
+            ])
         });
         json!({ "client": self.client, "places": places.collect::<Vec<_>>(), "modern": self.modern, "phases": phases.collect::<Vec<_>>() })
     }
@@ -51,12 +56,19 @@ impl Round {
     pub fn from_json(value: &Value) -> Option<Self> {
         let place = |value: &Value| match value {
             Value::String(url) => Some(Place::Url(url.clone())),
-            Value::Array(words) => Some(Place::Command(words.iter().filter_map(|word| Some(word.as_str()?.to_owned())).collect())),
+            Value::Array(words) => Some(Place::Command(
+                words
+                    .iter()
+                    .filter_map(|word| Some(word.as_str()?.to_owned()))
+                    .collect(),
+            )),
             _ => None,
         };
         let phase = |value: &Value| {
             let numbers: Vec<u64> = value.as_array()?.iter().filter_map(Value::as_u64).collect();
-            let [concurrency, bytes, calls, limit] = numbers[..] else { return None };
+            let [concurrency, bytes, calls, limit] = numbers[..] else {
+                return None;
+            };
             Some(Phase {
                 concurrency: concurrency as usize,
                 bytes: bytes as usize,
@@ -91,7 +103,10 @@ impl Round {
         for phase in &self.phases {
             measure(&client, *phase).await?;
         }
-        println!("{}", json!({ "end_kb": memory::kilobytes("VmRSS"), "peak_kb": memory::kilobytes("VmHWM") }));
+        println!(
+            "{}",
+            json!({ "end_kb": memory::kilobytes("VmRSS"), "peak_kb": memory::kilobytes("VmHWM") })
+        );
         if let Some(client) = Arc::into_inner(client) {
             client.close().await;
         }
@@ -102,7 +117,10 @@ impl Round {
         let most = self.phases.iter().map(|phase| phase.concurrency).max().unwrap_or(1);
         let (began, spent) = (Instant::now(), memory::processor_time());
         let mut floor = Floor::connect(&self.places[0], most)?;
-        println!("{}", json!({ "tools": 0, "ready_ms": began.elapsed().as_secs_f64() * 1e3, "ready_cpu_ms": (memory::processor_time() - spent).as_secs_f64() * 1e3 }));
+        println!(
+            "{}",
+            json!({ "tools": 0, "ready_ms": began.elapsed().as_secs_f64() * 1e3, "ready_cpu_ms": (memory::processor_time() - spent).as_secs_f64() * 1e3 })
+        );
         for phase in &self.phases {
             let mut times = Vec::new();
             let meter = Meter::start();
@@ -166,7 +184,13 @@ impl Meter {
         let spent = (memory::processor_time() - self.spent).as_secs_f64() * 1e6;
         let allocations = (memory::allocations() - self.allocations) as f64;
         times.sort_by(f64::total_cmp);
-        let at = |share: f64| times.get((count * share) as usize).or(times.last()).copied().unwrap_or_default();
+        let at = |share: f64| {
+            times
+                .get((count * share) as usize)
+                .or(times.last())
+                .copied()
+                .unwrap_or_default()
+        };
         println!(
             "{}",
             json!({ "concurrency": phase.concurrency, "bytes": phase.bytes, "calls_per_s": count / took, "p50_us": at(0.5),

@@ -27,7 +27,14 @@ pub fn print(heading: &str, lines: &[Vec<String>]) {
     println!("\n{heading}");
     let columns = lines.iter().map(Vec::len).max().unwrap_or(0);
     let widths: Vec<usize> = (0..columns)
-        .map(|at| lines.iter().filter_map(|line| line.get(at)).map(|cell| cell.chars().count()).max().unwrap_or(0))
+        .map(|at| {
+            lines
+                .iter()
+                .filter_map(|line| line.get(at))
+                .map(|cell| cell.chars().count())
+                .max()
+                .unwrap_or(0)
+        })
         .collect();
     for line in lines {
         let cells = line.iter().enumerate().map(|(at, cell)| match at {

@@ -12,7 +12,10 @@ use std::{
 use pegboard_benches::options;
 
 fn main() -> std::io::Result<()> {
-    let server = Arc::new(Server::new(options::number("--tools", 1), options::number("--page", 500)));
+    let server = Arc::new(Server::new(
+        options::number("--tools", 1),
+        options::number("--page", 500),
+    ));
     match std::env::args().nth(1).as_deref() {
         Some("http") => http(&server, options::number("--listeners", 1)),
         _ => stdio(&server),
@@ -25,7 +28,8 @@ struct Server {
 }
 
 /// A text as tools give it: records with quotes and lines.
-const RECORD: &str = r#"{\"file\": \"docs/guide.md\", \"line\": 7, \"words\": \"a board with pegs, and on each peg a tool\"}\n"#;
+const RECORD: &str =
+    r#"{\"file\": \"docs/guide.md\", \"line\": 7, \"words\": \"a board with pegs, and on each peg a tool\"}\n"#;
 
 impl Server {
     fn new(tools: usize, page: usize) -> Self {
@@ -163,9 +167,17 @@ fn converse(server: &Server, stream: TcpStream) -> std::io::Result<()> {
         if !is_post {
             out.extend_from_slice(b"HTTP/1.1 405 Method Not Allowed\r\nContent-Length: 0\r\n\r\n");
         } else if server.answer(&body, &mut answer) {
-            let session = if find(&body, b"\"initialize\"").is_some() { "Mcp-Session-Id: one\r\n" } else { "" };
+            let session = if find(&body, b"\"initialize\"").is_some() {
+                "Mcp-Session-Id: one\r\n"
+            } else {
+                ""
+            };
             out.extend_from_slice(
-                format!("HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n{session}Content-Length: {}\r\n\r\n", answer.len()).as_bytes(),
+                format!(
+                    "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n{session}Content-Length: {}\r\n\r\n",
+                    answer.len()
+                )
+                .as_bytes(),
             );
             out.extend_from_slice(&answer);
         } else {
@@ -182,7 +194,10 @@ fn find(text: &[u8], what: &[u8]) -> Option<usize> {
 /// What follows `what`, up to the end of a word or number.
 fn word_after<'a>(text: &'a [u8], what: &[u8]) -> Option<&'a [u8]> {
     let rest = &text[find(text, what)? + what.len()..];
-    let end = rest.iter().position(|byte| matches!(byte, b',' | b'}' | b'"')).unwrap_or(rest.len());
+    let end = rest
+        .iter()
+        .position(|byte| matches!(byte, b',' | b'}' | b'"'))
+        .unwrap_or(rest.len());
     Some(&rest[..end])
 }
 

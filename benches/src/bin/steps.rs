@@ -29,9 +29,17 @@ fn step(name: &str) -> Box<dyn FnMut() -> usize> {
                 )
             };
             let tools: Vec<String> = (0..100).map(tool).collect();
-            let message = Bytes::from(format!(r#"{{"jsonrpc":"2.0","id":1,"result":{{"tools":[{}]}}}}"#, tools.join(",")));
+            let message = Bytes::from(format!(
+                r#"{{"jsonrpc":"2.0","id":1,"result":{{"tools":[{}]}}}}"#,
+                tools.join(",")
+            ));
             let server = ServerName::parse("s").ok();
-            Box::new(move || server.as_ref().and_then(|server| bench::read_tools(&message, server)).unwrap_or(0))
+            Box::new(move || {
+                server
+                    .as_ref()
+                    .and_then(|server| bench::read_tools(&message, server))
+                    .unwrap_or(0)
+            })
         }
         _ => {
             let (record, bytes) = match name {
@@ -49,5 +57,7 @@ fn step(name: &str) -> Box<dyn FnMut() -> usize> {
     }
 }
 
-const RECORD: &str = r#"{\"file\": \"docs/guide.md\", \"line\": 7, \"words\": \"a board with pegs, and on each peg a tool\"}\n"#;
-const PROSE: &str = r"A board has pegs, and on each peg hangs a tool; whoever needs one takes it, and hangs it back after use.\n";
+const RECORD: &str =
+    r#"{\"file\": \"docs/guide.md\", \"line\": 7, \"words\": \"a board with pegs, and on each peg a tool\"}\n"#;
+const PROSE: &str =
+    r"A board has pegs, and on each peg hangs a tool; whoever needs one takes it, and hangs it back after use.\n";

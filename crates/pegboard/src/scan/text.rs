@@ -9,6 +9,8 @@ const SHORT: usize = 32;
 /// How much is set aside for a text at first, and from where on all that it can need is.
 const FIRST: usize = 16 << 10;
 const LARGE: usize = 64 << 10;
+/// How much more than a quarter a text may hold that it does not need.
+const SLACK: usize = 128;
 /// How much of it is made ready at once.
 const STEP: usize = 4 << 10;
 
@@ -27,10 +29,15 @@ pub(super) fn read(bytes: &[u8]) -> Option<(Cow<'_, str>, usize)> {
 
 /// How many bytes come before the first quote, backslash or control character.
 fn plain_start(bytes: &[u8]) -> usize {
-    let (words, _) = bytes.as_chunks::<8>();
-    let whole = words.iter().take_while(|word| specials(**word) == 0).count() * 8;
-    let rest = bytes[whole..].iter().take_while(|byte| !is_special(**byte)).count();
-    whole + rest
+    let (words, rest) = bytes.as_chunks::<8>();
+    for (number, word) in words.iter().enumerate() {
+        let marks = specials(*word);
+        if marks != 0 {
+            return number * 8 + (marks.trailing_zeros() / 8) as usize;
+        }
+    }
+    let plain = rest.iter().take_while(|byte| !is_special(**byte)).count();
+    bytes.len() - rest.len() + plain
 }
 
 fn is_special(byte: u8) -> bool {
@@ -65,7 +72,7 @@ fn candidates(block: &[u8; BLOCK]) -> u32 {
 /// can work ahead.
 fn unescape(bytes: &[u8]) -> Option<(String, usize)> {
     let mut text = Unescaped {
-        out: Vec::with_capacity(bytes.len().min(FIRST)),
+        out: Vec::with_capacity((bytes.len() + BLOCK + SHORT).min(FIRST)),
         len: 0,
         taken: 0,
     };
@@ -141,7 +148,7 @@ impl Unescaped {
 
     fn finish(mut self, end: usize) -> Option<(String, usize)> {
         self.out.truncate(self.len);
-        if self.out.capacity() > self.len + self.len / 4 + 64 {
+        if self.out.capacity() > self.len + self.len / 4 + SLACK {
             self.out.shrink_to_fit();
         }
         Some((String::from_utf8(self.out).ok()?, end + 1))
