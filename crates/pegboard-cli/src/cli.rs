@@ -2,7 +2,11 @@
 
 use std::{path::PathBuf, time::Duration};
 
-use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum};
+use clap::{
+    ArgAction, Args, Parser, Subcommand, ValueEnum,
+    builder::{PossibleValuesParser, TypedValueParser},
+};
+use pegboard::Provider;
 
 use crate::demo::DemoOptions;
 
@@ -127,7 +131,7 @@ impl<T: Args> With<T> {
 enum Command {
     /// List tools
     #[command(
-        after_help = "Examples:\n  pegboard tools 'demo.*'\n  pegboard tools --server demo -o json --provider mcp"
+        after_help = "Examples:\n  pegboard tools 'demo.*'\n  pegboard tools --server demo -o json --provider openai"
     )]
     Tools(With<Tools>),
     /// Call one tool
@@ -158,15 +162,11 @@ enum Command {
 pub(crate) struct Tools {
     /// Part of a tool's name, or a whole name with `*` for any text
     pub(crate) pattern: Option<String>,
-    /// With json: print the list as this API takes it
-    #[arg(long, value_enum, hide_possible_values = true, value_name = "mcp")]
+    /// The API to define tools for: mcp, openai, openai-responses,
+    /// openai-strict, anthropic, gemini, gemini-json, bedrock. With
+    /// json, the list is exactly what it takes
+    #[arg(long, value_parser = provider(), hide_possible_values = true)]
     pub(crate) provider: Option<Provider>,
-}
-
-/// Whose form tools are printed in.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Provider {
-    Mcp,
 }
 
 #[derive(Debug, Args)]
@@ -179,6 +179,15 @@ pub(crate) struct Call {
     /// All arguments as JSON; @FILE reads a file, - stdin
     #[arg(long, value_name = "OBJECT", conflicts_with = "pairs")]
     pub(crate) json: Option<String>,
+    /// All arguments as text: JSON, YAML, pairs or words
+    #[arg(long, value_name = "RAW", conflicts_with_all = ["pairs", "json"], allow_hyphen_values = true)]
+    pub(crate) text: Option<String>,
+    /// Agree to the call where a person must
+    #[arg(short, long)]
+    pub(crate) yes: bool,
+    /// Cut a long result to this size, such as 48KiB
+    #[arg(long, value_name = "SIZE", value_parser = size)]
+    pub(crate) max_result: Option<usize>,
 }
 
 #[derive(Debug, Args)]
@@ -208,11 +217,24 @@ struct Completions {
 #[derive(Debug, Args)]
 struct Nothing {}
 
+/// The providers by their words.
+fn provider() -> impl TypedValueParser<Value = Provider> {
+    PossibleValuesParser::new(Provider::ALL.map(Provider::as_str))
+        .try_map(|word| Provider::parse(&word).ok_or("there is no such provider"))
+}
+
 fn duration(text: &str) -> Result<Duration, &'static str> {
     match pegboard::parse_duration(text) {
         Some(duration) if !duration.is_zero() => Ok(duration),
         _ => Err("write a number and a unit, such as 500ms, 30s or 2m"),
     }
+}
+
+fn size(text: &str) -> Result<usize, &'static str> {
+    let bytes = pegboard::parse_size(text).and_then(|bytes| usize::try_from(bytes).ok());
+    bytes
+        .filter(|bytes| *bytes > 0)
+        .ok_or("write a number of bytes, or with a unit, such as 48KiB")
 }
 
 fn pair(text: &str) -> Result<(String, String), &'static str> {

@@ -14,7 +14,7 @@ use std::{
 };
 
 use anyhow::{Context, bail};
-use pegboard::{Arguments, Config, Env, EraChoice, Pegboard, Source, ToolCall, Toolset};
+use pegboard::{Arguments, Config, Env, EraChoice, Pegboard, Source, ToolCall, Toolset, View};
 use rustix::time::{ClockId, clock_gettime};
 use serde_json::json;
 use tokio::{task::JoinSet, time::Instant};
@@ -89,7 +89,8 @@ async fn run(options: &Options) -> anyhow::Result<()> {
     }
     let (began, cpu) = (Instant::now(), cpu_us());
     let board = Pegboard::builder(config).tools_only().open();
-    let tools = board.toolset();
+    // Sizes are measured, not what a model would be given.
+    let tools = board.toolset_with(View::new().whole_results());
     let listing = tools.list(Duration::from_secs(60)).await;
     if let Some(down) = listing.unavailable.first() {
         bail!("{} is down: {}", down.server, down.error);

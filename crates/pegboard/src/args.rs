@@ -1,6 +1,37 @@
-//! A call's arguments: one JSON object, kept as the text it will be sent as.
+//! A call's arguments: from a model's text to one JSON object that fits the tool, kept as the text it will be sent as.
+//!
+//! Reading (`json`, `repair`, `yaml`, `key_value`, `pairs`) makes an object of a text; checking (`check`, `fit`) compares the object with the
+//! tool's schema and changes types where that is wanted. Both say what they did.
+
+mod check;
+mod coerce;
+mod fit;
+mod json;
+mod key_value;
+mod node;
+mod pairs;
+mod problem;
+mod repair;
+mod schema;
+mod typed;
+mod work;
+mod yaml;
+
+pub(crate) use check::Checker;
+pub(crate) use schema::in_short;
 
 use serde_json::{Map, Value, value::RawValue};
+
+use crate::config::Reading;
+use node::Node;
+use schema::Shape;
+
+/// The longest text that is read. No server takes more by default.
+const MAX_BYTES: usize = 16 << 20;
+/// The most pairs in one text or map that is not plain JSON.
+const MAX_PAIRS: usize = 1000;
+/// The argument that a text becomes which is nothing else.
+const INPUT: &str = "input";
 
 /// The arguments of a call: a JSON object, kept as text.
 #[derive(Debug, Clone)]
@@ -9,43 +40,57 @@ pub struct Arguments(Box<RawValue>);
 impl Arguments {
     /// Reads a JSON object. An empty text is an empty object.
     pub fn parse(text: &str) -> Result<Self, ArgumentsError> {
-        let text = text.trim();
-        if text.is_empty() {
-            return Ok(Self::default());
-        }
-        let raw: Box<RawValue> = serde_json::from_str(text).map_err(|error| ArgumentsError::NotJson {
-            line: error.line(),
-            column: error.column(),
-            problem: problem(&error),
-        })?;
-        if raw.get().starts_with('{') {
-            Ok(Self(raw))
-        } else {
-            Err(ArgumentsError::NotAnObject)
+        bounded(text)?;
+        json::object(text)
+    }
+
+    /// Reads what a model wrote, in the given way. The schema is the tool's; only [`Reading::Guided`] looks at it.
+    ///
+    /// ```
+    /// use pegboard::{Arguments, Reading};
+    ///
+    /// let schema = serde_json::json!({"properties": {
+    ///     "tags": {"type": "array", "items": {"type": "string"}},
+    ///     "name": {"type": "string"},
+    /// }});
+    /// let read = Arguments::read("tags: a,b,c, name: 5", Reading::Guided, &schema)?;
+    /// assert_eq!(read.arguments.as_str(), r#"{"tags":["a","b","c"],"name":"5"}"#);
+    /// # Ok::<(), pegboard::ArgumentsError>(())
+    /// ```
+    pub fn read(text: &str, reading: Reading, schema: &Value) -> Result<ReadArguments, ArgumentsError> {
+        bounded(text)?;
+        match reading {
+            Reading::Json => json::object(text).map(ReadArguments::from),
+            Reading::Repair => json::object(text)
+                .map(ReadArguments::from)
+                .or_else(|error| repaired(text).ok_or(error)),
+            Reading::Cascade => Ok(cascade(text)),
+            Reading::Guided => Ok(guided(text, Shape::new(schema))),
         }
     }
 
-    /// Reads `key=value` pairs as a person types them. A value that is JSON is taken as JSON, unless the schema says that the argument is
-    /// a text; anything else is a text.
+    /// Reads `key=value` pairs as a person types them. A value becomes what the schema declares; where nothing is declared it is JSON if it
+    /// can be, and else a text.
     pub fn from_pairs<'a>(
         pairs: impl IntoIterator<Item = (&'a str, &'a str)>,
         schema: &Value,
     ) -> Result<Self, ArgumentsError> {
-        let mut arguments = Map::new();
-        for (key, value) in pairs {
-            let wanted = schema
-                .get("properties")
-                .and_then(|properties| properties.get(key))
-                .and_then(|p| p.get("type"));
-            let read = match wanted.and_then(Value::as_str) {
-                Some("string") => Value::String(value.to_owned()),
-                _ => serde_json::from_str(value).unwrap_or_else(|_| Value::String(value.to_owned())),
-            };
-            if arguments.insert(key.to_owned(), read).is_some() {
-                return Err(ArgumentsError::Twice(key.to_owned()));
-            }
+        pairs::read(pairs, Shape::new(schema))
+    }
+
+    /// The object on one line. Messages are lines on some wires, so a line break in the text would end one and begin another; in JSON it can
+    /// only stand between values.
+    fn new(object: Box<RawValue>) -> Self {
+        if memchr::memchr2(b'\n', b'\r', object.get().as_bytes()).is_none() {
+            return Self(object);
         }
-        Ok(arguments.into())
+        let line = object.get().replace(['\n', '\r'], " ");
+        RawValue::from_string(line).map_or_else(|_| Self::default(), Self)
+    }
+
+    /// The object as the text that is sent.
+    pub fn as_str(&self) -> &str {
+        self.0.get()
     }
 
     pub(crate) fn as_raw(&self) -> &RawValue {
@@ -53,13 +98,94 @@ impl Arguments {
     }
 }
 
-/// The problem without the position, which is told apart.
-fn problem(error: &serde_json::Error) -> String {
-    let text = error.to_string();
-    match text.rfind(" at line ") {
-        Some(at) => text[..at].to_owned(),
-        None => text,
+fn bounded(text: &str) -> Result<(), ArgumentsError> {
+    if text.len() > MAX_BYTES {
+        return Err(ArgumentsError::TooLong {
+            bytes: text.len(),
+            limit: MAX_BYTES,
+        });
     }
+    Ok(())
+}
+
+/// Arguments that were read from a text.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct ReadArguments {
+    /// The arguments.
+    pub arguments: Arguments,
+    /// What had to be mended or guessed, in words.
+    pub notes: Vec<String>,
+}
+
+impl From<Arguments> for ReadArguments {
+    fn from(arguments: Arguments) -> Self {
+        Self {
+            arguments,
+            notes: Vec::new(),
+        }
+    }
+}
+
+impl From<Node> for ReadArguments {
+    fn from(node: Node) -> Self {
+        node.into_arguments().into()
+    }
+}
+
+/// JSON object, other JSON, nested YAML, pairs, text: the first that fits.
+fn cascade(text: &str) -> ReadArguments {
+    let text = text.trim();
+    match json::object(text) {
+        Ok(arguments) => return arguments.into(),
+        Err(ArgumentsError::NotAnObject) => {
+            let value = Node::json(text).unwrap_or_else(|| Node::Text(text.to_owned()));
+            return Node::field(INPUT, value).into();
+        }
+        Err(_) => {}
+    }
+    let structured = yaml::nested(text).or_else(|| key_value::read(text));
+    structured
+        .unwrap_or_else(|| Node::field(INPUT, Node::Text(text.to_owned())))
+        .into()
+}
+
+/// The same with the tool's schema at hand: slips are mended, pairs are understood as they are declared, and a single value goes to the
+/// argument that wants it.
+fn guided(text: &str, shape: Shape<'_>) -> ReadArguments {
+    let text = text.trim();
+    let alone = |value: Option<Node>| {
+        let name = shape.only().filter(|_| !shape.knows(INPUT)).unwrap_or(INPUT);
+        let declared = shape.property(name);
+        let value = value.unwrap_or_else(|| match declared {
+            Some(declared) => typed::unquoted_value(text, declared),
+            None => Node::Text(text.to_owned()),
+        });
+        let notes = vec![format!("the text was taken as the argument `{}`", schema::plain(name))];
+        ReadArguments {
+            arguments: Node::field(name, value).into_arguments(),
+            notes,
+        }
+    };
+    match json::object(text) {
+        Ok(arguments) => return arguments.into(),
+        Err(ArgumentsError::NotAnObject) => return alone(Node::json(text)),
+        Err(_) => {}
+    }
+    if let Some(read) = repaired(text) {
+        return read;
+    }
+    let structured = yaml::nested(text).or_else(|| key_value::guided(text, shape));
+    structured.map_or_else(|| alone(None), ReadArguments::from)
+}
+
+fn repaired(text: &str) -> Option<ReadArguments> {
+    let (node, mended) = repair::object(text)?;
+    let notes = vec![format!("the arguments were mended: {}", mended.join(", "))];
+    Some(ReadArguments {
+        arguments: node.into_arguments(),
+        notes,
+    })
 }
 
 impl Default for Arguments {
@@ -108,54 +234,15 @@ pub enum ArgumentsError {
     /// An argument was given twice.
     #[error("the argument `{0}` is given twice")]
     Twice(String),
+    /// It is too long.
+    #[error("the arguments have {bytes} bytes, and {limit} are allowed")]
+    TooLong {
+        /// How long it is.
+        bytes: usize,
+        /// How long it may be.
+        limit: usize,
+    },
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use serde_json::json;
-
-    #[test]
-    fn arguments_are_a_json_object_or_nothing() {
-        for (text, expected) in [("", "{}"), ("  {\"a\": 1} ", "{\"a\": 1}"), ("{}", "{}")] {
-            assert_eq!(Arguments::parse(text).unwrap().as_raw().get(), expected);
-        }
-        for (text, expected) in [
-            (
-                "[1]",
-                "the arguments must be a JSON object, such as {\"key\": \"value\"}",
-            ),
-            (
-                "{\"a\": }",
-                "the arguments are not JSON: expected value (line 1, column 7)",
-            ),
-            ("a=1", "the arguments are not JSON: expected value (line 1, column 1)"),
-        ] {
-            assert_eq!(Arguments::parse(text).unwrap_err().to_string(), expected);
-        }
-    }
-
-    #[test]
-    fn large_numbers_stay_as_they_were_written() {
-        let text = r#"{"n":123456789012345678901234567890}"#;
-        assert_eq!(Arguments::parse(text).unwrap().as_raw().get(), text);
-    }
-
-    #[test]
-    fn typed_pairs_become_json_where_the_schema_allows() {
-        let schema = json!({"properties": {"zip": {"type": "string"}, "n": {"type": "integer"}}});
-        let pairs = [
-            ("zip", "01234"),
-            ("n", "5"),
-            ("flag", "true"),
-            ("text", "a b"),
-            ("list", "[1,2]"),
-            ("empty", ""),
-        ];
-        let arguments = Arguments::from_pairs(pairs, &schema).unwrap();
-        let expected = r#"{"empty":"","flag":true,"list":[1,2],"n":5,"text":"a b","zip":"01234"}"#;
-        assert_eq!(arguments.as_raw().get(), expected);
-        let twice = Arguments::from_pairs([("a", "1"), ("a", "2")], &schema).unwrap_err();
-        assert_eq!(twice, ArgumentsError::Twice("a".into()));
-    }
-}
+mod tests;

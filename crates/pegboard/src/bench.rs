@@ -24,10 +24,10 @@ pub struct BareSession {
 impl BareSession {
     /// The session of the tool that `name` means.
     pub async fn of(tools: &Toolset, name: &str, deadline: Deadline) -> Option<Self> {
-        let route = tools.route(name, deadline).await.ok()?;
+        let (route, _) = tools.route(name, deadline).await.ok()?;
         Some(Self {
             live: route.server.live(deadline).await.ok()?,
-            tool: route.tool,
+            tool: route.tool.clone(),
         })
     }
 

@@ -2,13 +2,17 @@
 
 mod change;
 
-pub use change::Applied;
+pub use change::{Applied, TooManyServers};
 
 mod reconcile;
+mod select;
 
 use std::{
     path::PathBuf,
-    sync::{Arc, atomic::AtomicU64},
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicU64, AtomicUsize, Ordering},
+    },
     time::Duration,
 };
 
@@ -16,13 +20,13 @@ use futures_util::future::join_all;
 use tokio::sync::Semaphore;
 
 use crate::{
-    call::View,
+    call::{Approvals, Approver, View},
     catalog::store::CatalogStore,
-    config::{Command, Config, Scope, ServerConfig, Start, Transport},
+    config::{BreakerPolicy, Command, Config, Scope, ServerConfig, Start, Transport},
     deadline::Deadline,
     event::Events,
-    name::ServerName,
-    server::{Backoff, BadSchedule, BreakerConfig, CatalogChange, Jitter, Queues, Server, Shared, Shelf},
+    name::{NameStyle, ServerName},
+    server::{Backoff, BadSchedule, CatalogChange, Jitter, Links, Queues, Server, Shared, Shelf},
     session::{EraMemory, Host, NoHost, Spec, Survey},
     status::{BoardStatus, State, Warning},
     toolset::Toolset,
@@ -31,8 +35,6 @@ use crate::{
 
 /// How often it is looked whether the calls under way are done.
 const DRAIN_LOOK: Duration = Duration::from_millis(10);
-/// How many servers may be starting at once. A start is mostly waiting, so this bounds processes and sockets, not the processor.
-const STARTS_AT_ONCE: usize = 64;
 
 /// All servers of one config. Dropping the last clone ends them; [`Pegboard::shutdown`] also waits for that.
 #[derive(Debug, Clone)]
@@ -42,17 +44,38 @@ pub struct Pegboard(Arc<Inner>);
 struct Inner {
     shelf: Arc<Shelf>,
     maker: Maker,
+    people: People,
+    /// How views name tools unless they say so themselves.
+    naming: Mutex<NameStyle>,
+}
+
+/// Who is asked by views that name nobody, and what was agreed to for all views.
+#[derive(Clone, Default)]
+struct People {
+    approver: Option<Arc<dyn Approver>>,
+    agreed: Approvals,
+}
+
+impl std::fmt::Debug for People {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("People")
+            .field("agreed", &self.agreed)
+            .finish_non_exhaustive()
+    }
 }
 
 /// What is needed to make a server of its config.
 struct Maker {
-    shared: Shared,
+    shared: Arc<Shared>,
     host: Arc<dyn Host>,
     memory: Arc<EraMemory>,
+    /// How many servers the board takes.
+    most: AtomicUsize,
 }
 
 impl Maker {
-    fn make(&self, name: ServerName, target: Target, config: ServerConfig) -> Server {
+    /// A server, or one that says that there is no room for it beside `others`.
+    fn make(&self, name: ServerName, target: Target, config: ServerConfig, others: usize) -> Server {
         let spec = Spec {
             name,
             target,
@@ -62,11 +85,16 @@ impl Maker {
             host: self.host.clone(),
             memory: self.memory.clone(),
         };
+        let most = self.most.load(Ordering::Relaxed);
+        if others >= most {
+            return Server::refused(config, spec, &self.shared, most);
+        }
         Server::new(config, spec, &self.shared)
     }
 
-    fn configured(&self, name: ServerName, config: ServerConfig) -> Server {
-        self.make(name, Target::Configured(Box::new(config.transport.clone())), config)
+    fn configured(&self, name: ServerName, config: ServerConfig, others: usize) -> Server {
+        let target = Target::Configured(Box::new(config.transport.clone()));
+        self.make(name, target, config, others)
     }
 }
 
@@ -88,7 +116,8 @@ pub struct Builder {
     survey: Survey,
     backoff: Backoff,
     catalogs: Option<CatalogStore>,
-    breaker: BreakerConfig,
+    breaker: BreakerPolicy,
+    people: People,
 }
 
 impl Pegboard {
@@ -102,7 +131,8 @@ impl Pegboard {
             survey: Survey::Everything,
             backoff: Backoff::default(),
             catalogs: None,
-            breaker: BreakerConfig::default(),
+            breaker: BreakerPolicy::default(),
+            people: People::default(),
         }
     }
 
@@ -117,20 +147,24 @@ impl Pegboard {
     }
 
     /// A view for one agent, with settings of its own.
-    pub fn toolset_with(&self, view: View) -> Toolset {
+    pub fn toolset_with(&self, mut view: View) -> Toolset {
+        let people = &self.0.people;
+        view.rules.begin(people.approver.as_ref(), &people.agreed);
         let servers = self.0.shelf.all();
         let own = servers
             .iter()
             .filter(|server| server.config().policy.scope == Scope::Session);
-        let own = own.map(|server| server.fresh(&self.0.maker.shared)).collect();
-        Toolset::new(self.0.shelf.clone(), own, view)
+        let own = own.map(Server::fresh).collect();
+        let naming = self.0.naming.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        Toolset::new(self.0.shelf.clone(), own, view.with_default_naming(&naming))
     }
 
-    /// Starts all enabled servers that are shared and waits until each is ready or has failed, at most for `patience`.
+    /// Starts all enabled servers that are shared, but for those that wait until somebody asks for them, and waits until each is ready or has
+    /// failed, at most for `patience`.
     pub async fn settle(&self, patience: Duration) {
         let deadline = Deadline::within(patience);
         let servers = self.0.shelf.all();
-        let wanted = servers.iter().filter(|server| is_started_by_board(&server.config()));
+        let wanted = servers.iter().filter(|server| is_started_by_board(server));
         join_all(wanted.map(|server| server.live(deadline))).await;
     }
 
@@ -219,6 +253,18 @@ impl Builder {
         self
     }
 
+    /// Sets who is asked when a call needs a person's agreement, for all views that name nobody themselves.
+    pub fn approver(mut self, approver: impl Approver) -> Self {
+        self.people.approver = Some(Arc::new(approver));
+        self
+    }
+
+    /// Sets what was agreed to earlier for all views. Whatever is agreed to for all of them is added to it.
+    pub fn approvals(mut self, approvals: Approvals) -> Self {
+        self.people.agreed = approvals;
+        self
+    }
+
     /// Sets the file in which it is remembered which era each server speaks.
     pub fn era_memory(mut self, file: impl Into<PathBuf>) -> Self {
         self.memory = Some(file.into());
@@ -237,15 +283,16 @@ impl Builder {
         self
     }
 
-    /// Sets the waits before each new start of a server that failed; the last one repeats.
+    /// Sets the waits before each new start of a server that failed; the last one repeats. What a server's own config says wins.
     pub fn restart_schedule(mut self, waits: Vec<Duration>) -> Result<Self, BadSchedule> {
         self.backoff = Backoff::new(waits, Jitter::Uniform(0.2))?;
         Ok(self)
     }
 
-    /// Lets calls through to servers that answer nobody. Without this they are left alone for a while after five failures in a row.
+    /// Lets calls through to servers that answer nobody. Without this they are left alone for a while after five failures in a row. What a
+    /// server's own config says wins.
     pub fn without_breaker(mut self) -> Self {
-        self.breaker = BreakerConfig::Off;
+        self.breaker = BreakerPolicy::Off;
         self
     }
 
@@ -258,31 +305,43 @@ impl Builder {
     /// Opens the board. It must be called within a tokio runtime.
     pub fn open(self) -> Pegboard {
         let revision = Arc::new(AtomicU64::new(1));
+        let limits = self.config.limits;
         let maker = Maker {
-            shared: Shared {
+            shared: Arc::new(Shared {
                 survey: self.survey,
                 revision: revision.clone(),
-                starts: Arc::new(Semaphore::new(STARTS_AT_ONCE)),
+                starts: Arc::new(Semaphore::new(limits.starts.max(1))),
+                processes: Arc::new(Semaphore::new(limits.processes.min(Semaphore::MAX_PERMITS))),
+                generations: Arc::default(),
+                links: Links::default(),
                 backoff: self.backoff,
                 queues: Queues::new(&self.config.queues),
                 catalogs: self.catalogs,
                 breaker: self.breaker,
-            },
+            }),
             host: self.host,
             memory: Arc::new(EraMemory::new(self.memory)),
+            most: AtomicUsize::new(limits.servers),
         };
+        let naming = Mutex::new(self.config.naming);
         let mut servers: Vec<Server> = Vec::new();
         for (name, config) in self.config.servers {
-            servers.push(maker.configured(name, config));
+            servers.push(maker.configured(name, config, servers.len()));
         }
         for (name, dialer, settings) in self.in_process {
-            servers.push(maker.make(name, Target::InProcess(dialer), settings));
+            servers.push(maker.make(name, Target::InProcess(dialer), settings, servers.len()));
         }
         for server in &servers {
             start_if_wanted(server);
         }
         let shelf = Arc::new(Shelf::new(servers, revision));
-        Pegboard(Arc::new(Inner { shelf, maker }))
+        let people = self.people;
+        Pegboard(Arc::new(Inner {
+            shelf,
+            maker,
+            people,
+            naming,
+        }))
     }
 }
 
@@ -295,13 +354,13 @@ impl std::fmt::Debug for Builder {
 }
 
 fn start_if_wanted(server: &Server) {
-    let config = server.config();
-    if config.start == Start::Eager && is_started_by_board(&config) {
+    if server.config().start == Start::Eager && is_started_by_board(server) {
         server.start();
     }
 }
 
-/// Servers of which each view has its own are started by the views.
-fn is_started_by_board(config: &ServerConfig) -> bool {
-    config.enabled && config.policy.scope != Scope::Session
+/// Servers of which each view has its own are started by the views, and some only when somebody says so.
+fn is_started_by_board(server: &Server) -> bool {
+    let config = server.config();
+    config.enabled && config.policy.scope != Scope::Session && server.is_asked_for()
 }

@@ -1,8 +1,13 @@
 //! The path of a tool call, top to bottom: hooks, arguments, permission, a kept answer, a turn, the server, the exchange, what is made of
 //! the result.
 
+mod approve;
 mod cache;
+mod handles;
 mod hook;
+mod model;
+mod output;
+mod outputs;
 mod permit;
 mod prepare;
 mod present;
@@ -11,23 +16,33 @@ mod record;
 mod recover;
 mod repeat;
 mod route;
+mod rules;
+mod sight;
 mod stop;
 mod stream;
+mod summarise;
+mod unique;
 mod view;
 
+pub use approve::{Approvals, Approved, Approver, Decision, Question};
 pub use hook::{Budget, Called, Hook};
 pub(crate) use route::{Route, RouteTable, Routed, ambiguous, may_be_of};
+pub use rules::Proposed;
+pub(crate) use sight::Sight;
 pub(crate) use stop::{failure_of, unavailable};
 pub use stream::{CallEvent, CallStream};
+pub use summarise::{ChatModel, Summariser, Summary, SummaryError, SummaryRequest};
 pub use view::View;
 
-use cache::Question;
 use record::Record;
-use recover::{Next, Pauses, Recovery, ToolClass};
+use recover::{Next, Recovery, ToolClass};
 use stop::{Stop, after_a_lost_attempt};
 
 use std::{
-    sync::atomic::{AtomicU64, Ordering},
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
     time::Duration,
 };
 
@@ -37,8 +52,10 @@ use tokio::{sync::mpsc, time::Instant};
 
 use crate::{
     args::Arguments,
+    config::Reading,
     deadline::Deadline,
     event::Event,
+    filter::Selection,
     outcome::{Failure, Outcome, Reply},
     server::{Live, Server},
     session::{Call, CallResult, Fault, FaultKind, Patience, Progress},
@@ -55,10 +72,20 @@ pub struct ToolCall {
     pub name: String,
     /// Its arguments.
     pub arguments: Arguments,
+    /// What a model wrote instead; it becomes the arguments when it is known which tool is meant, before any hook sees the call.
+    pub text: Option<String>,
+    /// How the text is read; as the server's settings say when not set.
+    pub reading: Option<Reading>,
+    /// What had to be done to read it.
+    pub(crate) notes: Vec<String>,
     /// The limit for the whole call, besides the server's own limits.
     pub timeout: Option<Duration>,
+    /// The conversation that led to it, for whoever summarises the result.
+    pub context: Option<String>,
     /// Where progress goes. When the channel is full, steps are left out.
     pub progress: Option<mpsc::Sender<Progress>>,
+    /// The servers and tools that this call may use, in place of the view's selection.
+    pub selection: Option<Arc<Selection>>,
     /// What goes with it in `_meta`: trace context, a tenant, whatever the server understands. The protocol's own keys are left out.
     pub meta: Map<String, Value>,
     /// A key that makes the call unique: a second call with it is not made, it gets the first one's reply.
@@ -73,8 +100,13 @@ impl ToolCall {
             id: format!("call-{}", NEXT.fetch_add(1, Ordering::Relaxed)),
             name: name.into(),
             arguments: Arguments::default(),
+            text: None,
+            reading: None,
+            notes: Vec::new(),
             timeout: None,
+            context: None,
             progress: None,
+            selection: None,
             meta: Map::new(),
             key: None,
         }
@@ -84,6 +116,20 @@ impl ToolCall {
     #[must_use]
     pub fn arguments(mut self, arguments: Arguments) -> Self {
         self.arguments = arguments;
+        self
+    }
+
+    /// Sets the arguments as a model wrote them.
+    #[must_use]
+    pub fn text(mut self, text: impl Into<String>) -> Self {
+        self.text = Some(text.into());
+        self
+    }
+
+    /// Sets how the text is read, whatever the server's settings say.
+    #[must_use]
+    pub fn reading(mut self, reading: Reading) -> Self {
+        self.reading = Some(reading);
         self
     }
 
@@ -98,6 +144,20 @@ impl ToolCall {
     #[must_use]
     pub fn timeout(mut self, timeout: Duration) -> Self {
         self.timeout = Some(timeout);
+        self
+    }
+
+    /// Sets the servers and tools that this call may use, in place of the view's selection. One that is used for many calls is best shared.
+    #[must_use]
+    pub fn selection(mut self, selection: impl Into<Arc<Selection>>) -> Self {
+        self.selection = Some(selection.into());
+        self
+    }
+
+    /// Tells the conversation that led to the call, without the system's part. Whoever summarises the result is told what it was wanted for.
+    #[must_use]
+    pub fn context(mut self, context: impl Into<String>) -> Self {
+        self.context = Some(context.into());
         self
     }
 
@@ -139,13 +199,22 @@ pub(crate) async fn run(view: &View, route: &Route, mut call: ToolCall, started:
         at: Timestamp::now(),
     });
     let deadline = deadline(route, &call);
-    let mut reply = match view.hooks.before(route, &mut call, deadline).await {
+    let mut reply = match let_in(view, route, &mut call, deadline).await {
         Ok(()) => carry_out(view, route, call, deadline, started).await,
-        Err(failure) => Record::open(route, &call, started).close(route, Outcome::Refused(failure)),
+        Err(failure) => {
+            let record = Record::open(route, &call, started);
+            conclude(view, route, &call, record, Outcome::Refused(failure), deadline).await
+        }
     };
     view.hooks.after(route, &mut reply).await;
     view.bell.ring(|| Event::completed(&reply));
     reply
+}
+
+/// Reads the call's arguments, so that all that follow see the same, and lets the hooks look at it.
+async fn let_in(view: &View, route: &Route, call: &mut ToolCall, deadline: Deadline) -> Result<(), Failure> {
+    prepare::read(route, call)?;
+    view.hooks.before(route, call, deadline).await
 }
 
 /// The one limit for all that a call waits for.
@@ -167,7 +236,13 @@ async fn carry_out(view: &View, route: &Route, call: ToolCall, deadline: Deadlin
     // Boxed, because calls with a key are rare and every call would pay for the room.
     let making = Box::pin(recorded(view, route, &call, deadline, started));
     let reply = view.keys.once(key, deadline, making).await;
-    Reply { id, name, ..reply }
+    let asked = call.name.clone();
+    Reply {
+        id,
+        name,
+        asked,
+        ..reply
+    }
 }
 
 /// Makes the call, and writes down how it went.
@@ -182,23 +257,29 @@ async fn recorded(view: &View, route: &Route, call: &ToolCall, deadline: Deadlin
     } else {
         outcome
     };
-    record.close(route, outcome)
+    conclude(view, route, call, record, outcome, deadline).await
+}
+
+/// The reply to a call that has ended, well or not.
+async fn conclude(
+    view: &View,
+    route: &Route,
+    call: &ToolCall,
+    record: Record,
+    outcome: Outcome,
+    deadline: Deadline,
+) -> Reply {
+    let presented = present::present(view, route, call, outcome, deadline).await;
+    let reply = record.close(route, presented);
+    if reply.untrusted {
+        view.rules.taint();
+    }
+    reply
 }
 
 /// The reply to a call that has no route.
 pub(crate) fn refuse(call: ToolCall, failure: Failure, started: Instant) -> Reply {
-    Reply {
-        id: call.id,
-        name: call.name,
-        server: None,
-        tool: None,
-        outcome: Outcome::Refused(failure),
-        attempts: 0,
-        latency: started.elapsed(),
-        queued: Duration::ZERO,
-        original_bytes: 0,
-        cached: false,
-    }
+    Reply::unanswered(call.id, call.name, Outcome::Refused(failure), started.elapsed())
 }
 
 /// The steps of a call, in order.
@@ -209,15 +290,18 @@ async fn attempt(
     deadline: Deadline,
     record: &mut Record,
 ) -> Result<Outcome, Stop> {
-    let arguments = prepare::arguments(route, call, view)?;
-    permit::ask(route, call, view).await?;
-    let question = Question::of(route, &route.server.config(), &arguments);
+    let arguments = prepare::arguments(route, call, view, &mut record.warnings).await?;
+    permit::ask(route, call, &arguments, view, deadline).await?;
+    let question = cache::Question::of(route, &route.server.config(), &arguments);
     if let Some(answer) = question.as_ref().and_then(|(question, _)| view.cache.get(question)) {
         record.cached = true;
         return Ok(Outcome::Done(answer));
     }
     let result = delivered(view, route, call, &arguments, deadline, record).await?;
-    let outcome = present::present(result);
+    if let Some(failed) = output::misfit(route, &result, &mut record.warnings) {
+        return Ok(failed);
+    }
+    let outcome = present::extract(result);
     if let (Some((question, lifetime)), Outcome::Done(answer)) = (question, &outcome) {
         view.cache.put(question, answer, lifetime);
     }
@@ -236,12 +320,11 @@ async fn delivered(
     let (server, config) = (&route.server, route.server.config());
     let meta = view.hooks.meta(route, call);
     let waiting = Instant::now();
-    let _turn = server.turn(deadline).await?;
+    let _turn = server.turn(&route.tool.name, deadline).await?;
     record.queued = waiting.elapsed();
     server.retries().deposit();
-    let said = ToolClass::by_operator(&route.tool, &config.policy.retry);
-    let class = ToolClass::of(&route.tool, said.as_ref(), config.policy.trust).with_arguments(arguments);
-    let mut recovery = Recovery::new(class, Pauses::random());
+    let class = ToolClass::under(&config.policy, &route.tool).with_arguments(arguments);
+    let mut recovery = Recovery::new(class, &config.policy.retries);
     let (mut tool, mut left_behind) = (route.tool.clone(), 0);
     loop {
         let live = server.live_after(left_behind, deadline).await?;

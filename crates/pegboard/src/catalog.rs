@@ -1,12 +1,24 @@
 //! What one server offers: an immutable value, read from its listings one item at a time so that a bad item costs only itself.
 
+pub(crate) mod clean;
+mod definition;
 pub(crate) mod diff;
+mod instructions;
+mod rename;
+mod risk;
 mod schema;
+mod shadow;
 pub(crate) mod store;
 mod tool;
 
+pub use definition::DefinitionHash;
 pub use diff::{CatalogDiff, Changed, Changes};
+pub(crate) use instructions::{Described, Section, render};
+pub use instructions::{InstructionFormat, Instructions, ServerWords};
+pub(crate) use rename::FormerNames;
+pub use risk::Risk;
 pub use schema::Schema;
+pub(crate) use shadow::shadows;
 pub use tool::Tool;
 
 use std::sync::Arc;
@@ -19,6 +31,8 @@ use crate::name::ServerName;
 
 /// The longest tool name that is accepted.
 const MAX_TOOL_NAME: usize = 128;
+/// The longest description that is kept.
+const MAX_DESCRIPTION: usize = 8 << 10;
 
 /// What one server offers at one moment.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -109,7 +123,7 @@ impl Catalog {
                 server: server.clone(),
                 uri,
                 name: text(&item, "name"),
-                description: text(&item, "description"),
+                description: words(&item, "description"),
                 mime_type: text(&item, "mimeType"),
             });
         }
@@ -132,11 +146,26 @@ impl Catalog {
             self.prompts.push(Prompt {
                 server: server.clone(),
                 name,
-                description: text(&item, "description"),
+                description: words(&item, "description"),
                 arguments,
             });
         }
         self.prompts.sort_by(|a, b| a.name.cmp(&b.name));
+    }
+
+    /// The same catalogue as that of another server.
+    pub(crate) fn under(&self, server: &ServerName) -> Self {
+        let mut catalog = self.clone();
+        for tool in &mut catalog.tools {
+            Arc::make_mut(tool).server = server.clone();
+        }
+        for resource in catalog.resources.iter_mut().chain(&mut catalog.templates) {
+            resource.server = server.clone();
+        }
+        for prompt in &mut catalog.prompts {
+            prompt.server = server.clone();
+        }
+        catalog
     }
 
     /// The tool that its server calls `name`.
@@ -179,6 +208,14 @@ pub(crate) enum HeaderRule {
 
 fn text(item: &Value, key: &str) -> Option<String> {
     item.get(key).and_then(Value::as_str).map(str::to_owned)
+}
+
+/// A text for readers.
+fn words(item: &Value, key: &str) -> Option<String> {
+    let mut words = text(item, key)?;
+    clean::clean(&mut words);
+    clean::cut(&mut words, MAX_DESCRIPTION);
+    Some(words)
 }
 
 fn take_text(item: &mut Map<String, Value>, key: &str) -> Option<String> {

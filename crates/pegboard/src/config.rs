@@ -10,9 +10,11 @@ mod env_file;
 mod expand;
 mod fields;
 mod import;
+mod life;
 mod limits;
 mod load;
 mod policy;
+mod preset;
 mod problem;
 mod resolve;
 mod schema;
@@ -28,10 +30,15 @@ mod units;
 mod tests;
 
 pub use expand::Env;
+pub use life::{BoardLimits, BreakerPolicy, BreakerRule, Health, IdleStop, Probe, Restart, Retry};
 pub use limits::Limits;
 pub use load::{Loaded, Origin, Source};
-pub use policy::{Approval, CustomPattern, Masking, Pins, Policy, Queue, RetryClass, Scope, Summarise};
+pub use policy::{
+    Approval, ArgumentRules, Check, CustomPattern, Images, Join, Masking, OutputCheck, Pins, Policy, Queue, Reading,
+    Results, RetryClass, Scope, Structured, Summarise, SummaryModel, TooLong, ToolPolicy,
+};
 pub use problem::{Problem, Severity};
+pub(crate) use server::IDLE;
 pub use server::{EraChoice, ServerConfig, Start};
 pub(crate) use transport::is_loader;
 pub use transport::{Auth, ClientCert, Command, Endpoint, EnvPolicy, Rlimits, Tls, Transport};
@@ -39,7 +46,7 @@ pub use tree::Format;
 
 use std::{collections::BTreeMap, time::Duration};
 
-use crate::name::ServerName;
+use crate::name::{NameStyle, ServerName};
 
 /// Everything a board needs to know: the servers, by name.
 ///
@@ -60,6 +67,10 @@ pub struct Config {
     pub queues: BTreeMap<String, Queue>,
     /// The design whose defaults the servers start from.
     pub preset: Preset,
+    /// How much the board takes on.
+    pub limits: BoardLimits,
+    /// How tools are named for models. Views that were made before a change keep their names.
+    pub naming: NameStyle,
 }
 
 impl Config {
@@ -84,6 +95,11 @@ impl Config {
 /// Reads a duration as config files and the command line write it: `30s`, `2m`, `500ms`, `1h30m`.
 pub fn parse_duration(text: &str) -> Option<Duration> {
     units::duration(text)
+}
+
+/// Reads a size as config files and the command line write it: `48KiB`, `2MB`, `1000`.
+pub fn parse_size(text: &str) -> Option<u64> {
+    units::size(text)
 }
 
 /// A design whose defaults can be chosen together.

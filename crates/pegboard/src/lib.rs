@@ -72,37 +72,57 @@ mod config;
 mod deadline;
 mod event;
 mod filter;
+mod grant;
 mod hint;
 mod name;
+mod native;
 mod outcome;
+mod provider;
 mod scan;
+mod search;
 mod secret;
 mod server;
 mod session;
 mod shim;
+mod spill;
 mod status;
 mod sync;
 mod toolset;
 mod transport;
 
-pub use args::{Arguments, ArgumentsError};
-pub use board::{Applied, Builder, Pegboard};
-pub use call::{Budget, CallEvent, CallStream, Called, Hook, ToolCall, View};
-pub use catalog::{Catalog, CatalogDiff, Changed, Changes, Prompt, Resource, Schema, Tool};
+pub use args::{Arguments, ArgumentsError, ReadArguments};
+pub use board::{Applied, Builder, Pegboard, TooManyServers};
+pub use call::{
+    Approvals, Approved, Approver, Budget, CallEvent, CallStream, Called, ChatModel, Decision, Hook, Proposed,
+    Question, Summariser, Summary, SummaryError, SummaryRequest, ToolCall, View,
+};
+pub use catalog::{
+    Catalog, CatalogDiff, Changed, Changes, DefinitionHash, InstructionFormat, Instructions, Prompt, Resource, Risk,
+    Schema, ServerWords, Tool,
+};
 pub use config::{
-    Approval, Auth, ClientCert, Command, Config, CustomPattern, Endpoint, Env, EnvPolicy, EraChoice, Format, Limits,
-    Loaded, Masking, Origin, Pins, Policy, Preset, Problem, Queue, RetryClass, Rlimits, Scope, ServerConfig, Severity,
-    Source, Start, Summarise, Tls, Transport, parse_duration,
+    Approval, ArgumentRules, Auth, BoardLimits, BreakerPolicy, BreakerRule, Check, ClientCert, Command, Config,
+    CustomPattern, Endpoint, Env, EnvPolicy, EraChoice, Format, Health, IdleStop, Images, Join, Limits, Loaded,
+    Masking, Origin, OutputCheck, Pins, Policy, Preset, Probe, Problem, Queue, Reading, Restart, Results, Retry,
+    RetryClass, Rlimits, Scope, ServerConfig, Severity, Source, Start, Structured, Summarise, SummaryModel, Tls,
+    TooLong, ToolPolicy, Transport, parse_duration, parse_size,
 };
 pub use deadline::{Deadline, Passed};
 pub use event::{Event, Events};
+pub use filter::{BadSelection, Selected, Selection};
+pub use grant::Grants;
 pub use hint::Hint;
-pub use name::{BadServerName, ServerName};
-pub use outcome::{Answer, Content, Failure, Kind, Outcome, Reply};
+pub use name::{BadNameStyle, BadServerName, NameRules, NameStyle, ServerName};
+pub use native::{NativeTool, NativeTools};
+pub use outcome::{Answer, Content, Failure, Kind, Outcome, Reply, fence};
+pub use provider::{Definition, Provider, Quarantine, Reverse};
 pub use secret::{SafeUrl, Secret};
 pub use server::{BadSchedule, CatalogChange};
 pub use session::{ElicitAnswer, Elicitation, Host, NoHost, Progress};
 pub use shim::shim;
-pub use status::{BoardStatus, CallCounts, Era, LastError, QueueStatus, ServerInfo, ServerStatus, State, Warning};
+pub use spill::SpillLimits;
+pub use status::{
+    BoardStatus, CallCounts, Era, LastError, PoolStatus, QueueStatus, ServerInfo, ServerStatus, State, Warning,
+};
 pub use toolset::{Closed, ListedTool, Listing, ToolExecutor, Toolset, Unavailable};
 pub use transport::{ByteSink, ByteSource, Dialer};

@@ -1,11 +1,19 @@
 //! How a call ended: for the model a result in every case, for the program a kind and the facts.
 
 mod content;
+mod fence;
+pub(crate) mod fit;
+pub(crate) mod images;
+mod render;
 mod reply;
+mod shapes;
 
 pub use content::Content;
+pub use fence::around as fence;
+pub(crate) use fence::number as fence_number;
+pub(crate) use render::{Rendering, is_json_of};
 pub use reply::Reply;
-pub(crate) use reply::millis;
+pub(crate) use reply::{Notes, Presented, millis};
 
 use serde::Serialize;
 use serde_json::{Map, Value};
@@ -73,6 +81,17 @@ impl Outcome {
         }
     }
 
+    /// Whether its text may hold words of a server, as opposed to ours alone.
+    pub(crate) fn has_words_of_a_server(&self) -> bool {
+        match self {
+            Self::Done(_) | Self::ToolFailed(_) | Self::Lost(_) => true,
+            Self::Refused(failure) => !matches!(
+                failure.kind,
+                Kind::NotPermitted | Kind::InvalidArguments | Kind::LimitExceeded | Kind::Cancelled | Kind::Timeout
+            ),
+        }
+    }
+
     pub(crate) fn status(&self) -> &'static str {
         match self {
             Self::Done(_) => "done",
@@ -103,6 +122,8 @@ pub struct Answer {
     pub meta: Option<Map<String, Value>>,
     /// Whether the tool ran at all; a server may answer that it never started it.
     pub(crate) executed: bool,
+    /// How it becomes text.
+    pub(crate) rendering: Rendering,
 }
 
 impl Answer {
@@ -113,19 +134,7 @@ impl Answer {
             structured: None,
             meta: None,
             executed: true,
-        }
-    }
-
-    /// The blocks as one text, joined by newlines. Blocks that are not text are named, never spelled out. An answer that has only
-    /// the structured form is shown as JSON.
-    pub fn text(&self) -> String {
-        match (self.content.as_slice(), &self.structured) {
-            ([], Some(structured)) => structured.to_string(),
-            ([Content::Text { text, .. }], _) => text.clone(),
-            (blocks, _) => {
-                let texts: Vec<_> = blocks.iter().map(Content::to_text).collect();
-                texts.join("\n")
-            }
+            rendering: Rendering::default(),
         }
     }
 }

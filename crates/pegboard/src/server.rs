@@ -1,60 +1,53 @@
 //! One server's whole life behind a handle: it is started when needed, watched, and ended with its last handle.
+//!
+//! A [`Server`] is a name with its settings, its queue and its figures. The way to it is a pool of links, mostly of one, which it may share
+//! with other names.
 
 mod admit;
 pub(crate) mod backoff;
 mod breaker;
 mod budget;
 mod known;
+mod link;
 mod phase;
+mod pool;
 mod probe;
+mod report;
 mod shelf;
 mod supervisor;
+mod usage;
 
 pub(crate) use admit::{Queues, Refused};
 pub use backoff::BadSchedule;
 pub(crate) use backoff::{Backoff, Jitter};
-pub(crate) use breaker::{BreakerConfig, Open};
+pub(crate) use breaker::{Breaker, Open};
 pub(crate) use budget::RetryBudget;
 pub use known::CatalogChange;
+pub(crate) use link::Links;
 pub(crate) use phase::{Live, Outage, Phase};
 pub(crate) use shelf::Shelf;
 
 use std::sync::{
-    Arc, PoisonError, RwLock,
-    atomic::{AtomicU64, Ordering},
+    Arc, Mutex, PoisonError, RwLock,
+    atomic::{AtomicBool, AtomicU64, Ordering},
 };
 
-use jiff::Timestamp;
-use tokio::{
-    sync::{Semaphore, mpsc, watch},
-    time::Instant,
-};
-use tokio_util::{
-    sync::{CancellationToken, DropGuard},
-    task::TaskTracker,
-};
+use tokio::{sync::Semaphore, time::Instant};
 
 use crate::{
-    catalog::{Catalog, store::CatalogStore},
-    config::ServerConfig,
+    catalog::{Catalog, FormerNames, store::CatalogStore},
+    config::{BreakerPolicy, ServerConfig, Start},
     deadline::Deadline,
     name::ServerName,
-    outcome::{Kind, millis},
     session::{Spec, Survey},
-    status::{CallCounts, ServerStatus},
     transport::Target,
 };
 use admit::{Gate, Permit};
-use breaker::Breaker;
-use known::Known;
-use supervisor::{Command, Memory, Supervisor};
-
-/// How long a switch may take: a server has as long to end.
-const SWITCH: std::time::Duration = std::time::Duration::from_secs(15);
-/// How often a supervisor is reminded by those who wait.
-const REMIND: std::time::Duration = std::time::Duration::from_secs(1);
-/// How many commands wait for a supervisor that is busy.
-const COMMANDS: usize = 32;
+use link::Plan;
+use phase::Cause;
+use pool::{Pool, places_of_all};
+use report::Counts;
+use supervisor::Command;
 
 /// What all servers of one board share.
 #[derive(Debug)]
@@ -69,9 +62,15 @@ pub(crate) struct Shared {
     /// The queues that calls of several servers wait in.
     pub(crate) queues: Queues,
     /// When callers are turned away from a server that answers nobody.
-    pub(crate) breaker: BreakerConfig,
+    pub(crate) breaker: BreakerPolicy,
     /// Where catalogues are kept between programs.
     pub(crate) catalogs: Option<CatalogStore>,
+    /// How many child processes there may be at once.
+    pub(crate) processes: Arc<Semaphore>,
+    /// Counts the sessions of all servers, so that no two of them are mixed up.
+    pub(crate) generations: Arc<AtomicU64>,
+    /// The connections that servers may share.
+    pub(crate) links: Links,
 }
 
 /// A cheap handle to one server. The server ends when the last handle is dropped.
@@ -84,81 +83,77 @@ struct Inner {
     /// Replaced as a whole when a setting changes that needs no new connection.
     config: RwLock<Arc<ServerConfig>>,
     spec: Spec,
-    transport: &'static str,
-    phase: watch::Receiver<Phase>,
-    /// What is asked of the supervisor. A full channel loses only what others have asked for as well.
-    commands: mpsc::Sender<Command>,
+    standing: RwLock<Standing>,
+    /// Whether somebody has asked for it, where its config says that somebody must. Those made after it share that.
+    is_asked_for: Arc<AtomicBool>,
     gate: Gate,
     retries: RetryBudget,
-    breaker: Breaker,
+    breaker: RwLock<Breaker>,
     counts: Counts,
-    known: Arc<Known>,
-    tasks: TaskTracker,
-    stop: CancellationToken,
-    _stops_on_drop: DropGuard,
+    /// The catalogue of a link that has another name, and the same under ours.
+    renamed: Mutex<Option<(Arc<Catalog>, Arc<Catalog>)>>,
+    shared: Arc<Shared>,
 }
 
-#[derive(Debug, Default)]
-struct Counts {
-    total: AtomicU64,
-    failed: AtomicU64,
-    micros: AtomicU64,
+/// Whether a server may be used, and how.
+#[derive(Debug)]
+enum Standing {
+    On(Arc<Pool>),
+    /// Switched off by its config or by an operator.
+    Off,
+    /// The board has no room for it.
+    Refused(Arc<Outage>),
+    /// Closed for good.
+    Closed,
 }
 
 impl Server {
     /// A server that has not been started yet.
-    pub(crate) fn new(config: ServerConfig, spec: Spec, shared: &Shared) -> Self {
-        let enabled = config.enabled;
-        let (server, supervisor) = Self::unattended(config, spec, shared);
-        server.0.tasks.spawn(supervisor.run(enabled));
-        server.0.tasks.close();
+    pub(crate) fn new(config: ServerConfig, spec: Spec, shared: &Arc<Shared>) -> Self {
+        let server = Self::without_link(config, spec, shared);
+        if server.config().enabled {
+            server.switch_on();
+        }
         server
     }
 
-    /// A server, and its supervisor that does not run yet.
-    fn unattended(config: ServerConfig, spec: Spec, shared: &Shared) -> (Self, Supervisor) {
-        let (publish, phase) = watch::channel(Phase::Idle);
-        let (commands, asked) = mpsc::channel(COMMANDS);
-        let (tasks, stop) = (TaskTracker::new(), CancellationToken::new());
-        let kept = match &spec.target {
-            Target::Configured(transport) => shared.catalogs.clone().zip(Some(transport.fingerprint())),
-            Target::InProcess(_) => None,
-        };
-        let known = Arc::new(Known::new(spec.name.clone(), kept));
-        let supervisor = Supervisor {
-            known: known.clone(),
-            spec: Arc::new(spec.clone()),
-            survey: shared.survey,
-            publish,
-            commands: asked,
-            revision: shared.revision.clone(),
-            stop: stop.clone(),
-            starts: shared.starts.clone(),
-            memory: Memory::new(shared.backoff.clone()),
-            tasks: tasks.clone(),
-        };
-        let server = Self(Arc::new(Inner {
+    /// A server that the board has no room for. It says so to everybody who asks.
+    pub(crate) fn refused(config: ServerConfig, spec: Spec, shared: &Arc<Shared>, most: usize) -> Self {
+        let server = Self::without_link(config, spec, shared);
+        server.stand(Standing::Refused(Outage::too_many(most).into()));
+        server
+    }
+
+    fn without_link(config: ServerConfig, spec: Spec, shared: &Arc<Shared>) -> Self {
+        Self(Arc::new(Inner {
             name: spec.name.clone(),
-            transport: match &spec.target {
-                Target::Configured(transport) => transport.kind(),
-                Target::InProcess(_) => "in_process",
-            },
+            standing: RwLock::new(Standing::Off),
+            is_asked_for: Arc::new(AtomicBool::new(config.start != Start::Explicit)),
             gate: shared
                 .queues
-                .gate(spec.name.as_str(), places(&config), config.policy.queue.as_deref()),
+                .gate(spec.name.as_str(), places_of_all(&config), &config.policy),
             retries: RetryBudget::new(Instant::now()),
-            breaker: Breaker::new(shared.breaker),
+            breaker: RwLock::new(Breaker::new(config.policy.breaker.unwrap_or(shared.breaker))),
             counts: Counts::default(),
-            known,
-            phase,
-            commands,
-            _stops_on_drop: stop.clone().drop_guard(),
-            tasks,
-            stop,
+            renamed: Mutex::default(),
+            shared: shared.clone(),
             config: RwLock::new(Arc::new(config)),
             spec,
-        }));
-        (server, supervisor)
+        }))
+    }
+
+    /// A server over a pool that exists.
+    #[cfg(test)]
+    #[cfg(feature = "explore")]
+    fn over(pool: Pool, config: ServerConfig, spec: Spec, shared: &Arc<Shared>) -> Self {
+        let server = Self::without_link(config, spec, shared);
+        server.stand(Standing::On(pool.into()));
+        server
+    }
+
+    fn pool_of_its_own(&self) -> Pool {
+        let config = self.config();
+        Pool::new(&Plan::new(self.0.spec.clone(), &config), &config, &self.0.shared)
     }
 
     pub(crate) fn name(&self) -> &ServerName {
@@ -169,15 +164,43 @@ impl Server {
         self.0.config.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Takes over settings that need no new connection.
-    pub(crate) fn retune(&self, config: ServerConfig) {
-        self.0.gate.grow(places(&config));
-        *self.0.config.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(config);
+    /// Takes over settings under which the server is still reached as before. Its connections stay, unless they are shared with others who
+    /// keep the old settings.
+    pub(crate) async fn retune(&self, config: ServerConfig) {
+        let inner = &self.0;
+        inner.gate.grow(places_of_all(&config));
+        inner.gate.bind(&inner.shared.queues, &config.policy);
+        let old = self.config();
+        if old.policy.breaker != config.policy.breaker {
+            let breaker = Breaker::new(config.policy.breaker.unwrap_or(inner.shared.breaker));
+            *inner.breaker.write().unwrap_or_else(PoisonError::into_inner) = breaker;
+        }
+        if config.start != Start::Explicit {
+            inner.is_asked_for.store(true, Ordering::Relaxed);
+        }
+        *inner.config.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(config.clone());
+        let plan = Plan::new(inner.spec.clone(), &config);
+        let stays = self.pool().is_none_or(|pool| pool.retune(&plan, &config));
+        if !stays {
+            self.leave_pool_for(Standing::On(self.pool_of_its_own().into())).await;
+            if config.start == Start::Eager {
+                self.start();
+            }
+        }
     }
 
     /// Another server with the same settings and a process or connection of its own.
-    pub(crate) fn fresh(&self, shared: &Shared) -> Self {
-        Self::new(self.config().as_ref().clone(), self.0.spec.clone(), shared)
+    pub(crate) fn fresh(&self) -> Self {
+        let mut fresh = Self::without_link(self.config().as_ref().clone(), self.0.spec.clone(), &self.0.shared);
+        if let Some(inner) = Arc::get_mut(&mut fresh.0) {
+            inner.is_asked_for = self.0.is_asked_for.clone();
+        }
+        match &*self.standing() {
+            Standing::On(_) => fresh.switch_on(),
+            Standing::Refused(outage) => drop(fresh.stand(Standing::Refused(outage.clone()))),
+            Standing::Off | Standing::Closed => {}
+        }
+        fresh
     }
 
     /// Whether it comes from a config, not from this program.
@@ -185,28 +208,117 @@ impl Server {
         matches!(self.0.spec.target, Target::Configured(_))
     }
 
+    /// Whether the board has no room for it.
+    pub(crate) fn is_refused(&self) -> bool {
+        matches!(*self.standing(), Standing::Refused(_))
+    }
+
+    fn standing(&self) -> std::sync::RwLockReadGuard<'_, Standing> {
+        self.0.standing.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Changes its standing and gives back the old one.
+    fn stand(&self, standing: Standing) -> Standing {
+        let mut now = self.0.standing.write().unwrap_or_else(PoisonError::into_inner);
+        let old = std::mem::replace(&mut *now, standing);
+        self.0.shared.revision.fetch_add(1, Ordering::Release);
+        old
+    }
+
+    /// Changes its standing and waits for the end of the connections that it had.
+    async fn leave_pool_for(&self, standing: Standing) {
+        if let Standing::On(pool) = self.stand(standing) {
+            pool.close().await;
+        }
+    }
+
+    fn pool(&self) -> Option<Arc<Pool>> {
+        match &*self.standing() {
+            Standing::On(pool) => Some(pool.clone()),
+            Standing::Off | Standing::Refused(_) | Standing::Closed => None,
+        }
+    }
+
+    /// Whether it may be started: its config leaves that to others, and nobody did, if not.
+    pub(crate) fn is_asked_for(&self) -> bool {
+        self.0.is_asked_for.load(Ordering::Relaxed)
+    }
+
+    /// Somebody wants it to be used, as a server whose config leaves its start to others needs.
+    pub(crate) fn ask_for(&self) {
+        self.0.is_asked_for.store(true, Ordering::Relaxed);
+    }
+
     /// Where its life stands.
     pub(crate) fn phase(&self) -> Phase {
-        self.0.phase.borrow().clone()
+        match &*self.standing() {
+            Standing::On(_) if !self.is_asked_for() => Phase::Idle,
+            Standing::On(pool) => match pool.phase() {
+                Phase::Ready(live) => Phase::Ready(self.under_our_name(live)),
+                phase => phase,
+            },
+            Standing::Off => Phase::Disabled,
+            Standing::Refused(outage) => Phase::Down(outage.clone()),
+            Standing::Closed => Phase::Closed,
+        }
     }
 
     /// What it offers, or offered when it was there last. Nothing while it is switched off.
     pub(crate) fn catalog(&self) -> Option<Arc<Catalog>> {
-        match &*self.0.phase.borrow() {
-            Phase::Ready(live) => Some(live.catalog.clone()),
+        let pool = self.pool().filter(|_| self.is_asked_for())?;
+        match pool.phase() {
+            Phase::Ready(live) => Some(self.renamed(&live.catalog, &pool)),
             Phase::Disabled | Phase::Closed => None,
-            Phase::Idle | Phase::Connecting(_) | Phase::Down(_) => self.0.known.latest(),
+            Phase::Idle | Phase::Connecting(_) | Phase::Down(_) => {
+                let latest = pool.first().known().latest()?;
+                Some(self.renamed(&latest, &pool))
+            }
         }
     }
 
     /// How its catalogue changed, the newest change last.
     pub(crate) fn changes(&self) -> Vec<CatalogChange> {
-        self.0.known.changes()
+        let pool = self.pool();
+        pool.map(|pool| pool.first().known().changes()).unwrap_or_default()
+    }
+
+    fn under_our_name(&self, live: Live) -> Live {
+        match self.pool() {
+            Some(pool) => Live {
+                catalog: self.renamed(&live.catalog, &pool),
+                ..live
+            },
+            None => live,
+        }
+    }
+
+    /// A catalogue under our own name: that of a link which others share was read under the name of the first of them.
+    fn renamed(&self, catalog: &Arc<Catalog>, pool: &Pool) -> Arc<Catalog> {
+        if pool.first().plan().spec.name == self.0.name {
+            return catalog.clone();
+        }
+        let mut renamed = self.0.renamed.lock().unwrap_or_else(PoisonError::into_inner);
+        match &*renamed {
+            Some((theirs, ours)) if Arc::ptr_eq(theirs, catalog) => ours.clone(),
+            _ => {
+                let ours = Arc::new(catalog.under(&self.0.name));
+                *renamed = Some((catalog.clone(), ours.clone()));
+                ours
+            }
+        }
+    }
+
+    /// The names that its tools had before.
+    pub(crate) fn former_names(&self) -> FormerNames {
+        let pool = self.pool();
+        pool.map(|pool| pool.first().known().former_names()).unwrap_or_default()
     }
 
     /// Asks for its start without waiting.
     pub(crate) fn start(&self) {
-        self.ask(Command::Start);
+        if let Some(pool) = self.pool() {
+            pool.start();
+        }
     }
 
     /// The session of this generation is of no use any more. Later generations are left alone.
@@ -224,43 +336,42 @@ impl Server {
         self.ask(Command::Refresh);
     }
 
+    fn ask(&self, command: Command) {
+        if let Some(pool) = self.pool() {
+            pool.ask(command);
+        }
+    }
+
     /// Lists the server again, unless that was done since `live` was had, and waits until the listing has ended, well or not.
     pub(crate) async fn relisted(&self, live: &Live, deadline: Deadline) {
-        let mut phase = self.0.phase.clone();
-        let is_as_it_was = |phase: &Phase| {
-            let now = phase.live();
-            now.is_some_and(|now| Arc::ptr_eq(&now.catalog, &live.catalog))
-        };
-        if is_as_it_was(&phase.borrow_and_update()) {
-            self.refresh();
-            let _ = deadline.run(phase.changed()).await;
+        if let Some(pool) = self.pool() {
+            pool.relisted(live, deadline).await;
         }
     }
 
     /// Starts the server anew, and waits until the old session is left.
     pub(crate) async fn reconnect(&self) {
-        self.0.breaker.reset();
-        let old = self.phase().live().map(|live| live.generation);
-        self.ask(Command::Reconnect);
-        self.until(|phase| phase.live().is_none_or(|live| Some(live.generation) != old))
-            .await;
+        self.breaker().reset();
+        self.ask_for();
+        if let Some(pool) = self.pool() {
+            pool.reconnect().await;
+        }
     }
 
-    /// Switches the server on or off, and waits until that is so.
-    pub(crate) async fn enable(&self, on: bool) {
-        self.ask(if on { Command::Enable } else { Command::Disable });
-        self.until(|phase| matches!(phase, Phase::Disabled) != on).await;
+    /// Lets the server be used again.
+    pub(crate) fn switch_on(&self) {
+        let mut standing = self.0.standing.write().unwrap_or_else(PoisonError::into_inner);
+        if matches!(*standing, Standing::Off) {
+            *standing = Standing::On(self.pool_of_its_own().into());
+            self.0.shared.revision.fetch_add(1, Ordering::Release);
+        }
     }
 
-    /// Waits until its phase is as wanted, or closed, but not for ever: closing a server is bounded, so that is never cut short.
-    async fn until(&self, is_wanted: impl Fn(&Phase) -> bool) {
-        let mut phase = self.0.phase.clone();
-        let waiting = phase.wait_for(|phase| is_wanted(phase) || matches!(phase, Phase::Closed));
-        let _ = tokio::time::timeout(SWITCH, waiting).await;
-    }
-
-    fn ask(&self, command: Command) {
-        let _ = self.0.commands.try_send(command);
+    /// Switches the server off, and waits until its connection has ended, if nobody else uses that.
+    pub(crate) async fn disable(&self) {
+        if self.pool().is_some() {
+            self.leave_pool_for(Standing::Off).await;
+        }
     }
 
     /// The server ready for use: at once when it is, after its start when that is under way. When it is down, the outage.
@@ -268,28 +379,15 @@ impl Server {
         self.live_after(0, deadline).await
     }
 
-    /// The server ready for use, in a session later than `generation`.
-    pub(crate) async fn live_after(&self, generation: u64, deadline: Deadline) -> Result<Live, Arc<Outage>> {
-        if let Phase::Ready(live) = &*self.0.phase.borrow()
-            && live.generation > generation
-        {
-            return Ok(live.clone());
-        }
-        let mut phase = self.0.phase.clone();
+    /// The server ready for use, in another session than the one that was left behind.
+    pub(crate) async fn live_after(&self, left_behind: u64, deadline: Deadline) -> Result<Live, Arc<Outage>> {
         let waiting = async {
             loop {
-                match &*phase.borrow_and_update() {
-                    Phase::Ready(live) if live.generation > generation => return Ok(live.clone()),
-                    Phase::Ready(_) => self.replace(generation),
-                    Phase::Connecting(_) => {}
-                    Phase::Down(outage) => return Err(outage.clone()),
-                    Phase::Idle => self.start(),
-                    Phase::Disabled => return Err(Outage::disabled().into()),
-                    Phase::Closed => return Err(Outage::closed().into()),
-                }
-                // A command that found the supervisor's mailbox full is given again.
-                if let Ok(Err(_)) = tokio::time::timeout(REMIND, phase.changed()).await {
-                    return Err(Outage::closed().into());
+                let pool = self.usable()?;
+                match pool.live_after(left_behind).await {
+                    // It was switched off, or on again, or its settings were changed.
+                    Err(outage) if outage.cause == Cause::Closed && !self.is_over(&pool) => {}
+                    reached => return reached.map(|live| self.under_our_name(live)),
                 }
             }
         };
@@ -299,9 +397,26 @@ impl Server {
         })
     }
 
-    /// Waits for a turn, at most until the deadline.
-    pub(crate) async fn turn(&self, deadline: Deadline) -> Result<Permit, Refused> {
-        self.0.gate.enter(deadline).await
+    fn usable(&self) -> Result<Arc<Pool>, Arc<Outage>> {
+        match &*self.standing() {
+            Standing::On(_) if !self.is_asked_for() => Err(Outage::unasked().into()),
+            Standing::On(pool) => Ok(pool.clone()),
+            Standing::Off => Err(Outage::disabled().into()),
+            Standing::Refused(outage) => Err(outage.clone()),
+            Standing::Closed => Err(Outage::closed().into()),
+        }
+    }
+
+    /// Whether this pool is still ours, so that nothing comes after its end.
+    fn is_over(&self, pool: &Arc<Pool>) -> bool {
+        self.pool().is_some_and(|now| Arc::ptr_eq(&now, pool))
+    }
+
+    /// Waits for a turn of a tool, at most until the deadline.
+    pub(crate) async fn turn(&self, tool: &str, deadline: Deadline) -> Result<Permit, Refused> {
+        // Whoever waits will need the connection.
+        let _using = self.pool().and_then(|pool| pool.keep());
+        self.0.gate.enter(tool, deadline).await
     }
 
     /// The repetitions that calls of this server may make.
@@ -310,77 +425,12 @@ impl Server {
     }
 
     /// Turns callers away from a server that answers nobody.
-    pub(crate) fn breaker(&self) -> &Breaker {
-        &self.0.breaker
+    pub(crate) fn breaker(&self) -> Breaker {
+        self.0.breaker.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Counts a call that has ended.
-    pub(crate) fn count(&self, kind: Kind, took: std::time::Duration) {
-        let counts = &self.0.counts;
-        counts.total.fetch_add(1, Ordering::Relaxed);
-        if kind != Kind::Ok {
-            counts.failed.fetch_add(1, Ordering::Relaxed);
-        }
-        let micros = u64::try_from(took.as_micros()).unwrap_or(u64::MAX);
-        counts.micros.fetch_add(micros, Ordering::Relaxed);
-    }
-
-    /// What it looks like from outside.
-    pub(crate) fn status(&self) -> ServerStatus {
-        let inner = &self.0;
-        let phase = self.phase();
-        let queue = inner.gate.numbers();
-        let live = phase.live();
-        let session = live.map(|live| &live.session);
-        let total = inner.counts.total.load(Ordering::Relaxed);
-        let spent = std::time::Duration::from_micros(inner.counts.micros.load(Ordering::Relaxed));
-        ServerStatus {
-            name: inner.name.clone(),
-            state: phase.state(),
-            since: phase.since().unwrap_or_else(Timestamp::now),
-            transport: inner.transport,
-            era: session.map(|session| session.facts.era),
-            protocol_version: session.map(|session| session.facts.version.to_string()),
-            server_info: session.and_then(|session| session.facts.info.clone()),
-            instructions: session.and_then(|session| session.facts.instructions.clone()),
-            tools: live.map_or(0, |live| live.catalog.tools.len()),
-            resources: live.map_or(0, |live| live.catalog.resources.len()),
-            prompts: live.map_or(0, |live| live.catalog.prompts.len()),
-            pid: session.and_then(|session| session.pid()),
-            restarts: phase.restarts(),
-            in_flight: queue.in_use,
-            queued: queue.depth,
-            breaker: inner.breaker.state(Instant::now()).as_str(),
-            required: self.config().required,
-            calls: CallCounts {
-                total,
-                failed: inner.counts.failed.load(Ordering::Relaxed),
-                avg_ms: spent
-                    .checked_div(u32::try_from(total).unwrap_or(u32::MAX))
-                    .map_or(0.0, millis),
-            },
-            last_error: phase.last_error(),
-        }
-    }
-
-    /// How many calls are under way or wait for their turn.
-    pub(crate) fn busy(&self) -> usize {
-        let queue = self.0.gate.numbers();
-        queue.in_use + queue.depth
-    }
-
-    /// Ends the server and waits until its process is gone.
+    /// Ends the server and waits until its process is gone, if nobody else uses that.
     pub(crate) async fn close(&self) {
-        self.0.stop.cancel();
-        self.0.tasks.wait().await;
-    }
-}
-
-/// How many calls of a server may be under way at once.
-fn places(config: &ServerConfig) -> usize {
-    if config.policy.serial {
-        1
-    } else {
-        config.limits.in_flight
+        self.leave_pool_for(Standing::Closed).await;
     }
 }

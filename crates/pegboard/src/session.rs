@@ -167,9 +167,10 @@ impl Session {
             .err()
     }
 
-    /// Whether the server answers at all, in whatever words its era has for that.
-    pub(crate) async fn is_alive(&self, limit: std::time::Duration) -> bool {
+    /// Whether the server answers at all: to a listing of its tools, or in whatever words its era has for that.
+    pub(crate) async fn is_alive(&self, lists: bool, limit: std::time::Duration) -> bool {
         let method = match self.facts.era {
+            _ if lists && self.offers("tools") => "tools/list",
             Era::Legacy => "ping",
             Era::Modern => "server/discover",
         };

@@ -63,6 +63,23 @@ pub struct ServerStatus {
     pub calls: CallCounts,
     /// What went wrong last, with the end of its error output.
     pub last_error: Option<LastError>,
+    /// Its connections, when it has a pool of them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub pool: Option<PoolStatus>,
+}
+
+/// The connections of one server at one moment.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct PoolStatus {
+    /// How many there may be.
+    pub size: usize,
+    /// How many are ready.
+    pub ready: usize,
+    /// How many have calls under way.
+    pub busy: usize,
+    /// The processes behind them.
+    pub pids: Vec<u32>,
 }
 
 /// A queue at one moment.
@@ -79,6 +96,10 @@ pub struct QueueStatus {
     pub depth: usize,
     /// Calls that were let in so far.
     pub entered: u64,
+    /// Those of them that had to wait.
+    pub waited: u64,
+    /// Calls that were not let in: too many waited, or their time was up.
+    pub refused: u64,
     /// How long the call that was let in last had waited.
     pub last_wait_ms: f64,
     /// How long all calls that were let in had waited.

@@ -2,6 +2,9 @@
 
 mod batch;
 mod executor;
+mod instructions;
+mod reader;
+mod select;
 
 pub use executor::{Closed, ToolExecutor};
 
@@ -18,14 +21,17 @@ use serde_json::{Map, Value};
 use tokio::{sync::mpsc, task::JoinSet, time::Instant};
 
 use crate::{
-    call::{self, CallStream, Route, RouteTable, Routed, ToolCall, View},
-    catalog::Tool,
+    call::{self, CallStream, Route, RouteTable, Routed, Sight, ToolCall, View},
+    catalog::{Schema, Tool},
     deadline::Deadline,
     name::ServerName,
     outcome::{Failure, Kind, Reply},
+    provider::{Definition, Provider},
     server::{Live, Phase, Server, Shelf},
     status::State,
 };
+
+use select::{Narrowed, Shadows};
 
 /// One agent's view of the board. It is cheap to clone.
 #[derive(Debug, Clone)]
@@ -37,6 +43,9 @@ pub struct Toolset {
     /// Set once, when the view takes no more calls.
     is_closed: Arc<AtomicBool>,
     table: Arc<Mutex<Option<Built>>>,
+    /// The same view with the selections of single calls, the newest first.
+    narrowed: Arc<Mutex<Vec<Narrowed>>>,
+    shadows: Arc<Shadows>,
 }
 
 /// A route table, and the revision that it was built for.
@@ -44,6 +53,8 @@ pub struct Toolset {
 struct Built {
     revision: u64,
     table: Arc<RouteTable>,
+    /// The tool that reads what was put aside, under a name that no server has.
+    reader: ListedTool,
 }
 
 /// What can be called, and what cannot be and why.
@@ -56,6 +67,26 @@ pub struct Listing {
     pub unavailable: Vec<Unavailable>,
     /// What was wrong with the listings.
     pub warnings: Vec<String>,
+    /// Those warnings that tell which tools cannot be offered to the view's provider, and why.
+    #[serde(skip)]
+    pub quarantined: Vec<String>,
+    /// Whose API the tools are listed for.
+    #[serde(skip)]
+    provider: Provider,
+}
+
+impl Listing {
+    /// The tools as the view's provider takes them: exactly the array for the `tools` of its API.
+    pub fn definitions(&self) -> Vec<Value> {
+        if self.provider == Provider::Mcp {
+            return self.tools.iter().map(ListedTool::as_mcp).collect();
+        }
+        let defined = self.tools.iter().filter_map(|listed| {
+            let definition = listed.definition.as_deref()?;
+            Some((listed.name.as_str(), definition))
+        });
+        self.provider.list(defined)
+    }
 }
 
 /// A tool and the name that models see.
@@ -66,6 +97,28 @@ pub struct ListedTool {
     pub name: String,
     /// The tool.
     pub tool: Arc<Tool>,
+    /// The tool as the view's provider takes it, if that is not how its server defined it.
+    pub definition: Option<Arc<Definition>>,
+}
+
+impl ListedTool {
+    /// The tool as MCP writes it, under the name that models see.
+    fn as_mcp(&self) -> Value {
+        let tool = &self.tool;
+        let mut shown = Map::new();
+        let mut put = |key: &str, value: Option<Value>| {
+            if let Some(value) = value {
+                shown.insert(key.to_owned(), value);
+            }
+        };
+        put("name", Some(self.name.clone().into()));
+        put("title", tool.title.clone().map(Value::from));
+        put("description", tool.description.clone().map(Value::from));
+        put("inputSchema", Some(tool.input_schema.value()));
+        put("outputSchema", tool.output_schema.as_ref().map(Schema::value));
+        put("annotations", tool.annotations.clone().map(Value::from));
+        shown.into()
+    }
 }
 
 /// A server whose tools cannot be listed.
@@ -90,10 +143,12 @@ impl Toolset {
             own: own.into(),
             is_closed: Arc::default(),
             table: Arc::default(),
+            narrowed: Arc::default(),
+            shadows: Arc::default(),
         }
     }
 
-    /// The servers of this view at this moment.
+    /// All servers at this moment, with those that this view has for itself.
     fn servers(&self) -> Vec<Server> {
         let ours = |shared: &Server| self.own.iter().find(|own| own.name() == shared.name());
         self.shelf
@@ -106,7 +161,7 @@ impl Toolset {
     /// Lists the tools of all servers. Servers that are not ready are started and waited for, together and at most for `patience`.
     pub async fn list(&self, patience: Duration) -> Listing {
         let deadline = Deadline::within(patience);
-        let servers = self.servers();
+        let servers = self.chosen();
         let mut waiting = JoinSet::new();
         for (at, server) in servers.iter().enumerate() {
             if server.config().enabled && !is_known_and_resting(server) {
@@ -129,28 +184,41 @@ impl Toolset {
             unavailable: unavailable.collect(),
             tools: self.tools(),
             warnings: self.warnings(),
+            quarantined: self.table().quarantined().to_vec(),
+            provider: self.view.dialect().0,
         }
     }
 
     /// The tools that are known now, without waiting for anybody.
     fn tools(&self) -> Vec<ListedTool> {
         let routes = self.table();
-        let listed = |route: &Route| ListedTool {
-            name: route.tool.exposed_name(),
+        let is_defined = |route: &Route| route.definition.is_some() || self.view.dialect().0 == Provider::Mcp;
+        let is_there = |route: &Route| route.server.phase().live().is_some() || is_known_and_resting(&route.server);
+        let listed = routes
+            .routes()
+            .iter()
+            .filter(|route| is_defined(route) && is_there(route));
+        let listed = listed.map(|route| ListedTool {
+            name: route.name.clone(),
             tool: route.tool.clone(),
-        };
-        let shown = |route: &&Route| route.server.phase().live().is_some() || is_known_and_resting(&route.server);
-        routes.routes().iter().filter(shown).map(listed).collect()
+            definition: route.definition.clone(),
+        });
+        listed.chain(self.listed_reader()).collect()
     }
 
     fn warnings(&self) -> Vec<String> {
-        let mut warnings = Vec::new();
-        for server in self.servers() {
+        let mut warnings = self.table().quarantined().to_vec();
+        warnings.extend(self.doubts());
+        let started = Instant::now();
+        let unchecked = |tool: &Arc<Tool>| tool.unchecked(started.elapsed() < COMPILING);
+        for server in self.chosen() {
             if let Phase::Ready(live) = server.phase() {
                 warnings.extend(
                     live.catalog
                         .warnings
                         .iter()
+                        .cloned()
+                        .chain(live.catalog.tools.iter().filter_map(unchecked))
                         .map(|warning| format!("{}: {warning}", server.name())),
                 );
             }
@@ -162,15 +230,36 @@ impl Toolset {
     pub async fn tool(&self, name: &str, patience: Duration) -> Result<Arc<Tool>, Failure> {
         self.route(name, Deadline::within(patience))
             .await
-            .map(|route| route.tool)
+            .map(|(route, _)| route.tool.clone())
     }
 
     /// Calls a tool. There is a reply in every case; dropping the future cancels the call on the server.
     pub async fn call(&self, call: ToolCall) -> Reply {
+        if let Some(selection) = &call.selection {
+            let narrowed = self.selecting(selection);
+            return narrowed.call_here(call).await;
+        }
+        self.call_here(call).await
+    }
+
+    async fn call_here(&self, call: ToolCall) -> Reply {
         let started = Instant::now();
+        if let Some(reply) = self.read_output(&call, started).await {
+            return reply;
+        }
         let deadline = Deadline::within(call.timeout.unwrap_or(LOOK_UP));
         match self.route(&call.name, deadline).await {
-            Ok(route) => call::run(&self.view, &route, call, started).await,
+            Ok((route, is_repaired)) => {
+                let mut reply = call::run(&self.view, &route, call, started).await;
+                if is_repaired {
+                    reply.repaired = Some(format!(
+                        "`{}` was taken for `{}`",
+                        reply.asked.escape_debug(),
+                        reply.name
+                    ));
+                }
+                reply
+            }
             Err(failure) => call::refuse(call, failure, started),
         }
     }
@@ -184,14 +273,16 @@ impl Toolset {
         CallStream::new(id, name, Box::pin(async move { toolset.call(call).await }), told)
     }
 
-    /// Ends the view: it takes no more calls, and the servers that only it used are stopped. Waits until their processes are gone.
-    pub async fn close(&self) {
-        self.is_closed.store(true, Ordering::Release);
-        futures_util::future::join_all(self.own.iter().map(Server::close)).await;
-    }
-
     fn is_closed(&self) -> bool {
         self.is_closed.load(Ordering::Acquire) || self.shelf.is_closing()
+    }
+
+    /// Ends the view: it takes no more calls, the servers that only it used are stopped, and what it put aside is removed. Waits until that is
+    /// done. All clones of the toolset end together.
+    pub async fn close(&self) {
+        self.is_closed.store(true, Ordering::Release);
+        self.view.outputs.spill.close().await;
+        futures_util::future::join_all(self.own.iter().map(Server::close)).await;
     }
 
     /// Reads a resource of a server: the result of `resources/read` as the server gave it.
@@ -229,12 +320,14 @@ impl Toolset {
                 may_have_executed: false,
             });
         };
+        Sight::new(&self.view, &self.servers()).sees_server(name)?;
         let live = server.live(Deadline::within(LOOK_UP)).await;
         live.map_err(|outage| call::unavailable(name.as_str(), &outage))
     }
 
-    /// Where `name` leads. When that is not known yet, the servers that may have the tool are waited for, and it is looked up once more.
-    pub(crate) async fn route(&self, name: &str, deadline: Deadline) -> Result<Route, Failure> {
+    /// Where `name` leads, and whether it had to be repaired for that. When it is not known yet, the servers that may have the tool are
+    /// waited for, and it is looked up once more.
+    pub(crate) async fn route(&self, name: &str, deadline: Deadline) -> Result<(Arc<Route>, bool), Failure> {
         if self.shelf.is_closing() {
             let message = "the board is closing and takes no more calls";
             return Err(Failure::new(Kind::Unavailable, message));
@@ -245,10 +338,15 @@ impl Toolset {
                 "this view is closed and takes no more calls",
             ));
         }
+        self.check_selection()?;
         match self.table().find(name) {
-            Routed::To(route) => return Ok(route),
+            Routed::To(route) => return Ok((route, false)),
             Routed::Ambiguous(candidates) => return Err(call::ambiguous(name, &candidates)),
-            Routed::Nowhere => {}
+            Routed::Hidden(failure) => return Err(failure),
+            Routed::Repaired(_) | Routed::Nowhere => {}
+        }
+        if let Some(refusal) = self.refusal(name, false) {
+            return Err(refusal);
         }
         let mut unknown = self.not_ready();
         unknown.retain(|server| call::may_be_of(name, server.name()));
@@ -259,9 +357,14 @@ impl Toolset {
         }
         let waiting = futures_util::future::join_all(unknown.iter().map(|server| server.live(deadline)));
         let outcomes = waiting.await;
-        match self.table().find(name) {
-            Routed::To(route) => Ok(route),
+        match self.table().find_forgiving(name) {
+            Routed::To(route) => Ok((route, false)),
+            Routed::Repaired(route) => {
+                tracing::info!(asked = name, tool = %route.tool.dotted_name(), "a name was repaired");
+                Ok((route, true))
+            }
             Routed::Ambiguous(candidates) => Err(call::ambiguous(name, &candidates)),
+            Routed::Hidden(failure) => Err(failure),
             Routed::Nowhere => {
                 let down = unknown
                     .iter()
@@ -270,31 +373,42 @@ impl Toolset {
                 match down {
                     // The name says whose tool it is, and that server cannot be reached.
                     Some((server, outage)) if named_one => Err(call::unavailable(server.name().as_str(), &outage)),
-                    _ => Err(self.table().explain(name, &self.servers())),
+                    _ => Err(self
+                        .refusal(name, true)
+                        .unwrap_or_else(|| self.table().explain(name, &self.chosen()))),
                 }
             }
         }
     }
 
     fn not_ready(&self) -> Vec<Server> {
-        let mut servers = self.servers();
+        let mut servers = self.chosen();
         servers.retain(|server| server.phase().live().is_none());
         servers
     }
 
     /// The route table for what the servers offer now; built again only when something has changed.
     fn table(&self) -> Arc<RouteTable> {
+        self.built(|built| built.table.clone())
+    }
+
+    fn built<T>(&self, take: impl Fn(&Built) -> T) -> T {
         let revision = self.shelf.revision();
         let mut table = self.table.lock().unwrap_or_else(PoisonError::into_inner);
         match &*table {
-            Some(built) if built.revision == revision => built.table.clone(),
+            Some(built) if built.revision == revision => take(built),
             _ => {
-                let built = Arc::new(RouteTable::build(&self.servers()));
-                *table = Some(Built {
+                let servers = self.servers();
+                let sight = Sight::new(&self.view, &servers);
+                let before = table.as_ref().map(|built| &*built.table);
+                let routes = RouteTable::build(&servers, &self.view, &sight, before);
+                let reader = reader::listed(&servers, &self.view);
+                self.view.outputs.set_reader(&reader.name);
+                take(table.insert(Built {
                     revision,
-                    table: built.clone(),
-                });
-                built
+                    table: Arc::new(routes),
+                    reader,
+                }))
             }
         }
     }
@@ -309,6 +423,9 @@ fn is_known_and_resting(server: &Server) -> bool {
 const STEPS: usize = 64;
 /// How long a call without a limit of its own waits for a server whose tools are not known.
 const LOOK_UP: Duration = Duration::from_secs(60);
+
+/// How long a listing may spend on compiling the schemas of tools that were never called. The rest is looked at by the next one.
+const COMPILING: Duration = Duration::from_millis(50);
 
 impl Serialize for ListedTool {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {

@@ -2,6 +2,7 @@
 //!
 //! A wire does not know what the messages mean. It hands what it hears to an [`Inbox`], in order and without a queue between.
 
+mod client;
 mod http;
 mod pipe;
 mod sse;
@@ -25,6 +26,7 @@ use crate::{
     sync::atomic::{AtomicU8, AtomicU64, Ordering},
 };
 
+pub(crate) use client::plain_client;
 pub(crate) use stdio::SpawnError;
 
 /// A future in a box, for traits that are used as objects.
@@ -346,6 +348,13 @@ pub(crate) enum EndReason {
     /// We gave the session up for a new one, though the wire still held.
     #[error("{0}")]
     Replaced(String),
+}
+
+impl EndReason {
+    /// Whether what was started could not start the program that was meant. Shells and their like end with these codes.
+    pub(crate) fn never_ran(&self) -> bool {
+        matches!(self, Self::Exited(how) if how == "exit code 126" || how == "exit code 127")
+    }
 }
 
 /// Why a wire could not be opened.

@@ -28,6 +28,7 @@ const ROOMS: &[&str] = &[
     "auth",
     "shim",
     "transport",
+    "native",
     "session",
     // One life, one call, the board.
     "server",

@@ -1,9 +1,11 @@
 //! `pegboard call`: one tool, once.
 
+mod agree;
 mod input;
 
 use pegboard::{
-    Arguments, Config, Deadline, Failure, Kind, Outcome, Pegboard, Progress, Reply, State, ToolCall, Toolset,
+    Arguments, Config, Deadline, Failure, Kind, Outcome, Pegboard, Progress, Reading, Reply, State, ToolCall, Toolset,
+    View,
 };
 use tokio::{sync::mpsc, time::Instant};
 
@@ -30,7 +32,14 @@ pub(super) async fn run(mut stage: Stage<'_>, options: cli::Call) -> Exit {
     settings.announce(&stage.output);
     let board = settings::board(config).tools_only().open();
     stage.output.waiting(&format!("calling {}", options.tool));
-    let making = make(board.toolset(), &options, given, stage.deadline, stage.output.clone());
+    // Limits are for models. A person or a pipe gets all of a result, unless asked otherwise.
+    let view = match options.max_result {
+        None => View::new().whole_results(),
+        Some(bytes) => View::new().cut_results(bytes),
+    };
+    let view = view.approver(agree::Agreement::new(options.yes, &stage.output));
+    let toolset = board.toolset_with(view);
+    let making = make(toolset, &options, given, stage.deadline, stage.output.clone());
     let reply = match stage.work(making).await {
         Ending::Done(reply) => reply,
         // Nobody knows how far the call has come.
@@ -44,6 +53,9 @@ pub(super) async fn run(mut stage: Stage<'_>, options: cli::Call) -> Exit {
             Kind::Timeout if stage.is_late() => report.hint("`--timeout` sets the limit of the whole command"),
             _ => report,
         };
+        if let Some(repaired) = &reply.repaired {
+            report = report.warning(repaired);
+        }
     }
     stage.close(&board, report).await
 }
@@ -89,27 +101,28 @@ async fn make(
 ) -> Reply {
     let call = ToolCall::new(&options.tool);
     let started = Instant::now();
-    let arguments = match given {
-        Some(arguments) => Ok(arguments),
-        None if options.pairs.is_empty() => Ok(Arguments::default()),
-        None => match toolset.tool(&options.tool, deadline.remaining()).await {
-            Ok(tool) => {
-                let pairs = options.pairs.iter().map(|(key, value)| (key.as_str(), value.as_str()));
-                Arguments::from_pairs(pairs, &tool.input_schema.value())
-                    .map_err(|error| Failure::new(Kind::InvalidArguments, error.to_string()))
-            }
-            Err(failure) => Err(failure),
+    let call = match (given, &options.text) {
+        (Some(arguments), _) => call.arguments(arguments),
+        (None, Some(text)) => call.text(text).reading(Reading::Guided),
+        (None, None) if options.pairs.is_empty() => call,
+        (None, None) => match typed(&toolset, options, deadline).await {
+            Ok(arguments) => call.arguments(arguments),
+            Err(failure) => return Reply::unanswered(call.id, call.name, Outcome::Refused(failure), started.elapsed()),
         },
-    };
-    let arguments = match arguments {
-        Ok(arguments) => arguments,
-        Err(failure) => return Reply::unanswered(call.id, call.name, Outcome::Refused(failure), started.elapsed()),
     };
     // Only the newest step matters, so a few places are enough.
     let (steps, shown) = mpsc::channel(8);
-    let call = call.arguments(arguments).timeout(deadline.remaining()).progress(steps);
+    let call = call.timeout(deadline.remaining()).progress(steps);
     let (reply, ()) = tokio::join!(toolset.call(call), show_progress(shown, output, &options.tool));
     reply
+}
+
+/// The arguments of the pairs, as the tool declares them.
+async fn typed(toolset: &Toolset, options: &cli::Call, deadline: Deadline) -> Result<Arguments, Failure> {
+    let tool = toolset.tool(&options.tool, deadline.remaining()).await?;
+    let pairs = options.pairs.iter().map(|(key, value)| (key.as_str(), value.as_str()));
+    Arguments::from_pairs(pairs, &tool.input_schema.value())
+        .map_err(|error| Failure::new(Kind::InvalidArguments, error.to_string()))
 }
 
 /// Shows every step until the call has ended.
@@ -141,7 +154,7 @@ fn report(output: &Output, reply: &Reply) -> Report {
         return Report::json(exit, reply);
     }
     let text = reply.text();
-    match &reply.outcome {
+    let report = match &reply.outcome {
         Outcome::Done(_) => {
             let mut report = Report::new(exit);
             report.data = clean(&text).into_owned();
@@ -152,7 +165,11 @@ fn report(output: &Output, reply: &Reply) -> Report {
         }
         Outcome::ToolFailed(_) => Report::new(exit).error(&format!("{} failed: {text}", reply.name), None),
         _ => Report::new(exit).error(&text, reply.outcome.hint()),
-    }
+    };
+    reply
+        .warnings
+        .iter()
+        .fold(report, |report, warning| report.warning(warning))
 }
 
 /// Adds the servers that could not be asked for a tool that nobody else has.

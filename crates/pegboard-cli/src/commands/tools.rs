@@ -3,9 +3,9 @@
 mod arguments;
 mod pattern;
 
-use pegboard::{ListedTool, Listing, State, Unavailable};
+use pegboard::{ListedTool, Listing, State, Unavailable, View};
 use serde::Serialize;
-use serde_json::{Map, Value, json};
+use serde_json::json;
 
 use super::{Ending, Stage, interrupted, time_up};
 use crate::{
@@ -34,7 +34,7 @@ pub(super) async fn run(mut stage: Stage<'_>, options: cli::Tools) -> Exit {
     let board = settings::board(config).tools_only().open();
     stage.output.waiting("asking the servers for their tools");
     let patience = stage.deadline.remaining();
-    let toolset = board.toolset();
+    let toolset = board.toolset_with(View::new().provider(options.provider.unwrap_or_default()));
     let report = match stage.work(toolset.list(patience)).await {
         Ending::Interrupted => interrupted(),
         Ending::TimeUp => time_up(),
@@ -60,23 +60,19 @@ fn exit(listing: &Listing, enabled: usize, is_late: bool) -> Exit {
     }
 }
 
-fn show(stage: &Stage<'_>, options: &cli::Tools, settings: &Settings, listing: Listing, exit: Exit) -> Report {
-    let Listing {
-        mut tools,
-        unavailable,
-        warnings,
-        ..
-    } = listing;
-    let found = tools.len();
+fn show(stage: &Stage<'_>, options: &cli::Tools, settings: &Settings, mut listing: Listing, exit: Exit) -> Report {
+    let found = listing.tools.len();
     if let Some(pattern) = options.pattern.as_deref().map(Pattern::new) {
-        tools.retain(|tool| pattern.fits(tool));
+        listing.tools.retain(|tool| pattern.fits(tool));
     }
-    let mut report = match (stage.output.is_json(), options.provider) {
-        (true, Some(cli::Provider::Mcp)) => Report::json(exit, &tools.iter().map(mcp).collect::<Vec<_>>()),
-        (true, None) => Report::json(exit, &Document::new(settings, &tools, &unavailable, &warnings)),
+    let (is_json, is_for_provider) = (stage.output.is_json(), options.provider.is_some());
+    let (tools, unavailable, warnings) = (&listing.tools, &listing.unavailable, &listing.warnings);
+    let mut report = match (is_json, is_for_provider) {
+        (true, true) => Report::json(exit, &listing.definitions()),
+        (true, false) => Report::json(exit, &Document::new(settings, tools, unavailable, warnings)),
         (false, _) => {
             let mut report = Report::new(exit);
-            report.data = text(&tools, stage.output.verbose > 0);
+            report.data = text(tools, is_for_provider, stage.output.verbose > 0);
             if tools.is_empty() && found > 0 {
                 report = report.warning("no tool has such a name; `pegboard tools` lists all");
             } else if found == 0 && unavailable.is_empty() {
@@ -86,7 +82,7 @@ fn show(stage: &Stage<'_>, options: &cli::Tools, settings: &Settings, listing: L
         }
     };
     // The document tells the same.
-    let told = stage.output.is_json() && options.provider.is_none();
+    let told = is_json && !is_for_provider;
     for server in unavailable.iter().filter(|_| !told) {
         let message = format!(
             "server `{}` is {}: {}",
@@ -95,6 +91,10 @@ fn show(stage: &Stage<'_>, options: &cli::Tools, settings: &Settings, listing: L
             server.error
         );
         report = report.error(&message, server.hint.as_deref());
+    }
+    // Whoever hands the list on should know what is not in it.
+    for warning in listing.quarantined.iter().filter(|_| !told) {
+        report = report.warning(warning);
     }
     report
 }
@@ -118,26 +118,9 @@ impl<'a> Document<'a> {
     }
 }
 
-/// A tool as MCP writes it, under the name that models see.
-fn mcp(listed: &ListedTool) -> Value {
-    let tool = &listed.tool;
-    let mut shown = Map::new();
-    let mut put = |key: &str, value: Option<Value>| {
-        if let Some(value) = value {
-            shown.insert(key.to_owned(), value);
-        }
-    };
-    put("name", Some(listed.name.clone().into()));
-    put("title", tool.title.clone().map(Value::from));
-    put("description", tool.description.clone().map(Value::from));
-    put("inputSchema", Some(tool.input_schema.value()));
-    put("outputSchema", tool.output_schema.as_ref().map(pegboard::Schema::value));
-    put("annotations", tool.annotations.clone().map(Value::from));
-    shown.into()
-}
-
-/// The tools under the names of their servers, one line each, or with `-v` with their arguments.
-fn text(tools: &[ListedTool], is_verbose: bool) -> String {
+/// The tools under the names of their servers, one line each, or with `-v` with their arguments. For a provider they have the names that
+/// its models see.
+fn text(tools: &[ListedTool], is_for_provider: bool, is_verbose: bool) -> String {
     let (paint, width) = (Paint::of(&std::io::stdout()), output::width());
     let mut text = String::new();
     for group in tools.chunk_by(|a, b| a.tool.server == b.tool.server) {
@@ -150,7 +133,11 @@ fn text(tools: &[ListedTool], is_verbose: bool) -> String {
         };
         let server = paint.bold(group[0].tool.server.as_str());
         text.push_str(&format!("{server} ({many})\n"));
-        let line = |listed: &ListedTool| [one_line(&listed.tool.dotted_name()), summary(listed)];
+        let name = |listed: &ListedTool| match is_for_provider {
+            true => listed.name.clone(),
+            false => listed.tool.dotted_name(),
+        };
+        let line = |listed: &ListedTool| [one_line(&name(listed)), summary(listed)];
         if is_verbose {
             for listed in group {
                 let mut table = Table::indented(2);

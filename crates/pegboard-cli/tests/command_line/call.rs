@@ -83,6 +83,36 @@ fn what_is_not_text_is_named_in_text_and_kept_in_json() {
 }
 
 #[test]
+fn a_long_result_is_printed_in_full_unless_asked_otherwise() {
+    let home = Home::new();
+    let long: String = (1..=20_000).map(|n| format!("line {n}\n")).collect();
+    let server = home.server("fx", FakeServer::new("fx").tool(Tool::new("long").answers_text(&long)));
+    assert_eq!(home.run(&["call", "fx.long", &server]).ends_with(0).out, long);
+    let json = home
+        .run(&["call", "fx.long", "-o", "json", &server])
+        .ends_with(0)
+        .json();
+    assert_eq!(
+        (&json["text"], &json["outcome"]["truncated"]),
+        (&json!(long), &json!(false))
+    );
+    let cut = home.run(&["call", "fx.long", "--max-result", "1KiB", &server]);
+    let cut = &cut.ends_with(0).out;
+    assert!(
+        cut.len() <= 1025 && cut.starts_with("line 1\n") && cut.ends_with("line 20000\n"),
+        "{cut}"
+    );
+    assert!(cut.contains(&format!(" of {} bytes are shown", long.len())), "{cut}");
+    let cut = home.run(&["call", "fx.long", "--max-result=1KiB", "-o", "json", &server]);
+    let outcome = &cut.ends_with(0).json()["outcome"];
+    assert_eq!(
+        (&outcome["truncated"], &outcome["handle"]),
+        (&json!(true), &json!(null))
+    );
+    assert_eq!(outcome["original_bytes"], long.len());
+}
+
+#[test]
 fn a_failed_tool_is_an_error_with_its_words_on_stderr() {
     let home = Home::new();
     let server = home.server("fx", fake());
@@ -106,7 +136,8 @@ fn an_unknown_tool_is_answered_with_names_that_come_close() {
     let server = home.server("fx", fake());
     let ran = home.run(&["call", "fx.ecko", &server]);
     ran.ends_with(2)
-        .says("error: there is no tool `fx.ecko`\nhint: did you mean `fx.echo`");
+        .says("error: there is no tool `fx.ecko`. The closest names are `fx.echo`.")
+        .says("Available servers: fx.\nhint: did you mean `fx.echo`?");
     let json = home
         .run(&["call", "fx.ecko", "-o", "json", &server])
         .ends_with(2)
@@ -267,5 +298,22 @@ async fn calls_go_over_every_transport() {
     );
     for handle in [http.unwrap(), sse.unwrap(), ws.unwrap()] {
         assert_eq!(call(&handle.url()).ends_with(0).out, "{\"n\":1}\n", "{}", handle.url());
+    }
+}
+
+#[test]
+fn a_name_with_a_slip_is_understood_and_that_is_told() {
+    let home = Home::new();
+    let server = home.server("fx", fake());
+    let ran = home.run(&["call", "functions.FX__Echo", &server]);
+    ran.ends_with(0)
+        .says("warning: `functions.FX__Echo` was taken for `fx.echo`");
+    let json = home
+        .run(&["call", "FX.echo", "-o", "json", &server])
+        .ends_with(0)
+        .json();
+    assert_eq!(json["repaired"], "`FX.echo` was taken for `fx.echo`");
+    for name in ["fx.echo", "fx__echo", "mcp__fx__echo", "mcp_fx_echo", "echo"] {
+        assert_eq!(home.run(&["call", name, &server]).ends_with(0).err, "", "{name}");
     }
 }

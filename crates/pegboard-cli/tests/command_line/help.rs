@@ -77,6 +77,9 @@ fn the_help_of_call_says_how_arguments_are_given() {
 
     Options:
           --json <OBJECT>       All arguments as JSON; @FILE reads a file, - stdin
+          --text <RAW>          All arguments as text: JSON, YAML, pairs or words
+      -y, --yes                 Agree to the call where a person must
+          --max-result <SIZE>   Cut a long result to this size, such as 48KiB
       -c, --config <FILE>       Config file; may be repeated, later ones win
           --server <SERVER>     NAME=COMMAND or NAME=URL adds one, NAME picks one
       -o, --output <text|json>  Print text for people or json for programs

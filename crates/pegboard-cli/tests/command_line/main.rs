@@ -5,6 +5,8 @@
     reason = "a test helper that cannot go on has nothing better to do than to panic"
 )]
 
+mod approval;
+mod arguments;
 mod broken;
 mod call;
 mod config;

@@ -163,3 +163,58 @@ fn a_reader_that_has_seen_enough_is_no_error() {
     assert_eq!(String::from_utf8(output.stderr).unwrap(), "");
     home.assert_gone("fx");
 }
+
+#[test]
+fn every_provider_gets_exactly_its_array_and_the_same_bytes_every_time() {
+    let home = Home::new();
+    let schema = json!({"type": "object", "properties": {"path": {"type": "string"}}});
+    let fake = FakeServer::new("fx").tool(Tool::new("read").description("Reads.").schema(schema.clone()));
+    let server = home.server("fx", fake);
+    let strict = json!({"type": "object", "properties": {"path": {"type": ["string", "null"]}}, "required": ["path"],
+                        "additionalProperties": false});
+    let named = |key: &str| json!({"name": "fx__read", "description": "Reads.", key: schema});
+    for (provider, expected) in [
+        ("mcp", json!([named("inputSchema")])),
+        ("openai", json!([{"type": "function", "function": named("parameters")}])),
+        (
+            "openai-responses",
+            json!([{"type": "function", "name": "fx__read", "description": "Reads.", "parameters": schema, "strict": false}]),
+        ),
+        (
+            "openai-strict",
+            json!([{"type": "function", "function": {"name": "fx__read", "description": "Reads.", "parameters": strict, "strict": true}}]),
+        ),
+        ("anthropic", json!([named("input_schema")])),
+        ("gemini", json!([{"functionDeclarations": [named("parameters")]}])),
+        (
+            "gemini-json",
+            json!([{"functionDeclarations": [named("parametersJsonSchema")]}]),
+        ),
+        (
+            "bedrock",
+            json!([{"toolSpec": {"name": "fx__read", "description": "Reads.", "inputSchema": {"json": schema}}}]),
+        ),
+    ] {
+        let args = ["tools", "-o", "json", "--provider", provider, &server];
+        let first = home.run(&args);
+        assert_eq!(first.ends_with(0).json(), expected, "{provider}");
+        assert_eq!(first.err, "");
+        assert_eq!(home.run(&args).out, first.out, "{provider}");
+    }
+}
+
+#[test]
+fn a_tool_that_a_provider_cannot_take_is_named_on_stderr() {
+    let home = Home::new();
+    let bad = json!({"type": "object", "properties": {"x": 7}});
+    let fake = FakeServer::new("fx")
+        .tool(Tool::new("bad").schema(bad))
+        .tool(Tool::new("a/b"));
+    let server = home.server("fx", fake);
+    let ran = home.run(&["tools", "--provider", "openai", &server]);
+    ran.ends_with(0).prints("fx__a_b_z6pdzws6fj").says(
+        "warning: tool `fx.bad` is not offered to openai: its input schema cannot be used at `x`: 7 is no schema",
+    );
+    // The name that was printed is understood.
+    home.run(&["call", "fx__a_b_z6pdzws6fj", &server]).ends_with(0);
+}

@@ -81,7 +81,7 @@ pub(crate) fn reconcile(
 ///
 /// What is named here can change under a connection. Everything else is taken to belong to it, so a setting that somebody adds and
 /// forgets here costs a restart and not a stale connection.
-fn same_connection(old: &ServerConfig, new: &ServerConfig) -> bool {
+pub(super) fn same_connection(old: &ServerConfig, new: &ServerConfig) -> bool {
     let tuned = ServerConfig {
         enabled: new.enabled,
         required: new.required,

@@ -75,7 +75,7 @@ fn lifetime(route: &Route, config: &ServerConfig) -> Option<Duration> {
     let named = policy
         .tools_cache
         .iter()
-        .find(|(glob, _)| filter::lets_through(std::slice::from_ref(glob), &[], &route.tool.name));
+        .find(|(glob, _)| filter::fits(glob, &route.tool.name));
     match (hint("readOnlyHint"), named) {
         (Some(false), _) => None,
         (None, _) if hint("destructiveHint") == Some(true) => None,

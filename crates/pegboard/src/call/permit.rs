@@ -1,10 +1,234 @@
-//! Whether a call may be made: what policies and people say.
+//! Whether a call may be made: what the view's checks say about its arguments, and what people say.
 
-use super::{Route, ToolCall, View};
-use crate::outcome::Failure;
+use super::{
+    Route, ToolCall, View,
+    approve::{Decision, Question, Remembered},
+    rules::Proposed,
+    sight::said_about,
+    unique,
+};
+use crate::{
+    args::Arguments,
+    catalog::{Risk, Tool},
+    config::{Approval, Policy},
+    deadline::Deadline,
+    filter::{Case, Globs},
+    outcome::{Failure, Kind},
+};
 
 /// Returns when the call may be made, or says why it may not.
-#[expect(clippy::unused_async, reason = "a person may have to be asked")]
-pub(super) async fn ask(_route: &Route, _call: &ToolCall, _view: &View) -> Result<(), Failure> {
+pub(super) async fn ask(
+    route: &Route,
+    call: &ToolCall,
+    arguments: &Arguments,
+    view: &View,
+    deadline: Deadline,
+) -> Result<(), Failure> {
+    check(route, arguments, view)?;
+    let config = route.server.config();
+    let need = match need(route, &config.policy) {
+        Need::Nothing if view.rules.is_tainted() && route.tool.risk() == Risk::High => Need::Agreement,
+        need => need,
+    };
+    match need {
+        Need::Nothing => Ok(()),
+        Need::Refusal => Err(Failure::new(
+            Kind::NotPermitted,
+            format!("calls of `{}` are not allowed", route.tool.dotted_name()),
+        )
+        .hint("`approval` is set to `never` for it")),
+        Need::Agreement => agreement(route, call, arguments, view, deadline).await,
+    }
+}
+
+/// Asks those who may forbid a call for its arguments.
+fn check(route: &Route, arguments: &Arguments, view: &View) -> Result<(), Failure> {
+    if view.rules.checks.is_empty() {
+        return Ok(());
+    }
+    let refused = |why: &str| {
+        let name = route.tool.dotted_name();
+        Failure::new(
+            Kind::NotPermitted,
+            format!("the call of `{name}` is not allowed: {why}"),
+        )
+    };
+    // What is checked must be what the server reads, and with a key that is there twice nobody knows which one it reads.
+    let map = unique::object(arguments.as_raw().get()).map_err(|problem| refused(&problem))?;
+    let proposed = Proposed {
+        server: route.server.name(),
+        tool: &route.tool,
+        arguments: &map,
+    };
+    let mut checks = view.rules.checks.iter();
+    checks
+        .try_for_each(|check| check(&proposed))
+        .map_err(|why| refused(&why))
+}
+
+/// What a call needs before it may be made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Need {
+    Nothing,
+    Agreement,
+    Refusal,
+}
+
+fn need(route: &Route, policy: &Policy) -> Need {
+    if policy.approval == Approval::Auto && policy.tools.is_empty() {
+        return Need::Nothing;
+    }
+    let former = route.server.former_names();
+    need_of(&route.tool, policy, former.of(&route.tool.name))
+}
+
+/// What is said about a tool counts before the list of those that are exempt, and that before what is said about the server.
+fn need_of(tool: &Tool, policy: &Policy, former: &[String]) -> Need {
+    let said = said_about(policy, &tool.name, former).approval;
+    let exempt = || Globs::new(&policy.approval_exempt, Case::Matters).fit(&tool.name);
+    let mode = match said {
+        Some(mode) => mode,
+        None if exempt() => Approval::Auto,
+        None => policy.approval,
+    };
+    match mode {
+        Approval::Auto => Need::Nothing,
+        Approval::Writes if tool.is_read_only() => Need::Nothing,
+        Approval::Writes | Approval::Always => Need::Agreement,
+        Approval::Never => Need::Refusal,
+    }
+}
+
+/// Asks for a person's agreement, unless it was given before.
+async fn agreement(
+    route: &Route,
+    call: &ToolCall,
+    arguments: &Arguments,
+    view: &View,
+    deadline: Deadline,
+) -> Result<(), Failure> {
+    let (rules, tool) = (&view.rules, &route.tool);
+    let remembered = [rules.agreed.about(tool), rules.agreed_for_all.about(tool)];
+    if remembered.contains(&Remembered::Agreed) {
+        return Ok(());
+    }
+    let name = tool.dotted_name();
+    let refused = |message: String| Failure::new(Kind::NotPermitted, message);
+    let Some(approver) = &rules.approver else {
+        return Err(refused(format!(
+            "a person must agree to calls of `{name}`, and nobody can be asked"
+        ))
+        .hint(format!(
+            "`approval_exempt` of server `{}` lists the tools that need no agreement",
+            tool.server
+        )));
+    };
+    let question = Question {
+        call: &call.id,
+        server: route.server.name(),
+        tool,
+        arguments,
+        risk: tool.risk(),
+        has_changed: remembered.contains(&Remembered::Changed),
+    };
+    let limit = rules.patience().min(deadline.remaining());
+    match tokio::time::timeout(limit, approver.decide(question)).await {
+        Ok(Decision::Once) => {}
+        Ok(Decision::ForView) => rules.agreed.remember(tool),
+        Ok(Decision::Always) => rules.agreed_for_all.remember(tool),
+        Ok(Decision::Refused(why)) => return Err(refused(format!("the call of `{name}` was not approved: {why}"))),
+        Err(_) => {
+            let waited = limit.as_secs_f64().round();
+            return Err(refused(format!(
+                "the call of `{name}` was not approved: nobody answered within {waited} s"
+            )));
+        }
+    }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+    use crate::{catalog::Catalog, config::ToolPolicy, name::ServerName};
+
+    fn tool(hints: &Value) -> Tool {
+        let mut catalog = Catalog::default();
+        let item = json!({"name": "t", "annotations": hints});
+        let server = ServerName::parse("fx").unwrap();
+        catalog.read_tools(&server, vec![item], crate::catalog::HeaderRule::Ignored);
+        Tool::clone(&catalog.tools[0])
+    }
+
+    fn policy(approval: Approval) -> Policy {
+        Policy {
+            approval,
+            ..Policy::default()
+        }
+    }
+
+    fn said(approval: Approval) -> ToolPolicy {
+        ToolPolicy {
+            approval: Some(approval),
+            ..ToolPolicy::default()
+        }
+    }
+
+    /// POL-5: every mode against every kind of tool.
+    #[test]
+    fn each_mode_asks_about_the_calls_that_it_names() {
+        use Need::{Agreement, Nothing, Refusal};
+        let (auto, writes, always, never) = (Approval::Auto, Approval::Writes, Approval::Always, Approval::Never);
+        for (hints, expected) in [
+            (json!(null), [Nothing, Agreement, Agreement, Refusal]),
+            (json!({"readOnlyHint": true}), [Nothing, Nothing, Agreement, Refusal]),
+            (json!({"readOnlyHint": false}), [Nothing, Agreement, Agreement, Refusal]),
+            (
+                json!({"destructiveHint": false}),
+                [Nothing, Agreement, Agreement, Refusal],
+            ),
+            (
+                json!({"destructiveHint": true}),
+                [Nothing, Agreement, Agreement, Refusal],
+            ),
+            (
+                json!({"openWorldHint": false}),
+                [Nothing, Agreement, Agreement, Refusal],
+            ),
+            (
+                json!({"readOnlyHint": true, "destructiveHint": true}),
+                [Nothing, Agreement, Agreement, Refusal],
+            ),
+        ] {
+            let needs = [auto, writes, always, never].map(|mode| need_of(&tool(&hints), &policy(mode), &[]));
+            assert_eq!(needs, expected, "{hints}");
+        }
+    }
+
+    #[test]
+    fn what_is_said_about_a_tool_counts_before_the_exempt_and_those_before_the_server() {
+        let tool = tool(&json!(null));
+        for mode in [Approval::Writes, Approval::Always, Approval::Never] {
+            let mut policy = policy(mode);
+            policy.approval_exempt = vec!["t*".to_owned()];
+            assert_eq!(need_of(&tool, &policy, &[]), Need::Nothing, "{mode:?}");
+            policy.tools.insert("?".to_owned(), said(Approval::Always));
+            assert_eq!(need_of(&tool, &policy, &[]), Need::Agreement, "{mode:?}");
+            policy.tools.insert("t".to_owned(), said(Approval::Never));
+            assert_eq!(need_of(&tool, &policy, &[]), Need::Refusal, "{mode:?}");
+        }
+    }
+
+    #[test]
+    fn a_renamed_tool_needs_what_it_needed_before() {
+        let mut policy = policy(Approval::Auto);
+        policy.tools.insert("delete".to_owned(), said(Approval::Never));
+        assert_eq!(need_of(&tool(&json!(null)), &policy, &[]), Need::Nothing);
+        assert_eq!(
+            need_of(&tool(&json!(null)), &policy, &["delete".to_owned()]),
+            Need::Refusal
+        );
+    }
 }

@@ -1,9 +1,70 @@
 //! The arguments as the tool's server gets them: read, mapped back, checked.
 
-use super::{Route, ToolCall, View};
-use crate::{args::Arguments, outcome::Failure};
+use std::borrow::Cow;
 
-/// The arguments to send, or why the call cannot be made with what was given.
-pub(super) fn arguments(_route: &Route, call: &ToolCall, _view: &View) -> Result<Arguments, Failure> {
-    Ok(call.arguments.clone())
+use super::{Route, ToolCall, View, handles};
+use crate::{
+    args::{Arguments, in_short},
+    outcome::{Failure, Kind},
+};
+
+/// The arguments to send, or why the call cannot be made with what was given. What was changed on the way is told in `notes`.
+pub(super) async fn arguments<'c>(
+    route: &Route,
+    call: &'c ToolCall,
+    view: &View,
+    notes: &mut Vec<String>,
+) -> Result<Cow<'c, Arguments>, Failure> {
+    let given = mapped_back(route, &call.arguments);
+    let given = handles::fill(given, &view.outputs.spill).await?;
+    check(route, given, notes)
+}
+
+/// The arguments in the tool's own terms, where the view's provider was shown another definition than its server gave.
+fn mapped_back<'c>(route: &Route, given: &'c Arguments) -> Cow<'c, Arguments> {
+    let definition = route.definition.as_ref();
+    let own = definition.and_then(|definition| definition.reverse.apply(given));
+    own.map_or(Cow::Borrowed(given), Cow::Owned)
+}
+
+/// Makes arguments of the text that was given instead of them, if one was.
+pub(super) fn read(route: &Route, call: &mut ToolCall) -> Result<(), Failure> {
+    let Some(text) = call.text.take() else { return Ok(()) };
+    let reading = call.reading.unwrap_or(route.server.config().policy.args.reading);
+    let read = Arguments::read(&text, reading, route.tool.input_schema.tree())
+        .map_err(|error| invalid(route, &error.to_string()))?;
+    call.arguments = read.arguments;
+    call.notes = read.notes;
+    Ok(())
+}
+
+/// Compares the arguments with the tool's schema, as the server's settings say.
+fn check<'c>(route: &Route, given: Cow<'c, Arguments>, notes: &mut Vec<String>) -> Result<Cow<'c, Arguments>, Failure> {
+    let (tool, mode) = (&route.tool, route.server.config().policy.args.check);
+    match tool.checks.input.arguments(&given, tool.input_schema.tree(), mode) {
+        Ok(checked) => {
+            notes.extend(checked.notes);
+            Ok(checked.changed.map_or(given, Cow::Owned))
+        }
+        Err(problems) => Err(invalid(route, &unfit(&problems))),
+    }
+}
+
+/// One problem in the sentence, several in lines of their own.
+fn unfit(problems: &[String]) -> String {
+    match problems {
+        [problem] => format!("the arguments do not fit: {problem}"),
+        problems => format!("the arguments do not fit:\n- {}", problems.join("\n- ")),
+    }
+}
+
+fn invalid(route: &Route, problem: &str) -> Failure {
+    let name = route.tool.dotted_name();
+    let takes = in_short(route.tool.input_schema.tree());
+    let failure = Failure::new(Kind::InvalidArguments, format!("{name} was not called: {problem}"));
+    if takes.is_empty() {
+        failure.hint(format!("{name} takes no arguments that its schema names"))
+    } else {
+        failure.hint(format!("{name} takes {takes}"))
+    }
 }

@@ -1,17 +1,37 @@
-//! What a caller is given of a result: the blocks as they came, or what the policies make of them.
+//! What a caller is given of a result. The order is fixed: extract, mask, bound and put aside, summarise, render.
+//!
+//! Only masked text is ever bounded, written to disk or shown to a summariser. A small result passes with a look at its length.
 
+mod bound;
+mod pictures;
+
+use std::time::Duration;
+
+use super::{
+    Route, ToolCall, View,
+    outputs::Outputs,
+    summarise::{self, SummaryRequest},
+};
 use crate::{
-    outcome::{Answer, Outcome},
+    config::{Policy, Results, Structured, Summarise},
+    deadline::Deadline,
+    filter,
+    outcome::{Answer, Content, Failure, Notes, Outcome, Presented, Rendering},
     session::CallResult,
 };
+use bound::Bounded;
 
-/// The outcome of a call that was answered.
-pub(super) fn present(result: CallResult) -> Outcome {
+/// The name under which a server says how large the results of a tool may be.
+pub(crate) const SIZE_HINT: &str = "anthropic/maxResultSizeChars";
+
+/// Extract: the outcome of a call that was answered, with everything that came.
+pub(super) fn extract(result: CallResult) -> Outcome {
     let answer = Answer {
         content: result.content,
         structured: result.structured,
         meta: result.meta,
         executed: true,
+        rendering: Rendering::default(),
     };
     if result.is_error {
         Outcome::ToolFailed(answer)
@@ -19,3 +39,168 @@ pub(super) fn present(result: CallResult) -> Outcome {
         Outcome::Done(answer)
     }
 }
+
+/// Mask: hides secrets in an outcome, in every text of it, and says how many there were.
+fn mask(_route: &Route, _outcome: &mut Outcome) -> usize {
+    0
+}
+
+/// The outcome as it is handed on.
+pub(super) async fn present(
+    view: &View,
+    route: &Route,
+    call: &ToolCall,
+    outcome: Outcome,
+    deadline: Deadline,
+) -> Presented {
+    let config = route.server.config();
+    let rules = Rules {
+        server: route.server.name().as_str(),
+        tool: &route.tool.name,
+        context: call.context.as_deref(),
+        results: view.outputs.limited(of_tool(&config.policy, &route.tool.name)),
+        hint: route.tool.max_result,
+        summarise: config.policy.summarise.as_ref(),
+        outputs: &view.outputs,
+        left: deadline.remaining(),
+    };
+    rules.shape(outcome, |outcome| mask(route, outcome)).await
+}
+
+/// What becomes of the results of a tool: under its name, else under the first glob that fits it, else as of its server.
+fn of_tool(policy: &Policy, tool: &str) -> Results {
+    if policy.tool_results.is_empty() {
+        return policy.results;
+    }
+    let fits = |(glob, _): &(&String, &Results)| filter::fits(glob, tool);
+    let said = policy.tool_results.get(tool);
+    said.or_else(|| policy.tool_results.iter().find(fits).map(|(_, results)| results))
+        .copied()
+        .unwrap_or(policy.results)
+}
+
+/// What holds for one result.
+struct Rules<'a> {
+    server: &'a str,
+    tool: &'a str,
+    /// What the caller told about its conversation.
+    context: Option<&'a str>,
+    results: Results,
+    /// How large the server says that results of the tool may be.
+    hint: Option<usize>,
+    summarise: Option<&'a Summarise>,
+    outputs: &'a Outputs,
+    /// How much of the caller's time is left.
+    left: Duration,
+}
+
+impl Rules<'_> {
+    async fn shape(&self, mut outcome: Outcome, mask: impl FnOnce(&mut Outcome) -> usize) -> Presented {
+        let original_bytes = payload(&outcome);
+        let masked = mask(&mut outcome);
+        let mut notes = Notes::default();
+        let outcome = match outcome {
+            Outcome::Done(answer) => self.answer(answer, false, &mut notes).await,
+            Outcome::ToolFailed(answer) => self.answer(answer, true, &mut notes).await,
+            Outcome::Refused(failure) => Outcome::Refused(self.failure(failure, &mut notes)),
+            Outcome::Lost(failure) => Outcome::Lost(self.failure(failure, &mut notes)),
+        };
+        Presented {
+            outcome,
+            original_bytes,
+            masked,
+            notes,
+        }
+    }
+
+    async fn answer(&self, mut answer: Answer, failed: bool, notes: &mut Notes) -> Outcome {
+        answer.rendering = self.rendering(failed);
+        pictures::set_apart(&self.results, self.outputs, &mut answer, &mut notes.warnings).await;
+        let summarise = self.summarise.filter(|_| !failed && self.outputs.summarises());
+        let answer = match bound::bound(self, answer, failed, summarise, notes).await {
+            Bounded::Fits(answer) => answer,
+            Bounded::Refused(failure) => return Outcome::Lost(failure),
+            Bounded::Cut(mut cut) => {
+                let summary = match cut.summarise.take() {
+                    Some(text) => self.summary(&text, summarise, notes).await,
+                    None => None,
+                };
+                notes.truncated |= summary.is_some();
+                cut.finish(summary)
+            }
+        };
+        if failed {
+            Outcome::ToolFailed(answer)
+        } else {
+            Outcome::Done(answer)
+        }
+    }
+
+    fn failure(&self, mut failure: Failure, notes: &mut Notes) -> Failure {
+        if let Some(cut) = bound::message(&failure.message, self.results.max_bytes) {
+            failure.message = cut;
+            notes.truncated = true;
+        }
+        failure
+    }
+
+    fn rendering(&self, failed: bool) -> Rendering {
+        Rendering {
+            join: self.results.join,
+            structured: match self.results.structured {
+                // An error has no structured form, and hiding it would help nobody.
+                Structured::StructuredOnly if failed => Structured::ContentFirst,
+                structured => structured,
+            },
+            fence: self
+                .results
+                .fence
+                .then(|| format!("{}.{}", self.server, self.tool).into()),
+        }
+    }
+
+    /// Summarise: a summary with a note about what it is, or nothing and a warning why.
+    async fn summary(&self, text: &str, policy: Option<&Summarise>, notes: &mut Notes) -> Option<String> {
+        let defaults = Summarise::default();
+        let policy = policy.unwrap_or(&defaults);
+        let Some(summariser) = self.outputs.summariser(policy) else {
+            let warning = "the result was not summarised: no summariser is set";
+            notes.warnings.push(warning.to_owned());
+            return None;
+        };
+        let limit = policy.timeout.min(self.left);
+        let request = SummaryRequest::new(self.server, self.tool, self.context, text, policy.max_tokens);
+        match summarise::summary(summariser.as_ref(), &request, limit).await {
+            Ok(summary) => {
+                let tokens = bound::tokens(self.outputs, text);
+                let rest = match &notes.handle {
+                    Some(handle) => bound::how_to_read(&self.outputs.reader(), handle),
+                    None => "The whole output was not kept.".to_owned(),
+                };
+                Some(format!(
+                    "[NOTE: this is a summary of the output of {}.{}, which has about {tokens} tokens. {rest}]\n\n{summary}",
+                    self.server, self.tool
+                ))
+            }
+            Err(problem) => {
+                tracing::debug!(server = self.server, tool = self.tool, %problem, "no summary");
+                notes.warnings.push(format!("the result was not summarised: {problem}"));
+                None
+            }
+        }
+    }
+}
+
+/// How many bytes a server sent as the payload of an answer.
+fn payload(outcome: &Outcome) -> usize {
+    match outcome {
+        Outcome::Done(answer) | Outcome::ToolFailed(answer) => match &answer.structured {
+            Some(structured) if answer.content.is_empty() => bound::json_len(structured, usize::MAX),
+            _ => answer.content.iter().map(Content::payload_bytes).sum(),
+        },
+        Outcome::Refused(_) | Outcome::Lost(_) => 0,
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -5,11 +5,13 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use super::{Route, ToolCall};
-use crate::outcome::{Content, Outcome, Reply};
+use crate::outcome::{Presented, Reply};
 
 /// What is written down about a call while it runs.
 pub(super) struct Record {
     id: String,
+    /// The name as the caller wrote it.
+    asked: String,
     started: Instant,
     pub(super) queued: Duration,
     pub(super) attempts: u32,
@@ -17,6 +19,8 @@ pub(super) struct Record {
     pub(super) may_have_run: bool,
     /// Whether the answer was kept from an earlier call.
     pub(super) cached: bool,
+    /// What the caller should know besides the outcome.
+    pub(super) warnings: Vec<String>,
 }
 
 impl Record {
@@ -24,34 +28,41 @@ impl Record {
         tracing::debug!(id = %call.id, server = %route.server.name(), tool = %route.tool.name, "call");
         Self {
             id: call.id.clone(),
+            asked: call.name.clone(),
             started,
             queued: Duration::ZERO,
             attempts: 0,
             may_have_run: false,
             cached: false,
+            warnings: call.notes.clone(),
         }
     }
 
-    pub(super) fn close(self, route: &Route, outcome: Outcome) -> Reply {
+    pub(super) fn close(self, route: &Route, presented: Presented) -> Reply {
+        let outcome = presented.outcome;
+        let mut warnings = self.warnings;
+        warnings.extend(presented.notes.warnings);
         let latency = self.started.elapsed();
         route.server.count(outcome.kind(), latency);
         tracing::debug!(id = %self.id, kind = ?outcome.kind(), ?latency, "call ended");
         Reply {
             id: self.id,
             name: route.tool.dotted_name(),
+            asked: self.asked,
+            repaired: None,
             server: Some(route.server.name().clone()),
             tool: Some(route.tool.name.clone()),
-            original_bytes: match &outcome {
-                Outcome::Done(answer) | Outcome::ToolFailed(answer) => {
-                    answer.content.iter().map(Content::payload_bytes).sum()
-                }
-                Outcome::Refused(_) | Outcome::Lost(_) => 0,
-            },
+            untrusted: !route.server.config().policy.trust && outcome.has_words_of_a_server(),
             outcome,
+            original_bytes: presented.original_bytes,
+            masked: presented.masked,
+            truncated: presented.notes.truncated,
+            handle: presented.notes.handle,
             attempts: self.attempts,
             latency,
             queued: self.queued,
             cached: self.cached,
+            warnings,
         }
     }
 }

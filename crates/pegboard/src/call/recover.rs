@@ -10,15 +10,13 @@ use tokio::time::Instant;
 use crate::{
     args::Arguments,
     catalog::Tool,
-    config::RetryClass,
+    config::{Policy, Retry, RetryClass},
     filter,
     server::{RetryBudget, backoff::Noise},
     session::{Fault, FaultKind},
     transport::{ConnectFault, DialError, EndReason, FailureKind, Sent, WireFailure},
 };
 
-/// The most attempts of one call, the first one included.
-const MAX_ATTEMPTS: u32 = 3;
 /// The shortest and the longest pause between two attempts.
 const PAUSE: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(5));
 /// The server's headers and ours do not agree about the arguments, so our copy of the tool's schema is old.
@@ -36,9 +34,21 @@ pub(crate) enum ToolClass {
     Idempotent,
     /// The server knows a repeated call by the argument of this name.
     Keyed(String),
+    /// The operator wants it repeated, whatever it does.
+    Anyway,
 }
 
 impl ToolClass {
+    /// The class of a tool under a policy: what it says about the tool, then what it says about the server.
+    pub(crate) fn under(policy: &Policy, tool: &Tool) -> Self {
+        let of_server = || match &policy.retries {
+            Retry { even_if_run: true, .. } => Some(Self::Anyway),
+            Retry { mode, .. } => mode.as_ref().map(Self::from),
+        };
+        let said = Self::by_operator(tool, &policy.retry).or_else(of_server);
+        Self::of(tool, said.as_ref(), policy.trust)
+    }
+
     /// The class of a tool: what the operator says, then what a trusted server says, then `Never`. Its name says nothing.
     pub(crate) fn of(tool: &Tool, operator: Option<&Self>, trusted: bool) -> Self {
         if let Some(class) = operator {
@@ -58,17 +68,11 @@ impl ToolClass {
 
     /// What the operator says about a tool: under its name, else under the first glob that fits it.
     pub(crate) fn by_operator(tool: &Tool, said: &BTreeMap<String, RetryClass>) -> Option<Self> {
-        let fits =
-            |(glob, _): &(&String, &RetryClass)| filter::lets_through(std::slice::from_ref(*glob), &[], &tool.name);
+        let fits = |(glob, _): &(&String, &RetryClass)| filter::fits(glob, &tool.name);
         let class = said
             .get(&tool.name)
             .or_else(|| said.iter().find(fits).map(|(_, class)| class))?;
-        Some(match class {
-            RetryClass::Never => Self::Never,
-            RetryClass::Safe => Self::Safe,
-            RetryClass::Idempotent => Self::Idempotent,
-            RetryClass::Key(argument) => Self::Keyed(argument.clone()),
-        })
+        Some(class.into())
     }
 
     /// The class of a call with these arguments. A key that is not among them protects nothing.
@@ -86,10 +90,20 @@ impl ToolClass {
     fn may_repeat(&self, times: u32) -> bool {
         match self {
             Self::Never => false,
-            Self::Safe => times < 2,
             Self::Idempotent => times < 1,
             // Bounded by the attempts altogether.
-            Self::Keyed(_) => true,
+            Self::Safe | Self::Keyed(_) | Self::Anyway => true,
+        }
+    }
+}
+
+impl From<&RetryClass> for ToolClass {
+    fn from(class: &RetryClass) -> Self {
+        match class {
+            RetryClass::Never => Self::Never,
+            RetryClass::Safe => Self::Safe,
+            RetryClass::Idempotent => Self::Idempotent,
+            RetryClass::Key(argument) => Self::Keyed(argument.clone()),
         }
     }
 }
@@ -134,9 +148,6 @@ impl Tries {
 
 /// The table: what comes after `fault`, when `left` is left of the caller's time. `pause` is waited where the server names no time.
 pub(crate) fn decide(fault: &Fault, class: &ToolClass, tries: &Tries, left: Duration, pause: Duration) -> Next {
-    if tries.made >= MAX_ATTEMPTS {
-        return Next::Stop;
-    }
     let harmless = match fault.sent {
         // Nothing was carried out. A message that was not even written in time is still left alone, for the server reads nothing.
         Sent::No | Sent::Rejected => *class != ToolClass::Never || !matches!(fault.kind, FaultKind::TimedOut { .. }),
@@ -211,25 +222,44 @@ fn of_wire(failure: &WireFailure, sent: Sent, tries: &Tries, pause: Duration) ->
 
 /// The attempts of one call: what was tried, and how long to wait between them.
 #[derive(Debug)]
-pub(crate) struct Recovery {
+pub(crate) struct Recovery<'a> {
     class: ToolClass,
+    rule: &'a Retry,
     tries: Tries,
     pauses: Pauses,
 }
 
-impl Recovery {
+impl<'a> Recovery<'a> {
     /// The first attempt of a call of this class is about to be made.
-    pub(crate) fn new(class: ToolClass, pauses: Pauses) -> Self {
+    pub(crate) fn new(class: ToolClass, rule: &'a Retry) -> Self {
+        Self::with(class, rule, Pauses::random())
+    }
+
+    fn with(class: ToolClass, rule: &'a Retry, pauses: Pauses) -> Self {
         Self {
             class,
+            rule,
             tries: Tries::first(),
             pauses,
         }
     }
 
+    /// What is waited before the next attempt.
+    fn pause(&mut self) -> Duration {
+        let at = (self.tries.made as usize).min(self.rule.waits.len());
+        match at.checked_sub(1).and_then(|at| self.rule.waits.get(at)) {
+            Some(wait) => *wait,
+            None => self.pauses.next(),
+        }
+    }
+
     /// What comes after a failed attempt. Anything but `Stop` counts as the next attempt and is paid for from the server's budget.
     pub(crate) fn after(&mut self, fault: &Fault, left: Duration, budget: &RetryBudget, now: Instant) -> Next {
-        let next = decide(fault, &self.class, &self.tries, left, self.pauses.next());
+        if self.tries.made > self.rule.attempts {
+            return Next::Stop;
+        }
+        let pause = self.pause();
+        let next = decide(fault, &self.class, &self.tries, left, pause);
         if next == Next::Stop || !budget.withdraw(now) {
             return Next::Stop;
         }

@@ -1,180 +1,227 @@
 //! Which server and tool a name means. Names are looked up, never taken apart.
 
-use std::{collections::HashMap, sync::Arc};
+mod alias;
+mod explain;
+mod repair;
 
+use super::{Sight, View};
 use crate::{
     catalog::Tool,
-    filter,
-    name::ServerName,
-    outcome::{Failure, Kind},
+    name::{self, ServerName},
+    outcome::Failure,
+    provider::{Definition, Provider},
     server::Server,
 };
-
-/// How many names are suggested for one that is nobody's.
-const SUGGESTIONS: usize = 3;
-/// How alike two names must be, from 0 to 1, for one to be suggested for the other.
-const LIKENESS: f64 = 0.75;
+use alias::{Aliases, Meaning};
+pub(crate) use explain::{ambiguous, may_be_of};
+use repair::Repairs;
+use std::{
+    collections::HashMap,
+    sync::{Arc, OnceLock},
+};
 
 /// Where a call goes.
-#[derive(Debug, Clone)]
+#[derive(Debug)]
 pub(crate) struct Route {
+    /// The name that models see.
+    pub(crate) name: String,
     pub(crate) server: Server,
     pub(crate) tool: Arc<Tool>,
+    /// The tool as the view's provider takes it, if that is not how its server defined it.
+    pub(crate) definition: Option<Arc<Definition>>,
+}
+
+/// A tool that the view does not show, and why.
+#[derive(Debug)]
+struct Hidden {
+    server: ServerName,
+    tool: String,
+    refusal: Failure,
 }
 
 /// All tools that can be called at the moment, by the name that models see.
 #[derive(Debug, Default)]
 pub(crate) struct RouteTable {
-    by_exposed_name: HashMap<String, Route>,
+    by_name: HashMap<String, Arc<Route>>,
     /// In the order of servers and then of tools.
-    routes: Vec<Route>,
+    routes: Vec<Arc<Route>>,
+    hidden: Vec<Hidden>,
+    /// The tools that cannot be offered to the view's provider, and why.
+    quarantined: Vec<String>,
+    /// Made when a name is asked for that is nobody's.
+    aliases: OnceLock<Aliases>,
+    repairs: OnceLock<Repairs>,
 }
 
 /// What a name means.
 #[derive(Debug)]
 pub(crate) enum Routed {
-    To(Route),
+    To(Arc<Route>),
+    /// It is not the name of anything, but near enough to one tool's.
+    Repaired(Arc<Route>),
     /// Several tools could be meant.
     Ambiguous(Vec<String>),
+    /// There is such a tool, and it is not for this view.
+    Hidden(Failure),
     Nowhere,
 }
 
 impl RouteTable {
-    /// The table for what the servers offer now.
-    pub(crate) fn build(servers: &[Server]) -> Self {
+    /// The table for what the servers offer now. What the table before it has compiled is used again.
+    pub(crate) fn build(servers: &[Server], view: &View, sight: &Sight<'_>, before: Option<&Self>) -> Self {
         let mut table = Self::default();
+        let mut found: Vec<(Server, Arc<Tool>)> = Vec::new();
         for server in servers {
             let Some(catalog) = server.catalog() else { continue };
-            let config = server.config();
             for tool in &catalog.tools {
-                if filter::lets_through(&config.allow, &config.deny, &tool.name) {
-                    let route = Route {
-                        server: server.clone(),
-                        tool: tool.clone(),
-                    };
-                    table.by_exposed_name.insert(tool.exposed_name(), route.clone());
-                    table.routes.push(route);
+                match sight.refuses(tool) {
+                    None => found.push((server.clone(), tool.clone())),
+                    Some(refusal) => table.hidden.push(Hidden {
+                        server: server.name().clone(),
+                        tool: tool.name.clone(),
+                        refusal,
+                    }),
                 }
             }
+        }
+        let (style, rules) = view.names();
+        let pairs: Vec<(&str, &str)> = found
+            .iter()
+            .map(|(server, tool)| (server.name().as_str(), tool.name.as_str()))
+            .collect();
+        let names = name::expose(&pairs, &style, &rules);
+        let known = before.map(Self::compiled).unwrap_or_default();
+        for ((server, tool), name) in found.into_iter().zip(names) {
+            let known = known.get(&(server.name().as_str(), tool.name.as_str()));
+            let known = known.filter(|route| is_defined_alike(&route.tool, &tool));
+            let definition = match known {
+                Some(route) => route.definition.clone(),
+                None => table.define(view, &tool),
+            };
+            let route = Arc::new(Route {
+                name: name.clone(),
+                server,
+                tool,
+                definition,
+            });
+            table.by_name.insert(name, route.clone());
+            table.routes.push(route);
         }
         table
     }
 
+    fn define(&mut self, view: &View, tool: &Tool) -> Option<Arc<Definition>> {
+        let (provider, budget) = view.dialect();
+        if provider == Provider::Mcp {
+            return None;
+        }
+        match provider.define(tool, budget) {
+            Ok(definition) => Some(Arc::new(definition)),
+            Err(why) => {
+                let name = tool.dotted_name();
+                self.quarantined
+                    .push(format!("tool `{name}` is not offered to {provider}: {why}"));
+                None
+            }
+        }
+    }
+
+    /// The tools for which something has been compiled, by server and tool.
+    fn compiled(&self) -> HashMap<(&str, &str), &Arc<Route>> {
+        let compiled = self.routes.iter().filter(|route| route.definition.is_some());
+        let compiled = compiled.map(|route| ((route.server.name().as_str(), route.tool.name.as_str()), route));
+        compiled.collect()
+    }
+
     /// The tools in a stable order.
-    pub(crate) fn routes(&self) -> &[Route] {
+    pub(crate) fn routes(&self) -> &[Arc<Route>] {
         &self.routes
     }
 
-    /// What `name` means: the exposed name first, then the other styles with the server's name, then the bare name.
+    /// The tools that cannot be offered to the view's provider, and why.
+    pub(crate) fn quarantined(&self) -> &[String] {
+        &self.quarantined
+    }
+
+    /// What `name` means: the name that models see first, then the other styles with the server's name, then the tool's own name.
     pub(crate) fn find(&self, name: &str) -> Routed {
-        if let Some(route) = self.by_exposed_name.get(name) {
+        if let Some(route) = self.by_name.get(name) {
             return Routed::To(route.clone());
         }
-        let spelled = |route: &&Route| {
-            let after = after_server(name, route.server.name());
-            after.iter().flatten().any(|tool| *tool == route.tool.name)
-        };
-        match Self::one_of(self.routes.iter().filter(spelled)) {
-            Routed::Nowhere => Self::one_of(self.routes.iter().filter(|route| route.tool.name == name)),
-            found => found,
+        let aliases = self.aliases();
+        match aliases.find(name) {
+            Meaning::One(at) => Routed::To(self.routes[at].clone()),
+            Meaning::Many(places) => Routed::Ambiguous(self.dotted(&places)),
+            Meaning::Nothing => match aliases.hidden(name) {
+                Some(at) => Routed::Hidden(self.hidden[at].refusal.clone()),
+                None => Routed::Nowhere,
+            },
         }
     }
 
-    fn one_of<'a>(mut routes: impl Iterator<Item = &'a Route>) -> Routed {
-        let Some(first) = routes.next() else {
-            return Routed::Nowhere;
-        };
-        let mut names: Vec<String> = routes.map(|route| route.tool.dotted_name()).collect();
-        if names.is_empty() {
-            return Routed::To(first.clone());
+    /// What `name` means, also if it is written a little wrong.
+    pub(crate) fn find_forgiving(&self, name: &str) -> Routed {
+        match self.find(name) {
+            Routed::Nowhere => {}
+            found => return found,
         }
-        names.insert(0, first.tool.dotted_name());
-        Routed::Ambiguous(names)
+        for variant in repair::variants(name) {
+            match self.find(&variant) {
+                Routed::To(route) => return Routed::Repaired(route),
+                Routed::Nowhere => {}
+                found => return found,
+            }
+            match self.repairs().find(&variant) {
+                Meaning::One(at) if at < self.routes.len() => return Routed::Repaired(self.routes[at].clone()),
+                Meaning::One(at) => return Routed::Hidden(self.hidden[at - self.routes.len()].refusal.clone()),
+                Meaning::Many(places) => return Routed::Ambiguous(self.dotted(&places)),
+                Meaning::Nothing => {}
+            }
+        }
+        Routed::Nowhere
+    }
+
+    /// The names of some tools for people. Those that are hidden are not told.
+    fn dotted(&self, places: &[usize]) -> Vec<String> {
+        let shown = places.iter().filter_map(|at| self.routes.get(*at));
+        shown.map(|route| route.tool.dotted_name()).collect()
+    }
+
+    fn aliases(&self) -> &Aliases {
+        self.aliases
+            .get_or_init(|| Aliases::new(&self.pairs(), &self.hidden_pairs()))
+    }
+
+    fn repairs(&self) -> &Repairs {
+        self.repairs.get_or_init(|| {
+            let names: Vec<&str> = self.routes.iter().map(|route| route.name.as_str()).collect();
+            Repairs::new(&self.pairs(), &names, &self.hidden_pairs())
+        })
+    }
+
+    fn pairs(&self) -> Vec<(&str, &str)> {
+        let routes = self.routes.iter();
+        routes
+            .map(|route| (route.server.name().as_str(), route.tool.name.as_str()))
+            .collect()
+    }
+
+    fn hidden_pairs(&self) -> Vec<(&str, &str)> {
+        let hidden = self.hidden.iter();
+        hidden
+            .map(|hidden| (hidden.server.as_str(), hidden.tool.as_str()))
+            .collect()
     }
 
     /// Why `name` leads nowhere, with the names that come closest.
     pub(crate) fn explain(&self, name: &str, servers: &[Server]) -> Failure {
-        let mut close: Vec<(f64, String)> =
-            self.routes
-                .iter()
-                .filter_map(|route| {
-                    let dotted = route.tool.dotted_name();
-                    // The server's name, where it is right, says nothing about which of its tools is meant.
-                    let asked = after_server(name, route.server.name()).into_iter().flatten().next();
-                    let likeness = match asked {
-                        Some(asked) => strsim::jaro_winkler(asked, &route.tool.name),
-                        None => strsim::jaro_winkler(name, &route.tool.name)
-                            .max(strsim::normalized_levenshtein(name, &dotted)),
-                    };
-                    (likeness > LIKENESS).then_some((likeness, dotted))
-                })
-                .collect();
-        close.sort_by(|a, b| b.0.total_cmp(&a.0).then_with(|| a.1.cmp(&b.1)));
-        let close: Vec<_> = close
-            .into_iter()
-            .take(SUGGESTIONS)
-            .map(|(_, name)| format!("`{name}`"))
-            .collect();
-        let hint = if !close.is_empty() {
-            format!("did you mean {}?", close.join(" or "))
-        } else if servers.is_empty() {
-            "no server is configured".to_owned()
-        } else {
-            let names: Vec<_> = servers.iter().map(|server| server.name().as_str()).collect();
-            format!(
-                "`pegboard tools` lists what there is; the servers are {}",
-                names.join(", ")
-            )
-        };
-        Failure {
-            kind: Kind::UnknownTool,
-            message: format!("there is no tool `{}`", name.escape_debug()),
-            hint: Some(hint),
-            may_have_executed: false,
-        }
+        let servers: Vec<&ServerName> = servers.iter().map(Server::name).collect();
+        explain::unknown(name, &self.pairs(), &servers)
     }
 }
 
-/// What follows the server's name in each of the styles in which `name` starts with it.
-fn after_server<'a>(name: &'a str, server: &ServerName) -> [Option<&'a str>; 4] {
-    let server = server.as_str();
-    let after =
-        |prefix: &str, separator: &str| name.strip_prefix(prefix)?.strip_prefix(server)?.strip_prefix(separator);
-    [
-        after("", "."),
-        after("", "__"),
-        after("mcp__", "__"),
-        after("mcp_", "_"),
-    ]
-}
-
-/// Whether `name` may mean a tool of `server`, whose tools are not known yet.
-pub(crate) fn may_be_of(name: &str, server: &ServerName) -> bool {
-    after_server(name, server).iter().any(Option::is_some)
-}
-
-/// The failure of a name that could mean several tools.
-pub(crate) fn ambiguous(name: &str, candidates: &[String]) -> Failure {
-    Failure {
-        kind: Kind::UnknownTool,
-        message: format!("`{}` could mean {}", name.escape_debug(), candidates.join(" or ")),
-        hint: Some("say which one with `server.tool`".to_owned()),
-        may_have_executed: false,
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_name_belongs_to_a_server_in_every_style() {
-        let server = ServerName::parse("git").unwrap();
-        for name in ["git.log", "git__log", "mcp__git__log", "mcp_git_log"] {
-            assert!(after_server(name, &server).contains(&Some("log")), "{name}");
-        }
-        for name in ["log", "github.log", "git_log", "mcp.git.log"] {
-            assert!(!may_be_of(name, &server), "{name}");
-        }
-    }
+/// Whether two listings of a tool give the same definition, although one is newer.
+fn is_defined_alike(old: &Arc<Tool>, new: &Arc<Tool>) -> bool {
+    Arc::ptr_eq(old, new)
+        || (old.description == new.description && old.title == new.title && old.input_schema == new.input_schema)
 }

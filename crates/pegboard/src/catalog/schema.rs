@@ -2,7 +2,11 @@
 
 mod tidy;
 
-use std::fmt;
+use std::{
+    fmt,
+    hash::{Hash, Hasher},
+    sync::OnceLock,
+};
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::Value;
@@ -10,30 +14,67 @@ use serde_json::Value;
 pub(super) use tidy::Tidy;
 
 /// A JSON Schema, kept as text without spaces and with its keys in order. Two schemas that say the same in another order are equal.
-#[derive(Clone, PartialEq, Eq, Hash)]
-pub struct Schema(Box<str>);
+pub struct Schema {
+    text: Box<str>,
+    /// For those that are needed for every call.
+    tree: OnceLock<Box<Value>>,
+}
 
 impl Schema {
-    /// The schema as a tree. It is read anew each time: whoever needs it often should keep it.
+    /// The schema as a tree, for one look at it.
     pub fn value(&self) -> Value {
-        serde_json::from_str(&self.0).unwrap_or_default()
+        match self.tree.get() {
+            Some(tree) => (**tree).clone(),
+            None => serde_json::from_str(&self.text).unwrap_or_default(),
+        }
+    }
+
+    /// The schema as a tree that is kept from now on, for those who look at it often.
+    pub fn tree(&self) -> &Value {
+        self.tree
+            .get_or_init(|| Box::new(serde_json::from_str(&self.text).unwrap_or_default()))
     }
 
     /// The schema as JSON.
     pub fn as_str(&self) -> &str {
-        &self.0
+        &self.text
     }
 
-    /// Takes text that is tidy already.
-    fn from_tidy(text: Vec<u8>) -> Option<Self> {
-        Some(Self(String::from_utf8(text).ok()?.into_boxed_str()))
+    fn from_text(text: String) -> Self {
+        Self {
+            text: text.into_boxed_str(),
+            tree: OnceLock::new(),
+        }
+    }
+}
+
+impl Clone for Schema {
+    fn clone(&self) -> Self {
+        Self {
+            text: self.text.clone(),
+            tree: OnceLock::new(),
+        }
+    }
+}
+
+impl PartialEq for Schema {
+    fn eq(&self, other: &Self) -> bool {
+        self.text == other.text
+    }
+}
+
+impl Eq for Schema {}
+
+impl Hash for Schema {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.text.hash(state);
     }
 }
 
 impl From<Value> for Schema {
     fn from(mut schema: Value) -> Self {
         sort_required(&mut schema);
-        Self(schema.to_string().into_boxed_str())
+        Self::from_text(schema.to_string())
     }
 }
 
@@ -56,13 +97,13 @@ fn sort_required(schema: &mut Value) {
 
 impl fmt::Debug for Schema {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
+        f.write_str(&self.text)
     }
 }
 
 impl fmt::Display for Schema {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
+        f.write_str(&self.text)
     }
 }
 

@@ -1,25 +1,29 @@
 //! One tool as its server describes it, and the HTTP headers that its schema asks for.
 
-use std::borrow::Cow;
+mod plain;
+
+pub(super) use plain::Reader;
 
 use serde_json::{Map, Value};
 
 use super::{
-    HeaderRule, Item, MAX_TOOL_NAME,
-    schema::{Schema, Tidy},
+    HeaderRule, MAX_DESCRIPTION, MAX_TOOL_NAME,
+    clean::{clean, clean_schema, cut},
+    definition::Kept,
+    schema::Schema,
     take_text,
 };
 use crate::{
+    args::Checker,
     name::{self, ServerName},
-    scan::Scan,
 };
 
 /// The largest schema that is accepted, in bytes of JSON.
 const MAX_SCHEMA_BYTES: usize = 64 << 10;
 /// The deepest schema that is accepted.
 const MAX_SCHEMA_DEPTH: usize = 32;
-/// The longest description that is kept.
-const MAX_DESCRIPTION: usize = 8 << 10;
+/// The longest name for people that is kept.
+const MAX_TITLE: usize = 256;
 
 /// One tool as its server describes it.
 #[derive(Debug, Clone, PartialEq)]
@@ -39,23 +43,54 @@ pub struct Tool {
     pub output_schema: Option<Schema>,
     /// What its server says about its effects. A hint, not a promise.
     pub annotations: Option<Map<String, Value>>,
+    /// How many characters the server says that a result of it may have.
+    pub(crate) max_result: Option<usize>,
     /// Arguments that are repeated in HTTP headers: the path of properties, and the header's name after `Mcp-Param-`.
     pub(crate) mirrored: Vec<(Vec<String>, String)>,
+    /// Whether a model may see it. Some tools are for a server's own pages only.
+    pub(crate) for_model: bool,
+    pub(super) hash: Kept,
+    pub(crate) checks: Checks,
+}
+
+/// The tool's schemas, ready for checking.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(crate) struct Checks {
+    pub(crate) input: Checker,
+    pub(crate) output: Checker,
 }
 
 impl Tool {
-    /// The name that models see.
-    pub fn exposed_name(&self) -> String {
-        name::dunder(self.server.as_str(), &self.name)
-    }
-
     /// The name that people use: `server.tool`.
     pub fn dotted_name(&self) -> String {
         name::dotted(self.server.as_str(), &self.name)
     }
 
+    /// What is wrong with the schemas, so that nothing is compared with them, as far as that is known or may be found out.
+    pub(crate) fn unchecked(&self, may_compile: bool) -> Option<String> {
+        let input = self
+            .checks
+            .input
+            .unusable(self.input_schema.tree(), may_compile)
+            .map(|why| ("arguments", why));
+        let output = || {
+            let schema = self.output_schema.as_ref()?;
+            Some(("answers", self.checks.output.unusable(schema.tree(), may_compile)?))
+        };
+        let (what, why) = input.or_else(output)?;
+        Some(format!(
+            "the {what} of tool `{}` are not checked: its schema cannot be used: {why}",
+            self.name
+        ))
+    }
+
+    /// A tool of our own, described as a server would describe it.
+    pub(crate) fn built_in(server: &ServerName, item: Value) -> Result<Self, String> {
+        Self::read(server, item, HeaderRule::Ignored)
+    }
+
     /// Reads one item of `tools/list`, or says in a sentence why it cannot be used.
-    fn read(server: &ServerName, item: Value, headers: HeaderRule) -> Result<Self, String> {
+    pub(super) fn read(server: &ServerName, item: Value, headers: HeaderRule) -> Result<Self, String> {
         let Value::Object(mut item) = item else {
             return Err("a tool that is not an object was left out".to_owned());
         };
@@ -84,106 +119,31 @@ impl Tool {
             None | Some(Value::Null) => None,
             Some(schema) => Some(within_bounds(schema, "outputSchema").map_err(left_out)?),
         };
-        let mut description = take_text(&mut item, "description");
-        if let Some(text) = &mut description {
-            cut(text, MAX_DESCRIPTION);
-        }
         let annotations = match item.remove("annotations") {
             Some(Value::Object(annotations)) => Some(annotations),
             _ => None,
         };
         Ok(Self {
             server: server.clone(),
-            title: take_text(&mut item, "title"),
-            description,
+            title: words(&mut item, "title", MAX_TITLE),
+            description: words(&mut item, "description", MAX_DESCRIPTION),
+            for_model: is_for_model(&item),
+            hash: Kept::default(),
             input_schema,
             output_schema,
             annotations,
+            max_result: max_result(&item),
             mirrored,
+            checks: Checks::default(),
             name,
         })
     }
 }
 
-/// Reads the tools of one server.
-pub(super) struct Reader<'a> {
-    server: &'a ServerName,
-    headers: HeaderRule,
-    tidy: Tidy,
-}
-
-impl<'a> Reader<'a> {
-    pub(super) fn new(server: &'a ServerName, headers: HeaderRule) -> Self {
-        Self {
-            server,
-            headers,
-            tidy: Tidy::default(),
-        }
-    }
-
-    /// Reads one item of `tools/list`, or says in a sentence why it cannot be used.
-    pub(super) fn read(&mut self, item: Item) -> Result<Tool, String> {
-        if let Item::Text(text) = &item
-            && let Some(tool) = self.read_plain(text)
-        {
-            return Ok(tool);
-        }
-        let tree = item
-            .tree()
-            .map_err(|error| format!("a tool that cannot be read was left out: {error}"))?;
-        Tool::read(self.server, tree, self.headers)
-    }
-
-    /// Reads a tool without a tree in between, as long as nothing about it is unusual.
-    fn read_plain(&mut self, item: &[u8]) -> Option<Tool> {
-        if self.headers == HeaderRule::Enforced && memchr::memmem::find(item, b"x-mcp-header").is_some() {
-            return None;
-        }
-        let mut scan = Scan::new(item);
-        let (mut name, mut title, mut description) = (None, None, None);
-        let (mut input_schema, mut output_schema, mut annotations) = (None, None, None);
-        scan.fields(|scan, key| {
-            let (depth, bytes) = (MAX_SCHEMA_DEPTH, MAX_SCHEMA_BYTES);
-            let is_first = match key {
-                "name" => name.replace(scan.text()?).is_none(),
-                "title" => title.replace(scan.text()?).is_none(),
-                "description" => description.replace(scan.text()?).is_none(),
-                "inputSchema" => {
-                    let schema = self.tidy.arguments(scan, depth, bytes)?;
-                    input_schema.replace(schema).is_none()
-                }
-                "outputSchema" if scan.peek() == Some(b'{') => {
-                    let schema = self.tidy.schema(scan, depth, bytes)?;
-                    output_schema.replace(schema).is_none()
-                }
-                "annotations" => match scan.value(0)? {
-                    Value::Object(fields) => annotations.replace(fields).is_none(),
-                    _ => return None,
-                },
-                "outputSchema" => return None,
-                _ => {
-                    scan.skip()?;
-                    true
-                }
-            };
-            is_first.then_some(())
-        })?;
-        let name = name.filter(|name| (1..=MAX_TOOL_NAME).contains(&name.len()))?;
-        let is_too_long = description.as_ref().is_some_and(|text| text.len() > MAX_DESCRIPTION);
-        if !scan.is_at_end() || is_too_long || name.chars().any(char::is_control) {
-            return None;
-        }
-        Some(Tool {
-            server: self.server.clone(),
-            name: name.into_owned(),
-            title: title.map(Cow::into_owned),
-            description: description.map(Cow::into_owned),
-            input_schema: input_schema?,
-            output_schema,
-            annotations,
-            mirrored: Vec::new(),
-        })
-    }
+/// The size that `_meta` allows for a result.
+fn max_result(item: &Map<String, Value>) -> Option<usize> {
+    let chars = item.get("_meta")?.get("anthropic/maxResultSizeChars")?.as_u64()?;
+    usize::try_from(chars).ok()
 }
 
 /// The input schema with an object at its root. A missing one takes anything; anything but a schema is refused.
@@ -219,10 +179,11 @@ fn input_schema(schema: Option<Value>) -> Result<Value, String> {
     Ok(Value::Object(schema))
 }
 
-fn within_bounds(schema: Value, what: &str) -> Result<Schema, String> {
+fn within_bounds(mut schema: Value, what: &str) -> Result<Schema, String> {
     if depth(&schema) > MAX_SCHEMA_DEPTH {
         return Err(format!("its {what} is nested deeper than {MAX_SCHEMA_DEPTH}"));
     }
+    clean_schema(&mut schema);
     let schema = Schema::from(schema);
     let bytes = schema.as_str().len();
     if bytes > MAX_SCHEMA_BYTES {
@@ -315,17 +276,28 @@ fn kind_of(value: &Value) -> &'static str {
     }
 }
 
-/// Cuts a text to at most `limit` bytes at a character's border.
-fn cut(text: &mut String, limit: usize) {
-    if text.len() > limit {
-        text.truncate(text.floor_char_boundary(limit));
-        text.push('…');
+/// A text for readers.
+fn words(item: &mut Map<String, Value>, key: &str, limit: usize) -> Option<String> {
+    let mut words = take_text(item, key)?;
+    clean(&mut words);
+    cut(&mut words, limit);
+    Some(words)
+}
+
+/// Whether `_meta.ui.visibility`, where it is set, names the model.
+fn is_for_model(item: &Map<String, Value>) -> bool {
+    let visibility = item.get("_meta").and_then(|meta| meta.get("ui")?.get("visibility"));
+    match visibility {
+        Some(Value::Array(readers)) => readers.iter().any(|reader| reader == "model"),
+        Some(Value::String(reader)) => reader == "model",
+        _ => true,
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::catalog::Item;
     use serde_json::json;
 
     /// However a tool is read, it is the same tool.
@@ -349,44 +321,43 @@ mod tests {
         }
     }
 
+    /// CAT-12
     #[test]
-    fn plain_tools_need_no_tree() {
-        let server = ServerName::parse("fx").unwrap();
-        let mut reader = Reader::new(&server, HeaderRule::Enforced);
-        let schema = r#"{"type":"object","properties":{"b":{"type":"string"},"a":{}},"required":["b","a"]}"#;
-        let mut check = |text: &str, is_plain: bool| {
-            assert_eq!(reader.read_plain(text.as_bytes()).is_some(), is_plain, "{text}");
-            let from_text = reader.read(Item::Text(text.to_owned().into()));
-            assert_eq!(
-                from_text,
-                reader.read(Item::Tree(serde_json::from_str(text).unwrap())),
-                "{text}"
-            );
-        };
-        check(&format!(r#"{{"name":"t","inputSchema":{schema}}}"#), true);
-        check(
-            &format!(
-                r#"{{"title":"T","annotations":{{"readOnlyHint":true}},"icons":[{{}}],"name":"t","description":"d\n","inputSchema":{schema},"outputSchema":{schema}}}"#
-            ),
-            true,
-        );
-        for unusual in [
-            r#"{"name":"t"}"#.to_owned(),
-            format!(r#"{{"name":"","inputSchema":{schema}}}"#),
-            format!(r#"{{"name":"a\u0007","inputSchema":{schema}}}"#),
-            format!(r#"{{"name":"t","name":"u","inputSchema":{schema}}}"#),
-            format!(r#"{{"name":"t","title":7,"inputSchema":{schema}}}"#),
-            format!(r#"{{"name":"t","outputSchema":null,"inputSchema":{schema}}}"#),
-            format!(
-                r#"{{"name":"t","description":"{}","inputSchema":{schema}}}"#,
-                "d".repeat(9000)
-            ),
-            r#"{"name":"t","inputSchema":{"properties":{}}}"#.to_owned(),
+    fn a_tool_is_for_the_model_unless_its_visibility_leaves_the_model_out() {
+        for (meta, expected) in [
+            (json!(null), true),
+            (json!({"ui": {}}), true),
+            (json!({"ui": {"visibility": ["model", "app"]}}), true),
+            (json!({"ui": {"visibility": ["app"]}}), false),
+            (json!({"ui": {"visibility": []}}), false),
+            (json!({"ui": {"visibility": "app"}}), false),
+            (json!({"ui": {"visibility": 7}}), true),
         ] {
-            check(&unusual, false);
+            let tool = read(json!({"name": "t", "_meta": meta})).unwrap();
+            assert_eq!(tool.for_model, expected, "{meta}");
         }
-        let broken = Item::Text(r#"{"name":"\ud800"}"#.into());
-        assert!(reader.read(broken).unwrap_err().contains("cannot be read"));
+    }
+
+    /// CAT-9
+    #[test]
+    fn words_of_a_tool_are_cleaned_and_cut() {
+        let long = "é".repeat(MAX_DESCRIPTION);
+        let tool = read(json!({"name": "t", "title": "T\u{200b}itle", "description": long})).unwrap();
+        assert_eq!(tool.title.unwrap(), "Title");
+        let description = tool.description.unwrap();
+        assert!(description.len() <= MAX_DESCRIPTION && description.ends_with('…'));
+    }
+
+    #[test]
+    fn a_tool_may_say_how_large_its_results_are() {
+        let tool = read(json!({"name": "t", "_meta": {"anthropic/maxResultSizeChars": 100_000}})).unwrap();
+        assert_eq!(tool.max_result, Some(100_000));
+        assert_eq!(
+            read(json!({"name": "t", "_meta": {"anthropic/maxResultSizeChars": -1}}))
+                .unwrap()
+                .max_result,
+            None
+        );
     }
 
     #[test]
@@ -394,10 +365,7 @@ mod tests {
         let schema = json!({"type": "object", "required": ["b", "a"], "properties": {
             "a": {"type": "object", "required": ["z", "y"]}, "b": {}, "required": {"default": ["q", "p"]},
         }});
-        let read = read(json!({"name": "t", "inputSchema": schema}))
-            .unwrap()
-            .input_schema
-            .value();
+        let read = read(json!({"name": "t", "inputSchema": schema})).unwrap().input_schema.value();
         assert_eq!(read["required"], json!(["a", "b"]));
         assert_eq!(read["properties"]["a"]["required"], json!(["y", "z"]));
         assert_eq!(read["properties"]["required"]["default"], json!(["q", "p"]));

@@ -14,14 +14,14 @@ use super::{
     check::{Check, join},
     expand::Env,
     fields::{SERVER, TOP, nearest, snake},
-    import,
+    import, preset,
     problem::{MAX_PROBLEMS, Report},
-    resolve::Resolve,
+    resolve::{self, Resolve, results},
     setting::{Setting, Values},
     show,
     tree::{self, Entry, Node, Value},
 };
-use crate::name::ServerName;
+use crate::name::{BadNameStyle, NameStyle, ServerName};
 
 /// What a config file is called when nobody says otherwise, the preferred name first.
 const FILE_NAMES: [&str; 5] = [
@@ -146,26 +146,66 @@ impl Loaded {
 
 pub(super) fn load(sources: &[Source], env: &Env<'_>) -> Loaded {
     let mut loaded = Loaded::default();
+    // What stands at the top of any layer holds for the servers of all, so all tops are read first.
+    let mut layers = Vec::new();
     for source in sources {
         let mut report = Report::new(source.name.as_str());
-        if let Some(root) = read(source, &mut report) {
-            let base = match &source.content {
-                Content::File(path) => path.parent(),
-                Content::Text(..) | Content::Server(_) => None,
-            };
-            let env = with_folders(env, base);
-            let layer = Layer {
-                base,
-                env: &env,
-                file: &source.name,
-            };
-            layer.apply(root, &mut loaded, &mut report);
+        let servers = read(source, &mut report).map(|root| {
+            let layer = with_folders(env, base(source));
+            top(root, &layer, &mut loaded, &mut report)
+        });
+        layers.push((source, servers.unwrap_or_default(), report));
+    }
+    for (source, servers, mut report) in layers {
+        let layer = Layer {
+            base: base(source),
+            env: &with_folders(env, base(source)),
+            file: &source.name,
+        };
+        for (entry, settings) in &servers {
+            layer.server(entry, settings, &mut loaded, &mut report);
         }
         loaded.sources.push(source.name.clone());
         loaded.problems.extend(report.into_problems());
     }
+    resolve::defaults(&mut loaded);
     loaded.config.preset = Preset::named(loaded.top.word("preset"));
+    let limits = &mut loaded.config.limits;
+    for (name, limit) in [
+        ("max_servers", &mut limits.servers),
+        ("max_processes", &mut limits.processes),
+        ("max_starts", &mut limits.starts),
+    ] {
+        *limit = loaded.top.count(name).unwrap_or(*limit);
+    }
+    for (name, server) in &mut loaded.config.servers {
+        if let Some(values) = loaded.written.get(name) {
+            results::settle(&loaded.top, values, &mut server.policy);
+        }
+    }
+    loaded.config.naming = naming(&loaded.top).and_then(Result::ok).unwrap_or_default();
     loaded
+}
+
+/// The folder that a source's paths are relative to.
+fn base(source: &Source) -> Option<&Path> {
+    match &source.content {
+        Content::File(path) => path.parent(),
+        Content::Text(..) | Content::Server(_) => None,
+    }
+}
+
+/// Reads what stands at the top of a layer, and hands back its servers.
+fn top(root: Node, env: &Env<'_>, loaded: &mut Loaded, report: &mut Report) -> Vec<(Entry, Vec<Entry>)> {
+    let shaped = import::shape(root, report);
+    let rest = without_stray_servers(shaped.rest, report);
+    let top = Check::new(report, env).section(&TOP, &rest, "");
+    results::check(&top, "", report);
+    if let (Some(Err(error)), Some(found)) = (naming(&top), top.find("naming")) {
+        report.error(found.at, &found.key, error.to_string());
+    }
+    merge_top(&top, loaded);
+    shaped.servers
 }
 
 /// The variables of the environment, and those that editors fill in: the folder of the project and the home folder.
@@ -249,16 +289,6 @@ struct Layer<'a> {
 }
 
 impl Layer<'_> {
-    fn apply(&self, root: Node, loaded: &mut Loaded, report: &mut Report) {
-        let shaped = import::shape(root, report);
-        let rest = without_stray_servers(shaped.rest, report);
-        let top = Check::new(report, self.env).section(&TOP, &rest, "");
-        merge_top(&top, loaded);
-        for (entry, settings) in &shaped.servers {
-            self.server(entry, settings, loaded, report);
-        }
-    }
-
     fn server(&self, entry: &Entry, settings: &[Entry], loaded: &mut Loaded, report: &mut Report) {
         let path = join("servers", &entry.key);
         let name = match ServerName::parse(&entry.key) {
@@ -278,7 +308,7 @@ impl Layer<'_> {
         loaded.config.servers.remove(&name);
         loaded.origins.remove(&name);
         loaded.written.remove(&name);
-        if let Some((values, server)) = self.resolve(entry, settings, &path, report) {
+        if let Some((values, server)) = self.resolve(entry, settings, &path, &loaded.top, report) {
             let origin = Origin {
                 file: self.file.to_owned(),
                 line: entry.at.line,
@@ -294,12 +324,14 @@ impl Layer<'_> {
         entry: &Entry,
         settings: &[Entry],
         path: &str,
+        top: &Values,
         report: &mut Report,
     ) -> Option<(Values, ServerConfig)> {
         let errors = report.errors();
         let mut check = Check::new(report, self.env);
         check.lenient(is_disabled(settings));
-        let values = check.section(&SERVER, settings, path);
+        let written = check.section(&SERVER, settings, path);
+        let values = preset::filled(written, top);
         // Settings that were refused would be reported once more as missing.
         let good = report.errors() == errors;
         let mut resolve = Resolve {
@@ -308,6 +340,7 @@ impl Layer<'_> {
             base: self.base,
             path,
             at: entry.at,
+            top,
         };
         let server = good.then(|| resolve.server(&values)).flatten()?;
         (report.errors() == errors).then_some((values, server))
@@ -362,6 +395,13 @@ fn stray(entry: &Entry) -> Option<String> {
 }
 
 /// The later layer's settings win; of two sizes for one queue the larger wins.
+/// How tools are named: a word or a template.
+fn naming(top: &Values) -> Option<Result<NameStyle, BadNameStyle>> {
+    let template = || top.value("naming");
+    let text = top.word("naming").map(str::to_owned).or_else(template)?;
+    Some(NameStyle::parse(&text))
+}
+
 fn merge_top(top: &Values, loaded: &mut Loaded) {
     for field in TOP.fields {
         if let Some(found) = top.find(field.name) {

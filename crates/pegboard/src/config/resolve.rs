@@ -1,7 +1,12 @@
 //! Puts checked settings together into a server as it is meant.
 
+mod arguments;
+mod life;
 mod remote;
+pub(super) mod results;
 mod stdio;
+
+pub(super) use arguments::defaults;
 
 use std::{
     collections::BTreeMap,
@@ -10,14 +15,16 @@ use std::{
 };
 
 use super::{
-    Approval, CustomPattern, EraChoice, Limits, Masking, Pins, Policy, RetryClass, Scope, ServerConfig, Start,
-    Summarise, Transport,
+    Approval, ArgumentRules, CustomPattern, EraChoice, Limits, Masking, Pins, Policy, RetryClass, ServerConfig, Start,
+    ToolPolicy, Transport,
     check::join,
     expand::Env,
     problem::Report,
     setting::{Setting, Values},
     tree::Place,
 };
+
+use life::Life;
 
 /// How long answers are kept when the config says only that they are.
 const CACHE: Duration = Duration::from_secs(300);
@@ -55,19 +62,26 @@ pub(super) struct Resolve<'a> {
     pub(super) path: &'a str,
     /// Where the server's name stands.
     pub(super) at: Place,
+    /// What holds for every server that does not say otherwise.
+    pub(super) top: &'a Values,
 }
 
 impl Resolve<'_> {
     /// The server, or nothing when it cannot be said how to reach it.
     pub(super) fn server(&mut self, values: &Values) -> Option<ServerConfig> {
-        let transport = self.transport(values);
+        let transport = self
+            .transport(values)
+            .and_then(|transport| self.allowed(transport, values));
         let limits = self.limits(values);
         let era = self.era(values);
+        let life = self.life(values);
+        results::check(values, self.path, self.report);
         let mut server = ServerConfig::new(transport?);
         server.enabled = values.bool("enabled").unwrap_or(server.enabled);
         server.required = values.bool("required").unwrap_or(server.required);
         server.start = match values.word("start") {
             Some("lazy") => Start::Lazy,
+            Some("explicit") => Start::Explicit,
             _ => Start::Eager,
         };
         server.era = era;
@@ -77,7 +91,7 @@ impl Resolve<'_> {
         server.roots = values.strings("roots");
         server.description = values.value("description");
         server.instructions = values.value("instructions");
-        server.policy = policy(values);
+        server.policy = policy(values, life);
         Some(server)
     }
 
@@ -103,6 +117,39 @@ impl Resolve<'_> {
                 remote::transport(self, values, kind, at)
             }
         }
+    }
+
+    /// Refuses a transport that `transports` leaves out.
+    fn allowed(&mut self, transport: Transport, values: &Values) -> Option<Transport> {
+        let words = |values: &Values| match values.get("transports") {
+            Some(Setting::List(words)) => Some(words.iter().filter_map(Setting::word).collect::<Vec<_>>()),
+            _ => None,
+        };
+        let Some(allowed) = words(values).or_else(|| words(self.top)) else {
+            return Some(transport);
+        };
+        let fits = |word: &&str| match &transport {
+            Transport::Auto(_) => matches!(*word, "http" | "sse" | "remote"),
+            other => *word == other.kind(),
+        };
+        if allowed.iter().any(fits) {
+            return Some(transport);
+        }
+        let key = if matches!(transport, Transport::Stdio(_)) {
+            "command"
+        } else {
+            "url"
+        };
+        let message = format!(
+            "the server is reached over {}, and `transports` allows {}",
+            transport.kind(),
+            if allowed.is_empty() {
+                "nothing".to_owned()
+            } else {
+                allowed.join(" and ")
+            },
+        );
+        self.refuse(values.at(key).unwrap_or(self.at), key, &message)
     }
 
     fn refuse<T>(&mut self, at: Place, key: &str, message: &str) -> Option<T> {
@@ -190,13 +237,16 @@ fn is_version(text: &str) -> bool {
         })
 }
 
-fn policy(values: &Values) -> Policy {
+fn policy(values: &Values, life: Life) -> Policy {
     Policy {
-        scope: match values.word("scope") {
-            Some("session") => Scope::Session,
-            _ => Scope::Shared,
-        },
+        scope: life.scope,
+        idle_stop: life.idle_stop,
+        restart: life.restart,
+        health: life.health,
+        retries: life.retries,
+        breaker: life.breaker,
         queue: values.value("queue"),
+        tool_queues: life::tool_queues(values),
         serial: values.bool("serial").unwrap_or(false),
         cache: values.get("cache").and_then(lifetime),
         tools_cache: match values.get("tools_cache") {
@@ -206,23 +256,49 @@ fn policy(values: &Values) -> Policy {
                 .collect(),
             _ => BTreeMap::new(),
         },
-        approval: match values.word("approval") {
-            Some("writes") => Approval::Writes,
-            Some("always") => Approval::Always,
-            Some("never") => Approval::Never,
-            _ => Approval::Auto,
-        },
+        approval: approval(values).unwrap_or_default(),
         approval_exempt: values.strings("approval_exempt"),
+        tools: tools(values),
+        case_insensitive: values.bool("case_insensitive").unwrap_or(false),
         pins: match values.word("pins") {
             Some("warn") => Pins::Warn,
             Some("block") => Pins::Block,
             _ => Pins::Off,
         },
         retry: retry(values),
-        trust: values.bool("trust").unwrap_or(false),
+        trust: values.bool("trust") == Some(true) || values.word("trust") == Some("trusted"),
+        args: arguments::rules(values, ArgumentRules::default()),
+        output_check: arguments::output_check(values).unwrap_or_default(),
         masking: masking(values),
-        summarise: summarise(values),
+        // Results are settled when all layers are known: see `results`.
+        ..Policy::default()
     }
+}
+
+fn approval(values: &Values) -> Option<Approval> {
+    Some(match values.word("approval")? {
+        "writes" => Approval::Writes,
+        "always" => Approval::Always,
+        "never" => Approval::Never,
+        _ => Approval::Auto,
+    })
+}
+
+/// What else is said about single tools.
+fn tools(values: &Values) -> BTreeMap<String, ToolPolicy> {
+    let Some(Setting::Map(tools)) = values.get("tools") else {
+        return BTreeMap::new();
+    };
+    let said = |(name, tool): (&String, &Setting)| {
+        let Setting::Table(tool) = tool else { return None };
+        let said = ToolPolicy {
+            enabled: tool.bool("enabled"),
+            approval: approval(tool),
+            instructions: tool.value("instructions"),
+        };
+        (said != ToolPolicy::default()).then(|| (name.clone(), said))
+    };
+    tools.iter().filter_map(said).collect()
 }
 
 /// How long answers are kept: a time, `true` for a time of our choice, or not at all.
@@ -284,16 +360,4 @@ fn custom_pattern(setting: &Setting) -> Option<CustomPattern> {
         replacement: table.value("replacement").unwrap_or_else(|| "[MASKED]".into()),
         description: table.value("description"),
     })
-}
-
-fn summarise(values: &Values) -> Option<Summarise> {
-    let defaults = Summarise::default();
-    match values.get("summarise")? {
-        Setting::Bool(true) => Some(defaults),
-        Setting::Table(table) if table.bool("enabled") != Some(false) => Some(Summarise {
-            threshold_tokens: table.count("threshold_tokens").unwrap_or(defaults.threshold_tokens),
-            max_tokens: table.count("max_tokens").unwrap_or(defaults.max_tokens),
-        }),
-        _ => None,
-    }
 }

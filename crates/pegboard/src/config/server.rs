@@ -1,8 +1,11 @@
 //! One server as it is meant.
 
-use std::path::PathBuf;
+use std::{path::PathBuf, time::Duration};
 
-use super::{Limits, Policy, Transport};
+use super::{IdleStop, Limits, Policy, Scope, Transport};
+
+/// After how long a lazy server that nobody uses is stopped.
+pub(crate) const IDLE: Duration = Duration::from_secs(300);
 
 /// One server as it is meant.
 #[derive(Debug, Clone, PartialEq)]
@@ -53,6 +56,18 @@ impl ServerConfig {
         }
     }
 
+    /// After how long a connection that nobody uses is ended, if ever.
+    pub fn idle_after(&self) -> Option<Duration> {
+        match self.policy.idle_stop {
+            IdleStop::After(idle) => Some(idle),
+            IdleStop::Never => None,
+            IdleStop::Auto => {
+                let may_rest = self.start == Start::Lazy && self.policy.scope != Scope::Session && !self.required;
+                may_rest.then_some(IDLE)
+            }
+        }
+    }
+
     /// The folder a stdio server is started in, when one is set.
     pub fn cwd(&self) -> Option<&PathBuf> {
         match &self.transport {
@@ -70,6 +85,8 @@ pub enum Start {
     Eager,
     /// When it is first needed.
     Lazy,
+    /// Only when somebody says so: `Pegboard::connect`, `reconnect` or `enable`.
+    Explicit,
 }
 
 /// Which protocol era a server is spoken to in.

@@ -20,6 +20,15 @@ pub(super) enum Setting {
     Any(Whatever),
 }
 
+impl Setting {
+    pub(super) fn word(&self) -> Option<&'static str> {
+        match self {
+            Self::Word(word) => Some(word),
+            _ => None,
+        }
+    }
+}
+
 /// A text, as it was written and as it is meant. It prints as neither: either may be secret.
 #[derive(Clone, PartialEq, Eq)]
 pub(super) struct Text {

@@ -1,7 +1,9 @@
 //! Tests of whole files, from text to config.
 
 mod golden;
+mod life;
 mod problems;
+mod results;
 mod safety;
 mod shown;
 

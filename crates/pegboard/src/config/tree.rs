@@ -111,6 +111,14 @@ impl Node {
         }
     }
 
+    /// The entries, if this is a map.
+    pub(super) fn into_entries(self) -> Option<Vec<Entry>> {
+        match self.value {
+            Value::Map(entries) => Some(entries),
+            _ => None,
+        }
+    }
+
     /// The word for the kind of value this is, for messages.
     pub(super) fn kind(&self) -> &'static str {
         match self.value {

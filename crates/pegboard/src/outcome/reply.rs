@@ -16,6 +16,10 @@ pub struct Reply {
     pub id: String,
     /// `server.tool`, or the name as asked for when it is nobody's.
     pub name: String,
+    /// The name as the caller wrote it.
+    pub asked: String,
+    /// That the name was understood although it is nobody's, in words.
+    pub repaired: Option<String>,
     /// The server the call went to.
     pub server: Option<ServerName>,
     /// The tool as the server calls it.
@@ -30,16 +34,46 @@ pub struct Reply {
     pub queued: Duration,
     /// How many bytes the answer's payload had.
     pub original_bytes: usize,
+    /// Whether the text may hold words of a server that the config does not trust. They are data, whatever they say.
+    pub untrusted: bool,
     /// Whether the answer was kept from an earlier call and the server was not asked.
     pub cached: bool,
+    /// How many secrets were hidden in it.
+    pub masked: usize,
+    /// Whether what is told here is not all that the tool answered.
+    pub truncated: bool,
+    /// Under which name the whole answer is kept, if it is.
+    pub handle: Option<String>,
+    /// What was changed in the arguments, is odd about the answer, or went wrong in making it fit.
+    pub warnings: Vec<String>,
+}
+
+/// An outcome as it is handed on, and what was done to it.
+#[derive(Debug)]
+pub(crate) struct Presented {
+    pub(crate) outcome: Outcome,
+    pub(crate) original_bytes: usize,
+    pub(crate) masked: usize,
+    pub(crate) notes: Notes,
+}
+
+/// What was done to an outcome to make it fit.
+#[derive(Debug, Default)]
+pub(crate) struct Notes {
+    pub(crate) truncated: bool,
+    pub(crate) handle: Option<String>,
+    pub(crate) warnings: Vec<String>,
 }
 
 impl Reply {
     /// The reply to a call that its caller ended before a server answered it, or never made.
     pub fn unanswered(id: impl Into<String>, name: impl Into<String>, outcome: Outcome, latency: Duration) -> Self {
+        let name = name.into();
         Self {
             id: id.into(),
-            name: name.into(),
+            asked: name.clone(),
+            name,
+            repaired: None,
             server: None,
             tool: None,
             outcome,
@@ -47,7 +81,12 @@ impl Reply {
             latency,
             queued: Duration::ZERO,
             original_bytes: 0,
+            untrusted: false,
             cached: false,
+            masked: 0,
+            truncated: false,
+            handle: None,
+            warnings: Vec::new(),
         }
     }
 
@@ -75,13 +114,13 @@ impl Serialize for Reply {
             "attempts": self.attempts,
             "latency_ms": millis(self.latency),
             "queued_ms": millis(self.queued),
-            "masked": 0,
-            "truncated": false,
+            "masked": self.masked,
+            "truncated": self.truncated,
             "original_bytes": self.original_bytes,
-            "handle": null,
+            "handle": self.handle,
             "cached": self.cached,
         });
-        let mut reply = serializer.serialize_struct("Reply", 11)?;
+        let mut reply = serializer.serialize_struct("Reply", 14)?;
         reply.serialize_field("id", &self.id)?;
         reply.serialize_field("name", &self.name)?;
         reply.serialize_field("server", &self.server)?;
@@ -93,6 +132,12 @@ impl Serialize for Reply {
         reply.serialize_field("structured", &structured)?;
         reply.serialize_field("outcome", &outcome)?;
         reply.serialize_field("hint", &self.outcome.hint())?;
+        reply.serialize_field("untrusted", &self.untrusted)?;
+        reply.serialize_field("warnings", &self.warnings)?;
+        match &self.repaired {
+            Some(repaired) => reply.serialize_field("repaired", repaired)?,
+            None => reply.skip_field("repaired")?,
+        }
         reply.end()
     }
 }
@@ -109,16 +154,12 @@ mod tests {
 
     fn reply(outcome: Outcome) -> Reply {
         Reply {
-            id: "1".into(),
-            name: "time.now".into(),
             server: Some(ServerName::parse("time").unwrap()),
             tool: Some("now".into()),
-            outcome,
             attempts: 1,
-            latency: Duration::from_micros(1900),
-            queued: Duration::ZERO,
             original_bytes: 2,
-            cached: false,
+            untrusted: true,
+            ..Reply::unanswered("1", "time.now", outcome, Duration::from_micros(1900))
         }
     }
 
@@ -131,8 +172,28 @@ mod tests {
                 "text": "hi", "content": [{"type": "text", "text": "hi"}], "structured": null,
                 "outcome": {"kind": "ok", "may_have_executed": true, "attempts": 1, "latency_ms": 1.9, "queued_ms": 0.0,
                             "masked": 0, "truncated": false, "original_bytes": 2, "handle": null, "cached": false},
-                "hint": null,
+                "hint": null, "untrusted": true, "warnings": [],
             })
+        );
+    }
+
+    #[test]
+    fn a_reply_tells_what_was_done_to_the_answer() {
+        let cut = Reply {
+            masked: 3,
+            truncated: true,
+            handle: Some("out_1".into()),
+            warnings: vec!["the summary failed".into()],
+            ..reply(Outcome::Done(Answer::from_text("hi")))
+        };
+        let json = serde_json::to_value(cut).unwrap();
+        assert_eq!(
+            (&json["outcome"]["masked"], &json["outcome"]["truncated"]),
+            (&json!(3), &json!(true))
+        );
+        assert_eq!(
+            (&json["outcome"]["handle"], &json["warnings"]),
+            (&json!("out_1"), &json!(["the summary failed"]))
         );
     }
 

@@ -3,7 +3,7 @@
 use std::{
     collections::BTreeMap,
     sync::{
-        Arc, Mutex, PoisonError,
+        Arc, Mutex, PoisonError, RwLock,
         atomic::{AtomicU64, AtomicUsize, Ordering},
     },
     time::Duration,
@@ -14,7 +14,13 @@ use tokio::{
     time::Instant,
 };
 
-use crate::{config, deadline::Deadline, outcome::millis, status::QueueStatus};
+use crate::{
+    config::{self, Policy},
+    deadline::Deadline,
+    filter,
+    outcome::millis,
+    status::QueueStatus,
+};
 
 /// The most calls that wait in one queue. Whoever comes later would wait longer than anybody has patience.
 const MAX_WAITING: usize = 256;
@@ -41,16 +47,21 @@ impl Queues {
         Self(Mutex::new(queues.collect()))
     }
 
-    /// The way in for the calls of `server`: at most `places` of them at once, and through `queue` when it names one. A queue that is not
-    /// configured is the default one. The gate must be made once per server and shared.
-    pub(crate) fn gate(&self, server: &str, places: usize, queue: Option<&str>) -> Gate {
-        let queues = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        Gate {
+    /// The way in for the calls of `server`: at most `places` of them at once, and through the queues that `policy` names. The gate must be
+    /// made once per server and shared.
+    pub(crate) fn gate(&self, server: &str, places: usize, policy: &Policy) -> Gate {
+        let gate = Gate {
             own: Queue::new(server, places),
-            shared: queue
-                .and_then(|name| queues.get(name).or_else(|| queues.get(DEFAULT)))
-                .cloned(),
-        }
+            bound: RwLock::default(),
+        };
+        gate.bind(self, policy);
+        gate
+    }
+
+    /// The queue of that name. One that is not configured is the default one.
+    fn named(&self, name: &str) -> Option<Queue> {
+        let queues = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        queues.get(name).or_else(|| queues.get(DEFAULT)).cloned()
     }
 
     /// Gives the queue `name` at least `places` places; calls that wait take them at once. A queue never gets smaller. One that is
@@ -79,6 +90,8 @@ impl Queues {
             in_use: queue.in_use,
             depth: queue.depth,
             entered: queue.entered,
+            waited: queue.waited,
+            refused: queue.refused,
             last_wait_ms: millis(queue.last_wait),
             total_wait_ms: millis(queue.total_wait),
         };
@@ -87,24 +100,57 @@ impl Queues {
 }
 
 /// The way in for one server's calls.
-#[derive(Debug, Clone)]
+#[derive(Debug)]
 pub(crate) struct Gate {
     own: Queue,
-    shared: Option<Queue>,
+    bound: RwLock<Bound>,
+}
+
+/// The queues that a server's calls wait in besides its own.
+#[derive(Debug, Default)]
+struct Bound {
+    all: Option<Queue>,
+    /// Those of single tools, by name or glob. They take the place of the other, so that no call waits in two queues that it shares.
+    tools: BTreeMap<String, Queue>,
+}
+
+impl Bound {
+    fn queue_of(&self, tool: &str) -> Option<Queue> {
+        let fits = |(glob, _): &(&String, &Queue)| filter::fits(glob, tool);
+        let named = || self.tools.get(tool);
+        let of_tool = named().or_else(|| self.tools.iter().find(fits).map(|(_, queue)| queue));
+        of_tool.or(self.all.as_ref()).cloned()
+    }
 }
 
 impl Gate {
-    /// Waits for a permit, at most until the deadline. Dropping the future gives the place in the line up.
-    pub(crate) async fn enter(&self, deadline: Deadline) -> Result<Permit, Refused> {
+    /// Waits for a permit of a tool, at most until the deadline. Dropping the future gives the place in the line up.
+    pub(crate) async fn enter(&self, tool: &str, deadline: Deadline) -> Result<Permit, Refused> {
+        let shared = {
+            let bound = self.bound.read().unwrap_or_else(PoisonError::into_inner);
+            bound.queue_of(tool)
+        };
         // In this order, so that the calls that wait for one slow server do not fill the queue it shares with others.
         let own_turn = self.own.enter(deadline).await?;
         Ok(Permit {
-            _shared: match &self.shared {
+            _shared: match shared {
                 None => None,
                 Some(queue) => Some(queue.enter(deadline).await?),
             },
             _own_turn: own_turn,
         })
+    }
+
+    /// Lets calls wait in the queues that `policy` names, from now on.
+    pub(crate) fn bind(&self, queues: &Queues, policy: &Policy) {
+        let of_tools = policy.tool_queues.iter();
+        let bound = Bound {
+            all: policy.queue.as_deref().and_then(|name| queues.named(name)),
+            tools: of_tools
+                .filter_map(|(tool, name)| Some((tool.clone(), queues.named(name)?)))
+                .collect(),
+        };
+        *self.bound.write().unwrap_or_else(PoisonError::into_inner) = bound;
     }
 
     /// Lets at least `places` calls in at once from now on.
@@ -148,6 +194,10 @@ pub(crate) struct QueueNumbers {
     pub(crate) depth: usize,
     /// Calls that were let in since the queue was made.
     pub(crate) entered: u64,
+    /// Those of them that had to wait.
+    pub(crate) waited: u64,
+    /// Calls that were not let in.
+    pub(crate) refused: u64,
     /// How long the call that was let in last had waited.
     pub(crate) last_wait: Duration,
     /// How long all calls that were let in had waited.
@@ -166,6 +216,8 @@ struct Line {
     capacity: Mutex<usize>,
     waiting: AtomicUsize,
     entered: AtomicU64,
+    waited: AtomicU64,
+    refused: AtomicU64,
     last_wait: AtomicU64,
     total_wait: AtomicU64,
 }
@@ -179,12 +231,22 @@ impl Queue {
             capacity: Mutex::new(places),
             waiting: AtomicUsize::new(0),
             entered: AtomicU64::new(0),
+            waited: AtomicU64::new(0),
+            refused: AtomicU64::new(0),
             last_wait: AtomicU64::new(0),
             total_wait: AtomicU64::new(0),
         }))
     }
 
     async fn enter(&self, deadline: Deadline) -> Result<OwnedSemaphorePermit, Refused> {
+        let entered = self.wait(deadline).await;
+        if entered.is_err() {
+            self.0.refused.fetch_add(1, Ordering::Relaxed);
+        }
+        entered
+    }
+
+    async fn wait(&self, deadline: Deadline) -> Result<OwnedSemaphorePermit, Refused> {
         let line = &*self.0;
         let late = || Refused::Late {
             queue: line.name.clone(),
@@ -209,6 +271,7 @@ impl Queue {
             Ok(Ok(permit)) => {
                 let waited = since.elapsed();
                 tracing::debug!(queue = %line.name, ?waited, depth = place.number, "the call waited for its turn");
+                line.waited.fetch_add(1, Ordering::Relaxed);
                 self.count(waited);
                 Ok(permit)
             }
@@ -243,6 +306,8 @@ impl Queue {
             in_use: capacity.saturating_sub(line.places.available_permits()),
             depth: line.waiting.load(Ordering::Relaxed),
             entered: line.entered.load(Ordering::Relaxed),
+            waited: line.waited.load(Ordering::Relaxed),
+            refused: line.refused.load(Ordering::Relaxed),
             last_wait: Duration::from_micros(line.last_wait.load(Ordering::Relaxed)),
             total_wait: Duration::from_micros(line.total_wait.load(Ordering::Relaxed)),
         }

@@ -88,6 +88,11 @@ impl Backoff {
         })
     }
 
+    /// Other waits with the same jitter; the same ones when the others make no sense.
+    pub(crate) fn scheduled(&self, waits: &[Duration]) -> Self {
+        Self::new(waits.to_vec(), self.jitter).unwrap_or_else(|_| self.clone())
+    }
+
     /// The same schedule with another jitter.
     #[must_use]
     pub(crate) fn with_jitter(mut self, jitter: Jitter) -> Self {

@@ -10,77 +10,13 @@ use std::{
 
 use tokio::time::Instant;
 
-use crate::sync::{Mutex, MutexGuard};
+use crate::{
+    config::{BreakerPolicy, BreakerRule as Rule},
+    sync::{Mutex, MutexGuard},
+};
 
 /// What callers are told to wait when all probes are under way and none has come back.
 const PROBING: Duration = Duration::from_secs(1);
-
-/// When a breaker opens and how it closes again.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum BreakerConfig {
-    /// It never opens.
-    Off,
-    On(Rule),
-}
-
-/// The numbers of a breaker.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Rule {
-    /// It opens after so many failures in a row.
-    pub(crate) failures: u32,
-    /// It also opens at a failure when more than half of so many last verdicts are failures; zero for never.
-    pub(crate) half_of: usize,
-    /// How long it stays open.
-    pub(crate) open_for: Duration,
-    /// How many probes may then be under way at once.
-    pub(crate) probes: u32,
-    /// How many of them must succeed before it closes.
-    pub(crate) successes: u32,
-}
-
-impl Rule {
-    /// The numbers of minion: five in a row or more than half of ten, 30 seconds, three probes, two successes.
-    #[cfg(test)]
-    pub(crate) fn minion() -> Self {
-        Self {
-            failures: 5,
-            half_of: 10,
-            open_for: Duration::from_secs(30),
-            probes: 3,
-            successes: 2,
-        }
-    }
-
-    /// The nearest numbers that make sense: nothing that must happen never, nothing that takes longer than an hour.
-    fn sensible(self) -> Self {
-        Self {
-            failures: self.failures.max(1),
-            half_of: self.half_of.min(1000),
-            open_for: self.open_for.min(Duration::from_secs(3600)),
-            probes: self.probes.max(1),
-            successes: self.successes.max(1),
-        }
-    }
-}
-
-impl Default for Rule {
-    /// Five failures in a row, 30 seconds, one probe.
-    fn default() -> Self {
-        Self {
-            failures: 5,
-            half_of: 0,
-            open_for: Duration::from_secs(30),
-            probes: 1,
-            successes: 1,
-        }
-    }
-}
-
-impl Default for BreakerConfig {
-    fn default() -> Self {
-        Self::On(Rule::default())
-    }
-}
 
 /// The breaker of one server. Clones share it.
 #[derive(Debug, Clone)]
@@ -117,10 +53,10 @@ impl BreakerState {
 }
 
 impl Breaker {
-    pub(crate) fn new(config: BreakerConfig) -> Self {
-        Self(match config {
-            BreakerConfig::Off => None,
-            BreakerConfig::On(rule) => Some(Arc::new(Shared {
+    pub(crate) fn new(policy: BreakerPolicy) -> Self {
+        Self(match policy {
+            BreakerPolicy::Off => None,
+            BreakerPolicy::On(rule) => Some(Arc::new(Shared {
                 rule: rule.sensible(),
                 circuit: Mutex::default(),
             })),
@@ -143,7 +79,7 @@ impl Breaker {
             }
             State::HalfOpen { running, .. } if *running >= shared.rule.probes => {
                 return Err(Open {
-                    retry_after: PROBING.min(shared.rule.open_for),
+                    retry_after: PROBING.min(shared.rule.open),
                 });
             }
             State::HalfOpen { running, .. } => *running += 1,
@@ -294,13 +230,13 @@ impl Circuit {
                 verdicts,
             } => {
                 *failures_in_a_row = if failed.is_some() { *failures_in_a_row + 1 } else { 0 };
-                if rule.half_of > 0 {
-                    verdicts.truncate(rule.half_of - 1);
+                if rule.percent > 0 {
+                    verdicts.truncate(rule.of - 1);
                     verdicts.push_front(failed.is_some());
                 }
                 let bad = verdicts.iter().filter(|bad| **bad).count();
                 *failures_in_a_row >= rule.failures
-                    || (rule.half_of > 0 && verdicts.len() == rule.half_of && 2 * bad > rule.half_of)
+                    || (rule.percent > 0 && verdicts.len() == rule.of && 100 * bad > rule.percent as usize * rule.of)
             }
             State::HalfOpen { running, successes } => {
                 *running = running.saturating_sub(1);
@@ -317,9 +253,7 @@ impl Circuit {
             State::Open { .. } => false,
         };
         if let (true, Some(now)) = (trips, failed) {
-            self.turn(State::Open {
-                until: now + rule.open_for,
-            });
+            self.turn(State::Open { until: now + rule.open });
         }
     }
 }

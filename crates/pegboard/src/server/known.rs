@@ -10,7 +10,7 @@ use serde::Serialize;
 
 use crate::{
     catalog::{
-        Catalog,
+        Catalog, FormerNames,
         diff::CatalogDiff,
         store::{CatalogStore, Freshness, Stored},
     },
@@ -43,6 +43,7 @@ pub(super) struct Known {
 struct State {
     latest: Option<Arc<Catalog>>,
     changes: VecDeque<CatalogChange>,
+    former: FormerNames,
 }
 
 impl Known {
@@ -58,7 +59,7 @@ impl Known {
             kept,
             state: Mutex::new(State {
                 latest: stored.map(|stored| Arc::new(stored.catalog)),
-                changes: VecDeque::new(),
+                ..State::default()
             }),
         }
     }
@@ -71,13 +72,21 @@ impl Known {
         self.lock().changes.iter().cloned().collect()
     }
 
+    /// The names that its tools had before.
+    pub(super) fn former_names(&self) -> FormerNames {
+        self.lock().former.clone()
+    }
+
     /// The server was listed. What differs from before is remembered, and kept for the next program.
     pub(super) fn learn(&self, catalog: &Arc<Catalog>, freshness: Freshness) {
         let at = Timestamp::now();
         {
             let mut state = self.lock();
-            let diff = state.latest.as_ref().map(|old| CatalogDiff::between(old, catalog));
-            state.latest = Some(catalog.clone());
+            let old = state.latest.replace(catalog.clone());
+            let diff = old.as_ref().map(|old| CatalogDiff::between(old, catalog));
+            if let Some(old) = &old {
+                state.former.learn(old, catalog);
+            }
             match diff {
                 Some(diff) if diff.is_empty() => return,
                 Some(diff) => {

@@ -5,6 +5,7 @@ use std::{sync::Arc, time::Duration};
 use jiff::Timestamp;
 use tokio::time::Instant;
 
+use super::usage::Use;
 use crate::{
     catalog::Catalog,
     hint::Hint,
@@ -49,10 +50,24 @@ pub(crate) struct Live {
     pub(crate) stale_at: Option<Instant>,
     /// Counts sessions: a caller that saw one die never ends the next.
     pub(crate) generation: u64,
+    /// Counts the listings of this session.
+    pub(super) listing: u64,
     pub(crate) since: Timestamp,
     pub(crate) restarts: u32,
     /// What went wrong last, even though all is well now.
     pub(crate) last_outage: Option<Arc<Outage>>,
+    /// Whoever has it uses it, which keeps the connection from being ended. Nobody does in what is published.
+    pub(super) _using: Option<Arc<Use>>,
+}
+
+impl Live {
+    /// The same for somebody who uses it.
+    pub(super) fn used_by(self, using: Arc<Use>) -> Self {
+        Self {
+            _using: Some(using),
+            ..self
+        }
+    }
 }
 
 /// Why a server cannot be used.
@@ -84,6 +99,8 @@ pub(crate) enum Cause {
     NeedsAuth,
     /// The config must change first.
     Broken,
+    /// It starts only when somebody says so, and nobody did.
+    Unasked,
     /// Switched off.
     Disabled,
     /// The board is closed.
@@ -136,6 +153,25 @@ impl Outage {
         }
     }
 
+    /// It starts only when somebody says so, and nobody did.
+    pub(super) fn unasked() -> Self {
+        Self {
+            hint: Some("connect it first: its config says `start = \"explicit\"`".to_owned()),
+            ..Self::new(Cause::Unasked, "nobody has connected it yet")
+        }
+    }
+
+    /// The board has as many servers as it takes.
+    pub(super) fn too_many(most: usize) -> Self {
+        Self {
+            hint: Some("raise `max_servers`, or remove servers that are not needed".to_owned()),
+            ..Self::new(
+                Cause::Broken,
+                format!("the board takes {most} servers, and this would be one more"),
+            )
+        }
+    }
+
     pub(super) fn closed() -> Self {
         Self::new(Cause::Closed, "the board is closed")
     }
@@ -145,6 +181,15 @@ impl Outage {
             hint: Some("it is still starting; ask again in a moment".to_owned()),
             ..Self::new(Cause::StillStarting, "it did not become ready in time")
         }
+    }
+
+    /// Nobody tries again unasked.
+    pub(super) fn given_up_after(mut self, starts: u32) -> Self {
+        self.message = format!(
+            "{}; after {starts} failed starts it is left alone until somebody connects it",
+            self.message
+        );
+        self
     }
 
     pub(super) fn after_restarts(mut self, restarts: u32) -> Self {
@@ -163,7 +208,7 @@ impl Outage {
     pub(super) fn is_final(&self) -> bool {
         matches!(
             self.cause,
-            Cause::NeedsAuth | Cause::Broken | Cause::Disabled | Cause::Closed
+            Cause::NeedsAuth | Cause::Broken | Cause::Unasked | Cause::Disabled | Cause::Closed
         )
     }
 
@@ -173,7 +218,9 @@ impl Outage {
             Cause::NeedsAuth => Kind::NeedsAuth,
             Cause::RestartFailed | Cause::CrashLooping => Kind::RestartFailed,
             Cause::StillStarting if self.restarts > 0 => Kind::RestartInProgress,
-            Cause::Failed | Cause::StillStarting | Cause::Broken | Cause::Disabled | Cause::Closed => Kind::Unavailable,
+            Cause::Failed | Cause::StillStarting | Cause::Broken | Cause::Unasked | Cause::Disabled | Cause::Closed => {
+                Kind::Unavailable
+            }
         }
     }
 
@@ -217,6 +264,7 @@ impl Phase {
                 Cause::NeedsAuth => State::NeedsAuth,
                 Cause::CrashLooping => State::CrashLooping,
                 Cause::Disabled => State::Disabled,
+                Cause::Unasked => State::Idle,
                 Cause::Closed => State::Closed,
                 Cause::Failed | Cause::StillStarting | Cause::RestartFailed | Cause::Broken => State::Down,
             },

@@ -7,7 +7,7 @@ mod serving;
 
 use std::{
     sync::{
-        Arc,
+        Arc, PoisonError, RwLock,
         atomic::{AtomicU64, Ordering},
     },
     time::Duration,
@@ -15,7 +15,7 @@ use std::{
 
 use jiff::Timestamp;
 use tokio::{
-    sync::{Semaphore, mpsc, watch},
+    sync::{OwnedSemaphorePermit, Semaphore, mpsc, watch},
     time::Instant,
 };
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
@@ -24,18 +24,22 @@ use tracing::Instrument;
 use super::{
     backoff::{Backoff, CrashLoop, was_healthy},
     known::Known,
+    link::{Holders, Plan},
     phase::{Attempt, Cause, Live, Outage, Phase, is_crash},
+    usage::Usage,
 };
 use crate::{
     catalog::{Catalog, store::Freshness},
     session::{ConnectError, Session, Spec, Survey, connect},
-    transport::{EndReason, WireEnd},
+    transport::{DialError, EndReason, FailureKind, Sent, WireEnd, WireFailure},
 };
 
-/// How long callers wait for a server that was lost, before they are told that its restart takes longer.
-const RESTART_WAIT: Duration = Duration::from_secs(10);
+/// How long callers wait at least for a session that takes the place of another: its server is there.
+const RENEWAL: Duration = Duration::from_secs(10);
 /// How long a program that fetches its server first may take, behind the backs of callers that have long been told.
 const FETCH: Duration = Duration::from_secs(600);
+/// How long an outage is shown at least, where the next call starts the server: callers who waited must learn of it.
+const SHOWN: Duration = Duration::from_secs(1);
 
 /// What is asked of a supervisor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -50,48 +54,82 @@ pub(super) enum Command {
     Refresh,
     /// Start it anew, whatever its state.
     Reconnect,
-    /// Switch it off until it is switched on again.
-    Disable,
-    /// Switch it on.
-    Enable,
 }
 
 /// The owner of a server's session.
 pub(super) struct Supervisor {
-    pub(super) spec: Arc<Spec>,
+    /// What the connection is made of. It may change while it lives.
+    pub(super) plan: Arc<RwLock<Arc<Plan>>>,
     pub(super) survey: Survey,
     pub(super) publish: watch::Sender<Phase>,
     pub(super) commands: mpsc::Receiver<Command>,
     /// Raised with everything that is published.
     pub(super) revision: Arc<AtomicU64>,
+    /// Counts the sessions of the whole board.
+    pub(super) generations: Arc<AtomicU64>,
     pub(super) stop: CancellationToken,
     /// How many servers of the board may be starting at once.
     pub(super) starts: Arc<Semaphore>,
+    /// How many processes the board may have.
+    pub(super) processes: Arc<Semaphore>,
+    /// The place of our process among them.
+    pub(super) process: Option<OwnedSemaphorePermit>,
     pub(super) memory: Memory,
     /// What the server offered last.
     pub(super) known: Arc<Known>,
+    pub(super) usage: Arc<Usage>,
+    pub(super) holders: Arc<Holders>,
     /// All that must have ended before the server counts as closed.
     pub(super) tasks: TaskTracker,
 }
 
 /// What a supervisor remembers between sessions.
 pub(super) struct Memory {
+    /// The schedule of the board, and ours: the waits of the plan when it was last looked at.
+    usual: Backoff,
     backoff: Backoff,
+    waits: Vec<Duration>,
     crashes: CrashLoop,
+    /// The session that we had last; zero for none.
     generation: u64,
     restarts: u32,
+    /// Starts that failed in a row.
+    failures: u32,
     last_outage: Option<Arc<Outage>>,
 }
 
 impl Memory {
-    pub(super) fn new(backoff: Backoff) -> Self {
+    pub(super) fn new(backoff: &Backoff) -> Self {
         Self {
-            backoff,
+            usual: backoff.clone(),
+            backoff: backoff.clone(),
+            waits: Vec::new(),
             crashes: CrashLoop::default(),
             generation: 0,
             restarts: 0,
+            failures: 0,
             last_outage: None,
         }
+    }
+
+    /// How long to wait now, by the waits of the plan, or without any by those of the board.
+    fn next_wait(&mut self, waits: &[Duration]) -> Duration {
+        if self.waits != waits {
+            self.waits = waits.to_vec();
+            self.backoff = if waits.is_empty() {
+                self.usual.clone()
+            } else {
+                self.usual.scheduled(waits)
+            };
+        }
+        self.backoff.next()
+    }
+
+    /// What happened before does not count any more.
+    fn reset(&mut self) {
+        self.backoff.reset();
+        self.crashes.reset();
+        self.failures = 0;
     }
 }
 
@@ -110,16 +148,14 @@ enum Step {
     Wait(Duration),
     /// Wait until an operator does something.
     Halt,
-    /// Wait until it is switched on.
-    Off,
     Stop,
 }
 
 impl Supervisor {
-    pub(super) async fn run(mut self, enabled: bool) {
-        let span = tracing::info_span!("server", name = %self.spec.name);
+    pub(super) async fn run(mut self) {
+        let span = tracing::info_span!("server", name = %self.plan().spec.name);
         async {
-            let mut step = if enabled { Step::Rest } else { Step::Off };
+            let mut step = Step::Rest;
             loop {
                 step = match step {
                     Step::Rest => self.resting().await,
@@ -128,7 +164,6 @@ impl Supervisor {
                     Step::Serve(live) => self.serving(live).await,
                     Step::Wait(delay) => self.waiting(delay).await,
                     Step::Halt => self.halted().await,
-                    Step::Off => self.off().await,
                     Step::Stop => break,
                 }
             }
@@ -138,13 +173,18 @@ impl Supervisor {
         .await;
     }
 
+    fn plan(&self) -> Arc<Plan> {
+        self.plan.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
     async fn resting(&mut self) -> Step {
+        self.usage.renew();
         self.show(Phase::Idle);
         loop {
             match self.next_command().await {
                 None => return Step::Stop,
-                Some(Command::Start | Command::Reconnect | Command::Enable) => return self.first_dial(),
-                Some(Command::Disable) => return Step::Off,
+                Some(Command::Start) => return self.dial(),
+                Some(Command::Reconnect) => return self.first_dial(),
                 Some(Command::Replace(_) | Command::Suspect(_) | Command::Refresh) => {}
             }
         }
@@ -159,16 +199,20 @@ impl Supervisor {
                 restarts: self.memory.restarts,
             }));
         }
-        let limit = if self.spec.fetches_first() {
+        let plan = self.plan();
+        let limit = if plan.spec.fetches_first() {
             FETCH
         } else {
-            self.spec.limits.connect
+            plan.spec.limits.connect
         };
-        let (spec, survey, starts) = (self.spec.clone(), self.survey, self.starts.clone());
+        let (survey, starts, processes) = (self.survey, self.starts.clone(), self.processes.clone());
         let tasks = self.tasks.clone();
         let reaching = async {
             tokio::time::sleep(after).await;
-            reach(&spec, survey, starts, limit, &tasks).await
+            // It bounds processes and sockets, not the processor: a start is mostly waiting.
+            let _turn = starts.acquire_owned().await;
+            let process = place_for(&plan.spec, processes)?;
+            reach(&plan.spec, survey, limit, &tasks, process).await
         };
         tokio::pin!(reaching);
         // Whoever can wait as long as the start may take learns how it ends.
@@ -190,10 +234,9 @@ impl Supervisor {
                     let outage = Outage::still_starting().with(Cause::StillStarting, self.memory.restarts, None);
                     self.show(Phase::Down(outage.into()));
                 }
-                command = self.commands.recv() => match command {
-                    None => return Step::Stop,
-                    Some(Command::Disable) => return Step::Off,
-                    Some(_) => {}
+                // What is asked for meanwhile is met by the start itself.
+                command = self.commands.recv() => if command.is_none() {
+                    return Step::Stop;
                 }
             }
         };
@@ -208,12 +251,15 @@ impl Supervisor {
             session,
             catalog,
             freshness,
+            process,
         } = reached;
         for warning in &catalog.warnings {
             tracing::warn!("{warning}");
         }
         tracing::info!(tools = catalog.tools.len(), version = %session.facts.version, "ready");
-        self.memory.generation += 1;
+        self.memory.generation = self.generations.fetch_add(1, Ordering::Relaxed) + 1;
+        self.memory.failures = 0;
+        self.process = process;
         let catalog = Arc::new(catalog);
         self.known.learn(&catalog, freshness);
         Live {
@@ -221,6 +267,8 @@ impl Supervisor {
             catalog,
             stale_at: freshness.ttl.map(|ttl| Instant::now() + ttl),
             generation: self.memory.generation,
+            listing: 0,
+            _using: None,
             since: Timestamp::now(),
             restarts: self.memory.restarts,
             last_outage: self.memory.last_outage.clone(),
@@ -241,8 +289,18 @@ impl Supervisor {
         } else {
             Cause::Failed
         };
+        let restart = &self.plan().restart;
+        self.memory.failures = self.memory.failures.saturating_add(1);
+        if restart.max_attempts.is_some_and(|most| self.memory.failures >= most) {
+            self.down(outage.given_up_after(self.memory.failures), cause, None);
+            return Step::Halt;
+        }
         // A server that says when to come back is not asked before.
-        let delay = self.memory.backoff.next().max(error.retry_after().unwrap_or_default());
+        let delay = self
+            .memory
+            .next_wait(&restart.waits)
+            .max(error.retry_after().unwrap_or_default());
+        let delay = if restart.enabled { delay } else { delay.max(SHOWN) };
         self.down(outage, cause, Some(delay));
         Step::Wait(delay)
     }
@@ -251,35 +309,44 @@ impl Supervisor {
     fn lost(&mut self, end: &WireEnd, served: Duration) -> Step {
         tracing::info!(reason = %end.reason, "the session ended");
         self.memory.restarts = self.memory.restarts.saturating_add(1);
-        if was_healthy(served, true) {
-            self.memory.backoff.reset();
-            self.memory.crashes.reset();
+        self.forgive(served);
+        let plan = self.plan();
+        let (restart, outage) = (&plan.restart, Outage::of_end(end));
+        if is_crash(end) && self.memory.crashes.exited(Instant::now()) {
+            let delay = self.memory.next_wait(&restart.waits);
+            let delay = self.memory.crashes.wait(delay);
+            self.down(outage, Cause::CrashLooping, Some(delay));
+            return Step::Wait(delay);
         }
-        let outage = Outage::of_end(end);
+        if !restart.enabled {
+            // Whoever needs it starts it.
+            self.memory.last_outage = Some(Arc::new(outage));
+            return Step::Rest;
+        }
         if let EndReason::Replaced(_) = end.reason {
             // The server is there and only this session was of no use, so nobody need wait for the next.
             self.memory.last_outage = Some(Arc::new(outage));
             return Step::Dial {
                 after: Duration::ZERO,
-                patience: RESTART_WAIT,
+                patience: restart.wait.max(RENEWAL),
             };
         }
-        if is_crash(end) && self.memory.crashes.exited(Instant::now()) {
-            let delay = self.memory.crashes.wait(self.memory.backoff.next());
-            self.down(outage, Cause::CrashLooping, Some(delay));
-            return Step::Wait(delay);
-        }
-        self.memory.last_outage = Some(Arc::new(outage));
-        match self.memory.backoff.next() {
-            delay if delay < RESTART_WAIT => Step::Dial {
+        let delay = self.memory.next_wait(&restart.waits);
+        if delay.is_zero() || delay < restart.wait {
+            self.memory.last_outage = Some(Arc::new(outage));
+            return Step::Dial {
                 after: delay,
-                patience: RESTART_WAIT,
-            },
-            delay => {
-                let outage = Outage::of_end(end);
-                self.down(outage, Cause::RestartFailed, Some(delay));
-                Step::Wait(delay)
-            }
+                patience: restart.wait,
+            };
+        }
+        self.down(outage, Cause::RestartFailed, Some(delay));
+        Step::Wait(delay)
+    }
+
+    /// A session that was healthy lets what happened before it be forgotten.
+    fn forgive(&mut self, served: Duration) {
+        if was_healthy(served, true) {
+            self.memory.reset();
         }
     }
 
@@ -296,11 +363,10 @@ impl Supervisor {
             tokio::select! {
                 biased;
                 () = self.stop.cancelled() => return Step::Stop,
-                () = &mut due => return Step::DialBehind,
+                () = &mut due => return if self.plan().restart.enabled { Step::DialBehind } else { Step::Rest },
                 command = self.commands.recv() => match command {
                     None => return Step::Stop,
                     Some(Command::Reconnect) => return self.first_dial(),
-                    Some(Command::Disable) => return Step::Off,
                     Some(_) => {}
                 }
             }
@@ -311,30 +377,21 @@ impl Supervisor {
         loop {
             match self.next_command().await {
                 None => return Step::Stop,
-                Some(Command::Reconnect | Command::Enable) => return self.first_dial(),
-                Some(Command::Disable) => return Step::Off,
-                Some(_) => {}
-            }
-        }
-    }
-
-    async fn off(&mut self) -> Step {
-        self.show(Phase::Disabled);
-        loop {
-            match self.next_command().await {
-                None => return Step::Stop,
-                Some(Command::Enable) => return self.first_dial(),
+                Some(Command::Reconnect) => return self.first_dial(),
                 Some(_) => {}
             }
         }
     }
 
     fn first_dial(&mut self) -> Step {
-        self.memory.backoff.reset();
-        self.memory.crashes.reset();
+        self.memory.reset();
+        self.dial()
+    }
+
+    fn dial(&self) -> Step {
         Step::Dial {
             after: Duration::ZERO,
-            patience: self.spec.limits.connect,
+            patience: self.plan().spec.limits.connect,
         }
     }
 
@@ -361,29 +418,45 @@ struct Reached {
     session: Session,
     catalog: Catalog,
     freshness: Freshness,
+    process: Option<OwnedSemaphorePermit>,
 }
 
-/// Connects and lists, once it is this server's turn to start. A server that cannot be listed is not left running.
+/// Connects and lists. A server that cannot be listed is not left running.
 async fn reach(
     spec: &Spec,
     survey: Survey,
-    starts: Arc<Semaphore>,
     limit: Duration,
     tasks: &TaskTracker,
+    process: Option<OwnedSemaphorePermit>,
 ) -> Result<Reached, ConnectError> {
-    let _turn = starts.acquire_owned().await;
     let session = connect(spec, limit, tasks).await?;
     match session.catalog(survey).await {
         Ok((catalog, freshness)) => Ok(Reached {
             session,
             catalog,
             freshness,
+            process,
         }),
         Err(fault) => {
             session.close().await;
             Err(ConnectError { fault, only_era: false })
         }
     }
+}
+
+/// The place of a server's process among those of the board.
+fn place_for(spec: &Spec, processes: Arc<Semaphore>) -> Result<Option<OwnedSemaphorePermit>, ConnectError> {
+    if !spec.is_process() {
+        return Ok(None);
+    }
+    let full = |_| {
+        let text =
+            "the board has as many processes as it may; raise `max_processes`, or stop servers that are not needed";
+        let failure = WireFailure::new(FailureKind::Busy, Sent::No, text);
+        let fault = DialError::Failed(failure).into();
+        ConnectError { fault, only_era: false }
+    };
+    processes.try_acquire_owned().map(Some).map_err(full)
 }
 
 #[cfg(test)]

@@ -57,6 +57,11 @@ impl fmt::Debug for Spec {
 }
 
 impl Spec {
+    /// Whether it is a child process.
+    pub(crate) fn is_process(&self) -> bool {
+        matches!(&self.target, Target::Configured(transport) if matches!(**transport, Transport::Stdio(_)))
+    }
+
     /// Whether the server is started by a program that may have to fetch it first.
     pub(crate) fn fetches_first(&self) -> bool {
         match &self.target {
@@ -161,7 +166,7 @@ impl Opening<'_> {
                     Err(fault)
                 }
             },
-            FaultKind::Ended(_) if self.can_open_again() => {
+            FaultKind::Ended(end) if !end.reason.never_ran() && self.can_open_again() => {
                 line.close().await;
                 let again = self.discover_anew(self.probe_deadline()).await;
                 again.map(modern).map_err(|_| fault)
@@ -210,7 +215,12 @@ impl Opening<'_> {
                     Err(_) => line.close().await,
                 }
             }
-            Err(_) => line.close().await,
+            Err(fault) => {
+                line.close().await;
+                if matches!(&fault.kind, FaultKind::Ended(end) if end.reason.never_ran()) {
+                    return Err(fault);
+                }
+            }
         }
         self.initialize_anew().await.map(legacy)
     }

@@ -64,7 +64,7 @@ async fn a_new_config_touches_only_what_differs() {
     assert_ne!(pid(&board, "moved"), Some(moved));
     assert_eq!(
         call(&tools, "filtered.hello", json!({})).await.outcome.kind(),
-        Kind::UnknownTool
+        Kind::NotPermitted
     );
     assert_eq!(call(&tools, "new.hello", json!({})).await.text(), "hi");
     assert_eq!(
@@ -99,7 +99,7 @@ async fn one_server_is_switched_off_and_on_and_started_anew() {
         call(&tools, "fx.hello", json!({})).await.outcome.kind(),
         Kind::UnknownTool
     );
-    board.connect(name("fx"), process(&good("fx"))).await;
+    board.connect(name("fx"), process(&good("fx"))).await.unwrap();
     assert_eq!(call(&tools, "fx.hello", json!({})).await.text(), "hi");
     assert_eq!(board.status().servers[0].state, State::Ready);
     board.shutdown().await;

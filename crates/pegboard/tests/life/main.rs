@@ -4,5 +4,10 @@
 mod support;
 
 mod changing;
+mod pools;
 mod processes;
 mod restarting;
+mod resting;
+mod room;
+mod rules;
+mod sharing;

@@ -97,7 +97,12 @@ async fn one_server_that_hangs_does_not_hold_up_forty_nine_others() {
         .insert(name("hangs"), at(&format!("http://{hanging}/mcp")));
     let http = good().serve_http().await.unwrap();
     for number in 0..49 {
-        config.servers.insert(name(&format!("s{number}")), at(&http.url()));
+        // Servers that are reached in the same way would share one connection.
+        let mut to = endpoint(&http.url());
+        to.headers
+            .insert("x-number".to_owned(), pegboard::Secret::new(number.to_string()));
+        let server = pegboard::ServerConfig::new(pegboard::Transport::Auto(to));
+        config.servers.insert(name(&format!("s{number}")), server);
     }
     let board = pegboard::Pegboard::open(config);
     let tools = board.toolset();

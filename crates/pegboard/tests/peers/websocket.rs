@@ -1,6 +1,6 @@
 //! A server over WebSocket, on the last SDK that has this transport.
 
-use pegboard::{ServerConfig, Transport};
+use pegboard::{ServerConfig, Transport, View};
 use serde_json::json;
 
 use crate::{peer::*, support::*, talk::*};
@@ -9,7 +9,7 @@ use crate::{peer::*, support::*, talk::*};
 async fn tools_are_called_over_websocket() {
     let server = Listening::python_websocket().await;
     let board = board(ServerConfig::new(Transport::WebSocket(server.endpoint())));
-    let tools = board.toolset();
+    let tools = board.toolset_with(View::new().whole_results());
     assert_eq!(listed(&tools).await, of_fx(&["add", "count", "echo", "fail"]));
     assert_eq!(spoken(&board), handshake());
     assert_eq!(status(&board, "fx").transport, "websocket");

@@ -19,7 +19,8 @@ async fn no_call_is_lost_crossed_or_run_twice_while_its_sessions_are_forgotten()
         let mut chance = Chance::new();
         let run = Run::new();
         let fake = Arc::new(run.fake().era(era).serve_http().await.unwrap());
-        // A connection that falls silent instead of being cut is noticed by this limit and nothing else.
+        // A request that is handed to a pooled connection in the very moment in which that ends can be left in the channel between the two,
+        // written nowhere and told nobody (one in some ten thousand here). Only this limit notices.
         let board = quick_board(with_limits(http(&fake), |limits| limits.call_idle = secs(5)));
         board.settle(PATIENCE).await;
         let total = length(300);

@@ -56,19 +56,14 @@ pub(crate) fn boards<const N: usize>(servers: [(&str, ServerConfig); N]) -> Pegb
 }
 
 /// The settings of a server in this process, where only the policies matter.
-pub(crate) fn settings(change: impl FnOnce(&mut ServerConfig)) -> ServerConfig {
-    let mut settings = ServerConfig::new(Transport::Stdio(Command::new("in-process")));
+pub(crate) fn set_to(change: impl FnOnce(&mut ServerConfig)) -> ServerConfig {
+    let mut settings = in_process_settings();
     change(&mut settings);
     settings
 }
 
 /// A board with one server, `fx`, in this process.
 pub(crate) fn in_memory(fake: &FakeServer) -> (Pegboard, pegboard_testkit::MemoryHandle) {
-    in_memory_with(fake, ServerConfig::new(Transport::Stdio(Command::new("in-process"))))
-}
-
-/// A board with one server, `fx`, in this process, with settings of its own.
-pub(crate) fn in_memory_with(fake: &FakeServer, settings: ServerConfig) -> (Pegboard, pegboard_testkit::MemoryHandle) {
     let (first, handle) = fake.connect();
     let first = std::sync::Mutex::new(Some(first));
     let again = handle.clone();
@@ -85,9 +80,33 @@ pub(crate) fn in_memory_with(fake: &FakeServer, settings: ServerConfig) -> (Pegb
         )
     };
     let board = Pegboard::builder(Config::default())
-        .in_process_with(name("fx"), dialer, settings)
+        .in_process(name("fx"), dialer)
         .open();
     (board, handle)
+}
+
+/// A board with one server, `fx`, in this process with settings of its own, whose restarts keep to their schedule exactly.
+pub(crate) fn in_memory_with(fake: &FakeServer, settings: ServerConfig) -> (Pegboard, pegboard_testkit::MemoryHandle) {
+    // The first connection is not used, so that a server is started only when the board dials.
+    let (_unused, handle) = fake.connect();
+    let server = handle.clone();
+    let dialer = move || {
+        let (read, write) = tokio::io::split(server.connect());
+        (
+            Box::new(read) as pegboard::ByteSource,
+            Box::new(write) as pegboard::ByteSink,
+        )
+    };
+    let board = Pegboard::builder(Config::default())
+        .in_process_with(name("fx"), dialer, settings)
+        .without_jitter()
+        .open();
+    (board, handle)
+}
+
+/// A server in this process with the default settings.
+pub(crate) fn in_process_settings() -> ServerConfig {
+    ServerConfig::new(Transport::Stdio(Command::new("in-process")))
 }
 
 pub(crate) async fn call(tools: &Toolset, tool: &str, arguments: Value) -> Reply {

@@ -19,7 +19,7 @@ fn offers() -> FakeServer {
 /// EXE-15
 #[tokio::test(start_paused = true)]
 async fn the_answer_of_a_read_only_tool_is_kept_for_its_time_and_no_write_ever_is() {
-    let config = settings(|server| server.policy.cache = Some(secs(60)));
+    let config = set_to(|server| server.policy.cache = Some(secs(60)));
     let (board, handle) = in_memory_with(&offers(), config);
     let tools = board.toolset();
     let asked = |count| assert_eq!(handle.count("tools/call"), count);
@@ -50,7 +50,7 @@ async fn nothing_is_kept_unless_it_is_asked_for_and_views_do_not_share() {
         assert!(!call(&tools, "fx.read", json!({})).await.cached);
     }
     assert_eq!(handle.count("tools/call"), 2);
-    let (board, handle) = in_memory_with(&offers(), settings(|server| server.policy.cache = Some(secs(60))));
+    let (board, handle) = in_memory_with(&offers(), set_to(|server| server.policy.cache = Some(secs(60))));
     for _ in 0..2 {
         assert!(!call(&board.toolset(), "fx.read", json!({})).await.cached);
     }
@@ -59,7 +59,7 @@ async fn nothing_is_kept_unless_it_is_asked_for_and_views_do_not_share() {
 
 #[tokio::test(start_paused = true)]
 async fn a_named_tool_may_be_kept_though_it_says_nothing_about_itself() {
-    let config = settings(|server| {
+    let config = set_to(|server| {
         server.policy.tools_cache.insert("s*".to_owned(), Some(secs(60)));
         server.policy.tools_cache.insert("write".to_owned(), Some(secs(60)));
     });

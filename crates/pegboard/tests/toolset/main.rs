@@ -9,4 +9,5 @@ mod around;
 mod endings;
 mod kept;
 mod many;
+mod native;
 mod told;

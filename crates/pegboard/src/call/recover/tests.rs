@@ -80,8 +80,12 @@ fn check(fault: &Fault, expected: [Next; 4]) {
 
 /// How often a call is repeated when every attempt ends like this.
 fn repetitions(fault: &Fault, class: ToolClass) -> u32 {
+    repetitions_by(&Retry::default(), fault, class)
+}
+
+fn repetitions_by(rule: &Retry, fault: &Fault, class: ToolClass) -> u32 {
     let now = Instant::now();
-    let (budget, mut recovery) = (RetryBudget::new(now), Recovery::new(class, Pauses::steady()));
+    let (budget, mut recovery) = (RetryBudget::new(now), Recovery::with(class, rule, Pauses::steady()));
     while recovery.after(fault, PLENTY, &budget, now) != Next::Stop {}
     recovery.attempts() - 1
 }
@@ -241,7 +245,8 @@ fn an_empty_budget_ends_it() {
     let budget = RetryBudget::new(now);
     budget.deposit();
     while budget.withdraw(now) {}
-    let mut recovery = Recovery::new(ToolClass::Safe, Pauses::random());
+    let rule = Retry::default();
+    let mut recovery = Recovery::new(ToolClass::Safe, &rule);
     let busy = wire(FailureKind::Busy, Sent::No);
     assert_eq!(recovery.after(&busy, PLENTY, &budget, now), Next::Stop);
     assert_eq!(recovery.attempts(), 1);
@@ -256,6 +261,70 @@ fn pauses_are_spread_between_their_bounds() {
     assert!(taken.contains(&PAUSE.1) && taken.iter().any(|pause| *pause < 2 * PAUSE.0));
     let mut steady = Pauses::steady();
     assert_eq!([steady.next(), steady.next()], [PAUSED; 2]);
+}
+
+#[test]
+fn the_operator_says_how_often_and_after_which_waits() {
+    let (cut, refused) = (
+        wire(FailureKind::Cut, Sent::Maybe),
+        wire(FailureKind::Connect(ConnectFault::Refused), Sent::No),
+    );
+    let check = |attempts, expected: [u32; 5]| {
+        let rule = Retry {
+            attempts,
+            ..Retry::default()
+        };
+        let [never, safe, idempotent, _] = classes();
+        let got = [
+            repetitions_by(&rule, &refused, never.clone()),
+            repetitions_by(&rule, &cut, never),
+            repetitions_by(&rule, &cut, safe),
+            repetitions_by(&rule, &cut, idempotent),
+            repetitions_by(&rule, &cut, ToolClass::Anyway),
+        ];
+        assert_eq!(got, expected, "{attempts}");
+    };
+    check(0, [0, 0, 0, 0, 0]);
+    check(1, [1, 0, 1, 1, 1]);
+    check(5, [5, 0, 5, 1, 5]);
+    let rule = Retry {
+        attempts: 3,
+        waits: vec![Duration::from_secs(1), Duration::from_secs(2)],
+        ..Retry::default()
+    };
+    let mut recovery = Recovery::new(ToolClass::Anyway, &rule);
+    let budget = RetryBudget::new(Instant::now());
+    for wait in [1, 2, 2] {
+        let after = Duration::from_secs(wait);
+        let next = recovery.after(&timed_out(Sent::Maybe), PLENTY, &budget, Instant::now());
+        assert_eq!(next, Next::AgainSameSession { after });
+    }
+}
+
+#[test]
+fn a_tools_own_setting_wins_over_its_servers() {
+    let reads = tool(&json!({"readOnlyHint": true}));
+    let check = |trust, of_tool: Option<RetryClass>, mode, even_if_run, expected| {
+        let mut policy = Policy {
+            trust,
+            ..Policy::default()
+        };
+        policy.retry.extend(of_tool.map(|class| ("get_*".to_owned(), class)));
+        policy.retries.mode = mode;
+        policy.retries.even_if_run = even_if_run;
+        assert_eq!(ToolClass::under(&policy, &reads), expected, "{policy:?}");
+    };
+    check(true, None, None, false, ToolClass::Safe);
+    check(true, None, Some(RetryClass::Never), false, ToolClass::Never);
+    check(false, None, Some(RetryClass::Idempotent), false, ToolClass::Idempotent);
+    check(false, None, None, true, ToolClass::Anyway);
+    check(
+        false,
+        Some(RetryClass::Never),
+        Some(RetryClass::Safe),
+        true,
+        ToolClass::Never,
+    );
 }
 
 fn tool(annotations: &Value) -> Tool {

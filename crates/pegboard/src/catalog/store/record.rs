@@ -8,12 +8,12 @@ use serde_json::{Map, Value};
 
 use super::{CacheScope, Freshness, MAX_TTL, Stored};
 use crate::{
-    catalog::{Catalog, Prompt, Resource, Schema, Tool},
+    catalog::{Catalog, Prompt, Resource, Schema, Tool, definition::Kept},
     name::ServerName,
 };
 
 /// Raised whenever the file changes its shape. Files of another version are not read.
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
 
 #[derive(Serialize, Deserialize)]
 pub(super) struct Record {
@@ -38,6 +38,9 @@ struct ToolRecord {
     output_schema: Option<Schema>,
     annotations: Option<Map<String, Value>>,
     mirrored: Vec<(Vec<String>, String)>,
+    for_model: bool,
+    #[serde(default)]
+    max_result: Option<usize>,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -118,6 +121,8 @@ impl ToolRecord {
             output_schema: tool.output_schema.clone(),
             annotations: tool.annotations.clone(),
             mirrored: tool.mirrored.clone(),
+            for_model: tool.for_model,
+            max_result: tool.max_result,
         }
     }
 
@@ -131,6 +136,10 @@ impl ToolRecord {
             output_schema: self.output_schema,
             annotations: self.annotations,
             mirrored: self.mirrored,
+            checks: Default::default(),
+            for_model: self.for_model,
+            hash: Kept::default(),
+            max_result: self.max_result,
         }
     }
 }

@@ -1,6 +1,10 @@
 //! The tables inside a server's table, the words they share, and the top of the file.
 
-use super::{Kind, Section, Via, Word, field, server::AUTH_WORDS, spelled, word};
+use super::{
+    Kind, Section, Via, Word, field,
+    server::{AUTH_WORDS, TYPES},
+    spelled, word,
+};
 
 /// A limit that somebody waits for: a millisecond at least, a day at most.
 pub(super) const LIMIT: Kind = Kind::Duration {
@@ -21,8 +25,13 @@ pub(in crate::config) static TOP: Section = Section {
             Kind::Word(PRESETS),
             "The design whose defaults every server starts from.",
         )
-        .default("\"pegboard\"")
-        .later(),
+        .default("\"pegboard\""),
+        field(
+            "transports",
+            Kind::List(&Kind::Word(TYPES)),
+            "The ways that servers may be reached in, unless they say otherwise themselves.",
+        )
+        .aka(&["allow_transports"]),
         field(
             "queues",
             Kind::Map(&Kind::Either(&[COUNT, Kind::Table(&QUEUE)])),
@@ -38,13 +47,51 @@ pub(in crate::config) static TOP: Section = Section {
         field(
             "summarise",
             Kind::Either(&[Kind::Bool, Kind::Table(&SUMMARISE)]),
-            "When long results are summarised.",
+            "When long results are summarised, and by which model. Servers may differ.",
         )
-        .aka(&["summarize"])
-        .later(),
-        field("naming", Kind::Word(NAMING), "How tools are named for models.")
-            .default("\"dunder\"")
-            .later(),
+        .aka(&["summarize", "summarization", "summarisation"]),
+        field(
+            "call_arguments",
+            Kind::Either(&[Kind::Word(CHECKS), Kind::Table(&CALL_ARGUMENTS)]),
+            "The same for every server that does not say otherwise.",
+        )
+        .aka(&["tool_arguments"]),
+        field(
+            "output_check",
+            Kind::Word(OUTPUT_CHECKS),
+            "The same for every server that does not say otherwise.",
+        ),
+        field(
+            "max_servers",
+            Kind::Count { min: 1, max: 1000 },
+            "The most servers; those beyond are refused.",
+        )
+        .default("100"),
+        field(
+            "max_processes",
+            Kind::Count { min: 1, max: 65_536 },
+            "The most child processes at once.",
+        )
+        .default("256"),
+        field(
+            "max_starts",
+            Kind::Count { min: 1, max: 1000 },
+            "The most servers that are being started at once; the others wait.",
+        )
+        .aka(&["start_concurrency"])
+        .default("64"),
+        field(
+            "result",
+            Kind::Table(&RESULT),
+            "What becomes of the results of every server.",
+        )
+        .aka(&["results"]),
+        field(
+            "naming",
+            Kind::Either(&[Kind::Word(NAMING), Kind::Text]),
+            "How tools are named for models: a style, or a template such as `{server}_{tool}`.",
+        )
+        .default("\"dunder\""),
         field("serve", Kind::Map(&Kind::Any), "Settings of the daemon.").later(),
         field("inputs", Kind::Any, "").foreign(),
     ],
@@ -178,7 +225,16 @@ pub(super) static RESTART: Section = Section {
             "The waits before each attempt; the last one repeats.",
         ),
         field("max_attempts", COUNT, "After so many attempts it stays down.").aka(&["max_retries", "attempts"]),
-        field("wait", LIMIT, "How long a call waits for a restart.").aka(&["restart_wait"]),
+        field(
+            "wait",
+            Kind::Duration {
+                min: 0,
+                max: 24 * 3600 * 1000,
+            },
+            "How long a call waits for a restart; with zero it fails at once.",
+        )
+        .aka(&["restart_wait"])
+        .default("\"10s\""),
     ],
 };
 
@@ -199,11 +255,80 @@ pub(super) static RETRY: Section = Section {
 
 pub(super) static TOOL: Section = Section {
     name: "tool",
-    fields: &[field(
-        "retry",
-        Kind::Either(&[Kind::Word(RETRY_WORDS), Kind::Table(&TOOL_RETRY)]),
-        "Whether a call that may have run can be made again: never, safe (it only reads), or idempotent.",
-    )],
+    fields: &[
+        field(
+            "retry",
+            Kind::Either(&[Kind::Word(RETRY_WORDS), Kind::Table(&TOOL_RETRY)]),
+            "Whether a call that may have run can be made again: never, safe (it only reads), or idempotent.",
+        ),
+        field(
+            "queue",
+            Kind::Text,
+            "The queue its calls wait in, instead of the server's.",
+        ),
+        field(
+            "enabled",
+            Kind::Bool,
+            "Whether it may be used; false hides it as `deny` does.",
+        )
+        .turned(&[("disabled", Via::Negated)]),
+        field(
+            "approval",
+            Kind::Word(APPROVALS),
+            "Whether a person must agree to its calls, in place of what is said for the server.",
+        )
+        .aka(&["approval_mode"]),
+        field("instructions", Kind::Text, "Words for the model about it.").aka(&["notes"]),
+        field(
+            "max_result",
+            MAX_RESULT,
+            "The largest result that is handed on as it is; short for `result.max_bytes`.",
+        )
+        .aka(&["max_result_bytes"]),
+        field(
+            "structured",
+            Kind::Word(STRUCTURED),
+            "Which form of a result is its text; short for `result.structured`.",
+        ),
+        field("result", Kind::Table(&RESULT), "What becomes of its results.").aka(&["results"]),
+    ],
+};
+
+pub(super) const MAX_RESULT: Kind = Kind::Size { min: 512, max: 1 << 30 };
+
+pub(super) static RESULT: Section = Section {
+    name: "result",
+    fields: &[
+        field("max_bytes", MAX_RESULT, "The largest result that is handed on as it is; 48KiB when not set.")
+            .aka(&["max", "limit", "bytes"]),
+        field("max_lines", Kind::Count { min: 4, max: 1 << 40 }, "The same in lines.").aka(&["lines"]),
+        field("max_tokens", Kind::Count { min: 128, max: 1 << 40 }, "The same in tokens.").aka(&["tokens"]),
+        field(
+            "mode",
+            Kind::Word(TOO_LONG),
+            "What happens to a longer one: its head or head and tail are kept, it is put aside under a handle, summarised, or an error.",
+        )
+        .aka(&["too_long"]),
+        field(
+            "ceiling",
+            MAX_RESULT,
+            "How far a server may raise `max_bytes` itself; `max_bytes` when that is set, else 500000.",
+        ),
+        field("join", Kind::Word(JOINS), "What stands between the blocks of a result in its text.").aka(&["separator"]),
+        field("structured", Kind::Word(STRUCTURED), "Which form of a result is its text."),
+        field("fence", Kind::Bool, "Whether its text is put between marks that say that it comes from outside."),
+        field(
+            "images",
+            Kind::Word(IMAGES),
+            "Whether pictures and sounds stay blocks of the result or are put aside under handles.",
+        ),
+        field(
+            "find_images",
+            Kind::Bool,
+            "Whether pictures that are hidden in text as base64 are looked for.",
+        )
+        .aka(&["detect_images"]),
+    ],
 };
 
 static TOOL_RETRY: Section = Section {
@@ -262,6 +387,115 @@ pub(super) static SUMMARISE: Section = Section {
         )
         .aka(&["summary_max_token_limit", "max_summary_tokens"])
         .default("1000"),
+        field("timeout", LIMIT, "How long a summary is waited for.").default("\"60s\""),
+        field(
+            "url",
+            Kind::Text,
+            "Where the model answers: the base of an API in the shape of OpenAI's, such as `https://api.example.com/v1`.",
+        )
+        .aka(&["base_url", "endpoint"]),
+        field("model", Kind::Text, "The model's name there."),
+        field("api_key", Kind::Secret, "Sent to it as a bearer token.")
+            .aka(&["key"])
+            .turned(&[("api_key_env_var", Via::VariableName)]),
+    ],
+};
+
+pub(super) static CALL_ARGUMENTS: Section = Section {
+    name: "call_arguments",
+    fields: &[
+        field(
+            "read",
+            Kind::Word(READINGS),
+            "How a text becomes arguments: only JSON, JSON with slips mended, JSON or YAML or `key: value` pairs or plain text, or the \
+             same with a look at the tool's schema.",
+        )
+        .aka(&["reading"])
+        .default("\"json\""),
+        field(
+            "check",
+            Kind::Word(CHECKS),
+            "How they are compared with the tool's schema: not at all, only what must be given, all but unknown arguments, or all. \
+             `relaxed` and `coerce` change types where that makes a value fit.",
+        )
+        .aka(&["validation"])
+        .default("\"coerce\""),
+    ],
+};
+
+pub(super) const READINGS: &[Word] = &[
+    spelled("json", &["strict"]),
+    word("repair"),
+    word("cascade"),
+    spelled("guided", &["schema"]),
+];
+pub(super) const CHECKS: &[Word] = &[
+    spelled("off", &["none"]),
+    word("required"),
+    word("relaxed"),
+    word("coerce"),
+    word("strict"),
+];
+pub(super) const OUTPUT_CHECKS: &[Word] = &[word("off"), word("warn"), word("error")];
+
+pub(super) static SCOPE: Section = Section {
+    name: "scope",
+    fields: &[field(
+        "pool",
+        Kind::Count { min: 1, max: 64 },
+        "How many connections there are at most.",
+    )],
+};
+
+pub(super) static BREAKER: Section = Section {
+    name: "breaker",
+    fields: &[
+        field("enabled", Kind::Bool, "Whether callers are ever turned away.").default("true"),
+        field(
+            "failures",
+            Kind::Count { min: 1, max: 1000 },
+            "After so many failures in a row.",
+        )
+        .aka(&["failure_threshold", "max_failures"])
+        .default("5"),
+        field(
+            "percent",
+            Kind::Count { min: 0, max: 100 },
+            "Also when more than this part of the last calls failed; 0 for never.",
+        )
+        .aka(&["failure_rate", "error_percent"])
+        .default("0"),
+        field(
+            "of",
+            Kind::Count { min: 1, max: 1000 },
+            "How many of the last calls that part is taken of.",
+        )
+        .aka(&["min_requests", "window"])
+        .default("10"),
+        field(
+            "open",
+            Kind::Duration {
+                min: 1,
+                max: 3600 * 1000,
+            },
+            "For how long.",
+        )
+        .aka(&["open_time", "open_timeout", "timeout"])
+        .default("\"30s\""),
+        field(
+            "probes",
+            Kind::Count { min: 1, max: 1000 },
+            "How many calls are then let through at once, to see how they fare.",
+        )
+        .aka(&["half_open", "half_open_max", "half_open_probes"])
+        .default("1"),
+        field(
+            "successes",
+            Kind::Count { min: 1, max: 1000 },
+            "How many of them must succeed before all are let through again.",
+        )
+        .aka(&["success_threshold"])
+        .default("1"),
     ],
 };
 
@@ -299,3 +533,24 @@ const NAMING: &[Word] = &[
     word("mcp_single"),
     word("bare"),
 ];
+pub(super) const STRUCTURED: &[Word] = &[
+    word("content_first"),
+    word("structured_first"),
+    word("both_dedup"),
+    word("content_only"),
+    word("structured_only"),
+];
+const TOO_LONG: &[Word] = &[
+    spelled("head", &["cut", "truncate"]),
+    word("head_tail"),
+    spelled("spill", &["handle"]),
+    spelled("summarise", &["summarize"]),
+    word("error"),
+];
+const JOINS: &[Word] = &[
+    spelled("newline", &["lines"]),
+    word("empty_line"),
+    spelled("nothing", &["none"]),
+    spelled("first", &["first_block"]),
+];
+const IMAGES: &[Word] = &[word("keep"), word("spill")];

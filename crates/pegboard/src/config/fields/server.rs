@@ -3,8 +3,8 @@
 use super::{
     Kind, Section, Via, field,
     parts::{
-        APPROVALS, AUTH, COUNT, LIMIT, MASKING, OAUTH, PINS, PRESETS, RESTART, RETRY, RETRY_WORDS, RLIMITS, SCOPES,
-        SUMMARISE, TLS, TOOL,
+        APPROVALS, AUTH, BREAKER, CALL_ARGUMENTS, CHECKS, COUNT, LIMIT, MASKING, MAX_RESULT, OAUTH, OUTPUT_CHECKS,
+        PINS, PRESETS, RESTART, RESULT, RETRY, RETRY_WORDS, RLIMITS, SCOPE, SCOPES, STRUCTURED, SUMMARISE, TLS, TOOL,
     },
     spelled, word,
 };
@@ -17,6 +17,7 @@ pub(in crate::config) static SERVER: Section = Section {
         // How it is reached.
         field("type", Kind::Word(TYPES), "How the server is reached. Without it: `command` means stdio, a `ws://` or `wss://` URL means websocket, a URL that ends in `/sse` means sse, any other URL means http.")
             .aka(&["transport", "transport_type"]),
+        field("transports", Kind::List(&Kind::Word(TYPES)), "The ways that it may be reached in; a server that is reached in another one is refused.").aka(&["allow_transports"]),
         field("command", Kind::Either(&[Kind::Text, TEXTS]), "The program to start: a path, or a name that is looked up on the child's PATH. A list is the program and its first arguments. No shell is involved.")
             .aka(&["cmd", "program"]),
         field("args", TEXTS, "Its arguments. Each element stays one argument.").aka(&["arguments"]).default("[]"),
@@ -47,18 +48,26 @@ pub(in crate::config) static SERVER: Section = Section {
         // Its life.
         field("enabled", Kind::Bool, "Whether it is used at all.").turned(&[("disabled", Via::Negated)]).default("true"),
         field("required", Kind::Bool, "Whether the board may be called ready without it.").default("false"),
-        field("start", Kind::Word(STARTS), "When it is started: with the board, or when it is first needed.").aka(&["start_mode"]).default("\"eager\""),
+        field("start", Kind::Word(STARTS), "When it is started: with the board, when it is first needed, or only when somebody says so.").aka(&["start_mode"]).default("\"eager\""),
         field("era", Kind::Either(&[Kind::Word(ERAS), Kind::Text]), "Which protocol era it is spoken to in: auto, probe, modern, legacy, or one version such as `2025-06-18`.")
             .aka(&["protocol_version"])
             .default("\"auto\""),
-        field("scope", Kind::Word(SCOPES), "Who shares its connection.").turned(&[("shared", Via::SharedFlag)]).default("\"shared\""),
-        field("restart", Kind::Either(&[Kind::Bool, Kind::Table(&RESTART)]), "How it is started again after it ended.").aka(&["reconnect"]).later(),
-        field("health_probe", Kind::Word(PROBES), "How an idle server is asked whether it is well.").aka(&["health", "health_check"]).later(),
-        field("health_interval", LIMIT, "How often it is asked.").aka(&["health_check_interval"]).later(),
-        field("health_timeout", LIMIT, "How long the answer is waited for.").later(),
+        field("scope", Kind::Either(&[Kind::Word(SCOPES), Kind::Text, Kind::Table(&SCOPE)]), "Who shares its connection: all, each agent's session for itself, or `pool(4)`: all, over up to four connections.").turned(&[("shared", Via::SharedFlag)]).default("\"shared\""),
+        field("restart", Kind::Either(&[Kind::Bool, Kind::Table(&RESTART)]), "How it is started again after it ended. With `false` the next call does that.").aka(&["reconnect"]),
+        field("idle_stop", Kind::Either(&[Kind::Word(IDLE_WORDS), LIMIT]), "After how long without a call it is stopped; the next call starts it. `auto` is five minutes for shared servers that start lazily and are not required, else never.")
+            .aka(&["idle_timeout", "idle_ttl"])
+            .default("\"auto\""),
+        field("health_probe", Kind::Word(PROBES), "How an idle server is asked whether it is well: in the words of its era, by listing its tools, or not at all.")
+            .aka(&["health", "health_check"])
+            .default("\"auto\""),
+        field("health_interval", Kind::Either(&[Kind::Word(&[word("off")]), LIMIT]), "After how much silence it is asked. With `off` only after a call has timed out.")
+            .aka(&["health_check_interval"])
+            .default("\"1m\""),
+        field("health_timeout", LIMIT, "How long the answer is waited for.").default("\"5s\""),
+        field("breaker", Kind::Either(&[Kind::Bool, Kind::Word(&[word("off")]), Kind::Table(&BREAKER)]), "When callers are turned away at once, because it answers nobody.").aka(&["circuit_breaker"]),
         field("session_cleanup_url", Kind::Text, "Asked with DELETE when an agent's session ends.").later(),
         field("session_gone_status", Kind::List(&COUNT), "HTTP statuses by which this server says that it forgot the session, besides 404; the answer must speak of a session."),
-        field("preset", Kind::Word(PRESETS), "The design whose defaults this server starts from.").default("\"pegboard\"").later(),
+        field("preset", Kind::Word(PRESETS), "The design whose defaults this server starts from.").default("\"pegboard\""),
         // Times and sizes.
         field("connect_timeout", LIMIT, "From spawn or connect until the server has answered the handshake.")
             .aka(&["startup_timeout", "init_timeout", "connection_timeout", "start_timeout"])
@@ -88,35 +97,37 @@ pub(in crate::config) static SERVER: Section = Section {
         field("deny", TEXTS, "Globs of the tools that are hidden, whatever `allow` says.")
             .aka(&["tools_denied", "denied_tools", "disabled_tools", "exclude_tools"])
             .default("[]"),
+        field("case_insensitive", Kind::Bool, "Whether `allow` and `deny` disregard upper and lower case.").aka(&["ignore_case"]).default("false"),
         field("roots", TEXTS, "Folders and other URIs that the server is told it may work in.").default("[]"),
         field("description", Kind::Text, "What it is for, in words for people.").aka(&["title", "display_name"]),
-        field("instructions", Kind::Text, "Words for the model about this server.").aka(&["server_instructions"]).later(),
+        field("instructions", Kind::Text, "Words for the model about this server.").aka(&["server_instructions"]),
         field("tools", Kind::Map(&Kind::Table(&TOOL)), "Settings of single tools, by name or glob.").aka(&["tool_overrides"]),
         field("tool_schemas", Kind::Map(&Kind::Any), "Tools of a server that cannot list them.").later(),
         field("approval", Kind::Word(APPROVALS), "Which calls a person must agree to.")
             .aka(&["approval_mode", "default_tools_approval_mode"])
-            .default("\"auto\"")
-            .later(),
-        field("approval_exempt", TEXTS, "Tools that never need a person's agreement.").aka(&["always_allow", "auto_approve"]).default("[]").later(),
+            .default("\"auto\""),
+        field("approval_exempt", TEXTS, "Tools that never need a person's agreement.").aka(&["always_allow", "auto_approve"]).default("[]"),
         field("pins", Kind::Word(PINS), "What happens when a tool's definition changes.").aka(&["pinning"]).default("\"off\"").later(),
-        field("trust", Kind::Bool, "Whether the hints that its tools give about themselves are believed.").aka(&["trusted"]).default("false"),
+        field("trust", Kind::Either(&[Kind::Bool, Kind::Word(TRUST)]), "Whether the hints that its tools give about themselves are believed.").aka(&["trusted"]).default("false"),
         field("always_load", Kind::Either(&[Kind::Bool, TEXTS]), "Tools that are listed even when there are too many to list all.").later(),
         field("sandbox", Kind::Either(&[Kind::Bool, Kind::Text, Kind::Map(&Kind::Any)]), "What the process may reach.").later(),
         field("capabilities", TEXTS, "What is asked of the server: tools, resources, prompts.").aka(&["primitives"]).later(),
         // Calls and results.
+        field("call_arguments", Kind::Either(&[Kind::Word(CHECKS), Kind::Table(&CALL_ARGUMENTS)]), "How the arguments of calls are read, and checked against the tool's schema. A single word is short for `check`.")
+            .aka(&["tool_arguments"]),
+        field("output_check", Kind::Word(OUTPUT_CHECKS), "What happens when a structured answer does not fit the tool's output schema.").default("\"warn\""),
         field("queue", Kind::Text, "The queue its calls wait in."),
         field("serial", Kind::Bool, "Whether its calls run one after the other.").turned(&[("supports_parallel_tool_calls", Via::Negated)]).default("false"),
-        field("retry", Kind::Either(&[Kind::Count { min: 0, max: 100 }, Kind::Word(RETRY_WORDS), Kind::Table(&RETRY)]), "Which failed calls are made again.").later(),
         field("cache", Kind::Either(TTL), "How long answers of tools that say they only read are kept and given again to the same question; `true` means five minutes.").aka(&["cache_ttl", "response_cache"]).default("false"),
         field("tools_cache", Kind::Map(&Kind::Either(TTL)), "The same for single tools, by name or glob. A tool that says it writes is always asked.").default("{}"),
+        field("retry", Kind::Either(&[Kind::Count { min: 0, max: 100 }, Kind::Word(RETRY_WORDS), Kind::Table(&RETRY)]), "Which failed calls are made again: how often, or a word for all its tools that have no `retry` of their own.").aka(&["retries"]),
         field("masking", Kind::Either(&[Kind::Bool, Kind::Table(&MASKING)]), "What is hidden in results.").aka(&["data_masking"]).later(),
         field("summarise", Kind::Either(&[Kind::Bool, Kind::Table(&SUMMARISE)]), "When long results are summarised.")
-            .aka(&["summarize", "summarization", "summarisation"])
-            .later(),
-        field("max_result", Kind::Size { min: 512, max: 1 << 30 }, "The largest result that a model is given.")
-            .aka(&["tool_response_max_bytes", "max_result_bytes"])
-            .later(),
-        field("structured", Kind::Word(STRUCTURED), "What is done with structured results.").default("\"content_first\"").later(),
+            .aka(&["summarize", "summarization", "summarisation"]),
+        field("max_result", MAX_RESULT, "The largest result that is handed on as it is; short for `result.max_bytes`.")
+            .aka(&["tool_response_max_bytes", "max_result_bytes"]),
+        field("structured", Kind::Word(STRUCTURED), "Which form of a result is its text; short for `result.structured`."),
+        field("result", Kind::Table(&RESULT), "What becomes of its results.").aka(&["results"]),
         // Other programs' own.
         field("gallery", Kind::Any, "").foreign(),
         field("version", Kind::Any, "").foreign(),
@@ -139,7 +150,7 @@ const TTL: &[Kind] = &[
     Kind::Word(&[word("off")]),
 ];
 
-const TYPES: &[super::Word] = &[
+pub(super) const TYPES: &[super::Word] = &[
     spelled("stdio", &["local"]),
     spelled("http", &["streamable_http", "streamablehttp", "streamable"]),
     spelled("sse", &["http+sse", "http_sse"]),
@@ -159,18 +170,18 @@ pub(super) const AUTH_WORDS: &[super::Word] = &[
     spelled("api_key", &["apikey"]),
     spelled("oauth", &["oauth2"]),
 ];
-const STARTS: &[super::Word] = &[spelled("eager", &["background", "auto"]), word("lazy")];
+const STARTS: &[super::Word] = &[
+    spelled("eager", &["background", "auto"]),
+    word("lazy"),
+    spelled("explicit", &["manual"]),
+];
+const IDLE_WORDS: &[super::Word] = &[word("auto"), spelled("off", &["never", "none"])];
+const TRUST: &[super::Word] = &[word("trusted"), word("untrusted")];
 const ERAS: &[super::Word] = &[word("auto"), word("probe"), word("modern"), word("legacy")];
 const PROBES: &[super::Word] = &[
+    word("auto"),
     word("ping"),
     spelled("list_tools", &["list"]),
     word("discover"),
     spelled("none", &["off"]),
-];
-const STRUCTURED: &[super::Word] = &[
-    word("content_first"),
-    word("structured_first"),
-    word("both_dedup"),
-    word("content_only"),
-    word("structured_only"),
 ];

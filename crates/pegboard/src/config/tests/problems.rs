@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use super::*;
+use crate::name::NameStyle;
 
 #[test]
 fn a_transport_is_inferred() {
@@ -362,6 +363,24 @@ fn values_that_are_not_texts_may_come_from_variables() {
 }
 
 #[test]
+fn what_is_said_about_a_tool_is_found_under_its_name_and_under_globs() {
+    let x = server(
+        "[servers.x]\ncommand = 'a'\nignoreCase = true\n[servers.x.tools.delete_all]\napproval = 'never'\n[servers.x.tools.'delete_*']\napprovalMode = 'prompt'\ninstructions = 'mind it'\n[servers.x.tools.old]\ndisabled = true\n",
+    );
+    assert!(x.policy.case_insensitive);
+    let fits = |glob: &str, name: &str| glob == "delete_*" && name.starts_with("delete_");
+    let said = |tool| {
+        let said = x.policy.of_tool(tool, fits);
+        (said.enabled, said.approval, said.instructions)
+    };
+    let mind = Some("mind it".to_owned());
+    assert_eq!(said("delete_all"), (None, Some(Approval::Never), mind.clone()));
+    assert_eq!(said("delete_one"), (None, Some(Approval::Always), mind));
+    assert_eq!(said("old"), (Some(false), None, None));
+    assert_eq!(said("other"), (None, None, None));
+}
+
+#[test]
 fn seeds_and_peers_names_mean_what_they_meant_there() {
     let x = server(
         "[servers.x]\ncommand = 'a'\nshared = false\ndata_masking = { enabled = true, pattern_groups = ['kubernetes'], custom_patterns = [{ pattern = 'x', replacement = 'y' }] }\nsummarization = { size_threshold_tokens = 200 }\nautoApprove = ['t']\ncache = '5m'\ncall_timeout = '20m'\n",
@@ -384,4 +403,27 @@ fn seeds_and_peers_names_mean_what_they_meant_there() {
     assert_eq!(to.auth, Auth::Bearer(crate::secret::Secret::new("s3cr3t")));
     assert!(to.tls.insecure);
     assert_eq!(y.era, EraChoice::Version("2025-06-18".into()));
+}
+
+#[test]
+fn a_naming_is_a_style_or_a_template() {
+    for (text, expected) in [
+        ("naming = 'mcp-dunder'", NameStyle::McpDunder),
+        ("naming = 'double_underscore'", NameStyle::Dunder),
+        (
+            "naming = '{server}_{tool}'",
+            NameStyle::Template("{server}_{tool}".to_owned()),
+        ),
+        ("", NameStyle::Dunder),
+    ] {
+        let loaded = toml(text);
+        assert_eq!((loaded.config.naming, loaded.problems), (expected, vec![]), "{text}");
+    }
+    let loaded = toml("naming = 'underline'");
+    assert_eq!(loaded.config.naming, NameStyle::Dunder);
+    assert_eq!(
+        loaded.problems[0].to_string(),
+        "pegboard.toml:1: naming: `underline` is no naming style: write dot, dunder, mcp_dunder, mcp_single, bare, or a template such as \
+         `{server}_{tool}`"
+    );
 }

@@ -9,6 +9,9 @@ fn the_resolved_config_is_complete_and_hides_secrets() {
     );
     insta::assert_snapshot!(format!("{:#}", loaded.show()), @r#"
     {
+      "max_processes": 256,
+      "max_servers": 100,
+      "max_starts": 64,
       "naming": "dunder",
       "preset": "pegboard",
       "queues": {},
@@ -25,6 +28,7 @@ fn the_resolved_config_is_complete_and_hides_secrets() {
           "cache": false,
           "call_timeout": "90s",
           "call_total_timeout": "10m",
+          "case_insensitive": false,
           "command": "uvx",
           "connect_timeout": "30s",
           "deny": [],
@@ -37,6 +41,10 @@ fn the_resolved_config_is_complete_and_hides_secrets() {
           "env_policy": "allowlist",
           "era": "auto",
           "era_silence": "2s",
+          "health_interval": "1m",
+          "health_probe": "auto",
+          "health_timeout": "5s",
+          "idle_stop": "auto",
           "list_timeout": "30s",
           "max_in_flight": 32,
           "max_items": 2048,
@@ -46,6 +54,7 @@ fn the_resolved_config_is_complete_and_hides_secrets() {
             "file": "pegboard.toml",
             "line": 1
           },
+          "output_check": "warn",
           "pins": "off",
           "preset": "pegboard",
           "required": false,
@@ -54,7 +63,6 @@ fn the_resolved_config_is_complete_and_hides_secrets() {
           "serial": false,
           "start": "eager",
           "stop_timeout": "2s",
-          "structured": "content_first",
           "tools_cache": {},
           "trust": false,
           "type": "stdio",
@@ -149,6 +157,7 @@ fn what_is_shown_can_be_read_again() {
         scope = "session"
         cache = "5m"
         approval = "writes"
+        tools = { "x_*" = { approval = "never", enabled = false, instructions = "mind it" } }
         masking = { groups = ["basic"], custom = [{ pattern = "x", replacement = "y" }] }
         summarise = true
         retry = { mode = "safe", attempts = 2 }

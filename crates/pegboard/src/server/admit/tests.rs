@@ -19,6 +19,13 @@ fn numbers(queues: &Queues, name: &str) -> QueueNumbers {
     all.into_iter().find(|numbers| &*numbers.name == name).unwrap()
 }
 
+fn policy(queue: Option<&str>) -> Policy {
+    Policy {
+        queue: queue.map(str::to_owned),
+        ..Policy::default()
+    }
+}
+
 fn soon() -> Deadline {
     Deadline::within(Duration::from_secs(5))
 }
@@ -41,9 +48,21 @@ fn the_default_queue_has_twice_the_cores_within_bounds() {
 async fn a_queue_that_is_not_configured_is_the_default_one() {
     let queues = queues(&[("slow", 1)]);
     let _permits = [
-        queues.gate("fx", 1000, Some("default")).enter(soon()).await.unwrap(),
-        queues.gate("fx", 1000, Some("nowhere")).enter(soon()).await.unwrap(),
-        queues.gate("fx", 1000, Some("slow")).enter(soon()).await.unwrap(),
+        queues
+            .gate("fx", 1000, &policy(Some("default")))
+            .enter("tool", soon())
+            .await
+            .unwrap(),
+        queues
+            .gate("fx", 1000, &policy(Some("nowhere")))
+            .enter("tool", soon())
+            .await
+            .unwrap(),
+        queues
+            .gate("fx", 1000, &policy(Some("slow")))
+            .enter("tool", soon())
+            .await
+            .unwrap(),
     ];
     assert_eq!(
         (numbers(&queues, "default").in_use, numbers(&queues, "slow").in_use),
@@ -54,12 +73,12 @@ async fn a_queue_that_is_not_configured_is_the_default_one() {
 #[tokio::test(start_paused = true)]
 async fn calls_are_let_in_in_the_order_they_came_and_never_too_many() {
     let queues = queues(&[("q", 2)]);
-    let gate = queues.gate("fx", 1000, Some("q"));
+    let gate = queues.gate("fx", 1000, &policy(Some("q")));
     let order = Mutex::new(Vec::new());
     let calls = (0..10).map(|call| {
         let (gate, order, queues) = (&gate, &order, &queues);
         async move {
-            let _permit = gate.enter(late()).await.unwrap();
+            let _permit = gate.enter("tool", late()).await.unwrap();
             order.lock().unwrap().push(call);
             assert!(numbers(queues, "q").in_use <= 2);
             sleep(Duration::from_secs(1)).await;
@@ -78,15 +97,15 @@ async fn calls_are_let_in_in_the_order_they_came_and_never_too_many() {
 #[tokio::test(start_paused = true)]
 async fn a_wait_ends_with_the_deadline() {
     let queues = queues(&[("q", 1)]);
-    let gate = queues.gate("fx", 1000, Some("q"));
-    let held = gate.enter(soon()).await.unwrap();
-    let refused = gate.enter(soon()).await.unwrap_err();
+    let gate = queues.gate("fx", 1000, &policy(Some("q")));
+    let held = gate.enter("tool", soon()).await.unwrap();
+    let refused = gate.enter("tool", soon()).await.unwrap_err();
     assert_eq!(refused, Refused::Late { queue: "q".into() });
     assert!(refused.to_string().contains("queue `q`"));
     drop(held);
     let passed = Deadline::within(Duration::ZERO);
     assert!(
-        matches!(gate.enter(passed).await, Err(Refused::Late { .. })),
+        matches!(gate.enter("tool", passed).await, Err(Refused::Late { .. })),
         "a free place is of no use any more"
     );
     assert_eq!(numbers(&queues, "q").entered, 1);
@@ -95,10 +114,10 @@ async fn a_wait_ends_with_the_deadline() {
 #[tokio::test(start_paused = true)]
 async fn a_caller_who_gives_up_leaves_its_place_to_the_next() {
     let queues = queues(&[("q", 1)]);
-    let gate = queues.gate("fx", 1000, Some("q"));
-    let held = gate.enter(soon()).await.unwrap();
-    let mut first = Box::pin(gate.enter(late()));
-    let mut second = Box::pin(gate.enter(late()));
+    let gate = queues.gate("fx", 1000, &policy(Some("q")));
+    let held = gate.enter("tool", soon()).await.unwrap();
+    let mut first = Box::pin(gate.enter("tool", late()));
+    let mut second = Box::pin(gate.enter("tool", late()));
     assert!(futures_util::poll!(&mut first).is_pending());
     assert!(futures_util::poll!(&mut second).is_pending());
     assert_eq!(numbers(&queues, "q").depth, 2);
@@ -112,13 +131,13 @@ async fn a_caller_who_gives_up_leaves_its_place_to_the_next() {
 #[tokio::test(start_paused = true)]
 async fn the_line_has_an_end() {
     let queues = queues(&[("q", 1)]);
-    let gate = queues.gate("fx", 1000, Some("q"));
-    let held = gate.enter(soon()).await.unwrap();
-    let mut waiting: Vec<_> = (0..MAX_WAITING).map(|_| Box::pin(gate.enter(late()))).collect();
+    let gate = queues.gate("fx", 1000, &policy(Some("q")));
+    let held = gate.enter("tool", soon()).await.unwrap();
+    let mut waiting: Vec<_> = (0..MAX_WAITING).map(|_| Box::pin(gate.enter("tool", late()))).collect();
     for call in &mut waiting {
         assert!(futures_util::poll!(call).is_pending());
     }
-    let refused = gate.enter(late()).await.unwrap_err();
+    let refused = gate.enter("tool", late()).await.unwrap_err();
     assert_eq!(
         refused,
         Refused::Full {
@@ -132,7 +151,7 @@ async fn the_line_has_an_end() {
         "the one who was turned away does not count"
     );
     waiting.pop();
-    let mut next = Box::pin(gate.enter(late()));
+    let mut next = Box::pin(gate.enter("tool", late()));
     assert!(futures_util::poll!(&mut next).is_pending(), "there is room again");
     drop((held, waiting));
     let _permit = next.await.unwrap();
@@ -141,10 +160,10 @@ async fn the_line_has_an_end() {
 #[tokio::test(start_paused = true)]
 async fn a_queue_grows_under_those_who_wait_and_never_shrinks() {
     let queues = queues(&[("q", 1)]);
-    let gate = queues.gate("fx", 1000, Some("q"));
-    let _held = gate.enter(soon()).await.unwrap();
-    let mut second = Box::pin(gate.enter(late()));
-    let mut third = Box::pin(gate.enter(late()));
+    let gate = queues.gate("fx", 1000, &policy(Some("q")));
+    let _held = gate.enter("tool", soon()).await.unwrap();
+    let mut second = Box::pin(gate.enter("tool", late()));
+    let mut third = Box::pin(gate.enter("tool", late()));
     assert!(futures_util::poll!(&mut second).is_pending());
     assert!(futures_util::poll!(&mut third).is_pending());
     advance(Duration::from_secs(2)).await;
@@ -165,13 +184,13 @@ async fn a_queue_grows_under_those_who_wait_and_never_shrinks() {
 #[tokio::test(start_paused = true)]
 async fn a_serial_server_has_one_call_at_a_time_and_leaves_the_queue_to_others() {
     let queues = queues(&[("q", 2)]);
-    let serial = queues.gate("printer", 1, Some("q"));
-    let others = queues.gate("fx", 1000, Some("q"));
-    let first = serial.enter(soon()).await.unwrap();
-    let mut second = Box::pin(serial.enter(late()));
+    let serial = queues.gate("printer", 1, &policy(Some("q")));
+    let others = queues.gate("fx", 1000, &policy(Some("q")));
+    let first = serial.enter("tool", soon()).await.unwrap();
+    let mut second = Box::pin(serial.enter("tool", late()));
     assert!(futures_util::poll!(&mut second).is_pending());
     assert_eq!((serial.numbers().depth, others.numbers().depth), (1, 0));
-    let _other = others.enter(soon()).await.unwrap();
+    let _other = others.enter("tool", soon()).await.unwrap();
     drop(first);
     let _second = second.await.unwrap();
     assert_eq!(numbers(&queues, "q").in_use, 2);
@@ -182,4 +201,31 @@ fn the_numbers_can_be_written_down() {
     let shown = serde_json::to_value(queues(&[]).status()).unwrap();
     assert_eq!(shown[0]["name"], "default");
     assert_eq!(shown[0]["capacity"], 8);
+}
+
+/// EXE-10: a tool's queue takes the place of its server's, by name before by glob, and can be changed.
+#[tokio::test(start_paused = true)]
+async fn a_tool_may_wait_in_a_queue_of_its_own() {
+    let queues = queues(&[("heavy", 1), ("light", 9), ("all", 5)]);
+    let mut policy = policy(Some("all"));
+    let bound = [("render_*", "heavy"), ("render_text", "light")];
+    policy.tool_queues = bound.map(|(tool, queue)| (tool.to_owned(), queue.to_owned())).into();
+    let gate = queues.gate("fx", 1000, &policy);
+    let _permits = [
+        gate.enter("render_image", soon()).await.unwrap(),
+        gate.enter("render_text", soon()).await.unwrap(),
+        gate.enter("read", soon()).await.unwrap(),
+    ];
+    let in_use = |name: &str| numbers(&queues, name).in_use;
+    assert_eq!((in_use("heavy"), in_use("light"), in_use("all")), (1, 1, 1));
+    let began = Instant::now();
+    let refused = gate.enter("render_video", soon()).await.unwrap_err();
+    assert_eq!(refused, Refused::Late { queue: "heavy".into() });
+    assert_eq!(began.elapsed().as_secs(), 5);
+    let heavy = numbers(&queues, "heavy");
+    assert_eq!((heavy.entered, heavy.waited, heavy.refused), (1, 0, 1));
+    policy.tool_queues.clear();
+    gate.bind(&queues, &policy);
+    let _permit = gate.enter("render_video", soon()).await.unwrap();
+    assert_eq!((in_use("heavy"), in_use("all")), (1, 2));
 }

@@ -7,8 +7,9 @@ use crate::sync::explore::explore;
 
 const RULE: Rule = Rule {
     failures: 1,
-    half_of: 0,
-    open_for: Duration::from_secs(1),
+    percent: 0,
+    of: 10,
+    open: Duration::from_secs(1),
     probes: 2,
     successes: 2,
 };
@@ -41,9 +42,9 @@ fn check(breaker: &Breaker) {
 #[test]
 fn the_probes_that_count_as_under_way_are_those_whose_tickets_are_held() {
     explore(|| {
-        let breaker = Breaker::new(BreakerConfig::On(RULE));
+        let breaker = Breaker::new(BreakerPolicy::On(RULE));
         let began = Instant::now();
-        let (now, later) = (began + RULE.open_for, began + 2 * RULE.open_for);
+        let (now, later) = (began + RULE.open, began + 2 * RULE.open);
         breaker.failure(breaker.allow(began).unwrap(), began);
         let callers = [now, now, later].map(|now| {
             let breaker = breaker.clone();
@@ -72,12 +73,12 @@ fn the_probes_that_count_as_under_way_are_those_whose_tickets_are_held() {
 #[test]
 fn of_many_callers_only_as_many_as_may_probe_a_breaker_that_wakes() {
     explore(|| {
-        let breaker = Breaker::new(BreakerConfig::On(RULE));
+        let breaker = Breaker::new(BreakerPolicy::On(RULE));
         let began = Instant::now();
         breaker.failure(breaker.allow(began).unwrap(), began);
         let callers = [(); 4].map(|()| {
             let breaker = breaker.clone();
-            thread::spawn(move || breaker.allow(began + RULE.open_for).ok())
+            thread::spawn(move || breaker.allow(began + RULE.open).ok())
         });
         let tickets: Vec<Ticket> = callers
             .into_iter()

@@ -4,12 +4,22 @@ use proptest::prelude::*;
 
 use super::*;
 
+/// The numbers of minion: five in a row or more than half of ten, 30 seconds, three probes, two successes.
+fn minion() -> Rule {
+    Rule {
+        percent: 50,
+        probes: 3,
+        successes: 2,
+        ..Rule::default()
+    }
+}
+
 /// Runs a story of letters and returns what each `?` saw.
 ///
 /// `s` and `f` are an attempt that succeeds or fails, `a` starts one and leaves it under way, `S` and `F` are the verdict of the one that
 /// has been under way longest, `d` drops it, `1`…`9` let so many tens of seconds pass, `?` asks for the state and `r` resets.
 fn check(rule: Rule, story: &str) -> String {
-    let breaker = Breaker::new(BreakerConfig::On(rule));
+    let breaker = Breaker::new(BreakerPolicy::On(rule));
     let mut now = Instant::now();
     let mut under_way = VecDeque::new();
     let mut seen = String::new();
@@ -92,13 +102,13 @@ fn the_rule_of_minion_also_counts_halves_and_wants_two_successes() {
         ("fffff3aaSF?3s?", "OH", "a failure opens it and takes the success along"),
         ("fffff3aaaddda", "", "dropped probes free their places"),
     ] {
-        assert_eq!(check(Rule::minion(), story), expected, "{story}: {why}");
+        assert_eq!(check(minion(), story), expected, "{story}: {why}");
     }
 }
 
 #[test]
 fn a_breaker_that_is_off_lets_everybody_through() {
-    let breaker = Breaker::new(BreakerConfig::Off);
+    let breaker = Breaker::new(BreakerPolicy::Off);
     let now = Instant::now();
     for _ in 0..100 {
         let ticket = breaker.allow(now).unwrap();
@@ -106,19 +116,19 @@ fn a_breaker_that_is_off_lets_everybody_through() {
     }
     breaker.reset();
     assert_eq!(breaker.state(now), BreakerState::Closed);
-    assert_ne!(BreakerConfig::default(), BreakerConfig::Off);
+    assert_ne!(BreakerPolicy::default(), BreakerPolicy::Off);
 }
 
 #[test]
 fn callers_are_told_how_long_to_stay_away_and_it_is_never_for_ever() {
     let forever = Rule {
-        open_for: Duration::MAX,
+        open: Duration::MAX,
         failures: 0,
         probes: 0,
         successes: 0,
         ..Rule::default()
     };
-    let breaker = Breaker::new(BreakerConfig::On(forever));
+    let breaker = Breaker::new(BreakerPolicy::On(forever));
     let start = Instant::now();
     breaker.failure(breaker.allow(start).unwrap(), start);
     let open = breaker.allow(start + Duration::from_secs(600)).unwrap_err();
@@ -173,7 +183,7 @@ impl Model {
 
     fn allow(&mut self, now: Instant, id: usize) -> Option<usize> {
         if let Kind::Open { since } = self.kind
-            && now - since >= self.rule.open_for
+            && now - since >= self.rule.open
         {
             self.turn(Kind::HalfOpen);
         }
@@ -198,9 +208,10 @@ impl Model {
             return;
         }
         let in_a_row = self.verdicts.iter().rev().take_while(|good| !**good).count();
-        let recent: Vec<_> = self.verdicts.iter().rev().take(self.rule.half_of).collect();
+        let (percent, of) = (self.rule.percent as usize, self.rule.of);
+        let recent: Vec<_> = self.verdicts.iter().rev().take(of).collect();
         let bad = recent.iter().filter(|good| !***good).count();
-        let mostly_bad = self.rule.half_of > 0 && recent.len() == self.rule.half_of && bad * 2 > recent.len();
+        let mostly_bad = percent > 0 && recent.len() == of && bad * 100 > percent * of;
         match self.kind {
             Kind::Closed if good == Some(false) && (in_a_row >= self.rule.failures as usize || mostly_bad) => {
                 self.turn(Kind::Open { since: now });
@@ -217,12 +228,13 @@ proptest! {
     fn any_history_ends_where_the_model_says(
         steps in prop::collection::vec(step(), 0..200),
         failures in 1u32..6,
-        half_of in 0usize..8,
+        percent in 0u32..=100,
+        of in 1usize..8,
         probes in 1u32..4,
         successes in 1u32..4,
     ) {
-        let rule = Rule { failures, half_of, probes, successes, open_for: Duration::from_secs(30) };
-        let breaker = Breaker::new(BreakerConfig::On(rule));
+        let rule = Rule { failures, percent, of, probes, successes, open: Duration::from_secs(30) };
+        let breaker = Breaker::new(BreakerPolicy::On(rule));
         let mut model = Model { rule, period: 0, kind: Kind::Closed, verdicts: Vec::new(), probes: Vec::new() };
         let mut under_way: Vec<(usize, usize, Ticket)> = Vec::new();
         let mut now = Instant::now();
@@ -234,7 +246,7 @@ proptest! {
                     prop_assert_eq!(given.is_ok(), period.is_some());
                     match given {
                         Ok(ticket) => under_way.push((id, period.unwrap(), ticket)),
-                        Err(open) => prop_assert!(open.retry_after <= rule.open_for && !open.retry_after.is_zero()),
+                        Err(open) => prop_assert!(open.retry_after <= rule.open && !open.retry_after.is_zero()),
                     }
                 }
                 Step::Verdict { which, good } if which < under_way.len() => {
@@ -253,6 +265,6 @@ proptest! {
         }
         // However it went: nobody under way, some time later, it lets somebody through.
         drop(under_way);
-        prop_assert!(breaker.allow(now + rule.open_for).is_ok());
+        prop_assert!(breaker.allow(now + rule.open).is_ok());
     }
 }

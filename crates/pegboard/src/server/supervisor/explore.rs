@@ -9,10 +9,10 @@ use shuttle::{future::block_on, thread};
 
 use super::*;
 use crate::{
-    config::{Command as Program, EraChoice, Limits, ServerConfig, Transport},
+    config::{BreakerPolicy, Command as Program, EraChoice, Limits, ServerConfig, Transport},
     deadline::Deadline,
     name::ServerName,
-    server::{BreakerConfig, Queues, Server, Shared},
+    server::{Links, Queues, Server, Shared, known::Known, link::Link, pool::Pool},
     session::{EraMemory, NoHost},
     sync::explore::{explore, idle_runtime},
     transport::Target,
@@ -36,12 +36,12 @@ impl Supervisor {
                         session: Session::silent(),
                         catalog: Catalog::default(),
                         freshness: Freshness::default(),
+                        process: None,
                     };
                     Step::Serve(self.live(reached))
                 }
                 Step::Serve(live) => self.serving(live).await,
                 Step::Halt => self.halted().await,
-                Step::Off => self.off().await,
                 Step::Stop => break,
             }
         }
@@ -58,8 +58,11 @@ fn server() -> (Server, thread::JoinHandle<u64>) {
         starts: Arc::new(Semaphore::new(1)),
         backoff: Backoff::default(),
         queues: Queues::new(&BTreeMap::new()),
-        breaker: BreakerConfig::default(),
+        breaker: BreakerPolicy::default(),
         catalogs: None,
+        processes: Arc::new(Semaphore::new(1)),
+        generations: Arc::default(),
+        links: Links::default(),
     };
     let transport = Transport::Stdio(Program::new("none"));
     let spec = Spec {
@@ -71,7 +74,11 @@ fn server() -> (Server, thread::JoinHandle<u64>) {
         host: Arc::new(NoHost),
         memory: Arc::new(EraMemory::new(None)),
     };
-    let (server, supervisor) = Server::unattended(ServerConfig::new(transport), spec, &shared);
+    let config = ServerConfig::new(transport);
+    let known = Arc::new(Known::new(spec.name.clone(), None));
+    let plan = Plan::new(spec.clone(), &config);
+    let (link, supervisor) = Link::unattended(plan, known, Arc::default(), &shared);
+    let server = Server::over(Pool::over(&link), config, spec, &Arc::new(shared));
     (server, thread::spawn(move || block_on(supervisor.run_on_silence())))
 }
 
@@ -141,13 +148,13 @@ fn whoever_waits_for_a_server_that_is_closed_or_switched_off_is_told() {
         let operator = {
             let server = server.clone();
             thread::spawn(move || {
-                block_on(server.enable(false));
+                block_on(server.disable());
                 assert!(matches!(server.phase(), Phase::Disabled | Phase::Closed));
             })
         };
         let closer = {
-            let stop = server.0.stop.clone();
-            thread::spawn(move || stop.cancel())
+            let server = server.clone();
+            thread::spawn(move || block_on(server.close()))
         };
         for caller in callers {
             let cause = caller.join().unwrap();

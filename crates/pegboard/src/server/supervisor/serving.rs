@@ -6,6 +6,7 @@ use tokio::time::{Instant, MissedTickBehavior};
 
 use super::{Command, Step, Supervisor};
 use crate::{
+    config::Probe,
     server::{
         phase::{Live, Phase},
         probe::Wakefulness,
@@ -19,12 +20,8 @@ use crate::{
 const DEBOUNCE: Duration = Duration::from_millis(200);
 /// The shortest time between two listings, however many notices come.
 const RELIST: Duration = Duration::from_secs(1);
-/// How often it is looked whether a probe is due.
+/// How often it is looked whether the machine slept or the listing is stale, and at most how often a server is probed.
 const TICK: Duration = Duration::from_secs(15);
-/// A server that was silent for so long is asked whether it is well.
-const QUIET: Duration = Duration::from_secs(60);
-/// How long the answer may take.
-const PROBE: Duration = Duration::from_secs(5);
 /// The waits before a lost notice stream is opened again.
 const LISTEN_PAUSE: Duration = Duration::from_secs(1);
 const MAX_LISTEN_PAUSE: Duration = Duration::from_secs(60);
@@ -36,12 +33,18 @@ enum Event {
     Asked(Command),
     Changed,
     Tick,
+    /// It has said nothing for long.
+    Quiet,
+    /// Nobody has used it for long.
+    Idle,
 }
 
 impl Supervisor {
     pub(super) async fn serving(&mut self, mut live: Live) -> Step {
+        self.usage.renew();
         self.show(Phase::Ready(live.clone()));
         let session = live.session.clone();
+        let (usage, holders) = (self.usage.clone(), self.holders.clone());
         let began = Instant::now();
         let mut awake = Wakefulness::new();
         let mut tick = tokio::time::interval_at(Instant::now() + TICK, TICK);
@@ -49,7 +52,10 @@ impl Supervisor {
         // Kept across turns of the loop, so that a notice is not lost when something else happens meanwhile.
         let mut change = Box::pin(settled_change(&session, Duration::ZERO));
         let mut listening = Box::pin(listen(&session));
-        loop {
+        let mut quiet = Box::pin(quiet(&session, self.quiet_limit(), Duration::ZERO));
+        let idle = || Box::pin(usage.idle(|| holders.idle_after()));
+        let mut idling = idle();
+        let end = loop {
             let event = tokio::select! {
                 biased;
                 () = self.stop.cancelled() => Event::Stop,
@@ -57,72 +63,101 @@ impl Supervisor {
                 command = self.commands.recv() => command.map_or(Event::Stop, Event::Asked),
                 () = &mut change => Event::Changed,
                 _ = tick.tick() => Event::Tick,
+                () = &mut quiet => Event::Quiet,
+                () = &mut idling => Event::Idle,
                 never = &mut listening => match never {},
             };
-            let end = match event {
+            match event {
                 Event::Stop => {
-                    session.close().await;
+                    self.close(&session).await;
                     return Step::Stop;
                 }
-                Event::Ended(end) => end,
-                Event::Asked(Command::Disable) => {
-                    session.close().await;
-                    return Step::Off;
-                }
+                Event::Ended(end) => break end,
                 Event::Asked(Command::Reconnect) => {
                     self.memory.restarts = self.memory.restarts.saturating_add(1);
-                    session.close().await;
+                    self.close(&session).await;
                     return self.first_dial();
                 }
                 Event::Asked(Command::Replace(generation)) if generation == live.generation => {
                     // Others may still learn on the old session what became of their calls, while the new one is opened.
-                    let old = live.session;
-                    self.tasks.spawn(async move { old.close().await });
+                    let (old, process) = (live.session, self.process.take());
+                    self.tasks.spawn(async move {
+                        old.close().await;
+                        drop(process);
+                    });
                     return self.lost(&closed("its session was of no use any more"), began.elapsed());
                 }
                 Event::Asked(Command::Suspect(generation)) if generation == live.generation => {
-                    match self.probe(&session).await {
-                        Ok(()) => continue,
-                        Err(end) => end,
+                    if let Err(end) = self.probe(&session).await {
+                        break end;
                     }
                 }
-                Event::Asked(Command::Refresh) => {
-                    self.relist(&mut live).await;
-                    continue;
-                }
+                Event::Asked(Command::Refresh) => self.relist(&mut live).await,
                 // A stale request, or one that is met already.
-                Event::Asked(_) => continue,
+                Event::Asked(_) => {}
                 Event::Changed => {
                     change = Box::pin(settled_change(&session, RELIST));
                     self.relist(&mut live).await;
-                    continue;
                 }
-                Event::Tick if awake.woke() || session.quiet_for() >= QUIET => match self.probe(&session).await {
-                    Ok(()) => continue,
-                    Err(end) => end,
-                },
-                Event::Tick if is_stale(&live) => {
-                    self.relist(&mut live).await;
-                    continue;
+                Event::Tick if awake.woke() => {
+                    if let Err(end) = self.probe(&session).await {
+                        break end;
+                    }
                 }
-                Event::Tick => continue,
-            };
-            let step = self.lost(&end, began.elapsed());
-            session.close().await;
-            return step;
-        }
+                Event::Tick if is_stale(&live) => self.relist(&mut live).await,
+                Event::Tick => {}
+                Event::Quiet => {
+                    // A server that is at work on a call may have no ear for anything else.
+                    if self.usage.count() == 0
+                        && let Err(end) = self.probe(&session).await
+                    {
+                        break end;
+                    }
+                    quiet.set(self::quiet(&session, self.quiet_limit(), TICK));
+                }
+                Event::Idle => {
+                    if self.usage.end() {
+                        tracing::info!("nobody uses it; it is stopped until somebody does");
+                        self.forgive(began.elapsed());
+                        self.close(&session).await;
+                        return Step::Rest;
+                    }
+                    idling = idle();
+                }
+            }
+        };
+        let step = self.lost(&end, began.elapsed());
+        self.close(&session).await;
+        step
     }
 
-    /// Asks a quiet server whether it is well. Any answer will do.
+    /// Ends a session, and with it the process that counts among those of the board.
+    async fn close(&mut self, session: &Session) {
+        session.close().await;
+        self.process = None;
+    }
+
+    /// After how much silence the server is asked whether it is well.
+    fn quiet_limit(&self) -> Option<Duration> {
+        let health = self.plan().health;
+        health.every.filter(|_| health.probe != Probe::Never)
+    }
+
+    /// Asks a server whether it is well. Any answer will do.
     async fn probe(&self, session: &Session) -> Result<(), WireEnd> {
+        let health = self.plan().health;
+        if health.probe == Probe::Never {
+            return Ok(());
+        }
+        let lists = health.probe == Probe::ListTools;
         tokio::select! {
             biased;
             () = self.stop.cancelled() => Ok(()),
             end = session.ended() => Err(end),
-            alive = session.is_alive(PROBE) => if alive {
+            alive = session.is_alive(lists, health.within) => if alive {
                 Ok(())
             } else {
-                Err(closed(&format!("it did not answer a probe within {} s", PROBE.as_secs())))
+                Err(closed(&format!("it did not answer a probe within {} s", health.within.as_secs_f64())))
             }
         }
     }
@@ -137,6 +172,7 @@ impl Supervisor {
         match listed {
             Ok((catalog, freshness)) => {
                 live.catalog = Arc::new(catalog);
+                live.listing += 1;
                 live.stale_at = freshness.ttl.map(|ttl| Instant::now() + ttl);
                 self.known.learn(&live.catalog, freshness);
                 self.show(Phase::Ready(live.clone()));
@@ -144,6 +180,7 @@ impl Supervisor {
             Err(fault) => {
                 tracing::warn!(%fault, "the changed listing could not be read; the old one stays");
                 // Shown again for those who wait for the end of the listing.
+                live.listing += 1;
                 self.show(Phase::Ready(live.clone()));
             }
         }
@@ -157,6 +194,21 @@ fn is_stale(live: &Live) -> bool {
 
 fn closed(why: &str) -> WireEnd {
     WireEnd::new(EndReason::Replaced(why.to_owned()))
+}
+
+/// Waits until the server has said nothing for as long as `limit`, but not before `pause` has passed.
+async fn quiet(session: &Session, limit: Option<Duration>, pause: Duration) {
+    let Some(limit) = limit else {
+        return std::future::pending().await;
+    };
+    tokio::time::sleep(pause.min(limit)).await;
+    loop {
+        let left = limit.saturating_sub(session.quiet_for());
+        if left.is_zero() {
+            return;
+        }
+        tokio::time::sleep(left).await;
+    }
 }
 
 /// Waits for a change notice, not before `pause` has passed, and a little longer for the notices that follow it.

@@ -1,0 +1,111 @@
+//! Whether the person at the terminal agrees to a call.
+
+use std::{
+    future::Future,
+    io::{self, BufRead, IsTerminal as _},
+    pin::Pin,
+};
+
+use pegboard::{Approver, Decision, Question};
+
+use crate::output::{Output, clean, indented};
+
+/// The longest answer that is read. A terminal gives whole lines, and nobody types this much.
+const MAX_ANSWER: u64 = 1024;
+
+/// How agreement is had in this run.
+pub(super) enum Agreement {
+    /// It was given on the command line.
+    Given,
+    /// The person at the terminal is asked.
+    Asked(Output),
+    /// There is nobody to ask.
+    Nobody,
+}
+
+impl Agreement {
+    pub(super) fn new(yes: bool, output: &Output) -> Self {
+        if yes {
+            Self::Given
+        } else if io::stdin().is_terminal() && io::stderr().is_terminal() {
+            Self::Asked(output.clone())
+        } else {
+            Self::Nobody
+        }
+    }
+}
+
+impl Approver for Agreement {
+    fn decide<'a>(&'a self, question: Question<'a>) -> Pin<Box<dyn Future<Output = Decision> + Send + 'a>> {
+        Box::pin(async move {
+            match self {
+                Self::Given => Decision::Once,
+                Self::Nobody => Decision::Refused(
+                    "a person must agree to it, and there is no terminal to ask at; `--yes` agrees".to_owned(),
+                ),
+                Self::Asked(output) => ask(output, &question).await,
+            }
+        })
+    }
+}
+
+async fn ask(output: &Output, question: &Question<'_>) -> Decision {
+    output.spinner.finish_and_clear();
+    output.say(&words(question));
+    // Off the async threads, so that the question can be left with Ctrl-C.
+    let reading = tokio::task::spawn_blocking(|| is_yes(io::stdin().lock()));
+    match reading.await {
+        Ok(Ok(true)) => Decision::Once,
+        Ok(Ok(false)) => Decision::Refused("you did not say yes".to_owned()),
+        Ok(Err(error)) => Decision::Refused(format!("your answer cannot be read: {error}")),
+        Err(error) => Decision::Refused(format!("your answer cannot be read: {error}")),
+    }
+}
+
+/// The question. Nothing in it can pass for words of ours.
+fn words(question: &Question<'_>) -> String {
+    let mut words = format!(
+        "{} with {}\n",
+        clean(&question.tool.dotted_name()),
+        indented(question.arguments.as_str())
+    );
+    if let Some(description) = &question.tool.description {
+        words.push_str(&format!("  {}\n", indented(description)));
+    }
+    if question.has_changed {
+        words.push_str("Its definition has changed since you agreed to it.\n");
+    }
+    words.push_str(&format!(
+        "By its own words its risk is {}. Call it? [y/N] ",
+        question.risk.as_str()
+    ));
+    words
+}
+
+/// Whether the next line says yes.
+fn is_yes(input: impl BufRead) -> io::Result<bool> {
+    let mut line = Vec::new();
+    io::Read::take(input, MAX_ANSWER).read_until(b'\n', &mut line)?;
+    let answer = String::from_utf8_lossy(&line).trim().to_lowercase();
+    Ok(matches!(answer.as_str(), "y" | "yes"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_yes_is_yes() {
+        for (answer, expected) in [
+            ("y\n", true),
+            (" YES \r\n", true),
+            ("n\n", false),
+            ("\n", false),
+            ("", false),
+            ("yes please\n", false),
+            ("no\ny\n", false),
+        ] {
+            assert_eq!(is_yes(answer.as_bytes()).unwrap(), expected, "{answer:?}");
+        }
+    }
+}

@@ -1,0 +1,233 @@
+use super::*;
+use serde_json::json;
+use tokio::time::Instant;
+
+/// The arguments as they are sent with their notes, or the problems.
+fn checked(schema: &Value, text: &str, mode: Check) -> Result<(String, Vec<String>), Vec<String>> {
+    let given = Arguments::parse(text).unwrap();
+    let checked = Checker::default().arguments(&given, schema, mode)?;
+    let sent = checked.changed.unwrap_or(given);
+    Ok((sent.as_raw().get().to_owned(), checked.notes))
+}
+
+fn issue() -> Value {
+    json!({"type": "object", "required": ["title"], "additionalProperties": false, "properties": {
+        "title": {"type": "string", "minLength": 1},
+        "labels": {"type": "array", "items": {"type": "string"}, "maxItems": 2, "uniqueItems": true},
+        "limit": {"type": "integer", "minimum": 1, "maximum": 10},
+        "state": {"enum": ["open", "shut"]},
+        "code": {"type": "string", "pattern": "^[a-z]+$"},
+        "either": {"anyOf": [{"type": "integer"}, {"type": "null"}]},
+        "filter": {"type": "object", "required": ["by"], "properties": {"by": {"type": "string"}}},
+    }})
+}
+
+#[test]
+fn every_problem_names_the_argument_and_what_was_expected() {
+    for (text, expected) in [
+        ("{}", &["`title` is missing"][..]),
+        (
+            r#"{"title":7}"#,
+            &["`title` must be a string, and an integer was given"],
+        ),
+        (r#"{"title":""}"#, &["`title` must have at least 1 characters"]),
+        (
+            r#"{"title":"x","titel":"y"}"#,
+            &["`titel` is unknown, did you mean `title`?"],
+        ),
+        (r#"{"title":"x","zzz":"y"}"#, &["`zzz` is unknown"]),
+        (r#"{"title":"x","limit":0}"#, &["`limit` must be at least 1"]),
+        (r#"{"title":"x","limit":11}"#, &["`limit` must be at most 10"]),
+        (
+            r#"{"title":"x","state":"secret-1"}"#,
+            &[r#"`state` must be one of "open", "shut""#],
+        ),
+        (
+            r#"{"title":"x","code":"secret-1"}"#,
+            &["`code` must match the pattern `^[a-z]+$`"],
+        ),
+        (
+            r#"{"title":"x","either":"secret-1"}"#,
+            &["`either` must be an integer or null, and a string was given"],
+        ),
+        (
+            r#"{"title":"x","labels":[1,"a"]}"#,
+            &["`/labels/0` must be a string, and an integer was given"],
+        ),
+        (
+            r#"{"title":"x","labels":["a","a"]}"#,
+            &["`labels` must not have the same item twice"],
+        ),
+        (
+            r#"{"title":"x","labels":["a","b","c"]}"#,
+            &["`labels` must have at most 2 items"],
+        ),
+        (r#"{"title":"x","filter":{}}"#, &["`/filter/by` is missing"]),
+        (r#"{"title":"x","title":"y"}"#, &["`title` is given twice"]),
+        (
+            r#"{"titel":"x","limit":"secret-1"}"#,
+            &[
+                "`titel` is unknown, did you mean `title`?",
+                "`limit` must be an integer, and a string was given",
+                "`title` is missing",
+            ],
+        ),
+    ] {
+        let mut problems = checked(&issue(), text, Check::Strict).unwrap_err();
+        let mut expected: Vec<String> = expected.iter().map(|text| (*text).to_owned()).collect();
+        problems.sort();
+        expected.sort();
+        assert_eq!(problems, expected, "{text}");
+        assert!(
+            !problems.join(" ").contains("secret-1"),
+            "a value is shown: {problems:?}"
+        );
+    }
+}
+
+#[test]
+fn problems_are_told_up_to_a_number() {
+    let schema = json!({"type": "object", "properties": {"l": {"items": {"type": "string"}}}});
+    let problems = checked(&schema, &format!("{{\"l\":{:?}}}", [1; 50]), Check::Strict).unwrap_err();
+    assert_eq!(problems.len(), MAX_PROBLEMS + 1);
+    assert_eq!(problems[MAX_PROBLEMS], "42 more problems");
+}
+
+#[test]
+fn each_mode_checks_what_it_says() {
+    let wrong_type = r#"{"title":"x","limit":"3"}"#;
+    let unknown = r#"{"title":"x","zzz":1}"#;
+    let missing = r#"{"limit":3}"#;
+    let passes = |text: &str, mode| checked(&issue(), text, mode).is_ok();
+    for (mode, expected) in [
+        (Check::Off, [true, true, true]),
+        (Check::Required, [true, true, false]),
+        (Check::Relaxed, [true, true, false]),
+        (Check::Coerce, [true, false, false]),
+        (Check::Strict, [false, false, false]),
+    ] {
+        assert_eq!(
+            [wrong_type, unknown, missing].map(|text| passes(text, mode)),
+            expected,
+            "{mode:?}"
+        );
+    }
+    let (sent, notes) = checked(&issue(), wrong_type, Check::Coerce).unwrap();
+    assert_eq!(sent, r#"{"title":"x","limit":3}"#);
+    assert_eq!(notes, ["argument `limit`: string was made integer"]);
+    let (sent, notes) = checked(&issue(), unknown, Check::Relaxed).unwrap();
+    assert_eq!((sent.as_str(), notes), (unknown, vec!["`zzz` is unknown".to_owned()]));
+    let (sent, _) = checked(&issue(), wrong_type, Check::Required).unwrap();
+    assert_eq!(sent, wrong_type);
+}
+
+#[test]
+fn arguments_that_fit_are_sent_as_they_were_written() {
+    let text = "{ \"title\" : \"5\",  \"limit\": 3.0, \"labels\": [ ] }";
+    assert_eq!(checked(&issue(), text, Check::Coerce), Ok((text.to_owned(), vec![])));
+}
+
+#[test]
+fn both_drafts_are_understood() {
+    let of = |draft: &str, extra: Value| {
+        let mut schema = json!({"$schema": draft, "type": "object"});
+        schema
+            .as_object_mut()
+            .unwrap()
+            .extend(extra.as_object().unwrap().clone());
+        schema
+    };
+    let tuple = |word: &str| json!({"properties": {"p": {(word): [{"type": "integer"}]}}});
+    let (old, new) = (
+        of("http://json-schema.org/draft-07/schema#", tuple("items")),
+        of("https://json-schema.org/draft/2020-12/schema", tuple("prefixItems")),
+    );
+    for schema in [&old, &new] {
+        assert_eq!(Checker::default().unusable(schema, true), None);
+        assert!(checked(schema, r#"{"p":["x"]}"#, Check::Strict).is_err());
+        assert!(checked(schema, r#"{"p":[1]}"#, Check::Strict).is_ok());
+    }
+}
+
+#[test]
+fn a_schema_that_cannot_be_used_checks_nothing_and_says_why() {
+    let doubling = |levels: usize| {
+        let mut defs = serde_json::Map::new();
+        for level in 0..levels {
+            let next = json!({"$ref": format!("#/$defs/d{}", level + 1)});
+            defs.insert(format!("d{level}"), json!({"allOf": [next, next]}));
+        }
+        defs.insert(format!("d{levels}"), json!({"type": "integer"}));
+        json!({"type": "object", "$defs": defs, "properties": {"a": {"$ref": "#/$defs/d0"}}})
+    };
+    let patterns: Vec<_> = (0..200).map(|n| json!({"pattern": format!("{n}")})).collect();
+    let parts: Vec<_> = (0..1100).map(|_| json!({})).collect();
+    for (schema, expected) in [
+        (json!({"properties": {"a": {"type": "no-such-type"}}}), ""),
+        (
+            json!({"properties": {"a": {"$ref": "#/$defs/none"}}}),
+            "leads out of it",
+        ),
+        (
+            json!({"properties": {"a": {"$ref": "http://127.0.0.1:9/x"}}}),
+            "leads out of it",
+        ),
+        (
+            json!({"properties": {"a": {"$ref": "file:///etc/passwd"}}}),
+            "leads out of it",
+        ),
+        (json!({"properties": {"a": {"$dynamicRef": "#x"}}}), "leads out of it"),
+        (json!({"properties": {"a": {"pattern": "(a+)+\\1$"}}}), ""),
+        (
+            json!({"properties": {"a": {"pattern": "((a{1,100}){1,100}){1,100}"}}}),
+            "",
+        ),
+        (json!({"anyOf": vec![json!({"pattern": "^(a{1,50}){1,40}$"}); 90]}), ""),
+        (json!({"anyOf": patterns}), "more than 100 patterns"),
+        (json!({"anyOf": parts}), "more than 1000 schemas"),
+    ] {
+        let started = Instant::now();
+        let checker = Checker::default();
+        let why = checker
+            .unusable(&schema, true)
+            .unwrap_or_else(|| panic!("{schema} was compiled"));
+        assert!(why.contains(expected) && why.len() < 2000, "{why}");
+        assert_eq!(
+            checked(&schema, r#"{"a":1}"#, Check::Strict),
+            Ok((r#"{"a":1}"#.to_owned(), vec![]))
+        );
+        assert!(started.elapsed().as_secs() < 5, "{why}");
+    }
+    // It compiles, but a check would look at the value a million times.
+    let (_, notes) = checked(&doubling(20), r#"{"a":"x"}"#, Check::Coerce).unwrap();
+    assert_eq!(notes, ["the arguments were not checked: that would take too long"]);
+    assert!(checked(&doubling(3), r#"{"a":"x"}"#, Check::Coerce).is_err());
+    let selfish = json!({"type": "object", "$defs": {"x": {"anyOf": [{"$ref": "#/$defs/x"}]}},
+        "properties": {"a": {"$ref": "#/$defs/x"}}});
+    assert!(checked(&selfish, r#"{"a":"x"}"#, Check::Coerce).is_ok());
+}
+
+#[test]
+fn a_schema_may_refer_to_itself() {
+    let schema = json!({"type": "object", "$defs": {"tree": {"type": "object", "required": ["n"], "properties": {
+        "n": {"type": "integer"}, "kids": {"type": "array", "items": {"$ref": "#/$defs/tree"}}}}},
+        "properties": {"tree": {"$ref": "#/$defs/tree"}}});
+    let text = r#"{"tree":{"n":1,"kids":[{"n":2,"kids":[{"n":"3"}]}]}}"#;
+    let (sent, notes) = checked(&schema, text, Check::Coerce).unwrap();
+    assert_eq!(sent, r#"{"tree":{"n":1,"kids":[{"n":2,"kids":[{"n":3}]}]}}"#);
+    assert_eq!(notes, ["argument `/tree/kids/0/kids/0/n`: string was made integer"]);
+    let problems = checked(&schema, r#"{"tree":{"n":1,"kids":[{}]}}"#, Check::Coerce).unwrap_err();
+    assert_eq!(problems, ["`/tree/kids/0/n` is missing"]);
+}
+
+#[test]
+fn a_structured_answer_is_compared_with_what_was_promised() {
+    let schema = json!({"type": "object", "required": ["n"], "properties": {"n": {"type": "integer"}}});
+    let checker = Checker::default();
+    assert!(checker.answer(&json!({"n": 1}), &schema).is_empty());
+    assert_eq!(checker.answer(&json!({}), &schema), ["`n` is missing"]);
+    assert_eq!(
+        checker.answer(&json!([1]), &schema),
+        ["the whole must be an object, and a list was given"]
+    );
+}

@@ -1,0 +1,162 @@
+//! Arguments written as YAML, as far as models do that: maps, lists and scalars, without aliases.
+
+use saphyr_parser::{Event, Parser, ScalarStyle};
+
+use super::{coerce, node::Node};
+
+/// The longest text that is tried as YAML.
+const MAX_BYTES: usize = 256 << 10;
+/// How deep it may be nested.
+const MAX_DEPTH: usize = 64;
+
+/// The text as a map, if it is YAML and something in it is nested. Plain `key: value` lines are not this reader's: prose often looks like
+/// them.
+pub(super) fn nested(text: &str) -> Option<Node> {
+    if text.len() > MAX_BYTES {
+        return None;
+    }
+    let Node::Map(fields) = read(text)? else { return None };
+    let is_nested = fields.iter().any(|(_, value)| value.is_collection());
+    is_nested.then_some(Node::Map(fields))
+}
+
+/// The text as the one YAML document that it is.
+pub(super) fn read(text: &str) -> Option<Node> {
+    let mut builder = Builder::default();
+    let mut parser = Parser::new_from_str(text);
+    while let Some(event) = parser.next_event() {
+        builder.take(event.ok()?.0)?;
+    }
+    builder.root
+}
+
+/// What has been read, and the collections that are still open.
+#[derive(Default)]
+struct Builder {
+    root: Option<Node>,
+    open: Vec<Open>,
+}
+
+enum Open {
+    List(Vec<Node>),
+    /// The fields, and the name that waits for its value.
+    Map(Vec<(String, Node)>, Option<String>),
+}
+
+impl Builder {
+    /// Nothing comes back when this is not YAML that we want.
+    fn take(&mut self, event: Event<'_>) -> Option<()> {
+        match event {
+            Event::DocumentStart(_) if self.root.is_some() => None,
+            Event::Nothing | Event::StreamStart | Event::StreamEnd | Event::DocumentStart(_) | Event::DocumentEnd => {
+                Some(())
+            }
+            // An alias multiplies what it stands for, and no model needs one.
+            Event::Alias(_) => None,
+            Event::Scalar(text, style, _, tag) => {
+                let is_word = style == ScalarStyle::Plain && tag.is_none();
+                self.add(if is_word {
+                    word(&text)
+                } else {
+                    Node::Text(text.into_owned())
+                })
+            }
+            Event::SequenceStart(..) => self.start(Open::List(Vec::new())),
+            Event::MappingStart(..) => self.start(Open::Map(Vec::new(), None)),
+            Event::SequenceEnd | Event::MappingEnd => match self.open.pop()? {
+                Open::List(items) => self.add(Node::List(items)),
+                Open::Map(fields, _) => self.add(Node::Map(fields)),
+            },
+        }
+    }
+
+    fn start(&mut self, open: Open) -> Option<()> {
+        (self.open.len() < MAX_DEPTH).then(|| self.open.push(open))
+    }
+
+    fn add(&mut self, node: Node) -> Option<()> {
+        match self.open.last_mut() {
+            None => self.root = Some(node),
+            Some(Open::List(items)) => items.push(node),
+            Some(Open::Map(fields, waiting)) => match waiting.take() {
+                Some(name) => fields.push((name, node)),
+                None => {
+                    let name = name(node)?;
+                    // The same name twice: whoever wrote it did not mean a map.
+                    if fields.len() >= super::MAX_PAIRS || fields.iter().any(|(known, _)| *known == name) {
+                        return None;
+                    }
+                    *waiting = Some(name);
+                }
+            },
+        }
+        Some(())
+    }
+}
+
+fn name(node: Node) -> Option<String> {
+    match node {
+        Node::Text(text) => Some(text),
+        Node::Raw(raw) => Some(raw.get().to_owned()),
+        Node::List(_) | Node::Map(_) => None,
+    }
+}
+
+/// A plain scalar. In YAML `None` is a word like any other, as in `clusterIP: None`.
+fn word(text: &str) -> Node {
+    if text.is_empty() || text == "~" {
+        Node::null()
+    } else if text.eq_ignore_ascii_case("none") {
+        Node::Text(text.to_owned())
+    } else {
+        coerce::scalar(text)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(text: &str, expected: Option<&str>) {
+        let read = nested(text).map(|node| serde_json::to_string(&node).unwrap());
+        assert_eq!(read.as_deref(), expected, "{text}");
+    }
+
+    #[test]
+    fn nested_values_are_read_with_their_types() {
+        check(
+            "items:\n  - a\n  - 2\n  - '3'\nname: x",
+            Some(r#"{"items":["a",2,"3"],"name":"x"}"#),
+        );
+        check(
+            "filter:\n  on: true\n  off: ~\n  ip: None\n  id: 007\n  n: 12345678901234567890123",
+            Some(r#"{"filter":{"on":true,"off":null,"ip":"None","id":"007","n":12345678901234567890123}}"#),
+        );
+        check("{a: [1, .5, .nan], b: {}}", Some(r#"{"a":[1,0.5,".nan"],"b":{}}"#));
+        check(
+            "text: |\n  one\n  two\nlist: []",
+            Some(r#"{"text":"one\ntwo\n","list":[]}"#),
+        );
+        check("1: [a]", Some(r#"{"1":["a"]}"#));
+    }
+
+    #[test]
+    fn what_is_not_nested_or_not_one_map_is_left_to_others() {
+        for text in [
+            "a: 1\nb: 2",
+            "just words",
+            "- a\n- b",
+            "a: [1\nb: 2",
+            "a: &x [1]\nb: *x",
+            "a: [1]\na: [2]",
+            "a: [1]\n---\nb: [2]",
+            "[a]: [b]",
+            "",
+        ] {
+            check(text, None);
+        }
+        let deep = format!("a: {}{}", "[".repeat(100), "]".repeat(100));
+        check(&deep, None);
+        check(&format!("a: [{}]", "1, ".repeat(200_000)), None);
+    }
+}

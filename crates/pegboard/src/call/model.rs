@@ -1,0 +1,44 @@
+//! A model's side of a call, in the form of each provider: the tool calls in what a model answered, and the messages that answer them.
+
+mod calls;
+mod results;
+
+#[cfg(test)]
+mod tests;
+
+use serde_json::Value;
+
+use super::ToolCall;
+use crate::{
+    outcome::{Failure, Kind, Outcome, Reply},
+    provider::Provider,
+};
+
+impl Provider {
+    /// The tool calls in what a model answered: a whole response, its message, or the list of its parts. Of several answers to choose
+    /// from, the first counts.
+    ///
+    /// A call whose arguments cannot be read is there as the reply to it, so that every call has an answer.
+    pub fn tool_calls(self, response: &Value) -> Vec<Result<ToolCall, Box<Reply>>> {
+        let calls = calls::find(self, response).into_iter();
+        calls.map(calls::Found::into_call).collect()
+    }
+
+    /// The part of a message that tells a model what became of one call: a `tool` message, a `function_call_output`, a `tool_result`, a
+    /// `functionResponse` or a `toolResult`.
+    pub fn tool_result(self, reply: &Reply) -> Value {
+        results::one(self, reply)
+    }
+
+    /// The messages that tell a model what became of its calls. Where a provider wants all results in one message, there is one.
+    pub fn tool_messages(self, replies: &[Reply]) -> Vec<Value> {
+        results::messages(self, replies)
+    }
+}
+
+/// The reply to a call that could not be read.
+fn unreadable(id: &str, name: &str, problem: String) -> Box<Reply> {
+    let failure = Failure::new(Kind::InvalidArguments, problem);
+    let outcome = Outcome::Refused(failure);
+    Box::new(Reply::unanswered(id, name, outcome, std::time::Duration::ZERO))
+}

@@ -1,0 +1,139 @@
+//! The messages that answer a model's tool calls.
+
+use serde_json::{Value, json};
+
+use crate::{
+    outcome::{Content, Outcome, Reply},
+    provider::Provider,
+};
+
+/// The pictures that models take.
+const PICTURES: &[(&str, &str)] = &[
+    ("image/png", "png"),
+    ("image/jpeg", "jpeg"),
+    ("image/gif", "gif"),
+    ("image/webp", "webp"),
+];
+
+pub(super) fn one(provider: Provider, reply: &Reply) -> Value {
+    let id = &reply.id;
+    match provider {
+        Provider::Mcp => mcp(reply),
+        Provider::OpenAi | Provider::OpenAiStrict => {
+            json!({"role": "tool", "tool_call_id": id, "content": told(reply)})
+        }
+        Provider::OpenAiResponses => json!({"type": "function_call_output", "call_id": id, "output": told(reply)}),
+        Provider::Anthropic => {
+            let mut result = json!({"type": "tool_result", "tool_use_id": id, "content": blocks(reply, &ANTHROPIC)});
+            if reply.is_error() {
+                result["is_error"] = true.into();
+            }
+            result
+        }
+        Provider::Gemini | Provider::GeminiJson => {
+            let key = if reply.is_error() { "error" } else { "output" };
+            let mut response = json!({"name": reply.asked, "response": {key: gemini_output(reply)}});
+            // An id of ours would answer nothing.
+            if !is_ours(id) {
+                response["id"] = id.as_str().into();
+            }
+            json!({ "functionResponse": response })
+        }
+        Provider::Bedrock => {
+            let status = if reply.is_error() { "error" } else { "success" };
+            json!({"toolResult": {"toolUseId": id, "content": blocks(reply, &BEDROCK), "status": status}})
+        }
+    }
+}
+
+pub(super) fn messages(provider: Provider, replies: &[Reply]) -> Vec<Value> {
+    let parts: Vec<Value> = replies.iter().map(|reply| one(provider, reply)).collect();
+    let key = match provider {
+        Provider::Mcp | Provider::OpenAi | Provider::OpenAiStrict | Provider::OpenAiResponses => return parts,
+        Provider::Anthropic | Provider::Bedrock => "content",
+        Provider::Gemini | Provider::GeminiJson => "parts",
+    };
+    match parts.is_empty() {
+        true => Vec::new(),
+        false => vec![json!({"role": "user", key: parts})],
+    }
+}
+
+/// The text of a reply. Several providers refuse an empty one.
+fn told(reply: &Reply) -> String {
+    match reply.text() {
+        text if !text.trim().is_empty() => text,
+        _ if reply.is_error() => "the tool failed and said nothing".to_owned(),
+        _ => "(no output)".to_owned(),
+    }
+}
+
+fn mcp(reply: &Reply) -> Value {
+    let mut result = json!({"content": [{"type": "text", "text": told(reply)}], "isError": reply.is_error()});
+    if let Outcome::Done(answer) | Outcome::ToolFailed(answer) = &reply.outcome {
+        if !answer.content.is_empty() {
+            // Content always becomes JSON.
+            result["content"] = serde_json::to_value(&answer.content).unwrap_or_default();
+        }
+        if let Some(structured) = &answer.structured {
+            result["structuredContent"] = structured.clone();
+        }
+    }
+    result
+}
+
+/// The structured form if there is one, else the text.
+fn gemini_output(reply: &Reply) -> Value {
+    match &reply.outcome {
+        Outcome::Done(answer) => answer.structured.clone().unwrap_or_else(|| told(reply).into()),
+        _ => told(reply).into(),
+    }
+}
+
+/// How a provider writes blocks.
+struct Blocks {
+    text: fn(&str) -> Value,
+    /// A picture of a media type and its short name, in base64.
+    picture: fn(&str, &str, &str) -> Value,
+}
+
+const ANTHROPIC: Blocks = Blocks {
+    text: |text| json!({"type": "text", "text": text}),
+    picture: |kind, _, data| json!({"type": "image", "source": {"type": "base64", "media_type": kind, "data": data}}),
+};
+
+const BEDROCK: Blocks = Blocks {
+    text: |text| json!({ "text": text }),
+    picture: |_, short, data| json!({"image": {"format": short, "source": {"bytes": data}}}),
+};
+
+/// The blocks of a reply: pictures as such, everything else as text.
+fn blocks(reply: &Reply, form: &Blocks) -> Vec<Value> {
+    let content: &[Content] = match &reply.outcome {
+        Outcome::Done(answer) | Outcome::ToolFailed(answer) => &answer.content,
+        Outcome::Refused(_) | Outcome::Lost(_) => &[],
+    };
+    let mut blocks: Vec<Value> = Vec::new();
+    for block in content {
+        if let Content::Image { data, mime_type, .. } = block
+            && let Some((kind, short)) = PICTURES.iter().find(|(kind, _)| kind == mime_type)
+        {
+            blocks.push((form.picture)(kind, short, data));
+            continue;
+        }
+        let text = block.to_text();
+        if !text.trim().is_empty() {
+            blocks.push((form.text)(&text));
+        }
+    }
+    if blocks.is_empty() {
+        blocks.push((form.text)(&told(reply)));
+    }
+    blocks
+}
+
+/// Whether an id was made by us because the model gave none.
+fn is_ours(id: &str) -> bool {
+    let number = id.strip_prefix("call-");
+    number.is_some_and(|number| !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit()))
+}

@@ -1,0 +1,363 @@
+//! Bounds a result: looks whether it fits, and if not puts it aside, cuts it, or says which text is to be summarised.
+
+use std::{io, sync::Arc};
+
+use serde_json::Value;
+
+use super::{Rules, SIZE_HINT};
+use crate::{
+    call::outputs::Outputs,
+    config::{Join, Structured, Summarise, TooLong},
+    outcome::{
+        Answer, Content, Failure, Kind, Notes,
+        fit::{self, Bounds, Part, Sizes, estimate_tokens},
+        is_json_of,
+    },
+    spill::{Form, Output},
+};
+
+/// How much of a result is shown beside the handle under which all of it is kept.
+const PREVIEW: usize = 4 << 10;
+
+/// What came of bounding an answer.
+pub(super) enum Bounded {
+    /// It is small enough, and as it came.
+    Fits(Answer),
+    Cut(Box<Cut>),
+    /// It is too long, and that is an error.
+    Refused(Failure),
+}
+
+/// An answer that was too long.
+pub(super) struct Cut {
+    answer: Answer,
+    /// The text within its limits.
+    text: String,
+    /// The most bytes that it may have.
+    room: usize,
+    /// The whole text, when it is to be summarised.
+    pub(super) summarise: Option<Arc<String>>,
+    /// The blocks that are not text.
+    others: Vec<Content>,
+}
+
+impl Cut {
+    /// The answer with a summary, or with the bounded text when there is none.
+    pub(super) fn finish(self, summary: Option<String>) -> Answer {
+        let Self {
+            mut answer,
+            text,
+            room,
+            mut others,
+            ..
+        } = self;
+        let text = match summary {
+            // A summariser that does not know when to stop must not undo the limit.
+            Some(summary) => message(&summary, room).unwrap_or(summary),
+            None => text,
+        };
+        answer.content = vec![Content::text(text)];
+        answer.content.append(&mut others);
+        // All that is shown is in the blocks now.
+        answer.rendering.structured = Structured::ContentOnly;
+        answer
+    }
+}
+
+/// Looks at an answer's size, and makes it fit.
+pub(super) async fn bound(
+    rules: &Rules<'_>,
+    mut answer: Answer,
+    failed: bool,
+    summarise: Option<&Summarise>,
+    notes: &mut Notes,
+) -> Bounded {
+    let max_bytes = most_bytes(rules, &answer);
+    if max_bytes == usize::MAX && summarise.is_none() && rules.results == rules.results.whole() {
+        return Bounded::Fits(answer);
+    }
+    let bounds = Bounds {
+        bytes: max_bytes,
+        lines: rules.results.max_lines,
+        tokens: rules.results.max_tokens,
+        count: rules.outputs.count(),
+    };
+    let threshold = summarise.map(|policy| policy.threshold_tokens);
+    let sizes = Sizing::of(&answer, max_bytes);
+    let small =
+        threshold.is_none_or(|most| sizes.shown <= most.saturating_mul(if bounds.count.is_some() { 1 } else { 4 }));
+    if sizes.parts_fit && small && bounds.surely_hold(sizes.shown) {
+        return Bounded::Fits(answer);
+    }
+    let over = !sizes.parts_fit || !bounds.hold(&answer.body());
+    let long = threshold.is_some_and(|most| bounds.tokens_of(&answer.body()) > most);
+    if !over && !long {
+        return Bounded::Fits(answer);
+    }
+    if over && !failed && rules.results.too_long == TooLong::Error {
+        return Bounded::Refused(refusal(rules, answer.body().len(), max_bytes));
+    }
+    let wanted = long || (over && !failed && rules.results.too_long == TooLong::Summarise);
+    notes.truncated = over;
+    let others = set_others_aside(&mut answer, max_bytes, &mut notes.warnings);
+    if !sizes.parts_fit && !answer.shown().0 && !answer.content.is_empty() {
+        notes
+            .warnings
+            .push("the blocks of the result were left out; its structured content is shown".to_owned());
+    }
+    let (form, text) = take_body(&mut answer);
+    let text = Arc::new(text);
+    if !text.is_empty() && matches!(rules.results.too_long, TooLong::Spill | TooLong::Summarise) {
+        notes.handle = put_aside(rules, form, text.clone(), notes).await;
+    }
+    set_structured_aside(rules, &mut answer, &text, max_bytes, notes).await;
+    let room = beside(&bounds, &others);
+    let bounded = if over {
+        shortened(rules, &text, &room, notes.handle.as_deref())
+    } else {
+        text.as_ref().clone()
+    };
+    Bounded::Cut(Box::new(Cut {
+        answer,
+        text: bounded,
+        room: room.bytes,
+        summarise: wanted.then_some(text),
+        others,
+    }))
+}
+
+/// What is left of the bounds beside the lines that name these blocks.
+fn beside<'a>(bounds: &Bounds<'a>, others: &[Content]) -> Bounds<'a> {
+    let mut room = *bounds;
+    for block in others {
+        let named = block.to_text();
+        room.bytes = room.bytes.saturating_sub(named.len() + 2);
+        room.lines = room.lines.map(|most| most.saturating_sub(1));
+        room.tokens = room
+            .tokens
+            .map(|most| most.saturating_sub(bounds.tokens_of(&named) + 1));
+    }
+    room
+}
+
+/// The limit in bytes: what the config says, or what the server says about the tool or this result, up to the ceiling.
+fn most_bytes(rules: &Rules<'_>, answer: &Answer) -> usize {
+    let results = &rules.results;
+    let of_result = || answer.meta.as_ref()?.get(SIZE_HINT)?.as_u64();
+    match of_result().and_then(|chars| usize::try_from(chars).ok()).or(rules.hint) {
+        Some(hint) if results.max_bytes < usize::MAX => hint.min(results.ceiling).max(results.max_bytes),
+        _ => results.max_bytes,
+    }
+}
+
+/// How large an answer is, without writing it out.
+struct Sizing {
+    /// Of the text that is shown, at most.
+    shown: usize,
+    /// Whether the blocks and the structured form are each within the limit, shown or not.
+    parts_fit: bool,
+}
+
+impl Sizing {
+    fn of(answer: &Answer, max_bytes: usize) -> Self {
+        let between = match answer.rendering.join {
+            Join::Newline | Join::First => 1,
+            Join::EmptyLine => 2,
+            Join::Nothing => 0,
+        };
+        let blocks: usize = answer.content.iter().map(|block| text_len(block) + between).sum();
+        let blocks = blocks.saturating_sub(between);
+        let structured = answer.structured.as_ref().map_or(0, |value| json_len(value, max_bytes));
+        let shown = match answer.rendering.structured {
+            Structured::ContentFirst if answer.content.is_empty() => structured,
+            Structured::ContentFirst | Structured::ContentOnly => blocks,
+            Structured::StructuredFirst if answer.structured.is_none() => blocks,
+            Structured::StructuredFirst | Structured::StructuredOnly => structured,
+            Structured::BothDedup => blocks + structured + 1,
+        };
+        Self {
+            shown,
+            parts_fit: blocks <= max_bytes && structured <= max_bytes,
+        }
+    }
+}
+
+/// The length of a block as text.
+fn text_len(block: &Content) -> usize {
+    match block {
+        Content::Text { text, .. } => text.len(),
+        other => other.to_text().len(),
+    }
+}
+
+/// The length of a value as JSON, counted no further than just above `limit`.
+pub(super) fn json_len(value: &Value, limit: usize) -> usize {
+    struct Counter {
+        bytes: usize,
+        limit: usize,
+    }
+    impl io::Write for Counter {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            self.bytes = self.bytes.saturating_add(bytes.len());
+            if self.bytes > self.limit {
+                return Err(io::ErrorKind::FileTooLarge.into());
+            }
+            Ok(bytes.len())
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+    let mut counter = Counter { bytes: 0, limit };
+    // It fails only to stop counting.
+    let _ = serde_json::to_writer(&mut counter, value);
+    counter.bytes
+}
+
+/// Takes the blocks that are not text out of an answer. So many of them that naming them would take half of the room are left out.
+fn set_others_aside(answer: &mut Answer, max_bytes: usize, warnings: &mut Vec<String>) -> Vec<Content> {
+    let is_text = |block: &Content| match block {
+        Content::Text { .. } => true,
+        Content::Resource { resource, .. } => resource.get("text").is_some_and(Value::is_string),
+        Content::Image { .. } | Content::Audio { .. } | Content::Link { .. } | Content::Other(_) => false,
+    };
+    let (texts, mut others): (Vec<_>, Vec<_>) = std::mem::take(&mut answer.content).into_iter().partition(is_text);
+    answer.content = texts;
+    let mut room = max_bytes / 2;
+    let fitting = others.iter().take_while(|block| {
+        let named = block.to_text().len() + 2;
+        let fits = named <= room;
+        room = room.saturating_sub(named);
+        fits
+    });
+    let fitting = fitting.count();
+    if fitting < others.len() {
+        warnings.push(format!("{} blocks of the result were left out", others.len() - fitting));
+        others.truncate(fitting);
+    }
+    others
+}
+
+/// The whole text of an answer, moved out of it where that is possible, and what it is.
+fn take_body(answer: &mut Answer) -> (Form, String) {
+    match answer.shown() {
+        (false, Some(structured)) => (Form::Json, structured.to_string()),
+        (true, None) => match answer.content.as_mut_slice() {
+            [Content::Text { text, .. }] => (Form::Text, std::mem::take(text)),
+            _ => (Form::Text, answer.body().into_owned()),
+        },
+        _ => (Form::Text, answer.body().into_owned()),
+    }
+}
+
+async fn put_aside(rules: &Rules<'_>, form: Form, text: Arc<String>, notes: &mut Notes) -> Option<String> {
+    match rules.outputs.spill.keep(Output { form, text }).await {
+        Ok(handle) => Some(handle),
+        Err(problem) => {
+            tracing::debug!(server = rules.server, tool = rules.tool, %problem, "a result was not put aside");
+            notes
+                .warnings
+                .push(format!("the whole result was not put aside: {problem}"));
+            None
+        }
+    }
+}
+
+/// Takes the structured form out of an answer when it is too large itself. When the text does not say the same it gets its own handle.
+async fn set_structured_aside(
+    rules: &Rules<'_>,
+    answer: &mut Answer,
+    text: &Arc<String>,
+    max_bytes: usize,
+    notes: &mut Notes,
+) {
+    let Some(structured) = answer
+        .structured
+        .take_if(|value| json_len(value, max_bytes) > max_bytes)
+    else {
+        return;
+    };
+    let written = structured.to_string();
+    let known = text.as_str() == written || is_json_of(text, &structured);
+    let mut warning = format!("the structured content has {} bytes and was left out", written.len());
+    if !known
+        && matches!(rules.results.too_long, TooLong::Spill | TooLong::Summarise)
+        && let Some(handle) = put_aside(rules, Form::Json, Arc::new(written), notes).await
+    {
+        warning.push_str(&format!("; it is kept as {handle}"));
+        notes.handle.get_or_insert(handle);
+    }
+    notes.warnings.push(warning);
+}
+
+/// The text within its limits, with a marker.
+fn shortened(rules: &Rules<'_>, text: &str, room: &Bounds<'_>, handle: Option<&str>) -> String {
+    let part = match rules.results.too_long {
+        TooLong::Head => Part::Head,
+        TooLong::HeadTail | TooLong::Spill | TooLong::Summarise | TooLong::Error => Part::Ends,
+    };
+    let shown = match part {
+        Part::Head => "the first",
+        Part::Ends => "the first and last",
+    };
+    let fitted = match handle {
+        None => fit::fit(text, room, part, |sizes| {
+            let Sizes { kept, bytes, .. } = sizes;
+            format!("[truncated: {shown} {kept} of {bytes} bytes are shown; ask for less to see all of it]")
+        }),
+        Some(handle) => {
+            let reader = rules.outputs.reader();
+            let preview = Bounds {
+                bytes: room.bytes.min(PREVIEW),
+                ..*room
+            };
+            fit::fit(text, &preview, part, |sizes| {
+                let Sizes { kept, bytes, lines } = sizes;
+                let tokens = estimate_tokens(bytes);
+                let how = how_to_read(&reader, handle);
+                format!(
+                    "[truncated: {shown} {kept} of {bytes} bytes ({lines} lines, about {tokens} tokens) are shown. {how}]"
+                )
+            })
+        }
+    };
+    fitted.unwrap_or_else(|| text.to_owned())
+}
+
+/// How a model gets at the rest.
+pub(super) fn how_to_read(reader: &str, handle: &str) -> String {
+    let reader = if reader.is_empty() { "read_output" } else { reader };
+    format!(
+        "All of it is kept as {handle}: read parts with {reader} (handle, and range, grep or jsonpath), or hand it to another tool as \
+         {{\"$handle\": \"{handle}\"}}."
+    )
+}
+
+fn refusal(rules: &Rules<'_>, bytes: usize, limit: usize) -> Failure {
+    let message = format!(
+        "the result of {}.{} is too long: it has {bytes} bytes, and {limit} are allowed. The tool has run; ask it for less.",
+        rules.server, rules.tool
+    );
+    Failure::new(Kind::LimitExceeded, message)
+        .hint(format!("`servers.{}.max_result` sets the limit", rules.server))
+        .after_sending()
+}
+
+/// A message of ours within `limit` bytes, if it is longer.
+pub(super) fn message(text: &str, limit: usize) -> Option<String> {
+    fit::fit(text, &Bounds::bytes(limit), Part::Head, |sizes| {
+        format!(
+            "[truncated: the first {} of {} bytes are shown]",
+            sizes.kept, sizes.bytes
+        )
+    })
+}
+
+/// How many tokens a text has, as the view counts them.
+pub(super) fn tokens(outputs: &Outputs, text: &str) -> usize {
+    match outputs.count() {
+        Some(count) => count(text),
+        None => estimate_tokens(text.len()),
+    }
+}

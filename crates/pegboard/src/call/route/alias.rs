@@ -1,0 +1,168 @@
+//! The other names of tools: every style with the server's name, and a tool's own name. They are made once and looked up.
+
+use std::collections::HashMap;
+
+use crate::name::{self, NameRules, NameStyle};
+
+/// What a name means, as places in a list of tools.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Meaning {
+    One(usize),
+    Many(Vec<usize>),
+    Nothing,
+}
+
+/// Names, and the tools that each of them can mean.
+#[derive(Debug, Default)]
+pub(super) struct Meanings(HashMap<String, Vec<usize>>);
+
+impl Meanings {
+    pub(super) fn add(&mut self, name: String, place: usize) {
+        let places = self.0.entry(name).or_default();
+        if places.last() != Some(&place) {
+            places.push(place);
+        }
+    }
+
+    pub(super) fn find(&self, name: &str) -> Meaning {
+        match self.0.get(name).map(Vec::as_slice) {
+            None | Some([]) => Meaning::Nothing,
+            Some([one]) => Meaning::One(*one),
+            Some(many) => Meaning::Many(many.to_vec()),
+        }
+    }
+}
+
+/// All other names of the tools of a view.
+#[derive(Debug)]
+pub(super) struct Aliases {
+    with_server: Meanings,
+    bare: Meanings,
+    /// The names that other views give to tools whose plain name cannot stand.
+    elsewhere: Meanings,
+    hidden: Meanings,
+}
+
+impl Aliases {
+    /// The names for these (server, tool) pairs, and for those that the view hides.
+    pub(super) fn new(pairs: &[(&str, &str)], hidden: &[(&str, &str)]) -> Self {
+        let mut aliases = Self {
+            with_server: Meanings::default(),
+            bare: Meanings::default(),
+            elsewhere: Meanings::default(),
+            hidden: Meanings::default(),
+        };
+        for (place, (server, tool)) in pairs.iter().enumerate() {
+            for name in with_server(server, tool) {
+                aliases.with_server.add(name, place);
+            }
+            aliases.bare.add((*tool).to_owned(), place);
+        }
+        for (place, (server, tool)) in hidden.iter().enumerate() {
+            for name in with_server(server, tool) {
+                aliases.hidden.add(name, place);
+            }
+            aliases.hidden.add((*tool).to_owned(), place);
+        }
+        aliases.add_elsewhere(pairs);
+        aliases
+    }
+
+    fn add_elsewhere(&mut self, pairs: &[(&str, &str)]) {
+        for style in &NameStyle::NAMED {
+            for rules in [NameRules::MCP, NameRules::OPENAI, NameRules::GEMINI, NameRules::STRICT] {
+                for (place, name) in name::expose(pairs, style, &rules).into_iter().enumerate() {
+                    if self.with_server.find(&name) == Meaning::Nothing && self.bare.find(&name) == Meaning::Nothing {
+                        self.elsewhere.add(name, place);
+                    }
+                }
+            }
+        }
+    }
+
+    pub(super) fn find(&self, name: &str) -> Meaning {
+        let meanings = [&self.with_server, &self.bare, &self.elsewhere];
+        let mut found = meanings.iter().map(|meanings| meanings.find(name));
+        found
+            .find(|meaning| *meaning != Meaning::Nothing)
+            .unwrap_or(Meaning::Nothing)
+    }
+
+    /// The hidden tool that a name means.
+    pub(super) fn hidden(&self, name: &str) -> Option<usize> {
+        match self.hidden.find(name) {
+            Meaning::One(place) => Some(place),
+            Meaning::Many(places) => places.first().copied(),
+            Meaning::Nothing => None,
+        }
+    }
+}
+
+/// A tool's name in every style that tells the server.
+pub(super) fn with_server(server: &str, tool: &str) -> [String; 4] {
+    [
+        format!("{server}.{tool}"),
+        format!("{server}__{tool}"),
+        format!("mcp__{server}__{tool}"),
+        format!("mcp_{server}_{tool}"),
+    ]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PAIRS: [(&str, &str); 5] = [
+        ("a", "b__c"),
+        ("a__b", "c"),
+        ("fx", "admin.tools.list"),
+        ("fx", "a/b"),
+        ("fx", "é è"),
+    ];
+
+    #[expect(clippy::needless_pass_by_value, reason = "rows read better without references")]
+    fn check(name: &str, expected: Meaning) {
+        assert_eq!(Aliases::new(&PAIRS, &[("fx", "gone")]).find(name), expected, "{name}");
+    }
+
+    #[test]
+    fn a_tool_is_found_in_every_style() {
+        for name in ["a.b__c", "b__c", "mcp__a__b__c"] {
+            assert_ne!(Aliases::new(&PAIRS[..1], &[]).find(name), Meaning::Nothing, "{name}");
+        }
+        for name in [
+            "fx.admin.tools.list",
+            "fx__admin.tools.list",
+            "mcp_fx_admin.tools.list",
+            "admin.tools.list",
+        ] {
+            check(name, Meaning::One(2));
+        }
+        check("fx.a/b", Meaning::One(3));
+        check("é è", Meaning::One(4));
+    }
+
+    #[test]
+    fn a_name_that_two_tools_have_means_both() {
+        check("a__b__c", Meaning::Many(vec![0, 1]));
+        check("a.b__c", Meaning::One(0));
+        check("a__b.c", Meaning::One(1));
+    }
+
+    #[test]
+    fn names_that_another_view_gave_are_known() {
+        let elsewhere = name::expose(&PAIRS, &NameStyle::Dunder, &NameRules::OPENAI);
+        for (place, name) in elsewhere.iter().enumerate() {
+            check(name, Meaning::One(place));
+        }
+    }
+
+    #[test]
+    fn a_hidden_tool_is_no_alias_of_anything() {
+        let aliases = Aliases::new(&PAIRS, &[("fx", "gone")]);
+        for name in ["fx.gone", "gone", "mcp__fx__gone"] {
+            assert_eq!(aliases.find(name), Meaning::Nothing);
+            assert_eq!(aliases.hidden(name), Some(0));
+        }
+    }
+}

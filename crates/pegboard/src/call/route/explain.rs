@@ -1,0 +1,128 @@
+//! Why a name leads nowhere, told so that a model can find the right one.
+
+use crate::{
+    name::{self, ServerName},
+    outcome::{Failure, Kind},
+};
+
+/// How many names are suggested for one that is nobody's.
+const SUGGESTIONS: usize = 3;
+/// How many servers or tools are listed.
+const LISTED: usize = 20;
+/// How alike two names must be, from 0 to 1, for one to be suggested for the other.
+const LIKENESS: f64 = 0.75;
+
+/// The failure of a name that is nobody's.
+pub(super) fn unknown(name: &str, pairs: &[(&str, &str)], servers: &[&ServerName]) -> Failure {
+    let shown = name.escape_debug();
+    let server = servers.iter().find(|server| may_be_of(name, server));
+    let mut message = format!("there is no tool `{shown}`.");
+    let close = closest(name, pairs);
+    if !close.is_empty() {
+        let close: Vec<_> = close.iter().map(|name| format!("`{name}`")).collect();
+        message.push_str(&format!(" The closest names are {}.", close.join(", ")));
+    }
+    if let Some(server) = server {
+        let tools = pairs
+            .iter()
+            .filter(|(of, _)| *of == server.as_str())
+            .map(|(_, tool)| *tool);
+        message.push_str(&format!(" Available tools of server `{server}`: {}.", listed(tools)));
+    }
+    message.push_str(&format!(
+        " Available servers: {}.",
+        listed(servers.iter().map(|server| server.as_str()))
+    ));
+    let hint = match close.first() {
+        Some(close) => format!("did you mean `{close}`?"),
+        None if servers.is_empty() => "no server is configured".to_owned(),
+        None => "`pegboard tools` lists what there is".to_owned(),
+    };
+    Failure::new(Kind::UnknownTool, message).hint(hint)
+}
+
+/// Some names, the rest counted.
+fn listed<'a>(names: impl Iterator<Item = &'a str>) -> String {
+    let names: Vec<&str> = names.collect();
+    match names.len() {
+        0 => "none".to_owned(),
+        many if many <= LISTED => names.join(", "),
+        many => format!("{} and {} more", names[..LISTED].join(", "), many - LISTED),
+    }
+}
+
+/// The names that come closest, the best first.
+fn closest(name: &str, pairs: &[(&str, &str)]) -> Vec<String> {
+    let likeness = |(server, tool): &(&str, &str)| {
+        let dotted = name::dotted(server, tool);
+        // The server's name, where it is right, says nothing about which of its tools is meant.
+        let asked = after_server(name, server).into_iter().flatten().next();
+        let likeness = match asked {
+            Some(asked) => strsim::jaro_winkler(asked, tool),
+            None => strsim::jaro_winkler(name, tool).max(strsim::normalized_levenshtein(name, &dotted)),
+        };
+        (likeness > LIKENESS).then_some((likeness, dotted))
+    };
+    let mut close: Vec<(f64, String)> = pairs.iter().filter_map(likeness).collect();
+    close.sort_by(|a, b| b.0.total_cmp(&a.0).then_with(|| a.1.cmp(&b.1)));
+    close.into_iter().take(SUGGESTIONS).map(|(_, name)| name).collect()
+}
+
+/// What follows the server's name in each of the styles in which `name` starts with it.
+fn after_server<'a>(name: &'a str, server: &str) -> [Option<&'a str>; 4] {
+    let after =
+        |prefix: &str, separator: &str| name.strip_prefix(prefix)?.strip_prefix(server)?.strip_prefix(separator);
+    [
+        after("", "."),
+        after("", "__"),
+        after("mcp__", "__"),
+        after("mcp_", "_"),
+    ]
+}
+
+/// Whether `name` may mean a tool of `server`, whose tools are not known yet.
+pub(crate) fn may_be_of(name: &str, server: &ServerName) -> bool {
+    after_server(name, server.as_str()).iter().any(Option::is_some)
+}
+
+/// The failure of a name that could mean several tools.
+pub(crate) fn ambiguous(name: &str, candidates: &[String]) -> Failure {
+    let message = format!("`{}` could mean {}", name.escape_debug(), candidates.join(" or "));
+    Failure::new(Kind::UnknownTool, message).hint("say which one with `server.tool`")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn server(name: &str) -> ServerName {
+        ServerName::parse(name).unwrap()
+    }
+
+    #[test]
+    fn a_name_belongs_to_a_server_in_every_style() {
+        let git = server("git");
+        for name in ["git.log", "git__log", "mcp__git__log", "mcp_git_log"] {
+            assert!(after_server(name, "git").contains(&Some("log")), "{name}");
+        }
+        for name in ["log", "github.log", "git_log", "mcp.git.log"] {
+            assert!(!may_be_of(name, &git), "{name}");
+        }
+    }
+
+    #[test]
+    fn an_unknown_tool_is_answered_with_what_there_is() {
+        let (git, k8s) = (server("git"), server("k8s"));
+        let pairs = [
+            ("git", "log"),
+            ("git", "show"),
+            ("k8s", "get_pods"),
+            ("k8s", "get_logs"),
+        ];
+        let told = |name: &str| unknown(name, &pairs, &[&git, &k8s]).message;
+        insta::assert_snapshot!(told("k8s.get_pod"), @"there is no tool `k8s.get_pod`. The closest names are `k8s.get_pods`, `k8s.get_logs`. Available tools of server `k8s`: get_pods, get_logs. Available servers: git, k8s.");
+        insta::assert_snapshot!(told("get_podz"), @"there is no tool `get_podz`. The closest names are `k8s.get_pods`, `k8s.get_logs`. Available servers: git, k8s.");
+        insta::assert_snapshot!(told("zzz.qqq"), @"there is no tool `zzz.qqq`. Available servers: git, k8s.");
+        insta::assert_snapshot!(unknown("x", &[], &[]).message, @"there is no tool `x`. Available servers: none.");
+    }
+}

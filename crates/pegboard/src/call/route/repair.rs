@@ -1,0 +1,164 @@
+//! Names that a model wrote a little wrong: in other letters, with other signs between the words, with something of its own around them.
+
+use super::alias::{Meaning, Meanings, with_server};
+
+/// What models put before the names of tools.
+const PREFIXES: &[&str] = &[
+    "functions.",
+    "function.",
+    "functions:",
+    "function:",
+    "default_api.",
+    "default_api:",
+    "multi_tool_use.",
+    "tools.",
+    "tool.",
+    "google.",
+    "openai.",
+    "anthropic.",
+    "to=",
+];
+
+/// The names that may have been meant, as written first, then with less and less around them.
+pub(super) fn variants(name: &str) -> Vec<String> {
+    let mut variants = vec![name.to_owned()];
+    let mut add = |variant: &str| {
+        let is_new = !variant.is_empty() && !variants.iter().any(|known| known == variant);
+        if is_new {
+            variants.push(variant.to_owned());
+        }
+    };
+    let mut rest = trimmed(without_tokens(name));
+    add(rest);
+    // Prefixes stand before each other now and then, but not often.
+    for _ in 0..3 {
+        let lower = rest.to_ascii_lowercase();
+        let prefix = PREFIXES
+            .iter()
+            .find(|prefix| lower.starts_with(*prefix))
+            .map(|prefix| prefix.len());
+        let colon = rest.find(':').map(|at| at + 1);
+        let Some(cut) = prefix.or(colon) else { break };
+        rest = trimmed(&rest[cut..]);
+        add(rest);
+    }
+    variants
+}
+
+/// A name without the special tokens of a model, such as `<|channel|>`, and what follows them.
+fn without_tokens(name: &str) -> &str {
+    match name.find("<|") {
+        Some(0) => match name.find("|>") {
+            Some(end) => without_tokens_after(&name[end + 2..]),
+            None => name,
+        },
+        Some(at) => &name[..at],
+        None => name,
+    }
+}
+
+fn without_tokens_after(rest: &str) -> &str {
+    rest.split("<|").next().unwrap_or(rest)
+}
+
+fn trimmed(name: &str) -> &str {
+    let is_around = |c: char| c.is_whitespace() || matches!(c, '`' | '"' | '\'' | '*');
+    let name = name.trim_matches(is_around);
+    name.strip_suffix("()").unwrap_or(name)
+}
+
+/// A name in small letters, with one `_` for whatever stands between its words.
+pub(super) fn folded(name: &str) -> String {
+    let mut folded = String::with_capacity(name.len());
+    for c in name.chars() {
+        if matches!(c, '-' | '_' | '.' | '/' | ':' | ' ') {
+            if !folded.ends_with('_') {
+                folded.push('_');
+            }
+        } else {
+            folded.extend(c.to_lowercase());
+        }
+    }
+    folded.trim_matches('_').to_owned()
+}
+
+/// The names of tools, folded.
+#[derive(Debug, Default)]
+pub(super) struct Repairs {
+    with_server: Meanings,
+    bare: Meanings,
+}
+
+impl Repairs {
+    /// For these (server, tool) pairs with the names that models see, and then for those that are hidden, which count on from there: a
+    /// name that is as near to a hidden tool is not taken for the other.
+    pub(super) fn new(pairs: &[(&str, &str)], names: &[&str], hidden: &[(&str, &str)]) -> Self {
+        let mut repairs = Self::default();
+        for (place, name) in names.iter().enumerate() {
+            repairs.with_server.add(folded(name), place);
+        }
+        for (place, (server, tool)) in pairs.iter().chain(hidden).enumerate() {
+            for name in with_server(server, tool) {
+                repairs.with_server.add(folded(&name), place);
+            }
+            repairs.bare.add(folded(tool), place);
+        }
+        repairs
+    }
+
+    pub(super) fn find(&self, name: &str) -> Meaning {
+        let folded = folded(name);
+        match self.with_server.find(&folded) {
+            Meaning::Nothing => self.bare.find(&folded),
+            found => found,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_models_put_around_a_name_is_taken_off() {
+        let check = |name: &str, expected: &str| {
+            let variants = variants(name);
+            assert!(
+                variants.iter().any(|variant| variant == expected),
+                "{name}: {variants:?}"
+            );
+        };
+        check("google:get_pods", "get_pods");
+        check("functions.k8s__get_pods", "k8s__get_pods");
+        check("default_api.get_pods", "get_pods");
+        check("default_api:functions.get_pods", "get_pods");
+        check("get_pods<|channel|>commentary", "get_pods");
+        check("<|tool|>get_pods<|end|>", "get_pods");
+        check(" `get_pods()` ", "get_pods");
+        assert_eq!(variants("plain"), ["plain"]);
+        assert_eq!(variants("<|"), ["<|"]);
+    }
+
+    #[test]
+    fn letters_and_signs_do_not_matter_while_one_tool_is_meant() {
+        let pairs = [
+            ("k8s", "get_pods"),
+            ("k8s", "get_logs"),
+            ("Git-Hub", "search"),
+            ("other", "Get-Logs"),
+        ];
+        let names = ["k8s__get_pods", "k8s__get_logs", "Git-Hub__search", "other__Get-Logs"];
+        let repairs = Repairs::new(&pairs, &names, &[("k8s", "Delete-All"), ("k8s", "GetPods")]);
+        for (name, expected) in [
+            ("K8S.Get-Pods", Meaning::One(0)),
+            ("k8s_get_pods", Meaning::One(0)),
+            ("GET_PODS", Meaning::One(0)),
+            ("mcp-git_hub-search", Meaning::One(2)),
+            ("get-logs", Meaning::Many(vec![1, 3])),
+            ("delete_all", Meaning::One(4)),
+            ("get_pod", Meaning::Nothing),
+        ] {
+            assert_eq!(repairs.find(name), expected, "{name}");
+        }
+    }
+}

@@ -1,0 +1,151 @@
+//! What one view may do: which tools it sees, which calls it may make, and who is asked.
+
+use std::{
+    fmt,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
+
+use serde_json::{Map, Value};
+
+use super::{Approvals, Approver, View};
+use crate::{catalog::Tool, filter::Selection, grant::Grants, name::ServerName};
+
+/// How long a person is waited for, unless something else is said.
+const PATIENCE: Duration = Duration::from_secs(300);
+
+/// A call that is about to be made, for those who may forbid it.
+#[derive(Debug, Clone, Copy)]
+#[non_exhaustive]
+pub struct Proposed<'a> {
+    /// The server that would be called.
+    pub server: &'a ServerName,
+    /// The tool that would be called.
+    pub tool: &'a Tool,
+    /// The arguments as they would be sent. No key is there twice.
+    pub arguments: &'a Map<String, Value>,
+}
+
+/// Says why a call must not be made.
+pub(super) type Check = dyn Fn(&Proposed<'_>) -> Result<(), String> + Send + Sync;
+
+/// What one view may do.
+#[derive(Clone, Default)]
+pub(crate) struct Rules {
+    pub(super) allow: Vec<String>,
+    pub(super) deny: Vec<String>,
+    pub(super) selection: Option<Arc<Selection>>,
+    pub(super) grants: Option<Grants>,
+    pub(super) checks: Vec<Arc<Check>>,
+    pub(super) approver: Option<Arc<dyn Approver>>,
+    patience: Option<Duration>,
+    /// What was agreed to for this view, and for all views of the board.
+    pub(super) agreed: Approvals,
+    pub(super) agreed_for_all: Approvals,
+    /// Set when words of a server that is not trusted have reached the agent, if anybody wants to know.
+    taint: Option<Arc<AtomicBool>>,
+}
+
+impl View {
+    /// Adds globs of tools that may be used; without any all may be. A glob with a dot is for `server.tool`, one without for the tool's own
+    /// name. What the servers' own filters hide stays hidden.
+    pub fn allow(mut self, globs: impl IntoIterator<Item = impl Into<String>>) -> Self {
+        self.rules.allow.extend(globs.into_iter().map(Into::into));
+        self
+    }
+
+    /// Adds globs of tools that must not be used, whatever is allowed: for `server.tool` or for the tool's own name.
+    pub fn deny(mut self, globs: impl IntoIterator<Item = impl Into<String>>) -> Self {
+        self.rules.deny.extend(globs.into_iter().map(Into::into));
+        self
+    }
+
+    /// Uses only these servers and tools. [`Selection::check`] tells early whether they exist.
+    pub fn selection(mut self, selection: Selection) -> Self {
+        self.rules.selection = Some(Arc::new(selection));
+        self
+    }
+
+    /// Uses only what is granted.
+    pub fn grants(mut self, grants: Grants) -> Self {
+        self.rules.grants = Some(grants);
+        self
+    }
+
+    /// Adds somebody who may forbid a call for its arguments, and says why. It is asked before any person is, and must be quick.
+    pub fn check(mut self, check: impl Fn(&Proposed<'_>) -> Result<(), String> + Send + Sync + 'static) -> Self {
+        self.rules.checks.push(Arc::new(check));
+        self
+    }
+
+    /// Sets who is asked when a call needs a person's agreement, in place of the board's.
+    pub fn approver(mut self, approver: impl Approver) -> Self {
+        self.rules.approver = Some(Arc::new(approver));
+        self
+    }
+
+    /// Sets how long a person is waited for; five minutes when not set.
+    pub fn approval_timeout(mut self, limit: Duration) -> Self {
+        self.rules.patience = Some(limit);
+        self
+    }
+
+    /// Asks before every call of high risk once a server that is not trusted has answered: its words may speak through the model.
+    pub fn ask_after_untrusted(mut self) -> Self {
+        self.rules.taint = Some(Arc::default());
+        self
+    }
+}
+
+impl Rules {
+    /// The rules of a view that begins: it has agreed to nothing yet, and the board's are asked where it names nobody.
+    pub(crate) fn begin(&mut self, approver: Option<&Arc<dyn Approver>>, agreed_for_all: &Approvals) {
+        self.agreed = Approvals::new();
+        self.agreed_for_all = agreed_for_all.clone();
+        self.taint = self.taint.take().map(|_| Arc::default());
+        if self.approver.is_none() {
+            self.approver = approver.cloned();
+        }
+    }
+
+    /// The same with another selection.
+    pub(crate) fn selecting(&self, selection: Arc<Selection>) -> Self {
+        Self {
+            selection: Some(selection),
+            ..self.clone()
+        }
+    }
+
+    pub(crate) fn selection(&self) -> Option<&Selection> {
+        self.selection.as_deref()
+    }
+
+    pub(super) fn patience(&self) -> Duration {
+        self.patience.unwrap_or(PATIENCE)
+    }
+
+    /// Words of a server that is not trusted have reached the agent.
+    pub(super) fn taint(&self) {
+        if let Some(taint) = &self.taint {
+            taint.store(true, Ordering::Release);
+        }
+    }
+
+    pub(super) fn is_tainted(&self) -> bool {
+        self.taint.as_ref().is_some_and(|taint| taint.load(Ordering::Acquire))
+    }
+}
+
+impl fmt::Debug for Rules {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Rules")
+            .field("allow", &self.allow)
+            .field("deny", &self.deny)
+            .field("selection", &self.selection)
+            .field("grants", &self.grants)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,242 @@
+//! What one view sees: every layer must let a tool through, and the one that does not says why.
+
+use std::{collections::HashMap, sync::Arc};
+
+use super::{View, route::may_be_of};
+use crate::{
+    catalog::{FormerNames, Tool},
+    config::{Policy, ServerConfig, ToolPolicy},
+    filter::{Case, Filter, Selection, fits},
+    grant::{Granted, Offer},
+    name::{ServerName, dotted, dunder},
+    outcome::{Failure, Kind},
+    server::Server,
+};
+
+/// What one view sees of the servers at one moment.
+#[derive(Debug)]
+pub(crate) struct Sight<'a> {
+    selection: Option<&'a Selection>,
+    allow: Filter,
+    deny: Filter,
+    granted: Option<Granted>,
+    servers: HashMap<ServerName, OneServer>,
+}
+
+/// What a server's own config lets through.
+#[derive(Debug)]
+struct OneServer {
+    filter: Filter,
+    config: Arc<ServerConfig>,
+    former: FormerNames,
+}
+
+/// Why a tool is not to be seen.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Hidden {
+    /// It says itself that it is not for models.
+    NotForModels,
+    /// Its server's config leaves it out.
+    ByConfig,
+    /// The view's filter leaves it out.
+    ByView,
+    NotSelected,
+    NotGranted,
+}
+
+impl<'a> Sight<'a> {
+    /// What `view` sees of all the servers of its board.
+    pub(crate) fn new(view: &'a View, servers: &[Server]) -> Self {
+        let rules = &view.rules;
+        let one = |server: &Server| {
+            let config = server.config();
+            let case = if config.policy.case_insensitive {
+                Case::Ignored
+            } else {
+                Case::Matters
+            };
+            let filter = Filter::new(&config.allow, &config.deny, case);
+            let former = server.former_names();
+            (server.name().clone(), OneServer { filter, config, former })
+        };
+        Self {
+            selection: rules.selection(),
+            allow: Filter::new(&rules.allow, &[], Case::Matters),
+            deny: Filter::new(&[], &rules.deny, Case::Matters),
+            granted: rules.grants.as_ref().map(|grants| {
+                let tools = servers.iter().map(|server| {
+                    let catalog = server.catalog()?;
+                    Some(catalog.tools.iter().map(|tool| tool.name.clone()).collect::<Vec<_>>())
+                });
+                let tools: Vec<_> = tools.collect();
+                let offers = servers.iter().zip(&tools).map(|(server, tools)| Offer {
+                    server: server.name(),
+                    tools: tools.as_deref(),
+                });
+                grants.among(&offers.collect::<Vec<_>>())
+            }),
+            servers: servers.iter().map(one).collect(),
+        }
+    }
+
+    /// Why a tool is not to be seen, in listings and by calls alike; nothing if it is.
+    pub(crate) fn refuses(&self, tool: &Tool) -> Option<Failure> {
+        self.look(tool).err().map(|hidden| self.failure(tool, hidden))
+    }
+
+    /// What is wrong with the rules themselves.
+    pub(crate) fn warnings(&self) -> &[String] {
+        self.granted
+            .as_ref()
+            .map(|granted| granted.warnings.as_slice())
+            .unwrap_or_default()
+    }
+
+    fn look(&self, tool: &Tool) -> Result<(), Hidden> {
+        let Some(server) = self.servers.get(&tool.server) else {
+            return Err(Hidden::ByConfig);
+        };
+        let name = tool.name.as_str();
+        if !tool.for_model {
+            return Err(Hidden::NotForModels);
+        }
+        let former = server.former.of(name);
+        let mut names = std::iter::once(name).chain(former.iter().map(String::as_str));
+        let is_denied = names.clone().any(|name| server.filter.denies(name));
+        let is_off = said_about(&server.config.policy, name, former).enabled == Some(false);
+        if is_denied || is_off || !server.filter.allows(name) {
+            return Err(Hidden::ByConfig);
+        }
+        let server = tool.server.as_str();
+        if names.any(|name| self.deny.denies(name) || self.deny.denies(&dotted(server, name))) {
+            return Err(Hidden::ByView);
+        }
+        if !self.view_allows(server, name) {
+            return Err(Hidden::ByView);
+        }
+        if self
+            .selection
+            .is_some_and(|selection| !selection.has_tool(server, name))
+        {
+            return Err(Hidden::NotSelected);
+        }
+        if self
+            .granted
+            .as_ref()
+            .is_some_and(|granted| !granted.covers(&tool.server, name))
+        {
+            return Err(Hidden::NotGranted);
+        }
+        Ok(())
+    }
+
+    fn view_allows(&self, server: &str, tool: &str) -> bool {
+        // A tool's own name may have dots too, so it counts only for globs without any: otherwise `git.*` would let through whatever
+        // another server calls `git.…`.
+        self.allow.allows_where(|glob| {
+            let name = dotted(server, tool);
+            if glob.contains('.') {
+                fits(glob, &name)
+            } else {
+                fits(glob, tool)
+            }
+        })
+    }
+
+    /// Why `name` must not be used, when it is the name of something that is hidden. While not all servers are known, a tool's own name
+    /// may still be that of another server's tool, so then it must come with its server's.
+    pub(crate) fn refusal(&self, name: &str, servers: &[Server], all_known: bool) -> Option<Failure> {
+        for server in servers {
+            let Some(catalog) = server.catalog() else { continue };
+            let means = |tool: &&Arc<Tool>| is_spelled(name, tool) || (all_known && name == tool.name);
+            let hidden = catalog.tools.iter().filter(means);
+            if let Some((tool, hidden)) = hidden.filter_map(|tool| Some((tool, self.look(tool).err()?))).next() {
+                return Some(self.failure(tool, hidden));
+            }
+        }
+        let selection = self.selection?;
+        let (chosen, left): (Vec<&Server>, Vec<&Server>) = servers
+            .iter()
+            .filter(|server| may_be_of(name, server.name()))
+            .partition(|server| selection.has_server(server.name().as_str()));
+        let (true, Some(server)) = (chosen.is_empty(), left.first()) else {
+            return None;
+        };
+        Some(self.not_selected(server.name().as_str(), None))
+    }
+
+    /// Whether the resources and prompts of a server may be used, or why not.
+    pub(crate) fn sees_server(&self, server: &ServerName) -> Result<(), Failure> {
+        if self
+            .selection
+            .is_some_and(|selection| !selection.has_server(server.as_str()))
+        {
+            return Err(self.not_selected(server.as_str(), None));
+        }
+        if self
+            .granted
+            .as_ref()
+            .is_some_and(|granted| !granted.covers_all_of(server))
+        {
+            let message = format!("resources and prompts of server `{server}` may not be used: they are not granted");
+            return Err(Failure::new(Kind::NotPermitted, message)
+                .hint(format!("the grants `mcp_integration` and `mcp_{server}` cover them")));
+        }
+        Ok(())
+    }
+
+    fn failure(&self, tool: &Tool, hidden: Hidden) -> Failure {
+        let (name, server) = (tool.dotted_name(), tool.server.as_str());
+        let refused = |why: &str| Failure::new(Kind::NotPermitted, format!("tool `{name}` may not be used: {why}"));
+        match hidden {
+            Hidden::NotForModels => refused("its server keeps it from models"),
+            Hidden::ByConfig => refused("the config hides it").hint(format!(
+                "`allow`, `deny` and `tools` of server `{server}` say which of its tools are shown"
+            )),
+            Hidden::ByView => refused("it is not among the tools of this view"),
+            Hidden::NotSelected => self.not_selected(server, Some(&tool.name)),
+            Hidden::NotGranted => refused("it is not granted").hint(format!(
+                "the grants `mcp_integration`, `mcp_{server}` and `mcp_{server}_{}` cover it",
+                tool.name
+            )),
+        }
+    }
+
+    /// The words for what a selection leaves out: what it has instead.
+    fn not_selected(&self, server: &str, tool: Option<&str>) -> Failure {
+        let servers = self.selection.map(Selection::servers).unwrap_or_default();
+        let selected = servers.iter().find(|selected| selected.name == server);
+        let (message, there) = match (selected, tool) {
+            (Some(selected), Some(tool)) => (
+                format!("tool `{tool}` of server `{server}` is not part of the selection"),
+                format!("available tools: {}", selected.tools.join(", ")),
+            ),
+            _ => {
+                let names: Vec<_> = servers.iter().map(|selected| selected.name.as_str()).collect();
+                (
+                    format!("server `{server}` is not part of the selection"),
+                    format!("available servers: {}", names.join(", ")),
+                )
+            }
+        };
+        Failure::new(Kind::NotPermitted, message).hint(there)
+    }
+}
+
+/// What a server's config says about a tool, under its name and under those that it had before.
+pub(super) fn said_about(policy: &Policy, name: &str, former: &[String]) -> ToolPolicy {
+    let mut said = policy.of_tool(name, fits);
+    for name in former {
+        said.or(&policy.of_tool(name, fits));
+    }
+    said
+}
+
+/// Whether `name` is the tool's with its server's, in any style.
+fn is_spelled(name: &str, tool: &Tool) -> bool {
+    let (server, own) = (tool.server.as_str(), tool.name.as_str());
+    name == dotted(server, own)
+        || name == dunder(server, own)
+        || name == dunder("mcp", &dunder(server, own))
+        || name == format!("mcp_{server}_{own}")
+}

@@ -1,0 +1,90 @@
+//! Summaries of long results, written by a model, so that an agent need not read all of them.
+//!
+//! A summary is a convenience: whenever it cannot be had, the agent is given the bounded result instead.
+
+mod chat;
+mod prompt;
+
+pub use chat::ChatModel;
+
+use std::{pin::Pin, time::Duration};
+
+use crate::outcome::fit::{self, Bounds, Part};
+
+/// The most of a result that is handed to a summariser, in tokens.
+const INPUT_TOKENS: usize = 100_000;
+/// The most of a conversation that is handed to a summariser, in bytes.
+const CONTEXT_BYTES: usize = 64 << 10;
+
+/// Somebody who writes summaries. See [`SummaryRequest`] for what is asked of them.
+pub trait Summariser: Send + Sync + 'static {
+    /// Writes a summary. An empty one counts as a failure. Dropping the future gives up.
+    fn summarise<'a>(&'a self, request: &'a SummaryRequest) -> Summary<'a>;
+}
+
+/// A summary on its way.
+pub type Summary<'a> = Pin<Box<dyn Future<Output = Result<String, SummaryError>> + Send + 'a>>;
+
+/// What is to be summarised, and for what.
+///
+/// [`SummaryRequest::system_prompt`] and [`SummaryRequest::user_prompt`] say it in words for a model.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct SummaryRequest {
+    /// The server that the result comes from.
+    pub server: String,
+    /// The tool that was called.
+    pub tool: String,
+    /// The conversation that led to the call, if the caller told it.
+    pub context: Option<String>,
+    /// The result: masked, and at most 100,000 tokens of it.
+    pub text: String,
+    /// How long the summary may be, in tokens.
+    pub max_tokens: usize,
+}
+
+impl SummaryRequest {
+    pub(super) fn new(server: &str, tool: &str, context: Option<&str>, text: &str, max_tokens: usize) -> Self {
+        let shorten = |text: &str, bytes, part| {
+            let marker = |sizes: fit::Sizes| format!("[{} of {} bytes are shown]", sizes.kept, sizes.bytes);
+            fit::fit(text, &Bounds::bytes(bytes), part, marker).unwrap_or_else(|| text.to_owned())
+        };
+        Self {
+            server: server.to_owned(),
+            tool: tool.to_owned(),
+            // What was said last matters most, and what was asked at first.
+            context: context.map(|context| shorten(context, CONTEXT_BYTES, Part::Ends)),
+            text: shorten(text, 4 * INPUT_TOKENS, Part::Head),
+            max_tokens,
+        }
+    }
+}
+
+/// Why there is no summary.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct SummaryError(String);
+
+impl SummaryError {
+    /// A failure, told for people. It should not quote the result.
+    pub fn new(message: impl Into<String>) -> Self {
+        Self(message.into())
+    }
+}
+
+/// A summary that says something, within `limit`.
+pub(super) async fn summary(
+    summariser: &dyn Summariser,
+    request: &SummaryRequest,
+    limit: Duration,
+) -> Result<String, SummaryError> {
+    let written = match tokio::time::timeout(limit, summariser.summarise(request)).await {
+        Ok(written) => written?,
+        Err(_) => return Err(SummaryError::new(format!("it did not come within {limit:?}"))),
+    };
+    let trimmed = written.trim();
+    if trimmed.is_empty() {
+        return Err(SummaryError::new("it is empty"));
+    }
+    Ok(trimmed.to_owned())
+}

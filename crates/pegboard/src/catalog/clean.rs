@@ -1,0 +1,125 @@
+//! Words of servers without what a reader cannot see: a model would read what a person never saw.
+
+use serde_json::Value;
+
+/// Stands where a text was cut.
+const CUT: char = '…';
+
+/// Removes what is not seen: control characters but newlines and tabs, marks of direction, and characters without width. Line ends become
+/// newlines.
+pub(crate) fn clean(text: &mut String) {
+    if text.chars().any(is_unseen) {
+        text.retain(|c| !is_unseen(c));
+    }
+}
+
+/// The same as one line of words.
+pub(crate) fn one_line(text: &str) -> String {
+    let words: Vec<&str> = text.split_whitespace().collect();
+    let mut line = words.join(" ");
+    clean(&mut line);
+    line
+}
+
+/// Cuts a text to at most `limit` bytes, between two characters.
+pub(crate) fn cut(text: &mut String, limit: usize) {
+    if text.len() > limit {
+        let room = limit.saturating_sub(CUT.len_utf8());
+        text.truncate(text.floor_char_boundary(room));
+        if limit >= CUT.len_utf8() {
+            text.push(CUT);
+        }
+    }
+}
+
+/// Cleans what a schema says in words to its readers. What is data in it stays as it is.
+pub(super) fn clean_schema(schema: &mut Value) {
+    match schema {
+        Value::Object(fields) => {
+            for (key, value) in fields {
+                match (key.as_str(), value) {
+                    ("default" | "const" | "enum" | "examples" | "required", _) => {}
+                    ("description" | "title" | "$comment", Value::String(words)) => clean(words),
+                    (_, value) => clean_schema(value),
+                }
+            }
+        }
+        Value::Array(items) => items.iter_mut().for_each(clean_schema),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+    }
+}
+
+/// Whether a reader sees nothing of `c`, or something else because of it.
+pub(crate) fn is_unseen(c: char) -> bool {
+    match c {
+        '\n' | '\t' => false,
+        c if c.is_control() => true,
+        // Soft hyphen, joiners, fillers.
+        '\u{ad}' | '\u{34f}' | '\u{115f}' | '\u{1160}' | '\u{17b4}' | '\u{17b5}' | '\u{180b}'..='\u{180f}' => true,
+        '\u{3164}' | '\u{ffa0}' => true,
+        // Without width, and marks of direction.
+        '\u{61c}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' => true,
+        '\u{feff}' | '\u{fff9}'..='\u{fffb}' => true,
+        // Variation selectors but the two that choose between text and emoji.
+        '\u{fe00}'..='\u{fe0d}' => true,
+        // Musical marks, tags, further selectors.
+        '\u{1d173}'..='\u{1d17a}' | '\u{e0000}'..='\u{e0fff}' => true,
+        _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn nothing_unseen_is_left() {
+        for (text, expected) in [
+            (
+                "plain ünïcödé 日本 ❤\u{fe0f}\n\ttext",
+                "plain ünïcödé 日本 ❤\u{fe0f}\n\ttext",
+            ),
+            ("a\u{200b}b\u{200d}c\u{feff}", "abc"),
+            ("\x1b[31mred\x1b[0m\u{9b}", "[31mred[0m"),
+            ("dos\r\nlines\r", "dos\nlines"),
+            ("left\u{202e}right\u{2066}", "leftright"),
+            ("tags\u{e0041}\u{e0042}", "tags"),
+            ("\0\u{7f}\u{ad}", ""),
+        ] {
+            let mut cleaned = text.to_owned();
+            clean(&mut cleaned);
+            assert_eq!(cleaned, expected);
+        }
+        assert_eq!(one_line(" a\n\u{200b}b \t c "), "a b c");
+    }
+
+    #[test]
+    fn the_words_of_a_schema_are_cleaned_and_its_data_is_not() {
+        let mut schema = json!({"title": "T\u{200b}", "properties": {
+            "description": {"type": "string", "description": "de\u{202e}sc", "default": "\u{200b}", "enum": ["\u{200b}"]},
+        }});
+        clean_schema(&mut schema);
+        assert_eq!(
+            schema,
+            json!({"title": "T", "properties": {
+                "description": {"type": "string", "description": "desc", "default": "\u{200b}", "enum": ["\u{200b}"]},
+            }})
+        );
+    }
+
+    proptest! {
+        #[test]
+        fn a_cut_text_keeps_to_its_limit_and_is_a_beginning(text in any::<String>(), limit in 0_usize..40) {
+            let mut short = text.clone();
+            clean(&mut short);
+            let whole = short.clone();
+            cut(&mut short, limit);
+            prop_assert!(short.len() <= limit);
+            prop_assert!(whole == short || whole.starts_with(short.trim_end_matches(CUT)));
+            prop_assert!(!short.chars().any(is_unseen));
+        }
+    }
+}

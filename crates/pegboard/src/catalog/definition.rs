@@ -1,0 +1,145 @@
+//! A tool's definition as one short value: what somebody agreed to is this definition and no other.
+
+use std::{fmt, sync::OnceLock};
+
+use serde::{Deserialize, Serialize, Serializer};
+use serde_json::json;
+use sha2::{Digest, Sha256};
+
+use super::Tool;
+
+/// The SHA-256 of a tool's definition: name, title, description, schemas and annotations, whatever the order of keys.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct DefinitionHash([u8; 32]);
+
+impl fmt::Display for DefinitionHash {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+    }
+}
+
+impl fmt::Debug for DefinitionHash {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+impl std::str::FromStr for DefinitionHash {
+    type Err = &'static str;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let mut hash = [0; 32];
+        let is_hex = text.len() == 64 && text.bytes().all(|byte| byte.is_ascii_hexdigit());
+        if !is_hex {
+            return Err("a definition's hash has 64 hexadecimal digits");
+        }
+        for (at, byte) in hash.iter_mut().enumerate() {
+            let digits = text.get(2 * at..2 * at + 2).unwrap_or_default();
+            *byte = u8::from_str_radix(digits, 16).map_err(|_| "a digit is not hexadecimal")?;
+        }
+        Ok(Self(hash))
+    }
+}
+
+impl Serialize for DefinitionHash {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+impl<'de> Deserialize<'de> for DefinitionHash {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        text.parse().map_err(serde::de::Error::custom)
+    }
+}
+
+/// A hash that is made when it is first needed, and kept. It says nothing that the tool does not say, so all are equal.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Kept(OnceLock<DefinitionHash>);
+
+impl PartialEq for Kept {
+    fn eq(&self, _: &Self) -> bool {
+        true
+    }
+}
+
+impl Tool {
+    /// The hash of its definition. It is made once.
+    pub fn definition_hash(&self) -> DefinitionHash {
+        *self.hash.0.get_or_init(|| {
+            let body = self.body();
+            hash(&json!([self.name, body]).to_string())
+        })
+    }
+
+    /// Its definition without its name.
+    fn body(&self) -> serde_json::Value {
+        // Keys of objects are in order, so this text is the same for the same definition.
+        json!([
+            self.title,
+            self.description,
+            self.input_schema,
+            self.output_schema,
+            self.annotations
+        ])
+    }
+
+    /// Whether the two differ in nothing but their names.
+    pub(super) fn has_the_body_of(&self, other: &Self) -> bool {
+        self.title == other.title
+            && self.description == other.description
+            && self.input_schema == other.input_schema
+            && self.output_schema == other.output_schema
+            && self.annotations == other.annotations
+    }
+}
+
+fn hash(text: &str) -> DefinitionHash {
+    DefinitionHash(Sha256::digest(text.as_bytes()).into())
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::Value;
+
+    use super::*;
+    use crate::{catalog::HeaderRule, name::ServerName};
+
+    fn tool(item: Value) -> Tool {
+        Tool::read(&ServerName::parse("fx").unwrap(), item, HeaderRule::Ignored).unwrap()
+    }
+
+    #[test]
+    fn every_part_of_a_definition_changes_its_hash_and_order_does_not() {
+        let schema = json!({"type": "object", "properties": {"a": {}, "b": {}}});
+        let base = json!({"name": "t", "description": "d", "inputSchema": schema});
+        let hash = tool(base.clone()).definition_hash();
+        for (part, value) in [
+            ("name", json!("u")),
+            ("title", json!("T")),
+            ("description", json!("other")),
+            ("inputSchema", json!({"type": "object"})),
+            ("outputSchema", json!({})),
+            ("annotations", json!({"readOnlyHint": true})),
+        ] {
+            let mut changed = base.clone();
+            changed[part] = value;
+            assert_ne!(tool(changed).definition_hash(), hash, "{part}");
+        }
+        let turned = r#"{"inputSchema":{"properties":{"b":{},"a":{}},"type":"object"},"description":"d","name":"t"}"#;
+        let turned = tool(serde_json::from_str(turned).unwrap());
+        assert_eq!(turned.definition_hash(), hash);
+        assert_eq!(turned.clone().definition_hash(), hash);
+        assert_eq!(turned, tool(base), "a hash that was made makes no difference");
+    }
+
+    #[test]
+    fn a_hash_is_written_and_read_as_hexadecimal() {
+        let hash = tool(json!({"name": "t"})).definition_hash();
+        assert_eq!(hash.to_string().parse::<DefinitionHash>(), Ok(hash));
+        for bad in ["", "zz", &"g".repeat(64), &"é".repeat(32)] {
+            assert!(bad.parse::<DefinitionHash>().is_err(), "{bad}");
+        }
+    }
+}

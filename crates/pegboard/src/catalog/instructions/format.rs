@@ -1,0 +1,131 @@
+//! The forms that designs give to the text.
+
+use std::fmt::Write as _;
+
+use super::{Fitted, InstructionFormat};
+use crate::name::{ServerName, dunder};
+
+/// The whole text, without a newline at its end.
+pub(super) fn text(format: InstructionFormat, sections: &[Fitted], unavailable: &[(ServerName, String)]) -> String {
+    let told = sections.iter().filter(|section| !section.is_silent());
+    let mut parts: Vec<String> = match format {
+        InstructionFormat::Pegboard => told.map(pegboard).collect(),
+        InstructionFormat::Tarsy => told.map(tarsy).collect(),
+        InstructionFormat::AiAgent => told.map(ai_agent).collect(),
+        InstructionFormat::Goat => told.map(goat).collect(),
+        InstructionFormat::Minion => sections.iter().map(minion).filter(|part| !part.is_empty()).collect(),
+    };
+    if format == InstructionFormat::Goat && !parts.is_empty() {
+        parts.insert(0, "# MCP Server Instructions".to_owned());
+    }
+    if !unavailable.is_empty() {
+        parts.push(absent(format, unavailable));
+    }
+    parts.join("\n\n")
+}
+
+/// Every line of a server's words is marked, so that it cannot begin a section of its own.
+fn quoted(words: &str) -> String {
+    let lines: Vec<String> = words
+        .lines()
+        .map(|line| format!("> {line}").trim_end().to_owned())
+        .collect();
+    lines.join("\n")
+}
+
+fn pegboard(section: &Fitted) -> String {
+    let mut text = format!("## {}", section.server);
+    if let Some(words) = &section.config {
+        let _ = write!(text, "\n\n{words}");
+    }
+    if let Some(words) = &section.said {
+        let _ = write!(text, "\n\nThe server says about itself:\n\n{}", quoted(words));
+    }
+    if !section.prompts.is_empty() {
+        let _ = write!(text, "\n\nIts prompts:\n\n{}", quoted(&list(&section.prompts)));
+    }
+    if section.notes().next().is_some() {
+        text.push_str("\n\nNotes on its tools:\n");
+        for (tool, note) in section.notes() {
+            let _ = write!(text, "\n- `{}`: {note}", tool.exposed);
+        }
+    }
+    text
+}
+
+fn tarsy(section: &Fitted) -> String {
+    let mut text = format!("## {} Instructions\n", section.server);
+    for words in words(section) {
+        let _ = write!(text, "\n{words}");
+    }
+    for (tool, note) in section.notes() {
+        let _ = write!(text, "\n- {}.{}: {note}", section.server, tool.name);
+    }
+    text
+}
+
+fn ai_agent(section: &Fitted) -> String {
+    let mut text = format!("#### MCP Server: {}", section.server);
+    for words in words(section) {
+        let _ = write!(text, "\n{words}");
+    }
+    for (tool, note) in section.notes() {
+        let name = dunder(section.server.as_str(), &tool.name);
+        let _ = write!(text, "\n\n##### Tool: {name}\n{note}");
+    }
+    text
+}
+
+fn goat(section: &Fitted) -> String {
+    let mut text = format!("## {}", section.server);
+    for words in words(section) {
+        let _ = write!(text, "\n{words}");
+    }
+    for (tool, note) in section.notes() {
+        let _ = write!(text, "\n- {}: {note}", tool.exposed);
+    }
+    text
+}
+
+fn minion(section: &Fitted) -> String {
+    let server = &section.server;
+    let mut lines: Vec<String> = words(section).map(|words| format!("[MCP:{server}] {words}")).collect();
+    for tool in &section.tools {
+        let mut line = format!("- mcp_{server}_{}: [MCP:{server}]", tool.name);
+        for words in [&tool.description, &tool.note].into_iter().flatten() {
+            let _ = write!(line, " {}", super::one_line(words));
+        }
+        lines.push(line);
+    }
+    lines.join("\n")
+}
+
+/// What the config and the server say, and the prompts.
+fn words(section: &Fitted) -> impl Iterator<Item = String> {
+    let prompts = (!section.prompts.is_empty()).then(|| list(&section.prompts));
+    let told = [section.config.clone(), section.said.clone(), prompts];
+    told.into_iter().flatten()
+}
+
+fn list(lines: &[String]) -> String {
+    let lines: Vec<_> = lines.iter().map(|line| format!("- {line}")).collect();
+    lines.join("\n")
+}
+
+fn absent(format: InstructionFormat, unavailable: &[(ServerName, String)]) -> String {
+    let lines: Vec<_> = unavailable
+        .iter()
+        .map(|(server, why)| format!("- **{server}**: {why}"))
+        .collect();
+    let lines = lines.join("\n");
+    match format {
+        InstructionFormat::Tarsy => format!(
+            "## Unavailable MCP Servers\n\nThe following servers failed to initialize and their tools are NOT available:\n{lines}\n\n\
+             Do not attempt to use tools from these servers."
+        ),
+        InstructionFormat::AiAgent => format!("#### Unavailable MCP Servers\n{lines}"),
+        InstructionFormat::Pegboard | InstructionFormat::Goat | InstructionFormat::Minion => {
+            format!("## Unavailable MCP Servers\n\nTools of these servers cannot be called at the moment:\n\n{lines}")
+        }
+    }
+}

@@ -1,0 +1,185 @@
+//! How a server lives: when it is stopped and started again, how it is asked whether it is well, which of its calls are made again, and
+//! how much of everything a board takes on.
+
+use std::time::Duration;
+
+use super::RetryClass;
+
+/// When a server that nobody uses is stopped. The next call starts it again.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum IdleStop {
+    /// After five minutes when it is shared, starts lazily and is not required; else never.
+    #[default]
+    Auto,
+    /// Never.
+    Never,
+    /// After so long.
+    After(Duration),
+}
+
+/// How a server is started again.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Restart {
+    /// Whether it is started again unasked. Otherwise the next call starts it, once the wait that is due has passed.
+    pub enabled: bool,
+    /// The waits before each attempt; the last one repeats. Empty for those of the board.
+    pub waits: Vec<Duration>,
+    /// After so many failed starts in a row it stays down until somebody asks for it.
+    pub max_attempts: Option<u32>,
+    /// How long a call waits for a restart; with zero it fails at once.
+    pub wait: Duration,
+}
+
+impl Default for Restart {
+    fn default() -> Self {
+        Self {
+            enabled: true,
+            waits: Vec::new(),
+            max_attempts: None,
+            wait: Duration::from_secs(10),
+        }
+    }
+}
+
+/// How a server is asked whether it is well.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Health {
+    /// In which words.
+    pub probe: Probe,
+    /// After so much silence, while no call is under way; `None` for only after a call has timed out.
+    pub every: Option<Duration>,
+    /// How long the answer may take.
+    pub within: Duration,
+}
+
+impl Default for Health {
+    fn default() -> Self {
+        Self {
+            probe: Probe::Auto,
+            every: Some(Duration::from_secs(60)),
+            within: Duration::from_secs(5),
+        }
+    }
+}
+
+/// The words in which a server is asked whether it is well.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Probe {
+    /// Those of its era: `ping` where there is a handshake, `server/discover` where there is none.
+    #[default]
+    Auto,
+    /// A listing of its tools.
+    ListTools,
+    /// It is never asked.
+    Never,
+}
+
+/// Which failed calls of a server are made again.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Retry {
+    /// What holds for its tools that have no setting of their own; without it, what a trusted server says.
+    pub mode: Option<RetryClass>,
+    /// How often a call is made again.
+    pub attempts: u32,
+    /// The waits before that; the last one repeats. Empty for short random ones.
+    pub waits: Vec<Duration>,
+    /// Whether calls that may have run are made again too, whatever they do.
+    pub even_if_run: bool,
+}
+
+impl Default for Retry {
+    fn default() -> Self {
+        Self {
+            mode: None,
+            attempts: 2,
+            waits: Vec::new(),
+            even_if_run: false,
+        }
+    }
+}
+
+/// Whether callers are turned away from a server that answers nobody.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum BreakerPolicy {
+    /// Never.
+    Off,
+    /// By this rule.
+    On(BreakerRule),
+}
+
+impl Default for BreakerPolicy {
+    fn default() -> Self {
+        Self::On(BreakerRule::default())
+    }
+}
+
+/// When callers are turned away, and when no longer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct BreakerRule {
+    /// After so many failures in a row.
+    pub failures: u32,
+    /// Also when more than this part of the last calls failed, in percent; zero for never.
+    pub percent: u32,
+    /// How many of the last calls that part is taken of.
+    pub of: usize,
+    /// For how long.
+    pub open: Duration,
+    /// How many calls are then let through at once, to see how they fare.
+    pub probes: u32,
+    /// How many of them must succeed before all are let through again.
+    pub successes: u32,
+}
+
+impl Default for BreakerRule {
+    /// Five failures in a row, 30 seconds, one probe.
+    fn default() -> Self {
+        Self {
+            failures: 5,
+            percent: 0,
+            of: 10,
+            open: Duration::from_secs(30),
+            probes: 1,
+            successes: 1,
+        }
+    }
+}
+
+impl BreakerRule {
+    /// The nearest numbers that make sense: nothing that must happen never, nothing that takes longer than an hour.
+    pub(crate) fn sensible(self) -> Self {
+        Self {
+            failures: self.failures.max(1),
+            percent: self.percent.min(100),
+            of: self.of.clamp(1, 1000),
+            open: self.open.min(Duration::from_secs(3600)),
+            probes: self.probes.max(1),
+            successes: self.successes.max(1),
+        }
+    }
+}
+
+/// How much a board takes on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct BoardLimits {
+    /// The most servers. Those beyond, by name, are refused; the others work.
+    pub servers: usize,
+    /// The most child processes at once, those of pools and of agents' own servers included.
+    pub processes: usize,
+    /// The most servers that are being started at once; the others wait for their turn.
+    pub starts: usize,
+}
+
+impl Default for BoardLimits {
+    fn default() -> Self {
+        Self {
+            servers: 100,
+            processes: 256,
+            starts: 64,
+        }
+    }
+}

@@ -1,0 +1,141 @@
+//! What becomes of results: the settings of the file's top, of a server over them, and of a tool over both.
+
+use std::collections::BTreeMap;
+
+use super::super::{
+    Images, Join, Policy, Results, Structured, Summarise, SummaryModel, TooLong,
+    check::join,
+    problem::Report,
+    setting::{Setting, Values},
+};
+use crate::secret::{SafeUrl, Secret};
+
+/// Reports what is wrong with the `summarise` of a table.
+pub(in crate::config) fn check(values: &Values, path: &str, report: &mut Report) {
+    let Some(found) = values.find("summarise") else { return };
+    let Setting::Table(table) = &found.setting else { return };
+    let path = join(path, &found.key);
+    if let Some(url) = table.text("url") {
+        let problem = match SafeUrl::parse(&url.value) {
+            Ok(parsed) if !matches!(parsed.expose().scheme(), "http" | "https") => Some("must start with https://"),
+            Ok(_) => None,
+            Err(_) => Some("is not a URL with a host"),
+        };
+        if let Some(problem) = problem {
+            report.error(url.at, &join(&path, "url"), problem);
+        }
+    }
+}
+
+/// Settles what becomes of a server's results, from the top of the file and the server's own settings.
+pub(in crate::config) fn settle(top: &Values, server: &Values, policy: &mut Policy) {
+    policy.results = over(server, over(top, policy.results));
+    policy.tool_results = of_tools(server, policy.results);
+    policy.summarise = summarise(server.get("summarise"), top.get("summarise"));
+}
+
+/// The settings of a table over those that hold without it.
+fn over(values: &Values, base: Results) -> Results {
+    let mut results = base;
+    let nothing = Values::default();
+    let table = values.table("result").unwrap_or(&nothing);
+    if let Some(bytes) = table.count("max_bytes").or_else(|| values.count("max_result")) {
+        results.max_bytes = bytes;
+        // Whoever names a limit means it, whatever a server says about its own tools.
+        results.ceiling = bytes;
+    }
+    results.ceiling = table.count("ceiling").unwrap_or(results.ceiling);
+    results.max_lines = table.count("max_lines").or(results.max_lines);
+    results.max_tokens = table.count("max_tokens").or(results.max_tokens);
+    results.fence = table.bool("fence").unwrap_or(results.fence);
+    results.find_images = table.bool("find_images").unwrap_or(results.find_images);
+    results.too_long = match table.word("mode") {
+        Some("head") => TooLong::Head,
+        Some("head_tail") => TooLong::HeadTail,
+        Some("spill") => TooLong::Spill,
+        Some("summarise") => TooLong::Summarise,
+        Some("error") => TooLong::Error,
+        _ => results.too_long,
+    };
+    results.join = match table.word("join") {
+        Some("newline") => Join::Newline,
+        Some("empty_line") => Join::EmptyLine,
+        Some("nothing") => Join::Nothing,
+        Some("first") => Join::First,
+        _ => results.join,
+    };
+    results.images = match table.word("images") {
+        Some("keep") => Images::Keep,
+        Some("spill") => Images::Spill,
+        _ => results.images,
+    };
+    results.structured = match table.word("structured").or_else(|| values.word("structured")) {
+        Some("content_first") => Structured::ContentFirst,
+        Some("structured_first") => Structured::StructuredFirst,
+        Some("both_dedup") => Structured::BothDedup,
+        Some("content_only") => Structured::ContentOnly,
+        Some("structured_only") => Structured::StructuredOnly,
+        _ => results.structured,
+    };
+    results
+}
+
+fn of_tools(server: &Values, base: Results) -> BTreeMap<String, Results> {
+    let Some(Setting::Map(tools)) = server.get("tools") else {
+        return BTreeMap::new();
+    };
+    let differs = |tool: &Values| {
+        ["max_result", "structured", "result"]
+            .iter()
+            .any(|name| tool.get(name).is_some())
+    };
+    tools
+        .iter()
+        .filter_map(|(name, tool)| match tool {
+            Setting::Table(tool) if differs(tool) => Some((name.clone(), over(tool, base))),
+            _ => None,
+        })
+        .collect()
+}
+
+/// Whether and how results are summarised: each part as the server says, else as the top says.
+fn summarise(server: Option<&Setting>, top: Option<&Setting>) -> Option<Summarise> {
+    let enabled = |setting: Option<&Setting>| match setting? {
+        Setting::Bool(enabled) => Some(*enabled),
+        Setting::Table(table) => Some(table.bool("enabled").unwrap_or(true)),
+        _ => None,
+    };
+    if !enabled(server).or_else(|| enabled(top)).unwrap_or(false) {
+        return None;
+    }
+    let tables = [server, top].map(|setting| match setting {
+        Some(Setting::Table(table)) => Some(table),
+        _ => None,
+    });
+    let count = |name| tables.iter().flatten().find_map(|table| table.count(name));
+    let defaults = Summarise::default();
+    Some(Summarise {
+        threshold_tokens: count("threshold_tokens").unwrap_or(defaults.threshold_tokens),
+        max_tokens: count("max_tokens").unwrap_or(defaults.max_tokens),
+        timeout: tables
+            .iter()
+            .flatten()
+            .find_map(|table| table.duration("timeout"))
+            .unwrap_or(defaults.timeout),
+        // An address and the key for it stand in one table, so that a key is never sent to another table's address.
+        model: tables.iter().flatten().find_map(|table| model(table)),
+    })
+}
+
+fn model(table: &Values) -> Option<SummaryModel> {
+    let written = table.text("url")?;
+    let mut url = SafeUrl::parse(&written.value).ok()?;
+    if written.is_from_variable() {
+        url = url.shown_as(written.written.as_str());
+    }
+    Some(SummaryModel {
+        url,
+        model: table.value("model").unwrap_or_default(),
+        api_key: table.value("api_key").map(Secret::new),
+    })
+}

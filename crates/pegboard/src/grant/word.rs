@@ -1,0 +1,74 @@
+//! The words of the Minion design, looked up among what the servers offer.
+
+use super::Granted;
+use crate::name::ServerName;
+
+/// The word that grants everything.
+const EVERYTHING: &str = "mcp_integration";
+
+/// What one server offers, as far as it is known.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Offer<'a> {
+    pub(crate) server: &'a ServerName,
+    /// The names of its tools; nothing when it has never been listed.
+    pub(crate) tools: Option<&'a [String]>,
+}
+
+/// Adds what one word grants.
+///
+/// A server's name is the operator's, a tool's name is the server's, so where a word could be either it is the server. Where it could be
+/// tools of several servers nobody can say which was meant, and it grants none of them; a server that was never listed may have such a
+/// tool too.
+pub(super) fn resolve(word: &str, offers: &[Offer<'_>], granted: &mut Granted) {
+    if word == EVERYTHING {
+        granted.everything = true;
+        return;
+    }
+    if let Some(offer) = offers.iter().find(|offer| is_server(word, offer.server)) {
+        granted.globs.push((offer.server.clone(), "*".to_owned()));
+        return;
+    }
+    let mut found: Vec<(&ServerName, &String)> = Vec::new();
+    let mut unsure: Vec<&ServerName> = Vec::new();
+    for offer in offers {
+        match offer.tools {
+            Some(tools) => {
+                let tool = tools.iter().find(|tool| is_tool(word, offer.server, tool));
+                found.extend(tool.map(|tool| (offer.server, tool)));
+            }
+            None if may_be_of(word, offer.server) => unsure.push(offer.server),
+            None => {}
+        }
+    }
+    match (found.as_slice(), unsure.as_slice()) {
+        ([(server, tool)], []) => granted.tools.push(((*server).clone(), (*tool).clone())),
+        ([], _) => {}
+        (found, unsure) => {
+            let found = found.iter().map(|(server, tool)| format!("`{server}.{tool}`"));
+            let unsure = unsure.iter().map(|server| format!("a tool of `{server}`"));
+            let meanings: Vec<_> = found.chain(unsure).collect();
+            granted.warnings.push(format!(
+                "the grant `{word}` could mean {}, so it grants none of them",
+                meanings.join(" or ")
+            ));
+        }
+    }
+}
+
+fn is_server(word: &str, server: &ServerName) -> bool {
+    word.strip_prefix("mcp_") == Some(server.as_str())
+}
+
+fn is_tool(word: &str, server: &ServerName, tool: &str) -> bool {
+    after_server(word, server) == Some(tool)
+}
+
+fn may_be_of(word: &str, server: &ServerName) -> bool {
+    after_server(word, server).is_some_and(|tool| !tool.is_empty())
+}
+
+fn after_server<'a>(word: &'a str, server: &ServerName) -> Option<&'a str> {
+    word.strip_prefix("mcp_")?
+        .strip_prefix(server.as_str())?
+        .strip_prefix('_')
+}

@@ -1,0 +1,199 @@
+//! Makes a text fit into limits of bytes, lines and tokens: by its head, or by its head and tail, with a marker that says what is missing.
+//!
+//! The result is never above a limit, never cut inside a character, and cut at a line's end where there is one near.
+
+/// How many tokens a text has.
+pub(crate) type Count<'a> = dyn Fn(&str) -> usize + Send + Sync + 'a;
+
+/// How large a text may be.
+#[derive(Clone, Copy)]
+pub(crate) struct Bounds<'a> {
+    pub(crate) bytes: usize,
+    pub(crate) lines: Option<usize>,
+    pub(crate) tokens: Option<usize>,
+    /// Counts tokens; without it they are estimated.
+    pub(crate) count: Option<&'a Count<'a>>,
+}
+
+/// Which part of a text is kept.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Part {
+    Head,
+    /// The head and the tail, half of each.
+    Ends,
+}
+
+/// How large a text was and how much of it was kept, for the marker.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Sizes {
+    pub(crate) bytes: usize,
+    pub(crate) lines: usize,
+    pub(crate) kept: usize,
+}
+
+/// An estimate that holds for English and for code: four bytes a token.
+pub(crate) fn estimate_tokens(bytes: usize) -> usize {
+    bytes.div_ceil(4)
+}
+
+impl Bounds<'_> {
+    /// Limits in bytes only.
+    pub(crate) fn bytes(bytes: usize) -> Self {
+        Self {
+            bytes,
+            lines: None,
+            tokens: None,
+            count: None,
+        }
+    }
+
+    /// Whether a text of so many bytes is within the limits whatever is in it.
+    pub(crate) fn surely_hold(&self, bytes: usize) -> bool {
+        let tokens = match (self.tokens, self.count) {
+            (None, _) => true,
+            (Some(most), None) => estimate_tokens(bytes) <= most,
+            // No tokenizer makes more than one token of a byte.
+            (Some(most), Some(_)) => bytes <= most,
+        };
+        bytes <= self.bytes && tokens && self.lines.is_none_or(|most| bytes < most)
+    }
+
+    /// Whether the text is within the limits.
+    pub(crate) fn hold(&self, text: &str) -> bool {
+        if self.surely_hold(text.len()) {
+            return true;
+        }
+        text.len() <= self.bytes
+            && self.lines.is_none_or(|most| lines(text) <= most)
+            && self.tokens.is_none_or(|most| self.tokens_of(text) <= most)
+    }
+
+    pub(crate) fn tokens_of(&self, text: &str) -> usize {
+        match self.count {
+            Some(count) => count(text),
+            None => estimate_tokens(text.len()),
+        }
+    }
+}
+
+/// The number of lines; a newline at the very end opens no other.
+pub(crate) fn lines(text: &str) -> usize {
+    let breaks = memchr::memchr_iter(b'\n', text.as_bytes()).count();
+    breaks + usize::from(!text.is_empty() && !text.ends_with('\n'))
+}
+
+/// Makes `text` fit, if it does not. `marker` tells what is missing, given the sizes; a marker that does not fit itself is left out.
+pub(crate) fn fit(text: &str, bounds: &Bounds<'_>, part: Part, marker: impl Fn(Sizes) -> String) -> Option<String> {
+    if bounds.hold(text) {
+        return None;
+    }
+    let mut bytes = bounds.bytes.min(match (bounds.tokens, bounds.count) {
+        (Some(most), None) => most.saturating_mul(4),
+        _ => usize::MAX,
+    });
+    // With a tokenizer the right size must be found; it is known to be right at the latest when each byte is a token.
+    for _ in 0..6 {
+        let cut = cut(text, bytes, bounds.lines, part, &marker);
+        let tokens = bounds.tokens.map(|most| (most, bounds.tokens_of(&cut)));
+        match tokens {
+            Some((most, tokens)) if tokens > most => {
+                // A little less than in proportion, so that the next try is likely to be right.
+                let share = cut.len().saturating_mul(most) / tokens;
+                bytes = share / 20 * 19;
+            }
+            _ => return Some(cut),
+        }
+    }
+    Some(cut(
+        text,
+        bounds.tokens.unwrap_or(0).min(bounds.bytes),
+        bounds.lines,
+        part,
+        &marker,
+    ))
+}
+
+/// The text cut to so many bytes and lines, marker included.
+fn cut(text: &str, bytes: usize, most_lines: Option<usize>, part: Part, marker: impl Fn(Sizes) -> String) -> String {
+    let all = Sizes {
+        bytes: text.len(),
+        lines: lines(text),
+        kept: text.len(),
+    };
+    // No marker is longer than the one that says that all was kept: its number has the most digits.
+    let longest = marker(all);
+    let room = bytes.checked_sub(longest.len() + 2);
+    let room_lines = most_lines.map(|most| most.checked_sub(lines(&longest)));
+    let (Some(room), Some(Some(_)) | None) = (room, room_lines) else {
+        let head = head(text, bytes, most_lines);
+        return head.trim_end_matches('\n').to_owned();
+    };
+    // Head and tail must not overlap.
+    let room = room.min(text.len());
+    let room_lines = room_lines.flatten();
+    let (first, last) = match part {
+        Part::Head => (head(text, room, room_lines), ""),
+        Part::Ends => {
+            let first = head(text, room.div_ceil(2), room_lines.map(|most| most.div_ceil(2)));
+            let last = tail(text, room - room.div_ceil(2), room_lines.map(|most| most / 2));
+            (first, last)
+        }
+    };
+    let kept = first.len() + last.len();
+    let marker = marker(Sizes { kept, ..all });
+    let mut out = String::with_capacity(kept + marker.len() + 2);
+    out.push_str(first);
+    if !first.is_empty() && !first.ends_with('\n') {
+        out.push('\n');
+    }
+    out.push_str(&marker);
+    if !last.is_empty() {
+        out.push('\n');
+        out.push_str(last);
+    }
+    out
+}
+
+/// The first bytes and lines of a text, to the end of a line unless that gives up more than half of them.
+pub(crate) fn head(text: &str, bytes: usize, most_lines: Option<usize>) -> &str {
+    let mut head = &text[..text.floor_char_boundary(bytes)];
+    if head.len() < text.len()
+        && let Some(end) = head.rfind('\n')
+        && end + 1 >= head.len() / 2
+    {
+        head = &head[..=end];
+    }
+    if let Some(most) = most_lines {
+        let mut ends = memchr::memchr_iter(b'\n', head.as_bytes());
+        head = match most.checked_sub(1) {
+            None => "",
+            Some(before) => ends.nth(before).map_or(head, |end| &head[..=end]),
+        };
+    }
+    head
+}
+
+/// The last bytes and lines of a text, from the start of a line unless that gives up more than half of them.
+fn tail(text: &str, bytes: usize, most_lines: Option<usize>) -> &str {
+    let start = text.ceil_char_boundary(text.len().saturating_sub(bytes));
+    let mut tail = &text[start..];
+    if start > 0
+        && !text[..start].ends_with('\n')
+        && let Some(end) = tail.find('\n')
+        && end < tail.len() / 2
+    {
+        tail = &tail[end + 1..];
+    }
+    if let Some(most) = most_lines {
+        let body = tail.strip_suffix('\n').unwrap_or(tail);
+        let mut ends = memchr::memrchr_iter(b'\n', body.as_bytes());
+        tail = match most.checked_sub(1) {
+            None => "",
+            Some(before) => ends.nth(before).map_or(tail, |end| &tail[end + 1..]),
+        };
+    }
+    tail
+}
+
+#[cfg(test)]
+mod tests;

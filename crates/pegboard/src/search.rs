@@ -1,0 +1,172 @@
+//! Which tools fit a question: ranked by the words that they share with it (BM25 over several fields), with word forms, synonyms, prefixes
+//! and slips of the keyboard allowed for.
+
+mod words;
+
+use std::collections::{BTreeMap, HashMap};
+
+use serde_json::Value;
+
+use crate::catalog::Tool;
+use words::{Synonyms, terms};
+
+/// How quickly more of the same word stops mattering.
+const SATURATION: f32 = 1.2;
+/// How much long texts are held back.
+const LENGTH: f32 = 0.6;
+/// What a word counts that was meant, as far as we can tell, but not written.
+const SYNONYM: f32 = 0.45;
+const PREFIX: f32 = 0.6;
+const SLIP: f32 = 0.5;
+/// The shortest word that may stand for the beginning of another, or be mistyped.
+const SHORTEST: usize = 4;
+/// The longest question that is looked at, in words.
+const MAX_WORDS: usize = 64;
+
+/// The parts of a tool, and what a word in each of them counts.
+const FIELDS: [f32; 5] = [4.0, 2.0, 1.5, 0.8, 0.3];
+const NAME: usize = 0;
+const SERVER: usize = 1;
+const DESCRIPTION: usize = 2;
+const ARGUMENTS: usize = 3;
+const ARGUMENT_TEXTS: usize = 4;
+
+/// An index of tools by their words.
+#[derive(Debug, Default)]
+pub(crate) struct Index {
+    /// For each word, the tools that have it and how much it counts there.
+    postings: BTreeMap<String, Vec<(usize, f32)>>,
+    tools: usize,
+    synonyms: Synonyms,
+}
+
+impl Index {
+    /// The index of tools in this order.
+    pub(crate) fn new<'a>(tools: impl IntoIterator<Item = &'a Tool>) -> Self {
+        let documents: Vec<_> = tools.into_iter().map(fields).collect();
+        let average = averages(&documents);
+        let mut index = Self {
+            tools: documents.len(),
+            ..Self::default()
+        };
+        for (at, document) in documents.iter().enumerate() {
+            for (word, weight) in weights(document, &average) {
+                index.postings.entry(word).or_default().push((at, weight));
+            }
+        }
+        index
+    }
+
+    /// The tools that fit best, the best first, with their scores; at most `most`. Tools that share no word are not among them.
+    pub(crate) fn find(&self, question: &str, most: usize) -> Vec<(usize, f32)> {
+        let mut scores: HashMap<usize, f32> = HashMap::new();
+        for (at, (word, share)) in self.wanted(question).into_iter().enumerate() {
+            // What comes first in a question tends to say what is to be done.
+            let share = if at == 0 { share * 1.1 } else { share };
+            let Some(found) = self.postings.get(&word) else {
+                continue;
+            };
+            let rarity = self.rarity(found.len());
+            for (tool, weight) in found {
+                let fit = weight * (SATURATION + 1.0) / (weight + SATURATION);
+                *scores.entry(*tool).or_default() += share * rarity * fit;
+            }
+        }
+        let mut ranked: Vec<_> = scores.into_iter().collect();
+        ranked.sort_by(|a, b| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0)));
+        ranked.truncate(most);
+        ranked
+    }
+
+    /// How much a word says that so many tools have.
+    #[expect(clippy::cast_precision_loss, reason = "counts of tools are small")]
+    fn rarity(&self, having: usize) -> f32 {
+        let (all, having) = (self.tools as f32, having as f32);
+        ((all - having + 0.5) / (having + 0.5) + 1.0).ln()
+    }
+
+    /// The words of the index that a question asks for, each with its share: the words themselves, and what they may stand for.
+    fn wanted(&self, question: &str) -> Vec<(String, f32)> {
+        let mut wanted: Vec<(String, f32)> = Vec::new();
+        let mut want = |word: String, share: f32| match wanted.iter_mut().find(|(known, _)| *known == word) {
+            Some((_, known)) => *known = known.max(share),
+            None => wanted.push((word, share)),
+        };
+        for word in terms(question).into_iter().take(MAX_WORDS) {
+            let is_known = self.postings.contains_key(&word);
+            for synonym in self.synonyms.of(&word) {
+                want(synonym.to_owned(), SYNONYM);
+            }
+            if word.len() >= SHORTEST {
+                let longer = self.postings.range(word.clone()..).map(|(known, _)| known);
+                for known in longer
+                    .take_while(|known| known.starts_with(&word))
+                    .filter(|known| **known != word)
+                {
+                    want(known.clone(), PREFIX);
+                }
+            }
+            if !is_known && word.len() > SHORTEST {
+                for known in self.postings.keys().filter(|known| is_slip(&word, known)) {
+                    want(known.clone(), SLIP);
+                }
+            }
+            want(word, 1.0);
+        }
+        wanted
+    }
+}
+
+/// Whether one word is the other with one letter wrong, missing, too many, or two of them swapped.
+fn is_slip(written: &str, meant: &str) -> bool {
+    written.len().abs_diff(meant.len()) <= 1 && strsim::damerau_levenshtein(written, meant) == 1
+}
+
+type Document = [Vec<String>; FIELDS.len()];
+
+/// The words of each part of a tool.
+fn fields(tool: &Tool) -> Document {
+    let mut document = Document::default();
+    document[NAME] = terms(&tool.name);
+    // Some write as one word what others write as two.
+    let joined: Vec<_> = document[NAME].windows(2).map(|pair| pair.concat()).collect();
+    document[NAME].extend(joined);
+    document[NAME].extend(tool.title.as_deref().map(terms).unwrap_or_default());
+    document[SERVER] = terms(tool.server.as_str());
+    document[DESCRIPTION] = tool.description.as_deref().map(terms).unwrap_or_default();
+    if let Some(Value::Object(properties)) = tool.input_schema.value().get("properties") {
+        for (name, property) in properties {
+            document[ARGUMENTS].extend(terms(name));
+            let text = property.get("description").and_then(Value::as_str);
+            document[ARGUMENT_TEXTS].extend(text.map(terms).unwrap_or_default());
+        }
+    }
+    document
+}
+
+/// How many words each part has on average; at least one.
+#[expect(clippy::cast_precision_loss, reason = "counts of words are small")]
+fn averages(documents: &[Document]) -> [f32; FIELDS.len()] {
+    std::array::from_fn(|field| {
+        let words: usize = documents.iter().map(|document| document[field].len()).sum();
+        (words as f32 / documents.len().max(1) as f32).max(1.0)
+    })
+}
+
+/// How much each word of a tool counts, over all of its parts.
+#[expect(clippy::cast_precision_loss, reason = "counts of words are small")]
+fn weights(document: &Document, average: &[f32; FIELDS.len()]) -> BTreeMap<String, f32> {
+    let mut weights = BTreeMap::new();
+    for (field, words) in document.iter().enumerate() {
+        let length = 1.0 - LENGTH + LENGTH * words.len() as f32 / average[field];
+        for word in words {
+            *weights.entry(word.clone()).or_default() += FIELDS[field] / length;
+        }
+    }
+    weights
+}
+
+#[cfg(test)]
+mod quality;
+#[cfg(test)]
+mod tests;

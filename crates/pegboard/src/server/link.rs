@@ -1,0 +1,359 @@
+//! One connection's life: a supervisor, the phase that it publishes, and those who hold it. It ends with its last holder.
+//!
+//! Two servers that are reached in the same way hold the same link, so that what is configured twice is started once.
+
+use std::{
+    collections::BTreeMap,
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError, RwLock, Weak,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::Duration,
+};
+
+use tokio::sync::{Notify, mpsc, watch};
+use tokio_util::{
+    sync::{CancellationToken, DropGuard},
+    task::TaskTracker,
+};
+
+use super::{
+    Shared,
+    known::Known,
+    phase::{Live, Outage, Phase},
+    supervisor::{Command, Memory, Supervisor},
+    usage::{Usage, Use},
+};
+use crate::{
+    config::{Health, Limits, Restart, ServerConfig},
+    deadline::Deadline,
+    session::Spec,
+    transport::Target,
+};
+
+/// How often a supervisor is reminded by those who wait.
+pub(super) const REMIND: Duration = Duration::from_secs(1);
+/// How long a switch may take: a server has as long to end.
+const SWITCH: Duration = Duration::from_secs(15);
+/// How many commands wait for a supervisor that is busy.
+const COMMANDS: usize = 32;
+
+/// What a connection is made of.
+#[derive(Debug, Clone)]
+pub(super) struct Plan {
+    pub(super) spec: Spec,
+    pub(super) restart: Restart,
+    pub(super) health: Health,
+}
+
+impl Plan {
+    pub(super) fn new(spec: Spec, config: &ServerConfig) -> Self {
+        Self {
+            spec: Spec {
+                era: config.era.clone(),
+                limits: config.limits,
+                roots: config.roots.clone(),
+                ..spec
+            },
+            restart: config.policy.restart.clone(),
+            health: config.policy.health,
+        }
+    }
+
+    /// Whether one connection can serve both. What is looked at for each call is no part of that.
+    pub(super) fn fits(&self, other: &Self) -> bool {
+        let (ours, theirs) = (&self.spec, &other.spec);
+        let limits = Limits {
+            call_idle: theirs.limits.call_idle,
+            call_total: theirs.limits.call_total,
+            in_flight: theirs.limits.in_flight,
+            ..ours.limits
+        };
+        let same_target = match (&ours.target, &theirs.target) {
+            (Target::Configured(ours), Target::Configured(theirs)) => ours == theirs,
+            (Target::InProcess(ours), Target::InProcess(theirs)) => Arc::ptr_eq(ours, theirs),
+            (Target::Configured(_), Target::InProcess(_)) | (Target::InProcess(_), Target::Configured(_)) => false,
+        };
+        same_target
+            && ours.era == theirs.era
+            && ours.roots == theirs.roots
+            && limits == theirs.limits
+            && self.restart == other.restart
+            && self.health == other.health
+    }
+}
+
+/// One connection. A link that is only known, and not held, keeps nothing alive.
+#[derive(Debug, Clone)]
+pub(super) struct Link(Arc<Inner>);
+
+#[derive(Debug)]
+struct Inner {
+    plan: Arc<RwLock<Arc<Plan>>>,
+    phase: watch::Receiver<Phase>,
+    /// What is asked of the supervisor. A full channel loses only what others have asked for as well.
+    commands: mpsc::Sender<Command>,
+    known: Arc<Known>,
+    usage: Arc<Usage>,
+    holders: Arc<Holders>,
+    tasks: TaskTracker,
+    stop: CancellationToken,
+    _stops_on_drop: DropGuard,
+}
+
+impl Link {
+    /// A link whose supervisor runs.
+    pub(super) fn new(plan: Plan, known: Arc<Known>, freed: Arc<Notify>, shared: &Shared) -> Self {
+        let (link, supervisor) = Self::unattended(plan, known, freed, shared);
+        link.0.tasks.spawn(supervisor.run());
+        link
+    }
+
+    /// A link, and its supervisor that does not run yet.
+    pub(super) fn unattended(plan: Plan, known: Arc<Known>, freed: Arc<Notify>, shared: &Shared) -> (Self, Supervisor) {
+        let (publish, phase) = watch::channel(Phase::Idle);
+        let (commands, asked) = mpsc::channel(COMMANDS);
+        let (tasks, stop) = (TaskTracker::new(), CancellationToken::new());
+        // More may be spawned; it only means that their end can be waited for.
+        tasks.close();
+        let (usage, holders) = (Usage::new(freed), Arc::<Holders>::default());
+        let plan = Arc::new(RwLock::new(Arc::new(plan)));
+        let supervisor = Supervisor {
+            plan: plan.clone(),
+            survey: shared.survey,
+            publish,
+            commands: asked,
+            revision: shared.revision.clone(),
+            generations: shared.generations.clone(),
+            stop: stop.clone(),
+            starts: shared.starts.clone(),
+            processes: shared.processes.clone(),
+            process: None,
+            memory: Memory::new(&shared.backoff),
+            known: known.clone(),
+            usage: usage.clone(),
+            holders: holders.clone(),
+            tasks: tasks.clone(),
+        };
+        let link = Self(Arc::new(Inner {
+            plan,
+            phase,
+            commands,
+            known,
+            usage,
+            holders,
+            _stops_on_drop: stop.clone().drop_guard(),
+            tasks,
+            stop,
+        }));
+        (link, supervisor)
+    }
+
+    pub(super) fn plan(&self) -> Arc<Plan> {
+        self.0.plan.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    pub(super) fn phase(&self) -> Phase {
+        self.0.phase.borrow().clone()
+    }
+
+    pub(super) fn known(&self) -> &Known {
+        &self.0.known
+    }
+
+    /// How many use it now.
+    pub(super) fn uses(&self) -> usize {
+        self.0.usage.count()
+    }
+
+    /// Begins to use it; not while it is being ended because nobody did.
+    pub(super) fn begin_use(&self) -> Option<Arc<Use>> {
+        self.0.usage.begin()
+    }
+
+    pub(super) fn ask(&self, command: Command) {
+        let _ = self.0.commands.try_send(command);
+    }
+
+    /// Begins to hold it, with the time after which this holder lets it rest; `None` when it has ended.
+    pub(super) fn hold(&self, idle: Option<Duration>) -> Option<Hold> {
+        let number = self.0.holders.enter(idle)?;
+        let link = self.clone();
+        Some(Hold { link, number })
+    }
+
+    /// The session that is ready, once it is, and when it is not the one that was left behind. When the server is down, the outage.
+    pub(super) async fn live_after(&self, left_behind: u64) -> Result<Live, Arc<Outage>> {
+        let mut phase = self.0.phase.clone();
+        loop {
+            match &*phase.borrow_and_update() {
+                Phase::Ready(live) if live.generation != left_behind => return Ok(live.clone()),
+                Phase::Ready(_) => self.ask(Command::Replace(left_behind)),
+                Phase::Connecting(_) => {}
+                Phase::Down(outage) => return Err(outage.clone()),
+                Phase::Idle => self.ask(Command::Start),
+                Phase::Disabled | Phase::Closed => return Err(Outage::closed().into()),
+            }
+            // A command that found the supervisor's mailbox full is given again.
+            if let Ok(Err(_)) = tokio::time::timeout(REMIND, phase.changed()).await {
+                return Err(Outage::closed().into());
+            }
+        }
+    }
+
+    /// Waits until its phase is another one.
+    pub(super) async fn changed(&self) {
+        let mut phase = self.0.phase.clone();
+        phase.mark_unchanged();
+        let _ = phase.changed().await;
+    }
+
+    /// Lists it again, unless that was done since `live` was had, and waits until the listing has ended, well or not.
+    pub(super) async fn relisted(&self, live: &Live, deadline: Deadline) {
+        let mut phase = self.0.phase.clone();
+        let is_as_it_was = |phase: &Phase| {
+            let now = phase.live();
+            now.is_some_and(|now| (now.generation, now.listing) == (live.generation, live.listing))
+        };
+        let waiting = async {
+            while is_as_it_was(&phase.borrow_and_update()) {
+                self.ask(Command::Refresh);
+                // A command that found the supervisor's mailbox full is given again.
+                let _ = tokio::time::timeout(REMIND, phase.changed()).await;
+            }
+        };
+        let _ = deadline
+            .at_most(self.plan().spec.limits.list + REMIND)
+            .run(waiting)
+            .await;
+    }
+
+    /// Starts it anew, and waits until the old session, or what was wrong, is left behind.
+    pub(super) async fn reconnect(&self) {
+        let mut phase = self.0.phase.clone();
+        let old = phase.borrow_and_update().clone();
+        self.ask(Command::Reconnect);
+        let is_left = |phase: &Phase| match (phase, &old) {
+            (Phase::Ready(now), Phase::Ready(old)) => now.generation != old.generation,
+            (Phase::Down(now), Phase::Down(old)) => !Arc::ptr_eq(now, old),
+            (Phase::Idle, Phase::Idle) => false,
+            _ => true,
+        };
+        // Closing a server is bounded, so that is never cut short.
+        let _ = tokio::time::timeout(SWITCH, phase.wait_for(is_left)).await;
+    }
+}
+
+/// Those who hold a link, by number, and after how long each of them lets it rest.
+#[derive(Debug, Default)]
+pub(super) struct Holders {
+    state: Mutex<BTreeMap<u64, Option<Duration>>>,
+    entered: AtomicU64,
+    is_over: CancellationToken,
+}
+
+impl Holders {
+    fn enter(&self, idle: Option<Duration>) -> Option<u64> {
+        let mut state = self.lock();
+        if self.is_over.is_cancelled() {
+            return None;
+        }
+        let number = self.entered.fetch_add(1, Ordering::Relaxed);
+        state.insert(number, idle);
+        Some(number)
+    }
+
+    /// Whether it was the last one.
+    fn leave(&self, number: u64) -> bool {
+        let mut state = self.lock();
+        state.remove(&number);
+        if state.is_empty() {
+            self.is_over.cancel();
+        }
+        state.is_empty()
+    }
+
+    /// After how long without a use the connection is ended: when every holder agrees to that.
+    pub(super) fn idle_after(&self) -> Option<Duration> {
+        let state = self.lock();
+        let longest = state
+            .values()
+            .copied()
+            .try_fold(Duration::ZERO, |most, idle| idle.map(|idle| most.max(idle)));
+        longest.filter(|_| !state.is_empty())
+    }
+
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<u64, Option<Duration>>> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A share in a link. When the last one is dropped, the link ends.
+#[derive(Debug)]
+pub(super) struct Hold {
+    link: Link,
+    number: u64,
+}
+
+impl Hold {
+    pub(super) fn link(&self) -> &Link {
+        &self.link
+    }
+
+    /// Takes over another plan, and another time to rest. Not when others hold the link too and the plan does not fit theirs.
+    pub(super) fn retune(&self, mut plan: Plan, idle: Option<Duration>) -> bool {
+        let mut holders = self.link.0.holders.lock();
+        let old = self.link.plan();
+        if !old.fits(&plan) {
+            if holders.len() > 1 {
+                return false;
+            }
+            // What is listed already bears the name of whoever made the link.
+            plan.spec.name = old.spec.name.clone();
+            *self.link.0.plan.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(plan);
+        }
+        holders.insert(self.number, idle);
+        true
+    }
+
+    /// Lets go. When nobody else holds the link, its end is waited for.
+    pub(super) async fn close(&self) {
+        self.let_go();
+        if self.link.0.stop.is_cancelled() {
+            self.link.0.tasks.wait().await;
+        }
+    }
+
+    /// The second time changes nothing.
+    fn let_go(&self) {
+        if self.link.0.holders.leave(self.number) {
+            self.link.0.stop.cancel();
+        }
+    }
+}
+
+impl Drop for Hold {
+    fn drop(&mut self) {
+        self.let_go();
+    }
+}
+
+/// The links of a board that may be shared.
+#[derive(Debug, Default)]
+pub(crate) struct Links(Mutex<Vec<Weak<Inner>>>);
+
+impl Links {
+    /// A share in a link that fits the plan: one that is there, or the one that is made now.
+    pub(super) fn join(&self, plan: &Plan, idle: Option<Duration>, make: impl Fn() -> Link) -> Hold {
+        let mut links = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        links.retain(|link| link.strong_count() > 0);
+        let mut known = links.iter().filter_map(Weak::upgrade).map(Link);
+        let shared = known.find_map(|link| link.plan().fits(plan).then(|| link.hold(idle)).flatten());
+        shared.unwrap_or_else(|| {
+            let link = make();
+            links.push(Arc::downgrade(&link.0));
+            // A link that was made just now has not ended.
+            link.hold(idle).expect("nobody has held it yet")
+        })
+    }
+}

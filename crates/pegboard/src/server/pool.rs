@@ -1,0 +1,276 @@
+//! The connections of one server: mostly one, or several of which each call takes the least busy.
+
+use std::{
+    cell::OnceCell,
+    sync::{
+        Arc, PoisonError,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::Duration,
+};
+
+use futures_util::future::join_all;
+use tokio::sync::Notify;
+
+use super::{
+    Shared,
+    known::Known,
+    link::{Hold, Link, Plan, REMIND},
+    phase::{Live, Outage, Phase},
+    supervisor::Command,
+    usage::Use,
+};
+use crate::{
+    config::{IDLE, IdleStop, Scope, ServerConfig},
+    deadline::Deadline,
+    sync::Mutex,
+    transport::Target,
+};
+
+/// The connections of one server, in the order in which they are started.
+#[derive(Debug)]
+pub(super) struct Pool {
+    members: Box<[Hold]>,
+    /// The most uses of one connection at once.
+    places: AtomicUsize,
+    /// Held while a connection is picked, so that two calls do not take the same place.
+    picking: Mutex<()>,
+    /// A use of some connection has ended.
+    freed: Arc<Notify>,
+}
+
+impl Pool {
+    /// The connections of a server. Those that all share are looked for among the links of the board.
+    pub(super) fn new(plan: &Plan, config: &ServerConfig, shared: &Shared) -> Self {
+        let freed = Arc::<Notify>::default();
+        let known = OnceCell::new();
+        let make = || {
+            let known = known.get_or_init(|| Arc::new(known_of(plan, shared)));
+            Link::new(plan.clone(), known.clone(), freed.clone(), shared)
+        };
+        let is_shared = config.policy.scope == Scope::Shared;
+        let members = (0..size(config)).map(|at| {
+            let idle = idle_after(config, at);
+            if is_shared && matches!(plan.spec.target, Target::Configured(_)) {
+                shared.links.join(plan, idle, make)
+            } else {
+                // A link that was made just now has not ended.
+                make().hold(idle).expect("nobody has held it yet")
+            }
+        });
+        Self {
+            members: members.collect(),
+            places: places(config).into(),
+            picking: Mutex::default(),
+            freed,
+        }
+    }
+
+    /// A pool over one link that exists.
+    #[cfg(test)]
+    #[cfg(feature = "explore")]
+    pub(super) fn over(link: &Link) -> Self {
+        Self {
+            members: link.hold(None).into_iter().collect(),
+            places: usize::MAX.into(),
+            picking: Mutex::default(),
+            freed: Arc::default(),
+        }
+    }
+
+    pub(super) fn links(&self) -> impl Iterator<Item = &Link> {
+        self.members.iter().map(Hold::link)
+    }
+
+    /// The first connection, which stands for the server where one has to.
+    pub(super) fn first(&self) -> &Link {
+        self.members[0].link()
+    }
+
+    /// How the server as a whole looks: as its best connection does.
+    pub(super) fn phase(&self) -> Phase {
+        let rank = |phase: &Phase| match phase {
+            Phase::Ready(_) => 3,
+            Phase::Connecting(_) => 2,
+            Phase::Down(_) => 1,
+            Phase::Idle | Phase::Disabled | Phase::Closed => 0,
+        };
+        let phases = self.links().skip(1).map(Link::phase);
+        // Of equals the first one stays.
+        phases.fold(self.first().phase(), |best, next| {
+            if rank(&next) > rank(&best) { next } else { best }
+        })
+    }
+
+    /// Keeps a connection that calls wait for from being ended. A pool may start another.
+    pub(super) fn keep(&self) -> Option<Arc<Use>> {
+        match &*self.members {
+            [only] => only.link().begin_use(),
+            _ => None,
+        }
+    }
+
+    /// A session that is ready, and not the one that was left behind.
+    pub(super) async fn live_after(&self, left_behind: u64) -> Result<Live, Arc<Outage>> {
+        let mut failed = 0;
+        loop {
+            let freed = self.freed.notified();
+            let Some((link, using)) = self.pick() else {
+                tokio::select! {
+                    () = freed => {}
+                    () = self.first().changed() => {}
+                    () = tokio::time::sleep(REMIND) => {}
+                }
+                continue;
+            };
+            match link.live_after(left_behind).await {
+                Ok(live) => return Ok(live.used_by(using)),
+                Err(outage) => {
+                    failed += 1;
+                    if failed >= self.members.len() || !self.links().any(is_well) {
+                        return Err(outage);
+                    }
+                }
+            }
+        }
+    }
+
+    /// The connection for the next call. A new one is started only when all that run are busy. `None` when all have as much to do as they
+    /// may, or are being ended.
+    fn pick(&self) -> Option<(&Link, Arc<Use>)> {
+        if let [only] = &*self.members {
+            return only.link().begin_use().map(|using| (only.link(), using));
+        }
+        let _alone = self.picking.lock().unwrap_or_else(PoisonError::into_inner);
+        let best = self.best()?;
+        best.begin_use().map(|using| (best, using))
+    }
+
+    fn best(&self) -> Option<&Link> {
+        let places = self.places.load(Ordering::Relaxed);
+        let looks: Vec<_> = self.links().map(|link| (link.uses(), Look::of(link), link)).collect();
+        let first = |wanted: Look| {
+            looks
+                .iter()
+                .find(|(_, look, _)| *look == wanted)
+                .map(|(.., link)| *link)
+        };
+        if first(Look::Running).is_none()
+            && let Some(down) = first(Look::Down)
+        {
+            // What keeps one from starting keeps the others too, so it is told at once.
+            return Some(down);
+        }
+        // Free ones that run, then those that can be started, then the least busy.
+        let usable = looks
+            .iter()
+            .filter(|(uses, look, _)| *look != Look::Down && *uses < places);
+        usable
+            .min_by_key(|(uses, look, _)| (*uses, *look))
+            .map(|(.., link)| *link)
+    }
+
+    /// Takes new settings over where the connections can stay.
+    pub(super) fn retune(&self, plan: &Plan, config: &ServerConfig) -> bool {
+        self.places.store(places(config), Ordering::Relaxed);
+        self.members.len() == size(config)
+            && self
+                .members
+                .iter()
+                .enumerate()
+                .all(|(at, hold)| hold.retune(plan.clone(), idle_after(config, at)))
+    }
+
+    pub(super) fn start(&self) {
+        self.first().ask(Command::Start);
+    }
+
+    pub(super) fn ask(&self, command: Command) {
+        for link in self.links() {
+            link.ask(command);
+        }
+    }
+
+    /// Lists the connection that `live` belongs to again.
+    pub(super) async fn relisted(&self, live: &Live, deadline: Deadline) {
+        let generation = |link: &Link| link.phase().live().map(|live| live.generation);
+        if let Some(link) = self.links().find(|link| generation(link) == Some(live.generation)) {
+            link.relisted(live, deadline).await;
+        }
+    }
+
+    /// Starts the connections that run anew; the first one also when it does not.
+    pub(super) async fn reconnect(&self) {
+        let running = self.links().skip(1).filter(|link| !matches!(link.phase(), Phase::Idle));
+        join_all(std::iter::once(self.first()).chain(running).map(Link::reconnect)).await;
+    }
+
+    /// Ends all connections that nobody else holds, and waits for that.
+    pub(super) async fn close(&self) {
+        join_all(self.members.iter().map(Hold::close)).await;
+    }
+}
+
+/// What is known of a server's catalogue before it is started.
+fn known_of(plan: &Plan, shared: &Shared) -> Known {
+    let kept = match &plan.spec.target {
+        Target::Configured(transport) => shared.catalogs.clone().zip(Some(transport.fingerprint())),
+        Target::InProcess(_) => None,
+    };
+    Known::new(plan.spec.name.clone(), kept)
+}
+
+/// What a connection looks like to the one who picks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Look {
+    Running,
+    /// Not started yet.
+    Resting,
+    Down,
+}
+
+impl Look {
+    fn of(link: &Link) -> Self {
+        match link.phase() {
+            Phase::Ready(_) | Phase::Connecting(_) => Self::Running,
+            // Somebody has picked it and is about to start it.
+            Phase::Idle if link.uses() > 0 => Self::Running,
+            Phase::Idle => Self::Resting,
+            Phase::Down(_) | Phase::Disabled | Phase::Closed => Self::Down,
+        }
+    }
+}
+
+fn is_well(link: &Link) -> bool {
+    Look::of(link) == Look::Running
+}
+
+/// How many connections a server may have.
+fn size(config: &ServerConfig) -> usize {
+    match config.policy.scope {
+        Scope::Pool(size) => size.clamp(1, 64),
+        Scope::Shared | Scope::Session => 1,
+    }
+}
+
+/// How many calls one connection takes at once.
+fn places(config: &ServerConfig) -> usize {
+    if config.policy.serial {
+        1
+    } else {
+        config.limits.in_flight.max(1)
+    }
+}
+
+/// How many calls all connections of a server take at once.
+pub(super) fn places_of_all(config: &ServerConfig) -> usize {
+    places(config).saturating_mul(size(config))
+}
+
+/// After how long a connection may rest. Those that were started because others were busy always may.
+fn idle_after(config: &ServerConfig, at: usize) -> Option<Duration> {
+    match config.policy.idle_stop {
+        IdleStop::Auto if at > 0 => Some(IDLE),
+        _ => config.idle_after(),
+    }
+}

@@ -1,0 +1,111 @@
+//! What a server looks like from outside: its figures and its status.
+
+use std::{
+    sync::atomic::{AtomicU64, Ordering},
+    time::Duration,
+};
+
+use jiff::Timestamp;
+use tokio::time::Instant;
+
+use super::{Phase, Server, link::Link};
+use crate::{
+    catalog::Catalog,
+    outcome::{Kind, millis},
+    status::{CallCounts, PoolStatus, ServerStatus},
+    transport::Target,
+};
+
+/// The calls of a server so far.
+#[derive(Debug, Default)]
+pub(super) struct Counts {
+    total: AtomicU64,
+    failed: AtomicU64,
+    micros: AtomicU64,
+}
+
+impl Counts {
+    fn status(&self) -> CallCounts {
+        let total = self.total.load(Ordering::Relaxed);
+        let spent = Duration::from_micros(self.micros.load(Ordering::Relaxed));
+        CallCounts {
+            total,
+            failed: self.failed.load(Ordering::Relaxed),
+            avg_ms: spent
+                .checked_div(u32::try_from(total).unwrap_or(u32::MAX))
+                .map_or(0.0, millis),
+        }
+    }
+}
+
+impl Server {
+    /// Counts a call that has ended.
+    pub(crate) fn count(&self, kind: Kind, took: Duration) {
+        let counts = &self.0.counts;
+        counts.total.fetch_add(1, Ordering::Relaxed);
+        if kind != Kind::Ok {
+            counts.failed.fetch_add(1, Ordering::Relaxed);
+        }
+        let micros = u64::try_from(took.as_micros()).unwrap_or(u64::MAX);
+        counts.micros.fetch_add(micros, Ordering::Relaxed);
+    }
+
+    /// What it looks like from outside.
+    pub(crate) fn status(&self) -> ServerStatus {
+        let inner = &self.0;
+        let phase = self.phase();
+        let queue = inner.gate.numbers();
+        let session = phase.live().map(|live| &live.session);
+        // A server that rests still has what it had; of one that is down nobody knows.
+        let catalog = match &phase {
+            Phase::Ready(live) => Some(live.catalog.clone()),
+            Phase::Idle => self.catalog(),
+            Phase::Disabled | Phase::Connecting(_) | Phase::Down(_) | Phase::Closed => None,
+        };
+        let offers = |count: fn(&Catalog) -> usize| catalog.as_deref().map_or(0, count);
+        ServerStatus {
+            name: inner.name.clone(),
+            state: phase.state(),
+            since: phase.since().unwrap_or_else(Timestamp::now),
+            transport: match &inner.spec.target {
+                Target::Configured(transport) => transport.kind(),
+                Target::InProcess(_) => "in_process",
+            },
+            era: session.map(|session| session.facts.era),
+            protocol_version: session.map(|session| session.facts.version.to_string()),
+            server_info: session.and_then(|session| session.facts.info.clone()),
+            instructions: session.and_then(|session| session.facts.instructions.clone()),
+            tools: offers(|catalog| catalog.tools.len()),
+            resources: offers(|catalog| catalog.resources.len()),
+            prompts: offers(|catalog| catalog.prompts.len()),
+            pid: session.and_then(|session| session.pid()),
+            restarts: phase.restarts(),
+            in_flight: queue.in_use,
+            queued: queue.depth,
+            breaker: self.breaker().state(Instant::now()).as_str(),
+            required: self.config().required,
+            calls: inner.counts.status(),
+            last_error: phase.last_error(),
+            pool: self.pool_status(),
+        }
+    }
+
+    /// The figures of a server that has several connections.
+    fn pool_status(&self) -> Option<PoolStatus> {
+        let pool = self.pool()?;
+        let phases: Vec<Phase> = pool.links().map(Link::phase).collect();
+        let live = || phases.iter().filter_map(Phase::live);
+        (phases.len() > 1).then(|| PoolStatus {
+            size: phases.len(),
+            ready: live().count(),
+            busy: pool.links().filter(|link| link.uses() > 0).count(),
+            pids: live().filter_map(|live| live.session.pid()).collect(),
+        })
+    }
+
+    /// How many calls are under way or wait for their turn.
+    pub(crate) fn busy(&self) -> usize {
+        let queue = self.0.gate.numbers();
+        queue.in_use + queue.depth
+    }
+}

@@ -1,0 +1,141 @@
+//! The folder of one toolset: made for its owner only, removed with everything in it when it is dropped.
+
+use std::{
+    fs::{self, DirBuilder, OpenOptions},
+    io::{self, Read, Write},
+    path::{Path, PathBuf},
+    time::{Duration, SystemTime},
+};
+
+/// How the folders of all toolsets are named, so that those of programs that were killed can be found.
+const PREFIX: &str = "pegboard-outputs-";
+/// How many leftovers are looked at.
+const MOST_LEFTOVERS: usize = 1000;
+
+#[derive(Debug)]
+pub(super) struct Folder(PathBuf);
+
+impl Folder {
+    /// Makes a new folder inside of `parent`, and removes those beside it that were left behind and are older than `stale`.
+    pub(super) fn create(parent: Option<&Path>, stale: Duration) -> io::Result<Self> {
+        let parent = parent.map_or_else(std::env::temp_dir, Path::to_owned);
+        sweep(&parent, stale);
+        let mut number = [0; 16];
+        getrandom::fill(&mut number).map_err(|error| io::Error::other(error.to_string()))?;
+        let path = parent.join(format!("{PREFIX}{:032x}", u128::from_le_bytes(number)));
+        private_folder().recursive(false).create(&path).or_else(|error| {
+            // The parent is made when it is missing; the folder itself must be new.
+            if error.kind() != io::ErrorKind::NotFound {
+                return Err(error);
+            }
+            private_folder().recursive(true).create(&parent)?;
+            private_folder().create(&path)
+        })?;
+        Ok(Self(path))
+    }
+
+    /// Writes a new file that only its owner can read.
+    pub(super) fn write(&self, name: &str, content: &[u8]) -> io::Result<()> {
+        let path = self.0.join(name);
+        let mut options = OpenOptions::new();
+        options.write(true).create_new(true);
+        #[cfg(unix)]
+        std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+        let written = options.open(&path).and_then(|mut file| file.write_all(content));
+        if written.is_err() {
+            let _ = fs::remove_file(&path);
+        }
+        written
+    }
+
+    pub(super) fn read(&self, name: &str, bytes: usize) -> io::Result<String> {
+        let mut options = OpenOptions::new();
+        options.read(true);
+        #[cfg(unix)]
+        std::os::unix::fs::OpenOptionsExt::custom_flags(
+            &mut options,
+            i32::try_from(rustix::fs::OFlags::NOFOLLOW.bits()).unwrap_or(0),
+        );
+        let mut text = String::with_capacity(bytes);
+        // A file that grew is not ours any more.
+        let limit = u64::try_from(bytes).unwrap_or(u64::MAX);
+        options.open(self.0.join(name))?.take(limit).read_to_string(&mut text)?;
+        Ok(text)
+    }
+
+    pub(super) fn remove(&self, name: &str) {
+        // It goes with the folder at the latest.
+        let _ = fs::remove_file(self.0.join(name));
+    }
+
+    #[cfg(test)]
+    pub(super) fn path(&self) -> &Path {
+        &self.0
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+fn private_folder() -> DirBuilder {
+    let mut builder = DirBuilder::new();
+    #[cfg(unix)]
+    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+    builder
+}
+
+/// Removes folders that nobody has written to for so long that all in them has expired: their programs did not end in order.
+fn sweep(parent: &Path, stale: Duration) {
+    let Ok(entries) = fs::read_dir(parent) else { return };
+    let is_ours = |entry: &fs::DirEntry| entry.file_name().to_str().is_some_and(|name| name.starts_with(PREFIX));
+    for entry in entries.flatten().filter(is_ours).take(MOST_LEFTOVERS) {
+        let Ok(meta) = entry.metadata() else { continue };
+        let age = meta
+            .modified()
+            .ok()
+            .and_then(|at| SystemTime::now().duration_since(at).ok());
+        // `metadata` of an entry does not follow links.
+        if meta.is_dir() && age.is_some_and(|age| age > stale) {
+            let _ = fs::remove_dir_all(entry.path());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn leftovers_are_removed_and_younger_folders_are_not() {
+        let parent = tempfile::tempdir().unwrap();
+        let old = parent.path().join(format!("{PREFIX}old"));
+        fs::create_dir(&old).unwrap();
+        fs::write(old.join("out"), "x").unwrap();
+        let other = parent.path().join("somebody-elses");
+        fs::create_dir(&other).unwrap();
+        let folder = Folder::create(Some(parent.path()), Duration::from_secs(60)).unwrap();
+        assert!(old.exists() && folder.path().exists());
+        let next = Folder::create(Some(parent.path()), Duration::ZERO).unwrap();
+        assert!(!old.exists() && other.exists() && next.path().exists());
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn only_the_owner_can_read_folder_and_files() {
+        use std::os::unix::fs::PermissionsExt as _;
+
+        let parent = tempfile::tempdir().unwrap();
+        let folder = Folder::create(Some(&parent.path().join("made/for/it")), Duration::MAX).unwrap();
+        folder.write("out", b"text").unwrap();
+        let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
+        assert_eq!(mode(folder.path()), 0o700);
+        assert_eq!(mode(&folder.path().join("out")), 0o600);
+        assert_eq!(folder.read("out", 4).unwrap(), "text");
+        assert!(folder.write("out", b"again").is_err(), "a file is written once");
+        std::os::unix::fs::symlink("/etc/hostname", folder.path().join("link")).unwrap();
+        assert!(folder.read("link", 100).is_err(), "links are not followed");
+    }
+}

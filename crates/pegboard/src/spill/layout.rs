@@ -1,0 +1,165 @@
+//! Lays an output out so that lines mean something: JSON with a value on each line, and no line longer than a screen or two.
+
+use std::borrow::Cow;
+
+/// After so many bytes a line is broken at the next space or comma, and at the latest after twice as many.
+const LONG_LINE: usize = 1000;
+
+/// The text with JSON indented and long lines broken. Nothing but white space is added, and none of the rest is changed.
+pub(super) fn lay_out(text: &str) -> Cow<'_, str> {
+    let first = text.trim_start().as_bytes().first();
+    let is_json = matches!(first, Some(b'{' | b'[')) && serde_json::from_str::<serde::de::IgnoredAny>(text).is_ok();
+    let text = if is_json {
+        Cow::Owned(indented(text))
+    } else {
+        Cow::Borrowed(text)
+    };
+    if text.split('\n').any(|line| line.len() > LONG_LINE) {
+        Cow::Owned(broken(&text))
+    } else {
+        text
+    }
+}
+
+/// JSON with a value on each line. It works on the text, so that numbers and the order of keys stay as they are.
+fn indented(json: &str) -> String {
+    let mut out = String::with_capacity(json.len() * 5 / 4);
+    let mut depth = 0;
+    let mut rest = json.trim();
+    while let Some(c) = rest.chars().next() {
+        let (token, after) = rest.split_at(token_len(rest));
+        rest = after.trim_start();
+        match c {
+            '{' | '[' if rest.starts_with(['}', ']']) => {
+                out.push_str(token);
+                out.push_str(&rest[..1]);
+                rest = rest[1..].trim_start();
+            }
+            '{' | '[' => {
+                depth += 1;
+                out.push_str(token);
+                new_line(&mut out, depth);
+            }
+            '}' | ']' => {
+                depth = depth.saturating_sub(1);
+                new_line(&mut out, depth);
+                out.push_str(token);
+            }
+            ',' => {
+                out.push_str(token);
+                new_line(&mut out, depth);
+            }
+            ':' => out.push_str(": "),
+            _ => out.push_str(token),
+        }
+    }
+    out
+}
+
+fn new_line(out: &mut String, depth: usize) {
+    out.push('\n');
+    // Deeper lines are indented no further: a thousand levels would make a megabyte of spaces.
+    out.extend(std::iter::repeat_n(' ', 2 * depth.min(32)));
+}
+
+/// The length of the token at the start of valid JSON.
+fn token_len(json: &str) -> usize {
+    let bytes = json.as_bytes();
+    match bytes.first() {
+        Some(b'"') => {
+            let mut at = 1;
+            while let Some(found) = memchr::memchr2(b'"', b'\\', &bytes[at..]) {
+                at += found;
+                if bytes[at] == b'"' {
+                    return at + 1;
+                }
+                at = (at + 2).min(bytes.len());
+            }
+            bytes.len()
+        }
+        Some(b'{' | b'}' | b'[' | b']' | b',' | b':') => 1,
+        _ => json
+            .find(|c: char| c.is_ascii_whitespace() || matches!(c, ',' | ':' | '}' | ']'))
+            .unwrap_or(json.len()),
+    }
+}
+
+fn broken(text: &str) -> String {
+    let mut out = String::with_capacity(text.len() + text.len() / LONG_LINE + 1);
+    for (number, mut line) in text.split('\n').enumerate() {
+        if number > 0 {
+            out.push('\n');
+        }
+        while line.len() > LONG_LINE {
+            let soft = line.floor_char_boundary(LONG_LINE);
+            let hard = line.floor_char_boundary(2 * LONG_LINE);
+            let end = match line[soft..hard].find([' ', ',', ';', '>']) {
+                Some(at) => soft + at + 1,
+                None => hard,
+            };
+            if end == line.len() {
+                break;
+            }
+            out.push_str(&line[..end]);
+            out.push('\n');
+            line = &line[end..];
+        }
+        out.push_str(line);
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn json_gets_a_line_for_each_value_and_keeps_its_order_and_numbers() {
+        let text = r#" {"z":1.10,"a":[{"k":"x, {y} \" ]"},[],{}],"n":123456789012345678901,"e":null} "#;
+        insta::assert_snapshot!(lay_out(text), @r#"
+        {
+          "z": 1.10,
+          "a": [
+            {
+              "k": "x, {y} \" ]"
+            },
+            [],
+            {}
+          ],
+          "n": 123456789012345678901,
+          "e": null
+        }
+        "#);
+    }
+
+    #[test]
+    fn text_is_left_as_it_is_until_a_line_is_too_long() {
+        for text in ["", "a\nb\n", "{not json}", "{\"open\": "] {
+            assert_eq!(lay_out(text), text);
+        }
+        let words = lay_out(&"word ".repeat(1000)).into_owned();
+        assert!(words.lines().all(|line| line.len() <= LONG_LINE + 5));
+        let solid = "é".repeat(5000);
+        let laid = lay_out(&solid);
+        assert!(laid.lines().all(|line| line.len() <= 2 * LONG_LINE));
+        assert_eq!(laid.replace('\n', ""), solid);
+    }
+
+    proptest! {
+        #[test]
+        fn only_white_space_is_added(words in "[a-zé]{1,9}", count in 0usize..900, separator in "[ ,;>\nx]", end in "[a-z\n]{0,9}") {
+            let text = vec![words; count].join(&separator) + &end;
+            let strip = |text: &str| text.replace('\n', "");
+            prop_assert_eq!(strip(&lay_out(&text)), strip(&text));
+        }
+
+        #[test]
+        fn indented_json_means_the_same(keys in proptest::collection::btree_map("\\PC{0,9}", "\\PC{0,9}", 0..9)) {
+            let value = serde_json::json!({"list": [keys.clone(), 1, null], "map": keys});
+            let read: serde_json::Value = serde_json::from_str(&lay_out(&value.to_string())).unwrap();
+            prop_assert_eq!(read, value);
+        }
+    }
+}

@@ -1,0 +1,114 @@
+//! RES-7: unguessable handles, a life of their own for each toolset, bounds, and nothing left behind.
+
+use std::path::Path;
+
+use super::*;
+
+fn spill(parent: &Path, change: impl FnOnce(&mut SpillLimits)) -> Spill {
+    let mut limits = SpillLimits {
+        folder: Some(parent.to_owned()),
+        ..SpillLimits::default()
+    };
+    change(&mut limits);
+    Spill::new(limits)
+}
+
+fn text(text: &str) -> Output {
+    Output {
+        form: Form::Text,
+        text: Arc::new(text.to_owned()),
+    }
+}
+
+fn files(parent: &Path) -> usize {
+    let folders = std::fs::read_dir(parent).unwrap().flatten();
+    folders
+        .map(|folder| std::fs::read_dir(folder.path()).unwrap().count())
+        .sum()
+}
+
+#[tokio::test]
+async fn an_output_comes_back_as_it_was_put_aside() {
+    let parent = tempfile::tempdir().unwrap();
+    let spill = spill(parent.path(), |_| {});
+    assert!(!spill.is_used());
+    let output = text("a\né\n");
+    let handle = spill.keep(output.clone()).await.unwrap();
+    assert!(handle.starts_with("out_") && handle.len() == 36);
+    assert_eq!(spill.fetch(&handle).await.unwrap(), output);
+    assert!(spill.is_used());
+    let page = spill.page(&handle, Query::start(), 1000).await.unwrap();
+    assert_eq!(page, "[lines 1-2 of 2]\na\né\n");
+}
+
+#[tokio::test]
+async fn another_toolset_cannot_read_a_handle() {
+    let parent = tempfile::tempdir().unwrap();
+    let (ours, theirs) = (spill(parent.path(), |_| {}), spill(parent.path(), |_| {}));
+    let handle = ours.keep(text("ours")).await.unwrap();
+    theirs.keep(text("theirs")).await.unwrap();
+    for tried in [handle.as_str(), "out_1", "../out_1", ""] {
+        let problem = theirs.fetch(tried).await.unwrap_err();
+        assert!(matches!(problem, SpillError::Unknown(_)), "{problem}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_output_is_gone_when_its_time_has_passed() {
+    let parent = tempfile::tempdir().unwrap();
+    let spill = spill(parent.path(), |limits| limits.ttl = Duration::from_secs(60));
+    let old = spill.keep(text("old")).await.unwrap();
+    tokio::time::advance(Duration::from_secs(40)).await;
+    let young = spill.keep(text("young")).await.unwrap();
+    tokio::time::advance(Duration::from_secs(30)).await;
+    assert!(spill.fetch(&old).await.is_err());
+    assert!(spill.fetch(&young).await.is_ok());
+    assert_eq!(files(parent.path()), 1);
+}
+
+#[tokio::test]
+async fn the_oldest_make_room_for_new_ones() {
+    let parent = tempfile::tempdir().unwrap();
+    let spill = spill(parent.path(), |limits| (limits.bytes, limits.files) = (100, 3));
+    let mut handles = Vec::new();
+    for _ in 0..4 {
+        handles.push(spill.keep(text("0123456789")).await.unwrap());
+    }
+    assert!(spill.fetch(&handles[0]).await.is_err(), "only three are kept");
+    assert!(spill.fetch(&handles[1]).await.is_ok());
+    let large = spill.keep(text(&"x".repeat(85))).await.unwrap();
+    assert!(spill.fetch(&handles[2]).await.is_err(), "only a hundred bytes are kept");
+    assert!(spill.fetch(&handles[3]).await.is_ok());
+    assert!(spill.fetch(&large).await.is_ok());
+    assert_eq!(files(parent.path()), 2);
+    let problem = spill.keep(text(&"x".repeat(101))).await.unwrap_err();
+    assert_eq!(problem.to_string(), "it has 101 bytes, and 100 are kept altogether");
+}
+
+#[tokio::test]
+async fn nothing_is_left_when_a_toolset_is_closed_or_dropped() {
+    let parent = tempfile::tempdir().unwrap();
+    let closed = spill(parent.path(), |_| {});
+    let handle = closed.keep(text("x")).await.unwrap();
+    closed.close().await;
+    assert!(closed.fetch(&handle).await.is_err());
+    assert!(matches!(closed.keep(text("y")).await, Err(SpillError::Closed)));
+    let dropped = spill(parent.path(), |_| {});
+    dropped.keep(text("x")).await.unwrap();
+    drop(dropped);
+    assert_eq!(std::fs::read_dir(parent.path()).unwrap().count(), 0);
+}
+
+#[tokio::test]
+async fn a_folder_that_somebody_removed_is_made_anew() {
+    let parent = tempfile::tempdir().unwrap();
+    let spill = spill(parent.path(), |_| {});
+    let handle = spill.keep(text("x")).await.unwrap();
+    for folder in std::fs::read_dir(parent.path()).unwrap().flatten() {
+        std::fs::remove_dir_all(folder.path()).unwrap();
+    }
+    assert!(matches!(spill.fetch(&handle).await, Err(SpillError::Unknown(_))));
+    assert!(spill.keep(text("lost")).await.is_err());
+    let again = spill.keep(text("again")).await.unwrap();
+    assert_eq!(*spill.fetch(&again).await.unwrap().text, "again");
+}

@@ -1,0 +1,151 @@
+//! `read_output`: a tool of our own, with which a model reads what was too long to be handed to it.
+
+use std::{sync::Arc, time::Duration};
+
+use serde_json::{Map, Value, json};
+use tokio::time::Instant;
+
+use super::{ListedTool, Toolset};
+use crate::{
+    call::{ToolCall, View},
+    catalog::Tool,
+    name::{self, NameStyle, ServerName},
+    outcome::{Answer, Failure, Kind, Outcome, Reply},
+    provider::Provider,
+    server::Server,
+    spill::{Query, SpillError},
+};
+
+const NAME: &str = "read_output";
+/// The largest page. A model that reads on sees the next one.
+const PAGE: usize = 16 << 10;
+
+/// The tool, as one of a server that no server of the board is called like, so that its name is nobody else's in any style.
+pub(super) fn tool(servers: &[Server]) -> Tool {
+    let taken = |candidate: &str| {
+        servers
+            .iter()
+            .any(|server| server.name().as_str().eq_ignore_ascii_case(candidate))
+    };
+    let number = (2..).map(|number| format!("pegboard-{number}"));
+    let free = std::iter::once("pegboard".to_owned())
+        .chain(number)
+        .find(|candidate| !taken(candidate));
+    let server = free.and_then(|free| ServerName::parse(&free).ok());
+    let server = server.expect("there are more numbers than servers, and each makes a name");
+    let definition = json!({
+        "name": NAME,
+        "title": "Read a long output",
+        "description": "Reads a part of an output that was too long to be shown and is kept under a handle. Give at most one of range, \
+                        grep and jsonpath; without them you get the beginning.",
+        "inputSchema": {
+            "type": "object",
+            "properties": {
+                "handle": {"type": "string", "description": "The handle, such as out_1a2b…"},
+                "range": {"type": "string", "description": "Lines to read, such as 120-180, counted from 1"},
+                "grep": {"type": "string", "description": "A regular expression; lines that match are shown with their numbers. (?i) ignores case"},
+                "context": {"type": "integer", "minimum": 0, "maximum": 20, "description": "Lines to show around each match of grep"},
+                "jsonpath": {"type": "string", "description": "A path into JSON, such as $.items[0].name, $.items[*].id or $..status"},
+            },
+            "required": ["handle"],
+            "additionalProperties": false,
+        },
+        "annotations": {"readOnlyHint": true, "idempotentHint": true, "openWorldHint": false},
+    });
+    Tool::built_in(&server, definition).expect("the definition above is that of a tool")
+}
+
+/// The tool as a view shows it. Where tools are shown under their own names, another one could have this name, so it keeps its prefix.
+pub(super) fn listed(servers: &[Server], view: &View) -> ListedTool {
+    let tool = tool(servers);
+    let (style, rules) = view.names();
+    let style = match style {
+        NameStyle::Bare => NameStyle::Dunder,
+        prefixed => prefixed,
+    };
+    let mut names = name::expose(&[(tool.server.as_str(), NAME)], &style, &rules);
+    let (provider, budget) = view.dialect();
+    ListedTool {
+        name: names.pop().unwrap_or_else(|| name::dunder(tool.server.as_str(), NAME)),
+        definition: match provider {
+            Provider::Mcp => None,
+            provider => provider.define(&tool, budget).ok().map(Arc::new),
+        },
+        tool: Arc::new(tool),
+    }
+}
+
+impl Toolset {
+    /// The tool for listings: once there is something to read, or from the start if the view wants that.
+    pub(super) fn listed_reader(&self) -> Option<ListedTool> {
+        let outputs = &self.view.outputs;
+        (outputs.always_readable || outputs.spill.is_used()).then(|| self.built(|built| built.reader.clone()))
+    }
+
+    /// The reply to a call of the tool, or nothing when another tool is meant.
+    pub(super) async fn read_output(&self, call: &ToolCall, started: Instant) -> Option<Reply> {
+        let outputs = &self.view.outputs;
+        // Without anything to read this costs a look at a flag.
+        if !(outputs.spill.is_used() || outputs.always_readable) || !call.name.contains(NAME) {
+            return None;
+        }
+        let ListedTool { name, tool, .. } = self.built(|built| built.reader.clone());
+        (call.name == name || self.means(&call.name, &tool)).then_some(())?;
+        let outcome = match arguments(call) {
+            Err(failure) => Outcome::Refused(failure),
+            Ok((handle, query)) => match outputs.spill.page(&handle, query, PAGE).await {
+                Ok(page) => Outcome::Done(Answer::from_text(page)),
+                Err(SpillError::Query(problem)) => Outcome::Refused(Failure::new(Kind::InvalidArguments, problem)),
+                Err(problem) => Outcome::ToolFailed(Answer::from_text(problem.to_string())),
+            },
+        };
+        Some(reply(call, &tool, outcome, started.elapsed()))
+    }
+
+    /// Whether a name means the tool: in any style, or alone when no server has a tool of that name.
+    fn means(&self, name: &str, tool: &Arc<Tool>) -> bool {
+        let server = tool.server.as_str();
+        let dunder = name::dunder(server, NAME);
+        name == dunder
+            || name == name::dotted(server, NAME)
+            || name.strip_prefix("mcp__") == Some(&dunder)
+            || name == format!("mcp_{server}_{NAME}")
+            || (name == NAME && !self.table().routes().iter().any(|route| route.tool.name == NAME))
+    }
+}
+
+fn reply(call: &ToolCall, tool: &Tool, outcome: Outcome, latency: Duration) -> Reply {
+    let mut reply = Reply::unanswered(&call.id, tool.dotted_name(), outcome, latency);
+    reply.server = Some(tool.server.clone());
+    reply.tool = Some(tool.name.clone());
+    reply.attempts = 1;
+    reply.original_bytes = match &reply.outcome {
+        Outcome::Done(answer) => answer.text().len(),
+        _ => 0,
+    };
+    reply
+}
+
+/// The handle and what is wanted of it.
+fn arguments(call: &ToolCall) -> Result<(String, Query), Failure> {
+    let invalid = |problem: String| Failure::new(Kind::InvalidArguments, problem);
+    let given: Map<String, Value> = serde_json::from_str(call.arguments.as_raw().get()).unwrap_or_default();
+    let text = |key: &str| match given.get(key) {
+        None | Some(Value::Null) => Ok(None),
+        Some(Value::String(text)) if text.is_empty() => Ok(None),
+        Some(Value::String(text)) => Ok(Some(text.clone())),
+        Some(Value::Number(number)) => Ok(Some(number.to_string())),
+        Some(_) => Err(invalid(format!("`{key}` must be a text"))),
+    };
+    let handle =
+        text("handle")?.ok_or_else(|| invalid("`handle` is missing: which output is to be read?".to_owned()))?;
+    let context = given.get("context").and_then(Value::as_u64).unwrap_or(0);
+    let query = match (text("range")?, text("grep")?, text("jsonpath")?) {
+        (None, None, None) => Ok(Query::start()),
+        (Some(range), None, None) => Query::range(&range),
+        (None, Some(pattern), None) => Query::grep(&pattern, usize::try_from(context).unwrap_or(usize::MAX)),
+        (None, None, Some(path)) => Query::path(&path),
+        _ => Err("give only one of `range`, `grep` and `jsonpath`".to_owned()),
+    };
+    Ok((handle, query.map_err(invalid)?))
+}

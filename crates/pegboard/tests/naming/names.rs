@@ -1,0 +1,154 @@
+//! Names that models see, names that are understood, and names that are not.
+
+use pegboard::{Config, Env, Format, Kind, NameRules, NameStyle, Provider, View};
+use serde_json::json;
+
+use crate::{support::*, words::*};
+
+/// NAM-4, CFG-12: servers and tools whose names run into each other are all callable.
+#[tokio::test]
+async fn two_tools_that_would_share_a_name_are_both_callable() {
+    let board = board_of(vec![(server("a", &["b__c"]), ""), (server("a__b", &["c"]), "")]);
+    let tools = board.toolset();
+    let names = listed(&tools).await;
+    assert_ne!(names[0], names[1]);
+    for (name, answer) in [
+        (names[0].as_str(), "a: b__c"),
+        (&names[1], "a__b: c"),
+        ("a.b__c", "a: b__c"),
+        ("a__b.c", "a__b: c"),
+    ] {
+        assert_eq!(call(&tools, name, json!({})).await.text(), answer, "{name}");
+    }
+    let reply = call(&tools, "a__b__c", json!({})).await;
+    assert_eq!(reply.outcome.kind(), Kind::UnknownTool);
+    assert_eq!(reply.text(), "`a__b__c` could mean a.b__c or a__b.c");
+}
+
+/// NAM-5, NAM-7: whatever a server calls its tools, a model can call them by names that its provider takes.
+#[tokio::test]
+async fn odd_names_are_callable_under_every_provider() {
+    let odd = ["admin.tools.list", "a/b", "é", "a b", "a-b", "a_b", "A_B"];
+    let board = board_of(vec![(server("fx", &odd), "")]);
+    for provider in Provider::ALL {
+        let tools = board.toolset_with(View::new().provider(provider));
+        let names = listed(&tools).await;
+        assert_eq!(names.len(), odd.len());
+        for name in &names {
+            assert!(provider.name_rules().allow(name), "{provider}: {name}");
+            let reply = call(&tools, name, json!({})).await;
+            assert_eq!(reply.text(), format!("fx: {}", reply.tool.unwrap()));
+            assert_eq!(reply.repaired, None);
+        }
+        for own in odd {
+            assert_eq!(call(&tools, own, json!({})).await.text(), format!("fx: {own}"));
+            assert_eq!(
+                call(&tools, &format!("fx.{own}"), json!({})).await.text(),
+                format!("fx: {own}")
+            );
+        }
+    }
+    // A name from the listing for one provider is known to the others, too.
+    let openai = listed(&board.toolset_with(View::new().provider(Provider::OpenAi))).await;
+    for name in openai {
+        assert!(!call(&board.toolset(), &name, json!({})).await.is_error(), "{name}");
+    }
+}
+
+/// NAM-1, NAM-2: a view has its style and its rules; the config has the style of those that say nothing.
+#[tokio::test]
+async fn a_view_is_named_as_it_says_or_as_the_config_says() {
+    let config = Config::from_text("naming = 'mcp_dunder'", Format::Toml, &Env::process());
+    assert_eq!(config.problems, []);
+    let board = board_with(config.config, vec![(server("git", &["log"]), "")]);
+    assert_eq!(listed(&board.toolset()).await, ["mcp__git__log"]);
+    for (style, expected) in [
+        (NameStyle::Dot, "git.log"),
+        (NameStyle::Bare, "log"),
+        (NameStyle::Template("{tool}_in_{server}".to_owned()), "log_in_git"),
+    ] {
+        let tools = board.toolset_with(View::new().naming(style));
+        assert_eq!(listed(&tools).await, [expected]);
+        assert_eq!(call(&tools, expected, json!({})).await.text(), "git: log");
+    }
+    let view = View::new().naming(NameStyle::Dot).name_rules(NameRules::STRICT);
+    assert_eq!(listed(&board.toolset_with(view)).await, ["git__log"]);
+
+    let other = Config::from_text("naming = 'dot'", Format::Toml, &Env::process()).config;
+    board.apply(other).await;
+    assert_eq!(listed(&board.toolset()).await, ["git.log"]);
+}
+
+/// NAM-6: a slip is repaired while one tool is meant, and it is told.
+#[tokio::test]
+async fn small_slips_of_a_model_are_repaired_and_reported() {
+    let board = board_of(vec![
+        (server("k8s", &["get_pods", "get-logs"]), ""),
+        (server("other", &["Get_Logs"]), ""),
+    ]);
+    let tools = board.toolset();
+    listed(&tools).await;
+    for slip in [
+        "google:get_pods",
+        "functions.k8s__get_pods",
+        "K8S.Get-Pods",
+        "k8s_get_pods",
+        "get_pods<|channel|>commentary",
+    ] {
+        let reply = call(&tools, slip, json!({})).await;
+        assert_eq!(reply.text(), "k8s: get_pods", "{slip}");
+        assert_eq!(reply.repaired, Some(format!("`{slip}` was taken for `k8s.get_pods`")));
+        assert_eq!(serde_json::to_value(&reply).unwrap()["repaired"], json!(reply.repaired));
+    }
+    let reply = call(&tools, "GET_LOGS", json!({})).await;
+    assert_eq!(reply.text(), "`GET_LOGS` could mean k8s.get-logs or other.Get_Logs");
+    let exact = call(&tools, "get-logs", json!({})).await;
+    assert_eq!((exact.text().as_str(), exact.repaired), ("k8s: get-logs", None));
+}
+
+/// NAM-8: a name that is nobody's is answered with what there is.
+#[tokio::test]
+async fn an_unknown_name_is_answered_with_names_and_servers() {
+    let board = board_of(vec![
+        (server("k8s", &["get_pods", "get_logs"]), ""),
+        (server("git", &["show"]), ""),
+    ]);
+    let tools = board.toolset();
+    listed(&tools).await;
+    let reply = call(&tools, "k8s.get_podz", json!({})).await;
+    assert_eq!(reply.outcome.kind(), Kind::UnknownTool);
+    says(
+        &reply.text(),
+        &[
+            "there is no tool `k8s.get_podz`",
+            "`k8s.get_pods`",
+            "Available tools of server `k8s`: get_logs, get_pods",
+            "Available servers: git, k8s",
+        ],
+    );
+}
+
+/// A tool that is filtered out is reached by no name, exact or not, and the caller learns why.
+#[tokio::test]
+async fn a_hidden_tool_is_reached_by_no_name() {
+    let board = board_of(vec![
+        (server("fx", &["delete_all", "show"]), "delete*"),
+        (server("two", &["Delete-All"]), "*"),
+    ]);
+    for provider in [Provider::Mcp, Provider::OpenAi] {
+        let tools = board.toolset_with(View::new().provider(provider));
+        assert_eq!(listed(&tools).await, ["fx__show"]);
+        for asked in [
+            "fx.delete_all",
+            "fx__delete_all",
+            "mcp__fx__delete_all",
+            "delete_all",
+            "functions.delete_all",
+            "FX.Delete-All",
+        ] {
+            let reply = call(&tools, asked, json!({})).await;
+            ended_as(&reply, Kind::NotPermitted, false);
+            says(&reply.text(), &["may not be called", "filters of server"]);
+        }
+    }
+}

@@ -1,0 +1,328 @@
+//! POL-5: calls that a person must agree to.
+
+use std::{
+    future::Future,
+    pin::Pin,
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::Duration,
+};
+
+use pegboard::{
+    Approval, Approvals, Approver, ByteSink, ByteSource, Command, Config, Decision, Kind, Pegboard, Question, Risk,
+    ServerConfig, ToolCall, ToolPolicy, Transport, View,
+};
+use pegboard_testkit::{FakeServer, Tool};
+use serde_json::json;
+
+use crate::{
+    board::{Fake, board, fake, until_listed},
+    support::*,
+};
+
+fn server() -> FakeServer {
+    FakeServer::new("fx")
+        .tool(Tool::new("read").read_only())
+        .tool(Tool::new("write").echoes())
+        .tool(Tool::new("wipe").destructive())
+}
+
+fn mode(approval: Approval) -> Fake {
+    fake("fx", &server()).with(|config| config.policy.approval = approval)
+}
+
+/// Says the same to everything, and keeps what it was asked.
+#[derive(Clone)]
+struct Clerk {
+    says: Decision,
+    asked: Arc<Mutex<Vec<String>>>,
+}
+
+impl Clerk {
+    fn new(says: Decision) -> Self {
+        Self {
+            says,
+            asked: Arc::default(),
+        }
+    }
+
+    fn asked(&self) -> Vec<String> {
+        std::mem::take(&mut self.asked.lock().expect("no panic"))
+    }
+}
+
+impl Approver for Clerk {
+    fn decide<'a>(&'a self, question: Question<'a>) -> Pin<Box<dyn Future<Output = Decision> + Send + 'a>> {
+        let arguments = question.arguments.as_str();
+        let (tool, risk) = (question.tool.dotted_name(), question.risk.as_str());
+        let changed = if question.has_changed { " changed" } else { "" };
+        self.asked
+            .lock()
+            .expect("no panic")
+            .push(format!("{tool} {arguments} {risk}{changed}"));
+        Box::pin(async move { self.says.clone() })
+    }
+}
+
+fn no() -> Decision {
+    Decision::Refused("not today".into())
+}
+
+#[tokio::test(start_paused = true)]
+async fn each_mode_asks_about_its_calls_and_a_refused_call_never_reaches_the_server() {
+    for (approval, asked) in [
+        (Approval::Auto, [false, false, false]),
+        (Approval::Writes, [false, true, true]),
+        (Approval::Always, [true, true, true]),
+    ] {
+        let (board, [fx]) = board([mode(approval)]);
+        let clerk = Clerk::new(no());
+        let tools = board.toolset_with(View::new().approver(clerk.clone()));
+        for (tool, asked) in ["fx.read", "fx.write", "fx.wipe"].into_iter().zip(asked) {
+            let reply = call(&tools, tool, json!({"a": 1})).await;
+            let kind = if asked { Kind::NotPermitted } else { Kind::Ok };
+            assert_eq!(reply.outcome.kind(), kind, "{approval:?} {tool}: {}", reply.text());
+            assert_eq!(clerk.asked().len(), usize::from(asked), "{approval:?} {tool}");
+            assert_eq!(reply.attempts, u32::from(!asked));
+        }
+        assert_eq!(fx.count("tools/call"), asked.iter().filter(|asked| !**asked).count());
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_person_is_shown_what_would_be_called_and_their_reason_is_told() {
+    let (board, _handles) = board([mode(Approval::Writes)]);
+    let clerk = Clerk::new(no());
+    let tools = board.toolset_with(View::new().approver(clerk.clone()));
+    let reply = call(&tools, "fx.write", json!({"path": "/x"})).await;
+    assert_eq!(reply.text(), "the call of `fx.write` was not approved: not today");
+    assert_eq!(clerk.asked(), [r#"fx.write {"path":"/x"} high"#]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn without_anybody_to_ask_the_call_is_refused_with_a_hint() {
+    let (board, [fx]) = board([mode(Approval::Writes)]);
+    let reply = call(&board.toolset(), "fx.write", json!({})).await;
+    ended_as(&reply, Kind::NotPermitted, false);
+    says(&reply.text(), &["a person must agree to calls of `fx.write`"]);
+    says(reply.outcome.hint().unwrap(), &["`approval_exempt` of server `fx`"]);
+    assert_eq!(fx.count("tools/call"), 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn never_means_never_whoever_is_asked() {
+    let (board, _handles) = board([mode(Approval::Never)]);
+    let clerk = Clerk::new(Decision::Always);
+    let tools = board.toolset_with(View::new().approver(clerk.clone()));
+    let reply = call(&tools, "fx.read", json!({})).await;
+    ended_as(&reply, Kind::NotPermitted, false);
+    says(reply.outcome.hint().unwrap(), &["`never`"]);
+    assert!(clerk.asked().is_empty());
+}
+
+#[tokio::test(start_paused = true)]
+async fn single_tools_are_exempt_or_have_a_mode_of_their_own() {
+    let (board, _handles) = board([mode(Approval::Always).with(|config| {
+        config.policy.approval_exempt = vec!["w*".into()];
+        let mut said = ToolPolicy::default();
+        said.approval = Some(Approval::Never);
+        config.policy.tools.insert("wipe".into(), said);
+    })]);
+    let clerk = Clerk::new(Decision::Once);
+    let tools = board.toolset_with(View::new().approver(clerk.clone()));
+    for (tool, kind, asked) in [
+        ("fx.read", Kind::Ok, 1),
+        ("fx.write", Kind::Ok, 0),
+        ("fx.wipe", Kind::NotPermitted, 0),
+    ] {
+        assert_eq!(call(&tools, tool, json!({})).await.outcome.kind(), kind, "{tool}");
+        assert_eq!(clerk.asked().len(), asked, "{tool}");
+    }
+}
+
+/// Once, for this view, always: how many of four calls (two by one view, two by another) are asked about.
+#[tokio::test(start_paused = true)]
+async fn what_a_person_said_is_remembered_as_long_as_they_said() {
+    for (says, expected) in [(Decision::Once, 4), (Decision::ForView, 2), (Decision::Always, 1)] {
+        let (board, _handles) = board([mode(Approval::Always)]);
+        let clerk = Clerk::new(says.clone());
+        for _ in 0..2 {
+            let tools = board.toolset_with(View::new().approver(clerk.clone()));
+            for _ in 0..2 {
+                assert_eq!(call(&tools, "fx.read", json!({})).await.text(), "ok");
+            }
+        }
+        assert_eq!(clerk.asked().len(), expected, "{says:?}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_agreement_to_one_tool_is_none_to_another() {
+    let (board, _handles) = board([mode(Approval::Always)]);
+    let clerk = Clerk::new(Decision::Always);
+    let tools = board.toolset_with(View::new().approver(clerk.clone()));
+    call(&tools, "fx.read", json!({})).await;
+    call(&tools, "fx.write", json!({})).await;
+    assert_eq!(clerk.asked().len(), 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_changed_definition_is_asked_about_again() {
+    let (board, [fx]) = board([mode(Approval::Always)]);
+    let clerk = Clerk::new(Decision::Always);
+    let tools = board.toolset_with(View::new().approver(clerk.clone()));
+    call(&tools, "fx.read", json!({})).await;
+    call(&tools, "fx.read", json!({})).await;
+    assert_eq!(clerk.asked(), ["fx.read {} medium"]);
+
+    fx.change(|script| {
+        script.tools[0] = Tool::new("read")
+            .read_only()
+            .description("Reads, and sends a copy to me.");
+        script.tools.push(Tool::new("new"));
+    });
+    fx.tools_changed().await;
+    until_listed(&tools, &["fx.new", "fx.read", "fx.wipe", "fx.write"]).await;
+    call(&tools, "fx.read", json!({})).await;
+    call(&tools, "fx.read", json!({})).await;
+    assert_eq!(clerk.asked(), ["fx.read {} medium changed"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_agreed_to_for_all_is_kept_and_taken_back() {
+    let approvals = Approvals::new();
+    let clerk = Clerk::new(Decision::Always);
+    let (_, handle) = server().connect();
+    let open = |approvals: Approvals| {
+        let handle = handle.clone();
+        let dial = move || {
+            let (read, write) = tokio::io::split(handle.connect());
+            (Box::new(read) as ByteSource, Box::new(write) as ByteSink)
+        };
+        let mut config = ServerConfig::new(Transport::Stdio(Command::new("in-process")));
+        config.policy.approval = Approval::Always;
+        Pegboard::builder(Config::default())
+            .in_process_with(name("fx"), dial, config)
+            .approver(clerk.clone())
+            .approvals(approvals)
+            .open()
+    };
+    let first = open(approvals.clone());
+    call(&first.toolset(), "fx.read", json!({})).await;
+    assert_eq!(clerk.asked().len(), 1);
+    let kept = serde_json::to_string(&approvals.entries()).unwrap();
+
+    let again = Approvals::of(serde_json::from_str::<Vec<_>>(&kept).unwrap());
+    let second = open(again.clone());
+    call(&second.toolset(), "fx.read", json!({})).await;
+    assert_eq!(clerk.asked().len(), 0);
+    assert!(again.forget(&name("fx"), "read"));
+    call(&second.toolset(), "fx.read", json!({})).await;
+    assert_eq!(clerk.asked().len(), 1);
+}
+
+/// Never answers, and counts the questions that were taken back.
+struct Absent(Arc<AtomicUsize>);
+
+struct TakenBack(Arc<AtomicUsize>);
+
+impl Drop for TakenBack {
+    fn drop(&mut self) {
+        self.0.fetch_add(1, Ordering::SeqCst);
+    }
+}
+
+impl Approver for Absent {
+    fn decide<'a>(&'a self, _: Question<'a>) -> Pin<Box<dyn Future<Output = Decision> + Send + 'a>> {
+        let taken_back = TakenBack(self.0.clone());
+        Box::pin(async move {
+            let _taken_back = taken_back;
+            std::future::pending().await
+        })
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn nobody_is_waited_for_longer_than_the_view_and_the_call_say() {
+    let (board, _handles) = board([mode(Approval::Always)]);
+    let taken_back = Arc::new(AtomicUsize::new(0));
+    let view = || View::new().approver(Absent(taken_back.clone()));
+    for (view, timeout, expected) in [
+        (view(), None, 300),
+        (view().approval_timeout(secs(20)), None, 20),
+        (view(), Some(secs(7)), 7),
+    ] {
+        let tools = board.toolset_with(view);
+        tools.list(PATIENCE).await;
+        let started = tokio::time::Instant::now();
+        let mut call = ToolCall::new("fx.read");
+        call.timeout = timeout;
+        let reply = tools.call(call).await;
+        ended_as(&reply, Kind::NotPermitted, false);
+        says(&reply.text(), &[&format!("nobody answered within {expected} s")]);
+        assert_eq!(started.elapsed().as_secs(), expected);
+    }
+    assert_eq!(taken_back.load(Ordering::SeqCst), 3);
+    let tools = board.toolset_with(view());
+    let call = tools.call(ToolCall::new("fx.read"));
+    assert!(tokio::time::timeout(secs(1), call).await.is_err());
+    assert_eq!(
+        taken_back.load(Ordering::SeqCst),
+        4,
+        "a call that is given up takes its question back"
+    );
+}
+
+/// The time that a person takes is part of the limit of the whole call.
+#[tokio::test(start_paused = true)]
+async fn a_slow_person_leaves_less_time_for_the_call() {
+    struct Slow;
+    impl Approver for Slow {
+        fn decide<'a>(&'a self, _: Question<'a>) -> Pin<Box<dyn Future<Output = Decision> + Send + 'a>> {
+            Box::pin(async {
+                tokio::time::sleep(secs(8)).await;
+                Decision::Once
+            })
+        }
+    }
+    let slow = FakeServer::new("fx").tool(Tool::new("t").after(secs(5)));
+    let (board, _handles) = board([fake("fx", &slow).with(|config| config.policy.approval = Approval::Always)]);
+    let tools = board.toolset_with(View::new().approver(Slow));
+    tools.list(PATIENCE).await;
+    let started = tokio::time::Instant::now();
+    let reply = tools.call(ToolCall::new("fx.t").timeout(secs(10))).await;
+    ended_as(&reply, Kind::Timeout, true);
+    assert!(started.elapsed() < secs(11), "{:?}", started.elapsed());
+}
+
+#[tokio::test(start_paused = true)]
+async fn after_words_of_an_untrusted_server_calls_of_high_risk_are_asked_about() {
+    for (trust, expected) in [(false, 1), (true, 0)] {
+        let (board, _handles) = board([mode(Approval::Auto).with(|config| config.policy.trust = trust)]);
+        let asked = Arc::new(AtomicUsize::new(0));
+        let counter = asked.clone();
+        let approver = move |question: &Question<'_>| {
+            assert_eq!(question.risk, Risk::High);
+            counter.fetch_add(1, Ordering::SeqCst);
+            Decision::Once
+        };
+        let tools = board.toolset_with(View::new().ask_after_untrusted().approver(approver));
+        for tool in ["fx.wipe", "fx.read", "fx.wipe", "fx.read"] {
+            assert_eq!(call(&tools, tool, json!({})).await.text(), "ok");
+        }
+        assert_eq!(asked.load(Ordering::SeqCst), expected, "trust = {trust}");
+    }
+}
+
+/// The hot path: nobody is asked, and it costs no time.
+#[tokio::test(start_paused = true)]
+async fn a_call_that_needs_nothing_waits_for_nothing() {
+    let (board, _handles) = board([mode(Approval::Auto)]);
+    let tools = board.toolset();
+    tools.list(PATIENCE).await;
+    let started = tokio::time::Instant::now();
+    assert_eq!(call(&tools, "fx.wipe", json!({})).await.text(), "ok");
+    assert_eq!(started.elapsed(), Duration::ZERO);
+}

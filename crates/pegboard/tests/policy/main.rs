@@ -1,0 +1,12 @@
+//! What agents may see and do: filters, selections, grants, approval, and what models are told.
+
+#[path = "../support/mod.rs"]
+mod support;
+
+mod approval;
+mod arguments;
+mod board;
+mod filters;
+mod grants;
+mod instructions;
+mod selection;

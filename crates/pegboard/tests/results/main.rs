@@ -1,0 +1,8 @@
+//! What becomes of results on a whole board: handles, the tool that reads them, handles as arguments, and their end.
+
+#[path = "../support/mod.rs"]
+mod support;
+
+mod handles;
+mod policies;
+mod words;

@@ -1,0 +1,43 @@
+//! A board whose servers answer at length, and a place where outputs go.
+
+use std::path::Path;
+
+use pegboard::{ByteSink, ByteSource, Command, Config, Pegboard, ServerConfig, SpillLimits, Transport, View};
+use pegboard_testkit::FakeServer;
+
+use crate::support::name;
+
+/// So many lines, each with its number.
+pub(crate) fn lines(count: usize) -> String {
+    (1..=count).map(|n| format!("line {n}\n")).collect()
+}
+
+/// A board with these servers in this process.
+pub(crate) fn of_fakes<const N: usize>(servers: [(&str, FakeServer, ServerConfig); N]) -> Pegboard {
+    let mut builder = Pegboard::builder(Config::default());
+    for (server, fake, settings) in servers {
+        let (_, handle) = fake.connect();
+        let dialer = move || {
+            let (read, write) = tokio::io::split(handle.connect());
+            (Box::new(read) as ByteSource, Box::new(write) as ByteSink)
+        };
+        builder = builder.in_process_with(name(server), dialer, settings);
+    }
+    builder.open()
+}
+
+pub(crate) fn plain() -> ServerConfig {
+    ServerConfig::new(Transport::Stdio(Command::new("in-process")))
+}
+
+/// A view that puts outputs into this folder.
+pub(crate) fn view(folder: &Path) -> View {
+    let mut limits = SpillLimits::default();
+    limits.folder = Some(folder.to_owned());
+    View::new().spill(limits)
+}
+
+/// How many folders of toolsets there are.
+pub(crate) fn folders(folder: &Path) -> usize {
+    std::fs::read_dir(folder).expect("a folder").count()
+}
