@@ -62,6 +62,9 @@
 //!   the first line of `main` they also end when the program is killed.
 
 mod args;
+#[cfg(feature = "bench")]
+#[doc(hidden)]
+pub mod bench;
 mod board;
 mod call;
 mod catalog;
@@ -75,6 +78,7 @@ mod name;
 mod native;
 mod outcome;
 mod provider;
+mod scan;
 mod search;
 mod secret;
 mod server;
@@ -94,7 +98,7 @@ pub use call::{
 };
 pub use catalog::{
     Catalog, CatalogDiff, Changed, Changes, DefinitionHash, InstructionFormat, Instructions, Prompt, Resource, Risk,
-    ServerWords, TaskSupport, TemplateError, Tool, UriTemplate,
+    Schema, ServerWords, TaskSupport, TemplateError, Tool, UriTemplate,
 };
 pub use config::{
     Approval, ArgumentRules, Auth, BoardLimits, BreakerPolicy, BreakerRule, Check, ClientCert, Command, Config,

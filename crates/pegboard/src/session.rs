@@ -1,5 +1,6 @@
 //! One initialised session with one server: requests with a limit, listings to their last page, and an end.
 
+mod answer;
 mod asks;
 mod desk;
 #[cfg(test)]
@@ -23,6 +24,8 @@ mod news;
 mod reading;
 mod rounds;
 mod standing;
+#[cfg(feature = "bench")]
+pub(crate) mod steps;
 mod task;
 
 pub use desk::Progress;

@@ -29,7 +29,7 @@ use tokio::{sync::mpsc, task::JoinSet, time::Instant};
 
 use crate::{
     call::{self, CallStream, Route, RouteTable, Routed, Sight, TaskHandle, ToolCall, View},
-    catalog::{Catalog, Tool},
+    catalog::{Catalog, Schema, Tool},
     deadline::Deadline,
     name::ServerName,
     outcome::{Failure, Kind, Reply},
@@ -121,8 +121,8 @@ impl ListedTool {
         put("name", Some(self.name.clone().into()));
         put("title", tool.title.clone().map(Value::from));
         put("description", tool.description.clone().map(Value::from));
-        put("inputSchema", Some(tool.input_schema.clone()));
-        put("outputSchema", tool.output_schema.clone());
+        put("inputSchema", Some(tool.input_schema.value()));
+        put("outputSchema", tool.output_schema.as_ref().map(Schema::value));
         put("annotations", tool.annotations.clone().map(Value::from));
         shown.into()
     }

@@ -123,7 +123,7 @@ async fn make(
 async fn typed(toolset: &Toolset, options: &cli::Call, deadline: Deadline) -> Result<Arguments, Failure> {
     let tool = toolset.tool(&options.tool, deadline.remaining()).await?;
     let pairs = options.pairs.iter().map(|(key, value)| (key.as_str(), value.as_str()));
-    Arguments::from_pairs(pairs, &tool.input_schema)
+    Arguments::from_pairs(pairs, &tool.input_schema.value())
         .map_err(|error| Failure::new(Kind::InvalidArguments, error.to_string()))
 }
 

@@ -123,7 +123,7 @@ fn text(tools: &[ListedTool], is_for_provider: bool, is_verbose: bool) -> String
                 let mut table = Table::indented(2);
                 table.row(line(listed));
                 text.push_str(&table.render(width));
-                text.push_str(&arguments::table(&listed.tool.input_schema).render(width));
+                text.push_str(&arguments::table(&listed.tool.input_schema.value()).render(width));
             }
         } else {
             let mut table = Table::indented(2);

@@ -15,6 +15,7 @@ use tokio::{
 };
 
 use super::{
+    answer::Answer,
     asks::{Asking, Asks, millis_since},
     frame::{self, Incoming},
     news::News,
@@ -80,15 +81,11 @@ struct State {
 
 #[derive(Debug)]
 struct Slot {
-    answer: oneshot::Sender<Result<Bytes, Unanswered>>,
+    answer: oneshot::Sender<Result<Answer, Unanswered>>,
+    /// Its signs of life are told in milliseconds since the desk was opened.
     delivery: Arc<Delivery>,
-    activity: Arc<Activity>,
     progress: Option<ProgressSink>,
 }
-
-/// When a request last showed a sign of life, in milliseconds since the desk was opened.
-#[derive(Debug, Default)]
-struct Activity(AtomicU64);
 
 /// Why a request has no result.
 #[derive(Debug, Clone, PartialEq)]
@@ -119,8 +116,7 @@ pub(super) struct ServerRequest {
 pub(super) struct Place {
     pub(super) id: u64,
     pub(super) delivery: Arc<Delivery>,
-    answer: oneshot::Receiver<Result<Bytes, Unanswered>>,
-    activity: Arc<Activity>,
+    answer: oneshot::Receiver<Result<Answer, Unanswered>>,
     asks: Arc<Asks>,
     opened: Instant,
 }
@@ -148,12 +144,10 @@ impl Desk {
     pub(super) fn place(&self, progress: Option<ProgressSink>) -> Result<Place, Unanswered> {
         let id = self.next_id.fetch_add(1, Ordering::Relaxed);
         let (sender, answer) = oneshot::channel();
-        let delivery = Arc::new(Delivery::default());
-        let activity = Arc::new(Activity(AtomicU64::new(self.now())));
+        let delivery = Arc::new(Delivery::alive_at(self.now()));
         let slot = Slot {
             answer: sender,
             delivery: delivery.clone(),
-            activity: activity.clone(),
             progress,
         };
         let mut state = self.lock();
@@ -169,7 +163,6 @@ impl Desk {
             id,
             delivery,
             answer,
-            activity,
             asks: self.asks.clone(),
             opened: self.opened,
         })
@@ -194,7 +187,7 @@ impl Desk {
         Duration::from_millis(self.now().saturating_sub(self.heard.load(Ordering::Relaxed)))
     }
 
-    fn resolve(&self, id: u64, answer: Result<Bytes, Unanswered>) -> bool {
+    fn resolve(&self, id: u64, answer: Result<Answer, Unanswered>) -> bool {
         let slot = self.lock().waiting.remove(&id);
         match slot {
             // The caller may have gone in this moment; then nobody wants the answer.
@@ -225,6 +218,10 @@ impl Desk {
             }
             _ => return self.unreadable(message, "it is no object"),
         }
+        if let Some((id, answer)) = Answer::guess(message) {
+            self.hand_out(id, Ok(answer));
+            return Some(id);
+        }
         let incoming: Incoming<'_> = match serde_json::from_slice(message) {
             Ok(incoming) => incoming,
             Err(error) => return self.unreadable(message, &error.to_string()),
@@ -247,15 +244,12 @@ impl Desk {
             self.stray("an answer without an id of ours");
             return None;
         };
-        let answer = match (incoming.result, incoming.error) {
-            (Some(result), None) => Ok(message.slice_ref(result.get().as_bytes())),
-            (None, Some(error)) => Err(match serde_json::from_str(error.get()) {
-                Ok(error) => Unanswered::Error(error),
-                Err(error) => Unanswered::Unreadable(format!("its error cannot be read: {error}")),
-            }),
-            (Some(_), Some(_)) => Err(unreadable("it is both a result and an error")),
-            (None, None) => Err(unreadable("it is neither a result nor an error")),
-        };
+        let result = incoming.outcome();
+        self.hand_out(id, result.map(|result| Answer::proven_in(message, result.get())));
+        Some(id)
+    }
+
+    fn hand_out(&self, id: u64, answer: Result<Answer, Unanswered>) {
         if !self.resolve(id, answer) {
             if (1..self.next_id.load(Ordering::Relaxed)).contains(&id) {
                 // Late because we gave up, or the second of two: no reason to leave, however often it happens.
@@ -264,7 +258,6 @@ impl Desk {
                 self.stray("an answer to a request that was never made");
             }
         }
-        Some(id)
     }
 
     /// A message that is no JSON-RPC costs the call whose answer it seems to be, and nothing else.
@@ -320,7 +313,7 @@ impl Desk {
         };
         let state = self.lock();
         let Some(slot) = state.waiting.get(&token) else { return };
-        slot.activity.0.store(self.now(), Ordering::Relaxed);
+        slot.delivery.note_life(self.now());
         if let Some(sink) = &slot.progress
             && let Ok(progress) = serde_json::from_str(params)
         {
@@ -426,7 +419,7 @@ impl Inbox for Desk {
 
 impl Place {
     /// Waits for the answer: until `total`, and no longer than `idle` without a sign of life.
-    pub(super) async fn answer(&mut self, idle: Duration, total: Instant) -> Result<Result<Bytes, Unanswered>, Late> {
+    pub(super) async fn answer(&mut self, idle: Duration, total: Instant) -> Result<Result<Answer, Unanswered>, Late> {
         loop {
             let quiet = self.alive() + idle;
             if let Ok(answer) = tokio::time::timeout_at(quiet.min(total), &mut self.answer).await {
@@ -447,14 +440,13 @@ impl Place {
             if !self.asks.are_under_way() {
                 return Err(Late::Idle);
             }
-            self.activity.0.store(millis_since(self.opened), Ordering::Relaxed);
+            self.delivery.note_life(millis_since(self.opened));
         }
     }
 
     /// When the request last showed a sign of life, or the server's own last question was answered.
     fn alive(&self) -> Instant {
-        let activity = self.activity.0.load(Ordering::Relaxed);
-        self.opened + Duration::from_millis(activity.max(self.asks.answered()))
+        self.opened + Duration::from_millis(self.delivery.last_life().max(self.asks.answered()))
     }
 }
 

@@ -1,10 +1,13 @@
 //! One `tools/call` from the request to its result, with the rounds and the task that the server may put in between.
 
+mod plain;
+
 use serde::Deserialize;
 use serde_json::{Map, Value, value::RawValue};
 
 use super::{
     Fault, Patience, ProgressSink, Session,
+    answer::Answer,
     frame::{self, Params},
     rounds::{Asked, Round, Rounds, Settled, read},
     task::Task,
@@ -50,6 +53,13 @@ pub(crate) struct CallResult {
 
 impl Rounds for CallResult {
     const MAY_BE_TASK: bool = true;
+
+    fn of(answer: &Answer) -> Result<Self, Fault> {
+        match Self::read_plain(answer.presumed()) {
+            Some(result) => Ok(result),
+            None => read(&answer.proven()?),
+        }
+    }
 
     fn result_type(&self) -> Option<&str> {
         self.result_type.as_deref()

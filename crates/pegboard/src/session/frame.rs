@@ -5,6 +5,11 @@ use std::{borrow::Cow, fmt::Write as _};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, value::RawValue};
 
+use super::desk::Unanswered;
+
+/// How much is set aside for parameters at first.
+const FIRST: usize = 120;
+
 /// The parameters of a message, written as they are added.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Params(Vec<u8>);
@@ -39,7 +44,10 @@ impl Params {
     }
 
     fn key(&mut self, key: &str) {
-        if !self.0.is_empty() {
+        if self.0.is_empty() {
+            // Enough for most messages, so that they grow no further.
+            self.0.reserve(FIRST);
+        } else {
             self.0.push(b',');
         }
         // Keys are words of ours or of the protocol, without anything to escape.
@@ -144,9 +152,18 @@ fn push_method(out: &mut Vec<u8>, method: &str, params: &Params, meta: Meta<'_>)
     out.extend_from_slice(b"}}");
 }
 
-fn push_number(out: &mut Vec<u8>, number: u64) {
-    // Writing to a vector cannot fail.
-    let _ = std::io::Write::write_fmt(out, format_args!("{number}"));
+fn push_number(out: &mut Vec<u8>, mut number: u64) {
+    let mut digits = [0; 20];
+    let mut start = digits.len();
+    loop {
+        start -= 1;
+        digits[start] = b'0' + (number % 10) as u8;
+        number /= 10;
+        if number == 0 {
+            break;
+        }
+    }
+    out.extend_from_slice(&digits[start..]);
 }
 
 /// A message as it came, its payload unread. Duplicate keys are refused by the reader.
@@ -165,6 +182,19 @@ pub(super) struct Incoming<'a> {
 }
 
 impl Incoming<'_> {
+    /// The result of an answer. One that is both result and error, or neither, is nothing.
+    pub(super) fn outcome(&self) -> Result<&RawValue, Unanswered> {
+        match (self.result, self.error) {
+            (Some(result), None) => Ok(result),
+            (None, Some(error)) => Err(match serde_json::from_str(error.get()) {
+                Ok(error) => Unanswered::Error(error),
+                Err(error) => Unanswered::Unreadable(format!("its error cannot be read: {error}")),
+            }),
+            (Some(_), Some(_)) => Err(Unanswered::Unreadable("it is both a result and an error".into())),
+            (None, None) => Err(Unanswered::Unreadable("it is neither a result nor an error".into())),
+        }
+    }
+
     /// The id when it is one that we could have given: a whole number, nothing that only looks like it.
     pub(super) fn our_id(&self) -> Option<u64> {
         self.id?.get().parse().ok()
@@ -251,6 +281,12 @@ mod tests {
             text(request(4, "ping", &Params::default(), Meta::default())),
             r#"{"jsonrpc":"2.0","id":4,"method":"ping"}"#
         );
+        for id in [0, 9, 10, 12_345, u64::MAX] {
+            assert_eq!(
+                text(request(id, "ping", &Params::default(), Meta::default())),
+                format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"ping"}}"#)
+            );
+        }
         assert_eq!(
             text(notification(
                 "notifications/cancelled",

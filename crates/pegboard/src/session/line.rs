@@ -14,6 +14,7 @@ use tokio::sync::oneshot;
 use tokio_util::task::{AbortOnDropHandle, TaskTracker};
 
 use super::{
+    answer::Answer,
     desk::{Desk, Late, Place, ProgressSink, Unanswered},
     frame::{self, Meta, Params},
     host,
@@ -135,6 +136,16 @@ impl Line {
         patience: Patience,
         progress: Option<ProgressSink>,
     ) -> Result<Bytes, Fault> {
+        Ok(self.exchange(request, patience, progress).await?.proven()?)
+    }
+
+    /// Like [`Line::request`], for results that are long: they are left for the caller to read.
+    pub(super) async fn exchange(
+        &self,
+        request: Request,
+        patience: Patience,
+        progress: Option<ProgressSink>,
+    ) -> Result<Answer, Fault> {
         let mut place = self.desk.place(progress)?;
         let cancellable = request.method != "initialize";
         let giving_up = GivingUp {

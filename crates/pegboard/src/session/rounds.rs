@@ -5,7 +5,9 @@ use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 use tokio::time::Instant;
 
-use super::{Fault, FaultKind, Patience, ProgressSink, Request, Session, frame::Params, host::ElicitAnswer};
+use super::{
+    Fault, FaultKind, Patience, ProgressSink, Request, Session, answer::Answer, frame::Params, host::ElicitAnswer,
+};
 use crate::status::Era;
 
 /// How often a server may ask for more before it must answer.
@@ -35,6 +37,11 @@ pub(super) struct Asked<'a> {
 pub(super) trait Rounds: DeserializeOwned {
     /// Whether a task may come in its place.
     const MAY_BE_TASK: bool = false;
+
+    /// Reads it.
+    fn of(answer: &Answer) -> Result<Self, Fault> {
+        read(&answer.proven()?)
+    }
 
     fn result_type(&self) -> Option<&str>;
 
@@ -68,7 +75,10 @@ impl Session {
             let mut request = Request::new(asked.method, params().and(&round)).about(asked.about);
             request.mirrored.clone_from(&asked.mirrored);
             request.meta.clone_from(&asked.meta);
-            let answer = self.line.request(request, asked.patience, asked.progress.clone()).await;
+            let answer = self
+                .line
+                .exchange(request, asked.patience, asked.progress.clone())
+                .await;
             let answer = match answer {
                 Err(fault) if self.may_visit(&fault) => {
                     Box::pin(self.visit(fault, asked.patience)).await?;
@@ -77,15 +87,15 @@ impl Session {
                 answer => answer?,
             };
             if asked.as_task {
-                return Ok(Settled::Task(answer));
+                return Ok(Settled::Task(answer.proven()?));
             }
-            let mut result: T = read(&answer)?;
+            let mut result = T::of(&answer)?;
             match result.result_type() {
                 None | Some("complete") => return Ok(Settled::Done(result)),
                 Some("input_required") => {
                     round = Box::pin(self.next_round(result.take_round(), asked.patience)).await?;
                 }
-                Some("task") if T::MAY_BE_TASK => return Ok(Settled::Task(answer)),
+                Some("task") if T::MAY_BE_TASK => return Ok(Settled::Task(answer.proven()?)),
                 Some(other) => {
                     let text = format!("its resultType is `{}`", other.escape_debug());
                     return Err(Fault::unreadable(text));

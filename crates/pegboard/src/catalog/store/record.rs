@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 
 use super::{CacheScope, Freshness, MAX_TTL, Stored};
 use crate::{
-    catalog::{Catalog, Prompt, Resource, TaskSupport, Tool, definition::Kept},
+    catalog::{Catalog, Prompt, Resource, Schema, TaskSupport, Tool, definition::Kept},
     name::ServerName,
 };
 
@@ -34,8 +34,8 @@ struct ToolRecord {
     name: String,
     title: Option<String>,
     description: Option<String>,
-    input_schema: Value,
-    output_schema: Option<Value>,
+    input_schema: Schema,
+    output_schema: Option<Schema>,
     annotations: Option<Map<String, Value>>,
     mirrored: Vec<(Vec<String>, String)>,
     #[serde(default)]
