@@ -30,7 +30,7 @@ mod tests;
 pub use expand::Env;
 pub use limits::Limits;
 pub use load::{Loaded, Origin, Source};
-pub use policy::{Approval, CustomPattern, Masking, Pins, Policy, Queue, RetryClass, Scope, Summarise};
+pub use policy::{Approval, Pins, Policy, Queue, RetryClass, Scope, Summarise};
 pub use problem::{Problem, Severity};
 pub use server::{EraChoice, ServerConfig, Start};
 pub(crate) use transport::is_loader;
@@ -39,7 +39,7 @@ pub use tree::Format;
 
 use std::{collections::BTreeMap, time::Duration};
 
-use crate::name::ServerName;
+use crate::{mask::Masking, name::ServerName};
 
 /// Everything a board needs to know: the servers, by name.
 ///
@@ -60,6 +60,8 @@ pub struct Config {
     pub queues: BTreeMap<String, Queue>,
     /// The design whose defaults the servers start from.
     pub preset: Preset,
+    /// What is hidden in the words of servers whose own settings say nothing else.
+    pub masking: Masking,
 }
 
 impl Config {

@@ -69,6 +69,7 @@ mod config;
 mod deadline;
 mod filter;
 mod hint;
+mod mask;
 mod name;
 mod outcome;
 mod secret;
@@ -85,12 +86,13 @@ pub use board::{Applied, Builder, Pegboard};
 pub use call::{ToolCall, View};
 pub use catalog::{Catalog, CatalogDiff, Changed, Changes, Prompt, Resource, Tool};
 pub use config::{
-    Approval, Auth, ClientCert, Command, Config, CustomPattern, Endpoint, Env, EnvPolicy, EraChoice, Format, Limits,
-    Loaded, Masking, Origin, Pins, Policy, Preset, Problem, Queue, RetryClass, Rlimits, Scope, ServerConfig, Severity,
+    Approval, Auth, ClientCert, Command, Config, Endpoint, Env, EnvPolicy, EraChoice, Format, Limits,
+    Loaded, Origin, Pins, Policy, Preset, Problem, Queue, RetryClass, Rlimits, Scope, ServerConfig, Severity,
     Source, Start, Summarise, Tls, Transport, parse_duration,
 };
 pub use deadline::{Deadline, Passed};
 pub use hint::Hint;
+pub use mask::{BadMasking, Counts as MaskCounts, CustomPattern, MaskStyle, Masked, Masker, Masking};
 pub use name::{BadServerName, ServerName};
 pub use outcome::{Answer, Content, Failure, Kind, Outcome, Reply};
 pub use secret::{SafeUrl, Secret};

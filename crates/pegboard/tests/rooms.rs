@@ -11,6 +11,7 @@ const ROOMS: &[&str] = &[
     "deadline",
     "hint",
     "status",
+    "mask",
     "config",
     // Pure steps.
     "args",
@@ -19,7 +20,6 @@ const ROOMS: &[&str] = &[
     "catalog",
     "provider",
     "search",
-    "mask",
     "outcome",
     "spill",
     // One wire.

@@ -16,12 +16,12 @@ use super::{
     fields::{SERVER, TOP, nearest, snake},
     import,
     problem::{MAX_PROBLEMS, Report},
-    resolve::Resolve,
+    resolve::{Resolve, masking},
     setting::{Setting, Values},
     show,
     tree::{self, Entry, Node, Value},
 };
-use crate::name::ServerName;
+use crate::{mask::Masking, name::ServerName};
 
 /// What a config file is called when nobody says otherwise, the preferred name first.
 const FILE_NAMES: [&str; 5] = [
@@ -165,7 +165,18 @@ pub(super) fn load(sources: &[Source], env: &Env<'_>) -> Loaded {
         loaded.problems.extend(report.into_problems());
     }
     loaded.config.preset = Preset::named(loaded.top.word("preset"));
+    spread_masking(&mut loaded);
     loaded
+}
+
+/// What is hidden in the results of every server, and on top of that what each server's own settings say.
+fn spread_masking(loaded: &mut Loaded) {
+    let everywhere = masking::layered(&Masking::default(), loaded.top.get("masking"));
+    for (name, server) in &mut loaded.config.servers {
+        let own = loaded.written.get(name).and_then(|values| values.get("masking"));
+        server.policy.masking = masking::layered(&everywhere, own);
+    }
+    loaded.config.masking = everywhere;
 }
 
 /// The variables of the environment, and those that editors fill in: the folder of the project and the home folder.
@@ -253,6 +264,9 @@ impl Layer<'_> {
         let shaped = import::shape(root, report);
         let rest = without_stray_servers(shaped.rest, report);
         let top = Check::new(report, self.env).section(&TOP, &rest, "");
+        if let Some(found) = top.find("masking") {
+            masking::check(report, "", found);
+        }
         merge_top(&top, loaded);
         for (entry, settings) in &shaped.servers {
             self.server(entry, settings, loaded, report);

@@ -2,6 +2,8 @@
 
 use std::{collections::BTreeMap, time::Duration};
 
+use crate::mask::Masking;
+
 /// Who shares a server's connection.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Scope {
@@ -49,32 +51,6 @@ pub enum Pins {
     Warn,
     /// The tool is held back until somebody accepts the change.
     Block,
-}
-
-/// What is hidden in results.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct Masking {
-    /// Whether results are masked.
-    pub enabled: bool,
-    /// Names of pattern groups.
-    pub groups: Vec<String>,
-    /// Names of patterns.
-    pub patterns: Vec<String>,
-    /// Patterns of the operator's own.
-    pub custom: Vec<CustomPattern>,
-}
-
-/// A masking pattern of the operator's own.
-#[derive(Debug, Clone, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct CustomPattern {
-    /// A regular expression.
-    pub pattern: String,
-    /// What stands in for a match.
-    pub replacement: String,
-    /// What it finds.
-    pub description: Option<String>,
 }
 
 /// When long results are summarised.

@@ -1,5 +1,6 @@
 //! Puts checked settings together into a server as it is meant.
 
+pub(super) mod masking;
 mod remote;
 mod stdio;
 
@@ -9,14 +10,14 @@ use std::{
 };
 
 use super::{
-    Approval, CustomPattern, EraChoice, Limits, Masking, Pins, Policy, RetryClass, Scope, ServerConfig, Start,
-    Summarise, Transport,
+    Approval, EraChoice, Limits, Pins, Policy, RetryClass, Scope, ServerConfig, Start, Summarise, Transport,
     check::join,
     expand::Env,
     problem::Report,
     setting::{Setting, Values},
     tree::Place,
 };
+use crate::mask::Masking;
 
 /// Settings that mean something to a child process only.
 pub(super) const STDIO_ONLY: &[&str] = &[
@@ -74,6 +75,9 @@ impl Resolve<'_> {
         server.description = values.value("description");
         server.instructions = values.value("instructions");
         server.policy = policy(values);
+        if let Some(found) = values.find("masking") {
+            masking::check(self.report, self.path, found);
+        }
         Some(server)
     }
 
@@ -209,7 +213,8 @@ fn policy(values: &Values) -> Policy {
         },
         retry: retry(values),
         trust: values.bool("trust").unwrap_or(false),
-        masking: masking(values),
+        // The settings for all servers come under these once every layer is read.
+        masking: masking::layered(&Masking::default(), values.get("masking")),
         summarise: summarise(values),
     }
 }
@@ -233,36 +238,6 @@ fn retry(values: &Values) -> BTreeMap<String, RetryClass> {
         .iter()
         .filter_map(|(name, tool)| Some((name.clone(), class(tool)?)))
         .collect()
-}
-
-fn masking(values: &Values) -> Masking {
-    let Some(table) = values.table("masking") else {
-        return Masking {
-            enabled: values.bool("masking").unwrap_or(false),
-            ..Masking::default()
-        };
-    };
-    let custom = match table.get("custom") {
-        Some(Setting::List(items)) => items.iter().filter_map(custom_pattern).collect(),
-        _ => Vec::new(),
-    };
-    Masking {
-        enabled: table.bool("enabled").unwrap_or(true),
-        groups: table.strings("groups"),
-        patterns: table.strings("patterns"),
-        custom,
-    }
-}
-
-fn custom_pattern(setting: &Setting) -> Option<CustomPattern> {
-    let Setting::Table(table) = setting else {
-        return None;
-    };
-    Some(CustomPattern {
-        pattern: table.value("pattern")?,
-        replacement: table.value("replacement").unwrap_or_else(|| "[MASKED]".into()),
-        description: table.value("description"),
-    })
 }
 
 fn summarise(values: &Values) -> Option<Summarise> {

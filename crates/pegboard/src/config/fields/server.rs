@@ -109,7 +109,7 @@ pub(in crate::config) static SERVER: Section = Section {
         field("retry", Kind::Either(&[Kind::Count { min: 0, max: 100 }, Kind::Word(RETRY_WORDS), Kind::Table(&RETRY)]), "Which failed calls are made again.").later(),
         field("cache", Kind::Either(TTL), "How long results of read-only tools are kept.").aka(&["cache_ttl", "response_cache"]).later(),
         field("tools_cache", Kind::Map(&Kind::Either(TTL)), "The same for single tools.").later(),
-        field("masking", Kind::Either(&[Kind::Bool, Kind::Table(&MASKING)]), "What is hidden in results.").aka(&["data_masking"]).later(),
+        field("masking", Kind::Either(&[Kind::Bool, Kind::Table(&MASKING)]), "What is hidden in results.").aka(&["data_masking"]),
         field("summarise", Kind::Either(&[Kind::Bool, Kind::Table(&SUMMARISE)]), "When long results are summarised.")
             .aka(&["summarize", "summarization", "summarisation"])
             .later(),
