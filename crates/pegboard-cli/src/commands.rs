@@ -3,6 +3,7 @@
 mod call;
 mod completions;
 mod config;
+mod mask;
 mod status;
 mod tools;
 
@@ -54,6 +55,7 @@ pub(crate) async fn run(verb: Verb, global: Global, output: Output) -> Exit {
         Verb::Status => status::run(stage).await,
         Verb::ConfigShow => config::show(stage).await,
         Verb::ConfigSchema => config::schema(stage).await,
+        Verb::Mask(mask) => mask::run(stage, mask).await,
         Verb::Completions(shell) => completions::run(stage, shell).await,
         Verb::DemoServer(_) => Exit::Done,
     }

@@ -20,7 +20,9 @@ use crate::{
     catalog::store::CatalogStore,
     config::{Command, Config, Scope, ServerConfig, Start, Transport},
     deadline::Deadline,
+    mask::{KnownSecrets, Veil},
     name::ServerName,
+    secret::Secret,
     server::{Backoff, BadSchedule, BreakerConfig, CatalogChange, Jitter, Queues, Server, Shared, Shelf},
     session::{EraMemory, Host, NoHost, Spec, Survey},
     status::{BoardStatus, State, Warning},
@@ -48,10 +50,13 @@ struct Maker {
     shared: Shared,
     host: Arc<dyn Host>,
     memory: Arc<EraMemory>,
+    /// The secrets of all servers, hidden in the words of each.
+    secrets: KnownSecrets,
 }
 
 impl Maker {
     fn make(&self, name: ServerName, target: Target, config: ServerConfig) -> Server {
+        self.secrets.learn(config.secrets());
         let spec = Spec {
             name,
             target,
@@ -60,6 +65,7 @@ impl Maker {
             roots: config.roots.clone(),
             host: self.host.clone(),
             memory: self.memory.clone(),
+            veil: Veil::new(&config.policy.masking, self.secrets.clone()),
         };
         Server::new(config, spec, &self.shared)
     }
@@ -163,6 +169,11 @@ impl Pegboard {
         }
     }
 
+    /// Hides these texts too in everything that servers say from now on. The secrets of the config are hidden unasked.
+    pub fn hide(&self, secrets: impl IntoIterator<Item = Secret>) {
+        self.0.maker.secrets.learn(secrets);
+    }
+
     /// How the catalogue of a server changed since the board was opened, the newest change last.
     pub fn changes(&self, name: &ServerName) -> Vec<CatalogChange> {
         self.0
@@ -264,7 +275,12 @@ impl Builder {
             },
             host: self.host,
             memory: Arc::new(EraMemory::new(self.memory)),
+            secrets: KnownSecrets::default(),
         };
+        // All of them are known before the first server says a word.
+        let in_process = self.in_process.iter().map(|(_, _, settings)| settings);
+        let configs = self.config.servers.values().chain(in_process);
+        maker.secrets.learn(configs.flat_map(ServerConfig::secrets));
         let mut servers: Vec<Server> = Vec::new();
         for (name, config) in self.config.servers {
             servers.push(maker.configured(name, config));

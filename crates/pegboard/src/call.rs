@@ -29,7 +29,8 @@ use crate::{
     args::Arguments,
     catalog::Tool,
     deadline::Deadline,
-    outcome::{Failure, Outcome, Reply},
+    mask::Counts as MaskCounts,
+    outcome::{Failure, Outcome, Reply, mask_answer},
     server::{Live, Server},
     session::{Call, CallResult, Fault, FaultKind, Patience, Progress},
     transport::Sent,
@@ -96,9 +97,23 @@ impl ToolCall {
 /// Carries a call out on the route that was found for it.
 pub(crate) async fn run(view: &View, route: &Route, call: ToolCall, started: Instant) -> Reply {
     let mut record = Record::open(route, &call, started);
+    let masker = route.server.veil().masker();
     let outcome = match attempt(view, route, &call, &mut record).await {
-        Ok(result) => present::present(result),
-        Err(stop) => stop.into_outcome(route),
+        Ok(mut result) => {
+            // Before anything is made of it, so that no summary and no file ever holds a secret.
+            mask_answer(
+                &mut result.content,
+                &mut result.structured,
+                &mut result.meta,
+                &masker,
+                &mut record.masked,
+            );
+            present::present(result)
+        }
+        Err(stop) => {
+            stop.count_masked(&mut record.masked);
+            stop.into_outcome(route).masked(&masker, &mut record.masked)
+        }
     };
     let outcome = if record.may_have_run {
         after_a_lost_attempt(outcome, &route.tool.dotted_name())
@@ -120,6 +135,8 @@ pub(crate) fn refuse(call: ToolCall, failure: Failure, started: Instant) -> Repl
         latency: started.elapsed(),
         queued: Duration::ZERO,
         original_bytes: 0,
+        masked: 0,
+        masked_by: MaskCounts::default(),
     }
 }
 

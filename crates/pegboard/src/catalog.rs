@@ -1,18 +1,19 @@
 //! What one server offers: an immutable value, read from its listings one item at a time so that a bad item costs only itself.
 
 pub(crate) mod diff;
+mod masked;
 pub(crate) mod store;
 mod tool;
 
 pub use diff::{CatalogDiff, Changed, Changes};
 pub use tool::Tool;
 
-use std::sync::Arc;
+use std::{collections::BTreeMap, sync::Arc};
 
 use serde::Serialize;
 use serde_json::{Map, Value};
 
-use crate::name::ServerName;
+use crate::{name::ServerName, secret::Secret};
 
 /// The longest tool name that is accepted.
 const MAX_TOOL_NAME: usize = 128;
@@ -31,6 +32,8 @@ pub struct Catalog {
     pub prompts: Vec<Prompt>,
     /// What was wrong with its listings.
     pub warnings: Vec<String>,
+    /// Addresses with secrets in them, by what is shown instead.
+    hidden: BTreeMap<String, Secret>,
 }
 
 /// A resource or resource template as its server describes it.

@@ -16,6 +16,7 @@ mod policy;
 mod problem;
 mod resolve;
 mod schema;
+mod secrets;
 mod server;
 mod setting;
 mod show;

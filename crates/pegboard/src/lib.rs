@@ -86,9 +86,9 @@ pub use board::{Applied, Builder, Pegboard};
 pub use call::{ToolCall, View};
 pub use catalog::{Catalog, CatalogDiff, Changed, Changes, Prompt, Resource, Tool};
 pub use config::{
-    Approval, Auth, ClientCert, Command, Config, Endpoint, Env, EnvPolicy, EraChoice, Format, Limits,
-    Loaded, Origin, Pins, Policy, Preset, Problem, Queue, RetryClass, Rlimits, Scope, ServerConfig, Severity,
-    Source, Start, Summarise, Tls, Transport, parse_duration,
+    Approval, Auth, ClientCert, Command, Config, Endpoint, Env, EnvPolicy, EraChoice, Format, Limits, Loaded, Origin,
+    Pins, Policy, Preset, Problem, Queue, RetryClass, Rlimits, Scope, ServerConfig, Severity, Source, Start, Summarise,
+    Tls, Transport, parse_duration,
 };
 pub use deadline::{Deadline, Passed};
 pub use hint::Hint;

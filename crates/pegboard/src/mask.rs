@@ -94,10 +94,16 @@ impl Counts {
     }
 
     fn add(&mut self, name: &str, count: usize) {
-        *self.0.entry(name.to_owned()).or_default() += count;
+        match self.0.get_mut(name) {
+            Some(known) => *known += count,
+            None => {
+                self.0.insert(name.to_owned(), count);
+            }
+        }
     }
 
-    fn add_all(&mut self, others: &Self) {
+    /// Adds others to them.
+    pub(crate) fn add_all(&mut self, others: &Self) {
         others.iter().for_each(|(name, count)| self.add(name, count));
     }
 }
@@ -173,8 +179,9 @@ impl Masker {
 
     /// All finds in a text. Custom patterns are looked for once only: what they put in may fit them again.
     fn spans(&self, text: &str, with_custom: bool) -> Result<Vec<Span>, Failed> {
-        let mut spans = self.rules.find(text, with_custom)?;
-        self.values.find(text, &mut spans);
+        // What is known comes first and gives its name to finds of the same place.
+        let mut spans = self.values.find(text);
+        spans.extend(self.rules.find(text, with_custom)?);
         Ok(spans)
     }
 }

@@ -1,9 +1,11 @@
 //! How a call ended: for the model a result in every case, for the program a kind and the facts.
 
 mod content;
+mod masked;
 mod reply;
 
 pub use content::Content;
+pub(crate) use masked::mask_answer;
 pub use reply::Reply;
 pub(crate) use reply::millis;
 

@@ -38,10 +38,11 @@ use crate::{
     catalog::{Catalog, store::CatalogStore},
     config::ServerConfig,
     deadline::Deadline,
+    mask::Veil,
     name::ServerName,
     outcome::{Kind, millis},
     session::{Spec, Survey},
-    status::{CallCounts, ServerStatus},
+    status::{CallCounts, LastError, ServerStatus},
     transport::Target,
 };
 use admit::{Gate, Permit};
@@ -172,7 +173,14 @@ impl Server {
     /// Takes over settings that need no new connection.
     pub(crate) fn retune(&self, config: ServerConfig) {
         self.0.gate.grow(places(&config));
+        self.0.spec.veil.follow(&config.policy.masking);
+        self.0.spec.veil.learn(config.secrets());
         *self.0.config.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(config);
+    }
+
+    /// What stands between its words and everybody else.
+    pub(crate) fn veil(&self) -> &Veil {
+        &self.0.spec.veil
     }
 
     /// Another server with the same settings and a process or connection of its own.
@@ -354,8 +362,16 @@ impl Server {
                     .checked_div(u32::try_from(total).unwrap_or(u32::MAX))
                     .map_or(0.0, millis),
             },
-            last_error: phase.last_error(),
+            last_error: phase.last_error().map(|error| self.hidden(error)),
         }
+    }
+
+    /// Masked once more: a secret may have become known since.
+    fn hidden(&self, mut error: LastError) -> LastError {
+        self.veil().hide(&mut error.message);
+        self.veil().hide_in(&mut error.hint);
+        self.veil().hide_in(&mut error.stderr);
+        error
     }
 
     /// How many calls are under way or wait for their turn.

@@ -29,6 +29,7 @@ use crate::{
     catalog::{Catalog, HeaderRule, store::Freshness},
     config::Limits,
     deadline::Deadline,
+    mask::Veil,
     name::ServerName,
     status::{Era, ServerInfo},
     transport::WireEnd,
@@ -56,6 +57,18 @@ pub(crate) struct Facts {
     pub(crate) instructions: Option<String>,
 }
 
+impl Facts {
+    /// The words of the server in them masked.
+    fn hidden(mut self, veil: &Veil) -> Self {
+        veil.hide_in(&mut self.instructions);
+        if let Some(info) = &mut self.info {
+            veil.hide(&mut info.name);
+            veil.hide(&mut info.version);
+        }
+        self
+    }
+}
+
 /// What is asked of a server when it is listed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Survey {
@@ -77,6 +90,7 @@ impl Session {
         if survey == Survey::Everything {
             self.gather_the_rest(deadline, &mut gathered).await?;
         }
+        gathered.catalog.mask(&self.veil().masker());
         Ok((gathered.catalog, gathered.freshness.unwrap_or_default()))
     }
 
@@ -119,7 +133,10 @@ impl Session {
             total: Deadline::within(self.limits.call_total),
         };
         let answer = self.line.request(request, patience, None).await?;
-        serde_json::from_slice(&answer).map_err(|error| Fault::unreadable(error.to_string()))
+        let mut answer = serde_json::from_slice(&answer)
+            .map_err(|error| Fault::unreadable(error.to_string()).hidden(self.veil()))?;
+        self.veil().masker().value(&mut answer);
+        Ok(answer)
     }
 
     /// Waits until the server says that its catalogue has changed.
@@ -179,6 +196,11 @@ impl Session {
             Ok(_) => true,
             Err(fault) => matches!(fault.kind, FaultKind::Error(_) | FaultKind::Unreadable(_)),
         }
+    }
+
+    /// What stands between the server's words and everybody else.
+    pub(crate) fn veil(&self) -> &Veil {
+        self.line.desk().veil()
     }
 
     /// How long the server has been silent.

@@ -169,9 +169,9 @@ impl Toolset {
         let live = self.reach(server).await?;
         let what = format!("reading {uri}");
         live.session
-            .read_resource(uri)
+            .read_resource(live.catalog.address(uri))
             .await
-            .map_err(|fault| call::failure_of(&fault, &what))
+            .map_err(|fault| call::failure_of(&fault, &what).masked(&live.session.veil().masker()))
     }
 
     /// Gets a prompt of a server: the result of `prompts/get` as the server gave it.
@@ -186,7 +186,7 @@ impl Toolset {
         live.session
             .get_prompt(name, arguments)
             .await
-            .map_err(|fault| call::failure_of(&fault, &what))
+            .map_err(|fault| call::failure_of(&fault, &what).masked(&live.session.veil().masker()))
     }
 
     async fn reach(&self, name: &ServerName) -> Result<Live, Failure> {

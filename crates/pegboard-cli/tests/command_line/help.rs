@@ -2,7 +2,7 @@
 
 use super::home::Home;
 
-const COMMANDS: [&[&str]; 9] = [
+const COMMANDS: [&[&str]; 10] = [
     &[],
     &["tools"],
     &["call"],
@@ -10,6 +10,7 @@ const COMMANDS: [&[&str]; 9] = [
     &["config"],
     &["config", "show"],
     &["config", "schema"],
+    &["mask"],
     &["demo-server"],
     &["completions"],
 ];
@@ -42,6 +43,7 @@ fn the_first_help_screen_names_all_commands() {
       call         Call one tool
       status       Show how every server is
       config       Show the config, or what may be in one
+      mask         Hide secrets in what comes in on stdin
       demo-server  Run the built-in MCP server
       completions  Print a shell's completion script
 

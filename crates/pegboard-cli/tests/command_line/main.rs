@@ -11,6 +11,7 @@ mod config;
 mod help;
 mod home;
 mod interrupt;
+mod mask;
 mod safety;
 mod status;
 mod tools;

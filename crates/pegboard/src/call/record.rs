@@ -5,7 +5,10 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use super::{Route, ToolCall};
-use crate::outcome::{Content, Outcome, Reply};
+use crate::{
+    mask::Counts,
+    outcome::{Content, Outcome, Reply},
+};
 
 /// What is written down about a call while it runs.
 pub(super) struct Record {
@@ -15,6 +18,8 @@ pub(super) struct Record {
     pub(super) attempts: u32,
     /// Whether an attempt that was repeated may have been carried out.
     pub(super) may_have_run: bool,
+    /// What was hidden in the answer.
+    pub(super) masked: Counts,
 }
 
 impl Record {
@@ -26,6 +31,7 @@ impl Record {
             queued: Duration::ZERO,
             attempts: 0,
             may_have_run: false,
+            masked: Counts::default(),
         }
     }
 
@@ -48,6 +54,8 @@ impl Record {
             attempts: self.attempts,
             latency,
             queued: self.queued,
+            masked: self.masked.total(),
+            masked_by: self.masked,
         }
     }
 }

@@ -1,6 +1,7 @@
 //! Tests of whole files, from text to config.
 
 mod golden;
+mod masking;
 mod problems;
 mod safety;
 mod shown;

@@ -2,9 +2,33 @@
 
 /// Words that stand where a secret would be and are none.
 const WORDS: &[&str] = &[
-    "null", "none", "nil", "true", "false", "undefined", "changeme", "required", "optional", "default", "string",
-    "redacted", "hidden", "omitted", "example", "placeholder", "password", "secret", "token", "unset", "missing",
-    "data+omitted", "<redacted>", "authentication", "authorization", "credentials", "anonymous",
+    "null",
+    "none",
+    "nil",
+    "true",
+    "false",
+    "undefined",
+    "changeme",
+    "required",
+    "optional",
+    "default",
+    "string",
+    "redacted",
+    "hidden",
+    "omitted",
+    "example",
+    "placeholder",
+    "password",
+    "secret",
+    "token",
+    "unset",
+    "missing",
+    "data+omitted",
+    "<redacted>",
+    "authentication",
+    "authorization",
+    "credentials",
+    "anonymous",
 ];
 
 /// A value that may be a secret: no reference to a variable, no placeholder, no word for a missing one.
@@ -52,8 +76,8 @@ pub(super) fn is_reference(value: &str) -> bool {
     let has = |part: &str| value.contains(part);
     let is_path = value.starts_with(['/', '.', '~']) && value.len() < 80;
     let is_number = value.bytes().all(|b| b.is_ascii_digit() || b".,:-_TZ+".contains(&b));
-    let is_path_of_names = value.split(['.', ':']).filter(|part| !part.is_empty()).count() > 1
-        && value.split(['.', ':']).all(is_name);
+    let is_path_of_names =
+        value.split(['.', ':']).filter(|part| !part.is_empty()).count() > 1 && value.split(['.', ':']).all(is_name);
     has("://") || has("::") || has("(") || has("sha256:") || is_path || is_number || is_path_of_names || is_uuid(value)
 }
 
@@ -106,7 +130,13 @@ pub(super) fn iban(value: &str) -> bool {
     let (country, account) = plain.split_at(4);
     let rest = account.iter().chain(country).try_fold(0u32, |rest, b| {
         let digit = char::from(*b).to_digit(36)?;
-        Some(if digit < 10 { rest * 10 + digit } else { rest * 100 + digit } % 97)
+        Some(
+            if digit < 10 {
+                rest * 10 + digit
+            } else {
+                rest * 100 + digit
+            } % 97,
+        )
     });
     rest == Some(1)
 }
@@ -125,7 +155,15 @@ mod tests {
     #[test]
     fn placeholders_are_no_secrets() {
         for value in [
-            "${TOKEN}", "<token>", "{{ .Values.x }}", "xxxxxxxxxxxx", "********", "null", "$U:$P", "changeme", "abc...",
+            "${TOKEN}",
+            "<token>",
+            "{{ .Values.x }}",
+            "xxxxxxxxxxxx",
+            "********",
+            "null",
+            "$U:$P",
+            "changeme",
+            "abc...",
         ] {
             assert!(!plausible(value), "{value}");
         }

@@ -43,11 +43,13 @@ struct Finds {
 
 impl Finds {
     fn new(text: &str) -> Self {
-        static MARKER: LazyLock<Option<Regex>> = LazyLock::new(|| {
-            rule::compile(r#"\bkind\\*["']?[ \t]*:\s*\\*["']?Secret(?:List)?\b"#).ok()
-        });
+        static MARKER: LazyLock<Option<Regex>> =
+            LazyLock::new(|| rule::compile(r#"\bkind\\*["']?[ \t]*:\s*\\*["']?Secret(?:List)?\b"#).ok());
         let markers = match &*MARKER {
-            Some(marker) => marker.find_iter(text.as_bytes()).map(|found| (found.start(), false)).collect(),
+            Some(marker) => marker
+                .find_iter(text.as_bytes())
+                .map(|found| (found.start(), false))
+                .collect(),
             None => Vec::new(),
         };
         Self {
@@ -59,7 +61,9 @@ impl Finds {
     /// The structure around the markers in this place was understood.
     fn settle(&mut self, place: Range<usize>) {
         let markers = self.within(&place);
-        self.markers[markers].iter_mut().for_each(|(_, is_settled)| *is_settled = true);
+        self.markers[markers]
+            .iter_mut()
+            .for_each(|(_, is_settled)| *is_settled = true);
     }
 
     fn is_settled(&self, place: Range<usize>) -> bool {
@@ -124,5 +128,8 @@ fn looks_encoded(section: &str) -> bool {
         .collect();
     let is_base64 = |value: &str| value.bytes().all(|b| b.is_ascii_alphanumeric() || b"+/=".contains(&b));
     let Some(last) = values.pop() else { return false };
-    is_base64(last) && values.iter().all(|value| is_base64(value) && value.len().is_multiple_of(4))
+    is_base64(last)
+        && values
+            .iter()
+            .all(|value| is_base64(value) && value.len().is_multiple_of(4))
 }

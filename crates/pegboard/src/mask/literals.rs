@@ -1,4 +1,4 @@
-//! Quoted texts within JSON. A secret in one may be written with escapes, or be a document of its own, so they are looked at as they are meant.
+//! Quoted texts, as JSON, YAML and programs have them. A secret in one may be written with escapes, or be a document of its own, so they are looked at as they are meant.
 
 use std::ops::Range;
 
@@ -13,8 +13,7 @@ pub(super) fn find(
     counts: &mut Counts,
     masked: impl Fn(&str, &mut Counts) -> Result<Option<String>, Failed>,
 ) -> Result<(), Failed> {
-    let is_json = text.trim_start().starts_with(['{', '[', '"']);
-    if !is_json || memchr(b'\\', text.as_bytes()).is_none() {
+    if memchr(b'\\', text.as_bytes()).is_none() {
         return Ok(());
     }
     for range in quoted(text) {
@@ -49,7 +48,7 @@ fn is_covered(range: &Range<usize>, spans: &[Span]) -> bool {
         .any(|span| span.range.start <= range.start && span.range.end >= range.end)
 }
 
-/// The quoted texts of JSON, with their quotes. One that is not closed is left out.
+/// The quoted texts, with their quotes. One that is not closed is left out.
 fn quoted(text: &str) -> Vec<Range<usize>> {
     let bytes = text.as_bytes();
     let mut found = Vec::new();

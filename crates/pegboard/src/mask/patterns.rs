@@ -139,7 +139,10 @@ mod tests {
         }
         let of = |name: &str| of_group(name).unwrap().iter().map(|rule| rule.name).collect::<Vec<_>>();
         assert_eq!(of("basic"), ["api_key", "password"]);
-        assert_eq!(of("secrets"), ["api_key", "password", "token", "private_key", "secret_key"]);
+        assert_eq!(
+            of("secrets"),
+            ["api_key", "password", "token", "private_key", "secret_key"]
+        );
         assert_eq!(of("secrets-manager"), of("secrets_manager"));
         assert_eq!(of("all").len(), all().count());
         assert!(of_group("named").is_none());
@@ -147,10 +150,23 @@ mod tests {
 
     #[test]
     fn what_guesses_is_off_by_default() {
-        for name in ["base64_secret", "base64_short", "email", "password", "token", "api_key", "pii_iban"] {
+        for name in [
+            "base64_secret",
+            "base64_short",
+            "email",
+            "password",
+            "token",
+            "api_key",
+            "pii_iban",
+        ] {
             assert!(!named(name).unwrap().default, "{name}");
         }
-        for name in ["github-token", "pem_private_key", "kubernetes_secret", "aws-access-key-id"] {
+        for name in [
+            "github-token",
+            "pem_private_key",
+            "kubernetes_secret",
+            "aws-access-key-id",
+        ] {
             assert!(named(name).unwrap().default, "{name}");
         }
     }

@@ -4,7 +4,7 @@ use std::{ops::Range, sync::OnceLock};
 
 use regex::bytes::{Captures, Regex, RegexBuilder};
 
-use super::{Failed, MaskStyle, Span, check};
+use super::{Failed, MaskStyle, Span, check, span};
 
 /// The largest program that an expression may become.
 const MAX_COMPILED: usize = 2 << 20;
@@ -28,6 +28,7 @@ pub(super) struct Rule {
     /// Whether a value found under a name is a secret. The name is empty where the pattern has none.
     check: fn(&str, &str) -> bool,
     compiled: OnceLock<Option<Regex>>,
+    mark: OnceLock<String>,
 }
 
 /// How a pattern is looked for.
@@ -55,6 +56,7 @@ pub(super) const fn rule(name: &'static str, words: &'static [&'static str], how
         how,
         check: |_, value| check::plausible(value),
         compiled: OnceLock::new(),
+        mark: OnceLock::new(),
     }
 }
 
@@ -97,11 +99,16 @@ impl Rule {
             How::Find(find) => Ok(find(text)
                 .into_iter()
                 .filter(|range| (self.check)("", &text[range.clone()]))
-                .map(|range| Span::new(range, self.name))
+                .map(|range| self.span(range))
                 .collect()),
             How::Kubernetes => Ok(super::kubernetes::find(text)),
             How::Token(_) | How::Groups(_) | How::Assigned(_) => self.find_regex(text, from, style),
         }
+    }
+
+    fn span(&'static self, range: Range<usize>) -> Span {
+        let mark = self.mark.get_or_init(|| span::mark(self.name));
+        Span::new(range, self.name, mark)
     }
 
     fn find_regex(&'static self, text: &str, from: usize, style: MaskStyle) -> Result<Vec<Span>, Failed> {
@@ -113,8 +120,8 @@ impl Rule {
             at = whole.end().max(at + 1);
             let ranges = self.secrets(text, &found);
             match style {
-                MaskStyle::Whole if !ranges.is_empty() => spans.push(Span::new(whole.range(), self.name)),
-                _ => spans.extend(ranges.into_iter().map(|range| Span::new(range, self.name))),
+                MaskStyle::Whole if !ranges.is_empty() => spans.push(self.span(whole.range())),
+                _ => spans.extend(ranges.into_iter().map(|range| self.span(range))),
             }
             if at > text.len() {
                 break;

@@ -8,12 +8,7 @@ use std::{
 use aho_corasick::{AhoCorasick, AhoCorasickKind};
 use regex::bytes::{Regex, RegexBuilder, RegexSet, RegexSetBuilder};
 
-use super::{
-    CustomPattern, Failed, MaskStyle, Masking, patterns,
-    policy::BadMasking,
-    rule::Rule,
-    span::Span,
-};
+use super::{CustomPattern, Failed, MaskStyle, Masking, patterns, policy::BadMasking, rule::Rule, span::Span};
 
 /// The largest program that an operator's expression may become.
 const MAX_COMPILED: usize = 4 << 20;
@@ -73,9 +68,7 @@ impl Rules {
         if !policy.enabled {
             return Ok(Self::looking_for(Vec::new()));
         }
-        let mut active: Vec<&'static Rule> = patterns::all()
-            .filter(|rule| policy.defaults && rule.default)
-            .collect();
+        let mut active: Vec<&'static Rule> = patterns::all().filter(|rule| policy.defaults && rule.default).collect();
         for name in &policy.groups {
             active.extend(group(name)?);
         }

@@ -20,12 +20,12 @@ pub(super) struct Span {
 }
 
 impl Span {
-    /// A find of a built-in pattern, replaced by its mark.
-    pub(super) fn new(range: Range<usize>, name: &'static str) -> Self {
+    /// A find that is counted under `name` and replaced by `mark`.
+    pub(super) fn new(range: Range<usize>, name: &'static str, mark: &'static str) -> Self {
         Self {
             range,
             name: name.into(),
-            with: mark(name).into(),
+            with: mark.into(),
         }
     }
 }
@@ -51,6 +51,7 @@ fn mark_len(text: &str) -> Option<usize> {
 pub(super) fn replace(text: &str, mut spans: Vec<Span>, counts: &mut Counts) -> Option<String> {
     for span in &mut spans {
         widen_to_chars(text, &mut span.range);
+        skip_escape(text, &mut span.range);
     }
     spans.retain(|span| !is_hidden_already(text, span));
     // Of spans that begin together the longest goes first and gives its name to the whole.
@@ -97,7 +98,11 @@ fn json_quote(text: &str, range: &Range<usize>) -> String {
     }
     let is_number = found.bytes().all(|b| b.is_ascii_digit() || b"+-.eE".contains(&b));
     let is_item = before.ends_with(['[', ',']) && text[range.end..].trim_start().starts_with([',', ']']);
-    if is_number && is_item { "\"".to_owned() } else { String::new() }
+    if is_number && is_item {
+        "\"".to_owned()
+    } else {
+        String::new()
+    }
 }
 
 /// A find that is a mark, lies in one, or would be replaced by itself.
@@ -112,9 +117,10 @@ fn is_hidden_already(text: &str, span: &Span) -> bool {
         from += 1;
     }
     let around = &text[from..span.range.end];
-    around
-        .match_indices('[')
-        .any(|(at, _)| mark_len(&text[from + at..]).is_some_and(|len| from + at + len >= span.range.end && from + at <= span.range.start))
+    around.match_indices('[').any(|(at, _)| {
+        mark_len(&text[from + at..])
+            .is_some_and(|len| from + at + len >= span.range.end && from + at <= span.range.start)
+    })
 }
 
 fn widen_to_chars(text: &str, range: &mut Range<usize>) {
@@ -125,6 +131,14 @@ fn widen_to_chars(text: &str, range: &mut Range<usize>) {
     }
     while !text.is_char_boundary(range.end) {
         range.end += 1;
+    }
+}
+
+/// A find that begins with the letter of an escape, as in `\\nabc`, begins after it.
+fn skip_escape(text: &str, range: &mut Range<usize>) {
+    let slashes = text[..range.start].bytes().rev().take_while(|b| *b == b'\\').count();
+    if slashes % 2 == 1 && text[range.clone()].starts_with(['n', 'r', 't', 'b', 'f', '"']) {
+        range.start += 1;
     }
 }
 
@@ -169,7 +183,8 @@ fn scalar_start(line: &str) -> Option<usize> {
     }
     let name = key.trim_end().strip_suffix(':')?;
     let spaced = key.ends_with([' ', '\t']);
-    let plain = name.trim_matches(['"', '\'']);
+    let unquoted = |quote: char| name.strip_prefix(quote)?.strip_suffix(quote);
+    let plain = unquoted('"').or_else(|| unquoted('\'')).unwrap_or(name);
     let is_key = !plain.is_empty() && plain.bytes().all(|b| b.is_ascii_alphanumeric() || b"_./-".contains(&b));
     (spaced && is_key).then_some(mark)
 }
@@ -181,7 +196,7 @@ mod tests {
     fn replaced(text: &str, secrets: &[&str]) -> String {
         let spans = secrets.iter().map(|secret| {
             let at = text.find(secret).unwrap();
-            Span::new(at..at + secret.len(), "token")
+            Span::new(at..at + secret.len(), "token", "[MASKED_TOKEN]")
         });
         let mut counts = Counts::default();
         replace(text, spans.collect(), &mut counts).unwrap_or_else(|| text.to_owned())
@@ -224,7 +239,7 @@ mod tests {
     #[test]
     fn a_span_never_cuts_a_character() {
         let mut counts = Counts::default();
-        let spans = vec![Span::new(1..2, "token")];
+        let spans = vec![Span::new(1..2, "token", "[MASKED_TOKEN]")];
         assert_eq!(replace("aéb", spans, &mut counts).as_deref(), Some("a[MASKED_TOKEN]b"));
     }
 }

@@ -1,5 +1,6 @@
 //! Values of JSON: every text in them, the names that texts stand under, and the structure of Kubernetes manifests.
 
+use base64::{Engine as _, engine::general_purpose::STANDARD};
 use serde_json::{Map, Value};
 
 use super::{Counts, Masker, WITHHELD, WITHHELD_NAME, kubernetes, span};
@@ -30,7 +31,9 @@ impl Masker {
         }
         match value {
             Value::String(text) => self.mask(text, counts),
-            Value::Array(items) => items.iter_mut().for_each(|item| self.walk(item, counts, place.deeper())),
+            Value::Array(items) => items
+                .iter_mut()
+                .for_each(|item| self.walk(item, counts, place.deeper())),
             Value::Object(map) => self.walk_map(map, counts, place),
             Value::Number(number) if self.values.contains(&number.to_string()) => {
                 *value = Value::String(span::mark("secret"));
@@ -50,8 +53,10 @@ impl Masker {
             }
         }
         self.hide_variable(map, counts);
+        let kind = map.get("mimeType").and_then(Value::as_str).map(str::to_owned);
         for (key, value) in map.iter_mut() {
             match value {
+                Value::String(bytes) if is_bytes(key, kind.as_deref(), bytes) => self.mask_bytes(bytes, counts),
                 Value::String(text) if self.rules.minds_name(key) => self.mask_named(key, text, counts),
                 value => self.walk(value, counts, inner),
             }
@@ -59,9 +64,26 @@ impl Masker {
         self.mask_keys(map, counts);
     }
 
+    /// Bytes in base64: if they are a text, it is masked; if not, they stay as they are.
+    fn mask_bytes(&self, bytes: &mut String, counts: &mut Counts) {
+        let decoded = STANDARD
+            .decode(bytes.trim())
+            .ok()
+            .and_then(|bytes| String::from_utf8(bytes).ok());
+        if let Some(mut text) = decoded {
+            let before = counts.total();
+            self.mask(&mut text, counts);
+            if counts.total() > before {
+                *bytes = STANDARD.encode(text);
+            }
+        }
+    }
+
     /// `{"name": "DB_PASSWORD", "value": "…"}`, as containers have it.
     fn hide_variable(&self, map: &mut Map<String, Value>, counts: &mut Counts) {
-        let Some(Value::String(name)) = map.get("name") else { return };
+        let Some(Value::String(name)) = map.get("name") else {
+            return;
+        };
         if !map.get("value").is_some_and(Value::is_string) || !self.rules.minds_name(name) {
             return;
         }
@@ -99,13 +121,28 @@ impl Masker {
             .collect();
         for (key, masked) in hidden {
             if let Some(value) = map.remove(&key) {
-                let free = (1..).map(|n| if n == 1 { masked.clone() } else { format!("{masked}_{n}") });
+                let free = (1..).map(|n| {
+                    if n == 1 {
+                        masked.clone()
+                    } else {
+                        format!("{masked}_{n}")
+                    }
+                });
                 if let Some(name) = { free }.find(|name| !map.contains_key(name)) {
                     map.insert(name, value);
                 }
             }
         }
     }
+}
+
+/// Whether a text is the bytes of a resource, a picture or a sound.
+fn is_bytes(key: &str, kind: Option<&str>, text: &str) -> bool {
+    let named = key == "blob" || (key == "data" && kind.is_some());
+    named
+        && text
+            .bytes()
+            .all(|b| b.is_ascii_alphanumeric() || b"+/=\r\n".contains(&b))
 }
 
 /// Where in a value we are.

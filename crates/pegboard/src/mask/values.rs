@@ -1,6 +1,6 @@
 //! Secrets that are known, in every form in which they may come back.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashSet};
 
 use aho_corasick::{AhoCorasick, MatchKind};
 use base64::{
@@ -17,12 +17,19 @@ pub(super) const MIN_LEN: usize = 6;
 const MIN_ENCODED: usize = 10;
 /// The name that finds are counted under.
 const NAME: &str = "secret";
+const MARK: &str = "[MASKED_SECRET]";
+/// A text is looked at in steps of this many bytes, four bytes at a time: every value is long enough to hold one such place.
+const STEP: usize = MIN_LEN - 3;
 
 /// Known secrets, ready to be looked for.
 #[derive(Default)]
 pub(super) struct Values {
     all: Option<AhoCorasick>,
     count: usize,
+    /// The first places of every form, to tell quickly that a text holds none.
+    places: HashSet<[u8; 4]>,
+    /// One bit for each of them by its hash, which is quicker still.
+    bits: Vec<u64>,
 }
 
 impl std::fmt::Debug for Values {
@@ -43,17 +50,46 @@ impl Values {
         let all = AhoCorasick::builder()
             .match_kind(MatchKind::LeftmostLongest)
             .build(&forms);
+        let places: HashSet<[u8; 4]> = forms
+            .iter()
+            .flat_map(|form| form.as_bytes().windows(4).take(STEP))
+            .filter_map(|place| place.try_into().ok())
+            .collect();
+        let mut bits = vec![0; if places.is_empty() { 0 } else { WORDS }];
+        for place in &places {
+            let hash = hash(*place);
+            bits[hash / 64] |= 1 << (hash % 64);
+        }
         Self {
+            places,
+            bits,
             count: forms.len(),
             // Too many to be looked for is no reason to look for none, but there is no such number in practice.
             all: all.ok().filter(|_| !forms.is_empty()),
         }
     }
 
-    pub(super) fn find(&self, text: &str, spans: &mut Vec<Span>) {
-        if let Some(all) = &self.all {
-            spans.extend(all.find_iter(text).map(|found| Span::new(found.range(), NAME)));
+    pub(super) fn find(&self, text: &str) -> Vec<Span> {
+        if !self.may_be_in(text) {
+            return Vec::new();
         }
+        let found = self.all.iter().flat_map(|all| all.find_iter(text));
+        found.map(|found| Span::new(found.range(), NAME, MARK)).collect()
+    }
+
+    /// Whether a text holds a place of a form. Most texts do not, and are not looked at any closer.
+    fn may_be_in(&self, text: &str) -> bool {
+        if self.bits.is_empty() {
+            return false;
+        }
+        let is_place = |place: &[u8]| {
+            let Ok(place) = <[u8; 4]>::try_from(place) else {
+                return false;
+            };
+            let hash = hash(place);
+            self.bits[hash / 64] >> (hash % 64) & 1 == 1 && self.places.contains(&place)
+        };
+        text.as_bytes().windows(4).step_by(STEP).any(is_place)
     }
 
     /// Whether a text is one of them, whole.
@@ -63,10 +99,31 @@ impl Values {
     }
 }
 
+/// How many words of bits there are.
+const WORDS: usize = 1 << 10;
+
+/// A number below the number of bits.
+fn hash(place: [u8; 4]) -> usize {
+    let spread = u32::from_le_bytes(place).wrapping_mul(0x9e37_79b1);
+    usize::try_from(spread >> 16).unwrap_or(0)
+}
+
 /// Values that stand under secret names and would hide half of every text.
 fn is_common(value: &str) -> bool {
     let lower = value.to_ascii_lowercase();
-    let words = ["bearer", "default", "disabled", "enabled", "required", "optional", "production", "development", "localhost", "password", "secret"];
+    let words = [
+        "bearer",
+        "default",
+        "disabled",
+        "enabled",
+        "required",
+        "optional",
+        "production",
+        "development",
+        "localhost",
+        "password",
+        "secret",
+    ];
     words.contains(&lower.as_str()) || value.bytes().all(|b| b == value.as_bytes()[0])
 }
 
@@ -78,9 +135,10 @@ fn forms_of(value: &str) -> Vec<String> {
     }
     forms.push(percent(value, false));
     forms.push(percent(value, true));
-    forms.extend(url::form_urlencoded::byte_serialize(value.as_bytes()).fold(None, |all: Option<String>, part| {
-        Some(all.unwrap_or_default() + part)
-    }));
+    forms.extend(
+        url::form_urlencoded::byte_serialize(value.as_bytes())
+            .fold(None, |all: Option<String>, part| Some(all.unwrap_or_default() + part)),
+    );
     let hex: String = value.bytes().map(|b| format!("{b:02x}")).collect();
     forms.push(hex.to_ascii_uppercase());
     forms.push(hex);
@@ -120,9 +178,7 @@ mod tests {
     use super::*;
 
     fn hides(value: &str, text: &str) -> bool {
-        let mut spans = Vec::new();
-        Values::new([Secret::new(value)]).find(text, &mut spans);
-        !spans.is_empty()
+        !Values::new([Secret::new(value)]).find(text).is_empty()
     }
 
     #[test]
@@ -143,6 +199,18 @@ mod tests {
                 let text = format!("{before}{value}{after}");
                 assert!(hides(value, &STANDARD.encode(&text)), "{text}");
                 assert!(hides(value, &URL_SAFE_NO_PAD.encode(&text)), "{text}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_value_is_found_at_every_place() {
+        for value in ["abc123", "s3cret-value", "a-much-longer-value-than-these"] {
+            for before in 0..20 {
+                for after in 0..5 {
+                    let text = format!("{}{value}{}", "x".repeat(before), "y".repeat(after));
+                    assert!(hides(value, &text), "{text}");
+                }
             }
         }
     }

@@ -69,6 +69,11 @@ impl Veil {
         *self.rules.write().unwrap_or_else(PoisonError::into_inner) = rules(policy);
     }
 
+    /// Learns secrets, for all servers of the board.
+    pub(crate) fn learn(&self, secrets: impl IntoIterator<Item = Secret>) {
+        self.known.learn(secrets);
+    }
+
     /// The masker for this moment.
     pub(crate) fn masker(&self) -> Masker {
         Masker {

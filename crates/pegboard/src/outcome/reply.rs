@@ -6,7 +6,7 @@ use serde::{Serialize, Serializer, ser::SerializeStruct};
 use serde_json::json;
 
 use super::{Content, Outcome};
-use crate::name::ServerName;
+use crate::{mask::Counts, name::ServerName};
 
 /// The record of one call: what was asked, how it ended, and what it took.
 #[derive(Debug, Clone, PartialEq)]
@@ -30,6 +30,10 @@ pub struct Reply {
     pub queued: Duration,
     /// How many bytes the answer's payload had.
     pub original_bytes: usize,
+    /// How many secrets were hidden in it.
+    pub masked: usize,
+    /// The same by the patterns that found them.
+    pub masked_by: Counts,
 }
 
 impl Reply {
@@ -45,6 +49,8 @@ impl Reply {
             latency,
             queued: Duration::ZERO,
             original_bytes: 0,
+            masked: 0,
+            masked_by: Counts::default(),
         }
     }
 
@@ -66,17 +72,20 @@ impl Serialize for Reply {
             Outcome::Done(answer) | Outcome::ToolFailed(answer) => (answer.content.clone(), answer.structured.as_ref()),
             Outcome::Refused(_) | Outcome::Lost(_) => (vec![Content::text(text.clone())], None),
         };
-        let outcome = json!({
+        let mut outcome = json!({
             "kind": self.outcome.kind(),
             "may_have_executed": self.outcome.may_have_executed(),
             "attempts": self.attempts,
             "latency_ms": millis(self.latency),
             "queued_ms": millis(self.queued),
-            "masked": 0,
+            "masked": self.masked,
             "truncated": false,
             "original_bytes": self.original_bytes,
             "handle": null,
         });
+        if !self.masked_by.is_empty() {
+            outcome["masked_by"] = json!(self.masked_by);
+        }
         let mut reply = serializer.serialize_struct("Reply", 11)?;
         reply.serialize_field("id", &self.id)?;
         reply.serialize_field("name", &self.name)?;
@@ -114,6 +123,8 @@ mod tests {
             latency: Duration::from_micros(1900),
             queued: Duration::ZERO,
             original_bytes: 2,
+            masked: 0,
+            masked_by: Counts::default(),
         }
     }
 

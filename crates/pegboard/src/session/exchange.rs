@@ -53,6 +53,11 @@ impl CallResult {
 impl Session {
     /// Calls a tool. When the server asks for input first, the host gives it and the call goes on.
     pub(crate) async fn call(&self, call: Call<'_>) -> Result<CallResult, Fault> {
+        let result = self.rounds(call).await;
+        result.map_err(|fault| fault.hidden(self.line.desk().veil()))
+    }
+
+    async fn rounds(&self, call: Call<'_>) -> Result<CallResult, Fault> {
         let mut round = Params::default();
         for _ in 0..=MAX_ROUNDS {
             let params = Params::default()

@@ -52,5 +52,6 @@ pub(super) fn no_host() -> Arc<host::Desk> {
         server: ServerName::parse("one").unwrap(),
         host: Arc::new(NoHost),
         roots: Vec::new(),
+        veil: Veil::default(),
     })
 }

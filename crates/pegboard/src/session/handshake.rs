@@ -19,6 +19,7 @@ use crate::{
     config::{EraChoice, Limits, Transport},
     deadline::Deadline,
     hint::Hint,
+    mask::Veil,
     name::ServerName,
     transport::{DialError, FailureKind, Target},
 };
@@ -45,6 +46,8 @@ pub(crate) struct Spec {
     pub(crate) roots: Vec<String>,
     pub(crate) host: Arc<dyn Host>,
     pub(crate) memory: Arc<EraMemory>,
+    /// What stands between the server's words and everybody else.
+    pub(crate) veil: Veil,
 }
 
 impl fmt::Debug for Spec {
@@ -76,6 +79,7 @@ pub(crate) async fn connect(spec: &Spec, limit: Duration, tasks: &TaskTracker) -
         server: spec.name.clone(),
         host: spec.host.clone(),
         roots: spec.roots.clone(),
+        veil: spec.veil.clone(),
     });
     let transport = match &spec.target {
         Target::Configured(transport) => Some(&**transport),
@@ -112,7 +116,7 @@ pub(crate) async fn connect(spec: &Spec, limit: Duration, tasks: &TaskTracker) -
             Ok(opened.into_session(spec, host))
         }
         Err(fault) => Err(ConnectError {
-            fault,
+            fault: fault.hidden(&spec.veil),
             only_era: spec.era.is_firm(),
         }),
     }
@@ -251,7 +255,7 @@ impl Opening<'_> {
             match self.discover(line, self.probe_deadline()).await {
                 Ok(facts) => return Ok((facts, Spoken::Modern)),
                 Err(fault) if !try_legacy || is_no_matter_of_era(&fault) => return Err(fault),
-                Err(fault) => tracing::debug!(%fault, "not in the newest era"),
+                Err(fault) => tracing::debug!(fault = %fault.hidden(&self.spec.veil), "not in the newest era"),
             }
         }
         let fault = match self.initialize(line).await {

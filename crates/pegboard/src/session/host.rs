@@ -8,6 +8,7 @@ use tokio_util::task::TaskTracker;
 
 use super::{desk::ServerRequest, frame};
 use crate::{
+    mask::Veil,
     name::ServerName,
     status::Era,
     transport::{Delivery, Envelope, Outgoing, Wire},
@@ -77,6 +78,7 @@ pub(super) struct Desk {
     pub(super) server: ServerName,
     pub(super) host: Arc<dyn Host>,
     pub(super) roots: Vec<String>,
+    pub(super) veil: Veil,
 }
 
 impl Desk {
@@ -101,7 +103,9 @@ impl Desk {
     }
 
     /// The result of one request of the server, or the error it gets.
-    pub(super) async fn answer(&self, method: &str, params: Value) -> Result<Value, (i64, String)> {
+    pub(super) async fn answer(&self, method: &str, mut params: Value) -> Result<Value, (i64, String)> {
+        // A person or a model is about to see it.
+        self.veil.masker().value(&mut params);
         match method {
             "ping" => Ok(json!({})),
             "roots/list" if !self.roots.is_empty() => {
@@ -182,7 +186,7 @@ impl Answering {
                 return;
             };
             let (desk, wire) = (self.desk.clone(), wire.clone());
-            tracing::debug!(method = %request.method.escape_debug(), "the server asks");
+            tracing::debug!(method = %desk.veil.text(&request.method).escape_debug(), "the server asks");
             tasks.spawn(async move {
                 let params = request
                     .params
@@ -224,6 +228,7 @@ mod tests {
             server: ServerName::parse("fx").unwrap(),
             host: Arc::new(host),
             roots: roots.iter().map(|root| (*root).to_owned()).collect(),
+            veil: Veil::default(),
         }
     }
 

@@ -101,7 +101,10 @@ fn lines(text: &str) -> Vec<Line<'_>> {
         lines.push(Line {
             start,
             text: line,
-            indent: line.find(|c: char| !" \t+->|│*•".contains(c)).unwrap_or(line.len()).min(line.trim_end().len()),
+            indent: line
+                .find(|c: char| !" \t+->|│*•".contains(c))
+                .unwrap_or(line.len())
+                .min(line.trim_end().len()),
         });
         start += line.len();
     }
@@ -222,8 +225,14 @@ fn ownerless_sections(lines: &[Line<'_>], document: Range<usize>) -> Vec<usize> 
 
 /// The lines of the document that line `at` is in.
 fn document(lines: &[Line<'_>], at: usize) -> Range<usize> {
-    let before = lines[..at].iter().rposition(Line::parts_documents).map_or(0, |line| line + 1);
-    let after = lines[at..].iter().position(Line::parts_documents).map_or(lines.len(), |line| at + line);
+    let before = lines[..at]
+        .iter()
+        .rposition(Line::parts_documents)
+        .map_or(0, |line| line + 1);
+    let after = lines[at..]
+        .iter()
+        .position(Line::parts_documents)
+        .map_or(lines.len(), |line| at + line);
     before..after
 }
 
@@ -232,7 +241,9 @@ fn hide_if_cut(text: &str, lines: &[Line<'_>], at: usize, finds: &mut Finds) {
     let column = lines[at].indent;
     let around = mapping(lines, at);
     let is_last = lines[around.end..].iter().all(Line::is_nothing);
-    let says_kind = lines[around.clone()].iter().any(|line| line.indent == column && line.kind().is_some());
+    let says_kind = lines[around.clone()]
+        .iter()
+        .any(|line| line.indent == column && line.kind().is_some());
     if !is_last || says_kind {
         return;
     }
@@ -286,7 +297,9 @@ fn names_of_sections(text: &str) -> Vec<usize> {
     for section in SECTIONS {
         for (at, _) in text.match_indices(section) {
             let before = text[..at].chars().next_back();
-            let after = text[at + section.len()..].trim_start_matches(['"', '\'', '\\']).trim_start_matches([' ', '\t']);
+            let after = text[at + section.len()..]
+                .trim_start_matches(['"', '\'', '\\'])
+                .trim_start_matches([' ', '\t']);
             if !before.is_some_and(|c| c.is_alphanumeric() || "_-./".contains(c)) && after.starts_with(':') {
                 found.push(text.len() - after.len() + 1);
             }

@@ -211,7 +211,10 @@ impl Scan<'_> {
         while let Some(b) = bytes.get(len) {
             let ends = b",{}[]\"\\".contains(b)
                 || b.is_ascii_whitespace()
-                || (*b == b':' && bytes.get(len + 1).is_none_or(|next| next.is_ascii_whitespace() || b"\"'\\{[".contains(next)));
+                || (*b == b':'
+                    && bytes
+                        .get(len + 1)
+                        .is_none_or(|next| next.is_ascii_whitespace() || b"\"'\\{[".contains(next)));
             if ends {
                 break;
             }

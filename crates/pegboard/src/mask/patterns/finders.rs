@@ -32,7 +32,9 @@ pub(super) fn discord(text: &str) -> Vec<Range<usize>> {
 pub(super) fn twilio(text: &str) -> Vec<Range<usize>> {
     let bytes = text.as_bytes();
     let is_key = |at: &usize| {
-        let digits = run(&bytes[at + 2..], 33, |b| b.is_ascii_digit() || (b'a'..=b'f').contains(&b));
+        let digits = run(&bytes[at + 2..], 33, |b| {
+            b.is_ascii_digit() || (b'a'..=b'f').contains(&b)
+        });
         let before = at.checked_sub(1).map(|at| bytes[at]);
         let after = bytes.get(at + 34).copied();
         digits == 32 && !before.is_some_and(is_word) && !after.is_some_and(is_word)
@@ -60,7 +62,12 @@ pub(super) fn base64(text: &str) -> Vec<Range<usize>> {
         let is_digest = before.ends_with(b"-") || before.ends_with(b":");
         let is_digest = is_digest && memmem::find(before, b"sha").is_some();
         let is_path = value.matches('/').count() > len / 12 && padding == 0 && !check::is_mixed(value);
-        if !check::is_hex(value) && !is_digest && !is_path && (check::is_mixed(value) || padding > 0) && check::is_random(value) {
+        if !check::is_hex(value)
+            && !is_digest
+            && !is_path
+            && (check::is_mixed(value) || padding > 0)
+            && check::is_random(value)
+        {
             found.push(range);
         }
     }
@@ -96,6 +103,6 @@ mod tests {
         ] {
             assert!(base64(text).is_empty(), "{text}");
         }
-        assert_eq!(base64("x c2VjcmV0LXZhbHVlLTEyMzQ1Njc4OTA= y"), [2..34]);
+        assert_eq!(base64("x c2VjcmV0LXZhbHVlLTEyMzQ1Njc4OTA= y"), vec![2..34]);
     }
 }

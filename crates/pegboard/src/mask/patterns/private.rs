@@ -51,7 +51,9 @@ fn find(text: &str, is_wanted: impl Fn(&str) -> bool) -> Vec<Range<usize>> {
 fn name_at(text: &str, at: usize) -> Option<Range<usize>> {
     let rest = text.get(at..)?;
     let len = rest.find(DASHES).filter(|len| *len <= MAX_NAME)?;
-    let is_name = rest[..len].bytes().all(|b| b.is_ascii_uppercase() || b.is_ascii_digit() || b == b' ');
+    let is_name = rest[..len]
+        .bytes()
+        .all(|b| b.is_ascii_uppercase() || b.is_ascii_digit() || b == b' ');
     is_name.then_some(at..at + len)
 }
 
@@ -60,14 +62,26 @@ fn body_len(text: &str) -> usize {
     let mut len = 0;
     for line in text.split_inclusive('\n') {
         let plain = line.trim().replace("\\n", "").replace("\\r", "");
-        let is_header = plain.starts_with("Proc-Type:") || plain.starts_with("DEK-Info:") || plain.starts_with("Comment:");
-        let inside = plain.bytes().take_while(|b| b.is_ascii_alphanumeric() || b"+/=\\".contains(b)).count();
+        let is_header =
+            plain.starts_with("Proc-Type:") || plain.starts_with("DEK-Info:") || plain.starts_with("Comment:");
+        let inside = plain
+            .bytes()
+            .take_while(|b| b.is_ascii_alphanumeric() || b"+/=\\".contains(b))
+            .count();
         if inside < plain.len() && !is_header {
             // The last line may be cut or end a quoted text; what follows it may be words.
             let cut = line.find(|c: char| !(c.is_ascii_alphanumeric() || "+/=\\ \t".contains(c)));
             let part = line.split([' ', '"', '\'']).next().unwrap_or_default();
-            let is_part = part.len() >= 16 || part.ends_with('=') || part.contains("\\n") || part.len() < line.trim_end().len() && line[part.len()..].starts_with(['"', '\'']);
-            return len + if is_part { part.len().min(cut.unwrap_or(line.len())) } else { 0 };
+            let is_part = part.len() >= 16
+                || part.ends_with('=')
+                || part.contains("\\n")
+                || part.len() < line.trim_end().len() && line[part.len()..].starts_with(['"', '\'']);
+            return len
+                + if is_part {
+                    part.len().min(cut.unwrap_or(line.len()))
+                } else {
+                    0
+                };
         }
         len += line.len();
     }
@@ -80,24 +94,27 @@ mod tests {
 
     /// Written in parts, so that nothing here looks like a key.
     fn armour(body: &str) -> String {
-        format!("-----BEGIN RSA PRIV{}-----\n{body}\n-----END RSA PRIV{0}-----", "ATE KEY")
+        format!(
+            "-----BEGIN RSA PRIV{}-----\n{body}\n-----END RSA PRIV{0}-----",
+            "ATE KEY"
+        )
     }
 
     #[test]
     fn whole_keys_are_found_and_certificates_left() {
         let key = armour("QUJD\nREVG");
         let text = format!("before\n{key}\nafter");
-        assert_eq!(private_pem(&text), [7..7 + key.len()]);
+        assert_eq!(private_pem(&text), vec![7..7 + key.len()]);
         let certificate = key.replace("RSA PRIVATE KEY", "CERTIFICATE");
         assert!(private_pem(&certificate).is_empty());
-        assert_eq!(any_pem(&certificate), [0..certificate.len()]);
+        assert_eq!(any_pem(&certificate), vec![0..certificate.len()]);
     }
 
     #[test]
     fn keys_that_are_cut_off_are_found_up_to_what_is_no_key() {
         let key = armour("QUJDREVGR0g=\nSUpLTE1OT1A=");
         let cut = &key[..key.len() - 32];
-        assert_eq!(private_pem(cut), [0..cut.len()]);
+        assert_eq!(private_pem(cut), vec![0..cut.len()]);
         let text = format!("{cut}\nand then words follow");
         let found = private_pem(&text);
         assert_eq!(found.len(), 1);

@@ -103,7 +103,9 @@ pub(super) static GENERIC: [Rule; 1] = [
 ];
 
 /// Names of tokens that say where in a listing one is. Agents need them.
-const PLACES: &[&str] = &["next", "page", "continu", "cursor", "sync", "resume", "progress", "prev", "offset"];
+const PLACES: &[&str] = &[
+    "next", "page", "continu", "cursor", "sync", "resume", "progress", "prev", "offset",
+];
 
 fn is_assigned_secret(key: &str, value: &str) -> bool {
     let key = key.to_ascii_lowercase();

@@ -32,7 +32,8 @@ fn json() -> String {
     )
 }
 
-const CONFIG_MAP: &str = "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: c\ndata:\n  host: db.example.org\n  mode: fast\n";
+const CONFIG_MAP: &str =
+    "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: c\ndata:\n  host: db.example.org\n  mode: fast\n";
 
 #[test]
 fn the_section_of_a_secret_is_replaced_as_a_whole_and_the_rest_stays() {
@@ -44,11 +45,18 @@ fn the_section_of_a_secret_is_replaced_as_a_whole_and_the_rest_stays() {
         masked(&json()),
         r#"{"apiVersion":"v1","data":"[MASKED_SECRET_DATA]","kind":"Secret","metadata":{"name":"db"}}"#
     );
-    let both = format!("{}---\n{CONFIG_MAP}---\n{}", secret(), secret().replace("data:", "stringData:"));
+    let both = format!(
+        "{}---\n{CONFIG_MAP}---\n{}",
+        secret(),
+        secret().replace("data:", "stringData:")
+    );
     let masked = masked(&both);
     assert!(masked.contains(CONFIG_MAP), "{masked}");
     assert_eq!(masked.matches(MARK).count(), 2);
-    assert_eq!(masker(&[]).text(&both).counts.iter().collect::<Vec<_>>(), [("kubernetes_secret", 2)]);
+    assert_eq!(
+        masker(&[]).text(&both).counts.iter().collect::<Vec<_>>(),
+        [("kubernetes_secret", 2)]
+    );
 }
 
 #[test]
@@ -73,7 +81,11 @@ fn lists_hide_their_secrets_and_only_those() {
         let lines = text.lines().map(|line| format!("  {line}\n"));
         lines.collect::<String>().replacen("  ", "- ", 1)
     };
-    let list = format!("apiVersion: v1\nitems:\n{}{}kind: List\n", indented(&secret()), indented(CONFIG_MAP));
+    let list = format!(
+        "apiVersion: v1\nitems:\n{}{}kind: List\n",
+        indented(&secret()),
+        indented(CONFIG_MAP)
+    );
     let masked_list = masked(&list);
     assert!(masked_list.contains("host: db.example.org"), "{masked_list}");
     leaks_nothing("a list", &list);
@@ -83,7 +95,10 @@ fn lists_hide_their_secrets_and_only_those() {
         &format!("apiVersion: v1\nitems:\n{}kind: SecretList\n", indented(&nameless)),
     );
     let item = json().replace(r#""kind":"Secret","#, "");
-    leaks_nothing("the same in JSON", &format!(r#"{{"kind":"SecretList","items":[{item},{item}]}}"#));
+    leaks_nothing(
+        "the same in JSON",
+        &format!(r#"{{"kind":"SecretList","items":[{item},{item}]}}"#),
+    );
     let map = r#"{"kind":"ConfigMap","data":{"host":"db.example.org"}}"#;
     let list = format!(r#"{{"items":[{},{map}],"kind":"List"}}"#, json());
     assert!(masked(&list).contains(map));
@@ -96,14 +111,26 @@ fn what_was_last_applied_is_hidden_too() {
     let twice = serde_json::to_string(&quoted).unwrap();
     let key = "kubectl.kubernetes.io/last-applied-configuration";
     for (what, text) in [
-        ("a block", format!("metadata:\n  annotations:\n    {key}: |\n      {}\n", json())),
-        ("single quotes", format!("metadata:\n  annotations:\n    {key}: '{}'\n", json())),
-        ("double quotes", format!("metadata:\n  annotations:\n    {key}: {quoted}\n")),
-        ("JSON", format!(r#"{{"metadata":{{"annotations":{{"{key}":{quoted}}}}}}}"#)),
+        (
+            "a block",
+            format!("metadata:\n  annotations:\n    {key}: |\n      {}\n", json()),
+        ),
+        (
+            "single quotes",
+            format!("metadata:\n  annotations:\n    {key}: '{}'\n", json()),
+        ),
+        (
+            "double quotes",
+            format!("metadata:\n  annotations:\n    {key}: {quoted}\n"),
+        ),
+        (
+            "JSON",
+            format!(r#"{{"metadata":{{"annotations":{{"{key}":{quoted}}}}}}}"#),
+        ),
         ("quoted twice", format!("the log says {twice} and more")),
     ] {
         leaks_nothing(what, &text);
-        let full = secret().replace("metadata:\n", &text.replace("metadata:\n", "metadata:\n"));
+        let full = secret().replace("metadata:\n", &text);
         leaks_nothing(what, &full);
     }
     let text = format!(r#"{{"metadata":{{"annotations":{{"{key}":{quoted}}}}}}}"#);
@@ -120,7 +147,10 @@ fn broken_cut_and_embedded_manifests_leak_nothing() {
     let each_line = |before: &str| yaml.lines().map(|line| format!("{before}{line}\n")).collect::<String>();
     let cut = |text: &str, at: &str| text[..text.find(at).unwrap() + at.len()].to_owned();
     for (what, text) in [
-        ("prose around it", format!("Here is the secret:\n\n{yaml}\nThat was it.")),
+        (
+            "prose around it",
+            format!("Here is the secret:\n\n{yaml}\nThat was it."),
+        ),
         ("a fence around it", format!("```yaml\n{yaml}```\n")),
         ("prose before JSON", format!("the answer is {json} as you see")),
         ("a stray quote before JSON", format!("he said \"look: {json}")),
@@ -135,26 +165,58 @@ fn broken_cut_and_embedded_manifests_leak_nothing() {
         ("JSON cut after the kind", cut(&json, r#""kind":"Secret""#)),
         ("pretty JSON", pretty.clone()),
         ("pretty JSON cut", cut(&pretty, "\"user\": \"cGxhaW")),
-        ("the kind first", format!("kind: Secret\napiVersion: v1\nstringData:\n  p: hunter2hunter2\n")),
-        ("the kind first, cut", "kind: Secret\nstringData:\n  p: hunter2hunter".to_owned()),
-        ("quoted keys", yaml.replace("data:", "\"data\":").replace("kind: Secret", "'kind': \"Secret\"")),
-        ("a comment after the kind", yaml.replace("kind: Secret", "kind: Secret # yes")),
+        (
+            "the kind first",
+            "kind: Secret\napiVersion: v1\nstringData:\n  p: hunter2hunter2\n".to_owned(),
+        ),
+        (
+            "the kind first, cut",
+            "kind: Secret\nstringData:\n  p: hunter2hunter".to_owned(),
+        ),
+        (
+            "quoted keys",
+            yaml.replace("data:", "\"data\":")
+                .replace("kind: Secret", "'kind': \"Secret\""),
+        ),
+        (
+            "a comment after the kind",
+            yaml.replace("kind: Secret", "kind: Secret # yes"),
+        ),
         ("Windows line ends", yaml.replace('\n', "\r\n")),
-        ("flow style", format!("{{apiVersion: v1, kind: Secret, data: {{password: {PASSWORD}}}}}")),
-        ("flow style in a block", format!("kind: Secret\ndata: {{password: {PASSWORD}, user: {OTHER}}}\n")),
-        ("flow style over lines", format!("kind: Secret\ndata: {{\n  password: {PASSWORD}\n}}\ntype: x\n")),
+        (
+            "flow style",
+            format!("{{apiVersion: v1, kind: Secret, data: {{password: {PASSWORD}}}}}"),
+        ),
+        (
+            "flow style in a block",
+            format!("kind: Secret\ndata: {{password: {PASSWORD}, user: {OTHER}}}\n"),
+        ),
+        (
+            "flow style over lines",
+            format!("kind: Secret\ndata: {{\n  password: {PASSWORD}\n}}\ntype: x\n"),
+        ),
         ("a difference", each_line("+")),
         ("a removal", each_line("-")),
         ("a quotation", each_line("> ")),
         ("a log", each_line("2026-08-01T12:00:00Z INFO ")),
         ("data too far in", yaml.replace("\ndata:", "\n  data:")),
         ("the kind too far in", yaml.replace("kind:", "   kind:")),
-        ("a block value", format!("kind: Secret\nstringData:\n  p: |\n    {OTHER}\n\n    hunter2hunter2\ntype: x\n")),
+        (
+            "a block value",
+            format!("kind: Secret\nstringData:\n  p: |\n    {OTHER}\n\n    hunter2hunter2\ntype: x\n"),
+        ),
         ("a comma missing", json.replace("},\"kind\"", "}\"kind\"")),
         ("a quote missing", json.replace("\"password\":\"", "\"password\":")),
-        ("a brace missing", json.replace("\"}},\"kind\"", "\"},\"kind\"").replace("\"},\"kind\"", "\",\"kind\"")),
+        (
+            "a brace missing",
+            json.replace("\"}},\"kind\"", "\"},\"kind\"")
+                .replace("\"},\"kind\"", "\",\"kind\""),
+        ),
         ("two in one line", format!("{json}{json}")),
-        ("in a JSON text", serde_json::to_string(&serde_json::json!({"output": yaml, "more": [json]})).unwrap()),
+        (
+            "in a JSON text",
+            serde_json::to_string(&serde_json::json!({"output": yaml, "more": [json]})).unwrap(),
+        ),
     ] {
         leaks_nothing(what, &text);
     }
@@ -163,7 +225,8 @@ fn broken_cut_and_embedded_manifests_leak_nothing() {
 #[test]
 fn structured_manifests_are_hidden_by_their_structure() {
     let mut value: serde_json::Value = serde_json::from_str(&json()).unwrap();
-    let mut list = serde_json::json!({"kind": "SecretList", "items": [{"data": {"p": PASSWORD}}], "other": value.clone()});
+    let mut list =
+        serde_json::json!({"kind": "SecretList", "items": [{"data": {"p": PASSWORD}}], "other": value.clone()});
     assert_eq!(masker(&[]).value(&mut value).total(), 1);
     assert_eq!(value["data"], MARK);
     assert_eq!(masker(&[]).value(&mut list).total(), 2);
@@ -175,8 +238,22 @@ fn structured_manifests_are_hidden_by_their_structure() {
 #[test]
 fn hostile_manifests_take_no_longer_than_others() {
     let started = std::time::SystemTime::now();
-    for part in ["kind: Secret\n", "data:\n", "kind: Secret\ndata:\n", "{\"kind\":\"Secret\"", "INFO kind: Secret data: x\n", "{\"data\":{", "apiVersion: v1\n", "- kind: Secret\n", " kind: Secret\n  kind: Secret\n", "\\\"kind\\\":\\\"Secret\\\"{"] {
-        let text = format!("apiVersion: v1\ndata: x\nkind: Secret\n{}", part.repeat(200_000 / part.len()));
+    for part in [
+        "kind: Secret\n",
+        "data:\n",
+        "kind: Secret\ndata:\n",
+        "{\"kind\":\"Secret\"",
+        "INFO kind: Secret data: x\n",
+        "{\"data\":{",
+        "apiVersion: v1\n",
+        "- kind: Secret\n",
+        " kind: Secret\n  kind: Secret\n",
+        "\\\"kind\\\":\\\"Secret\\\"{",
+    ] {
+        let text = format!(
+            "apiVersion: v1\ndata: x\nkind: Secret\n{}",
+            part.repeat(200_000 / part.len())
+        );
         masked(&text);
     }
     let took = started.elapsed().unwrap();

@@ -11,7 +11,12 @@ fn with(change: impl FnOnce(&mut Masking)) -> Masker {
 #[test]
 fn nothing_to_hide_costs_no_copy() {
     let masked = with(|_| {});
-    for text in ["", "a", "plain words and 4ca3503e26c4f28e684263671734836370e46f78", "max_tokens: 4096, tokenizer=bpe, next_token: null"] {
+    for text in [
+        "",
+        "a",
+        "plain words and 4ca3503e26c4f28e684263671734836370e46f78",
+        "max_tokens: 4096, tokenizer=bpe, next_token: null",
+    ] {
         let masked = masked.text(text);
         assert!(matches!(masked.text, Cow::Borrowed(_)), "{}", masked.text);
         assert!(masked.counts.is_empty());
@@ -34,7 +39,12 @@ fn only_the_value_is_replaced_unless_the_name_should_go_too() {
 fn known_secrets_are_hidden_even_when_masking_is_off_or_they_are_excepted() {
     let off = with(|policy| policy.enabled = false);
     assert_eq!(off.text("a kn0wn-s3cret").text, "a [MASKED_SECRET]");
-    let token = CORPUS.iter().find(|(name, ..)| *name == "npm_token").unwrap().1.concat();
+    let token = CORPUS
+        .iter()
+        .find(|(name, ..)| *name == "npm_token")
+        .unwrap()
+        .1
+        .concat();
     assert_eq!(off.text(&token).text, token);
     let excepted = with(|policy| policy.except = vec!["npm_.*".into(), "kn0wn.*".into()]);
     assert_eq!(excepted.text(&token).text, token);
@@ -55,12 +65,20 @@ fn custom_patterns_replace_what_they_say() {
     });
     let masked = masker.text("TICKET-1234 and badge b7");
     assert_eq!(masked.text, "TICKET-1xx and badge [MASKED]");
-    assert_eq!(masked.counts.iter().collect::<Vec<_>>(), [("custom:1", 1), ("custom:ticket", 1)]);
+    assert_eq!(
+        masked.counts.iter().collect::<Vec<_>>(),
+        [("custom:1", 1), ("custom:ticket", 1)]
+    );
 }
 
 #[test]
 fn counts_are_of_what_was_hidden() {
-    let token = CORPUS.iter().find(|(name, ..)| *name == "github_token").unwrap().1.concat();
+    let token = CORPUS
+        .iter()
+        .find(|(name, ..)| *name == "github_token")
+        .unwrap()
+        .1
+        .concat();
     let text = format!("{token} {token} kn0wn-s3cret");
     let masked = with(|_| {}).text(&text).counts;
     assert_eq!(masked.iter().collect::<Vec<_>>(), [("github_token", 2), ("secret", 1)]);
@@ -83,8 +101,10 @@ fn a_failure_withholds_the_text() {
 
 #[test]
 fn names_that_nobody_has_are_refused() {
-    let mut policy = Masking::default();
-    policy.groups = vec!["kubernets".into()];
+    let mut policy = Masking {
+        groups: vec!["kubernets".into()],
+        ..Masking::default()
+    };
     assert!(matches!(Masker::new(&policy, []), Err(BadMasking::Group(name)) if name == "kubernets"));
     policy.groups = vec!["Security".into()];
     policy.patterns = vec!["github-token".into()];
@@ -98,7 +118,12 @@ fn names_that_nobody_has_are_refused() {
 
 #[test]
 fn escapes_hide_nothing_from_the_masker() {
-    let token = CORPUS.iter().find(|(name, ..)| *name == "github_token").unwrap().1.concat();
+    let token = CORPUS
+        .iter()
+        .find(|(name, ..)| *name == "github_token")
+        .unwrap()
+        .1
+        .concat();
     let escaped = format!("{{\"a\": \"\\u0067{}\"}}", &token[1..]);
     let masked = with(|_| {}).text(&escaped).text.into_owned();
     assert_eq!(masked, r#"{"a": "[MASKED_GITHUB_TOKEN]"}"#);

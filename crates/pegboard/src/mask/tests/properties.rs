@@ -7,8 +7,10 @@ use super::*;
 const SECRET: &str = "s3cr3t-\"canary\"\\ü/9f2";
 
 fn known() -> Masker {
-    let mut policy = Masking::default();
-    policy.groups = vec!["all".to_owned()];
+    let policy = Masking {
+        groups: vec!["all".to_owned()],
+        ..Masking::default()
+    };
     Masker::new(&policy, [Secret::new(SECRET)]).unwrap()
 }
 

@@ -70,6 +70,7 @@ fn server() -> (Server, thread::JoinHandle<u64>) {
         roots: Vec::new(),
         host: Arc::new(NoHost),
         memory: Arc::new(EraMemory::new(None)),
+        veil: crate::mask::Veil::default(),
     };
     let (server, supervisor) = Server::unattended(ServerConfig::new(transport), spec, &shared);
     (server, thread::spawn(move || block_on(supervisor.run_on_silence())))
