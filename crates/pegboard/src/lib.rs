@@ -74,6 +74,7 @@ mod event;
 mod filter;
 mod grant;
 mod hint;
+mod mask;
 mod name;
 mod native;
 mod outcome;
@@ -102,16 +103,17 @@ pub use catalog::{
 };
 pub use config::{
     Approval, ArgumentRules, Auth, BoardLimits, BreakerPolicy, BreakerRule, Check, ClientCert, Command, Config,
-    CustomPattern, Endpoint, Env, EnvPolicy, EraChoice, Format, Health, IdleStop, Images, Join, Limits, Loaded,
-    Masking, Origin, OutputCheck, Pins, Policy, Preset, Probe, Problem, Queue, Reading, Restart, Results, Retry,
-    RetryClass, Rlimits, Scope, ServerConfig, Severity, Source, Start, Structured, Summarise, SummaryModel, Tls,
-    TooLong, ToolPolicy, Transport, parse_duration, parse_size,
+    Endpoint, Env, EnvPolicy, EraChoice, Format, Health, IdleStop, Images, Join, Limits, Loaded, Origin, OutputCheck,
+    Pins, Policy, Preset, Probe, Problem, Queue, Reading, Restart, Results, Retry, RetryClass, Rlimits, Scope,
+    ServerConfig, Severity, Source, Start, Structured, Summarise, SummaryModel, Tls, TooLong, ToolPolicy, Transport,
+    parse_duration, parse_size,
 };
 pub use deadline::{Deadline, Passed};
 pub use event::{Event, Events};
 pub use filter::{BadSelection, Selected, Selection};
 pub use grant::Grants;
 pub use hint::Hint;
+pub use mask::{BadMasking, Counts as MaskCounts, CustomPattern, MaskStyle, Masked, Masker, Masking};
 pub use name::{BadNameStyle, BadServerName, NameRules, NameStyle, ServerName};
 pub use native::{NativeTool, NativeTools};
 pub use outcome::{

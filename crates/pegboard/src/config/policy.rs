@@ -7,6 +7,7 @@ pub use results::{Images, Join, Results, Structured, Summarise, SummaryModel, To
 use std::{collections::BTreeMap, time::Duration};
 
 use super::{BreakerPolicy, Health, IdleStop, Restart, Retry};
+use crate::mask::Masking;
 
 /// Who shares a server's connection.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -57,32 +58,6 @@ pub enum Pins {
     Warn,
     /// The tool is held back until somebody accepts the change.
     Block,
-}
-
-/// What is hidden in results.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct Masking {
-    /// Whether results are masked.
-    pub enabled: bool,
-    /// Names of pattern groups.
-    pub groups: Vec<String>,
-    /// Names of patterns.
-    pub patterns: Vec<String>,
-    /// Patterns of the operator's own.
-    pub custom: Vec<CustomPattern>,
-}
-
-/// A masking pattern of the operator's own.
-#[derive(Debug, Clone, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct CustomPattern {
-    /// A regular expression.
-    pub pattern: String,
-    /// What stands in for a match.
-    pub replacement: String,
-    /// What it finds.
-    pub description: Option<String>,
 }
 
 /// How a text becomes the arguments of a call.

@@ -277,7 +277,7 @@ impl Supervisor {
 
     /// A start has failed: callers learn why, and it is tried again unless that cannot help.
     fn failed(&mut self, error: &ConnectError) -> Step {
-        tracing::info!(%error, "cannot be reached");
+        tracing::info!(error = %self.plan().spec.veil.text(&error.to_string()), "cannot be reached");
         let outage = Outage::of_start(error);
         if outage.is_final() {
             let cause = outage.cause;

@@ -258,6 +258,9 @@ struct Skipped {
     bytes: usize,
 }
 
+/// How much of the first line of noise is looked at.
+const MAX_FIRST: usize = 8 << 10;
+
 /// What the server printed that is no message.
 #[derive(Default)]
 struct Noise {
@@ -358,7 +361,7 @@ impl Lines {
                 inbox.message(line);
                 Ok(())
             }
-            Some(_) => self.noise.count(&line),
+            Some(_) => self.noise.count(&line, inbox),
         }
     }
 
@@ -387,11 +390,13 @@ impl Skipped {
 }
 
 impl Noise {
-    fn count(&mut self, line: &[u8]) -> Result<(), EndReason> {
+    fn count(&mut self, line: &[u8], inbox: &dyn Inbox) -> Result<(), EndReason> {
         self.lines += 1;
         self.bytes += line.len();
         if self.lines == 1 {
-            self.first = String::from_utf8_lossy(&line[..line.len().min(200)]).into_owned();
+            // Masked before it is cut: half a secret is one too.
+            let shown = inbox.shown(&String::from_utf8_lossy(&line[..line.len().min(MAX_FIRST)]));
+            self.first = shown[..shown.floor_char_boundary(200)].to_owned();
             tracing::warn!(line = %self.first.escape_debug(), "the server prints text where messages belong");
         }
         if !self.harmless && (self.lines > MAX_NOISE_LINES || self.bytes > MAX_NOISE_BYTES) {
