@@ -212,7 +212,7 @@ pub(super) async fn read_lines(
                     return end;
                 }
                 if !lines.noise.harmless {
-                    murmur.hear(&lines.noise.first, &lines.buffer);
+                    murmur.hear(&lines.noise.first, &lines.buffer, &*inbox);
                 }
             }
             Err(error) => return EndReason::Broken(error.to_string()),
@@ -226,10 +226,11 @@ pub(super) async fn read_lines(
 pub(super) struct Murmur(Arc<Mutex<String>>);
 
 impl Murmur {
-    fn hear(&self, first: &str, rest: &[u8]) {
-        let rest = String::from_utf8_lossy(&rest[..rest.len().min(200)]);
+    fn hear(&self, first: &str, rest: &[u8], inbox: &dyn Inbox) {
+        let rest = inbox.shown(&String::from_utf8_lossy(&rest[..rest.len().min(MAX_FIRST)]));
+        let rest = &rest[..rest.floor_char_boundary(200)];
         let printed = |text: &str| text.chars().filter(|c| !c.is_control()).collect::<String>();
-        let text = format!("{}\n{}", printed(first), printed(&rest)).trim().to_owned();
+        let text = format!("{}\n{}", printed(first), printed(rest)).trim().to_owned();
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) = text;
     }
 

@@ -177,7 +177,9 @@ impl Scan<'_> {
         let slashes = bytes[at..self.end].iter().take_while(|b| **b == b'\\').count();
         let quote = at + slashes;
         if bytes.get(quote).filter(|_| quote < self.end) != Some(&b'"') {
-            return (quote + 1).min(self.end).max(at + 1);
+            // The letter after it is part of the escape.
+            let letter = bytes.get(quote).is_some_and(u8::is_ascii_alphabetic);
+            return (quote + usize::from(letter)).min(self.end);
         }
         let from = quote + 1;
         let mut end = from;

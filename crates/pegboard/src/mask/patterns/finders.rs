@@ -43,6 +43,39 @@ pub(super) fn twilio(text: &str) -> Vec<Range<usize>> {
     found.map(|at| at..at + 34).collect()
 }
 
+/// Numbers of cards: 13 to 19 digits that add up, with a space or a dash between them here and there.
+pub(super) fn cards(text: &str) -> Vec<Range<usize>> {
+    let bytes = text.as_bytes();
+    let is_digit = |at: usize| bytes.get(at).is_some_and(u8::is_ascii_digit);
+    let mut found = Vec::new();
+    let mut at = 0;
+    while at < bytes.len() {
+        let begins = (b'2'..=b'6').contains(&bytes[at]) && !at.checked_sub(1).is_some_and(is_digit);
+        // Where each of the digits ends.
+        let mut ends = Vec::new();
+        let mut next = at;
+        while begins && ends.len() < 19 {
+            if !ends.is_empty() && matches!(bytes.get(next), Some(b' ' | b'-')) && is_digit(next + 1) {
+                next += 1;
+            }
+            if !is_digit(next) {
+                break;
+            }
+            next += 1;
+            ends.push(next);
+        }
+        let is_card = |end: &&usize| !is_digit(**end) && check::luhn(&text[at..**end]);
+        match ends.iter().skip(12).rev().find(is_card) {
+            Some(end) => {
+                found.push(at..*end);
+                at = *end;
+            }
+            None => at += 1,
+        }
+    }
+    found
+}
+
 /// Base64 of twenty characters and more. Digests, commits, names and paths are left: agents need them.
 pub(super) fn base64(text: &str) -> Vec<Range<usize>> {
     let bytes = text.as_bytes();

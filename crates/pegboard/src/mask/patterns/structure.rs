@@ -1,6 +1,6 @@
 //! Secrets that are known by where they stand: in keys' armour, headers, URLs, command lines, assignments. And what is about persons.
 
-use super::private;
+use super::{finders, private};
 use crate::mask::{
     check,
     rule::{
@@ -114,7 +114,7 @@ fn is_assigned_secret(key: &str, value: &str) -> bool {
 }
 
 pub(super) static PII: [Rule; 3] = [
-    rule("pii_credit_card", &[], Groups(r"\b([2-6](?:[ -]?[0-9]){12,18})\b"))
+    rule("pii_credit_card", &[], Find(finders::cards))
         .check(|_, value| check::luhn(value))
         .on_request(),
     rule(
