@@ -130,5 +130,8 @@ pub use spill::SpillLimits;
 pub use status::{
     BoardStatus, CallCounts, Era, LastError, PoolStatus, QueueStatus, ServerInfo, ServerStatus, State, Warning,
 };
-pub use toolset::{Closed, ListedTool, Listing, PromptListing, ResourceListing, ToolExecutor, Toolset, Unavailable};
+pub use toolset::{
+    Closed, FoundTool, ListedTool, Listing, PromptListing, ResourceListing, ServerCost, ToolExecutor, Toolset,
+    Unavailable,
+};
 pub use transport::{ByteSink, ByteSource, Dialer};
