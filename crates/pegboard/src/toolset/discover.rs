@@ -109,7 +109,7 @@ impl Toolset {
     }
 
     /// The reply to a call of one of the three, or the call back when another tool is meant.
-    pub(super) async fn discover(&self, call: ToolCall, started: Instant) -> Result<Reply, ToolCall> {
+    pub(super) async fn discover(&self, mut call: ToolCall, started: Instant) -> Result<Reply, ToolCall> {
         let names_one = || [FIND, DESCRIBE, CALL].iter().any(|name| call.name.contains(name));
         if self.view.tool_budget.is_none() || !names_one() {
             return Err(call);
@@ -126,12 +126,10 @@ impl Toolset {
         let outcome = match tool.name.as_str() {
             FIND => self.found(&given),
             DESCRIBE => self.described(&given),
-            _ => match passed_on(call, &given) {
+            _ => match pass_on(&mut call, &given) {
                 // The tool that is called makes its own reply.
-                Ok(inner) => return Ok(Box::pin(self.call(inner)).await),
-                Err((call, failure)) => {
-                    return Ok(own::reply(&call, &tool, Outcome::Refused(failure), started.elapsed()));
-                }
+                Ok(()) => return Ok(Box::pin(self.call(call)).await),
+                Err(failure) => Err(failure),
             },
         };
         let outcome = outcome.unwrap_or_else(Outcome::Refused);
@@ -183,24 +181,18 @@ fn line(found: &FoundTool) -> String {
     format!("{}: {first}", found.tool.name)
 }
 
-/// The call that a call of `call_tool` stands for.
-fn passed_on(call: ToolCall, given: &Map<String, Value>) -> Result<ToolCall, (ToolCall, Failure)> {
-    let name = match text(given, "name") {
-        Ok(name) => name.to_owned(),
-        Err(failure) => return Err((call, failure)),
-    };
-    let mut inner = ToolCall { name, ..call };
+/// Makes a call of `call_tool` the call that it stands for.
+fn pass_on(call: &mut ToolCall, given: &Map<String, Value>) -> Result<(), Failure> {
+    let name = text(given, "name")?;
     match given.get("arguments") {
-        None | Some(Value::Null) => inner.arguments = Arguments::default(),
-        Some(Value::Object(arguments)) => inner.arguments = arguments.clone().into(),
+        None | Some(Value::Null) => call.arguments = Arguments::default(),
+        Some(Value::Object(arguments)) => call.arguments = arguments.clone().into(),
         // Some models write the object as a text.
-        Some(Value::String(text)) => inner.text = Some(text.clone()),
-        Some(_) => {
-            let failure = Failure::new(Kind::InvalidArguments, "`arguments` must be an object");
-            return Err((inner, failure));
-        }
+        Some(Value::String(text)) => call.text = Some(text.clone()),
+        Some(_) => return Err(Failure::new(Kind::InvalidArguments, "`arguments` must be an object")),
     }
-    Ok(inner)
+    name.clone_into(&mut call.name);
+    Ok(())
 }
 
 fn text<'a>(given: &'a Map<String, Value>, key: &str) -> Result<&'a str, Failure> {

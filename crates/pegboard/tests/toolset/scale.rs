@@ -17,7 +17,7 @@ fn many() -> FakeServer {
         Tool::new(format!("get_{kind}_{n}"))
             .description(&format!("Returns {kind} number {n}."))
             .schema(schema)
-            .answers_text(&format!("{kind} {n}"))
+            .answers_text(format!("{kind} {n}"))
     });
     FakeServer::new("fx").tools(tools)
 }
