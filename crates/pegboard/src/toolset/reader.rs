@@ -116,6 +116,7 @@ impl Toolset {
 
 fn reply(call: &ToolCall, tool: &Tool, outcome: Outcome, latency: Duration) -> Reply {
     let mut reply = Reply::unanswered(&call.id, tool.dotted_name(), outcome, latency);
+    reply.asked.clone_from(&call.name);
     reply.server = Some(tool.server.clone());
     reply.tool = Some(tool.name.clone());
     reply.attempts = 1;
