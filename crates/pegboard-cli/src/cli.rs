@@ -33,6 +33,22 @@ impl Cli {
         match self.command {
             Command::Tools(tools) => tools.under(self.global, Verb::Tools),
             Command::Call(call) => call.under(self.global, Verb::Call),
+            Command::Resources(resources) => {
+                let global = resources.global.over(self.global);
+                match resources.verb {
+                    None => (Verb::ResourcesList, global),
+                    Some(ResourcesVerb::List(list)) => list.under(global, |_| Verb::ResourcesList),
+                    Some(ResourcesVerb::Read(read)) => read.under(global, |read| Verb::ResourcesRead(read.uri)),
+                }
+            }
+            Command::Prompts(prompts) => {
+                let global = prompts.global.over(self.global);
+                match prompts.verb {
+                    None => (Verb::PromptsList, global),
+                    Some(PromptsVerb::List(list)) => list.under(global, |_| Verb::PromptsList),
+                    Some(PromptsVerb::Get(get)) => get.under(global, Verb::PromptsGet),
+                }
+            }
             Command::Status(status) => status.under(self.global, |_| Verb::Status),
             Command::Config(config) => {
                 let global = config.global.over(self.global);
@@ -52,6 +68,10 @@ impl Cli {
 pub(crate) enum Verb {
     Tools(Tools),
     Call(Call),
+    ResourcesList,
+    ResourcesRead(String),
+    PromptsList,
+    PromptsGet(PromptGet),
     Status,
     ConfigShow,
     ConfigSchema,
@@ -138,6 +158,18 @@ enum Command {
     #[command(after_help = "Examples:\n  pegboard call demo.calculate expression='6 * 7'\n  \
                       pegboard call demo.calculate --json '{\"expression\": \"6 * 7\"}' -o json")]
     Call(With<Call>),
+    /// List resources, or read one
+    #[command(
+        disable_help_subcommand = true,
+        after_help = "Examples:\n  pegboard resources\n  pegboard resources read demo://about"
+    )]
+    Resources(ResourcesArgs),
+    /// List prompts, or get one
+    #[command(
+        disable_help_subcommand = true,
+        after_help = "Examples:\n  pegboard prompts\n  pegboard prompts get demo.greet name=Ada"
+    )]
+    Prompts(PromptsArgs),
     /// Show how every server is
     #[command(after_help = "Example:\n  pegboard status -o json")]
     Status(With<Nothing>),
@@ -188,6 +220,57 @@ pub(crate) struct Call {
     /// Cut a long result to this size, such as 48KiB
     #[arg(long, value_name = "SIZE", value_parser = size)]
     pub(crate) max_result: Option<usize>,
+}
+
+#[derive(Debug, Args)]
+struct ResourcesArgs {
+    #[command(subcommand)]
+    verb: Option<ResourcesVerb>,
+    #[command(flatten)]
+    global: Global,
+}
+
+#[derive(Debug, Subcommand)]
+enum ResourcesVerb {
+    /// List resources
+    #[command(after_help = "Example:\n  pegboard resources list -o json")]
+    List(With<Nothing>),
+    /// Read one resource
+    #[command(after_help = "Example:\n  pegboard resources read demo://about")]
+    Read(With<ResourceRead>),
+}
+
+#[derive(Debug, Args)]
+struct ResourceRead {
+    /// Its address; `--server NAME` says whose when several have it
+    uri: String,
+}
+
+#[derive(Debug, Args)]
+struct PromptsArgs {
+    #[command(subcommand)]
+    verb: Option<PromptsVerb>,
+    #[command(flatten)]
+    global: Global,
+}
+
+#[derive(Debug, Subcommand)]
+enum PromptsVerb {
+    /// List prompts
+    #[command(after_help = "Example:\n  pegboard prompts list -o json")]
+    List(With<Nothing>),
+    /// Get one prompt with its arguments filled in
+    #[command(after_help = "Example:\n  pegboard prompts get demo.greet name=Ada")]
+    Get(With<PromptGet>),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct PromptGet {
+    /// server.prompt, or only the prompt's name
+    pub(crate) name: String,
+    /// Its arguments
+    #[arg(value_name = "KEY=VALUE", value_parser = pair)]
+    pub(crate) pairs: Vec<(String, String)>,
 }
 
 #[derive(Debug, Args)]

@@ -3,6 +3,9 @@
 mod call;
 mod completions;
 mod config;
+mod listing;
+mod prompts;
+mod resources;
 mod status;
 mod tools;
 
@@ -51,6 +54,10 @@ pub(crate) async fn run(verb: Verb, global: Global, output: Output) -> Exit {
     match verb {
         Verb::Tools(tools) => tools::run(stage, tools).await,
         Verb::Call(call) => call::run(stage, call).await,
+        Verb::ResourcesList => resources::list(stage).await,
+        Verb::ResourcesRead(uri) => resources::read(stage, uri).await,
+        Verb::PromptsList => prompts::list(stage).await,
+        Verb::PromptsGet(get) => prompts::get(stage, get).await,
         Verb::Status => status::run(stage).await,
         Verb::ConfigShow => config::show(stage).await,
         Verb::ConfigSchema => config::schema(stage).await,

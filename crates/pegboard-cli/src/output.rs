@@ -64,6 +64,20 @@ impl Output {
         self.spinner.enable_steady_tick(Duration::from_millis(100));
     }
 
+    /// Shows how far something is: as a bar when it is known how much there is to do.
+    pub(crate) fn step(&self, what: &str, done: f64, total: Option<f64>, words: &str) {
+        match total.filter(|total| total.is_finite() && *total > 0.0) {
+            Some(total) => {
+                self.spinner.set_style(bar_style());
+                self.spinner.set_length(BAR);
+                self.spinner.set_position(part(done, total));
+                self.spinner
+                    .set_message(one_line(&format!("{what}: {done} of {total} {words}")));
+            }
+            None => self.spinner.set_message(one_line(&format!("{what}: {done} {words}"))),
+        }
+    }
+
     /// Says something that is neither data nor an error.
     pub(crate) fn note(&self, text: &str) {
         if !self.quiet && self.format == Format::Text {
@@ -94,6 +108,21 @@ impl Output {
         self.say(&report.talk);
         exit
     }
+}
+
+/// How finely a bar is divided.
+const BAR: u64 = 1000;
+
+fn bar_style() -> ProgressStyle {
+    let style = ProgressStyle::with_template("{bar:24} {percent:>3}% {wide_msg}");
+    style.unwrap_or_else(|_| ProgressStyle::default_bar())
+}
+
+/// How much of a bar is full. Servers may report more than there is to do, or nonsense.
+fn part(done: f64, total: f64) -> u64 {
+    let share = (done / total).clamp(0.0, 1.0);
+    // A share is between 0 and 1, or no number at all, which becomes 0.
+    (share * BAR as f64) as u64
 }
 
 fn write_out(data: &str) -> io::Result<()> {
@@ -238,6 +267,19 @@ mod tests {
         let json = ascii_controls(&value.to_string());
         assert_eq!(json, r#"{"a\u202e":"\u001b[2J \u009b31m \u007f \udb40\udc41 日本\n"}"#);
         assert_eq!(serde_json::from_str::<serde_json::Value>(&json).unwrap(), value);
+    }
+
+    #[test]
+    fn a_bar_is_never_fuller_than_full() {
+        for (done, total, expected) in [
+            (0.0, 4.0, 0),
+            (1.0, 4.0, 250),
+            (9.0, 4.0, 1000),
+            (-1.0, 4.0, 0),
+            (f64::NAN, 4.0, 0),
+        ] {
+            assert_eq!(part(done, total), expected);
+        }
     }
 
     #[test]

@@ -61,6 +61,11 @@ impl Settings {
         }
     }
 
+    /// What is wrong with the config, for programs.
+    pub(crate) fn warnings(&self) -> impl Iterator<Item = String> {
+        self.loaded.problems.iter().map(ToString::to_string)
+    }
+
     /// The config with the wanted servers, or why there is nothing to work with.
     pub(crate) fn usable(&self) -> Result<Config, Complaint> {
         let mut config = self.loaded.config.clone();

@@ -27,7 +27,7 @@ use crate::{
     event::Events,
     name::{NameStyle, ServerName},
     server::{Backoff, BadSchedule, CatalogChange, Jitter, Links, Queues, Server, Shared, Shelf},
-    session::{EraMemory, Host, NoHost, Spec, Survey},
+    session::{EraMemory, Host, NoHost, Root, Spec, Standing, Survey},
     status::{BoardStatus, State, Warning},
     toolset::Toolset,
     transport::{Dialer, Target},
@@ -77,11 +77,12 @@ impl Maker {
     /// A server, or one that says that there is no room for it beside `others`.
     fn make(&self, name: ServerName, target: Target, config: ServerConfig, others: usize) -> Server {
         let spec = Spec {
+            standing: Standing::new(&config.roots),
+            roots: config.roots.clone(),
             name,
             target,
             era: config.era.clone(),
             limits: config.limits,
-            roots: config.roots.clone(),
             host: self.host.clone(),
             memory: self.memory.clone(),
         };
@@ -154,7 +155,12 @@ impl Pegboard {
         let own = servers
             .iter()
             .filter(|server| server.config().policy.scope == Scope::Session);
-        let own = own.map(Server::fresh).collect();
+        let own: Vec<Server> = own.map(Server::fresh).collect();
+        if let Some(roots) = view.own_roots() {
+            for server in &own {
+                server.set_roots(roots);
+            }
+        }
         let naming = self.0.naming.lock().unwrap_or_else(PoisonError::into_inner).clone();
         Toolset::new(self.0.shelf.clone(), own, view.with_default_naming(&naming))
     }
@@ -196,6 +202,13 @@ impl Pegboard {
             warnings: warnings.collect(),
             servers,
         }
+    }
+
+    /// Sets the roots that a server may work in, instead of those of its config, until it is switched off. A server with a handshake is told
+    /// of the change; one that had no roots at all when it was started learns of them at its next start. `false` when there is no server of
+    /// that name that is switched on.
+    pub fn set_roots(&self, name: &ServerName, roots: &[Root]) -> bool {
+        self.0.shelf.get(name).is_some_and(|server| server.set_roots(roots))
     }
 
     /// What happens on the board from now on: every call of every view. Without listeners nothing is recorded.

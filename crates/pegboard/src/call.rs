@@ -21,6 +21,7 @@ mod sight;
 mod stop;
 mod stream;
 mod summarise;
+mod task;
 mod unique;
 mod view;
 
@@ -32,6 +33,8 @@ pub(crate) use sight::Sight;
 pub(crate) use stop::{failure_of, unavailable};
 pub use stream::{CallEvent, CallStream};
 pub use summarise::{ChatModel, Summariser, Summary, SummaryError, SummaryRequest};
+pub use task::TaskHandle;
+pub(crate) use task::start;
 pub use view::View;
 
 use record::Record;
@@ -90,6 +93,8 @@ pub struct ToolCall {
     pub meta: Map<String, Value>,
     /// A key that makes the call unique: a second call with it is not made, it gets the first one's reply.
     pub key: Option<String>,
+    /// Whether it should run as a task where the tool leaves the choice.
+    pub as_task: bool,
 }
 
 impl ToolCall {
@@ -109,6 +114,7 @@ impl ToolCall {
             selection: None,
             meta: Map::new(),
             key: None,
+            as_task: false,
         }
     }
 
@@ -168,6 +174,13 @@ impl ToolCall {
         self
     }
 
+    /// Has the tool run as a task where it leaves the choice, so that the server need not hold the call open while it works.
+    #[must_use]
+    pub fn as_task(mut self) -> Self {
+        self.as_task = true;
+        self
+    }
+
     /// Adds a fact for the server to `_meta`.
     #[must_use]
     pub fn meta(mut self, key: impl Into<String>, value: impl Into<Value>) -> Self {
@@ -203,7 +216,7 @@ pub(crate) async fn run(view: &View, route: &Route, mut call: ToolCall, started:
         Ok(()) => carry_out(view, route, call, deadline, started).await,
         Err(failure) => {
             let record = Record::open(route, &call, started);
-            conclude(view, route, &call, record, Outcome::Refused(failure), deadline).await
+            concluded(view, route, &call, record, Err(failure.into()), deadline).await
         }
     };
     view.hooks.after(route, &mut reply).await;
@@ -248,7 +261,20 @@ async fn carry_out(view: &View, route: &Route, call: ToolCall, deadline: Deadlin
 /// Makes the call, and writes down how it went.
 async fn recorded(view: &View, route: &Route, call: &ToolCall, deadline: Deadline, started: Instant) -> Reply {
     let mut record = Record::open(route, call, started);
-    let outcome = match attempt(view, route, call, deadline, &mut record).await {
+    let ended = attempt(view, route, call, deadline, &mut record).await;
+    concluded(view, route, call, record, ended, deadline).await
+}
+
+/// The reply to a call that has come to its end, well or not.
+async fn concluded(
+    view: &View,
+    route: &Route,
+    call: &ToolCall,
+    record: Record,
+    ended: Result<Outcome, Stop>,
+    deadline: Deadline,
+) -> Reply {
+    let outcome = match ended {
         Ok(outcome) => outcome,
         Err(stop) => stop.into_outcome(route),
     };
@@ -257,18 +283,6 @@ async fn recorded(view: &View, route: &Route, call: &ToolCall, deadline: Deadlin
     } else {
         outcome
     };
-    conclude(view, route, call, record, outcome, deadline).await
-}
-
-/// The reply to a call that has ended, well or not.
-async fn conclude(
-    view: &View,
-    route: &Route,
-    call: &ToolCall,
-    record: Record,
-    outcome: Outcome,
-    deadline: Deadline,
-) -> Reply {
     let presented = present::present(view, route, call, outcome, deadline).await;
     let reply = record.close(route, presented);
     if reply.untrusted {
@@ -318,7 +332,7 @@ async fn delivered(
     record: &mut Record,
 ) -> Result<CallResult, Stop> {
     let (server, config) = (&route.server, route.server.config());
-    let meta = view.hooks.meta(route, call);
+    let (meta, as_task) = (view.hooks.meta(route, call), call.as_task);
     let waiting = Instant::now();
     let _turn = server.turn(&route.tool.name, deadline).await?;
     record.queued = waiting.elapsed();
@@ -345,6 +359,7 @@ async fn delivered(
                 meta: &meta,
                 patience,
                 progress,
+                as_task,
             };
             exchange(call, server, &live)
         };

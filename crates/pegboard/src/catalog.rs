@@ -6,8 +6,10 @@ pub(crate) mod diff;
 mod instructions;
 mod rename;
 mod risk;
+mod schema;
 mod shadow;
 pub(crate) mod store;
+mod template;
 mod tool;
 
 pub use definition::DefinitionHash;
@@ -16,11 +18,14 @@ pub(crate) use instructions::{Described, Section, render};
 pub use instructions::{InstructionFormat, Instructions, ServerWords};
 pub(crate) use rename::FormerNames;
 pub use risk::Risk;
+pub use schema::Schema;
 pub(crate) use shadow::shadows;
-pub use tool::Tool;
+pub use template::{TemplateError, UriTemplate};
+pub use tool::{TaskSupport, Tool};
 
 use std::sync::Arc;
 
+use bytes::Bytes;
 use serde::Serialize;
 use serde_json::{Map, Value};
 
@@ -57,10 +62,14 @@ pub struct Resource {
     pub uri: String,
     /// Its name.
     pub name: Option<String>,
+    /// The name for people.
+    pub title: Option<String>,
     /// What it holds.
     pub description: Option<String>,
     /// Its media type.
     pub mime_type: Option<String>,
+    /// How many bytes it has, as far as its server knows.
+    pub size: Option<u64>,
 }
 
 /// A prompt as its server describes it.
@@ -71,6 +80,8 @@ pub struct Prompt {
     pub server: ServerName,
     /// Its name.
     pub name: String,
+    /// The name for people.
+    pub title: Option<String>,
     /// What it is for.
     pub description: Option<String>,
     /// Its arguments as described: `name`, `description`, `required`.
@@ -79,10 +90,11 @@ pub struct Prompt {
 
 impl Catalog {
     /// Reads the items of `tools/list`. Whatever is wrong with one of them becomes a warning and leaves the others alone.
-    pub(crate) fn read_tools(&mut self, server: &ServerName, items: Vec<Value>, headers: HeaderRule) {
+    pub(crate) fn read_tools(&mut self, server: &ServerName, items: Vec<impl Into<Item>>, headers: HeaderRule) {
         let mut tools: Vec<Arc<Tool>> = Vec::with_capacity(items.len());
+        let mut reader = tool::Reader::new(server, headers);
         for item in items {
-            match Tool::read(server, item, headers) {
+            match reader.read(item.into()) {
                 Ok(tool) => tools.push(Arc::new(tool)),
                 Err(problem) => self.warnings.push(problem),
             }
@@ -101,9 +113,15 @@ impl Catalog {
     }
 
     /// Reads the items of `resources/list` (`uri_key` is `uri`) or `resources/templates/list` (`uriTemplate`).
-    pub(crate) fn read_resources(&mut self, server: &ServerName, items: Vec<Value>, uri_key: &str) -> Vec<Resource> {
+    pub(crate) fn read_resources(
+        &mut self,
+        server: &ServerName,
+        items: Vec<impl Into<Item>>,
+        uri_key: &str,
+    ) -> Vec<Resource> {
         let mut resources = Vec::with_capacity(items.len());
         for item in items {
+            let item = item.into().tree().unwrap_or_default();
             let Some(uri) = text(&item, uri_key) else {
                 self.warnings
                     .push(format!("a resource without `{uri_key}` was left out"));
@@ -113,6 +131,8 @@ impl Catalog {
                 server: server.clone(),
                 uri,
                 name: text(&item, "name"),
+                title: words(&item, "title"),
+                size: item.get("size").and_then(Value::as_u64),
                 description: words(&item, "description"),
                 mime_type: text(&item, "mimeType"),
             });
@@ -122,8 +142,9 @@ impl Catalog {
     }
 
     /// Reads the items of `prompts/list`.
-    pub(crate) fn read_prompts(&mut self, server: &ServerName, items: Vec<Value>) {
-        for mut item in items {
+    pub(crate) fn read_prompts(&mut self, server: &ServerName, items: Vec<impl Into<Item>>) {
+        for item in items {
+            let mut item = item.into().tree().unwrap_or_default();
             let Some(name) = text(&item, "name") else {
                 self.warnings.push("a prompt without `name` was left out".to_owned());
                 continue;
@@ -135,6 +156,7 @@ impl Catalog {
             self.prompts.push(Prompt {
                 server: server.clone(),
                 name,
+                title: words(&item, "title"),
                 description: words(&item, "description"),
                 arguments,
             });
@@ -163,6 +185,28 @@ impl Catalog {
             .binary_search_by(|tool| tool.name.as_str().cmp(name))
             .ok()
             .map(|at| &self.tools[at])
+    }
+}
+
+/// One item of a listing: as it came, or read already.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum Item {
+    Text(Bytes),
+    Tree(Value),
+}
+
+impl Item {
+    fn tree(self) -> serde_json::Result<Value> {
+        match self {
+            Self::Text(text) => serde_json::from_slice(&text),
+            Self::Tree(tree) => Ok(tree),
+        }
+    }
+}
+
+impl From<Value> for Item {
+    fn from(tree: Value) -> Self {
+        Self::Tree(tree)
     }
 }
 

@@ -62,6 +62,9 @@
 //!   the first line of `main` they also end when the program is killed.
 
 mod args;
+#[cfg(feature = "bench")]
+#[doc(hidden)]
+pub mod bench;
 mod board;
 mod call;
 mod catalog;
@@ -75,6 +78,7 @@ mod name;
 mod native;
 mod outcome;
 mod provider;
+mod scan;
 mod search;
 mod secret;
 mod server;
@@ -90,11 +94,11 @@ pub use args::{Arguments, ArgumentsError, ReadArguments};
 pub use board::{Applied, Builder, Pegboard, TooManyServers};
 pub use call::{
     Approvals, Approved, Approver, Budget, CallEvent, CallStream, Called, ChatModel, Decision, Hook, Proposed,
-    Question, Summariser, Summary, SummaryError, SummaryRequest, ToolCall, View,
+    Question, Summariser, Summary, SummaryError, SummaryRequest, TaskHandle, ToolCall, View,
 };
 pub use catalog::{
     Catalog, CatalogDiff, Changed, Changes, DefinitionHash, InstructionFormat, Instructions, Prompt, Resource, Risk,
-    ServerWords, Tool,
+    Schema, ServerWords, TaskSupport, TemplateError, Tool, UriTemplate,
 };
 pub use config::{
     Approval, ArgumentRules, Auth, BoardLimits, BreakerPolicy, BreakerRule, Check, ClientCert, Command, Config,
@@ -110,15 +114,21 @@ pub use grant::Grants;
 pub use hint::Hint;
 pub use name::{BadNameStyle, BadServerName, NameRules, NameStyle, ServerName};
 pub use native::{NativeTool, NativeTools};
-pub use outcome::{Answer, Content, Failure, Kind, Outcome, Reply, fence};
+pub use outcome::{
+    Answer, Body, Completion, Content, Failure, FilledPrompt, Kind, Outcome, PromptMessage, Reply, ResourceContents,
+    Role, TextPage, fence,
+};
 pub use provider::{Definition, Provider, Quarantine, Reverse};
 pub use secret::{SafeUrl, Secret};
 pub use server::{BadSchedule, CatalogChange};
-pub use session::{ElicitAnswer, Elicitation, Host, NoHost, Progress};
+pub use session::{
+    Choice, CompletionOf, ElicitAnswer, Elicitation, Field, FieldKind, Form, Host, LogLevel, LogMessage, NoHost,
+    Progress, Root, SamplingLimits, ServerEvent, ServerEvents, Subscription, TaskState, TaskStatus, TextFormat,
+};
 pub use shim::shim;
 pub use spill::SpillLimits;
 pub use status::{
     BoardStatus, CallCounts, Era, LastError, PoolStatus, QueueStatus, ServerInfo, ServerStatus, State, Warning,
 };
-pub use toolset::{Closed, ListedTool, Listing, ToolExecutor, Toolset, Unavailable};
+pub use toolset::{Closed, ListedTool, Listing, PromptListing, ResourceListing, ToolExecutor, Toolset, Unavailable};
 pub use transport::{ByteSink, ByteSource, Dialer};

@@ -127,13 +127,13 @@ impl Provider {
         if self == Self::Mcp {
             return Ok(Definition {
                 description: tool.description.clone(),
-                schema: tool.input_schema.clone(),
+                schema: tool.input_schema.value(),
                 strict: false,
                 lost: Vec::new(),
                 reverse: Reverse::default(),
             });
         }
-        let mut root = canonical::root(&inline::inlined(&tool.input_schema))?;
+        let mut root = canonical::root(&inline::inlined(&tool.input_schema.value()))?;
         let mut fitted = self.fit(&root);
         let mut lost = Vec::new();
         for pass in compact::PASSES {

@@ -134,7 +134,7 @@ fn fields(tool: &Tool) -> Document {
     document[NAME].extend(tool.title.as_deref().map(terms).unwrap_or_default());
     document[SERVER] = terms(tool.server.as_str());
     document[DESCRIPTION] = tool.description.as_deref().map(terms).unwrap_or_default();
-    if let Some(Value::Object(properties)) = tool.input_schema.get("properties") {
+    if let Some(Value::Object(properties)) = tool.input_schema.value().get("properties") {
         for (name, property) in properties {
             document[ARGUMENTS].extend(terms(name));
             let text = property.get("description").and_then(Value::as_str);

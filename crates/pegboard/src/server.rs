@@ -39,7 +39,7 @@ use crate::{
     config::{BreakerPolicy, ServerConfig, Start},
     deadline::Deadline,
     name::ServerName,
-    session::{Spec, Survey},
+    session::{Root, Spec, Survey},
     transport::Target,
 };
 use admit::{Gate, Permit};
@@ -181,6 +181,9 @@ impl Server {
         *inner.config.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(config.clone());
         let plan = Plan::new(inner.spec.clone(), &config);
         let stays = self.pool().is_none_or(|pool| pool.retune(&plan, &config));
+        if stays && old.roots != config.roots {
+            self.set_roots(&plan.spec.standing.roots());
+        }
         if !stays {
             self.leave_pool_for(Standing::On(self.pool_of_its_own().into())).await;
             if config.start == Start::Eager {
@@ -201,6 +204,20 @@ impl Server {
             Standing::Off | Standing::Closed => {}
         }
         fresh
+    }
+
+    /// What is wanted of every session that it has, and of those that share its connection; nothing while it is switched off.
+    pub(crate) fn wanted(&self) -> Option<Arc<crate::session::Standing>> {
+        self.pool().map(|pool| pool.first().plan().spec.standing.clone())
+    }
+
+    /// Sets its roots for as long as it is switched on. Whether it is.
+    pub(crate) fn set_roots(&self, roots: &[Root]) -> bool {
+        let wanted = self.wanted();
+        if let Some(wanted) = &wanted {
+            wanted.set_roots(roots);
+        }
+        wanted.is_some()
     }
 
     /// Whether it comes from a config, not from this program.

@@ -1,25 +1,47 @@
 //! One initialised session with one server: requests with a limit, listings to their last page, and an end.
 
+mod answer;
+mod asks;
 mod desk;
+#[cfg(test)]
+#[cfg(not(feature = "explore"))]
+mod drop_tests;
+mod events;
 mod exchange;
 #[cfg(test)]
 #[cfg(feature = "explore")]
 mod explore;
+mod fault;
 mod frame;
 mod handshake;
 mod host;
+mod keep;
+mod level;
 mod line;
 mod listing;
 mod memory;
+mod news;
+mod reading;
+mod rounds;
+mod standing;
+#[cfg(feature = "bench")]
+pub(crate) mod steps;
+mod task;
 
 pub use desk::Progress;
-pub use host::{ElicitAnswer, Elicitation, Host, NoHost};
+pub use events::{LogMessage, ServerEvent, ServerEvents};
+pub use host::{Choice, ElicitAnswer, Elicitation, Field, FieldKind, Form, Host, NoHost, SamplingLimits, TextFormat};
+pub use reading::CompletionOf;
+pub use standing::{LogLevel, Root, Subscription};
+pub use task::{TaskState, TaskStatus};
 
 pub(crate) use desk::ProgressSink;
-pub(crate) use exchange::{Call, CallResult};
+pub(crate) use exchange::{Begun, Call, CallResult};
 pub(crate) use handshake::{ConnectError, Spec, connect};
 pub(crate) use line::{Fault, FaultKind, Patience, Request};
 pub(crate) use memory::EraMemory;
+pub(crate) use standing::Standing;
+pub(crate) use task::Task;
 
 use std::sync::Arc;
 
@@ -44,6 +66,10 @@ pub(crate) struct Session {
     server: ServerName,
     limits: Limits,
     host: Arc<host::Desk>,
+    /// Whether the server was told that there are roots.
+    has_offered_roots: bool,
+    /// What of the wishes is fulfilled in this session.
+    kept: keep::Kept,
 }
 
 /// What a server said about itself in the handshake.
@@ -101,27 +127,6 @@ impl Session {
         Ok(())
     }
 
-    /// Reads a resource: the result as the server gave it.
-    pub(crate) async fn read_resource(&self, uri: &str) -> Result<Value, Fault> {
-        let params = frame::Params::default().with("uri", uri);
-        self.ask(Request::new("resources/read", params).about(uri)).await
-    }
-
-    /// Gets a prompt: the result as the server gave it.
-    pub(crate) async fn get_prompt(&self, name: &str, arguments: &Map<String, Value>) -> Result<Value, Fault> {
-        let params = frame::Params::default().with("name", name).with("arguments", arguments);
-        self.ask(Request::new("prompts/get", params).about(name)).await
-    }
-
-    async fn ask(&self, request: Request) -> Result<Value, Fault> {
-        let patience = Patience {
-            idle: self.limits.call_idle,
-            total: Deadline::within(self.limits.call_total),
-        };
-        let answer = self.line.request(request, patience, None).await?;
-        serde_json::from_slice(&answer).map_err(|error| Fault::unreadable(error.to_string()))
-    }
-
     /// Waits until the server says that its catalogue has changed.
     pub(crate) async fn changed(&self) {
         self.line.desk().changed.notified().await;
@@ -142,26 +147,6 @@ impl Session {
     fn announces_changes_of(&self, kind: &str) -> bool {
         let capability = self.facts.capabilities.get(kind);
         capability.and_then(|capability| capability.get("listChanged")) == Some(&Value::Bool(true))
-    }
-
-    /// Asks for notices of change and stays for as long as the server gives them. Returns why it ended, when it did not end well.
-    pub(crate) async fn listen(&self) -> Option<Fault> {
-        let mut wanted = Map::new();
-        for (kind, notice) in [
-            ("tools", "toolsListChanged"),
-            ("resources", "resourcesListChanged"),
-            ("prompts", "promptsListChanged"),
-        ] {
-            if self.announces_changes_of(kind) {
-                wanted.insert(notice.to_owned(), Value::Bool(true));
-            }
-        }
-        let params = frame::Params::default().with("notifications", &wanted);
-        let for_long = Patience::until(Deadline::within(std::time::Duration::MAX));
-        self.line
-            .request(Request::new("subscriptions/listen", params), for_long, None)
-            .await
-            .err()
     }
 
     /// Whether the server answers at all: to a listing of its tools, or in whatever words its era has for that.
@@ -201,7 +186,8 @@ impl Session {
         self.line.wire().pid()
     }
 
-    fn offers(&self, capability: &str) -> bool {
+    /// Whether the server says that it has this.
+    pub(crate) fn offers(&self, capability: &str) -> bool {
         self.facts
             .capabilities
             .get(capability)

@@ -1,12 +1,19 @@
 //! One agent's view of the board: what it can call, and the calls.
 
 mod batch;
+mod complete;
+mod events;
 mod executor;
 mod instructions;
+mod prompts;
+mod reach;
 mod reader;
+mod resources;
 mod select;
 
 pub use executor::{Closed, ToolExecutor};
+pub use prompts::PromptListing;
+pub use resources::ResourceListing;
 
 use std::{
     sync::{
@@ -21,13 +28,13 @@ use serde_json::{Map, Value};
 use tokio::{sync::mpsc, task::JoinSet, time::Instant};
 
 use crate::{
-    call::{self, CallStream, Route, RouteTable, Routed, Sight, ToolCall, View},
-    catalog::Tool,
+    call::{self, CallStream, Route, RouteTable, Routed, Sight, TaskHandle, ToolCall, View},
+    catalog::{Catalog, Schema, Tool},
     deadline::Deadline,
     name::ServerName,
     outcome::{Failure, Kind, Reply},
     provider::{Definition, Provider},
-    server::{Live, Phase, Server, Shelf},
+    server::{Phase, Server, Shelf},
     status::State,
 };
 
@@ -114,8 +121,8 @@ impl ListedTool {
         put("name", Some(self.name.clone().into()));
         put("title", tool.title.clone().map(Value::from));
         put("description", tool.description.clone().map(Value::from));
-        put("inputSchema", Some(tool.input_schema.clone()));
-        put("outputSchema", tool.output_schema.clone());
+        put("inputSchema", Some(tool.input_schema.value()));
+        put("outputSchema", tool.output_schema.as_ref().map(Schema::value));
         put("annotations", tool.annotations.clone().map(Value::from));
         shown.into()
     }
@@ -160,6 +167,17 @@ impl Toolset {
 
     /// Lists the tools of all servers. Servers that are not ready are started and waited for, together and at most for `patience`.
     pub async fn list(&self, patience: Duration) -> Listing {
+        Listing {
+            unavailable: self.wake(patience).await,
+            tools: self.tools(),
+            warnings: self.warnings(),
+            quarantined: self.table().quarantined().to_vec(),
+            provider: self.view.dialect().0,
+        }
+    }
+
+    /// Starts the servers that are not ready and waits for them, together and at most for `patience`. Those that stay away are named.
+    async fn wake(&self, patience: Duration) -> Vec<Unavailable> {
         let deadline = Deadline::within(patience);
         let servers = self.chosen();
         let mut waiting = JoinSet::new();
@@ -180,13 +198,7 @@ impl Toolset {
                 hint: outage.hint.clone(),
             })
         });
-        Listing {
-            unavailable: unavailable.collect(),
-            tools: self.tools(),
-            warnings: self.warnings(),
-            quarantined: self.table().quarantined().to_vec(),
-            provider: self.view.dialect().0,
-        }
+        unavailable.collect()
     }
 
     /// The tools that are known now, without waiting for anybody.
@@ -224,6 +236,16 @@ impl Toolset {
             }
         }
         warnings
+    }
+
+    /// What the servers offer that are there, or are known well enough while they rest.
+    fn catalogs(&self) -> Vec<Arc<Catalog>> {
+        let is_shown = |server: &Server| server.phase().live().is_some() || is_known_and_resting(server);
+        let all = self.servers();
+        let sight = Sight::new(&self.view, &all);
+        let mut servers = self.chosen();
+        servers.retain(|server| is_shown(server) && sight.sees_server(server.name()).is_ok());
+        servers.iter().filter_map(Server::catalog).collect()
     }
 
     /// The tool that `name` means. Its server is started and waited for when that is needed to know.
@@ -264,6 +286,24 @@ impl Toolset {
         }
     }
 
+    /// Starts a tool as a task and returns as soon as its server has taken it on. The reply of a call that could not be started says why.
+    pub async fn start(&self, call: ToolCall) -> Result<TaskHandle, Box<Reply>> {
+        if let Some(selection) = &call.selection {
+            let narrowed = self.selecting(selection);
+            return narrowed.start_here(call).await;
+        }
+        self.start_here(call).await
+    }
+
+    async fn start_here(&self, call: ToolCall) -> Result<TaskHandle, Box<Reply>> {
+        let started = Instant::now();
+        let deadline = Deadline::within(call.timeout.unwrap_or(LOOK_UP));
+        match self.route(&call.name, deadline).await {
+            Ok((route, _)) => call::start(&self.view, route, call, started).await,
+            Err(failure) => Err(Box::new(call::refuse(call, failure, started))),
+        }
+    }
+
     /// Calls a tool and tells what happens meanwhile: the call is created, makes progress, and is completed with its reply. Progress does
     /// not go to [`ToolCall::progress`] then.
     pub fn stream(&self, call: ToolCall) -> CallStream {
@@ -285,59 +325,23 @@ impl Toolset {
         futures_util::future::join_all(self.own.iter().map(Server::close)).await;
     }
 
-    /// Reads a resource of a server: the result of `resources/read` as the server gave it.
-    pub async fn read_resource(&self, server: &ServerName, uri: &str) -> Result<Value, Failure> {
-        let live = self.reach(server).await?;
-        let what = format!("reading {uri}");
-        live.session
-            .read_resource(uri)
-            .await
-            .map_err(|fault| call::failure_of(&fault, &what))
-    }
-
-    /// Gets a prompt of a server: the result of `prompts/get` as the server gave it.
-    pub async fn get_prompt(
-        &self,
-        server: &ServerName,
-        name: &str,
-        arguments: &Map<String, Value>,
-    ) -> Result<Value, Failure> {
-        let live = self.reach(server).await?;
-        let what = format!("getting the prompt {name}");
-        live.session
-            .get_prompt(name, arguments)
-            .await
-            .map_err(|fault| call::failure_of(&fault, &what))
-    }
-
-    async fn reach(&self, name: &ServerName) -> Result<Live, Failure> {
-        let known = self.servers().into_iter().find(|server| server.name() == name);
-        let Some(server) = known else {
-            return Err(Failure {
-                kind: Kind::Unavailable,
-                message: format!("there is no server `{name}`"),
-                hint: None,
-                may_have_executed: false,
-            });
-        };
-        Sight::new(&self.view, &self.servers()).sees_server(name)?;
-        let live = server.live(Deadline::within(LOOK_UP)).await;
-        live.map_err(|outage| call::unavailable(name.as_str(), &outage))
-    }
-
-    /// Where `name` leads, and whether it had to be repaired for that. When it is not known yet, the servers that may have the tool are
-    /// waited for, and it is looked up once more.
-    async fn route(&self, name: &str, deadline: Deadline) -> Result<(Arc<Route>, bool), Failure> {
+    /// Whether anything may be asked of this view at all.
+    fn check_open(&self) -> Result<(), Failure> {
         if self.shelf.is_closing() {
             let message = "the board is closing and takes no more calls";
             return Err(Failure::new(Kind::Unavailable, message));
         }
         if self.is_closed() {
-            return Err(Failure::new(
-                Kind::Unavailable,
-                "this view is closed and takes no more calls",
-            ));
+            let message = "this view is closed and takes no more calls";
+            return Err(Failure::new(Kind::Unavailable, message));
         }
+        Ok(())
+    }
+
+    /// Where `name` leads, and whether it had to be repaired for that. When it is not known yet, the servers that may have the tool are
+    /// waited for, and it is looked up once more.
+    async fn route(&self, name: &str, deadline: Deadline) -> Result<(Arc<Route>, bool), Failure> {
+        self.check_open()?;
         self.check_selection()?;
         match self.table().find(name) {
             Routed::To(route) => return Ok((route, false)),

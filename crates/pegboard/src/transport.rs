@@ -23,7 +23,7 @@ use tokio::{
 use crate::{
     config::{Limits, Transport},
     hint::Hint,
-    sync::atomic::{AtomicU8, Ordering},
+    sync::atomic::{AtomicU8, AtomicU64, Ordering},
 };
 
 pub(crate) use client::plain_client;
@@ -170,13 +170,35 @@ pub(crate) struct ModernEnvelope {
 
 /// How far a message has come. The writer and the one who gives up agree on it without a lock.
 #[derive(Debug, Default)]
-pub(crate) struct Delivery(AtomicU8);
+pub(crate) struct Delivery {
+    stage: AtomicU8,
+    /// When its receiver last showed a sign of life, on a clock of whoever waits for the answer.
+    alive_at: AtomicU64,
+}
 
 impl Delivery {
     const QUEUED: u8 = 0;
     const WRITING: u8 = 1;
     const SENT: u8 = 2;
     const ABANDONED: u8 = 3;
+
+    /// A message whose receiver is alive at this time.
+    pub(crate) fn alive_at(time: u64) -> Self {
+        Self {
+            stage: AtomicU8::new(Self::QUEUED),
+            alive_at: AtomicU64::new(time),
+        }
+    }
+
+    /// Its receiver shows a sign of life.
+    pub(crate) fn note_life(&self, time: u64) {
+        self.alive_at.store(time, Ordering::Relaxed);
+    }
+
+    /// When its receiver last showed a sign of life.
+    pub(crate) fn last_life(&self) -> u64 {
+        self.alive_at.load(Ordering::Relaxed)
+    }
 
     /// The writer takes it; `false` when it was given up before.
     pub(crate) fn begin(&self) -> bool {
@@ -185,7 +207,7 @@ impl Delivery {
 
     /// The last byte has left us.
     pub(crate) fn done(&self) {
-        self.0.store(Self::SENT, Ordering::Release);
+        self.stage.store(Self::SENT, Ordering::Release);
     }
 
     /// The last byte has not left us, so no server can have read the message.
@@ -200,14 +222,14 @@ impl Delivery {
 
     /// What is known about it when its answer does not come.
     pub(crate) fn sent(&self) -> Sent {
-        match self.0.load(Ordering::Acquire) {
+        match self.stage.load(Ordering::Acquire) {
             Self::QUEUED | Self::ABANDONED => Sent::No,
             _ => Sent::Maybe,
         }
     }
 
     fn step(&self, from: u8, to: u8) -> bool {
-        self.0
+        self.stage
             .compare_exchange(from, to, Ordering::AcqRel, Ordering::Acquire)
             .is_ok()
     }

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 const ROOMS: &[&str] = &[
     // Words.
     "sync",
+    "scan",
     "name",
     "secret",
     "deadline",
@@ -34,6 +35,8 @@ const ROOMS: &[&str] = &[
     "call",
     "toolset",
     "board",
+    // Doors for the benchmarks.
+    "bench",
 ];
 
 /// The steps that never wait.

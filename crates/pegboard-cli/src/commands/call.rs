@@ -1,6 +1,7 @@
 //! `pegboard call`: one tool, once.
 
 mod agree;
+mod ask;
 mod input;
 
 use pegboard::{
@@ -13,7 +14,7 @@ use super::{Ending, Stage};
 use crate::{
     cli,
     exit::Exit,
-    output::{Output, Report, clean, one_line},
+    output::{Output, Report, clean},
     settings::{self, Settings},
 };
 
@@ -30,7 +31,8 @@ pub(super) async fn run(mut stage: Stage<'_>, options: cli::Call) -> Exit {
         }
     };
     settings.announce(&stage.output);
-    let board = settings::board(config).tools_only().open();
+    let user = ask::Terminal::new(&stage.output, options.json.as_deref() == Some("-"));
+    let board = settings::board(config).tools_only().host(user).open();
     stage.output.waiting(&format!("calling {}", options.tool));
     // Limits are for models. A person or a pipe gets all of a result, unless asked otherwise.
     let view = match options.max_result {
@@ -121,21 +123,15 @@ async fn make(
 async fn typed(toolset: &Toolset, options: &cli::Call, deadline: Deadline) -> Result<Arguments, Failure> {
     let tool = toolset.tool(&options.tool, deadline.remaining()).await?;
     let pairs = options.pairs.iter().map(|(key, value)| (key.as_str(), value.as_str()));
-    Arguments::from_pairs(pairs, &tool.input_schema)
+    Arguments::from_pairs(pairs, &tool.input_schema.value())
         .map_err(|error| Failure::new(Kind::InvalidArguments, error.to_string()))
 }
 
 /// Shows every step until the call has ended.
 async fn show_progress(mut steps: mpsc::Receiver<Progress>, output: Output, tool: &str) {
     while let Some(step) = steps.recv().await {
-        let done = match step.total {
-            Some(total) => format!("{} of {total}", step.progress),
-            None => step.progress.to_string(),
-        };
         let words = step.message.unwrap_or_default();
-        output
-            .spinner
-            .set_message(one_line(&format!("calling {tool}: {done} {words}")));
+        output.step(&format!("calling {tool}"), step.progress, step.total, &words);
     }
 }
 

@@ -3,11 +3,11 @@
 mod arguments;
 mod pattern;
 
-use pegboard::{ListedTool, Listing, State, Unavailable, View};
+use pegboard::{ListedTool, Listing, Unavailable, View};
 use serde::Serialize;
 use serde_json::json;
 
-use super::{Ending, Stage, interrupted, time_up};
+use super::{Ending, Stage, interrupted, listing, time_up};
 use crate::{
     cli,
     exit::Exit,
@@ -38,26 +38,12 @@ pub(super) async fn run(mut stage: Stage<'_>, options: cli::Tools) -> Exit {
     let report = match stage.work(toolset.list(patience)).await {
         Ending::Interrupted => interrupted(),
         Ending::TimeUp => time_up(),
-        Ending::Done(listing) => {
-            let exit = exit(&listing, enabled, stage.is_late());
-            show(&stage, &options, &settings, listing, exit)
+        Ending::Done(found) => {
+            let exit = listing::exit(&found.unavailable, enabled, stage.is_late());
+            show(&stage, &options, &settings, found, exit)
         }
     };
     stage.close(&board, report).await
-}
-
-/// It is enough that one server could be listed.
-fn exit(listing: &Listing, enabled: usize, is_late: bool) -> Exit {
-    let unavailable = &listing.unavailable;
-    if unavailable.len() < enabled || enabled == 0 {
-        Exit::Done
-    } else if is_late {
-        Exit::Timeout
-    } else if unavailable.iter().all(|server| server.state == State::NeedsAuth) {
-        Exit::SignIn
-    } else {
-        Exit::Unavailable
-    }
 }
 
 fn show(stage: &Stage<'_>, options: &cli::Tools, settings: &Settings, mut listing: Listing, exit: Exit) -> Report {
@@ -83,14 +69,8 @@ fn show(stage: &Stage<'_>, options: &cli::Tools, settings: &Settings, mut listin
     };
     // The document tells the same.
     let told = is_json && !is_for_provider;
-    for server in unavailable.iter().filter(|_| !told) {
-        let message = format!(
-            "server `{}` is {}: {}",
-            server.server,
-            server.state.as_str(),
-            server.error
-        );
-        report = report.error(&message, server.hint.as_deref());
+    if !told {
+        report = listing::name_absent(report, unavailable);
     }
     // Whoever hands the list on should know what is not in it.
     for warning in listing.quarantined.iter().filter(|_| !told) {
@@ -109,11 +89,11 @@ struct Document<'a> {
 
 impl<'a> Document<'a> {
     fn new(settings: &Settings, tools: &'a [ListedTool], unavailable: &'a [Unavailable], warnings: &[String]) -> Self {
-        let problems = settings.loaded.problems.iter().map(ToString::to_string);
+        let warnings = warnings.iter().cloned();
         Self {
             tools,
             unavailable,
-            warnings: problems.chain(warnings.iter().cloned()).collect(),
+            warnings: settings.warnings().chain(warnings).collect(),
         }
     }
 }
@@ -143,7 +123,7 @@ fn text(tools: &[ListedTool], is_for_provider: bool, is_verbose: bool) -> String
                 let mut table = Table::indented(2);
                 table.row(line(listed));
                 text.push_str(&table.render(width));
-                text.push_str(&arguments::table(&listed.tool.input_schema).render(width));
+                text.push_str(&arguments::table(&listed.tool.input_schema.value()).render(width));
             }
         } else {
             let mut table = Table::indented(2);

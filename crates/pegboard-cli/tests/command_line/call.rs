@@ -2,7 +2,7 @@
 
 use std::{io::Write as _, process::Stdio, time::Duration};
 
-use pegboard_testkit::{Answer, Block, FakeServer, Fault, Tool};
+use pegboard_testkit::{Answer, Ask, Block, FakeServer, Fault, Tool};
 use serde_json::json;
 
 use super::home::{Home, Ran};
@@ -316,4 +316,17 @@ fn a_name_with_a_slip_is_understood_and_that_is_told() {
     for name in ["fx.echo", "fx__echo", "mcp__fx__echo", "mcp_fx_echo", "echo"] {
         assert_eq!(home.run(&["call", name, &server]).ends_with(0).err, "", "{name}");
     }
+}
+
+#[test]
+fn a_server_that_asks_is_told_no_when_nobody_sits_there() {
+    let home = Home::new();
+    let tool = Tool::new("t").answers_text("hi").asks(Ask::Elicitation);
+    let ran = home.run(&["call", "fx.t", &home.server("fx", FakeServer::new("fx").tool(tool))]);
+    ran.ends_with(0)
+        .prints("hi")
+        .says("server `fx` asks: Which colour?\nnobody is there to answer, so it is told no\n");
+    let requests = home.log("fx").requests;
+    let answer = requests.iter().find(|message| message.method == "$response").unwrap();
+    assert_eq!(answer.params["result"], json!({"action": "decline"}));
 }

@@ -13,6 +13,7 @@ mod config;
 mod help;
 mod home;
 mod interrupt;
+mod resources;
 mod safety;
 mod status;
 mod tools;

@@ -90,6 +90,12 @@ pub(super) fn same_connection(old: &ServerConfig, new: &ServerConfig) -> bool {
         deny: new.deny.clone(),
         description: new.description.clone(),
         instructions: new.instructions.clone(),
+        // Whether there are roots at all is said once, when a connection is made.
+        roots: if old.roots.is_empty() || new.roots.is_empty() {
+            old.roots.clone()
+        } else {
+            new.roots.clone()
+        },
         // The wire holds on to these three from its beginning to its end.
         limits: Limits {
             message_bytes: old.limits.message_bytes,

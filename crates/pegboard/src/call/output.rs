@@ -16,7 +16,7 @@ pub(super) fn misfit(route: &Route, result: &CallResult, warnings: &mut Vec<Stri
         return None;
     }
     let problems = match &result.structured {
-        Some(structured) => tool.checks.output.answer(structured, schema),
+        Some(structured) => tool.checks.output.answer(structured, schema.tree()),
         None => vec!["there is none".to_owned()],
     };
     if problems.is_empty() {

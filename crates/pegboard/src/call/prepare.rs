@@ -33,7 +33,7 @@ pub(super) fn read(route: &Route, call: &mut ToolCall) -> Result<(), Failure> {
 fn read_text(route: &Route, call: &mut ToolCall) -> Result<(), Failure> {
     let Some(text) = call.text.take() else { return Ok(()) };
     let reading = call.reading.unwrap_or(route.server.config().policy.args.reading);
-    let read = Arguments::read(&text, reading, &route.tool.input_schema)
+    let read = Arguments::read(&text, reading, route.tool.input_schema.tree())
         .map_err(|error| invalid(route, &error.to_string()))?;
     call.arguments = read.arguments;
     call.notes = read.notes;
@@ -43,7 +43,7 @@ fn read_text(route: &Route, call: &mut ToolCall) -> Result<(), Failure> {
 /// Compares the arguments with the tool's schema, as the server's settings say.
 fn check<'c>(route: &Route, given: Cow<'c, Arguments>, notes: &mut Vec<String>) -> Result<Cow<'c, Arguments>, Failure> {
     let (tool, mode) = (&route.tool, route.server.config().policy.args.check);
-    match tool.checks.input.arguments(&given, &tool.input_schema, mode) {
+    match tool.checks.input.arguments(&given, tool.input_schema.tree(), mode) {
         Ok(checked) => {
             notes.extend(checked.notes);
             Ok(checked.changed.map_or(given, Cow::Owned))
@@ -62,7 +62,7 @@ fn unfit(problems: &[String]) -> String {
 
 fn invalid(route: &Route, problem: &str) -> Failure {
     let name = route.tool.dotted_name();
-    let takes = in_short(&route.tool.input_schema);
+    let takes = in_short(route.tool.input_schema.tree());
     let failure = Failure::new(Kind::InvalidArguments, format!("{name} was not called: {problem}"));
     if takes.is_empty() {
         failure.hint(format!("{name} takes no arguments that its schema names"))

@@ -8,6 +8,7 @@ use super::{Route, ToolCall};
 use crate::outcome::{Presented, Reply};
 
 /// What is written down about a call while it runs.
+#[derive(Debug, Clone)]
 pub(super) struct Record {
     id: String,
     /// The name as the caller wrote it.

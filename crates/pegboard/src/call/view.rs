@@ -15,6 +15,7 @@ use crate::{
     event::Bell,
     name::{NameRules, NameStyle},
     provider::Provider,
+    session::Root,
 };
 
 /// How one agent sees the board: which servers and tools, under which names, and what is done with its calls and their results.
@@ -24,6 +25,7 @@ use crate::{
 #[must_use]
 #[non_exhaustive]
 pub struct View {
+    pub(crate) roots: Option<Vec<Root>>,
     /// What it may do.
     pub(crate) rules: Rules,
     pub(crate) naming: Option<NameStyle>,
@@ -85,6 +87,16 @@ impl View {
 
     pub(crate) fn dialect(&self) -> (Provider, Option<usize>) {
         (self.provider, self.schema_budget)
+    }
+
+    /// Sets the roots of the servers that only this view uses, instead of those of their config.
+    pub fn roots(mut self, roots: Vec<Root>) -> Self {
+        self.roots = Some(roots);
+        self
+    }
+
+    pub(crate) fn own_roots(&self) -> Option<&[Root]> {
+        self.roots.as_deref()
     }
 
     /// Adds a hook around every call, inside those that were added before.

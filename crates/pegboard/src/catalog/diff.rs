@@ -111,6 +111,7 @@ fn tool_fields(old: &Tool, new: &Tool) -> Vec<&'static str> {
         ("input_schema", old.input_schema != new.input_schema),
         ("output_schema", old.output_schema != new.output_schema),
         ("annotations", old.annotations != new.annotations),
+        ("task_support", old.task_support != new.task_support),
     ])
 }
 
@@ -119,11 +120,14 @@ fn resource_fields(old: &Resource, new: &Resource) -> Vec<&'static str> {
         ("name", old.name != new.name),
         ("description", old.description != new.description),
         ("mime_type", old.mime_type != new.mime_type),
+        ("title", old.title != new.title),
+        ("size", old.size != new.size),
     ])
 }
 
 fn prompt_fields(old: &Prompt, new: &Prompt) -> Vec<&'static str> {
     names([
+        ("title", old.title != new.title),
         ("description", old.description != new.description),
         ("arguments", old.arguments != new.arguments),
     ])

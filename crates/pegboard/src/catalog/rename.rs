@@ -52,7 +52,7 @@ mod tests {
 
     fn catalog(tools: Value) -> Catalog {
         let mut catalog = Catalog::default();
-        let items = serde_json::from_value(tools).unwrap();
+        let items: Vec<Value> = serde_json::from_value(tools).unwrap();
         catalog.read_tools(&ServerName::parse("fx").unwrap(), items, HeaderRule::Ignored);
         catalog
     }

@@ -1,11 +1,15 @@
 //! One tool as its server describes it, and the HTTP headers that its schema asks for.
 
+use serde::{Deserialize, Serialize};
+mod plain;
+pub(super) use plain::Reader;
 use serde_json::{Map, Value};
 
 use super::{
     HeaderRule, MAX_DESCRIPTION, MAX_TOOL_NAME,
     clean::{clean, clean_schema, cut},
     definition::Kept,
+    schema::Schema,
     take_text,
 };
 use crate::{
@@ -33,13 +37,15 @@ pub struct Tool {
     /// What it does.
     pub description: Option<String>,
     /// What its arguments look like: a JSON Schema whose root is an object.
-    pub input_schema: Value,
+    pub input_schema: Schema,
     /// What its structured answer looks like.
-    pub output_schema: Option<Value>,
+    pub output_schema: Option<Schema>,
     /// What its server says about its effects. A hint, not a promise.
     pub annotations: Option<Map<String, Value>>,
     /// How many characters the server says that a result of it may have.
     pub(crate) max_result: Option<usize>,
+    /// Whether a call of it may, must or must not run as a task that is asked for its result later.
+    pub task_support: TaskSupport,
     /// Arguments that are repeated in HTTP headers: the path of properties, and the header's name after `Mcp-Param-`.
     pub(crate) mirrored: Vec<(Vec<String>, String)>,
     /// Whether a model may see it. Some tools are for a server's own pages only.
@@ -55,6 +61,31 @@ pub(crate) struct Checks {
     pub(crate) output: Checker,
 }
 
+/// Whether a tool runs as a task: its server answers at once with a handle, and is asked for the result later.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+#[non_exhaustive]
+pub enum TaskSupport {
+    /// It never does.
+    #[default]
+    Forbidden,
+    /// It does when it is asked to.
+    Optional,
+    /// It always does.
+    Required,
+}
+
+impl TaskSupport {
+    fn read(item: &Map<String, Value>) -> Self {
+        let word = item.get("execution").and_then(|execution| execution.get("taskSupport"));
+        match word.and_then(Value::as_str) {
+            Some("optional") => Self::Optional,
+            Some("required") => Self::Required,
+            _ => Self::Forbidden,
+        }
+    }
+}
+
 impl Tool {
     /// The name that people use: `server.tool`.
     pub fn dotted_name(&self) -> String {
@@ -66,11 +97,11 @@ impl Tool {
         let input = self
             .checks
             .input
-            .unusable(&self.input_schema, may_compile)
+            .unusable(self.input_schema.tree(), may_compile)
             .map(|why| ("arguments", why));
         let output = || {
             let schema = self.output_schema.as_ref()?;
-            Some(("answers", self.checks.output.unusable(schema, may_compile)?))
+            Some(("answers", self.checks.output.unusable(schema.tree(), may_compile)?))
         };
         let (what, why) = input.or_else(output)?;
         Some(format!(
@@ -105,13 +136,14 @@ impl Tool {
         };
         let left_out = |why: String| format!("tool `{name}` was left out: {why}");
         let input_schema = input_schema(item.remove("inputSchema")).map_err(left_out)?;
-        let output_schema = match item.remove("outputSchema") {
-            None | Some(Value::Null) => None,
-            Some(schema) => Some(within_bounds(schema, "outputSchema").map_err(left_out)?),
-        };
         let mirrored = match headers {
             HeaderRule::Enforced => mirrored_arguments(&input_schema).map_err(left_out)?,
             HeaderRule::Ignored => Vec::new(),
+        };
+        let input_schema = within_bounds(input_schema, "inputSchema").map_err(left_out)?;
+        let output_schema = match item.remove("outputSchema") {
+            None | Some(Value::Null) => None,
+            Some(schema) => Some(within_bounds(schema, "outputSchema").map_err(left_out)?),
         };
         let annotations = match item.remove("annotations") {
             Some(Value::Object(annotations)) => Some(annotations),
@@ -127,6 +159,7 @@ impl Tool {
             output_schema,
             annotations,
             max_result: max_result(&item),
+            task_support: TaskSupport::read(&item),
             mirrored,
             checks: Checks::default(),
             name,
@@ -170,39 +203,22 @@ fn input_schema(schema: Option<Value>) -> Result<Value, String> {
             ));
         }
     }
-    within_bounds(Value::Object(schema), "inputSchema")
+    Ok(Value::Object(schema))
 }
 
-fn within_bounds(mut schema: Value, what: &str) -> Result<Value, String> {
+fn within_bounds(mut schema: Value, what: &str) -> Result<Schema, String> {
     if depth(&schema) > MAX_SCHEMA_DEPTH {
         return Err(format!("its {what} is nested deeper than {MAX_SCHEMA_DEPTH}"));
     }
-    sort_required(&mut schema);
     clean_schema(&mut schema);
-    let bytes = schema.to_string().len();
+    let schema = Schema::from(schema);
+    let bytes = schema.as_str().len();
     if bytes > MAX_SCHEMA_BYTES {
         return Err(format!(
             "its {what} has {bytes} bytes, and {MAX_SCHEMA_BYTES} are allowed"
         ));
     }
     Ok(schema)
-}
-
-/// Puts the names of required properties in order, as the keys of objects are already, so that a server that lists them in another order
-/// after a restart does not change what a model reads.
-fn sort_required(schema: &mut Value) {
-    match schema {
-        Value::Object(fields) => {
-            if let Some(Value::Array(names)) = fields.get_mut("required")
-                && names.iter().all(Value::is_string)
-            {
-                names.sort_by(|a, b| a.as_str().cmp(&b.as_str()));
-            }
-            fields.values_mut().for_each(sort_required);
-        }
-        Value::Array(items) => items.iter_mut().for_each(sort_required),
-        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
-    }
 }
 
 /// How deep a value is nested. The reader of messages has bounded it to 128, so recursion is safe.
@@ -308,10 +324,17 @@ fn is_for_model(item: &Map<String, Value>) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::catalog::Item;
     use serde_json::json;
 
+    /// However a tool is read, it is the same tool.
     fn read(item: Value) -> Result<Tool, String> {
-        Tool::read(&ServerName::parse("fx").unwrap(), item, HeaderRule::Enforced)
+        let server = ServerName::parse("fx").unwrap();
+        let mut reader = Reader::new(&server, HeaderRule::Enforced);
+        let from_text = reader.read(Item::Text(item.to_string().into()));
+        let from_tree = reader.read(item.into());
+        assert_eq!(from_text, from_tree);
+        from_tree
     }
 
     #[test]
@@ -321,7 +344,7 @@ mod tests {
             json!({"name": "t", "inputSchema": null}),
             json!({"name": "t", "inputSchema": {}}),
         ] {
-            assert_eq!(read(item).unwrap().input_schema, json!({"type": "object"}));
+            assert_eq!(read(item).unwrap().input_schema.value(), json!({"type": "object"}));
         }
     }
 
@@ -369,7 +392,10 @@ mod tests {
         let schema = json!({"type": "object", "required": ["b", "a"], "properties": {
             "a": {"type": "object", "required": ["z", "y"]}, "b": {}, "required": {"default": ["q", "p"]},
         }});
-        let read = read(json!({"name": "t", "inputSchema": schema})).unwrap().input_schema;
+        let read = read(json!({"name": "t", "inputSchema": schema}))
+            .unwrap()
+            .input_schema
+            .value();
         assert_eq!(read["required"], json!(["a", "b"]));
         assert_eq!(read["properties"]["a"]["required"], json!(["y", "z"]));
         assert_eq!(read["properties"]["required"]["default"], json!(["q", "p"]));

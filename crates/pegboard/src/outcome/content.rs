@@ -9,6 +9,8 @@ use serde::{
 };
 use serde_json::{Map, Value};
 
+use crate::scan::Scan;
+
 /// One block of an answer. Whatever a server adds to a block (annotations, `_meta`, fields we do not know) is kept in `rest`.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
@@ -81,6 +83,37 @@ impl Content {
                 format!("[{kind} block, {} bytes]", value.to_string().len()).into()
             }
         }
+    }
+
+    /// Reads a block that stands `depth` deep, without a detour for its text: that may be megabytes long. `None` when it is no object or
+    /// has a field twice; its deserializer knows what to do then.
+    pub(crate) fn read_plain(scan: &mut Scan<'_>, depth: usize) -> Option<Self> {
+        let (mut kind, mut text, mut rest) = (None, None, Map::new());
+        scan.fields(|scan, key| {
+            let is_text = scan.peek() == Some(b'"');
+            let is_first = match key {
+                "type" if is_text => kind.replace(scan.text()?).is_none(),
+                "text" if is_text => text.replace(scan.text()?).is_none(),
+                _ if is_text => rest.insert(key.to_owned(), scan.text()?.into()).is_none(),
+                _ => rest.insert(key.to_owned(), scan.value(depth + 1)?).is_none(),
+            };
+            is_first.then_some(())
+        })?;
+        let is_twice = |key, found: &Option<_>| found.is_some() && rest.contains_key(key);
+        if is_twice("type", &kind) || is_twice("text", &text) {
+            return None;
+        }
+        match (kind, text) {
+            (Some(kind), Some(text)) if kind == "text" => {
+                let text = text.into_owned();
+                return Some(Self::Text { text, rest });
+            }
+            (kind, text) => {
+                rest.extend(kind.map(|kind| ("type".to_owned(), kind.into())));
+                rest.extend(text.map(|text| ("text".to_owned(), text.into())));
+            }
+        }
+        Some(from_fields(rest))
     }
 
     /// How many bytes the block's payload has as it was sent.

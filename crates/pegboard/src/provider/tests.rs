@@ -19,7 +19,7 @@ fn tool(schema: Value) -> Tool {
     catalog.read_tools(&ServerName::parse("fx").unwrap(), vec![item], HeaderRule::Ignored);
     let mut tool = (*catalog.tools[0]).clone();
     // Some of these schemas would not get past the catalogue.
-    tool.input_schema = schema;
+    tool.input_schema = schema.into();
     tool
 }
 

@@ -27,7 +27,7 @@ use super::{
 use crate::{
     config::{Health, Limits, Restart, ServerConfig},
     deadline::Deadline,
-    session::Spec,
+    session::{Spec, Standing},
     transport::Target,
 };
 
@@ -53,6 +53,7 @@ impl Plan {
                 era: config.era.clone(),
                 limits: config.limits,
                 roots: config.roots.clone(),
+                standing: Standing::new(&config.roots),
                 ..spec
             },
             restart: config.policy.restart.clone(),
@@ -310,6 +311,8 @@ impl Hold {
             }
             // What is listed already bears the name of whoever made the link.
             plan.spec.name = old.spec.name.clone();
+            // What is wanted of the sessions outlasts them.
+            plan.spec.standing = old.spec.standing.clone();
             *self.link.0.plan.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(plan);
         }
         holders.insert(self.number, idle);

@@ -2,7 +2,7 @@
 
 use std::{
     collections::HashMap,
-    sync::{Arc, PoisonError},
+    sync::{Arc, OnceLock, PoisonError},
     time::Duration,
 };
 
@@ -14,7 +14,12 @@ use tokio::{
     time::Instant,
 };
 
-use super::frame::{self, Incoming};
+use super::{
+    answer::Answer,
+    asks::{Asking, Asks, millis_since},
+    frame::{self, Incoming},
+    news::News,
+};
 use crate::{
     sync::{
         Mutex, MutexGuard,
@@ -58,6 +63,10 @@ pub(crate) struct Desk {
     is_modern: AtomicBool,
     /// Requests of the server. Bounded: a flood is answered late or not at all, but never kept.
     requests: mpsc::Sender<ServerRequest>,
+    /// How many of them are being answered. A server that waits for us is not idle.
+    asks: Arc<Asks>,
+    /// Where other notifications go.
+    news: OnceLock<Arc<News>>,
     /// The server's catalogue has changed.
     pub(super) changed: Notify,
     /// Set once, when the wire is gone.
@@ -72,15 +81,11 @@ struct State {
 
 #[derive(Debug)]
 struct Slot {
-    answer: oneshot::Sender<Result<Bytes, Unanswered>>,
+    answer: oneshot::Sender<Result<Answer, Unanswered>>,
+    /// Its signs of life are told in milliseconds since the desk was opened.
     delivery: Arc<Delivery>,
-    activity: Arc<Activity>,
     progress: Option<ProgressSink>,
 }
-
-/// When a request last showed a sign of life, in milliseconds since the desk was opened.
-#[derive(Debug, Default)]
-struct Activity(AtomicU64);
 
 /// Why a request has no result.
 #[derive(Debug, Clone, PartialEq)]
@@ -102,6 +107,8 @@ pub(super) struct ServerRequest {
     pub(super) id: String,
     pub(super) method: String,
     pub(super) params: Option<Box<RawValue>>,
+    /// Dropped when it has been answered.
+    pub(super) _asking: Asking,
 }
 
 /// One request's place at the desk.
@@ -109,8 +116,8 @@ pub(super) struct ServerRequest {
 pub(super) struct Place {
     pub(super) id: u64,
     pub(super) delivery: Arc<Delivery>,
-    answer: oneshot::Receiver<Result<Bytes, Unanswered>>,
-    activity: Arc<Activity>,
+    answer: oneshot::Receiver<Result<Answer, Unanswered>>,
+    asks: Arc<Asks>,
     opened: Instant,
 }
 
@@ -125,6 +132,8 @@ impl Desk {
             heard: AtomicU64::new(0),
             is_modern: AtomicBool::new(false),
             requests,
+            asks: Arc::default(),
+            news: OnceLock::new(),
             changed: Notify::new(),
             end: watch::Sender::new(None),
         };
@@ -135,12 +144,10 @@ impl Desk {
     pub(super) fn place(&self, progress: Option<ProgressSink>) -> Result<Place, Unanswered> {
         let id = self.next_id.fetch_add(1, Ordering::Relaxed);
         let (sender, answer) = oneshot::channel();
-        let delivery = Arc::new(Delivery::default());
-        let activity = Arc::new(Activity(AtomicU64::new(self.now())));
+        let delivery = Arc::new(Delivery::alive_at(self.now()));
         let slot = Slot {
             answer: sender,
             delivery: delivery.clone(),
-            activity: activity.clone(),
             progress,
         };
         let mut state = self.lock();
@@ -156,7 +163,7 @@ impl Desk {
             id,
             delivery,
             answer,
-            activity,
+            asks: self.asks.clone(),
             opened: self.opened,
         })
     }
@@ -180,7 +187,7 @@ impl Desk {
         Duration::from_millis(self.now().saturating_sub(self.heard.load(Ordering::Relaxed)))
     }
 
-    fn resolve(&self, id: u64, answer: Result<Bytes, Unanswered>) -> bool {
+    fn resolve(&self, id: u64, answer: Result<Answer, Unanswered>) -> bool {
         let slot = self.lock().waiting.remove(&id);
         match slot {
             // The caller may have gone in this moment; then nobody wants the answer.
@@ -211,6 +218,10 @@ impl Desk {
             }
             _ => return self.unreadable(message, "it is no object"),
         }
+        if let Some((id, answer)) = Answer::guess(message) {
+            self.hand_out(id, Ok(answer));
+            return Some(id);
+        }
         let incoming: Incoming<'_> = match serde_json::from_slice(message) {
             Ok(incoming) => incoming,
             Err(error) => return self.unreadable(message, &error.to_string()),
@@ -233,15 +244,12 @@ impl Desk {
             self.stray("an answer without an id of ours");
             return None;
         };
-        let answer = match (incoming.result, incoming.error) {
-            (Some(result), None) => Ok(message.slice_ref(result.get().as_bytes())),
-            (None, Some(error)) => Err(match serde_json::from_str(error.get()) {
-                Ok(error) => Unanswered::Error(error),
-                Err(error) => Unanswered::Unreadable(format!("its error cannot be read: {error}")),
-            }),
-            (Some(_), Some(_)) => Err(unreadable("it is both a result and an error")),
-            (None, None) => Err(unreadable("it is neither a result nor an error")),
-        };
+        let result = incoming.outcome();
+        self.hand_out(id, result.map(|result| Answer::proven_in(message, result.get())));
+        Some(id)
+    }
+
+    fn hand_out(&self, id: u64, answer: Result<Answer, Unanswered>) {
         if !self.resolve(id, answer) {
             if (1..self.next_id.load(Ordering::Relaxed)).contains(&id) {
                 // Late because we gave up, or the second of two: no reason to leave, however often it happens.
@@ -250,7 +258,6 @@ impl Desk {
                 self.stray("an answer to a request that was never made");
             }
         }
-        Some(id)
     }
 
     /// A message that is no JSON-RPC costs the call whose answer it seems to be, and nothing else.
@@ -270,8 +277,26 @@ impl Desk {
             "notifications/tools/list_changed"
             | "notifications/resources/list_changed"
             | "notifications/prompts/list_changed" => self.changed.notify_one(),
-            _ => tracing::debug!(method = %method.escape_debug(), "notification"),
+            _ => match self.news.get() {
+                Some(news) => news.hear(method, params),
+                None => tracing::debug!(method = %method.escape_debug(), "notification"),
+            },
         }
+    }
+
+    /// Sets where other notifications go.
+    pub(super) fn set_news(&self, news: Arc<News>) {
+        let _ = self.news.set(news);
+    }
+
+    pub(super) fn news(&self) -> Option<&Arc<News>> {
+        self.news.get()
+    }
+
+    /// How many requests wait for an answer.
+    #[cfg(test)]
+    pub(super) fn pending(&self) -> usize {
+        self.lock().waiting.len()
     }
 
     fn progress(&self, params: Option<&RawValue>) {
@@ -288,7 +313,7 @@ impl Desk {
         };
         let state = self.lock();
         let Some(slot) = state.waiting.get(&token) else { return };
-        slot.activity.0.store(self.now(), Ordering::Relaxed);
+        slot.delivery.note_life(self.now());
         if let Some(sink) = &slot.progress
             && let Ok(progress) = serde_json::from_str(params)
         {
@@ -309,6 +334,7 @@ impl Desk {
             id: id.get().to_owned(),
             method: method.to_owned(),
             params: params.map(RawValue::to_owned),
+            _asking: Asks::begin(&self.asks, self.opened),
         };
         if self.requests.try_send(request).is_err() {
             self.stray("more requests than are answered at once");
@@ -330,7 +356,7 @@ impl Desk {
     }
 
     fn now(&self) -> u64 {
-        u64::try_from(self.opened.elapsed().as_millis()).unwrap_or(u64::MAX)
+        millis_since(self.opened)
     }
 
     /// Every statement leaves the state valid, so a panic elsewhere cannot have broken it.
@@ -393,10 +419,9 @@ impl Inbox for Desk {
 
 impl Place {
     /// Waits for the answer: until `total`, and no longer than `idle` without a sign of life.
-    pub(super) async fn answer(&mut self, idle: Duration, total: Instant) -> Result<Result<Bytes, Unanswered>, Late> {
+    pub(super) async fn answer(&mut self, idle: Duration, total: Instant) -> Result<Result<Answer, Unanswered>, Late> {
         loop {
-            let alive = self.opened + Duration::from_millis(self.activity.0.load(Ordering::Relaxed));
-            let quiet = alive + idle;
+            let quiet = self.alive() + idle;
             if let Ok(answer) = tokio::time::timeout_at(quiet.min(total), &mut self.answer).await {
                 return Ok(answer.unwrap_or_else(|_| {
                     Err(Unanswered::Ended {
@@ -409,11 +434,19 @@ impl Place {
             if now >= total {
                 return Err(Late::Total);
             }
-            let alive = self.opened + Duration::from_millis(self.activity.0.load(Ordering::Relaxed));
-            if alive + idle <= now {
+            if self.alive() + idle > now {
+                continue;
+            }
+            if !self.asks.are_under_way() {
                 return Err(Late::Idle);
             }
+            self.delivery.note_life(millis_since(self.opened));
         }
+    }
+
+    /// When the request last showed a sign of life, or the server's own last question was answered.
+    fn alive(&self) -> Instant {
+        self.opened + Duration::from_millis(self.delivery.last_life().max(self.asks.answered()))
     }
 }
 

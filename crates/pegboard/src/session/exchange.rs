@@ -1,18 +1,22 @@
-//! One `tools/call` from the request to its result, with the rounds that the server may ask for in between.
+//! One `tools/call` from the request to its result, with the rounds and the task that the server may put in between.
+
+mod plain;
 
 use serde::Deserialize;
 use serde_json::{Map, Value, value::RawValue};
 
 use super::{
-    Fault, Patience, ProgressSink, Request, Session,
+    Fault, Patience, ProgressSink, Session,
+    answer::Answer,
     frame::{self, Params},
+    rounds::{Asked, Round, Rounds, Settled, read},
+    task::Task,
 };
-use crate::{catalog::Tool, outcome::Content};
-
-/// How often a server may ask for more before it must answer.
-const MAX_ROUNDS: usize = 10;
-/// The most that a server may ask us to carry back.
-const MAX_STATE: usize = 64 << 10;
+use crate::{
+    catalog::{TaskSupport, Tool},
+    outcome::Content,
+    status::Era,
+};
 
 /// One call of one tool.
 #[derive(Debug)]
@@ -24,6 +28,8 @@ pub(crate) struct Call<'a> {
     pub(crate) meta: &'a Map<String, Value>,
     pub(crate) patience: Patience,
     pub(crate) progress: Option<ProgressSink>,
+    /// Whether it should run as a task where the tool leaves the choice.
+    pub(crate) as_task: bool,
 }
 
 /// What a tool answered, as it came.
@@ -45,80 +51,100 @@ pub(crate) struct CallResult {
     request_state: Option<String>,
 }
 
-impl CallResult {
-    fn read(answer: &[u8]) -> Result<Self, Fault> {
-        // A list would be taken for the fields in order.
-        if answer.first() != Some(&b'{') {
-            return Err(Fault::unreadable("the result is no object"));
+impl Rounds for CallResult {
+    const MAY_BE_TASK: bool = true;
+
+    fn of(answer: &Answer) -> Result<Self, Fault> {
+        match Self::read_plain(answer.presumed()) {
+            Some(result) => Ok(result),
+            None => read(&answer.proven()?),
         }
-        serde_json::from_slice(answer).map_err(|error| Fault::unreadable(error.to_string()))
+    }
+
+    fn result_type(&self) -> Option<&str> {
+        self.result_type.as_deref()
+    }
+
+    fn take_round(&mut self) -> Round {
+        Round {
+            requests: self.input_requests.take().unwrap_or_default(),
+            state: self.request_state.take(),
+        }
     }
 }
 
+/// How far a call has come when its server has answered.
+#[derive(Debug)]
+pub(crate) enum Begun {
+    /// To its end.
+    Done(CallResult),
+    /// The server works on it and is to be asked later.
+    Task(Task),
+}
+
 impl Session {
-    /// Calls a tool. When the server asks for input first, the host gives it and the call goes on.
+    /// Calls a tool and stays until its result is there. When the server asks for input first, the host gives it and the call goes on.
     pub(crate) async fn call(&self, call: Call<'_>) -> Result<CallResult, Fault> {
-        let mut round = Params::default();
-        for _ in 0..=MAX_ROUNDS {
-            let params = Params::default()
-                .with("name", &call.tool.name)
-                .with("arguments", call.arguments)
-                .and(&round);
-            let mut request = Request::new("tools/call", params).about(&call.tool.name);
-            request.mirrored = mirrored(call.tool, call.arguments);
-            request.meta = frame::extra_meta(call.meta);
-            let answer = self.line.request(request, call.patience, call.progress.clone()).await?;
-            let mut result = CallResult::read(&answer)?;
-            match result.result_type.as_deref() {
-                None | Some("complete") => return Ok(result),
-                Some("input_required") => round = self.next_round(&mut result).await?,
-                Some(other) => {
-                    let text = format!("its resultType is `{}`", other.escape_debug());
-                    return Err(Fault::unreadable(text));
-                }
-            }
+        let (patience, progress) = (call.patience, call.progress.clone());
+        match self.begin(call).await? {
+            Begun::Done(result) => Ok(result),
+            Begun::Task(task) => Box::pin(self.see_through(task, patience, progress)).await,
         }
-        Err(Fault::unreadable(format!(
-            "the server still wants input after {MAX_ROUNDS} rounds"
-        )))
     }
 
-    /// What the next request carries besides the call itself: the answers, and the server's state as it gave it.
-    async fn next_round(&self, result: &mut CallResult) -> Result<Params, Fault> {
-        let state = result.request_state.take();
-        if let Some(state) = &state
-            && state.len() > MAX_STATE
-        {
-            let text = format!(
-                "the server wants {} bytes of state carried back, and {MAX_STATE} are allowed",
-                state.len()
-            );
-            return Err(Fault::unreadable(text));
+    /// Calls a tool and stays until the server has answered, with the result or with a task.
+    pub(crate) async fn begin(&self, call: Call<'_>) -> Result<Begun, Fault> {
+        let as_task = self.runs_as_task(call.tool, call.as_task);
+        let asked = Asked {
+            method: "tools/call",
+            about: &call.tool.name,
+            mirrored: mirrored(call.tool, call.arguments),
+            patience: call.patience,
+            progress: call.progress,
+            meta: frame::extra_meta(call.meta),
+            as_task,
+        };
+        let params = || {
+            let params = Params::default()
+                .with("name", &call.tool.name)
+                .with("arguments", call.arguments);
+            // How long the result is kept is left to the server.
+            if as_task {
+                params.with("task", &Map::new())
+            } else {
+                params
+            }
+        };
+        Ok(match self.rounds(asked, params).await? {
+            Settled::Done(result) => Begun::Done(result),
+            Settled::Task(answer) => match Task::created(&answer, self.facts.era)? {
+                Some(task) => Begun::Task(task),
+                None => Begun::Done(read(&answer)?),
+            },
+        })
+    }
+
+    /// Whether the call is to be made a task by us. In the newest era that is up to the server.
+    fn runs_as_task(&self, tool: &Tool, wanted: bool) -> bool {
+        let is_wanted = match tool.task_support {
+            TaskSupport::Required => true,
+            TaskSupport::Optional => wanted,
+            TaskSupport::Forbidden => false,
+        };
+        is_wanted && self.facts.era == Era::Legacy && self.offers_tasks()
+    }
+
+    /// Whether the server can run calls of tools as tasks.
+    pub(crate) fn offers_tasks(&self) -> bool {
+        let capabilities = &self.facts.capabilities;
+        let at = |path: &[&str]| {
+            let first = capabilities.get(path[0]);
+            path[1..].iter().try_fold(first?, |value, key| value.get(key))
+        };
+        match self.facts.era {
+            Era::Legacy => at(&["tasks", "requests", "tools", "call"]).is_some(),
+            Era::Modern => at(&["extensions", "io.modelcontextprotocol/tasks"]).is_some(),
         }
-        let mut answers = Map::new();
-        for (key, mut request) in result.input_requests.take().unwrap_or_default() {
-            let method = request
-                .get("method")
-                .and_then(Value::as_str)
-                .unwrap_or_default()
-                .to_owned();
-            let params = request.get_mut("params").map(Value::take).unwrap_or_default();
-            match self.host.answer(&method, params).await {
-                Ok(answer) => answers.insert(key, answer),
-                Err((_, problem)) => {
-                    let text = format!("the server asked for `{}` in between: {problem}", method.escape_debug());
-                    return Err(Fault::unreadable(text));
-                }
-            };
-        }
-        if answers.is_empty() && state.is_none() {
-            return Err(Fault::unreadable("the server wants input and does not say what"));
-        }
-        let mut params = Params::default();
-        if !answers.is_empty() {
-            params = params.with("inputResponses", &answers);
-        }
-        Ok(params.with_some("requestState", state.as_deref()))
     }
 }
 
@@ -143,7 +169,7 @@ fn mirrored(tool: &Tool, arguments: &RawValue) -> Vec<(String, String)> {
 }
 
 /// Null counts as absent.
-fn or_default<'de, D, T>(deserializer: D) -> Result<T, D::Error>
+pub(super) fn or_default<'de, D, T>(deserializer: D) -> Result<T, D::Error>
 where
     D: serde::Deserializer<'de>,
     T: Default + Deserialize<'de>,
@@ -158,7 +184,7 @@ mod tests {
     #[test]
     fn a_result_that_is_no_object_cannot_be_used() {
         for answer in ["[]", r#"[[],null,true]"#, "null", r#""done""#] {
-            assert!(CallResult::read(answer.as_bytes()).is_err(), "{answer}");
+            assert!(read::<CallResult>(answer.as_bytes()).is_err(), "{answer}");
         }
     }
 

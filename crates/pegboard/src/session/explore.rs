@@ -36,7 +36,9 @@ impl Session {
             line: Line::new(desk, wire, answering, &tokio_util::task::TaskTracker::new()),
             server: host.server.clone(),
             limits: Limits::default(),
+            has_offered_roots: false,
             host,
+            kept: keep::Kept::default(),
         }
     }
 
@@ -48,9 +50,7 @@ impl Session {
 
 /// Offers nothing to the server.
 pub(super) fn no_host() -> Arc<host::Desk> {
-    Arc::new(host::Desk {
-        server: ServerName::parse("one").unwrap(),
-        host: Arc::new(NoHost),
-        roots: Vec::new(),
-    })
+    let name = ServerName::parse("one").unwrap();
+    let standing = Standing::new(&[]);
+    Arc::new(host::Desk::new(name, Arc::new(NoHost), standing))
 }

@@ -5,6 +5,11 @@ use std::{borrow::Cow, fmt::Write as _};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, value::RawValue};
 
+use super::desk::Unanswered;
+
+/// How much is set aside for parameters at first.
+const FIRST: usize = 120;
+
 /// The parameters of a message, written as they are added.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Params(Vec<u8>);
@@ -39,7 +44,10 @@ impl Params {
     }
 
     fn key(&mut self, key: &str) {
-        if !self.0.is_empty() {
+        if self.0.is_empty() {
+            // Enough for most messages, so that they grow no further.
+            self.0.reserve(FIRST);
+        } else {
             self.0.push(b',');
         }
         // Keys are words of ours or of the protocol, without anything to escape.
@@ -54,6 +62,8 @@ impl Params {
 pub(super) struct Meta<'a> {
     /// Fields that are the same for all messages of a session, as JSON without braces.
     pub(super) common: &'a str,
+    /// The level from which on the server is to log, in the era that has it in every request. Empty for none.
+    pub(super) log_level: &'a str,
     /// Fields of this message only, in the same form.
     pub(super) extra: &'a str,
     pub(super) progress_token: Option<u64>,
@@ -121,6 +131,11 @@ fn push_method(out: &mut Vec<u8>, method: &str, params: &Params, meta: Meta<'_>)
         }
         out.extend_from_slice(br#""_meta":{"#);
         out.extend_from_slice(meta.common.as_bytes());
+        if !meta.common.is_empty() && !meta.log_level.is_empty() {
+            out.extend_from_slice(br#","io.modelcontextprotocol/logLevel":""#);
+            out.extend_from_slice(meta.log_level.as_bytes());
+            out.push(b'"');
+        }
         if !meta.common.is_empty() && !meta.extra.is_empty() {
             out.push(b',');
         }
@@ -137,9 +152,18 @@ fn push_method(out: &mut Vec<u8>, method: &str, params: &Params, meta: Meta<'_>)
     out.extend_from_slice(b"}}");
 }
 
-fn push_number(out: &mut Vec<u8>, number: u64) {
-    // Writing to a vector cannot fail.
-    let _ = std::io::Write::write_fmt(out, format_args!("{number}"));
+fn push_number(out: &mut Vec<u8>, mut number: u64) {
+    let mut digits = [0; 20];
+    let mut start = digits.len();
+    loop {
+        start -= 1;
+        digits[start] = b'0' + (number % 10) as u8;
+        number /= 10;
+        if number == 0 {
+            break;
+        }
+    }
+    out.extend_from_slice(&digits[start..]);
 }
 
 /// A message as it came, its payload unread. Duplicate keys are refused by the reader.
@@ -158,6 +182,19 @@ pub(super) struct Incoming<'a> {
 }
 
 impl Incoming<'_> {
+    /// The result of an answer. One that is both result and error, or neither, is nothing.
+    pub(super) fn outcome(&self) -> Result<&RawValue, Unanswered> {
+        match (self.result, self.error) {
+            (Some(result), None) => Ok(result),
+            (None, Some(error)) => Err(match serde_json::from_str(error.get()) {
+                Ok(error) => Unanswered::Error(error),
+                Err(error) => Unanswered::Unreadable(format!("its error cannot be read: {error}")),
+            }),
+            (Some(_), Some(_)) => Err(Unanswered::Unreadable("it is both a result and an error".into())),
+            (None, None) => Err(Unanswered::Unreadable("it is neither a result nor an error".into())),
+        }
+    }
+
     /// The id when it is one that we could have given: a whole number, nothing that only looks like it.
     pub(super) fn our_id(&self) -> Option<u64> {
         self.id?.get().parse().ok()
@@ -222,6 +259,7 @@ mod tests {
     fn requests_are_written_as_the_protocol_says() {
         let meta = Meta {
             common: r#""a":1"#,
+            log_level: "",
             extra: "",
             progress_token: Some(3),
         };
@@ -230,10 +268,25 @@ mod tests {
             text(request(3, "tools/call", &params, meta)),
             r#"{"jsonrpc":"2.0","id":3,"method":"tools/call","params":{"name":"x\"y","_meta":{"a":1,"progressToken":3}}}"#
         );
+        let meta = Meta {
+            log_level: "info",
+            progress_token: None,
+            ..meta
+        };
+        assert_eq!(
+            text(request(3, "ping", &Params::default(), meta)),
+            r#"{"jsonrpc":"2.0","id":3,"method":"ping","params":{"_meta":{"a":1,"io.modelcontextprotocol/logLevel":"info"}}}"#
+        );
         assert_eq!(
             text(request(4, "ping", &Params::default(), Meta::default())),
             r#"{"jsonrpc":"2.0","id":4,"method":"ping"}"#
         );
+        for id in [0, 9, 10, 12_345, u64::MAX] {
+            assert_eq!(
+                text(request(id, "ping", &Params::default(), Meta::default())),
+                format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"ping"}}"#)
+            );
+        }
         assert_eq!(
             text(notification(
                 "notifications/cancelled",

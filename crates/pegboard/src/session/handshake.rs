@@ -14,6 +14,7 @@ use super::{
     host::{self, Host},
     line::Line,
     memory::{self, EraMemory, Spoken},
+    standing::Standing,
 };
 use crate::{
     config::{EraChoice, Limits, Transport},
@@ -42,7 +43,10 @@ pub(crate) struct Spec {
     pub(crate) target: Target,
     pub(crate) era: EraChoice,
     pub(crate) limits: Limits,
+    /// The roots of its config.
     pub(crate) roots: Vec<String>,
+    /// What is wanted of every session.
+    pub(crate) standing: Arc<Standing>,
     pub(crate) host: Arc<dyn Host>,
     pub(crate) memory: Arc<EraMemory>,
 }
@@ -77,11 +81,8 @@ impl Spec {
 /// Reaches a server, within `limit`. What is given up on the way ends among `tasks`, also when this future is dropped.
 pub(crate) async fn connect(spec: &Spec, limit: Duration, tasks: &TaskTracker) -> Result<Session, ConnectError> {
     let deadline = Deadline::within(limit);
-    let host = Arc::new(host::Desk {
-        server: spec.name.clone(),
-        host: spec.host.clone(),
-        roots: spec.roots.clone(),
-    });
+    let host = host::Desk::new(spec.name.clone(), spec.host.clone(), spec.standing.clone());
+    let host = Arc::new(host);
     let transport = match &spec.target {
         Target::Configured(transport) => Some(&**transport),
         Target::InProcess(_) => None,

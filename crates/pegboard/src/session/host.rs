@@ -1,12 +1,17 @@
 //! What a server may ask of us, and who answers: the program's [`Host`] if it offers such answers, otherwise "no such method".
 
-use std::{fmt, future::Future, pin::Pin, sync::Arc};
+mod errands;
+mod form;
+
+use errands::Errands;
+pub use form::{Choice, Field, FieldKind, Form, TextFormat};
+
+use std::{fmt, future::Future, pin::Pin, sync::Arc, time::Duration};
 
 use serde_json::{Map, Value, json};
-use tokio::sync::{Semaphore, mpsc};
-use tokio_util::task::TaskTracker;
+use tokio::{sync::mpsc, task::JoinSet};
 
-use super::{desk::ServerRequest, frame};
+use super::{desk::ServerRequest, frame, standing::Standing};
 use crate::{
     name::ServerName,
     status::Era,
@@ -15,14 +20,25 @@ use crate::{
 
 /// How many requests of one server are answered at once.
 const AT_ONCE: usize = 16;
+/// How long a user or a model may take for an answer. The server may lose its patience long before.
+const ANSWER: Duration = Duration::from_secs(600);
+/// The longest question that is shown to a user.
+const MAX_MESSAGE: usize = 8 << 10;
 
 type Boxed<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
 /// Answers what servers ask of the program that embeds the board. A capability is offered to servers only when it is switched on here.
+///
+/// The futures that these methods return may be dropped at any time: when the call that they belong to is given up, or its time is up.
 pub trait Host: Send + Sync + 'static {
     /// Whether [`Host::elicit`] is there for the servers.
     fn offers_elicitation(&self) -> bool {
         false
+    }
+
+    /// Whether [`Host::elicit`] can also send a user to a page. Looked at only when elicitation is offered at all.
+    fn offers_pages(&self) -> bool {
+        true
     }
 
     /// A server wants something from the user.
@@ -34,6 +50,18 @@ pub trait Host: Send + Sync + 'static {
     /// Whether [`Host::sample`] is there for the servers.
     fn offers_sampling(&self) -> bool {
         false
+    }
+
+    /// How much servers may ask of the model.
+    fn sampling_limits(&self) -> SamplingLimits {
+        SamplingLimits::default()
+    }
+
+    /// Whether this request may reach the model, for hosts that ask their user first. `params` are those of `sampling/createMessage`,
+    /// with the limits applied.
+    fn approve_sampling<'a>(&'a self, server: &'a ServerName, params: &'a Value) -> Boxed<'a, bool> {
+        let _ = (server, params);
+        Box::pin(std::future::ready(true))
     }
 
     /// A server wants a model's answer: `params` and the result are those of `sampling/createMessage`.
@@ -49,23 +77,54 @@ pub struct NoHost;
 
 impl Host for NoHost {}
 
+/// How much one server may ask of the model.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SamplingLimits {
+    /// The most tokens of one answer. A server that asks for more gets this many.
+    pub tokens: u64,
+    /// The most requests in any minute. What is over is refused.
+    pub per_minute: usize,
+}
+
+impl Default for SamplingLimits {
+    fn default() -> Self {
+        Self {
+            tokens: 4096,
+            per_minute: 10,
+        }
+    }
+}
+
 /// What a server wants from the user.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct Elicitation {
     /// The server's words.
     pub message: String,
-    /// The form to fill in, as a JSON Schema of a flat object.
+    /// The form to fill in.
+    pub form: Option<Form>,
+    /// The form as the server wrote it: a JSON Schema of a flat object.
     pub schema: Option<Value>,
-    /// Or a page to visit.
+    /// Or a page to visit. Show it in full before you open it; never open it by yourself.
     pub url: Option<String>,
+    /// The id under which the server tells that the visit is done.
+    pub id: Option<String>,
+}
+
+impl Elicitation {
+    /// Reads the parameters of `elicitation/create`, for hosts that want to try out their own questions.
+    pub fn read(params: Value) -> Result<Self, String> {
+        read(params, true).map_err(|(_, problem)| problem)
+    }
 }
 
 /// The user's answer.
 #[derive(Debug, Clone, PartialEq)]
 pub enum ElicitAnswer {
-    /// Here it is. Fields that are left out get the form's defaults.
+    /// Here it is. Fields that are left out get the form's defaults. For a page: the user has opened it.
     Accept(Map<String, Value>),
+    /// For a page: the user says that all is done there, so nothing need be waited for.
+    Finished,
     /// The user says no.
     Decline,
     /// The user did not say anything.
@@ -76,94 +135,193 @@ pub enum ElicitAnswer {
 pub(super) struct Desk {
     pub(super) server: ServerName,
     pub(super) host: Arc<dyn Host>,
-    pub(super) roots: Vec<String>,
+    pub(super) standing: Arc<Standing>,
+    errands: Errands,
 }
 
+/// The error that a server gets.
+pub(super) type Refusal = (i64, String);
+
 impl Desk {
+    pub(super) fn new(server: ServerName, host: Arc<dyn Host>, standing: Arc<Standing>) -> Self {
+        Self {
+            server,
+            host,
+            standing,
+            errands: Errands::default(),
+        }
+    }
+
     /// What we tell servers that we can do. Only what has somebody to answer is among it.
     pub(super) fn capabilities(&self, era: Era) -> Value {
         let mut capabilities = Map::new();
-        if !self.roots.is_empty() {
-            // Our roots never change while a session lives.
+        if self.has_roots() {
             let roots = match era {
-                Era::Legacy => json!({ "listChanged": false }),
+                Era::Legacy => json!({ "listChanged": true }),
                 Era::Modern => json!({}),
             };
             capabilities.insert("roots".to_owned(), roots);
         }
         if self.host.offers_elicitation() {
-            capabilities.insert("elicitation".to_owned(), json!({ "form": {}, "url": {} }));
+            let mut modes = json!({ "form": {} });
+            if self.host.offers_pages() {
+                modes["url"] = json!({});
+            }
+            capabilities.insert("elicitation".to_owned(), modes);
         }
         if self.host.offers_sampling() {
             capabilities.insert("sampling".to_owned(), json!({}));
         }
+        if era == Era::Legacy && self.runs_errands() {
+            let mut requests = Map::new();
+            if self.host.offers_elicitation() {
+                requests.insert("elicitation".to_owned(), json!({ "create": {} }));
+            }
+            if self.host.offers_sampling() {
+                requests.insert("sampling".to_owned(), json!({ "createMessage": {} }));
+            }
+            let tasks = json!({ "list": {}, "cancel": {}, "requests": requests });
+            capabilities.insert("tasks".to_owned(), tasks);
+        }
+        if era == Era::Modern {
+            // Sessions see tasks through to their end by themselves.
+            let extensions = json!({ "io.modelcontextprotocol/tasks": {} });
+            capabilities.insert("extensions".to_owned(), extensions);
+        }
         Value::Object(capabilities)
     }
 
-    /// The result of one request of the server, or the error it gets.
-    pub(super) async fn answer(&self, method: &str, params: Value) -> Result<Value, (i64, String)> {
+    pub(super) fn has_roots(&self) -> bool {
+        !self.standing.roots().is_empty()
+    }
+
+    pub(super) fn visits_pages(&self) -> bool {
+        self.host.offers_elicitation() && self.host.offers_pages()
+    }
+
+    /// The result of one request of the server, or the error it gets. What is wanted as a task is begun.
+    async fn answer_or_begin(&self, method: &str, params: Value) -> Result<Value, Refusal> {
+        match method {
+            "elicitation/create" if self.host.offers_elicitation() && is_task(&params) => self.begin(method, params),
+            "sampling/createMessage" if self.host.offers_sampling() && is_task(&params) => self.begin(method, params),
+            "tasks/get" | "tasks/result" | "tasks/cancel" | "tasks/list" if self.runs_errands() => {
+                self.about_errand(method, &params).await
+            }
+            _ => self.answer(method, params).await,
+        }
+    }
+
+    /// The answer to one question of the server, or the error it gets.
+    pub(super) async fn answer(&self, method: &str, params: Value) -> Result<Value, Refusal> {
         match method {
             "ping" => Ok(json!({})),
-            "roots/list" if !self.roots.is_empty() => {
-                let roots: Vec<Value> = self.roots.iter().map(|uri| json!({ "uri": uri })).collect();
-                Ok(json!({ "roots": roots }))
-            }
+            // Whoever had roots may have none by now.
+            "roots/list" if self.has_roots() => Ok(json!({ "roots": &*self.standing.roots() })),
             "elicitation/create" if self.host.offers_elicitation() => self.elicit(params).await,
-            "sampling/createMessage" if self.host.offers_sampling() => self
-                .host
-                .sample(&self.server, params)
-                .await
-                .map_err(|problem| (-32603, problem)),
+            "sampling/createMessage" if self.host.offers_sampling() => self.sample(params).await,
             _ => Err((-32601, "this client does not offer that".to_owned())),
         }
     }
 
-    async fn elicit(&self, mut params: Value) -> Result<Value, (i64, String)> {
-        let text = |key: &str| params.get(key).and_then(Value::as_str).map(str::to_owned);
-        let Some(message) = text("message") else {
-            return Err((-32602, "`message` is missing".to_owned()));
-        };
-        let url = text("url");
-        let schema = params.get_mut("requestedSchema").map(Value::take);
-        let request = Elicitation {
-            message,
-            schema: schema.clone(),
-            url,
-        };
-        Ok(match self.host.elicit(&self.server, request).await {
-            ElicitAnswer::Accept(mut content) => match &schema {
-                Some(schema) => {
-                    fill_defaults(&mut content, schema);
-                    json!({ "action": "accept", "content": content })
+    async fn elicit(&self, params: Value) -> Result<Value, Refusal> {
+        let request = read(params, self.host.offers_pages())?;
+        let form = request.form.clone();
+        let answer = self.host.elicit(&self.server, request).await;
+        Ok(match (answer, form) {
+            (ElicitAnswer::Accept(content), Some(form)) => match form.complete(content) {
+                Ok(content) => json!({ "action": "accept", "content": content }),
+                Err(problems) => {
+                    let problems = problems.join("; ");
+                    tracing::warn!(%problems, "the host's answer does not fit the form; the server is told that there is none");
+                    json!({ "action": "cancel" })
                 }
-                None => json!({ "action": "accept" }),
             },
-            ElicitAnswer::Decline => json!({ "action": "decline" }),
-            ElicitAnswer::Cancel => json!({ "action": "cancel" }),
+            (ElicitAnswer::Accept(_) | ElicitAnswer::Finished, None) => json!({ "action": "accept" }),
+            // Only a visit can be finished.
+            (ElicitAnswer::Finished | ElicitAnswer::Cancel, _) => json!({ "action": "cancel" }),
+            (ElicitAnswer::Decline, _) => json!({ "action": "decline" }),
         })
     }
+
+    /// Sends the user to a page that a call cannot go on without.
+    pub(super) async fn visit(&self, params: Value) -> Result<(ElicitAnswer, Option<String>), Refusal> {
+        let request = read(params, true)?;
+        if request.url.is_none() {
+            return Err((-32602, "`url` is missing".to_owned()));
+        }
+        let id = request.id.clone();
+        Ok((self.host.elicit(&self.server, request).await, id))
+    }
+
+    async fn sample(&self, mut params: Value) -> Result<Value, Refusal> {
+        let limits = self.host.sampling_limits();
+        if !params.get("messages").is_some_and(Value::is_array) {
+            return Err((-32602, "`messages` is missing".to_owned()));
+        }
+        if !self.standing.may_sample(limits.per_minute) {
+            let text = format!("only {} requests per minute are answered", limits.per_minute);
+            return Err((-32603, text));
+        }
+        let asked = params.get("maxTokens").and_then(Value::as_u64).unwrap_or(limits.tokens);
+        params["maxTokens"] = asked.min(limits.tokens).into();
+        if !self.host.approve_sampling(&self.server, &params).await {
+            return Err((-1, "the user rejected the request".to_owned()));
+        }
+        let answer = self.host.sample(&self.server, params).await;
+        answer.map_err(|problem| (-32603, problem))
+    }
+}
+
+fn is_task(params: &Value) -> bool {
+    params.get("task").is_some_and(Value::is_object)
+}
+
+/// Reads what a server wants from the user.
+fn read(mut params: Value, allows_pages: bool) -> Result<Elicitation, Refusal> {
+    let wrong = |text: &str| (-32602, text.to_owned());
+    let text = |key: &str| params.get(key).and_then(Value::as_str).map(str::to_owned);
+    let mut message = text("message").ok_or_else(|| wrong("`message` is missing"))?;
+    message.truncate(message.floor_char_boundary(MAX_MESSAGE));
+    let (url, id) = (text("url"), text("elicitationId"));
+    let is_visit = match text("mode").as_deref() {
+        Some("url") => true,
+        Some("form") | None => false,
+        Some(_) => return Err(wrong("this client knows the modes `form` and `url`")),
+    };
+    if is_visit {
+        if !allows_pages {
+            return Err(wrong("this client offers forms only"));
+        }
+        let url = url.ok_or_else(|| wrong("`url` is missing"))?;
+        let parsed = url::Url::parse(&url).map_err(|_| wrong("`url` is no address"))?;
+        if !matches!(parsed.scheme(), "http" | "https") {
+            return Err(wrong("only pages on http and https can be visited"));
+        }
+        return Ok(Elicitation {
+            message,
+            form: None,
+            schema: None,
+            url: Some(url),
+            id,
+        });
+    }
+    let schema = params.get_mut("requestedSchema").map(Value::take);
+    let schema = schema.ok_or_else(|| wrong("`requestedSchema` is missing"))?;
+    let form = Form::read(&schema).map_err(|problem| (-32602, problem))?;
+    Ok(Elicitation {
+        message,
+        form: Some(form),
+        schema: Some(schema),
+        url: None,
+        id: None,
+    })
 }
 
 impl fmt::Debug for Desk {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Desk")
             .field("server", &self.server)
-            .field("roots", &self.roots)
             .finish_non_exhaustive()
-    }
-}
-
-/// Puts the form's defaults where the user left a field out.
-fn fill_defaults(content: &mut Map<String, Value>, schema: &Value) {
-    let Some(properties) = schema.get("properties").and_then(Value::as_object) else {
-        return;
-    };
-    for (name, property) in properties {
-        if let Some(default) = property.get("default")
-            && !content.contains_key(name)
-        {
-            content.insert(name.clone(), default.clone());
-        }
     }
 }
 
@@ -175,90 +333,39 @@ pub(super) struct Answering {
 
 impl Answering {
     pub(super) async fn run(mut self, wire: Arc<dyn Wire>) {
-        let turns = Arc::new(Semaphore::new(AT_ONCE));
-        let tasks = TaskTracker::new();
-        while let Some(request) = self.requests.recv().await {
-            let Ok(turn) = turns.clone().acquire_owned().await else {
-                return;
+        // Whoever still thinks about an answer when the session ends is let go with it.
+        let mut answering = JoinSet::new();
+        loop {
+            let request = tokio::select! {
+                biased;
+                Some(_) = answering.join_next() => continue,
+                request = self.requests.recv(), if answering.len() < AT_ONCE => request,
             };
-            let (desk, wire) = (self.desk.clone(), wire.clone());
+            let Some(request) = request else { return };
             tracing::debug!(method = %request.method.escape_debug(), "the server asks");
-            tasks.spawn(async move {
-                let params = request
-                    .params
-                    .and_then(|params| serde_json::from_str(params.get()).ok());
-                let result = desk.answer(&request.method, params.unwrap_or_default()).await;
-                let answer = result.as_ref().map_err(|(code, message)| (*code, message.as_str()));
-                wire.send(Outgoing {
-                    body: frame::answer(&request.id, answer),
-                    id: None,
-                    delivery: Arc::new(Delivery::default()),
-                    envelope: Envelope::default(),
-                    taken: None,
-                });
-                drop(turn);
-            });
+            answering.spawn(answer(self.desk.clone(), request, wire.clone()));
         }
     }
+}
+
+async fn answer(desk: Arc<Desk>, request: ServerRequest, wire: Arc<dyn Wire>) {
+    let params = request
+        .params
+        .and_then(|params| serde_json::from_str(params.get()).ok());
+    let answering = desk.answer_or_begin(&request.method, params.unwrap_or_default());
+    let result = match tokio::time::timeout(ANSWER, answering).await {
+        Ok(result) => result,
+        Err(_) => Err((-32603, "nobody answered in time".to_owned())),
+    };
+    let answer = result.as_ref().map_err(|(code, message)| (*code, message.as_str()));
+    wire.send(Outgoing {
+        body: frame::answer(&request.id, answer),
+        id: None,
+        delivery: Arc::new(Delivery::default()),
+        envelope: Envelope::default(),
+        taken: None,
+    });
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    struct Yes;
-
-    impl Host for Yes {
-        fn offers_elicitation(&self) -> bool {
-            true
-        }
-        fn elicit<'a>(&'a self, _server: &'a ServerName, request: Elicitation) -> Boxed<'a, ElicitAnswer> {
-            assert_eq!(request.message, "who?");
-            let content = json!({"name": "me"});
-            Box::pin(async move { ElicitAnswer::Accept(content.as_object().cloned().unwrap_or_default()) })
-        }
-    }
-
-    fn desk(host: impl Host, roots: &[&str]) -> Desk {
-        Desk {
-            server: ServerName::parse("fx").unwrap(),
-            host: Arc::new(host),
-            roots: roots.iter().map(|root| (*root).to_owned()).collect(),
-        }
-    }
-
-    #[tokio::test]
-    async fn only_what_has_an_answer_is_offered_and_the_rest_is_no_method() {
-        let nothing = desk(NoHost, &[]);
-        assert_eq!(nothing.capabilities(Era::Legacy), json!({}));
-        assert_eq!(nothing.answer("ping", Value::Null).await, Ok(json!({})));
-        for method in ["roots/list", "elicitation/create", "sampling/createMessage", "x"] {
-            assert_eq!(
-                nothing.answer(method, json!({"message": "who?"})).await.unwrap_err().0,
-                -32601,
-                "{method}"
-            );
-        }
-        let some = desk(Yes, &["file:///srv"]);
-        assert_eq!(
-            some.capabilities(Era::Legacy),
-            json!({"roots": {"listChanged": false}, "elicitation": {"form": {}, "url": {}}})
-        );
-        assert_eq!(
-            some.answer("roots/list", Value::Null).await,
-            Ok(json!({"roots": [{"uri": "file:///srv"}]}))
-        );
-    }
-
-    #[tokio::test]
-    async fn fields_that_the_user_leaves_out_get_the_forms_defaults() {
-        let params = json!({"message": "who?", "requestedSchema": {"type": "object", "properties": {
-            "name": {"type": "string", "default": "nobody"}, "age": {"type": "integer", "default": 30}, "x": {"type": "string"},
-        }}});
-        let answer = desk(Yes, &[]).answer("elicitation/create", params).await.unwrap();
-        assert_eq!(
-            answer,
-            json!({"action": "accept", "content": {"name": "me", "age": 30}})
-        );
-    }
-}
+mod tests;

@@ -14,9 +14,11 @@ use tokio::sync::oneshot;
 use tokio_util::task::{AbortOnDropHandle, TaskTracker};
 
 use super::{
-    desk::{Desk, Late, ProgressSink, Unanswered},
+    answer::Answer,
+    desk::{Desk, Late, Place, ProgressSink, Unanswered},
     frame::{self, Meta, Params},
     host,
+    level::Level,
 };
 use crate::{
     deadline::Deadline,
@@ -36,6 +38,7 @@ pub(crate) struct Line {
     wire: Arc<dyn Wire>,
     /// What every message of this session says about us.
     manner: Manner,
+    log_level: Level,
     /// Where the end of the wire is waited for when the line is dropped without having been closed.
     tasks: TaskTracker,
     is_closed: AtomicBool,
@@ -106,6 +109,7 @@ impl Line {
             desk,
             wire,
             manner: Manner::default(),
+            log_level: Level::default(),
             tasks: tasks.clone(),
             is_closed: AtomicBool::new(false),
             _answering: AbortOnDropHandle::new(task),
@@ -132,6 +136,16 @@ impl Line {
         patience: Patience,
         progress: Option<ProgressSink>,
     ) -> Result<Bytes, Fault> {
+        Ok(self.exchange(request, patience, progress).await?.proven()?)
+    }
+
+    /// Like [`Line::request`], for results that are long: they are left for the caller to read.
+    pub(super) async fn exchange(
+        &self,
+        request: Request,
+        patience: Patience,
+        progress: Option<ProgressSink>,
+    ) -> Result<Answer, Fault> {
         let mut place = self.desk.place(progress)?;
         let cancellable = request.method != "initialize";
         let giving_up = GivingUp {
@@ -141,19 +155,8 @@ impl Line {
             cancellable,
             needed: true,
         };
-        let meta = Meta {
-            common: self.manner.modern_meta.as_deref().unwrap_or_default(),
-            extra: &request.meta,
-            progress_token: (request.method == "tools/call").then_some(place.id),
-        };
         let started = tokio::time::Instant::now();
-        self.wire.send(Outgoing {
-            body: frame::request(place.id, request.method, &request.params, meta),
-            id: Some(place.id),
-            delivery: place.delivery.clone(),
-            envelope: self.envelope(&request),
-            taken: None,
-        });
+        self.post(&place, &request);
         match place.answer(patience.idle, patience.total.instant()).await {
             Ok(answer) => {
                 giving_up.not_needed();
@@ -174,6 +177,35 @@ impl Line {
                 Err(Fault { kind, sent })
             }
         }
+    }
+
+    /// Sends a request whose answer nobody waits for.
+    pub(super) fn fire(&self, request: &Request) {
+        let Ok(place) = self.desk.place(None) else { return };
+        self.post(&place, request);
+        self.desk.leave(place.id);
+    }
+
+    fn post(&self, place: &Place, request: &Request) {
+        let level = self.log_level.get();
+        let meta = Meta {
+            common: self.manner.modern_meta.as_deref().unwrap_or_default(),
+            log_level: level.as_deref().unwrap_or_default(),
+            extra: &request.meta,
+            progress_token: (request.method == "tools/call").then_some(place.id),
+        };
+        self.wire.send(Outgoing {
+            body: frame::request(place.id, request.method, &request.params, meta),
+            id: Some(place.id),
+            delivery: place.delivery.clone(),
+            envelope: self.envelope(request),
+            taken: None,
+        });
+    }
+
+    /// The level from which on the server sends its log with the answers, where every request says so.
+    pub(super) fn log_level(&self) -> &Level {
+        &self.log_level
     }
 
     /// Sends a message that has no answer and waits until the server has taken it.
@@ -202,6 +234,7 @@ impl Line {
     ) {
         let meta = Meta {
             common: self.manner.modern_meta.as_deref().unwrap_or_default(),
+            log_level: "",
             extra: "",
             progress_token: None,
         };

@@ -2,12 +2,14 @@
 
 use std::collections::HashSet;
 
-use serde_json::Value;
+use bytes::Bytes;
+use serde_json::{Map, Value};
 
-use super::{Fault, Patience, Request, Session, frame::Params};
+use super::{Fault, Patience, Request, Session, answer::Answer, frame::Params};
 use crate::{
-    catalog::{Catalog, store::Freshness},
+    catalog::{Catalog, Item, store::Freshness},
     deadline::Deadline,
+    scan::Scan,
 };
 
 /// The longest cursor that is sent back.
@@ -22,15 +24,15 @@ impl Session {
         key: &str,
         deadline: Deadline,
         gathered: &mut Gathered,
-    ) -> Result<Vec<Value>, Fault> {
+    ) -> Result<Vec<Item>, Fault> {
         let mut items = Vec::new();
         let mut seen = HashSet::new();
         let mut cursor: Option<String> = None;
         for page in 1.. {
             let params = Params::default().with_some("cursor", cursor.as_deref());
             let request = Request::new(method, params);
-            let answer = self.line.request(request, Patience::until(deadline), None).await?;
-            let part = read_page(&answer, key).map_err(|problem| Fault::unreadable(format!("{method}: {problem}")))?;
+            let answer = self.line.exchange(request, Patience::until(deadline), None).await?;
+            let part = Page::of(&answer, key, method)?;
             items.extend(part.items);
             gathered.hears(part.freshness);
             let Some(next) = part.next else { break };
@@ -83,10 +85,48 @@ impl Gathered {
 
 /// One page of a listing.
 #[derive(Debug, PartialEq)]
-struct Page {
-    items: Vec<Value>,
+pub(super) struct Page {
+    pub(super) items: Vec<Item>,
     next: Option<String>,
     freshness: Freshness,
+}
+
+impl Page {
+    pub(super) fn of(answer: &Answer, key: &str, method: &str) -> Result<Self, Fault> {
+        if let Some(page) = plain_page(&answer.presumed_bytes(), key) {
+            return Ok(page);
+        }
+        read_page(&answer.proven()?, key).map_err(|problem| Fault::unreadable(format!("{method}: {problem}")))
+    }
+}
+
+/// Reads a page and leaves its items as they came, unless anything else about the page is unusual.
+fn plain_page(answer: &Bytes, key: &str) -> Option<Page> {
+    let mut scan = Scan::new(answer);
+    let (mut items, mut next, mut rest) = (None, None, Map::new());
+    scan.fields(|scan, field| {
+        let is_first = match field {
+            _ if field == key => {
+                let mut found = Vec::new();
+                scan.items(|scan| {
+                    scan.peek()?;
+                    let start = scan.at();
+                    scan.skip()?;
+                    found.push(Item::Text(answer.slice(start..scan.at())));
+                    Some(())
+                })?;
+                items.replace(found).is_none()
+            }
+            "nextCursor" => next.replace(scan.text()?.into_owned()).is_none(),
+            _ => rest.insert(field.to_owned(), scan.value(1)?).is_none(),
+        };
+        is_first.then_some(())
+    })?;
+    Some(Page {
+        items: items.filter(|_| scan.is_at_end())?,
+        next,
+        freshness: Freshness::read(&Value::Object(rest)),
+    })
 }
 
 fn read_page(answer: &[u8], key: &str) -> Result<Page, String> {
@@ -98,7 +138,11 @@ fn read_page(answer: &[u8], key: &str) -> Result<Page, String> {
     };
     let freshness = Freshness::read(&page);
     match page.get_mut(key).map(Value::take) {
-        Some(Value::Array(items)) => Ok(Page { items, next, freshness }),
+        Some(Value::Array(items)) => Ok(Page {
+            items: items.into_iter().map(Item::Tree).collect(),
+            next,
+            freshness,
+        }),
         Some(_) => Err(format!("`{key}` is no list")),
         None => Err(format!("`{key}` is missing")),
     }
@@ -113,7 +157,7 @@ mod tests {
         let page = read_page(br#"{"tools":[1,2],"nextCursor":"a","ttlMs":5}"#, "tools").unwrap();
         assert_eq!(
             (page.items, page.next.as_deref()),
-            (vec![1.into(), 2.into()], Some("a"))
+            (vec![Item::Tree(1.into()), Item::Tree(2.into())], Some("a"))
         );
         assert_eq!(page.freshness.ttl, Some(std::time::Duration::from_millis(5)));
         let last = read_page(br#"{"tools":[],"nextCursor":null}"#, "tools").unwrap();
@@ -124,5 +168,37 @@ mod tests {
             "`tools` is no list"
         );
         assert!(read_page(b"[]", "tools").is_err());
+    }
+
+    #[test]
+    fn a_plain_page_says_the_same_and_leaves_its_items_unread() {
+        let text = |text: &'static str| Item::Text(Bytes::from_static(text.as_bytes()));
+        let page = plain_page(
+            &Bytes::from_static(br#" {"tools" : [ {"a": 1} , "x"],"nextCursor":"a","ttlMs":5,"cacheScope":"public"} "#),
+            "tools",
+        )
+        .unwrap();
+        assert_eq!(page.items, [text(r#"{"a": 1}"#), text(r#""x""#)]);
+        let read = read_page(
+            br#"{"tools":[],"nextCursor":"a","ttlMs":5,"cacheScope":"public"}"#,
+            "tools",
+        )
+        .unwrap();
+        assert_eq!((page.next, page.freshness), (read.next, read.freshness));
+        for unusual in [
+            "[]",
+            "{}",
+            r#"{"tools":{}}"#,
+            r#"{"tools":[],"tools":[]}"#,
+            r#"{"tools":[],"nextCursor":null}"#,
+            r#"{"tools":[1,]}"#,
+            r#"{"tools":[]} x"#,
+        ] {
+            assert_eq!(
+                plain_page(&Bytes::from_static(unusual.as_bytes()), "tools"),
+                None,
+                "{unusual}"
+            );
+        }
     }
 }

@@ -26,6 +26,11 @@ use crate::{
 const MAX_QUEUED_BYTES: usize = 64 << 20;
 /// How much is read at once, and the capacity a buffer shrinks back to.
 const READ_CHUNK: usize = 64 << 10;
+/// A chunk is used until less than this is left of it.
+const MIN_ROOM: usize = 4 << 10;
+/// A buffer that has grown for a long message is used for the next one as well, if it is not larger than this and comes soon.
+const MAX_KEPT: usize = 4 << 20;
+const KEEP: Duration = Duration::from_secs(1);
 /// Writes are gathered up to this size before they are handed to the system.
 const WRITE_BATCH: usize = 128 << 10;
 /// What a server may print before its first message, so that a program that is no MCP server is found out.
@@ -82,20 +87,21 @@ impl Outbox {
         }
     }
 
-    /// Waits for messages and takes as many as fit one batch; `None` once the outbox is closed.
-    pub(super) async fn next_batch(&self) -> Option<Vec<Outgoing>> {
+    /// Waits for messages and takes as many as fit one batch; `false` once the outbox is closed.
+    pub(super) async fn next_batch(&self, batch: &mut Vec<Outgoing>) -> bool {
         loop {
-            let filled = self.filled.notified();
             {
                 let mut queue = self.lock();
                 if !queue.messages.is_empty() {
-                    return Some(queue.take_batch());
+                    queue.take_batch(batch);
+                    return true;
                 }
                 if queue.closed {
-                    return None;
+                    return false;
                 }
             }
-            filled.await;
+            // Whoever fills the outbox in between leaves a permit.
+            self.filled.notified().await;
         }
     }
 
@@ -112,8 +118,7 @@ impl Outbox {
 }
 
 impl Queue {
-    fn take_batch(&mut self) -> Vec<Outgoing> {
-        let mut batch = Vec::new();
+    fn take_batch(&mut self, batch: &mut Vec<Outgoing>) {
         let mut size = 0;
         while let Some(message) = self.messages.front() {
             if !batch.is_empty() && size + message.body.len() > WRITE_BATCH {
@@ -123,7 +128,6 @@ impl Queue {
             self.bytes -= message.body.len();
             batch.extend(self.messages.pop_front());
         }
-        batch
     }
 }
 
@@ -133,11 +137,10 @@ pub(super) async fn write_lines(
     outbox: Arc<Outbox>,
     limit: Duration,
 ) -> Option<EndReason> {
-    let mut buffer = Vec::new();
-    while let Some(batch) = outbox.next_batch().await {
+    let (mut buffer, mut batch, mut ends) = (Vec::new(), Vec::new(), Vec::new());
+    while outbox.next_batch(&mut batch).await {
         buffer.clear();
-        let mut ends = Vec::with_capacity(batch.len());
-        for message in batch {
+        for message in batch.drain(..) {
             if message.delivery.begin() {
                 buffer.extend_from_slice(&message.body);
                 buffer.push(b'\n');
@@ -146,7 +149,7 @@ pub(super) async fn write_lines(
         }
         let mut written = 0;
         let result = tokio::time::timeout(limit, write_all(&mut stream, &buffer, &mut written)).await;
-        for (end, message) in ends {
+        for (end, message) in ends.drain(..) {
             let is_written = written >= end;
             if is_written {
                 message.delivery.done();
@@ -188,7 +191,18 @@ pub(super) async fn read_lines(
 ) -> EndReason {
     let mut lines = Lines::new(limit);
     loop {
-        match stream.read_buf(lines.space()).await {
+        let read = if lines.recent == 0 {
+            stream.read_buf(lines.space()).await
+        } else {
+            match tokio::time::timeout(KEEP, stream.read_buf(lines.space())).await {
+                Ok(read) => read,
+                Err(_) => {
+                    lines.shrink();
+                    continue;
+                }
+            }
+        };
+        match read {
             Ok(0) => {
                 lines.finish(&*inbox);
                 return EndReason::Eof;
@@ -230,6 +244,8 @@ struct Lines {
     buffer: BytesMut,
     /// How much of the buffer is known to hold no newline.
     scanned: usize,
+    /// The length of the last long message, until the buffer is small again.
+    recent: usize,
     limit: usize,
     skipping: Option<Skipped>,
     noise: Noise,
@@ -257,15 +273,31 @@ impl Lines {
         Self {
             buffer: BytesMut::with_capacity(READ_CHUNK),
             scanned: 0,
+            recent: 0,
             limit,
             skipping: None,
             noise: Noise::default(),
         }
     }
 
+    /// Where the next bytes go. A line that outgrows its chunk is given as much as the last long one had, or twice what it has, but not
+    /// more than it may have.
     fn space(&mut self) -> &mut BytesMut {
-        self.buffer.reserve(READ_CHUNK);
+        let held = self.buffer.len();
+        if self.buffer.capacity() - held < MIN_ROOM {
+            let likely = held.max((self.recent + MIN_ROOM).saturating_sub(held));
+            let allowed = self.limit.saturating_sub(held);
+            self.buffer.reserve(likely.min(allowed).max(READ_CHUNK));
+        }
         &mut self.buffer
+    }
+
+    /// Gives back what a long message took.
+    fn shrink(&mut self) {
+        let mut small = BytesMut::with_capacity(READ_CHUNK.max(self.buffer.len()));
+        small.extend_from_slice(&self.buffer);
+        self.buffer = small;
+        self.recent = 0;
     }
 
     fn drain(&mut self, inbox: &dyn Inbox) -> Result<(), EndReason> {
@@ -274,6 +306,9 @@ impl Lines {
             let line = self.buffer.split_to(end).freeze();
             self.buffer.advance(1);
             self.scanned = 0;
+            if line.len() > READ_CHUNK {
+                self.recent = line.len();
+            }
             match self.skipping.take() {
                 Some(skipped) => skipped.report(&line, inbox, self.limit),
                 None if line.len() > self.limit => {
@@ -284,6 +319,9 @@ impl Lines {
             }
         }
         self.scanned = self.buffer.len();
+        if self.recent > MAX_KEPT {
+            self.shrink();
+        }
         if self.buffer.len() > self.limit || self.skipping.is_some() {
             self.skip()?;
         }

@@ -43,6 +43,33 @@ async fn lines_may_end_in_crlf_start_with_a_mark_and_stand_between_noise() {
     assert_eq!(end, EndReason::Eof);
 }
 
+#[test]
+fn what_a_long_message_took_is_used_again_and_then_given_back() {
+    let heard = Heard::default();
+    let mut lines = Lines::new(8 << 20);
+    let long = format!("{{\"text\":\"{}\"}}\n", "x".repeat(1 << 20));
+    let mut capacities = Vec::new();
+    for _ in 0..3 {
+        for part in long.as_bytes().chunks(50_000) {
+            let space = lines.space();
+            assert!(space.capacity() - space.len() >= MIN_ROOM);
+            space.extend_from_slice(part);
+            lines.drain(&heard).unwrap();
+        }
+        assert_eq!(lines.recent, long.len() - 1);
+        capacities.push(lines.space().capacity());
+    }
+    assert_eq!(capacities[1], capacities[2], "it grows no more");
+    lines.space().extend_from_slice(b"{\"rest\":");
+    lines.drain(&heard).unwrap();
+    lines.shrink();
+    assert_eq!((lines.recent, lines.buffer.capacity()), (0, READ_CHUNK));
+    lines.space().extend_from_slice(b"1}\n");
+    lines.drain(&heard).unwrap();
+    let messages = heard.messages.lock().unwrap();
+    assert_eq!((messages.len(), messages[3].as_str()), (4, "{\"rest\":1}"));
+}
+
 #[tokio::test]
 async fn a_line_that_is_too_long_is_skipped_and_the_next_one_is_heard() {
     let mut input = br#"{"id":7,"result":""#.to_vec();

@@ -44,6 +44,8 @@ pub(super) struct Web {
     client: reqwest::Client,
     url: Url,
     headers: HeaderMap,
+    /// The same with what every message says about itself.
+    post_headers: HeaderMap,
     limit: usize,
     session_gone: Vec<u16>,
 }
@@ -71,10 +73,14 @@ impl Web {
         if let Some(basic) = userinfo(&mut url) {
             headers.entry(AUTHORIZATION).or_insert(basic);
         }
+        let mut post_headers = headers.clone();
+        post_headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        post_headers.insert(ACCEPT, HeaderValue::from_static("application/json, text/event-stream"));
         Ok(Self {
             client,
             url,
             headers,
+            post_headers,
             limit: limits.message_bytes,
             session_gone: endpoint.session_gone.clone(),
         })
@@ -95,10 +101,10 @@ impl Web {
     }
 
     pub(super) fn post(&self, url: &Url, body: Vec<u8>) -> RequestBuilder {
-        let mut headers = self.headers.clone();
-        headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
-        headers.insert(ACCEPT, HeaderValue::from_static("application/json, text/event-stream"));
-        self.client.post(url.clone()).headers(headers).body(body)
+        self.client
+            .post(url.clone())
+            .headers(self.post_headers.clone())
+            .body(body)
     }
 
     pub(super) fn get_stream(&self, url: &Url) -> RequestBuilder {
@@ -233,10 +239,17 @@ pub(super) async fn body(mut response: Response, limit: usize) -> Result<Bytes, 
     if response.content_length().is_some_and(|length| length > limit as u64) {
         return Err(too_large());
     }
+    // What the server says is within the limit, so it fits.
+    let length = response
+        .content_length()
+        .and_then(|length| usize::try_from(length).ok());
     let mut whole = BytesMut::new();
     while let Some(chunk) = response.chunk().await.map_err(failure)? {
-        if whole.is_empty() && response.content_length() == Some(chunk.len() as u64) {
-            return Ok(chunk);
+        if whole.is_empty() {
+            if length == Some(chunk.len()) {
+                return Ok(chunk);
+            }
+            whole.reserve(length.unwrap_or(chunk.len()));
         }
         if whole.len() + chunk.len() > limit {
             return Err(too_large());

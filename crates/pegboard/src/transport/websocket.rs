@@ -269,11 +269,11 @@ where
 {
     let mut ping = tokio::time::interval_at(Instant::now() + PING, PING);
     ping.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    let mut batch = Vec::new();
     loop {
-        let batch = tokio::select! {
-            batch = outbox.next_batch() => match batch {
-                Some(batch) => batch,
-                None => break,
+        tokio::select! {
+            is_filled = outbox.next_batch(&mut batch) => if !is_filled {
+                break;
             },
             _ = ping.tick() => {
                 if let Err(end) = send(&mut frames, Message::Ping(Bytes::new()), limit).await {
@@ -281,8 +281,8 @@ where
                 }
                 continue;
             }
-        };
-        for message in batch {
+        }
+        for message in batch.drain(..) {
             if !message.delivery.begin() {
                 continue;
             }

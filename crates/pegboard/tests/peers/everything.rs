@@ -163,12 +163,12 @@ async fn check_others(tools: &Toolset) {
         .read_resource(&name("fx"), "demo://resource/dynamic/text/1")
         .await
         .unwrap();
-    assert_eq!(read["contents"][0]["uri"], "demo://resource/dynamic/text/1");
+    assert_eq!(read[0].uri, "demo://resource/dynamic/text/1");
     let prompt = tools
         .get_prompt(&name("fx"), "simple-prompt", &serde_json::Map::new())
         .await
         .unwrap();
-    assert_eq!(prompt["messages"][0]["role"], "user");
+    assert_eq!(prompt.messages[0].role, pegboard::Role::User);
     let failure = tools.read_resource(&name("fx"), "demo://nowhere").await.unwrap_err();
     assert!(failure.message.contains("demo://nowhere"), "{}", failure.message);
 }
@@ -188,9 +188,13 @@ async fn check_questions(board: &Pegboard, user: &User) {
     let tools = board.toolset();
     // The server adds these tools when it has seen what its client can do, which may be after the first listing.
     tools.list(PATIENCE).await;
-    until("the server offers its questions", || status(board, "fx").tools == 15).await;
+    until("the server offers its questions", || status(board, "fx").tools == 16).await;
     let names = listed(&tools).await;
-    for tool in ["trigger-elicitation-request", "trigger-url-elicitation"] {
+    for tool in [
+        "trigger-elicitation-request",
+        "trigger-elicitation-request-async",
+        "trigger-url-elicitation",
+    ] {
         assert!(names.contains(&format!("fx__{tool}")), "{names:?}");
     }
     assert!(!names.contains(&"fx__trigger-sampling-request".to_owned()), "{names:?}");

@@ -102,10 +102,10 @@ async fn check(board: &Pegboard, peer: &Peer) {
     assert_eq!((told, end.as_str()), (counted(5), "counted to 5"));
 
     let note = tools.read_resource(&name("fx"), "note://welcome").await.unwrap();
-    assert_eq!(note["contents"][0]["text"], "Welcome to the peer.");
+    assert_eq!(note[0].text(), Some("Welcome to the peer."));
     let topic = Map::from_iter([("topic".to_owned(), json!("tea"))]);
     let prompt = tools.get_prompt(&name("fx"), "summarize", &topic).await.unwrap();
-    assert_eq!(prompt["messages"][0]["content"]["text"], "Summarize tea.");
+    assert_eq!(prompt.messages[0].content.to_text(), "Summarize tea.");
 }
 
 async fn greets(tools: &Toolset, user: &User, greeting: &str) {

@@ -80,6 +80,16 @@ pub(crate) fn typescript_modern() -> Words {
     words([&node(), &program])
 }
 
+pub(crate) fn python_features() -> Words {
+    let program = repository().join("tests/peers/python_features.py");
+    words([&home().join("python-modern/bin/python"), &program])
+}
+
+pub(crate) fn typescript_features() -> Words {
+    let program = repository().join("tests/peers/typescript_features.mjs");
+    words([&node(), &program])
+}
+
 fn python_websocket() -> Words {
     let program = repository().join("tests/peers/python_websocket.py");
     words([&home().join("python-legacy/bin/python"), &program])
@@ -133,6 +143,14 @@ impl Listening {
 
     pub(crate) async fn typescript_modern() -> Self {
         Self::on_any_port(typescript_modern(), "--http").await
+    }
+
+    pub(crate) async fn python_features() -> Self {
+        Self::on_any_port(python_features(), "--http").await
+    }
+
+    pub(crate) async fn typescript_features() -> Self {
+        Self::on_any_port(typescript_features(), "--http").await
     }
 
     pub(crate) async fn python_websocket() -> Self {

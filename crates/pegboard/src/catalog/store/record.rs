@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 
 use super::{CacheScope, Freshness, MAX_TTL, Stored};
 use crate::{
-    catalog::{Catalog, Prompt, Resource, Tool, definition::Kept},
+    catalog::{Catalog, Prompt, Resource, Schema, TaskSupport, Tool, definition::Kept},
     name::ServerName,
 };
 
@@ -34,10 +34,12 @@ struct ToolRecord {
     name: String,
     title: Option<String>,
     description: Option<String>,
-    input_schema: Value,
-    output_schema: Option<Value>,
+    input_schema: Schema,
+    output_schema: Option<Schema>,
     annotations: Option<Map<String, Value>>,
     mirrored: Vec<(Vec<String>, String)>,
+    #[serde(default)]
+    task_support: TaskSupport,
     for_model: bool,
     #[serde(default)]
     max_result: Option<usize>,
@@ -49,6 +51,10 @@ struct ResourceRecord {
     name: Option<String>,
     description: Option<String>,
     mime_type: Option<String>,
+    #[serde(default)]
+    title: Option<String>,
+    #[serde(default)]
+    size: Option<u64>,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -56,6 +62,8 @@ struct PromptRecord {
     name: String,
     description: Option<String>,
     arguments: Vec<Value>,
+    #[serde(default)]
+    title: Option<String>,
 }
 
 impl Record {
@@ -121,6 +129,7 @@ impl ToolRecord {
             output_schema: tool.output_schema.clone(),
             annotations: tool.annotations.clone(),
             mirrored: tool.mirrored.clone(),
+            task_support: tool.task_support,
             for_model: tool.for_model,
             max_result: tool.max_result,
         }
@@ -136,6 +145,7 @@ impl ToolRecord {
             output_schema: self.output_schema,
             annotations: self.annotations,
             mirrored: self.mirrored,
+            task_support: self.task_support,
             checks: Default::default(),
             for_model: self.for_model,
             hash: Kept::default(),
@@ -151,6 +161,8 @@ impl ResourceRecord {
             name: resource.name.clone(),
             description: resource.description.clone(),
             mime_type: resource.mime_type.clone(),
+            title: resource.title.clone(),
+            size: resource.size,
         }
     }
 
@@ -161,6 +173,8 @@ impl ResourceRecord {
             name: self.name,
             description: self.description,
             mime_type: self.mime_type,
+            title: self.title,
+            size: self.size,
         }
     }
 }
@@ -171,6 +185,7 @@ impl PromptRecord {
             name: prompt.name.clone(),
             description: prompt.description.clone(),
             arguments: prompt.arguments.clone(),
+            title: prompt.title.clone(),
         }
     }
 
@@ -180,6 +195,7 @@ impl PromptRecord {
             name: self.name,
             description: self.description,
             arguments: self.arguments,
+            title: self.title,
         }
     }
 }

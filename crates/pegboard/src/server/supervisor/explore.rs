@@ -13,7 +13,7 @@ use crate::{
     deadline::Deadline,
     name::ServerName,
     server::{Links, Queues, Server, Shared, known::Known, link::Link, pool::Pool},
-    session::{EraMemory, NoHost},
+    session::{EraMemory, NoHost, Standing},
     sync::explore::{explore, idle_runtime},
     transport::Target,
 };
@@ -70,6 +70,7 @@ fn server() -> (Server, thread::JoinHandle<u64>) {
         target: Target::Configured(Box::new(transport.clone())),
         era: EraChoice::default(),
         limits: Limits::default(),
+        standing: Standing::new(&[]),
         roots: Vec::new(),
         host: Arc::new(NoHost),
         memory: Arc::new(EraMemory::new(None)),

@@ -1,6 +1,6 @@
 //! The state in which a server is ready: its end, its changes, its health and what is asked of it, one event at a time.
 
-use std::{convert::Infallible, sync::Arc, time::Duration};
+use std::{sync::Arc, time::Duration};
 
 use tokio::time::{Instant, MissedTickBehavior};
 
@@ -12,7 +12,6 @@ use crate::{
         probe::Wakefulness,
     },
     session::Session,
-    status::Era,
     transport::{EndReason, WireEnd},
 };
 
@@ -22,9 +21,6 @@ const DEBOUNCE: Duration = Duration::from_millis(200);
 const RELIST: Duration = Duration::from_secs(1);
 /// How often it is looked whether the machine slept or the listing is stale, and at most how often a server is probed.
 const TICK: Duration = Duration::from_secs(15);
-/// The waits before a lost notice stream is opened again.
-const LISTEN_PAUSE: Duration = Duration::from_secs(1);
-const MAX_LISTEN_PAUSE: Duration = Duration::from_secs(60);
 
 /// What can happen to a server that is ready.
 enum Event {
@@ -51,7 +47,7 @@ impl Supervisor {
         tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
         // Kept across turns of the loop, so that a notice is not lost when something else happens meanwhile.
         let mut change = Box::pin(settled_change(&session, Duration::ZERO));
-        let mut listening = Box::pin(listen(&session));
+        let mut keeping = Box::pin(session.keep());
         let mut quiet = Box::pin(quiet(&session, self.quiet_limit(), Duration::ZERO));
         let idle = || Box::pin(usage.idle(|| holders.idle_after()));
         let mut idling = idle();
@@ -65,7 +61,7 @@ impl Supervisor {
                 _ = tick.tick() => Event::Tick,
                 () = &mut quiet => Event::Quiet,
                 () = &mut idling => Event::Idle,
-                never = &mut listening => match never {},
+                never = &mut keeping => match never {},
             };
             match event {
                 Event::Stop => {
@@ -216,27 +212,4 @@ async fn settled_change(session: &Session, pause: Duration) {
     tokio::time::sleep(pause).await;
     session.changed().await;
     tokio::time::sleep(DEBOUNCE).await;
-}
-
-/// In the era without sessions, change notices must be asked for. A stream of them that breaks is asked for again, and everything is
-/// listed once, because notices may have been missed. It never ends by itself.
-async fn listen(session: &Session) -> Infallible {
-    if session.facts.era == Era::Modern && session.announces_changes() {
-        let mut pause = LISTEN_PAUSE;
-        loop {
-            let opened = Instant::now();
-            let fault = session.listen().await;
-            if fault.is_some_and(|fault| fault.is_unknown_method()) {
-                break;
-            }
-            pause = if opened.elapsed() > MAX_LISTEN_PAUSE {
-                LISTEN_PAUSE
-            } else {
-                (pause * 2).min(MAX_LISTEN_PAUSE)
-            };
-            tokio::time::sleep(pause).await;
-            session.suspect_change();
-        }
-    }
-    std::future::pending().await
 }

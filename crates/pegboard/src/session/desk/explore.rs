@@ -47,12 +47,12 @@ fn request(desk: &Desk, patient: bool) -> Fate {
     if patient {
         let answer = block_on(&mut place.answer).expect("a request that is not left is resolved");
         assert!(!desk.waits_for(place.id), "resolved, and still waited for");
-        return fate_of(place.id, answer);
+        return fate_of(place.id, answer.and_then(|answer| answer.proven()));
     }
     desk.leave(place.id);
     assert!(!desk.waits_for(place.id), "left, and still waited for");
     match place.answer.try_recv() {
-        Ok(answer) => fate_of(place.id, answer),
+        Ok(answer) => fate_of(place.id, answer.and_then(|answer| answer.proven())),
         Err(_) => Fate::Left,
     }
 }

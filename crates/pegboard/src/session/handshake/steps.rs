@@ -14,8 +14,9 @@ use crate::{
         Facts, Fault, Patience, Request, Session,
         desk::Desk,
         frame::Params,
-        host,
+        host, keep,
         line::{Line, Manner},
+        news::News,
     },
     status::{Era, ServerInfo},
     transport::{self, Target},
@@ -46,7 +47,9 @@ impl Opened {
             line: self.line,
             server: spec.name.clone(),
             limits: spec.limits,
+            has_offered_roots: host.has_roots(),
             host,
+            kept: keep::Kept::default(),
         }
     }
 }
@@ -58,6 +61,7 @@ impl Opening<'_> {
 
     async fn open_at(&self, target: &Target) -> Result<Line, Fault> {
         let (desk, requests) = Desk::new();
+        desk.set_news(News::new(self.spec.standing.clone()));
         // What was spent on an attempt before this one is not given again.
         let limits = Limits {
             connect: self.deadline.remaining(),

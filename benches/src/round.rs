@@ -1,0 +1,200 @@
+//! One round of one client, in a process of its own so that its memory and processor time are its own. It prints a line of JSON for each
+//! thing it measured.
+
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::{Duration, Instant},
+};
+
+use serde_json::{Value, json};
+
+use crate::{
+    client::{Client, Place},
+    floor::Floor,
+    memory,
+};
+
+/// What one round measures.
+#[derive(Clone, Debug)]
+pub struct Round {
+    pub client: String,
+    pub places: Vec<Place>,
+    pub modern: bool,
+    pub phases: Vec<Phase>,
+}
+
+/// So many calls at once, of so many bytes, so often or for so long.
+#[derive(Clone, Copy, Debug)]
+pub struct Phase {
+    pub concurrency: usize,
+    pub bytes: usize,
+    pub calls: usize,
+    pub limit: Duration,
+}
+
+impl Round {
+    /// The round as words for another process.
+    pub fn to_json(&self) -> Value {
+        let places = self.places.iter().map(|place| match place {
+            Place::Command(words) => json!(words),
+            Place::Url(url) => json!(url),
+        });
+        let phases = self.phases.iter().map(|phase| {
+            json!([
+                phase.concurrency,
+                phase.bytes,
+                phase.calls,
+                u64::try_from(phase.limit.as_millis()).unwrap_or(u64::MAX)
+            ])
+        });
+        json!({ "client": self.client, "places": places.collect::<Vec<_>>(), "modern": self.modern, "phases": phases.collect::<Vec<_>>() })
+    }
+
+    pub fn from_json(value: &Value) -> Option<Self> {
+        let place = |value: &Value| match value {
+            Value::String(url) => Some(Place::Url(url.clone())),
+            Value::Array(words) => Some(Place::Command(
+                words
+                    .iter()
+                    .filter_map(|word| Some(word.as_str()?.to_owned()))
+                    .collect(),
+            )),
+            _ => None,
+        };
+        let phase = |value: &Value| {
+            let numbers: Vec<u64> = value.as_array()?.iter().filter_map(Value::as_u64).collect();
+            let [concurrency, bytes, calls, limit] = numbers[..] else {
+                return None;
+            };
+            Some(Phase {
+                concurrency: concurrency as usize,
+                bytes: bytes as usize,
+                calls: calls as usize,
+                limit: Duration::from_millis(limit),
+            })
+        };
+        Some(Self {
+            client: value["client"].as_str()?.to_owned(),
+            places: value["places"].as_array()?.iter().filter_map(place).collect(),
+            modern: value["modern"].as_bool()?,
+            phases: value["phases"].as_array()?.iter().filter_map(phase).collect(),
+        })
+    }
+
+    /// Runs the round and prints what it measured.
+    pub fn run(&self) -> anyhow::Result<()> {
+        if self.client == "floor" {
+            return self.run_floor();
+        }
+        let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+        runtime.block_on(self.run_client())
+    }
+
+    async fn run_client(&self) -> anyhow::Result<()> {
+        let (began, spent) = (Instant::now(), memory::processor_time());
+        let (client, tools) = Client::connect(&self.client, &self.places, self.modern).await?;
+        let ready = json!({ "tools": tools, "ready_ms": began.elapsed().as_secs_f64() * 1e3,
+            "ready_cpu_ms": (memory::processor_time() - spent).as_secs_f64() * 1e3, "ready_kb": memory::kilobytes("VmRSS") });
+        println!("{ready}");
+        let client = Arc::new(client);
+        for phase in &self.phases {
+            measure(&client, *phase).await?;
+        }
+        println!(
+            "{}",
+            json!({ "end_kb": memory::kilobytes("VmRSS"), "peak_kb": memory::kilobytes("VmHWM") })
+        );
+        if let Some(client) = Arc::into_inner(client) {
+            client.close().await;
+        }
+        Ok(())
+    }
+
+    fn run_floor(&self) -> anyhow::Result<()> {
+        let most = self.phases.iter().map(|phase| phase.concurrency).max().unwrap_or(1);
+        let (began, spent) = (Instant::now(), memory::processor_time());
+        let mut floor = Floor::connect(&self.places[0], most)?;
+        println!(
+            "{}",
+            json!({ "tools": 0, "ready_ms": began.elapsed().as_secs_f64() * 1e3, "ready_cpu_ms": (memory::processor_time() - spent).as_secs_f64() * 1e3 })
+        );
+        for phase in &self.phases {
+            let mut times = Vec::new();
+            let meter = Meter::start();
+            // A megabyte at a time fits no pipe, so that many requests at once would have to be read meanwhile.
+            let concurrency = if phase.bytes > 100_000 { 1 } else { phase.concurrency };
+            while times.len() < phase.calls && meter.began.elapsed() < phase.limit {
+                floor.calls(concurrency, phase.bytes, &mut times)?;
+            }
+            meter.report(*phase, times);
+        }
+        Ok(())
+    }
+}
+
+async fn measure(client: &Arc<Client>, phase: Phase) -> anyhow::Result<()> {
+    let next = Arc::new(AtomicUsize::new(0));
+    let meter = Meter::start();
+    let mut callers = Vec::new();
+    for _ in 0..phase.concurrency {
+        let (client, next, began) = (client.clone(), next.clone(), meter.began);
+        callers.push(tokio::spawn(async move {
+            let mut times = Vec::new();
+            loop {
+                let number = next.fetch_add(1, Ordering::Relaxed);
+                if number >= phase.calls || began.elapsed() >= phase.limit {
+                    return anyhow::Ok(times);
+                }
+                let started = Instant::now();
+                let came = client.call(number, phase.bytes).await?;
+                times.push(started.elapsed().as_secs_f64() * 1e6);
+                anyhow::ensure!(came > phase.bytes / 2, "{came} bytes came instead of {}", phase.bytes);
+            }
+        }));
+    }
+    let mut times = Vec::new();
+    for caller in callers {
+        times.extend(caller.await??);
+    }
+    meter.report(phase, times);
+    Ok(())
+}
+
+struct Meter {
+    began: Instant,
+    spent: Duration,
+    allocations: u64,
+}
+
+impl Meter {
+    fn start() -> Self {
+        Self {
+            began: Instant::now(),
+            spent: memory::processor_time(),
+            allocations: memory::allocations(),
+        }
+    }
+
+    fn report(self, phase: Phase, mut times: Vec<f64>) {
+        let count = times.len().max(1) as f64;
+        let took = self.began.elapsed().as_secs_f64();
+        let spent = (memory::processor_time() - self.spent).as_secs_f64() * 1e6;
+        let allocations = (memory::allocations() - self.allocations) as f64;
+        times.sort_by(f64::total_cmp);
+        let at = |share: f64| {
+            times
+                .get((count * share) as usize)
+                .or(times.last())
+                .copied()
+                .unwrap_or_default()
+        };
+        println!(
+            "{}",
+            json!({ "concurrency": phase.concurrency, "bytes": phase.bytes, "calls_per_s": count / took, "p50_us": at(0.5),
+                "p99_us": at(0.99), "cpu_us": spent / count, "allocations": allocations / count })
+        );
+    }
+}

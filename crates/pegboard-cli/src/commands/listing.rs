@@ -1,0 +1,67 @@
+//! What the commands that list and read have in common: who was not there, and a failure as people and programs see it.
+
+use pegboard::{Failure, State, Unavailable};
+use serde::Serialize;
+use serde_json::{Value, json};
+
+use crate::{
+    exit::Exit,
+    output::{Output, Report},
+};
+
+/// It is enough that one server could be listed.
+pub(super) fn exit(unavailable: &[Unavailable], enabled: usize, is_late: bool) -> Exit {
+    if unavailable.len() < enabled || enabled == 0 {
+        Exit::Done
+    } else if is_late {
+        Exit::Timeout
+    } else if unavailable.iter().all(|server| server.state == State::NeedsAuth) {
+        Exit::SignIn
+    } else {
+        Exit::Unavailable
+    }
+}
+
+/// Adds the servers that were not there.
+pub(super) fn name_absent(mut report: Report, unavailable: &[Unavailable]) -> Report {
+    for server in unavailable {
+        let state = server.state.as_str();
+        let message = format!("server `{}` is {state}: {}", server.server, server.error);
+        report = report.error(&message, server.hint.as_deref());
+    }
+    report
+}
+
+/// What was read, or why it was not.
+pub(super) fn read<T: Serialize>(
+    output: &Output,
+    document: Value,
+    key: &str,
+    read: &Result<T, Failure>,
+    text: impl FnOnce(&T) -> String,
+) -> Report {
+    if output.is_json() {
+        let (mut document, exit) = (document, exit_of(read));
+        document[key] = json!(read.as_ref().ok());
+        document["error"] = match read {
+            Ok(_) => Value::Null,
+            Err(failure) => json!({"kind": failure.kind, "message": failure.message, "hint": failure.hint}),
+        };
+        return Report::json(exit, &document);
+    }
+    match read {
+        Ok(read) => {
+            let mut report = Report::new(Exit::Done);
+            report.data = text(read);
+            report
+        }
+        Err(failure) => Report::new(Exit::of(failure.kind)).error(&failure.message, failure.hint.as_deref()),
+    }
+}
+
+fn exit_of<T>(read: &Result<T, Failure>) -> Exit {
+    match read {
+        Ok(_) => Exit::Done,
+        Err(failure) => Exit::of(failure.kind),
+    }
+}

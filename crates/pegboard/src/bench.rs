@@ -1,0 +1,46 @@
+//! Doors for the benchmarks: a session without all that a board does around it, and single steps of a call. They are no part of the
+//! library's interface and exist with the feature `bench` only.
+
+use std::sync::Arc;
+
+use crate::{
+    args::Arguments,
+    catalog::Tool,
+    deadline::Deadline,
+    server::Live,
+    session::{Call, Patience},
+    toolset::Toolset,
+};
+
+pub use crate::session::steps::{read_answer, read_tools, write_call};
+
+/// A tool's session without the board around it.
+#[derive(Debug, Clone)]
+pub struct BareSession {
+    live: Live,
+    tool: Arc<Tool>,
+}
+
+impl BareSession {
+    /// The session of the tool that `name` means.
+    pub async fn of(tools: &Toolset, name: &str, deadline: Deadline) -> Option<Self> {
+        let (route, _) = tools.route(name, deadline).await.ok()?;
+        Some(Self {
+            live: route.server.live(deadline).await.ok()?,
+            tool: route.tool.clone(),
+        })
+    }
+
+    /// Calls the tool and returns how many bytes its answer has.
+    pub async fn call(&self, arguments: &Arguments, deadline: Deadline) -> Option<usize> {
+        let call = Call {
+            tool: &self.tool,
+            arguments: arguments.as_raw(),
+            patience: Patience::until(deadline),
+            progress: None,
+            meta: &serde_json::Map::new(),
+        };
+        let result = self.live.session.call(call).await.ok()?;
+        Some(result.content.iter().map(crate::outcome::Content::payload_bytes).sum())
+    }
+}

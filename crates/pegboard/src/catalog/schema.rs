@@ -1,0 +1,139 @@
+//! A schema as compact text: a board may know ten thousand of them, and reads few.
+
+mod tidy;
+
+use std::{
+    fmt,
+    hash::{Hash, Hasher},
+    sync::OnceLock,
+};
+
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde_json::Value;
+
+pub(super) use tidy::Tidy;
+
+/// A JSON Schema, kept as text without spaces and with its keys in order. Two schemas that say the same in another order are equal.
+pub struct Schema {
+    text: Box<str>,
+    /// For those that are needed for every call.
+    tree: OnceLock<Box<Value>>,
+}
+
+impl Schema {
+    /// The schema as a tree, for one look at it.
+    pub fn value(&self) -> Value {
+        match self.tree.get() {
+            Some(tree) => (**tree).clone(),
+            None => serde_json::from_str(&self.text).unwrap_or_default(),
+        }
+    }
+
+    /// The schema as a tree that is kept from now on, for those who look at it often.
+    pub fn tree(&self) -> &Value {
+        self.tree
+            .get_or_init(|| Box::new(serde_json::from_str(&self.text).unwrap_or_default()))
+    }
+
+    /// The schema as JSON.
+    pub fn as_str(&self) -> &str {
+        &self.text
+    }
+
+    fn from_text(text: String) -> Self {
+        Self {
+            text: text.into_boxed_str(),
+            tree: OnceLock::new(),
+        }
+    }
+}
+
+impl Clone for Schema {
+    fn clone(&self) -> Self {
+        Self {
+            text: self.text.clone(),
+            tree: OnceLock::new(),
+        }
+    }
+}
+
+impl PartialEq for Schema {
+    fn eq(&self, other: &Self) -> bool {
+        self.text == other.text
+    }
+}
+
+impl Eq for Schema {}
+
+impl Hash for Schema {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.text.hash(state);
+    }
+}
+
+impl From<Value> for Schema {
+    fn from(mut schema: Value) -> Self {
+        sort_required(&mut schema);
+        Self::from_text(schema.to_string())
+    }
+}
+
+/// Puts the names of required properties in order, as the keys of objects are already, so that a server that lists them in another order
+/// after a restart does not change what a model reads. The reader of messages has bounded how deep it goes.
+fn sort_required(schema: &mut Value) {
+    match schema {
+        Value::Object(fields) => {
+            if let Some(Value::Array(names)) = fields.get_mut("required")
+                && names.iter().all(Value::is_string)
+            {
+                names.sort_by(|a, b| a.as_str().cmp(&b.as_str()));
+            }
+            fields.values_mut().for_each(sort_required);
+        }
+        Value::Array(items) => items.iter_mut().for_each(sort_required),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+    }
+}
+
+impl fmt::Debug for Schema {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.text)
+    }
+}
+
+impl fmt::Display for Schema {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.text)
+    }
+}
+
+impl Serialize for Schema {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        self.value().serialize(serializer)
+    }
+}
+
+impl<'de> Deserialize<'de> for Schema {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        Ok(Value::deserialize(deserializer)?.into())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn order_makes_no_difference() {
+        let one =
+            json!({"type": "object", "required": ["b", "a"], "properties": {"b": {}, "a": {"required": ["z", "y"]}}});
+        let schema = Schema::from(one);
+        assert_eq!(
+            schema.as_str(),
+            r#"{"properties":{"a":{"required":["y","z"]},"b":{}},"required":["a","b"],"type":"object"}"#
+        );
+        let back: Schema = serde_json::from_str(&serde_json::to_string(&schema).unwrap()).unwrap();
+        assert_eq!((&back, back.value()), (&schema, schema.value()));
+    }
+}

@@ -1,0 +1,236 @@
+//! What servers give besides the answers of tools: the contents of resources, prompts, and completions.
+
+use base64::{Engine, prelude::BASE64_STANDARD};
+use serde::{Deserialize, Deserializer, Serialize, Serializer, ser::SerializeMap};
+use serde_json::{Map, Value};
+
+use super::Content;
+
+/// The contents of one resource. Reading an address may give several, such as the files of a folder.
+#[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
+pub struct ResourceContents {
+    /// Its address.
+    pub uri: String,
+    /// Its media type.
+    pub mime_type: Option<String>,
+    /// What it holds.
+    pub body: Body,
+    /// What else the server says about it.
+    pub rest: Map<String, Value>,
+}
+
+/// What a resource holds.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Body {
+    /// Text.
+    Text(String),
+    /// Bytes, in base64 as they came.
+    Blob(String),
+}
+
+/// A piece of a long text.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct TextPage<'a> {
+    /// The piece.
+    pub text: &'a str,
+    /// Where the next one starts, in bytes; nothing after the last.
+    pub next: Option<usize>,
+}
+
+impl ResourceContents {
+    /// The text, when it is one.
+    pub fn text(&self) -> Option<&str> {
+        match &self.body {
+            Body::Text(text) => Some(text),
+            Body::Blob(_) => None,
+        }
+    }
+
+    /// A piece of the text: about `limit` bytes from `from` on, never half a character. Nothing when it is no text or ends before.
+    pub fn page(&self, from: usize, limit: usize) -> Option<TextPage<'_>> {
+        let text = self.text()?;
+        if from > text.len() {
+            return None;
+        }
+        let start = text.floor_char_boundary(from);
+        let mut end = text.floor_char_boundary(start.saturating_add(limit));
+        if end == start {
+            // A limit below the first character would never come to an end.
+            end = text.ceil_char_boundary(start + 1).min(text.len());
+        }
+        Some(TextPage {
+            text: &text[start..end],
+            next: (end < text.len()).then_some(end),
+        })
+    }
+
+    /// The bytes that it stands for. Fails when the server's base64 is broken.
+    pub fn bytes(&self) -> Result<Vec<u8>, base64::DecodeError> {
+        match &self.body {
+            Body::Text(text) => Ok(text.clone().into_bytes()),
+            Body::Blob(blob) => BASE64_STANDARD.decode(blob),
+        }
+    }
+
+    /// How many bytes it takes as it came.
+    pub fn size(&self) -> usize {
+        match &self.body {
+            Body::Text(text) => text.len(),
+            Body::Blob(blob) => blob.len(),
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for ResourceContents {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        #[derive(Deserialize)]
+        struct Fields {
+            uri: String,
+            #[serde(default, rename = "mimeType")]
+            mime_type: Option<String>,
+            #[serde(default)]
+            text: Option<String>,
+            #[serde(default)]
+            blob: Option<String>,
+            #[serde(flatten)]
+            rest: Map<String, Value>,
+        }
+        let fields = Fields::deserialize(deserializer)?;
+        let body = match (fields.text, fields.blob) {
+            (Some(text), None) => Body::Text(text),
+            (None, Some(blob)) => Body::Blob(blob),
+            (Some(_), Some(_)) => return Err(serde::de::Error::custom("contents are both text and blob")),
+            (None, None) => return Err(serde::de::Error::custom("contents are neither text nor blob")),
+        };
+        Ok(Self {
+            uri: fields.uri,
+            mime_type: fields.mime_type,
+            body,
+            rest: fields.rest,
+        })
+    }
+}
+
+impl Serialize for ResourceContents {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut map = serializer.serialize_map(None)?;
+        map.serialize_entry("uri", &self.uri)?;
+        if let Some(mime_type) = &self.mime_type {
+            map.serialize_entry("mimeType", mime_type)?;
+        }
+        match &self.body {
+            Body::Text(text) => map.serialize_entry("text", text)?,
+            Body::Blob(blob) => map.serialize_entry("blob", blob)?,
+        }
+        for (key, value) in &self.rest {
+            map.serialize_entry(key, value)?;
+        }
+        map.end()
+    }
+}
+
+/// A prompt with its arguments filled in.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct FilledPrompt {
+    /// What it is for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub description: Option<String>,
+    /// What is said to the model, in order.
+    pub messages: Vec<PromptMessage>,
+}
+
+/// One message of a prompt.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct PromptMessage {
+    /// Who says it.
+    pub role: Role,
+    /// What is said.
+    pub content: Content,
+}
+
+/// Who says something to a model.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Role {
+    /// The user.
+    User,
+    /// The model.
+    Assistant,
+}
+
+/// What a server suggests for an argument.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+#[non_exhaustive]
+pub struct Completion {
+    /// The values, the best first.
+    #[serde(default)]
+    pub values: Vec<String>,
+    /// How many there are altogether, when the server says so.
+    #[serde(default)]
+    pub total: Option<u64>,
+    /// Whether there are more than these.
+    #[serde(default)]
+    pub has_more: Option<bool>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn contents(value: Value) -> Result<ResourceContents, serde_json::Error> {
+        serde_json::from_value(value)
+    }
+
+    #[test]
+    fn contents_are_text_or_bytes_and_come_back_as_they_were() {
+        for value in [
+            json!({"uri": "a:b", "text": "hé"}),
+            json!({"uri": "a:b", "mimeType": "x/y", "blob": "aGk=", "_meta": {"a": 1}}),
+        ] {
+            let read = contents(value.clone()).unwrap();
+            assert_eq!(serde_json::to_value(&read).unwrap(), value);
+        }
+        assert_eq!(
+            contents(json!({"uri": "a", "blob": "aGk="})).unwrap().bytes().unwrap(),
+            b"hi"
+        );
+        assert!(contents(json!({"uri": "a", "blob": "*"})).unwrap().bytes().is_err());
+        for wrong in [
+            json!({"uri": "a"}),
+            json!({"text": "a"}),
+            json!({"uri": "a", "text": "", "blob": ""}),
+        ] {
+            assert!(contents(wrong).is_err());
+        }
+    }
+
+    #[test]
+    fn pages_of_a_text_join_to_the_text_and_cut_no_character() {
+        let text = "aé漢🦀".repeat(20);
+        let read = contents(json!({"uri": "a", "text": text})).unwrap();
+        for limit in [0, 1, 2, 3, 5, 1000] {
+            let (mut joined, mut at) = (String::new(), Some(0));
+            while let Some(from) = at {
+                let page = read.page(from, limit).unwrap();
+                joined.push_str(page.text);
+                at = page.next;
+            }
+            assert_eq!(joined, text, "{limit}");
+        }
+        assert_eq!(read.page(10_000, 5), None);
+        assert_eq!(
+            contents(json!({"uri": "a", "text": ""}))
+                .unwrap()
+                .page(0, 5)
+                .unwrap()
+                .text,
+            ""
+        );
+    }
+}

@@ -1,0 +1,195 @@
+//! Every future of a session is dropped after each number of polls: nothing is left behind, and the session goes on.
+
+use std::{future::poll_fn, pin::pin, task::Poll, time::Duration};
+
+use pegboard_testkit::{FakeServer, Tool as FakeTool};
+use tokio_util::task::TaskTracker;
+
+use super::*;
+use crate::{
+    args::Arguments,
+    config::EraChoice,
+    transport::{ByteSink, ByteSource, Target},
+};
+
+/// More polls than any of these futures needs.
+const MANY: usize = 300;
+
+/// Polls a future so many times, with time for the others in between, and drops it. Whether it came to its end.
+async fn ends_within(polls: usize, future: impl Future) -> bool {
+    let mut future = pin!(future);
+    for _ in 0..polls {
+        if poll_fn(|context| Poll::Ready(future.as_mut().poll(context).is_ready())).await {
+            return true;
+        }
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+    false
+}
+
+fn fake(era: pegboard_testkit::Era) -> FakeServer {
+    FakeServer::new("fx")
+        .era(era)
+        .tool(FakeTool::new("slow").after(Duration::from_millis(5)).needs_input(2))
+        .resource("note://a", "text")
+        .prompt("p", "text")
+        .pages_of(1)
+}
+
+fn spec(fake: &FakeServer, era: EraChoice) -> (Spec, pegboard_testkit::MemoryHandle) {
+    let (_first, handle) = fake.connect();
+    let again = handle.clone();
+    let dialer = move || {
+        let (read, write) = tokio::io::split(again.connect());
+        (Box::new(read) as ByteSource, Box::new(write) as ByteSink)
+    };
+    let name = ServerName::parse("fx").unwrap();
+    let spec = Spec {
+        standing: Standing::new(&[]),
+        roots: Vec::new(),
+        name,
+        target: Target::InProcess(Arc::new(dialer)),
+        era,
+        limits: Limits::default(),
+        host: Arc::new(Quick),
+        memory: Arc::new(EraMemory::new(None)),
+    };
+    (spec, handle)
+}
+
+/// A user who agrees at once.
+struct Quick;
+
+impl Host for Quick {
+    fn offers_elicitation(&self) -> bool {
+        true
+    }
+
+    fn elicit<'a>(
+        &'a self,
+        _server: &'a ServerName,
+        _request: Elicitation,
+    ) -> std::pin::Pin<Box<dyn Future<Output = ElicitAnswer> + Send + 'a>> {
+        Box::pin(async {
+            tokio::task::yield_now().await;
+            ElicitAnswer::Accept(Map::new())
+        })
+    }
+}
+
+/// Drops what `begin` gives after every number of polls until it comes to its end by itself.
+async fn check<F: Future>(what: &str, session: &Session, begin: impl Fn() -> F) {
+    for polls in 0..MANY {
+        let ended = ends_within(polls, begin()).await;
+        assert_eq!(
+            session.line.desk().pending(),
+            0,
+            "{what} left a request behind after {polls} polls"
+        );
+        assert!(
+            session.is_alive(false, Duration::from_secs(5)).await,
+            "{what} broke the session after {polls} polls"
+        );
+        if ended {
+            assert!(polls > 1, "{what} never waited");
+            return;
+        }
+    }
+    panic!("{what} did not end");
+}
+
+/// LIB-7: dropping any future of a session is safe.
+#[tokio::test(start_paused = true)]
+async fn every_future_of_a_session_can_be_dropped_at_any_time() {
+    for (era, choice) in [
+        (pegboard_testkit::Era::Legacy, EraChoice::Legacy),
+        (pegboard_testkit::Era::Modern, EraChoice::Modern),
+    ] {
+        let (spec, _handle) = spec(&fake(era), choice);
+        let tasks = TaskTracker::new();
+        let session = connect(&spec, Duration::from_secs(5), &tasks).await.unwrap();
+        let (catalog, _) = session.catalog(Survey::Everything).await.unwrap();
+        let (tool, arguments, none) = (catalog.tools[0].clone(), Arguments::default(), Map::new());
+        let call = || {
+            session.call(Call {
+                tool: &tool,
+                arguments: arguments.as_raw(),
+                meta: &none,
+                patience: Patience::until(Deadline::within(Duration::from_secs(5))),
+                progress: None,
+                as_task: false,
+            })
+        };
+        check("a call", &session, call).await;
+        check("a listing", &session, || session.catalog(Survey::Everything)).await;
+        check("reading", &session, || session.read_resource("note://a")).await;
+        check("a prompt", &session, || session.get_prompt("p", &none)).await;
+        let of = CompletionOf::Prompt("p".into());
+        check("a completion", &session, || session.complete(&of, "a", "", &none)).await;
+        check("a question after a task", &session, || {
+            session.task_state("t", Patience::until(Deadline::within(Duration::from_secs(5))))
+        })
+        .await;
+        check("cancelling a task", &session, || session.cancel_task("t")).await;
+        check("a ping", &session, || session.is_alive(false, Duration::from_secs(5))).await;
+        session.close().await;
+    }
+}
+
+/// LIB-7: keeping a session to what is wanted can be stopped and taken up again at any time.
+#[tokio::test(start_paused = true)]
+async fn keeping_a_session_can_be_stopped_and_taken_up_again() {
+    for (era, choice) in [
+        (pegboard_testkit::Era::Legacy, EraChoice::Legacy),
+        (pegboard_testkit::Era::Modern, EraChoice::Modern),
+    ] {
+        let (spec, _handle) = spec(&fake(era), choice);
+        let session = connect(&spec, Duration::from_secs(5), &TaskTracker::new())
+            .await
+            .unwrap();
+        let _subscription = spec.standing.subscribe("note://a").unwrap();
+        spec.standing.set_level(LogLevel::Info);
+        for polls in 0..20 {
+            assert!(!ends_within(polls, session.keep()).await);
+            assert_eq!(session.line.desk().pending(), 0, "after {polls} polls");
+        }
+        let kept = async {
+            tokio::select! {
+                never = session.keep() => match never {},
+                agreed = session.until_subscribed("note://a") => agreed,
+            }
+        };
+        let agreed = tokio::time::timeout(Duration::from_secs(60), kept).await.unwrap();
+        // This server has no requests for that in the older era, and says so.
+        assert_eq!(agreed.is_ok(), spec.era == EraChoice::Modern, "{agreed:?}");
+        session.close().await;
+    }
+}
+
+/// LIB-7: a connection that is given up half-way leaves no stream open.
+#[tokio::test(start_paused = true)]
+async fn a_connection_can_be_given_up_at_any_time() {
+    for (era, choice) in [
+        (pegboard_testkit::Era::Legacy, EraChoice::Auto),
+        (pegboard_testkit::Era::Modern, EraChoice::Auto),
+    ] {
+        let (spec, handle) = spec(&fake(era), choice);
+        let tasks = TaskTracker::new();
+        for polls in 0..MANY {
+            let connecting = async {
+                let session = connect(&spec, Duration::from_secs(5), &tasks).await.unwrap();
+                session.close().await;
+            };
+            if ends_within(polls, Box::pin(connecting)).await {
+                assert!(handle.starts() > 2);
+                break;
+            }
+            assert!(polls + 1 < MANY);
+        }
+        tasks.close();
+        // What was given up has ended, and nothing waits for it any more.
+        tokio::time::timeout(Duration::from_secs(60), tasks.wait())
+            .await
+            .unwrap();
+    }
+}

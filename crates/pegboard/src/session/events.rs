@@ -1,0 +1,66 @@
+//! What servers tell without being asked, in a stream that never grows: whoever is slow misses the oldest and is told so.
+
+use std::sync::Arc;
+
+use serde::Serialize;
+use serde_json::Value;
+use tokio::sync::broadcast;
+
+use super::standing::LogLevel;
+
+/// What a server told.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(tag = "event", rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum ServerEvent {
+    /// A resource that somebody subscribed to may have changed.
+    ResourceUpdated {
+        /// Its address.
+        uri: String,
+    },
+    /// A message of its log.
+    Log(LogMessage),
+    /// What a user was sent to a page for is done.
+    ElicitationComplete {
+        /// The id that the request had.
+        id: String,
+    },
+    /// So many events came faster than they were taken, and are lost.
+    Missed {
+        /// How many.
+        count: u64,
+    },
+}
+
+/// One message of a server's log.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[non_exhaustive]
+pub struct LogMessage {
+    /// How grave it is.
+    pub level: LogLevel,
+    /// The part of the server that it comes from.
+    pub logger: Option<String>,
+    /// What is said: a text, or anything else.
+    pub data: Value,
+}
+
+/// The events of one server, from the moment this was made. It lasts over restarts of the server.
+#[derive(Debug)]
+pub struct ServerEvents {
+    receiver: broadcast::Receiver<Arc<ServerEvent>>,
+}
+
+impl ServerEvents {
+    pub(super) fn new(receiver: broadcast::Receiver<Arc<ServerEvent>>) -> Self {
+        Self { receiver }
+    }
+
+    /// The next event; nothing when the server is gone for good. Dropping the future loses nothing.
+    pub async fn next(&mut self) -> Option<Arc<ServerEvent>> {
+        match self.receiver.recv().await {
+            Ok(event) => Some(event),
+            Err(broadcast::error::RecvError::Lagged(count)) => Some(Arc::new(ServerEvent::Missed { count })),
+            Err(broadcast::error::RecvError::Closed) => None,
+        }
+    }
+}

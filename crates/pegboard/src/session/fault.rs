@@ -1,0 +1,29 @@
+//! What further rounds, tasks and readers ask of a failed request.
+
+use tokio::time::Instant;
+
+use super::{Fault, FaultKind};
+use crate::transport::{EndReason, FailureKind, Sent};
+
+impl Fault {
+    /// The time for something that began at `started` was up, and a request for it had been sent.
+    pub(super) fn late(started: Instant) -> Self {
+        Self {
+            kind: FaultKind::TimedOut {
+                late_after: started.elapsed(),
+                idle: false,
+                last_words: None,
+            },
+            sent: Sent::Maybe,
+        }
+    }
+
+    /// Whether the session is of no use any more, so that what only reads is asked again in a new one.
+    pub(crate) fn loses_session(&self) -> bool {
+        match &self.kind {
+            FaultKind::Ended(end) => end.reason != EndReason::Closed,
+            FaultKind::Wire(failure) => failure.kind == FailureKind::SessionGone,
+            FaultKind::TimedOut { .. } | FaultKind::Dial(_) | FaultKind::Error(_) | FaultKind::Unreadable(_) => false,
+        }
+    }
+}

@@ -1,0 +1,171 @@
+//! Questions of servers that want them answered as tasks: they get a handle at once, and ask for the answer later.
+
+use std::{
+    collections::BTreeMap,
+    sync::{Mutex, MutexGuard, PoisonError},
+};
+
+use jiff::Timestamp;
+use serde_json::{Value, json};
+use tokio::sync::watch;
+use tokio_util::task::AbortOnDropHandle;
+
+use super::{ANSWER, Desk, Refusal};
+
+/// The most errands of one session that are kept, done or not.
+const MAX_ERRANDS: usize = 32;
+/// How often a server is told to ask.
+const POLL_MS: u64 = 500;
+
+/// The errands of one session.
+#[derive(Debug, Default)]
+pub(super) struct Errands(Mutex<Table>);
+
+#[derive(Debug, Default)]
+struct Table {
+    /// By number, so the oldest is the first.
+    errands: BTreeMap<u64, Errand>,
+    next: u64,
+}
+
+#[derive(Debug)]
+struct Errand {
+    began: Timestamp,
+    end: watch::Receiver<Option<Result<Value, Refusal>>>,
+    /// Dropped when it is given up.
+    work: Option<AbortOnDropHandle<()>>,
+}
+
+impl Errand {
+    fn status(&self) -> &'static str {
+        match (&*self.end.borrow(), &self.work) {
+            (Some(Ok(_)), _) => "completed",
+            (Some(Err(_)), _) => "failed",
+            (None, Some(_)) => "working",
+            (None, None) => "cancelled",
+        }
+    }
+
+    fn task(&self, number: u64) -> Value {
+        json!({
+            "taskId": id(number), "status": self.status(), "createdAt": self.began.to_string(),
+            "lastUpdatedAt": Timestamp::now().to_string(), "ttl": ANSWER.as_millis() as u64, "pollInterval": POLL_MS,
+        })
+    }
+}
+
+impl Desk {
+    /// Begins to answer a question in the background.
+    pub(super) fn begin(&self, method: &str, params: Value) -> Result<Value, Refusal> {
+        let (tell, end) = watch::channel(None);
+        let (worker, method) = (self.without_errands(), method.to_owned());
+        let mut table = self.errands.lock();
+        table.forget_the_oldest()?;
+        let work = tokio::spawn(async move {
+            let answering = Box::pin(worker.answer(&method, params));
+            let answer = match tokio::time::timeout(ANSWER, answering).await {
+                Ok(answer) => answer,
+                Err(_) => Err((-32603, "nobody answered in time".to_owned())),
+            };
+            tell.send_replace(Some(answer));
+        });
+        let errand = Errand {
+            began: Timestamp::now(),
+            end,
+            work: Some(AbortOnDropHandle::new(work)),
+        };
+        table.next += 1;
+        let number = table.next;
+        let task = errand.task(number);
+        table.errands.insert(number, errand);
+        Ok(json!({ "task": task }))
+    }
+
+    /// Answers a question about an errand.
+    pub(super) async fn about_errand(&self, method: &str, params: &Value) -> Result<Value, Refusal> {
+        if method == "tasks/list" {
+            let table = self.errands.lock();
+            let tasks: Vec<_> = table
+                .errands
+                .iter()
+                .map(|(number, errand)| errand.task(*number))
+                .collect();
+            return Ok(json!({ "tasks": tasks }));
+        }
+        let unknown = || (-32602, "there is no such task".to_owned());
+        let wanted = params
+            .get("taskId")
+            .and_then(Value::as_str)
+            .and_then(number_of)
+            .ok_or_else(unknown)?;
+        let mut end = {
+            let mut table = self.errands.lock();
+            let errand = table.errands.get_mut(&wanted).ok_or_else(unknown)?;
+            match method {
+                "tasks/get" => return Ok(errand.task(wanted)),
+                "tasks/cancel" if errand.status() != "working" => {
+                    return Err((-32602, "the task has ended already".to_owned()));
+                }
+                "tasks/cancel" => {
+                    errand.work = None;
+                    return Ok(errand.task(wanted));
+                }
+                "tasks/result" => errand.end.clone(),
+                _ => return Err((-32601, "this client does not offer that".to_owned())),
+            }
+        };
+        // It ends without an answer when it is cancelled.
+        let ended = end.wait_for(Option::is_some).await.map(|answer| answer.clone());
+        let mut answer = match ended {
+            Ok(Some(answer)) => answer?,
+            _ => return Err((-32800, "the task was cancelled".to_owned())),
+        };
+        answer["_meta"]["io.modelcontextprotocol/related-task"] = json!({ "taskId": id(wanted) });
+        Ok(answer)
+    }
+
+    /// Whether servers may have questions answered as tasks.
+    pub(super) fn runs_errands(&self) -> bool {
+        self.host.offers_elicitation() || self.host.offers_sampling()
+    }
+
+    fn without_errands(&self) -> Self {
+        Self {
+            server: self.server.clone(),
+            host: self.host.clone(),
+            standing: self.standing.clone(),
+            errands: Errands::default(),
+        }
+    }
+}
+
+impl Errands {
+    fn lock(&self) -> MutexGuard<'_, Table> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Table {
+    /// Makes room for one more, if one of the others has ended.
+    fn forget_the_oldest(&mut self) -> Result<(), Refusal> {
+        if self.errands.len() < MAX_ERRANDS {
+            return Ok(());
+        }
+        let ended = self.errands.iter().find(|(_, errand)| errand.status() != "working");
+        match ended.map(|(number, _)| *number) {
+            Some(number) => {
+                self.errands.remove(&number);
+                Ok(())
+            }
+            None => Err((-32603, "too many questions are being answered already".to_owned())),
+        }
+    }
+}
+
+fn id(number: u64) -> String {
+    format!("errand-{number}")
+}
+
+fn number_of(id: &str) -> Option<u64> {
+    id.strip_prefix("errand-")?.parse().ok()
+}

@@ -1,0 +1,266 @@
+//! What is offered, what is answered, and within which bounds.
+
+use super::*;
+
+#[derive(Default)]
+#[expect(clippy::struct_excessive_bools, reason = "independent switches")]
+struct Given {
+    elicits: bool,
+    no_pages: bool,
+    samples: bool,
+    rejects: bool,
+    answer: Option<ElicitAnswer>,
+}
+
+impl Host for Given {
+    fn offers_elicitation(&self) -> bool {
+        self.elicits
+    }
+    fn offers_pages(&self) -> bool {
+        !self.no_pages
+    }
+    fn elicit<'a>(&'a self, _server: &'a ServerName, request: Elicitation) -> Boxed<'a, ElicitAnswer> {
+        assert_eq!(request.message, "who?");
+        let answer = self.answer.clone().unwrap_or(ElicitAnswer::Cancel);
+        Box::pin(std::future::ready(answer))
+    }
+    fn offers_sampling(&self) -> bool {
+        self.samples
+    }
+    fn sampling_limits(&self) -> SamplingLimits {
+        SamplingLimits {
+            tokens: 100,
+            per_minute: 2,
+        }
+    }
+    fn approve_sampling<'a>(&'a self, _server: &'a ServerName, _params: &'a Value) -> Boxed<'a, bool> {
+        Box::pin(std::future::ready(!self.rejects))
+    }
+    fn sample<'a>(&'a self, _server: &'a ServerName, params: Value) -> Boxed<'a, Result<Value, String>> {
+        Box::pin(std::future::ready(Ok(json!({ "asked": params["maxTokens"] }))))
+    }
+}
+
+fn desk(host: impl Host, roots: &[&str]) -> Desk {
+    let server = ServerName::parse("fx").unwrap();
+    let roots: Vec<_> = roots.iter().map(|root| (*root).to_owned()).collect();
+    let standing = Standing::new(&roots);
+    Desk::new(server, Arc::new(host), standing)
+}
+
+fn form() -> Value {
+    json!({"message": "who?", "requestedSchema": {"type": "object", "required": ["name"], "properties": {
+        "name": {"type": "string", "maxLength": 3}, "age": {"type": "integer", "default": 30}, "x": {"type": "string"},
+    }}})
+}
+
+fn visit() -> Value {
+    json!({"mode": "url", "message": "who?", "url": "https://example.org/", "elicitationId": "e1"})
+}
+
+fn accept(content: Value) -> Option<ElicitAnswer> {
+    match content {
+        Value::Object(content) => Some(ElicitAnswer::Accept(content)),
+        other => panic!("{other}"),
+    }
+}
+
+/// SRQ-4: the whole of what is said about us, for every set of handlers.
+#[test]
+fn a_capability_is_offered_only_when_somebody_answers() {
+    let check = |host: Given, roots: &[&str], legacy: Value, modern: Value| {
+        let desk = desk(host, roots);
+        let mut shown = desk.capabilities(Era::Legacy);
+        let tasks = shown.as_object_mut().unwrap().remove("tasks");
+        assert_eq!(tasks.is_some(), desk.runs_errands());
+        assert_eq!(shown, legacy);
+        let mut expected = modern;
+        expected["extensions"] = json!({ "io.modelcontextprotocol/tasks": {} });
+        assert_eq!(desk.capabilities(Era::Modern), expected);
+    };
+    let none = Given::default;
+    check(none(), &[], json!({}), json!({}));
+    check(
+        none(),
+        &["file:///srv"],
+        json!({"roots": {"listChanged": true}}),
+        json!({"roots": {}}),
+    );
+    let elicits = || Given {
+        elicits: true,
+        ..none()
+    };
+    let both = json!({"elicitation": {"form": {}, "url": {}}});
+    check(elicits(), &[], both.clone(), both);
+    let forms = json!({"elicitation": {"form": {}}});
+    let no_pages = Given {
+        no_pages: true,
+        ..elicits()
+    };
+    check(no_pages, &[], forms.clone(), forms);
+    let samples = Given {
+        samples: true,
+        ..none()
+    };
+    check(samples, &[], json!({"sampling": {}}), json!({"sampling": {}}));
+}
+
+#[tokio::test]
+async fn what_is_not_offered_is_no_method_of_ours() {
+    let nothing = desk(NoHost, &[]);
+    assert_eq!(nothing.answer("ping", Value::Null).await, Ok(json!({})));
+    for method in ["roots/list", "elicitation/create", "sampling/createMessage", "x"] {
+        let refused = nothing.answer(method, form()).await.unwrap_err();
+        assert_eq!(refused.0, -32601, "{method}");
+    }
+    let some = desk(NoHost, &["file:///srv"]);
+    let roots = some.answer("roots/list", Value::Null).await;
+    assert_eq!(roots, Ok(json!({"roots": [{"uri": "file:///srv"}]})));
+}
+
+#[tokio::test]
+async fn a_form_is_answered_with_defaults_and_never_with_what_does_not_fit() {
+    let check = async |answer: Option<ElicitAnswer>, expected: Value| {
+        let host = Given {
+            elicits: true,
+            answer,
+            ..Given::default()
+        };
+        assert_eq!(desk(host, &[]).answer("elicitation/create", form()).await, Ok(expected));
+    };
+    let full = json!({"action": "accept", "content": {"name": "me", "age": 30}});
+    check(accept(json!({"name": "me"})), full).await;
+    for wrong in [
+        json!({}),
+        json!({"name": "long"}),
+        json!({"name": 7}),
+        json!({"name": "me", "y": 1}),
+    ] {
+        check(accept(wrong), json!({"action": "cancel"})).await;
+    }
+    check(Some(ElicitAnswer::Decline), json!({"action": "decline"})).await;
+    check(Some(ElicitAnswer::Cancel), json!({"action": "cancel"})).await;
+    check(Some(ElicitAnswer::Finished), json!({"action": "cancel"})).await;
+}
+
+#[tokio::test]
+async fn a_page_is_visited_only_where_pages_are_offered_and_only_on_the_web() {
+    let host = || Given {
+        elicits: true,
+        answer: accept(json!({})),
+        ..Given::default()
+    };
+    let answer = desk(host(), &[]).answer("elicitation/create", visit()).await;
+    assert_eq!(answer, Ok(json!({"action": "accept"})));
+    let no_pages = Given {
+        no_pages: true,
+        ..host()
+    };
+    assert_eq!(
+        desk(no_pages, &[])
+            .answer("elicitation/create", visit())
+            .await
+            .unwrap_err()
+            .0,
+        -32602
+    );
+    for url in ["javascript:alert(1)", "file:///etc/passwd", "nowhere"] {
+        let mut visit = visit();
+        visit["url"] = url.into();
+        let refused = desk(host(), &[]).answer("elicitation/create", visit).await.unwrap_err();
+        assert_eq!(refused.0, -32602, "{url}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_model_is_asked_within_its_limits_and_with_the_users_consent() {
+    let samples = |rejects| Given {
+        samples: true,
+        rejects,
+        ..Given::default()
+    };
+    let ask = |tokens: u64| json!({"messages": [], "maxTokens": tokens});
+    let willing = desk(samples(false), &[]);
+    let sample = async |tokens| willing.answer("sampling/createMessage", ask(tokens)).await;
+    assert_eq!(sample(7).await, Ok(json!({"asked": 7})));
+    assert_eq!(sample(1_000_000).await, Ok(json!({"asked": 100})));
+    assert_eq!(
+        sample(7).await.unwrap_err().1,
+        "only 2 requests per minute are answered"
+    );
+    tokio::time::advance(Duration::from_secs(61)).await;
+    assert!(sample(7).await.is_ok());
+    let unwilling = desk(samples(true), &[]);
+    assert_eq!(
+        unwilling.answer("sampling/createMessage", ask(7)).await.unwrap_err().0,
+        -1
+    );
+    let wrong = willing.answer("sampling/createMessage", Value::Null).await;
+    assert_eq!(wrong.unwrap_err().0, -32602);
+}
+
+/// The server gets a handle at once and the answer when it asks for it.
+#[tokio::test(start_paused = true)]
+async fn a_question_may_be_asked_as_a_task() {
+    let host = Given {
+        elicits: true,
+        answer: accept(json!({"name": "me"})),
+        ..Given::default()
+    };
+    let desk = desk(host, &[]);
+    assert_eq!(
+        desk.capabilities(Era::Legacy)["tasks"]["requests"],
+        json!({"elicitation": {"create": {}}})
+    );
+    let mut question = form();
+    question["task"] = json!({"ttl": 60_000});
+    let task = desk
+        .answer_or_begin("elicitation/create", question.clone())
+        .await
+        .unwrap()["task"]
+        .clone();
+    let about = async |method: &str| desk.answer_or_begin(method, json!({"taskId": task["taskId"]})).await;
+    assert_eq!(task["status"], "working");
+    let result = about("tasks/result").await.unwrap();
+    assert_eq!(result["content"], json!({"name": "me", "age": 30}));
+    assert_eq!(
+        result["_meta"]["io.modelcontextprotocol/related-task"]["taskId"],
+        task["taskId"]
+    );
+    assert_eq!(about("tasks/get").await.unwrap()["status"], "completed");
+    assert_eq!(about("tasks/cancel").await.unwrap_err().0, -32602);
+
+    let second = desk
+        .answer_or_begin("elicitation/create", question.clone())
+        .await
+        .unwrap()["task"]["taskId"]
+        .clone();
+    let cancelled = desk
+        .answer_or_begin("tasks/cancel", json!({"taskId": second}))
+        .await
+        .unwrap();
+    assert_eq!(cancelled["status"], "cancelled");
+    assert_eq!(
+        desk.answer_or_begin("tasks/result", json!({"taskId": second}))
+            .await
+            .unwrap_err()
+            .0,
+        -32800
+    );
+    let unknown = desk.answer_or_begin("tasks/get", json!({"taskId": "errand-99"})).await;
+    assert_eq!(unknown.unwrap_err().0, -32602);
+
+    // However many are begun, few are kept.
+    for _ in 0..100 {
+        let begun = desk
+            .answer_or_begin("elicitation/create", question.clone())
+            .await
+            .unwrap();
+        let done = desk
+            .answer_or_begin("tasks/result", json!({"taskId": begun["task"]["taskId"]}))
+            .await;
+        assert!(done.is_ok());
+    }
+    let listed = desk.answer_or_begin("tasks/list", Value::Null).await.unwrap();
+    assert_eq!(listed["tasks"].as_array().unwrap().len(), 32);
+}

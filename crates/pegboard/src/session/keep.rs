@@ -1,0 +1,272 @@
+//! Keeps a session to what is wanted of it: subscriptions, the level of its log, and the roots it was told.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    convert::Infallible,
+    sync::Arc,
+    time::Duration,
+};
+
+use serde_json::{Map, Value};
+use tokio::{sync::watch, time::Instant};
+
+use super::{
+    Fault, Patience, Request, Session,
+    events::ServerEvent,
+    frame::Params,
+    standing::{LogLevel, Root, Standing, Wishes},
+};
+use crate::{deadline::Deadline, status::Era};
+
+/// The waits before a lost notice stream is opened again.
+const LISTEN_PAUSE: Duration = Duration::from_secs(1);
+const MAX_LISTEN_PAUSE: Duration = Duration::from_secs(60);
+/// How long a server may take to say what it agrees to.
+const ACKNOWLEDGE: Duration = Duration::from_secs(10);
+
+/// What of the wishes is fulfilled, or why it is not.
+#[derive(Debug, Default)]
+pub(super) struct Kept {
+    subscribed: watch::Sender<BTreeMap<Arc<str>, Result<(), String>>>,
+    level: watch::Sender<Option<(LogLevel, Result<(), String>)>>,
+}
+
+impl Session {
+    fn standing(&self) -> &Arc<Standing> {
+        &self.host.standing
+    }
+
+    /// Keeps the session to what is wanted for as long as it is polled.
+    pub(crate) async fn keep(&self) -> Infallible {
+        match self.facts.era {
+            Era::Legacy => self.keep_by_requests().await,
+            Era::Modern => self.keep_by_listening().await,
+        }
+    }
+
+    async fn keep_by_requests(&self) -> Infallible {
+        let mut wishes = self.standing().wishes();
+        let mut told_roots: Option<Arc<[Root]>> = None;
+        let mut is_first = true;
+        loop {
+            let wanted = wishes.borrow_and_update().clone();
+            self.tell_roots(&wanted, &mut told_roots).await;
+            self.log_from(wanted.level).await;
+            self.subscribe_to(&wanted, std::mem::take(&mut is_first)).await;
+            if wishes.changed().await.is_err() {
+                return std::future::pending().await;
+            }
+        }
+    }
+
+    /// The first list is asked for by the server itself.
+    async fn tell_roots(&self, wanted: &Wishes, told: &mut Option<Arc<[Root]>>) {
+        let is_news = told.as_ref().is_some_and(|told| *told != wanted.roots);
+        if is_news && self.has_offered_roots {
+            let sent = self
+                .line
+                .notify("notifications/roots/list_changed", Params::default())
+                .await;
+            if let Err(fault) = sent {
+                tracing::debug!(%fault, "the server was not told of its new roots");
+            }
+        }
+        *told = Some(wanted.roots.clone());
+    }
+
+    async fn log_from(&self, level: Option<LogLevel>) {
+        let Some(level) = level else { return };
+        if self
+            .kept
+            .level
+            .borrow()
+            .as_ref()
+            .is_some_and(|(kept, _)| *kept == level)
+        {
+            return;
+        }
+        let params = Params::default().with("level", level.as_str());
+        let done = self
+            .line
+            .request(Request::new("logging/setLevel", params), self.patience(), None)
+            .await;
+        let done = done.map(drop).map_err(|fault| fault.to_string());
+        self.kept.level.send_replace(Some((level, done)));
+    }
+
+    async fn subscribe_to(&self, wanted: &Wishes, is_first: bool) {
+        let had: BTreeSet<Arc<str>> = self.kept.subscribed.borrow().keys().cloned().collect();
+        for uri in had.iter().filter(|uri| !wanted.subscriptions.contains_key(*uri)) {
+            let _ = self.about_resource("resources/unsubscribe", uri).await;
+            self.kept.subscribed.send_modify(|kept| {
+                kept.remove(uri);
+            });
+        }
+        for uri in wanted.subscriptions.keys().filter(|uri| !had.contains(*uri)) {
+            let done = self.about_resource("resources/subscribe", uri).await;
+            let done = done.map_err(|fault| fault.to_string());
+            let is_kept = done.is_ok();
+            self.kept.subscribed.send_modify(|kept| {
+                kept.insert(uri.clone(), done);
+            });
+            if is_first && is_kept {
+                // It may have changed while there was no session.
+                self.standing()
+                    .tell(ServerEvent::ResourceUpdated { uri: uri.to_string() });
+            }
+        }
+    }
+
+    async fn about_resource(&self, method: &'static str, uri: &str) -> Result<(), Fault> {
+        let request = Request::new(method, Params::default().with("uri", uri)).about(uri);
+        self.line.request(request, self.patience(), None).await.map(drop)
+    }
+
+    /// In the era without sessions, notices must be asked for, all in one request. When the wishes change it is made anew; when it breaks,
+    /// too, and everything is listed once, because notices may have been missed.
+    async fn keep_by_listening(&self) -> Infallible {
+        let mut wishes = self.standing().wishes();
+        let mut pause = LISTEN_PAUSE;
+        let mut is_first = true;
+        loop {
+            let wanted = wishes.borrow_and_update().clone();
+            self.set_log_level(wanted.level);
+            let uris: BTreeSet<Arc<str>> = wanted.subscriptions.keys().cloned().collect();
+            if uris.is_empty() && !self.announces_changes() {
+                self.kept.subscribed.send_replace(BTreeMap::new());
+                if wishes.changed().await.is_err() {
+                    return std::future::pending().await;
+                }
+                continue;
+            }
+            let opened = Instant::now();
+            let ended = tokio::select! {
+                ended = self.listen(&uris, is_first) => Some(ended),
+                () = self.until_other(&mut wishes, &uris) => None,
+            };
+            is_first = false;
+            let Some(ended) = ended else {
+                // Between the two streams a notice may have been lost.
+                if self.announces_changes() {
+                    self.suspect_change();
+                }
+                continue;
+            };
+            if ended.is_some_and(|fault| fault.is_unknown_method()) {
+                let refused = uris
+                    .iter()
+                    .map(|uri| (uri.clone(), Err("the server does not send news".to_owned())));
+                self.kept.subscribed.send_replace(refused.collect());
+                return std::future::pending().await;
+            }
+            pause = if opened.elapsed() > MAX_LISTEN_PAUSE {
+                LISTEN_PAUSE
+            } else {
+                (pause * 2).min(MAX_LISTEN_PAUSE)
+            };
+            tokio::time::sleep(pause).await;
+            self.suspect_change();
+            // Whatever happened to the resources meanwhile was not told.
+            is_first = true;
+        }
+    }
+
+    /// Waits until other addresses are wanted. A new level is set on the way.
+    async fn until_other(&self, wishes: &mut watch::Receiver<Wishes>, uris: &BTreeSet<Arc<str>>) {
+        while wishes.changed().await.is_ok() {
+            let wanted = wishes.borrow_and_update().clone();
+            self.set_log_level(wanted.level);
+            if !wanted.subscriptions.keys().eq(uris.iter()) {
+                return;
+            }
+        }
+        std::future::pending().await
+    }
+
+    fn set_log_level(&self, level: Option<LogLevel>) {
+        self.line.log_level().set(level);
+        self.kept.level.send_replace(level.map(|level| (level, Ok(()))));
+    }
+
+    /// Asks for notices and stays for as long as the server gives them. Returns why it ended, when it did not end well.
+    async fn listen(&self, uris: &BTreeSet<Arc<str>>, tells_all: bool) -> Option<Fault> {
+        let mut wanted = Map::new();
+        for (kind, notice) in [
+            ("tools", "toolsListChanged"),
+            ("resources", "resourcesListChanged"),
+            ("prompts", "promptsListChanged"),
+        ] {
+            if self.announces_changes_of(kind) {
+                wanted.insert(notice.to_owned(), Value::Bool(true));
+            }
+        }
+        if !uris.is_empty() {
+            let uris = uris.iter().map(|uri| Value::from(&**uri)).collect();
+            wanted.insert("resourceSubscriptions".to_owned(), uris);
+        }
+        let news = self.line.desk().news();
+        if let Some(news) = news {
+            news.forget_acknowledged();
+        }
+        let params = Params::default().with("notifications", &wanted);
+        let for_long = Patience::until(Deadline::within(Duration::MAX));
+        let listening = self
+            .line
+            .request(Request::new("subscriptions/listen", params), for_long, None);
+        tokio::pin!(listening);
+        let agreeing = async {
+            let agreed = match news {
+                Some(news) => tokio::time::timeout(ACKNOWLEDGE, news.until_acknowledged()).await.ok(),
+                None => None,
+            };
+            self.note_agreed(uris, agreed.as_deref(), tells_all);
+            std::future::pending::<Infallible>().await
+        };
+        tokio::select! {
+            biased;
+            ended = &mut listening => ended.err(),
+            never = agreeing => match never {},
+        }
+    }
+
+    /// Writes down which of the addresses the server has agreed to. A server that says nothing is believed to have agreed to all.
+    fn note_agreed(&self, uris: &BTreeSet<Arc<str>>, agreed: Option<&[String]>, tells_all: bool) {
+        let had: BTreeSet<Arc<str>> = self.kept.subscribed.borrow().keys().cloned().collect();
+        let mut kept = BTreeMap::new();
+        for uri in uris {
+            let is_agreed = agreed.is_none_or(|agreed| agreed.iter().any(|other| **other == **uri));
+            let done = if is_agreed {
+                Ok(())
+            } else {
+                Err("the server does not send news of it".to_owned())
+            };
+            kept.insert(uri.clone(), done);
+            if is_agreed && (tells_all || had.contains(uri)) {
+                self.standing()
+                    .tell(ServerEvent::ResourceUpdated { uri: uri.to_string() });
+            }
+        }
+        self.kept.subscribed.send_replace(kept);
+    }
+
+    /// Waits until the server has agreed to send news of this address, or says why it does not.
+    pub(crate) async fn until_subscribed(&self, uri: &str) -> Result<(), String> {
+        let mut subscribed = self.kept.subscribed.subscribe();
+        match subscribed.wait_for(|kept| kept.contains_key(uri)).await {
+            Ok(kept) => kept.get(uri).cloned().unwrap_or(Ok(())),
+            Err(_) => Err("the session has ended".to_owned()),
+        }
+    }
+
+    /// Waits until the server logs from this level on, or says why it does not.
+    pub(crate) async fn until_logging(&self, level: LogLevel) -> Result<(), String> {
+        let mut kept = self.kept.level.subscribe();
+        match kept
+            .wait_for(|kept| kept.as_ref().is_some_and(|(kept, _)| *kept == level))
+            .await
+        {
+            Ok(kept) => kept.clone().map_or(Ok(()), |(_, done)| done),
+            Err(_) => Err("the session has ended".to_owned()),
+        }
+    }
+}

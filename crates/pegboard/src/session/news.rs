@@ -1,0 +1,207 @@
+//! The notifications of one session that are neither progress nor changes of its listings: read, bounded, and passed on.
+
+use std::{collections::VecDeque, sync::Arc};
+
+use serde::Deserialize;
+use serde_json::{Value, value::RawValue};
+use tokio::sync::watch;
+
+use super::{
+    events::{LogMessage, ServerEvent},
+    standing::{LogLevel, Standing},
+};
+
+/// The longest message of a log that is kept, in bytes of JSON.
+const MAX_LOG: usize = 64 << 10;
+/// The longest text that goes into our own log.
+const MAX_TRACED: usize = 1 << 10;
+/// How many finished visits of pages are remembered.
+const MAX_COMPLETED: usize = 64;
+/// The longest id or address that is taken.
+const MAX_WORD: usize = 8 << 10;
+
+/// What one session has told so far.
+#[derive(Debug)]
+pub(super) struct News {
+    standing: Arc<Standing>,
+    /// The addresses that the server has agreed to send news of, once it has said so.
+    acknowledged: watch::Sender<Option<Vec<String>>>,
+    /// The visits of pages that are done, the newest last.
+    completed: watch::Sender<VecDeque<String>>,
+}
+
+impl News {
+    pub(super) fn new(standing: Arc<Standing>) -> Arc<Self> {
+        Arc::new(Self {
+            standing,
+            acknowledged: watch::Sender::new(None),
+            completed: watch::Sender::default(),
+        })
+    }
+
+    /// Takes a notification.
+    pub(super) fn hear(&self, method: &str, params: Option<&RawValue>) {
+        let params = params.map_or("{}", RawValue::get);
+        match method {
+            "notifications/resources/updated" => {
+                if let Ok(Updated { uri }) = serde_json::from_str(params)
+                    && uri.len() <= MAX_WORD
+                {
+                    self.standing.tell(ServerEvent::ResourceUpdated { uri });
+                }
+            }
+            "notifications/message" => self.log(params),
+            "notifications/elicitation/complete" => {
+                if let Ok(Complete { id }) = serde_json::from_str(params)
+                    && id.len() <= MAX_WORD
+                {
+                    self.complete(id);
+                }
+            }
+            "notifications/subscriptions/acknowledged" => {
+                if let Ok(Acknowledged { notifications }) = serde_json::from_str(params) {
+                    self.acknowledged.send_replace(Some(notifications.uris));
+                }
+            }
+            _ => tracing::debug!(method = %method.escape_debug(), "notification"),
+        }
+    }
+
+    fn log(&self, params: &str) {
+        if params.len() > MAX_LOG {
+            tracing::debug!(bytes = params.len(), "a log message of the server was too long");
+            return;
+        }
+        let Ok(Log { level, logger, data }) = serde_json::from_str(params) else {
+            return;
+        };
+        let text = match &data {
+            Value::String(text) => text.clone(),
+            other => other.to_string(),
+        };
+        let text = &text[..text.floor_char_boundary(MAX_TRACED)];
+        let logger_name = logger.as_deref().unwrap_or_default().escape_debug();
+        tracing::debug!(target: "pegboard::server_log", level = level.as_str(), logger = %logger_name, text = %text.escape_debug(), "server log");
+        self.standing.tell(ServerEvent::Log(LogMessage { level, logger, data }));
+    }
+
+    fn complete(&self, id: String) {
+        self.completed.send_modify(|completed| {
+            completed.push_back(id.clone());
+            let surplus = completed.len().saturating_sub(MAX_COMPLETED);
+            completed.drain(..surplus);
+        });
+        self.standing.tell(ServerEvent::ElicitationComplete { id });
+    }
+
+    /// Waits until the user has done what this visit was for.
+    pub(super) async fn until_completed(&self, id: &str) {
+        let mut completed = self.completed.subscribe();
+        // The sender lives as long as we do.
+        let _ = completed.wait_for(|done| done.iter().any(|other| other == id)).await;
+    }
+
+    /// What the server agrees to from now on is not known.
+    pub(super) fn forget_acknowledged(&self) {
+        self.acknowledged.send_replace(None);
+    }
+
+    /// Waits until the server has said which addresses it sends news of.
+    pub(super) async fn until_acknowledged(&self) -> Vec<String> {
+        let mut acknowledged = self.acknowledged.subscribe();
+        match acknowledged.wait_for(Option::is_some).await {
+            Ok(uris) => uris.clone().unwrap_or_default(),
+            Err(_) => Vec::new(),
+        }
+    }
+}
+
+#[derive(Deserialize)]
+struct Updated {
+    uri: String,
+}
+
+#[derive(Deserialize)]
+struct Complete {
+    #[serde(rename = "elicitationId")]
+    id: String,
+}
+
+#[derive(Deserialize)]
+struct Acknowledged {
+    #[serde(default)]
+    notifications: Filter,
+}
+
+#[derive(Default, Deserialize)]
+struct Filter {
+    #[serde(default, rename = "resourceSubscriptions")]
+    uris: Vec<String>,
+}
+
+#[derive(Deserialize)]
+struct Log {
+    level: LogLevel,
+    #[serde(default)]
+    logger: Option<String>,
+    #[serde(default)]
+    data: Value,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn news() -> Arc<News> {
+        News::new(Standing::new(&[]))
+    }
+
+    fn hear(news: &News, method: &str, params: &Value) {
+        let params = RawValue::from_string(params.to_string()).unwrap();
+        news.hear(method, Some(&params));
+    }
+
+    #[tokio::test]
+    async fn what_a_server_tells_reaches_those_who_listen_and_the_rest_is_dropped() {
+        let news = news();
+        let mut events = news.standing.events();
+        hear(&news, "notifications/message", &json!({"level": "loud", "data": 1}));
+        hear(
+            &news,
+            "notifications/message",
+            &json!({"level": "info", "data": "x".repeat(MAX_LOG)}),
+        );
+        hear(&news, "notifications/resources/updated", &json!({"uri": 7}));
+        hear(&news, "notifications/unheard_of", &json!([]));
+        hear(
+            &news,
+            "notifications/message",
+            &json!({"level": "warning", "logger": "db", "data": {"a": 1}}),
+        );
+        let event = events.next().await.unwrap();
+        assert_eq!(
+            serde_json::to_value(&*event).unwrap(),
+            json!({"event": "log", "level": "warning", "logger": "db", "data": {"a": 1}})
+        );
+        hear(&news, "notifications/resources/updated", &json!({"uri": "a:b"}));
+        assert_eq!(
+            *events.next().await.unwrap(),
+            ServerEvent::ResourceUpdated { uri: "a:b".into() }
+        );
+    }
+
+    #[tokio::test]
+    async fn a_finished_visit_is_known_also_when_it_ended_before_anybody_waited() {
+        let news = news();
+        for number in 0..100 {
+            hear(
+                &news,
+                "notifications/elicitation/complete",
+                &json!({"elicitationId": number.to_string()}),
+            );
+        }
+        news.until_completed("99").await;
+        assert_eq!(news.completed.borrow().len(), MAX_COMPLETED);
+    }
+}

@@ -1,0 +1,156 @@
+//! What is read from a server besides the results of tools: resources, prompts and completions.
+
+use serde::Deserialize;
+use serde_json::{Map, Value};
+
+use super::{
+    Fault, Patience, Request, Session,
+    frame::Params,
+    rounds::{Asked, Round, Rounds, read},
+};
+use crate::{
+    deadline::Deadline,
+    outcome::{Completion, FilledPrompt, PromptMessage, ResourceContents},
+};
+
+/// The most values of a completion that are kept. The protocol allows a hundred.
+const MAX_VALUES: usize = 100;
+
+/// What a completion is for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum CompletionOf {
+    /// An argument of the prompt of this name.
+    Prompt(String),
+    /// A variable of this pattern of addresses.
+    Template(String),
+}
+
+/// What a resource holds, as it came.
+#[derive(Debug, Deserialize)]
+struct ReadResult {
+    #[serde(default)]
+    contents: Option<Vec<ResourceContents>>,
+    #[serde(default, rename = "resultType")]
+    result_type: Option<String>,
+    #[serde(default, rename = "inputRequests")]
+    input_requests: Option<Map<String, Value>>,
+    #[serde(default, rename = "requestState")]
+    request_state: Option<String>,
+}
+
+impl Rounds for ReadResult {
+    fn result_type(&self) -> Option<&str> {
+        self.result_type.as_deref()
+    }
+
+    fn take_round(&mut self) -> Round {
+        Round {
+            requests: self.input_requests.take().unwrap_or_default(),
+            state: self.request_state.take(),
+        }
+    }
+}
+
+/// A prompt, as it came.
+#[derive(Debug, Deserialize)]
+struct PromptResult {
+    #[serde(default)]
+    description: Option<String>,
+    #[serde(default)]
+    messages: Option<Vec<PromptMessage>>,
+    #[serde(default, rename = "resultType")]
+    result_type: Option<String>,
+    #[serde(default, rename = "inputRequests")]
+    input_requests: Option<Map<String, Value>>,
+    #[serde(default, rename = "requestState")]
+    request_state: Option<String>,
+}
+
+impl Rounds for PromptResult {
+    fn result_type(&self) -> Option<&str> {
+        self.result_type.as_deref()
+    }
+
+    fn take_round(&mut self) -> Round {
+        Round {
+            requests: self.input_requests.take().unwrap_or_default(),
+            state: self.request_state.take(),
+        }
+    }
+}
+
+#[derive(Deserialize)]
+struct CompleteResult {
+    completion: Completion,
+}
+
+impl Session {
+    /// Reads a resource.
+    pub(crate) async fn read_resource(&self, uri: &str) -> Result<Vec<ResourceContents>, Fault> {
+        let params = || Params::default().with("uri", uri);
+        let result: ReadResult = self.rounds_to_result(self.plain("resources/read", uri), params).await?;
+        result
+            .contents
+            .ok_or_else(|| Fault::unreadable("`contents` is missing"))
+    }
+
+    /// Gets a prompt with its arguments filled in.
+    pub(crate) async fn get_prompt(&self, name: &str, arguments: &Map<String, Value>) -> Result<FilledPrompt, Fault> {
+        let params = || Params::default().with("name", name).with("arguments", arguments);
+        let result: PromptResult = self.rounds_to_result(self.plain("prompts/get", name), params).await?;
+        match result.messages {
+            Some(messages) => Ok(FilledPrompt {
+                description: result.description,
+                messages,
+            }),
+            None => Err(Fault::unreadable("`messages` is missing")),
+        }
+    }
+
+    /// What the server suggests for the value of an argument; `context` are the arguments that are set already.
+    pub(crate) async fn complete(
+        &self,
+        of: &CompletionOf,
+        argument: &str,
+        value: &str,
+        context: &Map<String, Value>,
+    ) -> Result<Completion, Fault> {
+        let reference = match of {
+            CompletionOf::Prompt(name) => serde_json::json!({ "type": "ref/prompt", "name": name }),
+            CompletionOf::Template(uri) => serde_json::json!({ "type": "ref/resource", "uri": uri }),
+        };
+        let argument = serde_json::json!({ "name": argument, "value": value });
+        let mut params = Params::default().with("ref", &reference).with("argument", &argument);
+        if !context.is_empty() {
+            params = params.with("context", &serde_json::json!({ "arguments": context }));
+        }
+        let request = Request::new("completion/complete", params);
+        let answer = self.line.request(request, self.patience(), None).await?;
+        let mut completion = read::<CompleteResult>(&answer)?.completion;
+        if completion.values.len() > MAX_VALUES {
+            completion.values.truncate(MAX_VALUES);
+            completion.has_more = Some(true);
+        }
+        Ok(completion)
+    }
+
+    fn plain<'a>(&self, method: &'static str, about: &'a str) -> Asked<'a> {
+        Asked {
+            method,
+            about,
+            mirrored: Vec::new(),
+            patience: self.patience(),
+            progress: None,
+            meta: String::new(),
+            as_task: false,
+        }
+    }
+
+    pub(super) fn patience(&self) -> Patience {
+        Patience {
+            idle: self.limits.call_idle,
+            total: Deadline::within(self.limits.call_total),
+        }
+    }
+}

@@ -1,0 +1,307 @@
+//! What stands while sessions come and go: what is subscribed to, at which level a server logs, the roots it may ask for, and who
+//! listens to what it tells.
+
+use std::{
+    collections::{BTreeMap, VecDeque},
+    path::Path,
+    sync::{Arc, Mutex, PoisonError, Weak},
+    time::Duration,
+};
+
+use serde::{Deserialize, Serialize};
+use tokio::{
+    sync::{broadcast, watch},
+    time::Instant,
+};
+
+use super::events::{ServerEvent, ServerEvents};
+
+/// How many events a slow listener may be behind before it misses some.
+const EVENTS: usize = 256;
+/// The most resources of one server that are subscribed to at once.
+const MAX_SUBSCRIPTIONS: usize = 1000;
+
+/// What one server is wanted to do in every session that it has.
+#[derive(Debug)]
+pub(crate) struct Standing {
+    events: broadcast::Sender<Arc<ServerEvent>>,
+    wishes: watch::Sender<Wishes>,
+    /// When models were asked for answers in the last minute.
+    sampled: Mutex<VecDeque<Instant>>,
+}
+
+/// What is wanted of every session.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(super) struct Wishes {
+    /// The addresses that somebody wants to hear of, and how many do.
+    pub(super) subscriptions: BTreeMap<Arc<str>, usize>,
+    pub(super) level: Option<LogLevel>,
+    pub(super) roots: Arc<[Root]>,
+}
+
+/// A folder or another place that a server may work in.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct Root {
+    /// Where it is: an address, mostly one of a file.
+    pub uri: String,
+    /// Its name for people.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+}
+
+impl Root {
+    /// The root at an address or a path. A path becomes the address of a file.
+    pub fn new(place: &str) -> Self {
+        let uri = if place.contains("://") {
+            place.to_owned()
+        } else {
+            let path = std::path::absolute(Path::new(place)).ok();
+            let url = path.and_then(|path| url::Url::from_file_path(path).ok());
+            url.map_or_else(|| place.to_owned(), Into::into)
+        };
+        Self { uri, name: None }
+    }
+
+    /// Sets the name for people.
+    #[must_use]
+    pub fn name(mut self, name: impl Into<String>) -> Self {
+        self.name = Some(name.into());
+        self
+    }
+}
+
+/// How grave a message of a server's log is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum LogLevel {
+    /// For those who look for a fault.
+    Debug,
+    /// What happens in good order.
+    Info,
+    /// What happens in good order and matters.
+    Notice,
+    /// What may go wrong.
+    Warning,
+    /// What went wrong.
+    Error,
+    /// A part is out of order.
+    Critical,
+    /// Somebody must act at once.
+    Alert,
+    /// Nothing works any more.
+    Emergency,
+}
+
+impl LogLevel {
+    /// The word for it on the wire.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Debug => "debug",
+            Self::Info => "info",
+            Self::Notice => "notice",
+            Self::Warning => "warning",
+            Self::Error => "error",
+            Self::Critical => "critical",
+            Self::Alert => "alert",
+            Self::Emergency => "emergency",
+        }
+    }
+}
+
+impl Standing {
+    pub(crate) fn new(roots: &[String]) -> Arc<Self> {
+        let wishes = Wishes {
+            roots: roots.iter().map(|root| Root::new(root)).collect(),
+            ..Wishes::default()
+        };
+        Arc::new(Self {
+            events: broadcast::Sender::new(EVENTS),
+            wishes: watch::Sender::new(wishes),
+            sampled: Mutex::default(),
+        })
+    }
+
+    pub(crate) fn events(&self) -> ServerEvents {
+        ServerEvents::new(self.events.subscribe())
+    }
+
+    /// Tells all who listen. It is nobody's fault when nobody does.
+    pub(super) fn tell(&self, event: ServerEvent) {
+        let _ = self.events.send(Arc::new(event));
+    }
+
+    pub(super) fn wishes(&self) -> watch::Receiver<Wishes> {
+        self.wishes.subscribe()
+    }
+
+    pub(crate) fn roots(&self) -> Arc<[Root]> {
+        self.wishes.borrow().roots.clone()
+    }
+
+    /// Sets the roots. Whether that changed them.
+    pub(crate) fn set_roots(&self, roots: &[Root]) -> bool {
+        self.wishes.send_if_modified(|wishes| {
+            let changes = *wishes.roots != *roots;
+            if changes {
+                wishes.roots = roots.into();
+            }
+            changes
+        })
+    }
+
+    pub(crate) fn set_level(&self, level: LogLevel) {
+        self.wishes
+            .send_if_modified(|wishes| wishes.level.replace(level) != Some(level));
+    }
+
+    /// One more wants to hear of this address. `None` when there are too many already.
+    pub(crate) fn subscribe(self: &Arc<Self>, uri: &str) -> Option<Subscription> {
+        let uri: Arc<str> = uri.into();
+        // Listening begins before the server can know that somebody does.
+        let events = self.events();
+        let mut is_full = false;
+        self.wishes.send_if_modified(|wishes| {
+            is_full = wishes.subscriptions.len() >= MAX_SUBSCRIPTIONS && !wishes.subscriptions.contains_key(&uri);
+            if is_full {
+                return false;
+            }
+            let wanted_by = wishes.subscriptions.entry(uri.clone()).or_default();
+            *wanted_by += 1;
+            *wanted_by == 1
+        });
+        (!is_full).then(|| Subscription {
+            uri,
+            events,
+            standing: Arc::downgrade(self),
+        })
+    }
+
+    fn unsubscribe(&self, uri: &Arc<str>) {
+        self.wishes
+            .send_if_modified(|wishes| match wishes.subscriptions.get_mut(uri) {
+                Some(wanted_by) if *wanted_by > 1 => {
+                    *wanted_by -= 1;
+                    false
+                }
+                Some(_) => wishes.subscriptions.remove(uri).is_some(),
+                None => false,
+            });
+    }
+
+    /// Whether a model may be asked once more, when `most` times in a minute are allowed.
+    pub(super) fn may_sample(&self, most: usize) -> bool {
+        let now = Instant::now();
+        let mut sampled = self.sampled.lock().unwrap_or_else(PoisonError::into_inner);
+        while sampled
+            .front()
+            .is_some_and(|at| now.duration_since(*at) >= Duration::from_secs(60))
+        {
+            sampled.pop_front();
+        }
+        let may = sampled.len() < most;
+        if may {
+            sampled.push_back(now);
+        }
+        may
+    }
+}
+
+/// News of one resource. It ends when this is dropped, and lasts over restarts of the server.
+#[derive(Debug)]
+pub struct Subscription {
+    uri: Arc<str>,
+    events: ServerEvents,
+    standing: Weak<Standing>,
+}
+
+impl Subscription {
+    /// The resource.
+    pub fn uri(&self) -> &str {
+        &self.uri
+    }
+
+    /// Waits until the resource may have changed; `false` when its server is gone for good. News that came too fast for the listener
+    /// count as one, and so does a new connection, after which something may have been missed. Dropping the future loses nothing.
+    pub async fn changed(&mut self) -> bool {
+        loop {
+            match self.events.next().await.as_deref() {
+                None => return false,
+                Some(ServerEvent::ResourceUpdated { uri }) if **uri == *self.uri => return true,
+                Some(ServerEvent::Missed { .. }) => return true,
+                Some(_) => {}
+            }
+        }
+    }
+}
+
+impl Drop for Subscription {
+    fn drop(&mut self) {
+        if let Some(standing) = self.standing.upgrade() {
+            standing.unsubscribe(&self.uri);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn standing() -> Arc<Standing> {
+        Standing::new(&["file:///srv".to_owned()])
+    }
+
+    #[tokio::test]
+    async fn an_address_is_wanted_until_the_last_one_lets_go() {
+        let standing = standing();
+        let mut wishes = standing.wishes();
+        let first = standing.subscribe("a:b").unwrap();
+        let second = standing.subscribe("a:b").unwrap();
+        assert!(wishes.borrow_and_update().subscriptions.contains_key("a:b"));
+        drop(first);
+        assert!(!wishes.has_changed().unwrap());
+        drop(second);
+        assert!(wishes.borrow_and_update().subscriptions.is_empty());
+    }
+
+    #[tokio::test]
+    async fn news_of_other_resources_are_not_news_of_this_one() {
+        let standing = standing();
+        let mut wanted = standing.subscribe("a:b").unwrap();
+        standing.tell(ServerEvent::ResourceUpdated { uri: "a:c".into() });
+        let nothing = tokio::time::timeout(Duration::from_millis(5), wanted.changed()).await;
+        assert!(nothing.is_err());
+        standing.tell(ServerEvent::ResourceUpdated { uri: "a:b".into() });
+        assert!(wanted.changed().await);
+        drop(standing);
+        assert!(!wanted.changed().await);
+    }
+
+    #[tokio::test]
+    async fn a_slow_listener_is_told_that_it_missed_something() {
+        let standing = standing();
+        let mut wanted = standing.subscribe("a:b").unwrap();
+        for _ in 0..1000 {
+            standing.tell(ServerEvent::ResourceUpdated { uri: "a:c".into() });
+        }
+        assert!(wanted.changed().await);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_minute_holds_only_so_many_samplings() {
+        let standing = standing();
+        assert!(standing.may_sample(2) && standing.may_sample(2));
+        assert!(!standing.may_sample(2));
+        tokio::time::advance(Duration::from_secs(60)).await;
+        assert!(standing.may_sample(2));
+        assert!(!standing.may_sample(0));
+    }
+
+    #[test]
+    fn a_path_becomes_the_address_of_a_file_and_an_address_stays() {
+        assert_eq!(Root::new("https://a.b/c").uri, "https://a.b/c");
+        if cfg!(unix) {
+            assert_eq!(Root::new("/srv/a b").uri, "file:///srv/a%20b");
+        }
+    }
+}

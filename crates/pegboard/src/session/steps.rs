@@ -1,0 +1,42 @@
+//! Single steps of a call, for the benchmarks.
+
+use bytes::Bytes;
+use serde_json::value::RawValue;
+
+use super::{
+    answer::Answer,
+    exchange::CallResult,
+    frame::{self, Meta, Params},
+    listing,
+};
+use crate::{
+    catalog::{Catalog, HeaderRule},
+    name::ServerName,
+    outcome::Content,
+};
+
+/// Writes a request and returns its length.
+pub fn write_call(id: u64, tool: &str, arguments: &RawValue) -> usize {
+    let params = Params::default().with("name", tool).with("arguments", arguments);
+    let meta = Meta {
+        progress_token: Some(id),
+        ..Meta::default()
+    };
+    frame::request(id, "tools/call", &params, meta).len()
+}
+
+/// Reads a message that answers a call, and returns how many bytes the answer has.
+pub fn read_answer(message: &Bytes) -> Option<usize> {
+    let (_, answer) = Answer::guess(message)?;
+    let result = CallResult::of(&answer).ok()?;
+    Some(result.content.iter().map(Content::payload_bytes).sum())
+}
+
+/// Reads a message that answers `tools/list`, and returns how many tools it has.
+pub fn read_tools(message: &Bytes, server: &ServerName) -> Option<usize> {
+    let (_, answer) = Answer::guess(message)?;
+    let page = listing::Page::of(&answer, "tools", "tools/list").ok()?;
+    let mut catalog = Catalog::default();
+    catalog.read_tools(server, page.items, HeaderRule::Ignored);
+    Some(catalog.tools.len())
+}

@@ -1,0 +1,323 @@
+//! Calls that a server carries out as tasks: it is asked now and then how far they are, in the words of either era, until they end.
+
+use std::{collections::HashSet, time::Duration};
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+use tokio::time::Instant;
+
+use super::{
+    CallResult, Fault, FaultKind, Patience, Progress, ProgressSink, Request, Session, frame::Params, line::Line,
+    rounds::read,
+};
+use crate::{
+    status::Era,
+    transport::{RpcError, Sent},
+};
+
+/// How often a server is asked that does not say how often it wants to be.
+const USUAL_PAUSE: Duration = Duration::from_secs(1);
+/// The bounds of what it may want.
+const PAUSES: (Duration, Duration) = (Duration::from_millis(50), Duration::from_secs(60));
+/// How many questions in a row may be lost on the way before the task is.
+const LOST_QUESTIONS: u32 = 5;
+/// The longest id of a task. It is repeated in a header.
+const MAX_ID: usize = 1 << 10;
+
+/// A task as its server tells of it.
+#[derive(Debug, Clone, Deserialize)]
+pub(crate) struct Task {
+    #[serde(rename = "taskId")]
+    pub(crate) id: String,
+    #[serde(flatten)]
+    pub(crate) state: TaskState,
+    #[serde(default, rename = "pollIntervalMs")]
+    pause_ms: Option<u64>,
+    /// The same in the words of the era before.
+    #[serde(default, rename = "pollInterval")]
+    old_pause_ms: Option<u64>,
+    #[serde(default)]
+    result: Option<Value>,
+    #[serde(default)]
+    error: Option<RpcError>,
+    #[serde(default, rename = "inputRequests")]
+    input_requests: Option<Map<String, Value>>,
+}
+
+/// How far a task is.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct TaskState {
+    /// Where it stands.
+    pub status: TaskStatus,
+    /// The server's words about that.
+    #[serde(default, rename(deserialize = "statusMessage"))]
+    pub message: Option<String>,
+}
+
+/// Where a task stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum TaskStatus {
+    /// It is being worked on.
+    Working,
+    /// The server wants something first.
+    InputRequired,
+    /// Its result is there.
+    Completed,
+    /// It failed.
+    Failed,
+    /// It was given up.
+    Cancelled,
+}
+
+impl TaskStatus {
+    /// Whether nothing more will happen.
+    pub fn is_final(self) -> bool {
+        matches!(self, Self::Completed | Self::Failed | Self::Cancelled)
+    }
+}
+
+impl Task {
+    /// The task that came in the place of a result. Nothing when a server that was asked for a task gave a result all the same.
+    pub(super) fn created(answer: &[u8], era: Era) -> Result<Option<Self>, Fault> {
+        #[derive(Deserialize)]
+        struct Created {
+            #[serde(default)]
+            task: Option<Task>,
+        }
+        let task: Option<Self> = match era {
+            Era::Legacy => read::<Created>(answer)?.task,
+            Era::Modern => Some(read(answer)?),
+        };
+        match task {
+            Some(task) if task.id.is_empty() || task.id.len() > MAX_ID => {
+                Err(Fault::unreadable("the id of its task has no proper length"))
+            }
+            task => Ok(task),
+        }
+    }
+
+    fn pause(&self) -> Duration {
+        let wanted = self
+            .pause_ms
+            .or(self.old_pause_ms)
+            .map_or(USUAL_PAUSE, Duration::from_millis);
+        wanted.clamp(PAUSES.0, PAUSES.1)
+    }
+}
+
+impl Session {
+    /// Asks for the state of a task until it has ended, and returns its result. Dropping the future cancels the task.
+    pub(crate) async fn see_through(
+        &self,
+        task: Task,
+        patience: Patience,
+        progress: Option<ProgressSink>,
+    ) -> Result<CallResult, Fault> {
+        let giving_up = GivingUp {
+            line: &self.line,
+            id: task.id.clone(),
+            needed: true,
+        };
+        let result = self.follow(task, patience, progress).await;
+        match &result {
+            // A task that we may simply have lost sight of is not wanted any more either.
+            Err(fault) if fault.code().is_none() => drop(giving_up),
+            Ok(_) | Err(_) => giving_up.not_needed(),
+        }
+        result
+    }
+
+    /// The same without cancelling it when nobody waits any more.
+    pub(crate) async fn follow(
+        &self,
+        mut task: Task,
+        patience: Patience,
+        progress: Option<ProgressSink>,
+    ) -> Result<CallResult, Fault> {
+        let started = Instant::now();
+        let mut told = Telling::new(progress);
+        let mut answered = HashSet::new();
+        loop {
+            told.tell(&task.state);
+            match (task.state.status, self.facts.era) {
+                (TaskStatus::Working, _) => {}
+                (TaskStatus::Cancelled, _) => return Err(ended(&task, -32800, "the task was cancelled")),
+                // What the server wants comes as requests of its own while it is asked for the result.
+                (_, Era::Legacy) => return self.task_result(&task.id, patience).await,
+                (TaskStatus::InputRequired, Era::Modern) => {
+                    let requests = task.input_requests.take().unwrap_or_default();
+                    self.give_input(&task.id, requests, &mut answered, patience).await?;
+                }
+                (TaskStatus::Failed, Era::Modern) => return Err(ended(&task, -32603, "the task failed")),
+                (TaskStatus::Completed, Era::Modern) => {
+                    let result = task.result.take().unwrap_or_default();
+                    return serde_json::from_value(result).map_err(|error| Fault::unreadable(error.to_string()));
+                }
+            }
+            task = self.next_state(&task, patience, started).await?;
+        }
+    }
+
+    /// Waits as long as the server wants, and asks it again. A question or two may be lost on the way: asking does no harm.
+    async fn next_state(&self, task: &Task, patience: Patience, started: Instant) -> Result<Task, Fault> {
+        let mut lost = 0;
+        loop {
+            if patience.total.run(tokio::time::sleep(task.pause())).await.is_err() {
+                return Err(Fault::late(started));
+            }
+            match self.task_state(&task.id, patience).await {
+                Ok(task) => return Ok(task),
+                Err(fault) if fault.is_of_the_way() && lost < LOST_QUESTIONS && !patience.total.has_passed() => {
+                    lost += 1
+                }
+                // The call was made, whatever became of the question about it.
+                Err(fault) => {
+                    return Err(Fault {
+                        sent: Sent::Maybe,
+                        ..fault
+                    });
+                }
+            }
+        }
+    }
+
+    /// How far a task is.
+    pub(crate) async fn task_state(&self, id: &str, patience: Patience) -> Result<Task, Fault> {
+        let answer = self.line.request(about("tasks/get", id), patience, None).await?;
+        read(&answer)
+    }
+
+    /// The result of a task, in the era that has a request for it. It comes when the task has ended.
+    async fn task_result(&self, id: &str, patience: Patience) -> Result<CallResult, Fault> {
+        let until = Patience::until(patience.total);
+        let answer = self.line.request(about("tasks/result", id), until, None).await?;
+        read(&answer)
+    }
+
+    /// Gives a task up. The server decides what comes of that.
+    pub(crate) async fn cancel_task(&self, id: &str) -> Result<(), Fault> {
+        let request = about("tasks/cancel", id);
+        self.line.request(request, self.patience(), None).await.map(drop)
+    }
+
+    /// Answers what a task wants, each question once: the server shows it until it has seen the answer.
+    async fn give_input(
+        &self,
+        id: &str,
+        mut requests: Map<String, Value>,
+        answered: &mut HashSet<String>,
+        patience: Patience,
+    ) -> Result<(), Fault> {
+        requests.retain(|key, _| !answered.contains(key));
+        if requests.is_empty() {
+            return Ok(());
+        }
+        answered.extend(requests.keys().cloned());
+        let answers = self.inputs(requests, patience).await?;
+        let mut request = about("tasks/update", id);
+        request.params = request.params.with("inputResponses", &answers);
+        self.line.request(request, patience, None).await.map(drop)
+    }
+}
+
+fn about(method: &'static str, id: &str) -> Request {
+    Request::new(method, Params::default().with("taskId", id)).about(id)
+}
+
+/// The error of a task that ended without a result.
+fn ended(task: &Task, code: i64, words: &str) -> Fault {
+    let error = task.error.clone().unwrap_or_else(|| RpcError {
+        code,
+        message: match &task.state.message {
+            Some(message) => format!("{words}: {message}"),
+            None => words.to_owned(),
+        },
+        data: None,
+    });
+    Fault {
+        kind: FaultKind::Error(error),
+        sent: Sent::Maybe,
+    }
+}
+
+/// Passes on what a server says about its task, each word once.
+struct Telling {
+    sink: Option<ProgressSink>,
+    last: Option<String>,
+    steps: f64,
+}
+
+impl Telling {
+    fn new(sink: Option<ProgressSink>) -> Self {
+        Self {
+            sink,
+            last: None,
+            steps: 0.0,
+        }
+    }
+
+    fn tell(&mut self, state: &TaskState) {
+        if let (Some(sink), Some(message)) = (&self.sink, &state.message)
+            && self.last.as_ref() != Some(message)
+        {
+            self.steps += 1.0;
+            let _ = sink.try_send(Progress {
+                progress: self.steps,
+                total: None,
+                message: Some(message.clone()),
+            });
+            self.last = Some(message.clone());
+        }
+    }
+}
+
+/// Cancels a task when it is dropped before its end.
+struct GivingUp<'a> {
+    line: &'a Line,
+    id: String,
+    needed: bool,
+}
+
+impl GivingUp<'_> {
+    fn not_needed(mut self) {
+        self.needed = false;
+    }
+}
+
+impl Drop for GivingUp<'_> {
+    fn drop(&mut self) {
+        if self.needed {
+            self.line.fire(&about("tasks/cancel", &self.id));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_task_is_read_in_the_words_of_both_eras() {
+        let legacy = br#"{"task":{"taskId":"a","status":"working","pollInterval":20,"ttl":null}}"#;
+        let task = Task::created(legacy, Era::Legacy).unwrap().unwrap();
+        assert_eq!((task.id.as_str(), task.pause()), ("a", PAUSES.0));
+        let modern = br#"{"resultType":"task","taskId":"b","status":"input_required","statusMessage":"m","pollIntervalMs":5000}"#;
+        let task = Task::created(modern, Era::Modern).unwrap().unwrap();
+        assert!(Task::created(br#"{"content":[]}"#, Era::Legacy).unwrap().is_none());
+        assert_eq!(task.state.status, TaskStatus::InputRequired);
+        assert_eq!(
+            (task.state.message.as_deref(), task.pause()),
+            (Some("m"), Duration::from_secs(5))
+        );
+        for wrong in [
+            r#"{"taskId":"","status":"working"}"#,
+            r#"{"taskId":"a","status":"lazy"}"#,
+            "[]",
+        ] {
+            assert!(Task::created(wrong.as_bytes(), Era::Modern).is_err(), "{wrong}");
+        }
+    }
+}

@@ -1,0 +1,28 @@
+//! What servers suggest for the arguments of prompts and the variables of address patterns.
+
+use serde_json::{Map, Value};
+
+use super::Toolset;
+use crate::{
+    name::ServerName,
+    outcome::{Completion, Failure},
+    session::CompletionOf,
+};
+
+impl Toolset {
+    /// What a server suggests for the value of an argument that begins with `value`. `context` are the arguments that are set already.
+    pub async fn complete(
+        &self,
+        server: &ServerName,
+        of: &CompletionOf,
+        argument: &str,
+        value: &str,
+        context: &Map<String, Value>,
+    ) -> Result<Completion, Failure> {
+        let what = format!("completing `{}`", argument.escape_debug());
+        self.ask(server, "completions", &what, |live| async move {
+            live.session.complete(of, argument, value, context).await
+        })
+        .await
+    }
+}

@@ -1,0 +1,140 @@
+//! The prompts of all servers: listed, and filled in with arguments that were checked first.
+
+use std::time::Duration;
+
+use serde::Serialize;
+use serde_json::{Map, Value};
+
+use super::{Toolset, Unavailable};
+use crate::{
+    catalog::Prompt,
+    name::ServerName,
+    outcome::{Failure, FilledPrompt, Kind},
+    session::Fault,
+};
+
+/// The prompts that can be had, and what cannot be and why.
+#[derive(Debug, Clone, Serialize)]
+#[non_exhaustive]
+pub struct PromptListing {
+    /// The prompts by server, then by name.
+    pub prompts: Vec<Prompt>,
+    /// The servers whose prompts are not among them.
+    pub unavailable: Vec<Unavailable>,
+    /// What was wrong with the listings.
+    pub warnings: Vec<String>,
+}
+
+impl Toolset {
+    /// Lists the prompts of all servers. Servers that are not ready are started and waited for, together and at most for `patience`.
+    pub async fn prompts(&self, patience: Duration) -> PromptListing {
+        let unavailable = self.wake(patience).await;
+        let prompts = self.catalogs().into_iter().flat_map(|catalog| catalog.prompts.clone());
+        PromptListing {
+            unavailable,
+            prompts: prompts.collect(),
+            warnings: self.warnings(),
+        }
+    }
+
+    /// Gets a prompt of a server with its arguments filled in. Arguments are texts; numbers and booleans are written as such.
+    pub async fn get_prompt(
+        &self,
+        server: &ServerName,
+        name: &str,
+        arguments: &Map<String, Value>,
+    ) -> Result<FilledPrompt, Failure> {
+        let what = format!("getting the prompt {name}");
+        let (_, live) = self.reach(server).await?;
+        let known = live.catalog.prompts.iter().find(|prompt| prompt.name == name);
+        if known.is_none() && !live.catalog.prompts.is_empty() {
+            let names: Vec<_> = live.catalog.prompts.iter().map(|prompt| prompt.name.as_str()).collect();
+            let message = format!("server `{server}` has no prompt `{}`", name.escape_debug());
+            return Err(Failure::new(Kind::InvalidArguments, message).hint(format!("it has {}", names.join(", "))));
+        }
+        let arguments = &checked(known, arguments)?;
+        self.ask(server, "prompts", &what, |live| async move {
+            let filled: Result<FilledPrompt, Fault> = live.session.get_prompt(name, arguments).await;
+            filled
+        })
+        .await
+    }
+}
+
+/// The arguments as texts, or why the prompt cannot be had with them. A prompt that is not known takes anything.
+fn checked(prompt: Option<&Prompt>, arguments: &Map<String, Value>) -> Result<Map<String, Value>, Failure> {
+    let wrong = |message: String| Failure::new(Kind::InvalidArguments, message);
+    let mut texts = Map::new();
+    for (key, value) in arguments {
+        let text = match value {
+            Value::String(text) => text.clone(),
+            Value::Number(_) | Value::Bool(_) => value.to_string(),
+            Value::Null => continue,
+            Value::Array(_) | Value::Object(_) => {
+                return Err(wrong(format!("the argument `{key}` must be a text")));
+            }
+        };
+        texts.insert(key.clone(), text.into());
+    }
+    let Some(prompt) = prompt else { return Ok(texts) };
+    let name = |argument: &Value| argument.get("name").and_then(Value::as_str).map(str::to_owned);
+    let names: Vec<String> = prompt.arguments.iter().filter_map(name).collect();
+    let hint = || match names.as_slice() {
+        [] => "it takes none".to_owned(),
+        names => format!("its arguments are {}", names.join(", ")),
+    };
+    if let Some(stranger) = texts.keys().find(|key| !names.contains(key)) {
+        return Err(wrong(format!("the prompt `{}` has no argument `{stranger}`", prompt.name)).hint(hint()));
+    }
+    for argument in &prompt.arguments {
+        let is_required = argument.get("required") == Some(&Value::Bool(true));
+        if let Some(name) = name(argument)
+            && is_required
+            && !texts.contains_key(&name)
+        {
+            return Err(wrong(format!("the prompt `{}` needs the argument `{name}`", prompt.name)).hint(hint()));
+        }
+    }
+    Ok(texts)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn arguments_are_checked_against_what_the_prompt_takes() {
+        let prompt = Prompt {
+            server: ServerName::parse("fx").unwrap(),
+            name: "p".into(),
+            title: None,
+            description: None,
+            arguments: vec![json!({"name": "city", "required": true}), json!({"name": "days"})],
+        };
+        let check = |arguments: Value, expected: Result<Value, &str>| {
+            let got = checked(Some(&prompt), arguments.as_object().unwrap());
+            match (got, expected) {
+                (Ok(got), Ok(expected)) => assert_eq!(Value::Object(got), expected),
+                (Err(failure), Err(words)) => {
+                    assert!(failure.message.contains(words), "{}", failure.message);
+                    assert_eq!(failure.kind, Kind::InvalidArguments);
+                }
+                (got, expected) => panic!("{got:?} instead of {expected:?}"),
+            }
+        };
+        check(
+            json!({"city": "Oslo", "days": 3}),
+            Ok(json!({"city": "Oslo", "days": "3"})),
+        );
+        check(json!({"city": "Oslo", "days": null}), Ok(json!({"city": "Oslo"})));
+        check(json!({"days": "3"}), Err("needs the argument `city`"));
+        check(json!({"city": "Oslo", "x": 1}), Err("has no argument `x`"));
+        check(json!({"city": ["Oslo"]}), Err("must be a text"));
+        let anything = json!({"x": true});
+        assert_eq!(
+            Value::Object(checked(None, anything.as_object().unwrap()).unwrap()),
+            json!({"x": "true"})
+        );
+    }
+}

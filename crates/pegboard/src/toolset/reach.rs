@@ -1,0 +1,73 @@
+//! How a view reaches one server by its name, for requests that only read and may be made again.
+
+use std::future::Future;
+
+use super::{LOOK_UP, Toolset};
+use crate::{
+    call::{self, Sight},
+    deadline::Deadline,
+    name::ServerName,
+    outcome::{Failure, Kind},
+    server::{Live, Server},
+    session::Fault,
+};
+
+impl Toolset {
+    pub(super) fn server(&self, name: &ServerName) -> Result<Server, Failure> {
+        let servers = self.servers();
+        Sight::new(&self.view, &servers).sees_server(name)?;
+        let found = servers.into_iter().find(|server| server.name() == name);
+        found.ok_or_else(|| {
+            let failure = Failure::new(Kind::Unavailable, format!("there is no server `{name}`"));
+            let names: Vec<_> = self.servers().iter().map(|server| server.name().to_string()).collect();
+            failure.hint(format!("the servers are {}", names.join(", ")))
+        })
+    }
+
+    /// A server ready for use.
+    pub(super) async fn reach(&self, name: &ServerName) -> Result<(Server, Live), Failure> {
+        self.check_open()?;
+        let server = self.server(name)?;
+        let live = server.live(Deadline::within(LOOK_UP)).await;
+        let live = live.map_err(|outage| call::unavailable(name.as_str(), &outage))?;
+        Ok((server, live))
+    }
+
+    /// Asks a server for something that only reads, once more in a new session when the one that was used is gone. `what` tells what was
+    /// asked for.
+    pub(super) async fn ask<T, F>(
+        &self,
+        name: &ServerName,
+        capability: &str,
+        what: &str,
+        ask: impl Fn(Live) -> F,
+    ) -> Result<T, Failure>
+    where
+        F: Future<Output = Result<T, Fault>>,
+    {
+        let (server, live) = self.reach(name).await?;
+        must_offer(&live, name, capability)?;
+        let generation = live.generation;
+        let fault = match ask(live).await {
+            Ok(answer) => return Ok(answer),
+            Err(fault) => fault,
+        };
+        if fault.loses_session() {
+            server.replace(generation);
+            let again = server.live_after(generation, Deadline::within(LOOK_UP)).await;
+            if let Ok(live) = again {
+                return ask(live).await.map_err(|fault| call::failure_of(&fault, what));
+            }
+        }
+        Err(call::failure_of(&fault, what))
+    }
+}
+
+/// What a server does not offer is not asked for.
+pub(super) fn must_offer(live: &Live, server: &ServerName, capability: &str) -> Result<(), Failure> {
+    if live.session.offers(capability) {
+        return Ok(());
+    }
+    let message = format!("server `{server}` does not offer {capability}");
+    Err(Failure::new(Kind::Unavailable, message))
+}

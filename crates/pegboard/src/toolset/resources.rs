@@ -1,0 +1,94 @@
+//! The resources of all servers: listed, read, and their patterns filled in.
+
+use std::time::Duration;
+
+use serde::Serialize;
+use serde_json::{Map, Value};
+
+use super::{Toolset, Unavailable};
+use crate::{
+    catalog::{Resource, UriTemplate},
+    name::ServerName,
+    outcome::{Failure, Kind, ResourceContents},
+};
+
+/// The most bytes that reading one address may give, as they come.
+const MAX_READ: usize = 4 << 20;
+
+/// The resources that can be read, and what cannot be and why.
+#[derive(Debug, Clone, Serialize)]
+#[non_exhaustive]
+pub struct ResourceListing {
+    /// The resources by server, then by address.
+    pub resources: Vec<Resource>,
+    /// Patterns of further addresses, by server.
+    pub templates: Vec<Resource>,
+    /// The servers whose resources are not among them.
+    pub unavailable: Vec<Unavailable>,
+    /// What was wrong with the listings.
+    pub warnings: Vec<String>,
+}
+
+impl Toolset {
+    /// Lists the resources of all servers. Servers that are not ready are started and waited for, together and at most for `patience`.
+    pub async fn resources(&self, patience: Duration) -> ResourceListing {
+        let mut listing = ResourceListing {
+            unavailable: self.wake(patience).await,
+            resources: Vec::new(),
+            templates: Vec::new(),
+            warnings: self.warnings(),
+        };
+        for catalog in self.catalogs() {
+            listing.resources.extend(catalog.resources.iter().cloned());
+            listing.templates.extend(catalog.templates.iter().cloned());
+        }
+        listing
+    }
+
+    /// Reads a resource of a server, up to 4 MiB of it.
+    pub async fn read_resource(&self, server: &ServerName, uri: &str) -> Result<Vec<ResourceContents>, Failure> {
+        self.read_resource_within(server, uri, MAX_READ).await
+    }
+
+    /// Reads a resource of a server. When it has more than `limit` bytes, that is a failure: half a resource would look like a whole one.
+    pub async fn read_resource_within(
+        &self,
+        server: &ServerName,
+        uri: &str,
+        limit: usize,
+    ) -> Result<Vec<ResourceContents>, Failure> {
+        let what = format!("reading {uri}");
+        let reading = self.ask(server, "resources", &what, |live| async move {
+            live.session.read_resource(uri).await
+        });
+        let contents = reading.await?;
+        let bytes: usize = contents.iter().map(ResourceContents::size).sum();
+        if bytes > limit {
+            let message = format!("{what} failed: it has {bytes} bytes, and {limit} are allowed");
+            return Err(Failure::new(Kind::LimitExceeded, message).hint("raise the limit, or read a part of it"));
+        }
+        Ok(contents)
+    }
+
+    /// The address for a pattern of a server with these values filled in. A server that lists its patterns must list this one.
+    pub async fn expand_template(
+        &self,
+        server: &ServerName,
+        template: &str,
+        values: &Map<String, Value>,
+    ) -> Result<String, Failure> {
+        let (_, live) = self.reach(server).await?;
+        let known = &live.catalog.templates;
+        if !known.is_empty() && !known.iter().any(|known| known.uri == template) {
+            let names: Vec<_> = known.iter().map(|known| format!("`{}`", known.uri)).collect();
+            let message = format!("server `{server}` has no template `{}`", template.escape_debug());
+            return Err(Failure::new(Kind::InvalidArguments, message).hint(format!("it has {}", names.join(", "))));
+        }
+        let wrong = |error: crate::catalog::TemplateError| Failure::new(Kind::InvalidArguments, error.to_string());
+        let template = UriTemplate::parse(template).map_err(wrong)?;
+        template.expand(values).map_err(|error| {
+            let names = template.variables().join(", ");
+            wrong(error).hint(format!("its variables are {names}"))
+        })
+    }
+}

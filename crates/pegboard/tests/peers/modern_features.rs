@@ -1,0 +1,114 @@
+//! What the newest SDKs can want and tell in the era without a handshake, on stdio and HTTP.
+
+use pegboard::{CompletionOf, Config, EraChoice, LogLevel, Pegboard, ServerConfig, ServerEvent, Toolset};
+use serde_json::{Map, Value, json};
+
+use crate::{features::Everybody, peer::*, support::*, talk::*};
+
+#[tokio::test]
+async fn every_feature_of_the_python_sdk_is_used_on_stdio() {
+    check(stdio(&python_features())).await;
+}
+
+#[tokio::test]
+async fn every_feature_of_the_python_sdk_is_used_on_http() {
+    let server = Listening::python_features().await;
+    check(server.config()).await;
+}
+
+#[tokio::test]
+async fn every_feature_of_the_typescript_sdk_is_used_on_stdio() {
+    check(stdio(&typescript_features())).await;
+}
+
+#[tokio::test]
+async fn every_feature_of_the_typescript_sdk_is_used_on_http() {
+    let server = Listening::typescript_features().await;
+    check(server.config()).await;
+}
+
+async fn check(config: ServerConfig) {
+    let host = Everybody::default();
+    let mut config = in_era(config, EraChoice::Modern);
+    config.roots = vec!["file:///srv/one".to_owned()];
+    let mut servers = Config::default();
+    servers.servers.insert(name("fx"), config);
+    let board = Pegboard::builder(servers).host(host.clone()).open();
+    let tools = board.toolset();
+    tools.list(PATIENCE).await;
+    assert_eq!(spoken(&board), no_handshake());
+    check_inputs(&tools, &host).await;
+    check_reading(&tools, &host).await;
+    check_telling(&tools).await;
+    board.shutdown().await;
+}
+
+async fn check_inputs(tools: &Toolset, host: &Everybody) {
+    assert_eq!(text(tools, "ask_model", json!({})).await, "the model says forty-two");
+    assert_eq!(
+        text(tools, "ask_roots", json!({})).await,
+        "the roots are file:///srv/one"
+    );
+    assert_eq!(text(tools, "ask_visit", json!({})).await, "the user said accept");
+    let asked = host.elicited();
+    assert_eq!(asked[0].url.as_deref(), Some("https://example.org/sign-in"));
+}
+
+async fn check_reading(tools: &Toolset, host: &Everybody) {
+    let fx = name("fx");
+    let listing = tools.resources(PATIENCE).await;
+    let templates: Vec<_> = listing.templates.iter().map(|template| template.uri.as_str()).collect();
+    assert_eq!(templates, ["note://{shelf}/{book}", "paint://{name}"]);
+    let map = |value: Value| value.as_object().cloned().unwrap();
+    let values = map(json!({"shelf": "shelf", "book": "book"}));
+    let uri = tools.expand_template(&fx, templates[0], &values).await.unwrap();
+    assert_eq!(
+        tools.read_resource(&fx, &uri).await.unwrap()[0].text(),
+        Some("book on shelf")
+    );
+
+    // Resources and prompts may want something first, as tools may.
+    let painted = tools.read_resource(&fx, "paint://door").await.unwrap();
+    assert_eq!(painted[0].text(), Some("door is Ada"));
+    let poem = tools
+        .get_prompt(&fx, "poem", &map(json!({"topic": "tea"})))
+        .await
+        .unwrap();
+    assert_eq!(poem.messages[0].content.to_text(), "A Ada poem about tea.");
+    assert_eq!(host.elicited().len(), 2);
+
+    let complete = async |of: CompletionOf, argument: &str, value: &str| {
+        let completion = tools.complete(&fx, &of, argument, value, &Map::new()).await;
+        completion.unwrap().values
+    };
+    assert_eq!(
+        complete(CompletionOf::Prompt("poem".into()), "topic", "te").await,
+        ["tea"]
+    );
+    let template = CompletionOf::Template(templates[0].to_owned());
+    assert_eq!(complete(template, "shelf", "she").await, ["shelf", "shed"]);
+}
+
+async fn check_telling(tools: &Toolset) {
+    let fx = name("fx");
+    let mut subscription = tools.subscribe(&fx, "note://shelf/book").await.unwrap();
+    // The first news is that something may have been missed before.
+    while tokio::time::timeout(secs(1), subscription.changed()).await.is_ok() {}
+    assert_eq!(text(tools, "touch", json!({})).await, "touched");
+    assert!(tokio::time::timeout(PATIENCE, subscription.changed()).await.unwrap());
+
+    let mut events = tools.events(&fx).unwrap();
+    tools.set_log_level(&fx, LogLevel::Info).await.unwrap();
+    assert_eq!(text(tools, "log", json!({})).await, "logged");
+    let logged = async {
+        loop {
+            let event = events.next().await.unwrap();
+            if let ServerEvent::Log(message) = &*event {
+                return message.clone();
+            }
+        }
+    };
+    let message = tokio::time::timeout(PATIENCE, logged).await.unwrap();
+    assert_eq!((message.level, &message.data), (LogLevel::Warning, &json!("a warning")));
+    assert_eq!(message.logger.as_deref(), Some("features"));
+}

@@ -1,0 +1,167 @@
+//! What servers want in between: input in further rounds and visits of pages, for tools, prompts and resources alike, in both eras.
+
+use std::time::Duration;
+
+use pegboard::{ElicitAnswer, Era, Kind, Pegboard, ToolCall};
+use serde_json::{Map, Value, json};
+
+use crate::{scripted::*, support::*};
+
+fn offers() -> Value {
+    json!({"capabilities": {"tools": {}, "prompts": {}, "resources": {}}, "tools": [tool("t")]})
+}
+
+/// A state that every careless reader would change.
+const STATE: &str = "\u{1f980} \"\\/\u{2028}\u{7f} {\"a\":1.0} é\u{301}";
+
+/// A server that wants a colour `rounds` times before it answers anything, with a state that must come back as it was.
+fn asking(rounds: usize, user: &User) -> (Scripted, Pegboard) {
+    let server = Scripted::new(Era::Modern, offers());
+    let board = server.board(user.clone(), move |message| {
+        let params = &message["params"];
+        let state = params["requestState"].as_str();
+        let round = match state.and_then(|state| state.strip_prefix(STATE)) {
+            Some(round) if params["inputResponses"]["c"]["content"] == json!({"colour": "red"}) => round.parse().unwrap(),
+            None if state.is_none() => 0,
+            _ => return Answer::Error(-32602, "that is not what was asked for", Value::Null),
+        };
+        if round < rounds {
+            let request = json!({"method": "elicitation/create", "params": colour()});
+            return result(json!({"resultType": "input_required", "inputRequests": {"c": request}, "requestState": format!("{STATE}{}", round + 1)}));
+        }
+        match message["method"].as_str() {
+            Some("prompts/get") => result(json!({"resultType": "complete", "messages": []})),
+            Some("resources/read") => result(json!({"resultType": "complete", "contents": []})),
+            _ => said("done"),
+        }
+    });
+    (server, board)
+}
+
+/// ERA-5: new ids, the state byte for byte, and at most eight rounds.
+#[tokio::test(start_paused = true)]
+async fn tools_prompts_and_resources_may_want_input_eight_times_and_no_more() {
+    for (rounds, works) in [(1, true), (8, true), (9, false)] {
+        let user = User::types(json!({"colour": "red"}));
+        let (server, board) = asking(rounds, &user);
+        let (tools, fx) = (board.toolset(), name("fx"));
+        let reply = call(&tools, "fx.t", json!({})).await;
+        assert_eq!(reply.outcome.kind() == Kind::Ok, works, "{}", reply.text());
+        assert_eq!(tools.get_prompt(&fx, "p", &Map::new()).await.is_ok(), works);
+        assert_eq!(tools.read_resource(&fx, "a:b").await.is_ok(), works);
+        if works {
+            assert_eq!(user.asked(), 3 * rounds);
+            assert_eq!(server.heard("tools/call").len(), rounds + 1);
+        } else {
+            says(&reply.text(), &["after 8 rounds"]);
+            assert_eq!(server.heard("tools/call").len(), 9);
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_user_who_takes_longer_than_the_call_may_ends_it_with_the_time() {
+    let user = User::types(json!({"colour": "red"})).after(secs(3600));
+    let (_server, board) = asking(1, &user);
+    let reply = board.toolset().call(ToolCall::new("fx.t").timeout(secs(5))).await;
+    ended_as(&reply, Kind::Timeout, true);
+    assert_eq!(board.status().servers[0].in_flight, 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_server_that_wants_a_hundred_things_at_once_gets_none() {
+    let user = User::types(json!({"colour": "red"}));
+    let server = Scripted::new(Era::Modern, offers());
+    let board = server.board(user.clone(), |_| {
+        let request = json!({"method": "elicitation/create", "params": colour()});
+        let requests: Map<_, _> = (0..100).map(|number| (number.to_string(), request.clone())).collect();
+        result(json!({"resultType": "input_required", "inputRequests": requests}))
+    });
+    let reply = call(&board.toolset(), "fx.t", json!({})).await;
+    ended_as(&reply, Kind::Internal, true);
+    assert_eq!(user.asked(), 0);
+}
+
+/// SRQ-1: a server that waits for the user is not idle, however long that takes.
+#[tokio::test(start_paused = true)]
+async fn a_user_may_think_longer_than_a_server_may_be_silent() {
+    let user = User::types(json!({"colour": "red"})).after(secs(200));
+    let server = Scripted::new(Era::Legacy, offers());
+    let board = server.board(user.clone(), |_| Answer::Silence);
+    let tools = board.toolset();
+    tools.list(PATIENCE).await;
+    let calling = tokio::spawn(async move { call(&tools, "fx.t", json!({})).await });
+    server.hears("tools/call", 1).await;
+    server
+        .say(json!({"id": "e", "method": "elicitation/create", "params": colour()}))
+        .await;
+    let answered = async {
+        while server.answers().is_empty() {
+            tokio::time::sleep(secs(1)).await;
+        }
+    };
+    tokio::time::timeout(secs(300), answered).await.unwrap();
+    assert_eq!(
+        server.answers()[0]["result"],
+        json!({"action": "accept", "content": {"colour": "red"}})
+    );
+    // From now on it is silent, and that has its limit.
+    let since = tokio::time::Instant::now();
+    ended_as(&calling.await.unwrap(), Kind::Timeout, true);
+    let silent = since.elapsed();
+    assert!((Duration::from_secs(58)..secs(62)).contains(&silent), "{silent:?}");
+}
+
+fn visit_first() -> Answer {
+    let page =
+        json!({"mode": "url", "elicitationId": "e1", "url": "https://example.org/sign-in", "message": "Sign in."});
+    Answer::Error(-32042, "sign in first", json!({"elicitations": [page]}))
+}
+
+/// SRQ-1: the user is sent to the page, the server tells that all is done there, and the call is made again.
+#[tokio::test(start_paused = true)]
+async fn a_call_that_needs_a_visit_is_made_again_when_the_visit_is_done() {
+    for answer in [ElicitAnswer::Accept(Map::new()), ElicitAnswer::Finished] {
+        let user = User::who(answer.clone());
+        let server = Scripted::new(Era::Legacy, offers());
+        let this = server.clone();
+        let board = server.board(user.clone(), move |_| match this.heard("tools/call").len() {
+            1 => visit_first(),
+            _ => said("done"),
+        });
+        let tools = board.toolset();
+        tools.list(PATIENCE).await;
+        let calling = tokio::spawn(async move { call(&tools, "fx.t", json!({})).await });
+        if answer != ElicitAnswer::Finished {
+            until("the user is asked", || user.asked() == 1).await;
+            tokio::time::sleep(secs(30)).await;
+            assert_eq!(server.heard("tools/call").len(), 1, "the visit is not done yet");
+            server
+                .say(json!({"method": "notifications/elicitation/complete", "params": {"elicitationId": "e1"}}))
+                .await;
+        }
+        assert_eq!(calling.await.unwrap().text(), "done");
+        let asked = user.asked.lock().unwrap()[0].clone();
+        assert_eq!(asked.url.as_deref(), Some("https://example.org/sign-in"));
+        assert_eq!(asked.id.as_deref(), Some("e1"));
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_user_who_does_not_visit_the_page_gets_the_servers_error() {
+    let user = User::who(ElicitAnswer::Decline);
+    let server = Scripted::new(Era::Legacy, offers());
+    let board = server.board(user.clone(), |_| visit_first());
+    let reply = call(&board.toolset(), "fx.t", json!({})).await;
+    assert_eq!(reply.outcome.kind(), Kind::ToolError);
+    says(&reply.text(), &["-32042", "sign in first"]);
+    assert_eq!((user.asked(), server.heard("tools/call").len()), (1, 1));
+
+    // Whoever keeps asking is not obeyed for ever.
+    let user = User::who(ElicitAnswer::Finished);
+    let server = Scripted::new(Era::Legacy, offers());
+    let board = server.board(user.clone(), |_| visit_first());
+    let reply = call(&board.toolset(), "fx.t", json!({})).await;
+    assert!(reply.is_error());
+    assert_eq!(server.heard("tools/call").len(), 9);
+}

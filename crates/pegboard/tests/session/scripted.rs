@@ -1,0 +1,265 @@
+//! Servers in this process whose every answer the test writes, in both eras, and hosts that answer them.
+
+use std::{
+    pin::Pin,
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicUsize, Ordering},
+    },
+};
+
+use pegboard::{ByteSink, ByteSource, Config, ElicitAnswer, Elicitation, Era, Host, Pegboard, ServerName, Toolset};
+use serde_json::{Value, json};
+use tokio::{
+    io::{AsyncBufReadExt, AsyncWriteExt, BufReader, DuplexStream, duplex},
+    sync::mpsc,
+};
+
+use crate::support::*;
+
+pub(crate) const ERAS: [Era; 2] = [Era::Legacy, Era::Modern];
+
+/// What the server does about a request that the script is asked about.
+#[derive(Debug, Clone)]
+pub(crate) enum Answer {
+    Result(Value),
+    Error(i64, &'static str, Value),
+    /// Nothing, for now or for ever.
+    Silence,
+}
+
+pub(crate) fn result(value: Value) -> Answer {
+    Answer::Result(value)
+}
+
+/// A server that the test wrote, and everything it has heard.
+#[derive(Clone)]
+pub(crate) struct Scripted {
+    era: Era,
+    /// The capabilities, and what each listing gives.
+    offers: Value,
+    heard: Arc<Mutex<Vec<Value>>>,
+    out: Arc<Mutex<Option<mpsc::Sender<String>>>>,
+    starts: Arc<AtomicUsize>,
+}
+
+impl Scripted {
+    /// A server with these capabilities and listings: `capabilities`, `tools`, `resources`, `resourceTemplates`, `prompts`.
+    pub(crate) fn new(era: Era, offers: Value) -> Self {
+        Self {
+            era,
+            offers,
+            heard: Arc::default(),
+            out: Arc::default(),
+            starts: Arc::default(),
+        }
+    }
+
+    /// A board with this server as `fx`, and this host.
+    pub(crate) fn board(
+        &self,
+        host: impl Host,
+        answer: impl Fn(&Value) -> Answer + Clone + Send + Sync + 'static,
+    ) -> Pegboard {
+        let this = self.clone();
+        let dialer = move || {
+            let (ours, theirs) = duplex(64 << 10);
+            let (tell, told) = mpsc::channel(256);
+            *this.out.lock().unwrap() = Some(tell);
+            this.starts.fetch_add(1, Ordering::Relaxed);
+            tokio::spawn(this.clone().serve(theirs, told, answer.clone()));
+            let (read, write) = tokio::io::split(ours);
+            (Box::new(read) as ByteSource, Box::new(write) as ByteSink)
+        };
+        let builder = Pegboard::builder(Config::default()).host(host).without_jitter();
+        builder.in_process(name("fx"), dialer).open()
+    }
+
+    async fn serve(self, stream: DuplexStream, mut told: mpsc::Receiver<String>, answer: impl Fn(&Value) -> Answer) {
+        let (read, mut write) = tokio::io::split(stream);
+        let mut lines = BufReader::new(read).lines();
+        loop {
+            let text = tokio::select! {
+                line = lines.next_line() => match line {
+                    Ok(Some(line)) => self.react(&serde_json::from_str(&line).unwrap(), &answer),
+                    _ => return,
+                },
+                text = told.recv() => match text {
+                    Some(text) => Some(text),
+                    None => return,
+                },
+            };
+            if let Some(text) = text
+                && write.write_all((text + "\n").as_bytes()).await.is_err()
+            {
+                return;
+            }
+        }
+    }
+
+    fn react(&self, message: &Value, answer: &impl Fn(&Value) -> Answer) -> Option<String> {
+        self.heard.lock().unwrap().push(message.clone());
+        message.get("id")?;
+        let method = message["method"].as_str()?;
+        let answer = match (self.era, method) {
+            (Era::Legacy, "initialize") => result(json!({
+                "protocolVersion": message["params"]["protocolVersion"], "capabilities": self.offers["capabilities"],
+                "serverInfo": { "name": "scripted", "version": "1" },
+            })),
+            (Era::Modern, "server/discover") => {
+                result(json!({ "supportedVersions": ["2026-07-28"], "capabilities": self.offers["capabilities"] }))
+            }
+            (_, "initialize" | "server/discover") => Answer::Error(-32601, "no such method", Value::Null),
+            (_, "ping") => result(json!({})),
+            (_, "tools/list") => result(json!({ "tools": self.list("tools") })),
+            (_, "resources/list") => result(json!({ "resources": self.list("resources") })),
+            (_, "resources/templates/list") => result(json!({ "resourceTemplates": self.list("resourceTemplates") })),
+            (_, "prompts/list") => result(json!({ "prompts": self.list("prompts") })),
+            _ => answer(message),
+        };
+        let id = &message["id"];
+        Some(match answer {
+            Answer::Result(result) => json!({ "jsonrpc": "2.0", "id": id, "result": result }).to_string(),
+            Answer::Error(code, text, data) => {
+                json!({ "jsonrpc": "2.0", "id": id, "error": { "code": code, "message": text, "data": data } })
+                    .to_string()
+            }
+            Answer::Silence => return None,
+        })
+    }
+
+    fn list(&self, key: &str) -> Value {
+        self.offers.get(key).cloned().unwrap_or_else(|| json!([]))
+    }
+
+    /// Sends a message that is no answer.
+    pub(crate) async fn say(&self, mut message: Value) {
+        message["jsonrpc"] = "2.0".into();
+        let out = self.out.lock().unwrap().clone().unwrap();
+        out.send(message.to_string()).await.unwrap();
+    }
+
+    /// Ends the connection.
+    pub(crate) fn hang_up(&self) {
+        *self.out.lock().unwrap() = None;
+    }
+
+    pub(crate) fn starts(&self) -> usize {
+        self.starts.load(Ordering::Relaxed)
+    }
+
+    /// The parameters of what came under this method so far.
+    pub(crate) fn heard(&self, method: &str) -> Vec<Value> {
+        let heard = self.heard.lock().unwrap();
+        let fitting = heard.iter().filter(|message| message["method"] == method);
+        fitting.map(|message| message["params"].clone()).collect()
+    }
+
+    /// The answers to requests of the server.
+    pub(crate) fn answers(&self) -> Vec<Value> {
+        let heard = self.heard.lock().unwrap();
+        heard
+            .iter()
+            .filter(|message| message.get("method").is_none())
+            .cloned()
+            .collect()
+    }
+
+    /// Whether the last request of this method was given up.
+    pub(crate) fn was_cancelled(&self, method: &str) -> bool {
+        let heard = self.heard.lock().unwrap();
+        let Some(last) = heard.iter().rfind(|message| message["method"] == method) else {
+            return false;
+        };
+        heard.iter().any(|message| {
+            message["method"] == "notifications/cancelled" && message["params"]["requestId"] == last["id"]
+        })
+    }
+
+    /// Waits until so many messages came under this method.
+    pub(crate) async fn hears(&self, method: &str, count: usize) -> Vec<Value> {
+        until(method, || self.heard(method).len() >= count).await;
+        self.heard(method)
+    }
+}
+
+/// Waits until something is so.
+pub(crate) async fn until(what: &str, is_so: impl Fn() -> bool) {
+    let waiting = async {
+        while !is_so() {
+            tokio::time::sleep(std::time::Duration::from_millis(5)).await;
+        }
+    };
+    let waited = tokio::time::timeout(secs(60), waiting).await;
+    waited.unwrap_or_else(|_| panic!("waited in vain until: {what}"));
+}
+
+/// A user who answers everything in the same way after a while, and remembers what was asked.
+#[derive(Clone)]
+pub(crate) struct User {
+    pub(crate) answer: ElicitAnswer,
+    pub(crate) thinks: std::time::Duration,
+    pub(crate) asked: Arc<Mutex<Vec<Elicitation>>>,
+}
+
+impl User {
+    pub(crate) fn who(answer: ElicitAnswer) -> Self {
+        Self {
+            answer,
+            thinks: std::time::Duration::ZERO,
+            asked: Arc::default(),
+        }
+    }
+
+    pub(crate) fn types(form: Value) -> Self {
+        match form {
+            Value::Object(form) => Self::who(ElicitAnswer::Accept(form)),
+            other => panic!("{other}"),
+        }
+    }
+
+    pub(crate) fn after(mut self, thinks: std::time::Duration) -> Self {
+        self.thinks = thinks;
+        self
+    }
+
+    pub(crate) fn asked(&self) -> usize {
+        self.asked.lock().unwrap().len()
+    }
+}
+
+impl Host for User {
+    fn offers_elicitation(&self) -> bool {
+        true
+    }
+
+    fn elicit<'a>(
+        &'a self,
+        _server: &'a ServerName,
+        request: Elicitation,
+    ) -> Pin<Box<dyn Future<Output = ElicitAnswer> + Send + 'a>> {
+        self.asked.lock().unwrap().push(request);
+        Box::pin(async {
+            tokio::time::sleep(self.thinks).await;
+            self.answer.clone()
+        })
+    }
+}
+
+/// A form with one field, `colour`.
+pub(crate) fn colour() -> Value {
+    json!({"mode": "form", "message": "Which colour?",
+           "requestedSchema": {"type": "object", "required": ["colour"], "properties": {"colour": {"type": "string"}}}})
+}
+
+pub(crate) async fn text(tools: &Toolset, tool: &str) -> String {
+    call(tools, tool, json!({})).await.text()
+}
+
+pub(crate) fn tool(name: &str) -> Value {
+    json!({"name": name, "inputSchema": {"type": "object"}})
+}
+
+pub(crate) fn said(text: &str) -> Answer {
+    result(json!({"content": [{"type": "text", "text": text}]}))
+}

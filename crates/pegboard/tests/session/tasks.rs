@@ -1,0 +1,229 @@
+//! Calls that run as tasks: asked after as often as the server wants, fetched, given up, and never made twice.
+
+use std::sync::{
+    Arc,
+    atomic::{AtomicUsize, Ordering},
+};
+
+use pegboard::{Era, Kind, NoHost, Pegboard, TaskStatus, ToolCall, Toolset};
+use serde_json::{Value, json};
+use tokio::{sync::mpsc, time::Instant};
+
+use crate::{scripted::*, support::*};
+
+fn offers(era: Era) -> Value {
+    let mut tools = vec![tool("plain")];
+    for support in ["optional", "required"] {
+        let mut tool = tool(support);
+        tool["execution"] = json!({ "taskSupport": support });
+        tools.push(tool);
+    }
+    let capabilities = match era {
+        Era::Legacy => json!({"tools": {}, "tasks": {"cancel": {}, "requests": {"tools": {"call": {}}}}}),
+        Era::Modern => json!({"tools": {}, "extensions": {"io.modelcontextprotocol/tasks": {}}}),
+    };
+    json!({"capabilities": capabilities, "tools": tools})
+}
+
+/// What a task of the server goes through, one entry for each time it is asked after.
+type Course = &'static [&'static str];
+
+/// A server whose tasks go through this course; the last state stays.
+fn working(era: Era, course: Course) -> (Scripted, Pegboard) {
+    let server = Scripted::new(era, offers(era));
+    let asked = Arc::new(AtomicUsize::new(0));
+    let board = server.board(User::types(json!({"colour": "red"})), move |message| {
+        let params = &message["params"];
+        let task = |status: &str| {
+            let mut task = json!({"taskId": "t-1", "status": status, "statusMessage": format!("now {status}"),
+                "createdAt": "2026-07-28T10:00:00Z", "lastUpdatedAt": "2026-07-28T10:00:00Z", "ttl": null, "ttlMs": null,
+                "pollInterval": 3000, "pollIntervalMs": 3000});
+            if era == Era::Modern {
+                task["resultType"] = "complete".into();
+                match status {
+                    "completed" => task["result"] = json!({"content": [{"type": "text", "text": "made"}]}),
+                    "failed" => task["error"] = json!({"code": -32603, "message": "it broke"}),
+                    "input_required" => {
+                        task["inputRequests"] = json!({"c": {"method": "elicitation/create", "params": colour()}});
+                    }
+                    _ => {}
+                }
+            }
+            task
+        };
+        let as_task = !params["task"].is_null() || (era == Era::Modern && params["name"] != "plain");
+        match message["method"].as_str().unwrap() {
+            "tools/call" if as_task => {
+                let mut created = task("working");
+                if era == Era::Legacy {
+                    return result(json!({ "task": created }));
+                }
+                created["resultType"] = "task".into();
+                result(created)
+            }
+            "tools/call" => said("plainly"),
+            "tasks/get" => {
+                let at = asked.fetch_add(1, Ordering::Relaxed).min(course.len() - 1);
+                result(task(course[at]))
+            }
+            "tasks/result" if course.last() == Some(&"failed") => Answer::Error(-32603, "it broke", Value::Null),
+            "tasks/result" => said("made"),
+            _ => result(json!({})),
+        }
+    });
+    (server, board)
+}
+
+async fn made(tools: &Toolset, call: ToolCall) -> String {
+    tools.call(call).await.text()
+}
+
+/// EXE-18: as often as the server wants, and no more.
+#[tokio::test(start_paused = true)]
+async fn a_tool_that_must_run_as_a_task_is_called_like_any_other() {
+    for era in ERAS {
+        let (server, board) = working(era, &["working", "working", "completed"]);
+        let tools = board.toolset();
+        tools.list(PATIENCE).await;
+        let (sink, mut steps) = mpsc::channel(8);
+        let began = Instant::now();
+        assert_eq!(made(&tools, ToolCall::new("fx.required").progress(sink)).await, "made");
+        let took = began.elapsed();
+        assert!((secs(9)..secs(10)).contains(&took), "{took:?}");
+        assert_eq!(server.heard("tasks/get").len(), 3);
+        assert_eq!(server.heard("tasks/cancel").len(), 0);
+        assert_eq!(server.heard("tasks/result").len(), usize::from(era == Era::Legacy));
+        let mut told = Vec::new();
+        while let Ok(step) = steps.try_recv() {
+            told.push(step.message.unwrap());
+        }
+        assert_eq!(told, ["now working", "now completed"]);
+        assert_eq!(made(&tools, ToolCall::new("fx.plain").as_task()).await, "plainly");
+    }
+}
+
+/// In the era in which we choose, a task is made only where it is wanted.
+#[tokio::test(start_paused = true)]
+async fn a_tool_that_leaves_the_choice_runs_as_a_task_when_it_is_asked_to() {
+    let (server, board) = working(Era::Legacy, &["completed"]);
+    let tools = board.toolset();
+    assert_eq!(made(&tools, ToolCall::new("fx.optional")).await, "plainly");
+    assert_eq!(made(&tools, ToolCall::new("fx.optional").as_task()).await, "made");
+    let asked: Vec<_> = server
+        .heard("tools/call")
+        .iter()
+        .map(|params| params["task"].clone())
+        .collect();
+    assert_eq!(asked, [Value::Null, json!({})]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_task_that_fails_or_is_cancelled_by_its_server_ends_the_call_with_its_words() {
+    for era in ERAS {
+        for (course, words) in [
+            (&["failed"] as Course, "it broke"),
+            (&["cancelled"], "the task was cancelled: now cancelled"),
+        ] {
+            let (server, board) = working(era, course);
+            let reply = call(&board.toolset(), "fx.required", json!({})).await;
+            ended_as(&reply, Kind::ToolError, true);
+            says(&reply.text(), &[words]);
+            assert_eq!(server.heard("tools/call").len(), 1);
+        }
+    }
+}
+
+/// What a task wants is answered once, however often it is shown.
+#[tokio::test(start_paused = true)]
+async fn a_task_that_wants_input_gets_it_once() {
+    let (server, board) = working(
+        Era::Modern,
+        &["input_required", "input_required", "working", "completed"],
+    );
+    assert_eq!(text(&board.toolset(), "fx.required").await, "made");
+    let mut updates = server.heard("tasks/update");
+    assert_eq!(updates.len(), 1);
+    updates[0].as_object_mut().unwrap().remove("_meta");
+    let answer = json!({"action": "accept", "content": {"colour": "red"}});
+    assert_eq!(updates[0], json!({"taskId": "t-1", "inputResponses": {"c": answer}}));
+}
+
+/// EXE-18, EXE-8: the server hears of it.
+#[tokio::test(start_paused = true)]
+async fn giving_up_a_call_cancels_its_task() {
+    for era in ERAS {
+        let (server, board) = working(era, &["working"]);
+        let tools = board.toolset();
+        let calling = tokio::time::timeout(secs(5), call(&tools, "fx.required", json!({})));
+        assert!(calling.await.is_err());
+        assert_eq!(server.hears("tasks/cancel", 1).await[0]["taskId"], "t-1");
+
+        let reply = tools.call(ToolCall::new("fx.required").timeout(secs(10))).await;
+        ended_as(&reply, Kind::Timeout, true);
+        server.hears("tasks/cancel", 2).await;
+        assert_eq!(server.heard("tools/call").len(), 2, "a task is never made twice");
+        assert_eq!(board.status().servers[0].in_flight, 0);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_task_in_the_background_is_asked_after_fetched_and_cancelled_by_its_handle() {
+    for era in ERAS {
+        let (server, board) = working(era, &["working", "working", "completed"]);
+        let tools = board.toolset();
+        let mut handle = tools.start(ToolCall::new("fx.optional").id("mine")).await.unwrap();
+        assert_eq!((handle.id(), handle.name()), (Some("t-1"), "fx.optional".to_owned()));
+        assert_eq!(
+            board.status().servers[0].in_flight,
+            0,
+            "it takes no place while it works"
+        );
+        let state = handle.status().await.unwrap();
+        assert_eq!(
+            (state.status, state.message.as_deref()),
+            (TaskStatus::Working, Some("now working"))
+        );
+        assert!(!state.status.is_final());
+
+        let early = handle.result(secs(1)).await;
+        ended_as(&early, Kind::Timeout, true);
+        assert_eq!(
+            server.heard("tasks/cancel").len(),
+            0,
+            "waiting in vain leaves the task alone"
+        );
+        let reply = handle.result(PATIENCE).await;
+        assert_eq!((reply.id.as_str(), reply.text().as_str()), ("mine", "made"));
+        handle.cancel().await.unwrap();
+        assert_eq!(server.heard("tasks/cancel").len(), 1);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_tool_that_cannot_run_as_a_task_is_not_started_as_one() {
+    let (server, board) = working(Era::Legacy, &["completed"]);
+    let tools = board.toolset();
+    let refused = tools.start(ToolCall::new("fx.plain")).await.unwrap_err();
+    ended_as(&refused, Kind::InvalidArguments, false);
+    assert_eq!(server.heard("tools/call").len(), 0);
+    let nobody = tools.start(ToolCall::new("fx.nobody")).await.unwrap_err();
+    ended_as(&nobody, Kind::UnknownTool, false);
+
+    // In the newest era the server decides, and may answer at once.
+    let (_server, board) = working(Era::Modern, &["completed"]);
+    let mut handle = board.toolset().start(ToolCall::new("fx.plain")).await.unwrap();
+    assert_eq!(handle.id(), None);
+    assert_eq!(handle.status().await.unwrap().status, TaskStatus::Completed);
+    assert_eq!(handle.result(PATIENCE).await.text(), "plainly");
+}
+
+/// A server that does not offer tasks is not sent any, whatever its tools say.
+#[tokio::test(start_paused = true)]
+async fn a_server_without_tasks_is_called_plainly() {
+    let mut offers = offers(Era::Legacy);
+    offers["capabilities"] = json!({"tools": {}});
+    let server = Scripted::new(Era::Legacy, offers);
+    let board = server.board(NoHost, |_| said("plainly"));
+    assert_eq!(text(&board.toolset(), "fx.required").await, "plainly");
+    assert!(server.heard("tools/call")[0]["task"].is_null());
+}

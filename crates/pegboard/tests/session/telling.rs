@@ -1,0 +1,224 @@
+//! What servers tell by themselves: news of resources and their logs, in both eras, and over restarts.
+
+use pegboard::{
+    ByteSink, ByteSource, Command, Config, Era, Kind, LogLevel, NoHost, Pegboard, Root, Scope, ServerConfig,
+    ServerEvent, Transport, View,
+};
+use pegboard_testkit::{Ask, FakeServer, Tool};
+use serde_json::{Value, json};
+
+use crate::{scripted::*, support::*};
+
+const SUBSCRIBED: &str = "notifications/resources/updated";
+
+fn offers() -> Value {
+    json!({"capabilities": {"resources": {"subscribe": true}, "logging": {}}})
+}
+
+/// A server that agrees to everything but `a:no`.
+fn board(server: &Scripted) -> Pegboard {
+    let this = server.clone();
+    server.board(NoHost, move |message| match message["method"].as_str() {
+        Some("subscriptions/listen") => {
+            let mut wanted = message["params"]["notifications"].clone();
+            if let Some(uris) = wanted["resourceSubscriptions"].as_array_mut() {
+                uris.retain(|uri| uri != "a:no");
+            }
+            let this = this.clone();
+            tokio::spawn(async move {
+                this.say(
+                    json!({"method": "notifications/subscriptions/acknowledged", "params": {"notifications": wanted}}),
+                )
+                .await;
+            });
+            Answer::Silence
+        }
+        Some("resources/subscribe") if message["params"]["uri"] == "a:no" => {
+            Answer::Error(-32602, "not that one", Value::Null)
+        }
+        _ => result(json!({})),
+    })
+}
+
+/// RPI-2: legacy by requests, modern by listening, and a dropped subscription is told to the server.
+#[tokio::test(start_paused = true)]
+async fn news_of_a_resource_reach_those_who_subscribed_to_it() {
+    for era in ERAS {
+        let server = Scripted::new(era, offers());
+        let board = board(&server);
+        let (tools, fx) = (board.toolset(), name("fx"));
+        let mut a = tools.subscribe(&fx, "a:a").await.unwrap();
+        let mut b = tools.subscribe(&fx, "a:b").await.unwrap();
+        let refused = tools.subscribe(&fx, "a:no").await.unwrap_err();
+        assert_eq!(refused.kind, Kind::ToolError, "{}", refused.message);
+        // What was waited for until here is no news.
+        while tokio::time::timeout(secs(5), b.changed()).await.is_ok() {}
+        while tokio::time::timeout(secs(5), a.changed()).await.is_ok() {}
+        server
+            .say(json!({"method": SUBSCRIBED, "params": {"uri": "a:b"}}))
+            .await;
+        assert!(tokio::time::timeout(secs(5), b.changed()).await.unwrap());
+        assert!(tokio::time::timeout(secs(5), a.changed()).await.is_err(), "{era:?}");
+        drop(b);
+        match era {
+            Era::Legacy => assert_eq!(server.hears("resources/unsubscribe", 2).await[1]["uri"], "a:b"),
+            Era::Modern => {
+                let left = || server.heard("subscriptions/listen").last().cloned().unwrap();
+                until("a:b is not asked for", || {
+                    left()["notifications"]["resourceSubscriptions"] == json!(["a:a"])
+                })
+                .await;
+            }
+        }
+        board.shutdown().await;
+        drop((board, tools));
+        // A server that is gone tells nothing more.
+        let ending = async { while a.changed().await {} };
+        tokio::time::timeout(secs(5), ending).await.unwrap();
+    }
+}
+
+/// RPI-2: what changed while there was no session is not missed.
+#[tokio::test(start_paused = true)]
+async fn a_subscription_is_renewed_after_a_restart_and_tells_that_something_may_have_been_missed() {
+    for era in ERAS {
+        let server = Scripted::new(era, offers());
+        let board = board(&server);
+        let (tools, fx) = (board.toolset(), name("fx"));
+        let mut a = tools.subscribe(&fx, "a:a").await.unwrap();
+        while tokio::time::timeout(secs(5), a.changed()).await.is_ok() {}
+        server.hang_up();
+        assert!(tokio::time::timeout(secs(60), a.changed()).await.unwrap());
+        assert_eq!(server.starts(), 2);
+        let asked = match era {
+            Era::Legacy => server.heard("resources/subscribe").len(),
+            Era::Modern => server.heard("subscriptions/listen").len(),
+        };
+        assert_eq!(asked, 2, "{era:?}");
+        board.shutdown().await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn two_who_want_the_same_cost_the_server_one_subscription() {
+    let server = Scripted::new(Era::Legacy, offers());
+    let board = board(&server);
+    let (tools, fx) = (board.toolset(), name("fx"));
+    let first = tools.subscribe(&fx, "a:a").await.unwrap();
+    let second = tools.subscribe(&fx, "a:a").await.unwrap();
+    drop(first);
+    tokio::time::sleep(secs(1)).await;
+    assert_eq!(
+        (
+            server.heard("resources/subscribe").len(),
+            server.heard("resources/unsubscribe").len()
+        ),
+        (1, 0)
+    );
+    drop(second);
+    server.hears("resources/unsubscribe", 1).await;
+}
+
+/// The level is set by a request, or said in every request, and again after a restart.
+#[tokio::test(start_paused = true)]
+async fn a_server_logs_from_the_level_that_it_was_told_also_after_a_restart() {
+    for era in ERAS {
+        let server = Scripted::new(era, offers());
+        let board = board(&server);
+        let (tools, fx) = (board.toolset(), name("fx"));
+        let mut events = tools.events(&fx).unwrap();
+        tools.set_log_level(&fx, LogLevel::Warning).await.unwrap();
+        let _ = tools.read_resource(&fx, "a:a").await;
+        let level = |server: &Scripted| match era {
+            Era::Legacy => server
+                .heard("logging/setLevel")
+                .last()
+                .map(|params| params["level"].clone()),
+            Era::Modern => server
+                .heard("resources/read")
+                .last()
+                .map(|params| params["_meta"]["io.modelcontextprotocol/logLevel"].clone()),
+        };
+        assert_eq!(level(&server), Some(json!("warning")));
+        server.say(json!({"method": "notifications/message", "params": {"level": "error", "logger": "db", "data": {"a": 1}}})).await;
+        let event = tokio::time::timeout(PATIENCE, events.next()).await.unwrap().unwrap();
+        let ServerEvent::Log(message) = &*event else {
+            panic!("{event:?}")
+        };
+        assert_eq!(
+            (message.level, message.logger.as_deref(), &message.data),
+            (LogLevel::Error, Some("db"), &json!({"a": 1}))
+        );
+
+        server.hang_up();
+        until("it has started again", || server.starts() == 2).await;
+        if era == Era::Legacy {
+            server.hears("logging/setLevel", 2).await;
+        } else {
+            tools.set_log_level(&fx, LogLevel::Warning).await.unwrap();
+            let _ = tools.read_resource(&fx, "a:a").await;
+        }
+        assert_eq!(level(&server), Some(json!("warning")));
+        board.shutdown().await;
+    }
+}
+
+/// SRQ-3: a server that was told of roots is told when they change, and gets the new ones.
+#[tokio::test(start_paused = true)]
+async fn a_server_is_told_when_its_roots_change() {
+    let server = Scripted::new(Era::Legacy, json!({"capabilities": {}}));
+    let board = server.board(NoHost, |_| Answer::Silence);
+    assert!(board.set_roots(&name("fx"), &[Root::new("file:///one")]));
+    board.settle(PATIENCE).await;
+    let hello = server.heard("initialize").remove(0);
+    assert_eq!(hello["capabilities"], json!({"roots": {"listChanged": true}}));
+    let roots = async |id: &str| {
+        let before = server.answers().len();
+        server.say(json!({"id": id, "method": "roots/list"})).await;
+        until("the roots are told", || server.answers().len() > before).await;
+        server.answers().pop().unwrap()["result"]["roots"].clone()
+    };
+    assert_eq!(roots("r1").await, json!([{"uri": "file:///one"}]));
+    tokio::time::sleep(secs(1)).await;
+    assert_eq!(server.heard("notifications/roots/list_changed").len(), 0);
+
+    board
+        .toolset()
+        .set_roots(&name("fx"), &[Root::new("file:///two").name("Two")])
+        .unwrap();
+    server.hears("notifications/roots/list_changed", 1).await;
+    assert_eq!(roots("r2").await, json!([{"uri": "file:///two", "name": "Two"}]));
+    board
+        .toolset()
+        .set_roots(&name("fx"), &[Root::new("file:///two").name("Two")])
+        .unwrap();
+    tokio::time::sleep(secs(1)).await;
+    assert_eq!(
+        server.heard("notifications/roots/list_changed").len(),
+        1,
+        "nothing changed"
+    );
+    assert!(!board.set_roots(&name("nobody"), &[]));
+}
+
+/// SRQ-3: a server that only one view uses works in the roots of that view.
+#[tokio::test(start_paused = true)]
+async fn a_view_has_roots_of_its_own_for_the_servers_that_only_it_uses() {
+    let (first, handle) = FakeServer::new("fx")
+        .tool(Tool::new("t").answers_text("roots:").asks(Ask::Roots))
+        .connect();
+    drop(first);
+    let dialer = move || {
+        let (read, write) = tokio::io::split(handle.connect());
+        (Box::new(read) as ByteSource, Box::new(write) as ByteSink)
+    };
+    let mut settings = ServerConfig::new(Transport::Stdio(Command::new("in-process")));
+    settings.policy.scope = Scope::Session;
+    let board = Pegboard::builder(Config::default())
+        .in_process_with(name("fx"), dialer, settings)
+        .open();
+    for folder in ["file:///one", "file:///two"] {
+        let tools = board.toolset_with(View::new().roots(vec![Root::new(folder)]));
+        says(&text(&tools, "fx.t").await, &["roots:", folder]);
+    }
+}
