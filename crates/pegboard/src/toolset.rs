@@ -376,9 +376,7 @@ impl Toolset {
         match self.table().find(name) {
             Routed::To(route) => return Ok((route, false)),
             Routed::Ambiguous(candidates) => return Err(call::ambiguous(name, &candidates)),
-            // A tool's own name may still be that of a tool of another server, whose tools are not known yet.
-            Routed::Hidden(failure) if self.says_server(name) || self.not_ready().is_empty() => return Err(failure),
-            Routed::Hidden(_) | Routed::Repaired(_) | Routed::Nowhere => {}
+            Routed::Repaired(_) | Routed::Hidden(_) | Routed::Nowhere => {}
         }
         if let Some(refusal) = self.refusal(name, false) {
             return Err(refusal);
@@ -399,7 +397,7 @@ impl Toolset {
                 Ok((route, true))
             }
             Routed::Ambiguous(candidates) => Err(call::ambiguous(name, &candidates)),
-            Routed::Hidden(failure) => Err(failure),
+            Routed::Hidden(tool) => Err(self.unknown(&tool)),
             Routed::Nowhere => {
                 let down = unknown
                     .iter()
@@ -408,17 +406,16 @@ impl Toolset {
                 match down {
                     // The name says whose tool it is, and that server cannot be reached.
                     Some((server, outage)) if named_one => Err(call::unavailable(server.name().as_str(), &outage)),
-                    _ => Err(self
-                        .refusal(name, true)
-                        .unwrap_or_else(|| self.table().explain(name, &self.chosen()))),
+                    _ => Err(self.unknown(name)),
                 }
             }
         }
     }
 
-    /// Whether a name comes with a server's, in any style.
-    fn says_server(&self, name: &str) -> bool {
-        self.servers().iter().any(|server| call::may_be_of(name, server.name()))
+    /// Why a name leads nowhere: it is that of something that this view does not see, or nobody's.
+    fn unknown(&self, name: &str) -> Failure {
+        let refusal = self.refusal(name, true);
+        refusal.unwrap_or_else(|| self.table().explain(name, &self.chosen()))
     }
 
     fn not_ready(&self) -> Vec<Server> {

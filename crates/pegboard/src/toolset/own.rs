@@ -63,6 +63,7 @@ pub(super) fn means(name: &str, listed: &ListedTool, routes: &RouteTable) -> boo
 /// The reply to a call of a tool of ours.
 pub(super) fn reply(call: &ToolCall, tool: &Tool, outcome: Outcome, latency: Duration) -> Reply {
     let mut reply = Reply::unanswered(&call.id, tool.dotted_name(), outcome, latency);
+    reply.asked.clone_from(&call.name);
     reply.server = Some(tool.server.clone());
     reply.tool = Some(tool.name.clone());
     reply.attempts = 1;
