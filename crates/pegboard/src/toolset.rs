@@ -10,10 +10,12 @@ mod reach;
 mod reader;
 mod resources;
 mod select;
+mod stub;
 
 pub use executor::{Closed, ToolExecutor};
 pub use prompts::PromptListing;
 pub use resources::ResourceListing;
+pub use stub::{StubCall, StubTools};
 
 use std::{
     sync::{
