@@ -13,11 +13,13 @@ mod reach;
 mod reader;
 mod resources;
 mod select;
+mod stub;
 
 pub use executor::{Closed, ToolExecutor};
 pub use find::{FoundTool, ServerCost};
 pub use prompts::PromptListing;
 pub use resources::ResourceListing;
+pub use stub::{StubCall, StubTools};
 
 use std::{
     sync::{
