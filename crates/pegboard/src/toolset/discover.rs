@@ -155,7 +155,7 @@ impl Toolset {
         let name = text(given, "name")?;
         let route = match self.table().find_forgiving(name) {
             crate::call::Routed::To(route) | crate::call::Routed::Repaired(route) => route,
-            crate::call::Routed::Hidden(failure) => return Err(failure),
+            crate::call::Routed::Hidden(tool) => return Err(self.unknown(&tool)),
             crate::call::Routed::Ambiguous(candidates) => return Err(crate::call::ambiguous(name, &candidates)),
             crate::call::Routed::Nowhere => return Err(self.table().explain(name, &self.servers())),
         };
