@@ -22,7 +22,7 @@ use tokio::sync::Semaphore;
 use crate::{
     call::{Approvals, Approver, View},
     catalog::store::CatalogStore,
-    config::{BreakerPolicy, Command, Config, Scope, ServerConfig, Start, Transport},
+    config::{BreakerPolicy, Capabilities, Command, Config, Scope, ServerConfig, Start, Transport},
     deadline::Deadline,
     event::Events,
     name::{NameStyle, ServerName},
@@ -129,7 +129,7 @@ impl Pegboard {
             in_process: Vec::new(),
             host: Arc::new(NoHost),
             memory: None,
-            survey: Survey::Everything,
+            survey: Survey::More(Capabilities::default()),
             backoff: Backoff::default(),
             catalogs: None,
             breaker: BreakerPolicy::default(),

@@ -73,6 +73,25 @@ pub struct Masking {
     pub custom: Vec<CustomPattern>,
 }
 
+/// What a server is asked for when it is listed, as far as it says that it has such things. Tools are always asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Capabilities {
+    /// Resources and their templates.
+    pub resources: bool,
+    /// Prompts.
+    pub prompts: bool,
+}
+
+impl Default for Capabilities {
+    fn default() -> Self {
+        Self {
+            resources: true,
+            prompts: true,
+        }
+    }
+}
+
 /// A masking pattern of the operator's own.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
@@ -166,6 +185,8 @@ impl ToolPolicy {
 pub struct Policy {
     /// Who shares the connection.
     pub scope: Scope,
+    /// What it is asked for besides its tools.
+    pub capabilities: Capabilities,
     /// The queue that calls wait in; the default one when not set.
     pub queue: Option<String>,
     /// The queues of single tools, by name or glob; they take the place of the server's.

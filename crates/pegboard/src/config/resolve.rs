@@ -15,7 +15,7 @@ use std::{
 };
 
 use super::{
-    Approval, ArgumentRules, CustomPattern, EraChoice, Limits, Masking, Pins, Policy, RetryClass, ServerConfig, Start,
+    Approval, ArgumentRules, Capabilities, CustomPattern, EraChoice, Limits, Masking, Pins, Policy, RetryClass, ServerConfig, Start,
     ToolPolicy, Transport,
     check::join,
     expand::Env,
@@ -240,6 +240,7 @@ fn is_version(text: &str) -> bool {
 fn policy(values: &Values, life: Life) -> Policy {
     Policy {
         scope: life.scope,
+        capabilities: capabilities(values),
         idle_stop: life.idle_stop,
         restart: life.restart,
         health: life.health,
@@ -272,6 +273,17 @@ fn policy(values: &Values, life: Life) -> Policy {
         masking: masking(values),
         // Results are settled when all layers are known: see `results`.
         ..Policy::default()
+    }
+}
+
+fn capabilities(values: &Values) -> Capabilities {
+    let Some(Setting::List(words)) = values.get("capabilities") else {
+        return Capabilities::default();
+    };
+    let has = |wanted| words.iter().any(|word| word.word() == Some(wanted));
+    Capabilities {
+        resources: has("resources"),
+        prompts: has("prompts"),
     }
 }
 

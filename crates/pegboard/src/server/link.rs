@@ -25,7 +25,7 @@ use super::{
     usage::{Usage, Use},
 };
 use crate::{
-    config::{Health, Limits, Restart, ServerConfig},
+    config::{Capabilities, Health, Limits, Restart, ServerConfig},
     deadline::Deadline,
     session::{Spec, Standing},
     transport::Target,
@@ -44,6 +44,7 @@ pub(super) struct Plan {
     pub(super) spec: Spec,
     pub(super) restart: Restart,
     pub(super) health: Health,
+    pub(super) capabilities: Capabilities,
 }
 
 impl Plan {
@@ -58,6 +59,7 @@ impl Plan {
             },
             restart: config.policy.restart.clone(),
             health: config.policy.health,
+            capabilities: config.policy.capabilities,
         }
     }
 
@@ -81,6 +83,7 @@ impl Plan {
             && limits == theirs.limits
             && self.restart == other.restart
             && self.health == other.health
+            && self.capabilities == other.capabilities
     }
 }
 
