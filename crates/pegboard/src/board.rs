@@ -22,7 +22,7 @@ use tokio::sync::Semaphore;
 use crate::{
     call::{Approvals, Approver, View},
     catalog::store::CatalogStore,
-    config::{BreakerPolicy, Command, Config, Scope, ServerConfig, Start, Transport},
+    config::{BreakerPolicy, Capabilities, Command, Config, Scope, ServerConfig, Start, Transport},
     deadline::Deadline,
     event::Events,
     mask::{KnownSecrets, Veil},
@@ -135,7 +135,7 @@ impl Pegboard {
             in_process: Vec::new(),
             host: Arc::new(NoHost),
             memory: None,
-            survey: Survey::Everything,
+            survey: Survey::More(Capabilities::default()),
             backoff: Backoff::default(),
             catalogs: None,
             breaker: BreakerPolicy::default(),

@@ -116,11 +116,11 @@ pub use catalog::{
     Schema, ServerWords, TaskSupport, TemplateError, Tool, UriTemplate,
 };
 pub use config::{
-    Approval, ArgumentRules, Auth, BoardLimits, BreakerPolicy, BreakerRule, Check, ClientCert, Command, Config,
-    Endpoint, Env, EnvPolicy, EraChoice, Format, Health, IdleStop, Images, Join, Limits, Loaded, Origin, OutputCheck,
-    Pins, Policy, Preset, Probe, Problem, Queue, Reading, Restart, Results, Retry, RetryClass, Rlimits, Scope,
-    ServerConfig, Severity, Source, Start, Structured, Summarise, SummaryModel, Tls, TooLong, ToolPolicy, Transport,
-    parse_duration, parse_size,
+    Approval, ArgumentRules, Auth, BoardLimits, BreakerPolicy, BreakerRule, Capabilities, Check, ClientCert, Command,
+    Config, Endpoint, Env, EnvPolicy, EraChoice, Format, Health, IdleStop, Images, Join, Limits, Loaded, Origin,
+    OutputCheck, Pins, Policy, Preset, Probe, Problem, Queue, Reading, Restart, Results, Retry, RetryClass, Rlimits,
+    Scope, ServerConfig, Severity, Source, Start, Structured, Summarise, SummaryModel, Tls, TooLong, ToolPolicy,
+    Transport, parse_duration, parse_size,
 };
 pub use deadline::{Deadline, Passed};
 pub use event::{Event, Events};

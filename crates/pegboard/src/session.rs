@@ -49,7 +49,7 @@ use serde_json::{Map, Value};
 
 use crate::{
     catalog::{Catalog, HeaderRule, store::Freshness},
-    config::Limits,
+    config::{Capabilities, Limits},
     deadline::Deadline,
     mask::Veil,
     name::ServerName,
@@ -100,8 +100,21 @@ impl Facts {
 pub(crate) enum Survey {
     /// Its tools.
     Tools,
-    /// Its tools, resources, templates and prompts.
-    Everything,
+    /// Its tools, and of the rest what its config asks for.
+    More(Capabilities),
+}
+
+impl Survey {
+    /// The part of it that a server's config asks for.
+    pub(crate) fn within(self, wanted: Capabilities) -> Self {
+        match self {
+            Self::Tools => Self::Tools,
+            Self::More(all) => Self::More(Capabilities {
+                resources: all.resources && wanted.resources,
+                prompts: all.prompts && wanted.prompts,
+            }),
+        }
+    }
 }
 
 impl Session {
@@ -118,15 +131,20 @@ impl Session {
             let tools = self.list("tools/list", "tools", deadline, &mut gathered).await?;
             gathered.catalog.read_tools(&self.server, tools, self.header_rule());
         }
-        if survey == Survey::Everything {
-            self.gather_the_rest(deadline, &mut gathered).await?;
+        if let Survey::More(wanted) = survey {
+            self.gather_the_rest(wanted, deadline, &mut gathered).await?;
         }
         gathered.catalog.mask(&self.veil().masker());
         Ok((gathered.catalog, gathered.freshness.unwrap_or_default()))
     }
 
-    async fn gather_the_rest(&self, deadline: Deadline, gathered: &mut Gathered) -> Result<(), Fault> {
-        if self.offers("resources") {
+    async fn gather_the_rest(
+        &self,
+        wanted: Capabilities,
+        deadline: Deadline,
+        gathered: &mut Gathered,
+    ) -> Result<(), Fault> {
+        if wanted.resources && self.offers("resources") {
             let items = self.list("resources/list", "resources", deadline, gathered).await?;
             gathered.catalog.resources = gathered.catalog.read_resources(&self.server, items, "uri");
             let templates = self.list("resources/templates/list", "resourceTemplates", deadline, gathered);
@@ -139,7 +157,7 @@ impl Session {
                 Err(fault) => return Err(fault),
             }
         }
-        if self.offers("prompts") {
+        if wanted.prompts && self.offers("prompts") {
             let items = self.list("prompts/list", "prompts", deadline, gathered).await?;
             gathered.catalog.read_prompts(&self.server, items);
         }

@@ -186,7 +186,8 @@ pub(super) fn load(sources: &[Source], env: &Env<'_>) -> Loaded {
             results::settle(&loaded.top, values, &mut server.policy);
         }
     }
-    loaded.config.naming = naming(&loaded.top).and_then(Result::ok).unwrap_or_default();
+    let written = naming(&loaded.top).and_then(Result::ok);
+    loaded.config.naming = written.unwrap_or_else(|| loaded.config.preset.naming());
     spread_masking(&mut loaded);
     loaded
 }
@@ -411,7 +412,6 @@ fn stray(entry: &Entry) -> Option<String> {
     nearest(&snake(&entry.key), known.into_iter()).map(|_| "did you mean `servers`?".to_owned())
 }
 
-/// The later layer's settings win; of two sizes for one queue the larger wins.
 /// How tools are named: a word or a template.
 fn naming(top: &Values) -> Option<Result<NameStyle, BadNameStyle>> {
     let template = || top.value("naming");
@@ -419,6 +419,7 @@ fn naming(top: &Values) -> Option<Result<NameStyle, BadNameStyle>> {
     Some(NameStyle::parse(&text))
 }
 
+/// The later layer's settings win; of two sizes for one queue the larger wins.
 fn merge_top(top: &Values, loaded: &mut Loaded) {
     for field in TOP.fields {
         if let Some(found) = top.find(field.name) {

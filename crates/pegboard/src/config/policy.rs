@@ -60,6 +60,25 @@ pub enum Pins {
     Block,
 }
 
+/// What a server is asked for when it is listed, as far as it says that it has such things. Tools are always asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Capabilities {
+    /// Resources and their templates.
+    pub resources: bool,
+    /// Prompts.
+    pub prompts: bool,
+}
+
+impl Default for Capabilities {
+    fn default() -> Self {
+        Self {
+            resources: true,
+            prompts: true,
+        }
+    }
+}
+
 /// How a text becomes the arguments of a call.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Reading {
@@ -141,6 +160,8 @@ impl ToolPolicy {
 pub struct Policy {
     /// Who shares the connection.
     pub scope: Scope,
+    /// What it is asked for besides its tools.
+    pub capabilities: Capabilities,
     /// The queue that calls wait in; the default one when not set.
     pub queue: Option<String>,
     /// The queues of single tools, by name or glob; they take the place of the server's.

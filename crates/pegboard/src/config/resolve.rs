@@ -16,7 +16,8 @@ use std::{
 };
 
 use super::{
-    Approval, ArgumentRules, EraChoice, Limits, Pins, Policy, RetryClass, ServerConfig, Start, ToolPolicy, Transport,
+    Approval, ArgumentRules, Capabilities, EraChoice, Limits, Pins, Policy, RetryClass, ServerConfig, Start,
+    ToolPolicy, Transport,
     check::join,
     expand::Env,
     problem::Report,
@@ -244,6 +245,7 @@ fn is_version(text: &str) -> bool {
 fn policy(values: &Values, life: Life) -> Policy {
     Policy {
         scope: life.scope,
+        capabilities: capabilities(values),
         idle_stop: life.idle_stop,
         restart: life.restart,
         health: life.health,
@@ -281,6 +283,17 @@ fn policy(values: &Values, life: Life) -> Policy {
         masking: masking::layered(&Masking::default(), values.get("masking")),
         // Results are settled when all layers are known: see `results`.
         ..Policy::default()
+    }
+}
+
+fn capabilities(values: &Values) -> Capabilities {
+    let Some(Setting::List(words)) = values.get("capabilities") else {
+        return Capabilities::default();
+    };
+    let has = |wanted| words.iter().any(|word| word.word() == Some(wanted));
+    Capabilities {
+        resources: has("resources"),
+        prompts: has("prompts"),
     }
 }
 

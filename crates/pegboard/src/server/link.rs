@@ -25,7 +25,7 @@ use super::{
     usage::{Usage, Use},
 };
 use crate::{
-    config::{Health, Limits, Restart, ServerConfig},
+    config::{Capabilities, Health, Limits, Restart, ServerConfig},
     deadline::Deadline,
     mask::Masking,
     session::{Spec, Standing},
@@ -47,6 +47,7 @@ pub(super) struct Plan {
     pub(super) health: Health,
     /// What is hidden in what the server says beside its results.
     pub(super) masking: Masking,
+    pub(super) capabilities: Capabilities,
 }
 
 impl Plan {
@@ -64,6 +65,7 @@ impl Plan {
             masking: config.policy.masking.clone(),
             restart: config.policy.restart.clone(),
             health: config.policy.health,
+            capabilities: config.policy.capabilities,
         }
     }
 
@@ -88,6 +90,7 @@ impl Plan {
             && self.restart == other.restart
             && self.health == other.health
             && self.masking == other.masking
+            && self.capabilities == other.capabilities
     }
 }
 

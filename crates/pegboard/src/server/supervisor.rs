@@ -205,7 +205,11 @@ impl Supervisor {
         } else {
             plan.spec.limits.connect
         };
-        let (survey, starts, processes) = (self.survey, self.starts.clone(), self.processes.clone());
+        let (survey, starts, processes) = (
+            self.survey.within(plan.capabilities),
+            self.starts.clone(),
+            self.processes.clone(),
+        );
         let tasks = self.tasks.clone();
         let reaching = async {
             tokio::time::sleep(after).await;

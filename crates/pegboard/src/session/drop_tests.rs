@@ -109,7 +109,7 @@ async fn every_future_of_a_session_can_be_dropped_at_any_time() {
         let (spec, _handle) = spec(&fake(era), choice);
         let tasks = TaskTracker::new();
         let session = connect(&spec, Duration::from_secs(5), &tasks).await.unwrap();
-        let (catalog, _) = session.catalog(Survey::Everything).await.unwrap();
+        let (catalog, _) = session.catalog(Survey::More(Capabilities::default())).await.unwrap();
         let (tool, arguments, none) = (catalog.tools[0].clone(), Arguments::default(), Map::new());
         let call = || {
             session.call(Call {
@@ -122,7 +122,10 @@ async fn every_future_of_a_session_can_be_dropped_at_any_time() {
             })
         };
         check("a call", &session, call).await;
-        check("a listing", &session, || session.catalog(Survey::Everything)).await;
+        check("a listing", &session, || {
+            session.catalog(Survey::More(Capabilities::default()))
+        })
+        .await;
         check("reading", &session, || session.read_resource("note://a")).await;
         check("a prompt", &session, || session.get_prompt("p", &none)).await;
         let of = CompletionOf::Prompt("p".into());

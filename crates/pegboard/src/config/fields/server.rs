@@ -111,7 +111,9 @@ pub(in crate::config) static SERVER: Section = Section {
         field("trust", Kind::Either(&[Kind::Bool, Kind::Word(TRUST)]), "Whether the hints that its tools give about themselves are believed.").aka(&["trusted"]).default("false"),
         field("always_load", Kind::Either(&[Kind::Bool, TEXTS]), "Tools that are listed even when there are too many to list all, by name or glob; `true` for all of them.").default("[]"),
         field("sandbox", Kind::Either(&[Kind::Bool, Kind::Text, Kind::Map(&Kind::Any)]), "What the process may reach.").later(),
-        field("capabilities", TEXTS, "What is asked of the server: tools, resources, prompts.").aka(&["primitives"]).later(),
+        field("capabilities", Kind::List(&Kind::Word(CAPABILITIES)), "What the server is asked to list, if it has it: tools (always), resources, prompts.")
+            .aka(&["primitives"])
+            .default("[\"tools\", \"resources\", \"prompts\"]"),
         // Calls and results.
         field("call_arguments", Kind::Either(&[Kind::Word(CHECKS), Kind::Table(&CALL_ARGUMENTS)]), "How the arguments of calls are read, and checked against the tool's schema. A single word is short for `check`.")
             .aka(&["tool_arguments"]),
@@ -175,6 +177,7 @@ const STARTS: &[super::Word] = &[
     word("lazy"),
     spelled("explicit", &["manual"]),
 ];
+const CAPABILITIES: &[super::Word] = &[word("tools"), word("resources"), word("prompts")];
 const IDLE_WORDS: &[super::Word] = &[word("auto"), spelled("off", &["never", "none"])];
 const TRUST: &[super::Word] = &[word("trusted"), word("untrusted")];
 const ERAS: &[super::Word] = &[word("auto"), word("probe"), word("modern"), word("legacy")];
