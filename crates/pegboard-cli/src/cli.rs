@@ -199,6 +199,12 @@ pub(crate) struct Tools {
     /// json, the list is exactly what it takes
     #[arg(long, value_parser = provider(), hide_possible_values = true)]
     pub(crate) provider: Option<Provider>,
+    /// Find tools by what they are for, the best first
+    #[arg(long, value_name = "QUERY", conflicts_with = "pattern")]
+    pub(crate) search: Option<String>,
+    /// Show what each server's definitions cost, in tokens
+    #[arg(long)]
+    pub(crate) cost: bool,
 }
 
 #[derive(Debug, Args)]

@@ -145,7 +145,7 @@ pub use status::{
     BoardStatus, CallCounts, Era, LastError, PoolStatus, QueueStatus, ServerInfo, ServerStatus, State, Warning,
 };
 pub use toolset::{
-    Closed, ListedTool, Listing, PromptListing, ResourceListing, StubCall, StubTools, ToolExecutor, Toolset,
-    Unavailable,
+    Closed, FoundTool, ListedTool, Listing, PromptListing, ResourceListing, ServerCost, StubCall, StubTools,
+    ToolExecutor, Toolset, Unavailable,
 };
 pub use transport::{ByteSink, ByteSource, Dialer};

@@ -57,11 +57,8 @@ async fn function_calls(model: &Model, tools: &dyn ToolExecutor) -> anyhow::Resu
         if calls.is_empty() {
             return Ok(said["content"].as_str().unwrap_or_default().to_owned());
         }
-        // Calls of one turn run beside each other. One whose arguments could not even be read has its reply already.
-        let replies = join_all(calls.into_iter().map(async |call| match call {
-            Ok(call) => tools.execute(call).await,
-            Err(reply) => Ok(*reply),
-        }));
+        // Calls of one turn run beside each other. One whose arguments cannot even be read gets its reply without being made.
+        let replies = join_all(calls.into_iter().map(|call| tools.execute(call)));
         let replies = replies.await.into_iter().collect::<Result<Vec<Reply>, _>>()?;
         replies.iter().for_each(show);
         // Failures go back as well: the model reads what went wrong and finds another way.

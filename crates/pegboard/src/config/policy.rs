@@ -176,6 +176,8 @@ pub struct Policy {
     pub cache: Option<Duration>,
     /// The same for single tools, by name or glob; `None` means not at all.
     pub tools_cache: BTreeMap<String, Option<Duration>>,
+    /// Globs of the tools that are listed even when there are too many to list all.
+    pub always_load: Vec<String>,
     /// Which calls a person must agree to.
     pub approval: Approval,
     /// Globs of the tools that never need a person's agreement.

@@ -249,6 +249,10 @@ fn policy(values: &Values, life: Life) -> Policy {
         tool_queues: life::tool_queues(values),
         serial: values.bool("serial").unwrap_or(false),
         cache: values.get("cache").and_then(lifetime),
+        always_load: match values.bool("always_load") {
+            Some(true) => vec!["*".to_owned()],
+            Some(false) | None => values.strings("always_load"),
+        },
         tools_cache: match values.get("tools_cache") {
             Some(Setting::Map(tools)) => tools
                 .iter()

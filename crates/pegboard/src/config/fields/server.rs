@@ -109,7 +109,7 @@ pub(in crate::config) static SERVER: Section = Section {
         field("approval_exempt", TEXTS, "Tools that never need a person's agreement.").aka(&["always_allow", "auto_approve"]).default("[]"),
         field("pins", Kind::Word(PINS), "What happens when a tool's definition changes.").aka(&["pinning"]).default("\"off\"").later(),
         field("trust", Kind::Either(&[Kind::Bool, Kind::Word(TRUST)]), "Whether the hints that its tools give about themselves are believed.").aka(&["trusted"]).default("false"),
-        field("always_load", Kind::Either(&[Kind::Bool, TEXTS]), "Tools that are listed even when there are too many to list all.").later(),
+        field("always_load", Kind::Either(&[Kind::Bool, TEXTS]), "Tools that are listed even when there are too many to list all, by name or glob; `true` for all of them.").default("[]"),
         field("sandbox", Kind::Either(&[Kind::Bool, Kind::Text, Kind::Map(&Kind::Any)]), "What the process may reach.").later(),
         field("capabilities", TEXTS, "What is asked of the server: tools, resources, prompts.").aka(&["primitives"]).later(),
         // Calls and results.
