@@ -6,9 +6,11 @@ use pegboard::{
     Answer, Command, Config, Endpoint, NativeTool, NativeTools, Pegboard, RetryClass, SafeUrl, ServerConfig,
     ServerName, Transport,
 };
-use pegboard_testkit::{FakeServer, NetHandle, ScriptedModel, Tool, refused_address};
+use pegboard_testkit::{FakeServer, NetHandle, ScriptedModel, Tool};
 use serde_json::{Value, json};
 
+/// An address at which nobody listens.
+const NOBODY: &str = "http://127.0.0.1:9/mcp";
 const PODS: &str = "api-7f9 CrashLoopBackOff\nweb-1 Running";
 
 /// A board, and what must live as long as it.
@@ -23,7 +25,6 @@ impl World {
         let folder = tempfile::tempdir()?;
         let log = folder.path().join("k8s.log");
         let people = people().serve_http().await?;
-        let nobody = format!("http://{}/mcp", refused_address().await?);
 
         let mut config = Config::default();
         let mut add = |name: &str, transport| -> anyhow::Result<()> {
@@ -35,7 +36,7 @@ impl World {
         };
         add("k8s", Transport::Stdio(k8s(&log)))?;
         add("people", at(&people.url())?)?;
-        add("wiki", at(&nobody)?)?;
+        add("wiki", at(NOBODY)?)?;
         let board = Pegboard::builder(config)
             .in_process(ServerName::parse("local")?, NativeTools::new([first_word(), kill(log)]))
             .open();
