@@ -275,7 +275,7 @@ pub(super) fn hide_all_after(text: &str, markers: &[usize], finds: &mut Finds) {
 
 fn hide_rest(text: &str, lines: &[Line<'_>], document: Range<usize>, place: Range<usize>, finds: &mut Finds) {
     let ownerless = ownerless_sections(lines, document);
-    let is_anothers = |value: usize| {
+    let is_another_one = |value: usize| {
         let line = lines.partition_point(|line| line.start < value).saturating_sub(1);
         lines[line].begins_section().is_some() && ownerless.binary_search(&line).is_err()
     };
@@ -286,7 +286,7 @@ fn hide_rest(text: &str, lines: &[Line<'_>], document: Range<usize>, place: Rang
         let rest = text[*value..place.end].trim_start_matches(|c: char| c.is_whitespace() || "\"'\\".contains(c));
         rest.starts_with(MARK)
     };
-    if let Some(value) = { values }.find(|value| !is_anothers(*value) && !is_hidden(value)) {
+    if let Some(value) = { values }.find(|value| !is_another_one(*value) && !is_hidden(value)) {
         finds.hide(text, value..place.end, format!(" \"{MARK}\""));
     }
 }
