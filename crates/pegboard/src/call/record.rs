@@ -49,14 +49,14 @@ impl Record {
         let outcome = presented.outcome;
         let (mut warnings, mut masked) = (self.warnings, self.masked);
         masked.add_all(&presented.masked);
+        warnings.extend(presented.notes.warnings);
         if !warnings.is_empty() {
-            // They may quote what the server said.
+            // They may quote what the server or a summariser said.
             let masker = route.server.veil().masker();
             warnings
                 .iter_mut()
                 .for_each(|warning| masker.mask(warning, &mut masked));
         }
-        warnings.extend(presented.notes.warnings);
         let latency = self.started.elapsed();
         route.server.count(outcome.kind(), latency);
         tracing::debug!(id = %self.id, kind = ?outcome.kind(), ?latency, "call ended");
