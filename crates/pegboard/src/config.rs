@@ -34,8 +34,8 @@ pub use life::{BoardLimits, BreakerPolicy, BreakerRule, Health, IdleStop, Probe,
 pub use limits::Limits;
 pub use load::{Loaded, Origin, Source};
 pub use policy::{
-    Approval, ArgumentRules, Capabilities, Check, CustomPattern, Images, Join, Masking, OutputCheck, Pins, Policy, Queue, Reading,
-    Results, RetryClass, Scope, Structured, Summarise, SummaryModel, TooLong, ToolPolicy,
+    Approval, ArgumentRules, Capabilities, Check, CustomPattern, Images, Join, Masking, OutputCheck, Pins, Policy,
+    Queue, Reading, Results, RetryClass, Scope, Structured, Summarise, SummaryModel, TooLong, ToolPolicy,
 };
 pub use problem::{Problem, Severity};
 pub(crate) use server::IDLE;

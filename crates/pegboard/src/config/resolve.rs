@@ -15,8 +15,8 @@ use std::{
 };
 
 use super::{
-    Approval, ArgumentRules, Capabilities, CustomPattern, EraChoice, Limits, Masking, Pins, Policy, RetryClass, ServerConfig, Start,
-    ToolPolicy, Transport,
+    Approval, ArgumentRules, Capabilities, CustomPattern, EraChoice, Limits, Masking, Pins, Policy, RetryClass,
+    ServerConfig, Start, ToolPolicy, Transport,
     check::join,
     expand::Env,
     problem::Report,
