@@ -17,24 +17,24 @@ fn servers(servers: &Value) -> Config {
     loaded.config
 }
 
-fn server(settings: Value) -> ServerConfig {
+fn server(settings: &Value) -> ServerConfig {
     let mut config = servers(&json!({"fx": settings}));
     config.servers.remove(&name("fx")).expect("a server")
 }
 
 /// Settings of the table on a server in this process.
-fn stage(settings: Value, fake: &FakeServer) -> (Pegboard, pegboard_testkit::MemoryHandle) {
+fn stage(settings: &Value, fake: &FakeServer) -> (Pegboard, pegboard_testkit::MemoryHandle) {
     let mut all = json!({"type": "stdio", "command": "in-process"});
     all.as_object_mut()
         .unwrap()
         .extend(settings.as_object().unwrap().clone());
-    in_memory_with(fake, server(all))
+    in_memory_with(fake, server(&all))
 }
 
 /// Seed 001, configuration: `type`, `command/args/env`, `url/headers`.
 #[test]
 fn seed_001_type_command_and_url() {
-    let url = |kind: &str, url: &str| server(json!({"type": kind, "url": url, "headers": {"X-Key": "k"}})).transport;
+    let url = |kind: &str, url: &str| server(&json!({"type": kind, "url": url, "headers": {"X-Key": "k"}})).transport;
     for (row, transport, kind) in [
         ("type: websocket", url("websocket", "wss://h.test/mcp"), "websocket"),
         ("type: http", url("http", "https://h.test/mcp"), "http"),
@@ -45,7 +45,7 @@ fn seed_001_type_command_and_url() {
         assert_eq!(headers.keys().collect::<Vec<_>>(), ["X-Key"], "{row}");
     }
     let settings = json!({"type": "stdio", "command": "npx", "args": ["-y", "x"], "env": {"TOKEN": "t"}});
-    let Transport::Stdio(command) = server(settings).transport else {
+    let Transport::Stdio(command) = server(&settings).transport else {
         panic!("type: stdio")
     };
     assert_eq!(
@@ -83,7 +83,7 @@ async fn seed_001_tools_allowed_and_denied() {
             &["search_code"],
         ),
     ] {
-        let (board, _handle) = stage(settings, &fake);
+        let (board, _handle) = stage(&settings, &fake);
         let tools = board.toolset().list(PATIENCE).await.tools;
         let mut names: Vec<&str> = tools.iter().map(|tool| tool.tool.name.as_str()).collect();
         names.sort_unstable();
@@ -100,7 +100,7 @@ async fn seed_001_shared_health_probe_and_queue() {
             .as_object_mut()
             .unwrap()
             .extend(more.as_object().unwrap().clone());
-        server(settings).policy
+        server(&settings).policy
     };
     for (row, settings, scope, probe) in [
         ("neither", json!({}), Scope::Shared, Probe::Auto),
