@@ -51,6 +51,7 @@ use crate::{
     catalog::{Catalog, HeaderRule, store::Freshness},
     config::{Capabilities, Limits},
     deadline::Deadline,
+    mask::Veil,
     name::ServerName,
     status::{Era, ServerInfo},
     transport::WireEnd,
@@ -82,6 +83,18 @@ pub(crate) struct Facts {
     pub(crate) instructions: Option<String>,
 }
 
+impl Facts {
+    /// The words of the server in them masked.
+    fn hidden(mut self, veil: &Veil) -> Self {
+        veil.hide_in(&mut self.instructions);
+        if let Some(info) = &mut self.info {
+            veil.hide(&mut info.name);
+            veil.hide(&mut info.version);
+        }
+        self
+    }
+}
+
 /// What is asked of a server when it is listed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Survey {
@@ -107,6 +120,11 @@ impl Survey {
 impl Session {
     /// Lists what the server offers, as far as it says that it offers such things at all, and how long that may be kept.
     pub(crate) async fn catalog(&self, survey: Survey) -> Result<(Catalog, Freshness), Fault> {
+        let listed = self.listed(survey).await;
+        listed.map_err(|fault| fault.hidden(self.veil()))
+    }
+
+    async fn listed(&self, survey: Survey) -> Result<(Catalog, Freshness), Fault> {
         let deadline = Deadline::within(self.limits.list);
         let mut gathered = Gathered::default();
         if self.offers("tools") {
@@ -116,6 +134,7 @@ impl Session {
         if let Survey::More(wanted) = survey {
             self.gather_the_rest(wanted, deadline, &mut gathered).await?;
         }
+        gathered.catalog.mask(&self.veil().masker());
         Ok((gathered.catalog, gathered.freshness.unwrap_or_default()))
     }
 
@@ -183,6 +202,11 @@ impl Session {
             Ok(_) => true,
             Err(fault) => matches!(fault.kind, FaultKind::Error(_) | FaultKind::Unreadable(_)),
         }
+    }
+
+    /// What stands between the server's words and everybody else.
+    pub(crate) fn veil(&self) -> &Veil {
+        self.line.desk().veil()
     }
 
     /// How long the server has been silent.

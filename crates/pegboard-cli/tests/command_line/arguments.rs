@@ -123,11 +123,11 @@ fn an_unknown_tool_shows_what_is_near_or_where_to_look() {
     let home = Home::new();
     let server = home.server("fx", fake());
     insta::assert_snapshot!(home.run(&["call", "fx.isue", "a=1", &server]).ends_with(2).err, @r"
-    error: there is no tool `fx.isue`
+    error: there is no tool `fx.isue`. The closest names are `fx.issue`. Available tools of server `fx`: TOOLS. Available servers: fx.
     hint: did you mean `fx.issue`?
     ");
     insta::assert_snapshot!(home.run(&["call", "zebra", "--text", "x", &server]).ends_with(2).err, @r"
-    error: there is no tool `zebra`
-    hint: `pegboard tools` lists what there is; the servers are fx
+    error: there is no tool `zebra`. Available servers: fx.
+    hint: `pegboard tools` lists what there is
     ");
 }

@@ -9,17 +9,15 @@ mod tests;
 use serde_json::Value;
 
 use super::ToolCall;
-use crate::{
-    outcome::{Failure, Kind, Outcome, Reply},
-    provider::Provider,
-};
+use crate::{outcome::Reply, provider::Provider};
 
 impl Provider {
     /// The tool calls in what a model answered: a whole response, its message, or the list of its parts. Of several answers to choose
     /// from, the first counts.
     ///
-    /// A call whose arguments cannot be read is there as the reply to it, so that every call has an answer.
-    pub fn tool_calls(self, response: &Value) -> Vec<Result<ToolCall, Box<Reply>>> {
+    /// Arguments that are no JSON object stay text, which is read as the tool's server is configured; what cannot be read is told in the
+    /// reply to the call.
+    pub fn tool_calls(self, response: &Value) -> Vec<ToolCall> {
         let calls = calls::find(self, response).into_iter();
         calls.map(calls::Found::into_call).collect()
     }
@@ -34,11 +32,4 @@ impl Provider {
     pub fn tool_messages(self, replies: &[Reply]) -> Vec<Value> {
         results::messages(self, replies)
     }
-}
-
-/// The reply to a call that could not be read.
-fn unreadable(id: &str, name: &str, problem: String) -> Box<Reply> {
-    let failure = Failure::new(Kind::InvalidArguments, problem);
-    let outcome = Outcome::Refused(failure);
-    Box::new(Reply::unanswered(id, name, outcome, std::time::Duration::ZERO))
 }

@@ -15,20 +15,22 @@ pub(super) async fn arguments<'c>(
     view: &View,
     notes: &mut Vec<String>,
 ) -> Result<Cow<'c, Arguments>, Failure> {
-    let given = mapped_back(route, &call.arguments);
-    let given = handles::fill(given, &view.outputs.spill).await?;
+    let given = handles::fill(Cow::Borrowed(&call.arguments), &view.outputs.spill).await?;
     check(route, given, notes)
 }
 
-/// The arguments in the tool's own terms, where the view's provider was shown another definition than its server gave.
-fn mapped_back<'c>(route: &Route, given: &'c Arguments) -> Cow<'c, Arguments> {
-    let definition = route.definition.as_ref();
-    let own = definition.and_then(|definition| definition.reverse.apply(given));
-    own.map_or(Cow::Borrowed(given), Cow::Owned)
+/// Makes arguments of the text that was given instead of them, if one was, and turns what was written for a provider's schema into the tool's
+/// own words.
+pub(super) fn read(route: &Route, call: &mut ToolCall) -> Result<(), Failure> {
+    read_text(route, call)?;
+    let reverse = route.definition.as_ref().map(|definition| &definition.reverse);
+    if let Some(own) = reverse.and_then(|reverse| reverse.apply(&call.arguments)) {
+        call.arguments = own;
+    }
+    Ok(())
 }
 
-/// Makes arguments of the text that was given instead of them, if one was.
-pub(super) fn read(route: &Route, call: &mut ToolCall) -> Result<(), Failure> {
+fn read_text(route: &Route, call: &mut ToolCall) -> Result<(), Failure> {
     let Some(text) = call.text.take() else { return Ok(()) };
     let reading = call.reading.unwrap_or(route.server.config().policy.args.reading);
     let read = Arguments::read(&text, reading, route.tool.input_schema.tree())

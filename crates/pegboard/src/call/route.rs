@@ -4,6 +4,13 @@ mod alias;
 mod explain;
 mod repair;
 
+pub(crate) use explain::{ambiguous, may_be_of};
+
+use std::{
+    collections::HashMap,
+    sync::{Arc, OnceLock},
+};
+
 use super::{Sight, View};
 use crate::{
     catalog::Tool,
@@ -12,13 +19,8 @@ use crate::{
     provider::{Definition, Provider},
     server::Server,
 };
-use alias::{Aliases, Meaning};
-pub(crate) use explain::{ambiguous, may_be_of};
+use alias::{Aliases, Meaning, Meanings};
 use repair::Repairs;
-use std::{
-    collections::HashMap,
-    sync::{Arc, OnceLock},
-};
 
 /// Where a call goes.
 #[derive(Debug)]
@@ -31,25 +33,19 @@ pub(crate) struct Route {
     pub(crate) definition: Option<Arc<Definition>>,
 }
 
-/// A tool that the view does not show, and why.
-#[derive(Debug)]
-struct Hidden {
-    server: ServerName,
-    tool: String,
-    refusal: Failure,
-}
-
 /// All tools that can be called at the moment, by the name that models see.
 #[derive(Debug, Default)]
 pub(crate) struct RouteTable {
     by_name: HashMap<String, Arc<Route>>,
     /// In the order of servers and then of tools.
     routes: Vec<Arc<Route>>,
-    hidden: Vec<Hidden>,
+    /// The server and name of each tool that the view does not see.
+    hidden: Vec<(ServerName, String)>,
     /// The tools that cannot be offered to the view's provider, and why.
     quarantined: Vec<String>,
     /// Made when a name is asked for that is nobody's.
     aliases: OnceLock<Aliases>,
+    elsewhere: OnceLock<Meanings>,
     repairs: OnceLock<Repairs>,
 }
 
@@ -61,26 +57,23 @@ pub(crate) enum Routed {
     Repaired(Arc<Route>),
     /// Several tools could be meant.
     Ambiguous(Vec<String>),
-    /// There is such a tool, and it is not for this view.
-    Hidden(Failure),
+    /// This tool, written as `server.tool`, is there and not for this view.
+    Hidden(String),
     Nowhere,
 }
 
 impl RouteTable {
-    /// The table for what the servers offer now. What the table before it has compiled is used again.
+    /// The table for what a view sees of what the servers offer now. What the table before it has compiled is used again.
     pub(crate) fn build(servers: &[Server], view: &View, sight: &Sight<'_>, before: Option<&Self>) -> Self {
         let mut table = Self::default();
         let mut found: Vec<(Server, Arc<Tool>)> = Vec::new();
         for server in servers {
             let Some(catalog) = server.catalog() else { continue };
             for tool in &catalog.tools {
-                match sight.refuses(tool) {
-                    None => found.push((server.clone(), tool.clone())),
-                    Some(refusal) => table.hidden.push(Hidden {
-                        server: server.name().clone(),
-                        tool: tool.name.clone(),
-                        refusal,
-                    }),
+                if sight.sees(tool) {
+                    found.push((server.clone(), tool.clone()));
+                } else {
+                    table.hidden.push((server.name().clone(), tool.name.clone()));
                 }
             }
         }
@@ -148,37 +141,48 @@ impl RouteTable {
         if let Some(route) = self.by_name.get(name) {
             return Routed::To(route.clone());
         }
-        let aliases = self.aliases();
-        match aliases.find(name) {
+        match self.aliases().find(name) {
             Meaning::One(at) => Routed::To(self.routes[at].clone()),
             Meaning::Many(places) => Routed::Ambiguous(self.dotted(&places)),
-            Meaning::Nothing => match aliases.hidden(name) {
-                Some(at) => Routed::Hidden(self.hidden[at].refusal.clone()),
-                None => Routed::Nowhere,
-            },
+            Meaning::Nothing => self.find_elsewhere(name),
         }
     }
 
-    /// What `name` means, also if it is written a little wrong.
-    pub(crate) fn find_forgiving(&self, name: &str) -> Routed {
-        match self.find(name) {
-            Routed::Nowhere => {}
-            found => return found,
+    /// What `name` means if another view gave it to a tool.
+    fn find_elsewhere(&self, name: &str) -> Routed {
+        let elsewhere = self.elsewhere.get_or_init(|| alias::elsewhere(&self.pairs()));
+        match elsewhere.find(name) {
+            Meaning::One(at) => Routed::To(self.routes[at].clone()),
+            Meaning::Many(places) => Routed::Ambiguous(self.dotted(&places)),
+            Meaning::Nothing => Routed::Nowhere,
         }
+    }
+
+    /// What `name` means, also if it is written a little wrong, or means what the view does not see.
+    pub(crate) fn find_forgiving(&self, name: &str) -> Routed {
         for variant in repair::variants(name) {
             match self.find(&variant) {
+                Routed::To(route) if variant == name => return Routed::To(route),
                 Routed::To(route) => return Routed::Repaired(route),
                 Routed::Nowhere => {}
                 found => return found,
             }
+            if let Some(at) = self.aliases().hidden(&variant) {
+                return self.hidden(at);
+            }
             match self.repairs().find(&variant) {
                 Meaning::One(at) if at < self.routes.len() => return Routed::Repaired(self.routes[at].clone()),
-                Meaning::One(at) => return Routed::Hidden(self.hidden[at - self.routes.len()].refusal.clone()),
+                Meaning::One(at) => return self.hidden(at - self.routes.len()),
                 Meaning::Many(places) => return Routed::Ambiguous(self.dotted(&places)),
                 Meaning::Nothing => {}
             }
         }
         Routed::Nowhere
+    }
+
+    fn hidden(&self, at: usize) -> Routed {
+        let (server, tool) = &self.hidden[at];
+        Routed::Hidden(name::dotted(server.as_str(), tool))
     }
 
     /// The names of some tools for people. Those that are hidden are not told.
@@ -208,9 +212,7 @@ impl RouteTable {
 
     fn hidden_pairs(&self) -> Vec<(&str, &str)> {
         let hidden = self.hidden.iter();
-        hidden
-            .map(|hidden| (hidden.server.as_str(), hidden.tool.as_str()))
-            .collect()
+        hidden.map(|(server, tool)| (server.as_str(), tool.as_str())).collect()
     }
 
     /// Why `name` leads nowhere, with the names that come closest.

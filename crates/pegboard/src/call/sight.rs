@@ -79,9 +79,9 @@ impl<'a> Sight<'a> {
         }
     }
 
-    /// Why a tool is not to be seen, in listings and by calls alike; nothing if it is.
-    pub(crate) fn refuses(&self, tool: &Tool) -> Option<Failure> {
-        self.look(tool).err().map(|hidden| self.failure(tool, hidden))
+    /// Whether a tool is to be seen, in listings and by calls alike.
+    pub(crate) fn sees(&self, tool: &Tool) -> bool {
+        self.look(tool).is_ok()
     }
 
     /// What is wrong with the rules themselves.

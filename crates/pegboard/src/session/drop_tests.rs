@@ -53,6 +53,7 @@ fn spec(fake: &FakeServer, era: EraChoice) -> (Spec, pegboard_testkit::MemoryHan
         limits: Limits::default(),
         host: Arc::new(Quick),
         memory: Arc::new(EraMemory::new(None)),
+        veil: Veil::default(),
     };
     (spec, handle)
 }
@@ -150,7 +151,7 @@ async fn keeping_a_session_can_be_stopped_and_taken_up_again() {
         let session = connect(&spec, Duration::from_secs(5), &TaskTracker::new())
             .await
             .unwrap();
-        let _subscription = spec.standing.subscribe("note://a").unwrap();
+        let _subscription = spec.standing.subscribe("note://a", "note://a").unwrap();
         spec.standing.set_level(LogLevel::Info);
         for polls in 0..20 {
             assert!(!ends_within(polls, session.keep()).await);

@@ -148,7 +148,15 @@ async fn a_hidden_tool_is_reached_by_no_name() {
         ] {
             let reply = call(&tools, asked, json!({})).await;
             ended_as(&reply, Kind::NotPermitted, false);
-            says(&reply.text(), &["may not be called", "filters of server"]);
+            says(&reply.text(), &["may not be used", "the config hides it"]);
         }
     }
+}
+
+/// A name that one server hides may still be that of a server which nobody has asked yet.
+#[tokio::test]
+async fn a_hidden_name_does_not_stand_before_a_server_that_is_not_known_yet() {
+    let board = board_of(vec![(server("one", &["show"]), "show"), (server("two", &["show"]), "")]);
+    // Nothing was listed, so the second server may not be ready when the name is looked up.
+    assert_eq!(call(&board.toolset(), "show", json!({})).await.text(), "two: show");
 }

@@ -1,6 +1,6 @@
 //! Tools as a provider takes them, and a model's arguments on their way back.
 
-use pegboard::{Arguments, Provider, ToolCall, View};
+use pegboard::{Arguments, Kind, Provider, ToolCall, View};
 use pegboard_testkit::{FakeServer, Tool};
 use serde_json::{Value, json};
 
@@ -24,7 +24,7 @@ async fn a_models_call_reaches_the_tool_in_the_tools_own_words() {
 
     let response = json!({"candidates": [{"content": {"role": "model", "parts": [{"functionCall": {
         "name": declared["name"], "args": {filter: "a", "level": "2", "labels": "{\"x\": \"y\"}"}}}]}}]});
-    let call = Provider::Gemini.tool_calls(&response).remove(0).unwrap();
+    let call = Provider::Gemini.tool_calls(&response).remove(0);
     let reply = tools.call(call).await;
     let echoed: Value = serde_json::from_str(&reply.text()).unwrap();
     assert_eq!(echoed, json!({"$filter": "a", "level": 2, "labels": {"x": "y"}}));
@@ -59,7 +59,7 @@ async fn a_tool_with_a_broken_schema_costs_only_itself() {
         let listing = board.toolset_with(View::new().provider(provider)).list(PATIENCE).await;
         assert_eq!(listing.tools.len(), 9);
         assert_eq!(
-            listing.warnings,
+            listing.quarantined,
             [format!(
                 "tool `fx.bad` is not offered to {provider}: its input schema cannot be used at `y`: `no schema` is no schema"
             )]
@@ -103,4 +103,22 @@ async fn a_schema_keeps_to_the_budget_of_the_view() {
     let definition = listing.tools[0].definition.as_ref().unwrap();
     assert!(definition.schema.to_string().len() <= 400);
     assert_eq!(definition.lost, ["titles and examples", "long descriptions"]);
+}
+
+/// Arguments that a model wrote wrong are answered, not lost.
+#[tokio::test]
+async fn a_models_broken_arguments_are_told_to_it() {
+    let board = board_of(vec![(picky(), "")]);
+    let tools = board.toolset_with(View::new().provider(Provider::OpenAi));
+    let response = json!({"choices": [{"message": {"tool_calls": [
+        {"id": "c1", "type": "function", "function": {"name": "fx__find", "arguments": "{\"$filter\": "}}]}}]});
+    let call = Provider::OpenAi.tool_calls(&response).remove(0);
+    let reply = tools.call(call).await;
+    ended_as(&reply, Kind::InvalidArguments, false);
+    let message = Provider::OpenAi.tool_result(&reply);
+    assert_eq!(message["tool_call_id"], "c1");
+    says(
+        message["content"].as_str().unwrap(),
+        &["fx.find was not called", "JSON"],
+    );
 }

@@ -2,8 +2,7 @@
 
 use serde_json::Value;
 
-use super::unreadable;
-use crate::{args::Arguments, call::ToolCall, outcome::Reply, provider::Provider};
+use crate::{args::Arguments, call::ToolCall, provider::Provider};
 
 /// One call as a model wrote it.
 pub(super) struct Found<'a> {
@@ -13,20 +12,20 @@ pub(super) struct Found<'a> {
 }
 
 impl Found<'_> {
-    pub(super) fn into_call(self) -> Result<ToolCall, Box<Reply>> {
+    pub(super) fn into_call(self) -> ToolCall {
         let mut call = ToolCall::new(self.name);
         if let Some(id) = self.id {
             call = call.id(id);
         }
-        let arguments = match self.arguments {
-            None | Some(Value::Null) => Ok(Arguments::default()),
+        match self.arguments {
+            None | Some(Value::Null) => call,
             // OpenAI hands them over as a text.
-            Some(Value::String(text)) => Arguments::parse(text),
-            Some(value) => Arguments::try_from(value.clone()),
-        };
-        match arguments {
-            Ok(arguments) => Ok(call.arguments(arguments)),
-            Err(error) => Err(unreadable(&call.id, self.name, error.to_string())),
+            Some(Value::String(text)) => match Arguments::parse(text) {
+                Ok(arguments) => call.arguments(arguments),
+                Err(_) => call.text(text.as_str()),
+            },
+            Some(Value::Object(arguments)) => call.arguments(arguments.clone().into()),
+            Some(value) => call.text(value.to_string()),
         }
     }
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde_json::json;
 
 use super::*;
-use crate::outcome::{Answer, Content};
+use crate::outcome::{Answer, Content, Failure, Kind, Outcome};
 
 /// A response of each provider that calls `fx__echo` with `{"a": 1}` under the id `c1`.
 fn responses() -> Vec<(Provider, Value)> {
@@ -45,7 +45,7 @@ fn the_calls_are_found_in_the_response_of_every_provider() {
     for (provider, response) in responses() {
         let mut calls = provider.tool_calls(&response);
         assert_eq!(calls.len(), 1, "{provider}");
-        let call = calls.remove(0).unwrap();
+        let call = calls.remove(0);
         assert_eq!((call.id.as_str(), call.name.as_str()), ("c1", "fx__echo"), "{provider}");
         let arguments: Value = serde_json::from_str(call.arguments.as_raw().get()).unwrap();
         assert_eq!(arguments, json!({"a": 1}), "{provider}");
@@ -73,15 +73,16 @@ fn a_part_of_the_response_is_enough() {
 }
 
 #[test]
-fn arguments_that_cannot_be_read_are_answered() {
-    let response = json!([{"id": "c1", "function": {"name": "fx__echo", "arguments": "{\"a\": "}}]);
-    let reply = Provider::OpenAi.tool_calls(&response).remove(0).unwrap_err();
-    assert_eq!(reply.outcome.kind(), Kind::InvalidArguments);
-    assert_eq!(
-        Provider::OpenAi.tool_result(&reply),
-        json!({"role": "tool", "tool_call_id": "c1",
-               "content": "the arguments are not JSON: EOF while parsing a value (line 1, column 5)"})
-    );
+fn arguments_that_are_no_object_stay_text() {
+    for (arguments, expected) in [
+        (json!("{\"a\": "), "{\"a\": "),
+        (json!("a: 1"), "a: 1"),
+        (json!([1]), "[1]"),
+    ] {
+        let response = json!([{"id": "c1", "function": {"name": "fx__echo", "arguments": arguments}}]);
+        let call = Provider::OpenAi.tool_calls(&response).remove(0);
+        assert_eq!(call.text.as_deref(), Some(expected));
+    }
 }
 
 fn reply(outcome: Outcome) -> Reply {
@@ -189,7 +190,7 @@ fn pictures_stay_pictures_where_a_model_takes_them_and_nothing_is_empty() {
 fn an_id_that_the_model_did_not_give_is_not_given_back() {
     let response =
         json!({"candidates": [{"content": {"parts": [{"functionCall": {"name": "fx__echo", "args": {}}}]}}]});
-    let call = Provider::Gemini.tool_calls(&response).remove(0).unwrap();
+    let call = Provider::Gemini.tool_calls(&response).remove(0);
     let reply = Reply::unanswered(
         call.id,
         call.name,

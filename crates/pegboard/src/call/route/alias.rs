@@ -19,7 +19,7 @@ pub(super) struct Meanings(HashMap<String, Vec<usize>>);
 impl Meanings {
     pub(super) fn add(&mut self, name: String, place: usize) {
         let places = self.0.entry(name).or_default();
-        if places.last() != Some(&place) {
+        if !places.contains(&place) {
             places.push(place);
         }
     }
@@ -38,8 +38,6 @@ impl Meanings {
 pub(super) struct Aliases {
     with_server: Meanings,
     bare: Meanings,
-    /// The names that other views give to tools whose plain name cannot stand.
-    elsewhere: Meanings,
     hidden: Meanings,
 }
 
@@ -49,7 +47,6 @@ impl Aliases {
         let mut aliases = Self {
             with_server: Meanings::default(),
             bare: Meanings::default(),
-            elsewhere: Meanings::default(),
             hidden: Meanings::default(),
         };
         for (place, (server, tool)) in pairs.iter().enumerate() {
@@ -64,28 +61,14 @@ impl Aliases {
             }
             aliases.hidden.add((*tool).to_owned(), place);
         }
-        aliases.add_elsewhere(pairs);
         aliases
     }
 
-    fn add_elsewhere(&mut self, pairs: &[(&str, &str)]) {
-        for style in &NameStyle::NAMED {
-            for rules in [NameRules::MCP, NameRules::OPENAI, NameRules::GEMINI, NameRules::STRICT] {
-                for (place, name) in name::expose(pairs, style, &rules).into_iter().enumerate() {
-                    if self.with_server.find(&name) == Meaning::Nothing && self.bare.find(&name) == Meaning::Nothing {
-                        self.elsewhere.add(name, place);
-                    }
-                }
-            }
-        }
-    }
-
     pub(super) fn find(&self, name: &str) -> Meaning {
-        let meanings = [&self.with_server, &self.bare, &self.elsewhere];
-        let mut found = meanings.iter().map(|meanings| meanings.find(name));
-        found
-            .find(|meaning| *meaning != Meaning::Nothing)
-            .unwrap_or(Meaning::Nothing)
+        match self.with_server.find(name) {
+            Meaning::Nothing => self.bare.find(name),
+            found => found,
+        }
     }
 
     /// The hidden tool that a name means.
@@ -96,6 +79,22 @@ impl Aliases {
             Meaning::Nothing => None,
         }
     }
+}
+
+/// The names that other views give to tools. Only those of tools whose plain name cannot stand are news.
+pub(super) fn elsewhere(pairs: &[(&str, &str)]) -> Meanings {
+    let mut meanings = Meanings::default();
+    for style in &NameStyle::NAMED {
+        for rules in [NameRules::MCP, NameRules::OPENAI, NameRules::GEMINI, NameRules::STRICT] {
+            for (place, name) in name::expose(pairs, style, &rules).into_iter().enumerate() {
+                let is_plain = name.ends_with(pairs[place].1);
+                if !is_plain {
+                    meanings.add(name, place);
+                }
+            }
+        }
+    }
+    meanings
 }
 
 /// A tool's name in every style that tells the server.
@@ -151,9 +150,12 @@ mod tests {
 
     #[test]
     fn names_that_another_view_gave_are_known() {
-        let elsewhere = name::expose(&PAIRS, &NameStyle::Dunder, &NameRules::OPENAI);
-        for (place, name) in elsewhere.iter().enumerate() {
-            check(name, Meaning::One(place));
+        let known = elsewhere(&PAIRS);
+        for (place, name) in name::expose(&PAIRS, &NameStyle::Dunder, &NameRules::OPENAI)
+            .iter()
+            .enumerate()
+        {
+            assert_eq!(known.find(name), Meaning::One(place), "{name}");
         }
     }
 
