@@ -9,4 +9,8 @@ mod calls;
 mod files;
 mod life;
 mod results;
+mod seed_000;
+mod seed_001;
+mod seed_003;
+mod seed_004;
 mod words;

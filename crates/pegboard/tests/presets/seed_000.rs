@@ -1,0 +1,177 @@
+//! Seed 000, TARSy's client: its tables of parsing, routing and recovery, seen by an agent under the preset `tarsy`.
+
+use std::sync::Arc;
+
+use pegboard::{Kind, Outcome, Reply, Selection, ToolCall, ToolExecutor, View};
+use pegboard_testkit::{FakeServer, Fault, Tool, When};
+use serde_json::{Value, json};
+
+use crate::{support::*, words::*};
+
+/// Seed 000, section 4: every row of the parsing cascade, and of the types that values get.
+#[tokio::test(start_paused = true)]
+async fn seed_000_parsing() {
+    let fake = FakeServer::new("fx").tool(Tool::new("run").echoes());
+    let stage = Stage::new("tarsy", "", &fake).await;
+    for (row, text, expected) in [
+        ("empty input", "  ", json!({})),
+        (
+            "1. JSON object",
+            r#"{"namespace": "default"}"#,
+            json!({"namespace": "default"}),
+        ),
+        ("2. JSON string", r#""pods""#, json!({"input": "pods"})),
+        ("2. JSON number", "42", json!({"input": 42})),
+        ("2. JSON array", "[1, 2]", json!({"input": [1, 2]})),
+        (
+            "3. YAML with an array",
+            "items:\n  - a\n  - b",
+            json!({"items": ["a", "b"]}),
+        ),
+        (
+            "3. YAML with a map",
+            "meta:\n  app: web",
+            json!({"meta": {"app": "web"}}),
+        ),
+        ("4. key: value", "namespace: default", json!({"namespace": "default"})),
+        ("4. key=value", "a=1, b=x", json!({"a": 1, "b": "x"})),
+        ("4. on lines", "a: 1\nb: x", json!({"a": 1, "b": "x"})),
+        ("5. raw string", "list all pods", json!({"input": "list all pods"})),
+        ("boolean", "a: true, b: FALSE", json!({"a": true, "b": false})),
+        ("null", "a: null, b: None", json!({"a": null, "b": null})),
+        ("integer", "a: -7", json!({"a": -7})),
+        ("float", "a: 0.5", json!({"a": 0.5})),
+        ("text", "a: 1.2.3", json!({"a": "1.2.3"})),
+    ] {
+        let reply = stage.tools.call(ToolCall::new("fx.run").text(text)).await;
+        let got: Value = serde_json::from_str(&reply.text()).unwrap_or_else(|_| panic!("{row}: {}", reply.text()));
+        assert_eq!(got, expected, "{row}");
+    }
+}
+
+/// Seed 000, section 5: both forms of a name lead to the tool; what does not is told with what there is, as a result and not as an error
+/// of the program.
+#[tokio::test(start_paused = true)]
+async fn seed_000_routing() {
+    let fake = good()
+        .tool(Tool::new("other"))
+        .tool(Tool::new("a__b").answers_text("ab"));
+    let stage = Stage::new("tarsy", "", &fake).await;
+    let chosen = Selection::new().tools("fx", ["hello", "a__b"]);
+    let tools: Arc<dyn ToolExecutor> = Arc::new(stage.board.toolset_with(View::new().selection(chosen)));
+    let call = async |tool: &str| -> Reply { tools.execute(ToolCall::new(tool)).await.expect("a reply") };
+    for (row, tool, text) in [
+        ("server.tool", "fx.hello", "hi"),
+        ("server__tool", "fx__hello", "hi"),
+        ("only the first __ divides", "fx__a__b", "ab"),
+    ] {
+        assert_eq!(call(tool).await.text(), text, "{row}");
+    }
+    for (row, tool, kind, words) in [
+        (
+            "not in server.tool format",
+            "!",
+            Kind::UnknownTool,
+            &["there is no tool `!`"][..],
+        ),
+        ("server not available", "nope.hello", Kind::UnknownTool, &["nope", "fx"]),
+        (
+            "tool not in the filter",
+            "fx.other",
+            Kind::NotPermitted,
+            &["tool `other` of server `fx` is not part of the selection"],
+        ),
+    ] {
+        let reply = call(tool).await;
+        assert_eq!(reply.outcome.kind(), kind, "{row}: {}", reply.text());
+        ended_as(&reply, kind, false);
+        says(&reply.text(), words);
+    }
+}
+
+/// Seed 000, section 6, on one connection: what is not made again, and what is made again in a new session.
+#[tokio::test(start_paused = true)]
+async fn seed_000_recovery() {
+    let once = |fault| {
+        let tool = Tool::new("read").read_only().answers_text("ok");
+        FakeServer::new("fx")
+            .tool(tool)
+            .fault_on(When::tool("read").first(1), fault)
+    };
+    let error = Fault::AnswersError {
+        code: -32602,
+        message: "bad request".into(),
+        data: None,
+    };
+    let lost = Fault::DiesAfterExecuting { code: 1 };
+    for (row, fault, trust, attempts, starts, kind) in [
+        ("deadline: no retry", Fault::NeverAnswers, true, 1, 1, Kind::Timeout),
+        ("protocol error: no retry", error, true, 1, 1, Kind::ToolError),
+        (
+            "unknown error: no retry",
+            Fault::UnknownResultType,
+            false,
+            1,
+            1,
+            Kind::Internal,
+        ),
+        ("connection lost: new session", lost.clone(), true, 2, 2, Kind::Ok),
+        // Here we differ: what may have run is not made again unless that is known to be harmless.
+        ("connection lost, perhaps a write", lost, false, 1, 1, Kind::Transport),
+    ] {
+        let stage = Stage::new("tarsy", &format!("trust = {trust}"), &once(fault)).await;
+        let reply = stage.call("read").await;
+        assert_eq!(reply.outcome.kind(), kind, "{row}: {}", reply.text());
+        assert_eq!((reply.attempts, stage.starts()), (attempts, starts), "{row}");
+    }
+    let always = FakeServer::new("fx")
+        .tool(Tool::new("read").read_only())
+        .fault_on(When::tool("read"), Fault::DiesAfterExecuting { code: 1 });
+    let stage = Stage::new("tarsy", "trust = true", &always).await;
+    assert_eq!(stage.call("read").await.attempts, 2, "max retries: 1");
+}
+
+/// Seed 000, section 6, over HTTP: a rate limit is waited for in the same session, a forgotten session is replaced; both for any tool.
+#[tokio::test]
+async fn seed_000_recovery_over_http() {
+    let limited = Fault::Status {
+        status: 429,
+        headers: vec![("Retry-After".into(), "0".into())],
+        body: String::new(),
+    };
+    for (row, fault, sessions) in [("rate limit", limited, 1), ("session gone", Fault::SessionGone, 2)] {
+        let fake = good()
+            .era(pegboard_testkit::Era::Legacy)
+            .fault_on(When::tool("hello").first(1), fault);
+        let http = fake.serve_http().await.unwrap();
+        let loaded = load(&format!(
+            "preset = 'tarsy'\n[servers.fx]\nurl = '{}'\ntype = 'http'",
+            http.url()
+        ));
+        assert_eq!(loaded.problems, []);
+        let board = pegboard::Pegboard::open(loaded.config);
+        let reply = call(&board.toolset(), "fx.hello", json!({})).await;
+        assert_eq!((reply.text().as_str(), reply.attempts), ("hi", 2), "{row}");
+        assert_eq!(http.count("initialize"), sessions, "{row}");
+        board.shutdown().await;
+    }
+}
+
+/// Seed 000, section 6: however many callers lose a session, it is made anew once.
+#[tokio::test(start_paused = true)]
+async fn seed_000_a_session_is_recreated_once() {
+    let tool = Tool::new("read").read_only().answers_text("ok").after(secs(1));
+    let stage = Stage::new("tarsy", "trust = true", &FakeServer::new("fx").tool(tool)).await;
+    stage.tools.list(PATIENCE).await;
+    let calls = tokio::spawn({
+        let tools = stage.tools.clone();
+        async move { tools.call_all((0..5).map(|_| ToolCall::new("fx.read")).collect()).await }
+    });
+    stage.handle.wait_for("tools/call", 5).await;
+    stage.handle.kill();
+    for reply in calls.await.unwrap() {
+        assert!(matches!(reply.outcome, Outcome::Done(_)), "{}", reply.text());
+        assert_eq!(reply.attempts, 2);
+    }
+    assert_eq!(stage.starts(), 2);
+}

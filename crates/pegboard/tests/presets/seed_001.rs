@@ -1,0 +1,234 @@
+//! Seed 001, ai-agent's provider: its table of settings, its invariants, and its account of callers who wait for one server.
+
+use std::time::Duration;
+
+use pegboard::{Config, Env, Format, Pegboard, Probe, Scope, ServerConfig, State, ToolCall, Transport};
+use pegboard_testkit::{FakeServer, Tool, is_alive};
+use serde_json::{Value, json};
+use tokio::time::Instant;
+
+use crate::{support::*, words::*};
+
+/// Servers as ai-agent's files write them.
+fn servers(servers: &Value) -> Config {
+    let text = json!({"preset": "ai-agent", "mcpServers": servers, "queues": {"heavy": 1}}).to_string();
+    let loaded = Config::from_text(&text, Format::Json, &Env::new(|_| None));
+    assert_eq!(loaded.problems, [], "{text}");
+    loaded.config
+}
+
+fn server(settings: &Value) -> ServerConfig {
+    let mut config = servers(&json!({"fx": settings}));
+    config.servers.remove(&name("fx")).expect("a server")
+}
+
+/// Settings of the table on a server in this process.
+fn stage(settings: &Value, fake: &FakeServer) -> (Pegboard, pegboard_testkit::MemoryHandle) {
+    let mut all = json!({"type": "stdio", "command": "in-process"});
+    all.as_object_mut()
+        .unwrap()
+        .extend(settings.as_object().unwrap().clone());
+    in_memory_with(fake, server(&all))
+}
+
+/// Seed 001, configuration: `type`, `command/args/env`, `url/headers`.
+#[test]
+fn seed_001_type_command_and_url() {
+    let url = |kind: &str, url: &str| server(&json!({"type": kind, "url": url, "headers": {"X-Key": "k"}})).transport;
+    for (row, transport, kind) in [
+        ("type: websocket", url("websocket", "wss://h.test/mcp"), "websocket"),
+        ("type: http", url("http", "https://h.test/mcp"), "http"),
+        ("type: sse", url("sse", "https://h.test/sse"), "sse"),
+    ] {
+        assert_eq!(transport.kind(), kind, "{row}");
+        let headers = &transport.endpoint().expect("a URL").headers;
+        assert_eq!(headers.keys().collect::<Vec<_>>(), ["X-Key"], "{row}");
+    }
+    let settings = json!({"type": "stdio", "command": "npx", "args": ["-y", "x"], "env": {"TOKEN": "t"}});
+    let Transport::Stdio(command) = server(&settings).transport else {
+        panic!("type: stdio")
+    };
+    assert_eq!(
+        (command.program.as_str(), command.args.len()),
+        ("npx", 2),
+        "command, args"
+    );
+    assert_eq!(command.env.keys().collect::<Vec<_>>(), ["TOKEN"], "env");
+}
+
+/// Seed 001, configuration: `toolsAllowed`, `toolsDenied`, without regard to case.
+#[tokio::test(start_paused = true)]
+async fn seed_001_tools_allowed_and_denied() {
+    let fake = FakeServer::new("fx").tools(["search_code", "delete_repo", "Search_Issues"].map(Tool::new));
+    for (row, settings, expected) in [
+        (
+            "neither",
+            json!({}),
+            &["Search_Issues", "delete_repo", "search_code"][..],
+        ),
+        (
+            "all",
+            json!({"toolsAllowed": ["*"]}),
+            &["Search_Issues", "delete_repo", "search_code"],
+        ),
+        ("allowed", json!({"toolsAllowed": ["SEARCH_CODE"]}), &["search_code"]),
+        (
+            "denied",
+            json!({"toolsDenied": ["DELETE_REPO"]}),
+            &["Search_Issues", "search_code"],
+        ),
+        (
+            "both",
+            json!({"toolsAllowed": ["search_*"], "toolsDenied": ["search_issues"]}),
+            &["search_code"],
+        ),
+    ] {
+        let (board, _handle) = stage(&settings, &fake);
+        let tools = board.toolset().list(PATIENCE).await.tools;
+        let mut names: Vec<&str> = tools.iter().map(|tool| tool.tool.name.as_str()).collect();
+        names.sort_unstable();
+        assert_eq!(names, expected, "{row}");
+    }
+}
+
+/// Seed 001, configuration: `shared`, `healthProbe`, `queue`.
+#[tokio::test(start_paused = true)]
+async fn seed_001_shared_health_probe_and_queue() {
+    let policy = |more: Value| {
+        let mut settings = json!({"command": "x"});
+        settings
+            .as_object_mut()
+            .unwrap()
+            .extend(more.as_object().unwrap().clone());
+        server(&settings).policy
+    };
+    for (row, settings, scope, probe) in [
+        ("neither", json!({}), Scope::Shared, Probe::Auto),
+        ("shared: true", json!({"shared": true}), Scope::Shared, Probe::Auto),
+        ("shared: false", json!({"shared": false}), Scope::Session, Probe::Auto),
+        (
+            "healthProbe: ping",
+            json!({"healthProbe": "ping"}),
+            Scope::Shared,
+            Probe::Auto,
+        ),
+        (
+            "healthProbe: listTools",
+            json!({"healthProbe": "listTools"}),
+            Scope::Shared,
+            Probe::ListTools,
+        ),
+    ] {
+        let policy = policy(settings);
+        assert_eq!((policy.scope, policy.health.probe), (scope, probe), "{row}");
+    }
+    let config = servers(&json!({"fx": {"command": "in-process", "queue": "heavy"}}));
+    let slow = FakeServer::new("fx").tool(Tool::new("slow").answers_text("done").after(secs(10)));
+    let (_unused, handle) = slow.connect();
+    let settings = config.servers[&name("fx")].clone();
+    let mut rest = config;
+    rest.servers.clear();
+    let board = Pegboard::builder(rest)
+        .in_process_with(name("fx"), dialer(&handle), settings)
+        .open();
+    let tools = board.toolset();
+    tools.list(PATIENCE).await;
+    let began = Instant::now();
+    tools
+        .call_all(vec![ToolCall::new("fx.slow"), ToolCall::new("fx.slow")])
+        .await;
+    assert_eq!(began.elapsed().as_secs(), 20, "queue: one at a time");
+}
+
+/// Seed 001, invariants 1 to 3: names have the server in them, nothing is called before the handshake, and servers are shared.
+#[tokio::test(start_paused = true)]
+async fn seed_001_invariants_of_names_order_and_sharing() {
+    let stage = Stage::new("ai-agent", "", &good()).await;
+    assert_eq!(stage.call("hello").await.text(), "hi");
+    let methods: Vec<String> = stage
+        .handle
+        .requests()
+        .into_iter()
+        .map(|request| request.method)
+        .collect();
+    let position = |method: &str| methods.iter().position(|seen| seen == method).expect(method);
+    assert!(position("initialize") < position("tools/list"), "2: {methods:?}");
+    assert!(position("tools/list") < position("tools/call"), "2: {methods:?}");
+    for tool in stage.tools.list(PATIENCE).await.tools {
+        assert!(tool.name.starts_with("fx__"), "1: {}", tool.name);
+    }
+    call(&stage.board.toolset(), "fx.hello", json!({})).await;
+    assert_eq!(stage.starts(), 1, "3");
+}
+
+/// Seed 001, invariants 4 and 6: what an agent has for itself ends and restarts alone; what is shared lives as long as one needs it.
+#[tokio::test(start_paused = true)]
+async fn seed_001_invariants_of_restarts_and_counting() {
+    let own = Stage::new("ai-agent", "scope = 'session'", &good()).await;
+    let other = own.board.toolset();
+    own.call("hello").await;
+    call(&other, "fx.hello", json!({})).await;
+    other.close().await;
+    assert_eq!(own.call("hello").await.text(), "hi");
+    assert_eq!(own.starts(), 2, "4: the end of one is not noticed by the other");
+
+    let shared = Stage::new("ai-agent", "", &good()).await;
+    let other = shared.board.toolset();
+    shared.call("hello").await;
+    other.close().await;
+    drop(other);
+    assert_eq!(shared.call("hello").await.text(), "hi");
+    assert_eq!(shared.starts(), 1, "6: one holder is left");
+    shared.handle.kill();
+    tokio::time::sleep(Duration::from_millis(10)).await;
+    let again = shared.board.toolset();
+    let (one, two) = tokio::join!(shared.call("hello"), call(&again, "fx.hello", json!({})));
+    assert_eq!((one.text().as_str(), two.text().as_str()), ("hi", "hi"));
+    assert_eq!(shared.starts(), 2, "4: one restart for all");
+}
+
+/// Seed 001, invariant 5: the process is known while it runs, and ends with the board.
+#[tokio::test]
+async fn seed_001_invariant_of_processes() {
+    let mut settings = process(&good());
+    settings.policy = policy("ai-agent");
+    let board = board(settings);
+    board.settle(PATIENCE).await;
+    let pid = board.status().servers[0].pid.expect("a process");
+    assert!(is_alive(pid));
+    board.shutdown().await;
+    gone(pid, secs(10)).await;
+}
+
+/// Seed 001, acquire: the first callers wait together for sixty seconds, later ones not at all, until the server has recovered by itself.
+#[tokio::test(start_paused = true)]
+async fn seed_001_acquire_timeout_and_short_circuit() {
+    let stage = Stage::new("ai-agent", "", &silent()).await;
+    let began = Instant::now();
+    let second = async {
+        tokio::time::sleep(secs(5)).await;
+        stage.call("hello").await
+    };
+    let watch = async {
+        tokio::time::sleep(secs(59)).await;
+        stage.starts()
+    };
+    let (first, second, starts) = tokio::join!(stage.call("hello"), second, watch);
+    assert!(first.is_error() && second.is_error());
+    assert_eq!(
+        (began.elapsed().as_secs(), starts),
+        (60, 1),
+        "T=60s: both fail together"
+    );
+    let third = Instant::now();
+    assert!(stage.call("hello").await.is_error());
+    assert!(third.elapsed() < secs(1), "T=65s: a short circuit");
+    stage.handle.change(|script| *script = good().script().clone());
+    tokio::time::sleep(secs(240)).await;
+    assert_eq!(
+        stage.board.status().servers[0].state,
+        State::Ready,
+        "T=300s: it has recovered unasked"
+    );
+    assert_eq!(stage.call("hello").await.text(), "hi", "T=305s");
+}

@@ -1,0 +1,82 @@
+//! Seed 003, goat's client: the statuses of a connection and the states that say the same here.
+
+use pegboard::{Config, Pegboard, ServerConfig, State};
+use pegboard_testkit::{FakeServer, Fault, When};
+use serde_json::json;
+
+use crate::{support::*, words::*};
+
+/// A server of a goat file that is shared, so that the board can show its state.
+fn shared(url: &str) -> ServerConfig {
+    let text = format!("preset = 'goat'\n[servers.fx]\nurl = '{url}'\nscope = 'shared'");
+    let loaded = load(&text);
+    assert_eq!(loaded.problems, []);
+    loaded.config.servers.into_values().next().unwrap()
+}
+
+fn state(board: &Pegboard) -> State {
+    board.status().servers[0].state
+}
+
+/// Seed 003: `pending` before it is asked for and while it connects, then `connected`, `disabled`, and `connected` again.
+#[tokio::test(start_paused = true)]
+async fn seed_003_pending_connected_and_disabled() {
+    let stage = Stage::untouched("goat", "scope = 'shared'", &good());
+    tokio::time::sleep(secs(1)).await;
+    assert_eq!(state(&stage.board), State::Idle, "pending: not asked for");
+    stage.board.reconnect(&name("fx")).await;
+    assert_eq!(stage.call("hello").await.text(), "hi");
+    assert_eq!(state(&stage.board), State::Ready, "connected");
+    stage.board.disable(&name("fx")).await;
+    assert_eq!(state(&stage.board), State::Disabled, "disabled");
+    assert!(stage.tools.list(PATIENCE).await.tools.is_empty(), "its tools are gone");
+    stage.board.enable(&name("fx")).await;
+    assert_eq!(stage.call("hello").await.text(), "hi");
+    assert_eq!(state(&stage.board), State::Ready, "connected again");
+}
+
+/// Seed 003: `pending` during the handshake and `failed` after it, with the reason.
+#[tokio::test(start_paused = true)]
+async fn seed_003_failed() {
+    let stage = Stage::untouched("goat", "scope = 'shared'\nrestart = false", &silent());
+    let board = stage.board.clone();
+    let name = name("fx");
+    let connecting = tokio::spawn(async move { board.reconnect(&name).await });
+    tokio::time::sleep(secs(5)).await;
+    assert_eq!(state(&stage.board), State::Connecting, "pending");
+    connecting.await.unwrap();
+    assert!(stage.call("hello").await.is_error());
+    assert_eq!(state(&stage.board), State::Down, "failed");
+    let error = stage.board.status().servers[0].last_error.clone().expect("a reason");
+    assert!(!error.message.is_empty());
+}
+
+/// Seed 003: `needs-auth`.
+#[tokio::test]
+async fn seed_003_needs_auth() {
+    let http = good().bearer("secret").serve_http().await.unwrap();
+    let mut config = Config::default();
+    config.servers.insert(name("fx"), shared(&http.url()));
+    let board = Pegboard::open(config);
+    board.reconnect(&name("fx")).await;
+    assert!(call(&board.toolset(), "fx.hello", json!({})).await.is_error());
+    assert_eq!(state(&board), State::NeedsAuth);
+    board.shutdown().await;
+}
+
+/// Seed 003: what a server does not declare is not asked of it.
+#[tokio::test(start_paused = true)]
+async fn seed_003_capability_gating() {
+    let bare = FakeServer::new("fx").fault_on(When::method("resources/list"), Fault::NeverAnswers);
+    for (row, capabilities, asked) in [
+        ("tools and resources", json!({"tools": {}, "resources": {}}), [1, 1]),
+        ("tools", json!({"tools": {}}), [1, 0]),
+        ("resources", json!({"resources": {}}), [0, 1]),
+        ("neither", json!({}), [0, 0]),
+    ] {
+        let stage = Stage::new("goat", "list_timeout = '1s'", &bare.clone().capabilities(capabilities)).await;
+        stage.tools.list(secs(1)).await;
+        let got = ["tools/list", "resources/list"].map(|method| stage.handle.count(method));
+        assert_eq!(got, asked, "{row}");
+    }
+}

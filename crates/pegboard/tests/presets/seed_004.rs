@@ -1,0 +1,145 @@
+//! Seed 004, minion's client: its categories of errors (8.1) and its layers of capabilities (5.2).
+
+use pegboard::{Config, Grants, Kind, Pegboard, State, View};
+use pegboard_testkit::{FakeServer, Fault, Tool, When};
+use serde_json::json;
+
+use crate::{support::*, words::*};
+
+/// Seed 004, 8.1, configuration errors: told at once, before anything runs, and the other servers are there.
+#[test]
+fn seed_004_configuration_errors() {
+    for (row, settings, words) in [
+        ("an invalid transport", "type = 'carrier-pigeon'\ncommand = 'x'", "type"),
+        ("a transport that it has not", "url = 'wss://h.test/'", "transports"),
+        ("a required field is missing", "type = 'http'", "url"),
+        ("both", "command = 'x'\nurl = 'https://h.test'", "not both"),
+    ] {
+        let loaded = load(&format!(
+            "preset = 'minion'\n[servers.bad]\n{settings}\n[servers.good]\ncommand = 'x'"
+        ));
+        let errors: Vec<String> = loaded.errors().map(ToString::to_string).collect();
+        assert_eq!(errors.len(), 1, "{row}: {errors:?}");
+        says(&errors[0], &[words]);
+        assert_eq!(loaded.config.servers.len(), 1, "{row}");
+    }
+}
+
+/// Seed 004, 8.1, connection errors: tried again with growing pauses, then left.
+#[tokio::test(start_paused = true)]
+async fn seed_004_connection_errors() {
+    let stage = Stage::new("minion", "", &silent()).await;
+    ended_as(&stage.call("hello").await, Kind::Unavailable, false);
+    tokio::time::sleep(secs(3600)).await;
+    assert_eq!(stage.starts(), 3, "three attempts");
+    let status = stage.board.status().servers[0].clone();
+    assert_eq!(status.state, State::Down);
+    says(&status.last_error.unwrap().message, &["after 3 failed starts"]);
+}
+
+/// Seed 004, 8.1, authentication errors: told at once, warned about, and not tried again.
+#[tokio::test]
+async fn seed_004_authentication_errors() {
+    let http = good().bearer("secret").serve_http().await.unwrap();
+    let loaded = load(&format!("preset = 'minion'\n[servers.fx]\nurl = '{}'", http.url()));
+    assert_eq!(loaded.problems, []);
+    let board = Pegboard::open(loaded.config);
+    let reply = call(&board.toolset(), "fx.hello", json!({})).await;
+    ended_as(&reply, Kind::NeedsAuth, false);
+    let status = board.status();
+    assert_eq!(
+        (status.servers[0].state, status.servers[0].restarts),
+        (State::NeedsAuth, 0)
+    );
+    assert!(!status.healthy && !status.warnings.is_empty());
+    assert!(reply.outcome.hint().is_some(), "what to do about it");
+    board.shutdown().await;
+}
+
+/// Seed 004, 8.1, tool execution errors and protocol errors: a result that says so, once, and the server goes on.
+#[tokio::test(start_paused = true)]
+async fn seed_004_tool_and_protocol_errors() {
+    let schema = json!({"type": "object", "required": ["n"], "properties": {"n": {"type": "integer"}}});
+    let fake = good()
+        .tool(Tool::new("strict").schema(schema))
+        .tool(Tool::new("logic").fails_with("no such issue"))
+        .tool(Tool::new("refuses").refuses(-32602, "bad parameters"))
+        .tool(Tool::new("odd").answers_text("x"))
+        .fault_on(When::tool("odd"), Fault::UnknownResultType);
+    let stage = Stage::new("minion", "", &fake).await;
+    for (row, tool, kind, ran, attempts) in [
+        (
+            "invalid parameters, seen by us",
+            "strict",
+            Kind::InvalidArguments,
+            false,
+            0,
+        ),
+        ("invalid parameters, seen by it", "refuses", Kind::ToolError, true, 1),
+        ("tool logic", "logic", Kind::ToolError, true, 1),
+        ("invalid message", "odd", Kind::Internal, true, 1),
+    ] {
+        let reply = stage.call(tool).await;
+        ended_as(&reply, kind, ran);
+        assert_eq!(reply.attempts, attempts, "{row}");
+        assert!(!reply.text().is_empty(), "{row}");
+        assert_eq!(stage.call("hello").await.text(), "hi", "{row}: the server goes on");
+    }
+    assert_eq!(stage.starts(), 1);
+}
+
+/// Seed 004, 8.1, resource errors: what is too much is turned away, and what is under way goes on.
+#[tokio::test(start_paused = true)]
+async fn seed_004_resource_errors() {
+    let loaded = load("preset = 'minion'\nmax_servers = 1");
+    let (_unused, handle) = good().connect();
+    let board = Pegboard::builder(loaded.config)
+        .in_process(name("fx"), dialer(&handle))
+        .open();
+    let refused = board.connect(name("more"), in_process_settings()).await;
+    says(&refused.unwrap_err().to_string(), &["the board takes 1 servers"]);
+    assert_eq!(call(&board.toolset(), "fx.hello", json!({})).await.text(), "hi");
+}
+
+/// Seed 004, 5.2: all servers, one server, one tool; and nothing without a capability.
+#[tokio::test(start_paused = true)]
+async fn seed_004_capability_layers() {
+    let github = FakeServer::new("github").tools(["create_issue", "list_issues"].map(Tool::new));
+    let slack = FakeServer::new("slack").tool(Tool::new("post"));
+    let settings = file("minion", "").0;
+    let config = load("preset = 'minion'").config;
+    let all = ["mcp_github_create_issue", "mcp_github_list_issues", "mcp_slack_post"];
+    for (layer, capabilities, granted) in [
+        ("global", &["mcp_integration"][..], &all[..]),
+        ("server", &["mcp_github"], &all[..2]),
+        ("tool", &["mcp_github_list_issues"], &all[1..2]),
+        (
+            "tools of two servers",
+            &["mcp_github_list_issues", "mcp_slack"],
+            &all[1..],
+        ),
+        ("none", &["something_else"], &[]),
+    ] {
+        let mut builder = Pegboard::builder(Config::clone(&config));
+        for fake in [&github, &slack] {
+            let (_unused, handle) = fake.connect();
+            let server = name(&fake.script().name);
+            builder = builder.in_process_with(server, dialer(&handle), settings.clone());
+        }
+        let board = builder.open();
+        let grants = Grants::of_words(capabilities.iter().copied());
+        let tools = board.toolset_with(View::new().grants(grants));
+        let listing = tools.list(PATIENCE).await.tools;
+        let names: Vec<&str> = listing.iter().map(|tool| tool.name.as_str()).collect();
+        assert_eq!(names, granted, "{layer}");
+        for tool in all {
+            let kind = call(&tools, tool, json!({})).await.outcome.kind();
+            let expected = if granted.contains(&tool) {
+                Kind::Ok
+            } else {
+                Kind::NotPermitted
+            };
+            assert_eq!(kind, expected, "{layer}: {tool}");
+        }
+    }
+}
