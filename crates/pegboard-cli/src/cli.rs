@@ -57,6 +57,7 @@ impl Cli {
                     ConfigVerb::Schema => (Verb::ConfigSchema, global),
                 }
             }
+            Command::Mask(mask) => mask.under(self.global, Verb::Mask),
             Command::DemoServer(options) => (Verb::DemoServer(options), self.global),
             Command::Completions(completions) => (Verb::Completions(completions.shell), self.global),
         }
@@ -75,6 +76,7 @@ pub(crate) enum Verb {
     Status,
     ConfigShow,
     ConfigSchema,
+    Mask(Mask),
     DemoServer(DemoOptions),
     Completions(clap_complete::Shell),
 }
@@ -179,6 +181,11 @@ enum Command {
         after_help = "Example:\n  pegboard config show -c pegboard.toml"
     )]
     Config(ConfigArgs),
+    /// Hide secrets in what comes in on stdin
+    #[command(
+        after_help = "Examples:\n  kubectl get secret db -o yaml | pegboard mask\n  pegboard mask --group security -o json < answer.txt"
+    )]
+    Mask(With<Mask>),
     /// Run the built-in MCP server
     #[command(
         mut_arg("transport", |arg| arg.hide_possible_values(true).value_name("stdio|http|sse|ws")),
@@ -199,6 +206,12 @@ pub(crate) struct Tools {
     /// json, the list is exactly what it takes
     #[arg(long, value_parser = provider(), hide_possible_values = true)]
     pub(crate) provider: Option<Provider>,
+    /// Find tools by what they are for, the best first
+    #[arg(long, value_name = "QUERY", conflicts_with = "pattern")]
+    pub(crate) search: Option<String>,
+    /// Show what each server's definitions cost, in tokens
+    #[arg(long)]
+    pub(crate) cost: bool,
 }
 
 #[derive(Debug, Args)]
@@ -271,6 +284,16 @@ pub(crate) struct PromptGet {
     /// Its arguments
     #[arg(value_name = "KEY=VALUE", value_parser = pair)]
     pub(crate) pairs: Vec<(String, String)>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Mask {
+    /// Look for the patterns of this group too; may be repeated
+    #[arg(long = "group", value_name = "NAME")]
+    pub(crate) groups: Vec<String>,
+    /// Look for this pattern too; may be repeated
+    #[arg(long = "pattern", value_name = "NAME")]
+    pub(crate) patterns: Vec<String>,
 }
 
 #[derive(Debug, Args)]

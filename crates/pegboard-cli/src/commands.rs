@@ -4,6 +4,7 @@ mod call;
 mod completions;
 mod config;
 mod listing;
+mod mask;
 mod prompts;
 mod resources;
 mod status;
@@ -61,6 +62,7 @@ pub(crate) async fn run(verb: Verb, global: Global, output: Output) -> Exit {
         Verb::Status => status::run(stage).await,
         Verb::ConfigShow => config::show(stage).await,
         Verb::ConfigSchema => config::schema(stage).await,
+        Verb::Mask(mask) => mask::run(stage, mask).await,
         Verb::Completions(shell) => completions::run(stage, shell).await,
         Verb::DemoServer(_) => Exit::Done,
     }

@@ -89,6 +89,14 @@ impl Settings {
         }
     }
 
+    /// The one server that was picked, if only one was.
+    pub(crate) fn picked(&self) -> Option<&str> {
+        match self.only.as_slice() {
+            [name] => Some(name),
+            _ => None,
+        }
+    }
+
     /// The names of servers that were written down but cannot be used.
     pub(crate) fn broken(&self) -> impl Iterator<Item = &str> {
         let unusable = |name: &&str| !self.loaded.config.servers.keys().any(|known| known.as_str() == *name);

@@ -22,10 +22,12 @@ use tokio::sync::Semaphore;
 use crate::{
     call::{Approvals, Approver, View},
     catalog::store::CatalogStore,
-    config::{BreakerPolicy, Command, Config, Scope, ServerConfig, Start, Transport},
+    config::{BreakerPolicy, Capabilities, Command, Config, Scope, ServerConfig, Start, Transport},
     deadline::Deadline,
     event::Events,
+    mask::{KnownSecrets, Veil},
     name::{NameStyle, ServerName},
+    secret::Secret,
     server::{Backoff, BadSchedule, CatalogChange, Jitter, Links, Queues, Server, Shared, Shelf},
     session::{EraMemory, Host, NoHost, Root, Spec, Standing, Survey},
     status::{BoardStatus, State, Warning},
@@ -69,6 +71,8 @@ struct Maker {
     shared: Arc<Shared>,
     host: Arc<dyn Host>,
     memory: Arc<EraMemory>,
+    /// The secrets of all servers, hidden in the words of each.
+    secrets: KnownSecrets,
     /// How many servers the board takes.
     most: AtomicUsize,
 }
@@ -76,6 +80,7 @@ struct Maker {
 impl Maker {
     /// A server, or one that says that there is no room for it beside `others`.
     fn make(&self, name: ServerName, target: Target, config: ServerConfig, others: usize) -> Server {
+        self.secrets.learn(config.secrets());
         let spec = Spec {
             standing: Standing::new(&config.roots),
             roots: config.roots.clone(),
@@ -85,6 +90,7 @@ impl Maker {
             limits: config.limits,
             host: self.host.clone(),
             memory: self.memory.clone(),
+            veil: Veil::new(&config.policy.masking, self.secrets.clone()),
         };
         let most = self.most.load(Ordering::Relaxed);
         if others >= most {
@@ -129,7 +135,7 @@ impl Pegboard {
             in_process: Vec::new(),
             host: Arc::new(NoHost),
             memory: None,
-            survey: Survey::Everything,
+            survey: Survey::More(Capabilities::default()),
             backoff: Backoff::default(),
             catalogs: None,
             breaker: BreakerPolicy::default(),
@@ -209,6 +215,11 @@ impl Pegboard {
     /// that name that is switched on.
     pub fn set_roots(&self, name: &ServerName, roots: &[Root]) -> bool {
         self.0.shelf.get(name).is_some_and(|server| server.set_roots(roots))
+    }
+
+    /// Hides these texts too in everything that servers say from now on. The secrets of the config are hidden unasked.
+    pub fn hide(&self, secrets: impl IntoIterator<Item = Secret>) {
+        self.0.maker.secrets.learn(secrets);
     }
 
     /// What happens on the board from now on: every call of every view. Without listeners nothing is recorded.
@@ -334,8 +345,13 @@ impl Builder {
             }),
             host: self.host,
             memory: Arc::new(EraMemory::new(self.memory)),
+            secrets: KnownSecrets::default(),
             most: AtomicUsize::new(limits.servers),
         };
+        // All of them are known before the first server says a word.
+        let in_process = self.in_process.iter().map(|(_, _, settings)| settings);
+        let configs = self.config.servers.values().chain(in_process);
+        maker.secrets.learn(configs.flat_map(ServerConfig::secrets));
         let naming = Mutex::new(self.config.naming);
         let mut servers: Vec<Server> = Vec::new();
         for (name, config) in self.config.servers {

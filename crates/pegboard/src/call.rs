@@ -270,13 +270,16 @@ async fn concluded(
     view: &View,
     route: &Route,
     call: &ToolCall,
-    record: Record,
+    mut record: Record,
     ended: Result<Outcome, Stop>,
     deadline: Deadline,
 ) -> Reply {
     let outcome = match ended {
         Ok(outcome) => outcome,
-        Err(stop) => stop.into_outcome(route),
+        Err(stop) => {
+            stop.count_masked(&mut record.masked);
+            stop.into_outcome(route)
+        }
     };
     let outcome = if record.may_have_run {
         after_a_lost_attempt(outcome, &route.tool.dotted_name())

@@ -4,6 +4,7 @@ pub(crate) mod clean;
 mod definition;
 pub(crate) mod diff;
 mod instructions;
+mod masked;
 mod rename;
 mod risk;
 mod schema;
@@ -23,13 +24,13 @@ pub(crate) use shadow::shadows;
 pub use template::{TemplateError, UriTemplate};
 pub use tool::{TaskSupport, Tool};
 
-use std::sync::Arc;
+use std::{collections::BTreeMap, sync::Arc};
 
 use bytes::Bytes;
 use serde::Serialize;
 use serde_json::{Map, Value};
 
-use crate::name::ServerName;
+use crate::{name::ServerName, secret::Secret};
 
 /// The longest tool name that is accepted.
 const MAX_TOOL_NAME: usize = 128;
@@ -50,6 +51,8 @@ pub struct Catalog {
     pub prompts: Vec<Prompt>,
     /// What was wrong with its listings.
     pub warnings: Vec<String>,
+    /// Addresses with secrets in them, by what is shown instead.
+    hidden: BTreeMap<String, Secret>,
 }
 
 /// A resource or resource template as its server describes it.

@@ -18,6 +18,7 @@ mod preset;
 mod problem;
 mod resolve;
 mod schema;
+mod secrets;
 mod server;
 mod setting;
 mod show;
@@ -34,8 +35,8 @@ pub use life::{BoardLimits, BreakerPolicy, BreakerRule, Health, IdleStop, Probe,
 pub use limits::Limits;
 pub use load::{Loaded, Origin, Source};
 pub use policy::{
-    Approval, ArgumentRules, Check, CustomPattern, Images, Join, Masking, OutputCheck, Pins, Policy, Queue, Reading,
-    Results, RetryClass, Scope, Structured, Summarise, SummaryModel, TooLong, ToolPolicy,
+    Approval, ArgumentRules, Capabilities, Check, Images, Join, OutputCheck, Pins, Policy, Queue, Reading, Results,
+    RetryClass, Scope, Structured, Summarise, SummaryModel, TooLong, ToolPolicy,
 };
 pub use problem::{Problem, Severity};
 pub(crate) use server::IDLE;
@@ -46,7 +47,10 @@ pub use tree::Format;
 
 use std::{collections::BTreeMap, time::Duration};
 
-use crate::name::{NameStyle, ServerName};
+use crate::{
+    mask::Masking,
+    name::{NameStyle, ServerName},
+};
 
 /// Everything a board needs to know: the servers, by name.
 ///
@@ -71,6 +75,8 @@ pub struct Config {
     pub limits: BoardLimits,
     /// How tools are named for models. Views that were made before a change keep their names.
     pub naming: NameStyle,
+    /// What is hidden in the words of servers whose own settings say nothing else.
+    pub masking: Masking,
 }
 
 impl Config {

@@ -50,6 +50,15 @@
 //! * [`Toolset`] is one agent's view: [`Toolset::list`] and [`Toolset::call`].
 //! * [`Reply`] is the record of one call, and its [`Outcome`] says how it ended: [`Outcome::Done`], [`Outcome::ToolFailed`],
 //!   [`Outcome::Refused`] (nothing ran) or [`Outcome::Lost`] (it may have run). There is a reply in every case.
+//! * [`View`] is how one agent sees the board: which tools, under which names, and what is done with its calls and their results.
+//! * [`Provider`] is whose model it is. It defines the tools for that API, reads the model's calls and writes the messages that answer them.
+//! * [`NativeTools`] are Rust functions that stand beside the tools of servers.
+//! * [`Hook`] sees every call of a view and its reply, and may change or refuse them; [`Approver`] asks a person first.
+//! * [`Summariser`] writes summaries of long results; [`ChatModel`] is one over HTTP.
+//! * [`Event`] is what happens on the board, for logs and screens: [`Pegboard::events`].
+//! * [`ToolExecutor`] is all that an agent loop needs to know. [`StubTools`] stands for a toolset in tests.
+//!
+//! The folder `examples` has whole programs: one server, an agent's loop, tools in the same process, summaries, approval.
 //!
 //! # What you can rely on
 //!
@@ -60,6 +69,11 @@
 //!   other.
 //! * When the last clone of a board and its toolsets is dropped, its servers end with everything they started. With [`shim`] as
 //!   the first line of `main` they also end when the program is killed.
+
+/// The programs in the README are compiled with the tests.
+#[cfg(doctest)]
+#[doc = include_str!("../../../README.md")]
+struct ReadmeDoctests;
 
 mod args;
 #[cfg(feature = "bench")]
@@ -74,6 +88,7 @@ mod event;
 mod filter;
 mod grant;
 mod hint;
+mod mask;
 mod name;
 mod native;
 mod outcome;
@@ -101,17 +116,18 @@ pub use catalog::{
     Schema, ServerWords, TaskSupport, TemplateError, Tool, UriTemplate,
 };
 pub use config::{
-    Approval, ArgumentRules, Auth, BoardLimits, BreakerPolicy, BreakerRule, Check, ClientCert, Command, Config,
-    CustomPattern, Endpoint, Env, EnvPolicy, EraChoice, Format, Health, IdleStop, Images, Join, Limits, Loaded,
-    Masking, Origin, OutputCheck, Pins, Policy, Preset, Probe, Problem, Queue, Reading, Restart, Results, Retry,
-    RetryClass, Rlimits, Scope, ServerConfig, Severity, Source, Start, Structured, Summarise, SummaryModel, Tls,
-    TooLong, ToolPolicy, Transport, parse_duration, parse_size,
+    Approval, ArgumentRules, Auth, BoardLimits, BreakerPolicy, BreakerRule, Capabilities, Check, ClientCert, Command,
+    Config, Endpoint, Env, EnvPolicy, EraChoice, Format, Health, IdleStop, Images, Join, Limits, Loaded, Origin,
+    OutputCheck, Pins, Policy, Preset, Probe, Problem, Queue, Reading, Restart, Results, Retry, RetryClass, Rlimits,
+    Scope, ServerConfig, Severity, Source, Start, Structured, Summarise, SummaryModel, Tls, TooLong, ToolPolicy,
+    Transport, parse_duration, parse_size,
 };
 pub use deadline::{Deadline, Passed};
 pub use event::{Event, Events};
 pub use filter::{BadSelection, Selected, Selection};
 pub use grant::Grants;
 pub use hint::Hint;
+pub use mask::{BadMasking, Counts as MaskCounts, CustomPattern, MaskStyle, Masked, Masker, Masking};
 pub use name::{BadNameStyle, BadServerName, NameRules, NameStyle, ServerName};
 pub use native::{NativeTool, NativeTools};
 pub use outcome::{
@@ -130,5 +146,8 @@ pub use spill::SpillLimits;
 pub use status::{
     BoardStatus, CallCounts, Era, LastError, PoolStatus, QueueStatus, ServerInfo, ServerStatus, State, Warning,
 };
-pub use toolset::{Closed, ListedTool, Listing, PromptListing, ResourceListing, ToolExecutor, Toolset, Unavailable};
+pub use toolset::{
+    Closed, FoundTool, ListedTool, Listing, PromptListing, ResourceListing, ServerCost, StubCall, StubTools,
+    ToolExecutor, Toolset, Unavailable,
+};
 pub use transport::{ByteSink, ByteSource, Dialer};

@@ -4,6 +4,7 @@ mod content;
 mod fence;
 pub(crate) mod fit;
 pub(crate) mod images;
+mod masked;
 mod reading;
 mod render;
 mod reply;

@@ -38,6 +38,7 @@ use crate::{
     catalog::{Catalog, FormerNames, store::CatalogStore},
     config::{BreakerPolicy, ServerConfig, Start},
     deadline::Deadline,
+    mask::Veil,
     name::ServerName,
     session::{Root, Spec, Survey},
     transport::Target,
@@ -170,6 +171,8 @@ impl Server {
         let inner = &self.0;
         inner.gate.grow(places_of_all(&config));
         inner.gate.bind(&inner.shared.queues, &config.policy);
+        inner.spec.veil.follow(&config.policy.masking);
+        inner.spec.veil.learn(config.secrets());
         let old = self.config();
         if old.policy.breaker != config.policy.breaker {
             let breaker = Breaker::new(config.policy.breaker.unwrap_or(inner.shared.breaker));
@@ -190,6 +193,11 @@ impl Server {
                 self.start();
             }
         }
+    }
+
+    /// What stands between its words and everybody else.
+    pub(crate) fn veil(&self) -> &Veil {
+        &self.0.spec.veil
     }
 
     /// Another server with the same settings and a process or connection of its own.

@@ -49,8 +49,9 @@ use serde_json::{Map, Value};
 
 use crate::{
     catalog::{Catalog, HeaderRule, store::Freshness},
-    config::Limits,
+    config::{Capabilities, Limits},
     deadline::Deadline,
+    mask::Veil,
     name::ServerName,
     status::{Era, ServerInfo},
     transport::WireEnd,
@@ -82,32 +83,68 @@ pub(crate) struct Facts {
     pub(crate) instructions: Option<String>,
 }
 
+impl Facts {
+    /// The words of the server in them masked.
+    fn hidden(mut self, veil: &Veil) -> Self {
+        veil.hide_in(&mut self.instructions);
+        if let Some(info) = &mut self.info {
+            veil.hide(&mut info.name);
+            veil.hide(&mut info.version);
+        }
+        self
+    }
+}
+
 /// What is asked of a server when it is listed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Survey {
     /// Its tools.
     Tools,
-    /// Its tools, resources, templates and prompts.
-    Everything,
+    /// Its tools, and of the rest what its config asks for.
+    More(Capabilities),
+}
+
+impl Survey {
+    /// The part of it that a server's config asks for.
+    pub(crate) fn within(self, wanted: Capabilities) -> Self {
+        match self {
+            Self::Tools => Self::Tools,
+            Self::More(all) => Self::More(Capabilities {
+                resources: all.resources && wanted.resources,
+                prompts: all.prompts && wanted.prompts,
+            }),
+        }
+    }
 }
 
 impl Session {
     /// Lists what the server offers, as far as it says that it offers such things at all, and how long that may be kept.
     pub(crate) async fn catalog(&self, survey: Survey) -> Result<(Catalog, Freshness), Fault> {
+        let listed = self.listed(survey).await;
+        listed.map_err(|fault| fault.hidden(self.veil()))
+    }
+
+    async fn listed(&self, survey: Survey) -> Result<(Catalog, Freshness), Fault> {
         let deadline = Deadline::within(self.limits.list);
         let mut gathered = Gathered::default();
         if self.offers("tools") {
             let tools = self.list("tools/list", "tools", deadline, &mut gathered).await?;
             gathered.catalog.read_tools(&self.server, tools, self.header_rule());
         }
-        if survey == Survey::Everything {
-            self.gather_the_rest(deadline, &mut gathered).await?;
+        if let Survey::More(wanted) = survey {
+            self.gather_the_rest(wanted, deadline, &mut gathered).await?;
         }
+        gathered.catalog.mask(&self.veil().masker());
         Ok((gathered.catalog, gathered.freshness.unwrap_or_default()))
     }
 
-    async fn gather_the_rest(&self, deadline: Deadline, gathered: &mut Gathered) -> Result<(), Fault> {
-        if self.offers("resources") {
+    async fn gather_the_rest(
+        &self,
+        wanted: Capabilities,
+        deadline: Deadline,
+        gathered: &mut Gathered,
+    ) -> Result<(), Fault> {
+        if wanted.resources && self.offers("resources") {
             let items = self.list("resources/list", "resources", deadline, gathered).await?;
             gathered.catalog.resources = gathered.catalog.read_resources(&self.server, items, "uri");
             let templates = self.list("resources/templates/list", "resourceTemplates", deadline, gathered);
@@ -120,7 +157,7 @@ impl Session {
                 Err(fault) => return Err(fault),
             }
         }
-        if self.offers("prompts") {
+        if wanted.prompts && self.offers("prompts") {
             let items = self.list("prompts/list", "prompts", deadline, gathered).await?;
             gathered.catalog.read_prompts(&self.server, items);
         }
@@ -165,6 +202,11 @@ impl Session {
             Ok(_) => true,
             Err(fault) => matches!(fault.kind, FaultKind::Error(_) | FaultKind::Unreadable(_)),
         }
+    }
+
+    /// What stands between the server's words and everybody else.
+    pub(crate) fn veil(&self) -> &Veil {
+        self.line.desk().veil()
     }
 
     /// How long the server has been silent.

@@ -2,22 +2,28 @@
 
 mod batch;
 mod complete;
+mod discover;
 mod events;
 mod executor;
+mod find;
 mod instructions;
+mod own;
 mod prompts;
 mod reach;
 mod reader;
 mod resources;
 mod select;
+mod stub;
 
 pub use executor::{Closed, ToolExecutor};
+pub use find::{FoundTool, ServerCost};
 pub use prompts::PromptListing;
 pub use resources::ResourceListing;
+pub use stub::{StubCall, StubTools};
 
 use std::{
     sync::{
-        Arc, Mutex, PoisonError,
+        Arc, Mutex, OnceLock, PoisonError,
         atomic::{AtomicBool, Ordering},
     },
     time::Duration,
@@ -34,10 +40,12 @@ use crate::{
     name::ServerName,
     outcome::{Failure, Kind, Reply},
     provider::{Definition, Provider},
+    search::Index,
     server::{Phase, Server, Shelf},
     status::State,
 };
 
+use discover::Discovery;
 use select::{Narrowed, Shadows};
 
 /// One agent's view of the board. It is cheap to clone.
@@ -62,6 +70,17 @@ struct Built {
     table: Arc<RouteTable>,
     /// The tool that reads what was put aside, under a name that no server has.
     reader: ListedTool,
+    /// The tools that lead to those that are not shown.
+    discovery: Discovery,
+    /// Made when something is looked for.
+    index: OnceLock<Arc<Index>>,
+}
+
+impl Built {
+    fn index(&self) -> Arc<Index> {
+        let tools = || self.table.routes().iter().map(|route| route.tool.as_ref());
+        self.index.get_or_init(|| Arc::new(Index::new(tools()))).clone()
+    }
 }
 
 /// What can be called, and what cannot be and why.
@@ -109,6 +128,14 @@ pub struct ListedTool {
 }
 
 impl ListedTool {
+    fn of(route: &Route) -> Self {
+        Self {
+            name: route.name.clone(),
+            tool: route.tool.clone(),
+            definition: route.definition.clone(),
+        }
+    }
+
     /// The tool as MCP writes it, under the name that models see.
     fn as_mcp(&self) -> Value {
         let tool = &self.tool;
@@ -201,8 +228,13 @@ impl Toolset {
         unavailable.collect()
     }
 
-    /// The tools that are known now, without waiting for anybody.
+    /// The tools that are known now, as far as the view's budget has room for them.
     fn tools(&self) -> Vec<ListedTool> {
+        self.within_budget(self.all_tools())
+    }
+
+    /// The tools that are known now, without waiting for anybody.
+    fn all_tools(&self) -> Vec<ListedTool> {
         let routes = self.table();
         let is_defined = |route: &Route| route.definition.is_some() || self.view.dialect().0 == Provider::Mcp;
         let is_there = |route: &Route| route.server.phase().live().is_some() || is_known_and_resting(&route.server);
@@ -210,11 +242,7 @@ impl Toolset {
             .routes()
             .iter()
             .filter(|route| is_defined(route) && is_there(route));
-        let listed = listed.map(|route| ListedTool {
-            name: route.name.clone(),
-            tool: route.tool.clone(),
-            definition: route.definition.clone(),
-        });
+        let listed = listed.map(|route| ListedTool::of(route));
         listed.chain(self.listed_reader()).collect()
     }
 
@@ -269,6 +297,10 @@ impl Toolset {
         if let Some(reply) = self.read_output(&call, started).await {
             return reply;
         }
+        let call = match self.discover(call, started).await {
+            Ok(reply) => return reply,
+            Err(call) => call,
+        };
         let deadline = Deadline::within(call.timeout.unwrap_or(LOOK_UP));
         match self.route(&call.name, deadline).await {
             Ok((route, is_repaired)) => {
@@ -409,12 +441,15 @@ impl Toolset {
                 let sight = Sight::new(&self.view, &servers);
                 let before = table.as_ref().map(|built| &*built.table);
                 let routes = RouteTable::build(&servers, &self.view, &sight, before);
-                let reader = reader::listed(&servers, &self.view);
+                let home = own::home(&servers);
+                let reader = reader::listed(&home, &self.view);
                 self.view.outputs.set_reader(&reader.name);
                 take(table.insert(Built {
                     revision,
                     table: Arc::new(routes),
                     reader,
+                    discovery: Discovery::new(&home, &self.view),
+                    index: OnceLock::new(),
                 }))
             }
         }

@@ -23,6 +23,7 @@ use tokio::{
 use crate::{
     config::{Limits, Transport},
     hint::Hint,
+    mask::{Counts, Veil},
     sync::atomic::{AtomicU8, AtomicU64, Ordering},
 };
 
@@ -118,6 +119,9 @@ pub(crate) trait Wire: Send + Sync {
     }
 }
 
+/// The error with which a server says that the user must visit a page first.
+pub(crate) const VISIT_FIRST: i64 = -32042;
+
 /// Where a wire hands what it hears.
 pub(crate) trait Inbox: Send + Sync + 'static {
     /// One whole message. Returns the id of our request that it answers.
@@ -134,6 +138,11 @@ pub(crate) trait Inbox: Send + Sync + 'static {
 
     /// The wire is gone, and with it every answer that has not come.
     fn ended(&self, end: WireEnd);
+
+    /// What the server wrote beside its messages, fit to be written down.
+    fn shown(&self, text: &str) -> String {
+        text.to_owned()
+    }
 }
 
 /// One message on its way out.
@@ -264,6 +273,41 @@ impl WireFailure {
     }
 }
 
+impl WireFailure {
+    /// Masks the words of the server that are in it.
+    pub(crate) fn hide(&mut self, veil: &Veil) {
+        veil.hide(&mut self.message);
+        if let FailureKind::Rpc(error) = &mut self.kind {
+            error.hide(veil);
+        }
+    }
+}
+
+impl RpcError {
+    /// Masks the words of the server that are in it.
+    pub(crate) fn hide(&mut self, veil: &Veil) {
+        let masker = veil.masker();
+        masker.mask(&mut self.message, &mut self.masked);
+        // Pages to visit are masked when they are shown: their addresses are of no use otherwise.
+        if let Some(data) = &mut self.data
+            && self.code != VISIT_FIRST
+        {
+            masker.mask_value(data, &mut self.masked);
+        }
+    }
+}
+
+impl DialError {
+    /// Masks the words of the server that are in it.
+    pub(crate) fn hide(&mut self, veil: &Veil) {
+        match self {
+            Self::Tls(text) | Self::Setting(text) => veil.hide(text),
+            Self::Failed(failure) => failure.hide(veil),
+            Self::Spawn(_) => {}
+        }
+    }
+}
+
 impl fmt::Display for WireFailure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.message)
@@ -303,6 +347,9 @@ pub(crate) struct RpcError {
     pub(crate) message: String,
     #[serde(default)]
     pub(crate) data: Option<serde_json::Value>,
+    /// What was hidden in it.
+    #[serde(skip)]
+    pub(crate) masked: Box<Counts>,
 }
 
 /// What kept us from connecting.
@@ -327,6 +374,18 @@ pub(crate) struct WireEnd {
 impl WireEnd {
     pub(crate) fn new(reason: EndReason) -> Self {
         Self { reason, stderr: None }
+    }
+
+    /// Masks the words of the server that are in it.
+    pub(crate) fn hide(&mut self, veil: &Veil) {
+        veil.hide_in(&mut self.stderr);
+        match &mut self.reason {
+            EndReason::Exited(text)
+            | EndReason::Broken(text)
+            | EndReason::Protocol(text)
+            | EndReason::Replaced(text) => veil.hide(text),
+            EndReason::Closed | EndReason::Eof | EndReason::Stalled(_) => {}
+        }
     }
 }
 

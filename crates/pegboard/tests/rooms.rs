@@ -12,6 +12,7 @@ const ROOMS: &[&str] = &[
     "deadline",
     "hint",
     "status",
+    "mask",
     "config",
     // Pure steps.
     "args",
@@ -20,7 +21,6 @@ const ROOMS: &[&str] = &[
     "catalog",
     "provider",
     "search",
-    "mask",
     "outcome",
     "spill",
     "event",

@@ -3,7 +3,7 @@
 mod arguments;
 mod pattern;
 
-use pegboard::{ListedTool, Listing, Unavailable, View};
+use pegboard::{ListedTool, Listing, ServerCost, Unavailable, View};
 use serde::Serialize;
 use serde_json::json;
 
@@ -15,6 +15,9 @@ use crate::{
     settings::{self, Settings},
 };
 use pattern::Pattern;
+
+/// How many tools a search shows at most.
+const SEARCHED: usize = 10;
 
 pub(super) async fn run(mut stage: Stage<'_>, options: cli::Tools) -> Exit {
     let settings = Settings::load(&stage.global);
@@ -38,8 +41,17 @@ pub(super) async fn run(mut stage: Stage<'_>, options: cli::Tools) -> Exit {
     let report = match stage.work(toolset.list(patience)).await {
         Ending::Interrupted => interrupted(),
         Ending::TimeUp => time_up(),
-        Ending::Done(found) => {
+        Ending::Done(mut found) => {
             let exit = listing::exit(&found.unavailable, enabled, stage.is_late());
+            if let Some(question) = &options.search {
+                let fitting = toolset.find(question, SEARCHED);
+                found.tools = fitting.into_iter().map(|found| found.tool).collect();
+            }
+            if options.cost {
+                let report = costs(&stage, &toolset.cost(), exit);
+                let report = listing::name_absent(report, &found.unavailable);
+                return stage.close(&board, report).await;
+            }
             show(&stage, &options, &settings, found, exit)
         }
     };
@@ -58,8 +70,15 @@ fn show(stage: &Stage<'_>, options: &cli::Tools, settings: &Settings, mut listin
         (true, false) => Report::json(exit, &Document::new(settings, tools, unavailable, warnings)),
         (false, _) => {
             let mut report = Report::new(exit);
-            report.data = text(tools, is_for_provider, stage.output.verbose > 0);
-            if tools.is_empty() && found > 0 {
+            report.data = text(
+                tools,
+                is_for_provider,
+                stage.output.verbose > 0,
+                options.search.is_some(),
+            );
+            if tools.is_empty() && options.search.is_some() {
+                report = report.warning("no tool fits these words; `pegboard tools` lists all");
+            } else if tools.is_empty() && found > 0 {
                 report = report.warning("no tool has such a name; `pegboard tools` lists all");
             } else if found == 0 && unavailable.is_empty() {
                 report = report.warning("no server that is switched on offers a tool");
@@ -76,6 +95,26 @@ fn show(stage: &Stage<'_>, options: &cli::Tools, settings: &Settings, mut listin
     for warning in listing.quarantined.iter().filter(|_| !told) {
         report = report.warning(warning);
     }
+    report
+}
+
+/// What the definitions of each server cost, the dearest first.
+fn costs(stage: &Stage<'_>, costs: &[ServerCost], exit: Exit) -> Report {
+    let mut costs = costs.to_vec();
+    costs.sort_by(|a, b| b.tokens.cmp(&a.tokens).then_with(|| a.server.cmp(&b.server)));
+    let total: usize = costs.iter().map(|cost| cost.tokens).sum();
+    if stage.output.is_json() {
+        return Report::json(exit, &json!({"servers": costs, "tokens": total}));
+    }
+    let mut table = Table::indented(0);
+    table.row(["SERVER".to_owned(), "TOOLS".to_owned(), "TOKENS".to_owned()]);
+    for cost in &costs {
+        table.row([cost.server.to_string(), cost.tools.to_string(), cost.tokens.to_string()]);
+    }
+    let tools: usize = costs.iter().map(|cost| cost.tools).sum();
+    table.row(["all".to_owned(), tools.to_string(), total.to_string()]);
+    let mut report = Report::new(exit);
+    report.data = table.render(output::width());
     report
 }
 
@@ -100,9 +139,16 @@ impl<'a> Document<'a> {
 
 /// The tools under the names of their servers, one line each, or with `-v` with their arguments. For a provider they have the names that
 /// its models see.
-fn text(tools: &[ListedTool], is_for_provider: bool, is_verbose: bool) -> String {
+fn text(tools: &[ListedTool], is_for_provider: bool, is_verbose: bool, is_ranked: bool) -> String {
     let (paint, width) = (Paint::of(&std::io::stdout()), output::width());
     let mut text = String::new();
+    if is_ranked {
+        let mut table = Table::indented(0);
+        tools
+            .iter()
+            .for_each(|listed| table.row([one_line(&listed.tool.dotted_name()), summary(listed)]));
+        return table.render(width);
+    }
     for group in tools.chunk_by(|a, b| a.tool.server == b.tool.server) {
         if !text.is_empty() {
             text.push('\n');

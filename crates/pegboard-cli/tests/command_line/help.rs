@@ -2,7 +2,7 @@
 
 use super::home::Home;
 
-const COMMANDS: [&[&str]; 15] = [
+const COMMANDS: [&[&str]; 16] = [
     &[],
     &["tools"],
     &["call"],
@@ -16,6 +16,7 @@ const COMMANDS: [&[&str]; 15] = [
     &["config"],
     &["config", "show"],
     &["config", "schema"],
+    &["mask"],
     &["demo-server"],
     &["completions"],
 ];
@@ -52,6 +53,7 @@ fn the_first_help_screen_names_all_commands() {
       prompts      List prompts, or get one
       status       Show how every server is
       config       Show the config, or what may be in one
+      mask         Hide secrets in what comes in on stdin
       demo-server  Run the built-in MCP server
       completions  Print a shell's completion script
 

@@ -13,6 +13,7 @@ mod config;
 mod help;
 mod home;
 mod interrupt;
+mod mask;
 mod resources;
 mod safety;
 mod status;

@@ -16,6 +16,7 @@ use crate::{
     config::{Policy, Results, Structured, Summarise},
     deadline::Deadline,
     filter,
+    mask::Counts,
     outcome::{Answer, Content, Failure, Notes, Outcome, Presented, Rendering},
     session::CallResult,
 };
@@ -41,8 +42,10 @@ pub(super) fn extract(result: CallResult) -> Outcome {
 }
 
 /// Mask: hides secrets in an outcome, in every text of it, and says how many there were.
-fn mask(_route: &Route, _outcome: &mut Outcome) -> usize {
-    0
+fn mask(route: &Route, outcome: &mut Outcome) -> Counts {
+    let mut counts = Counts::default();
+    outcome.mask(&route.server.veil().masker(), &mut counts);
+    counts
 }
 
 /// The outcome as it is handed on.
@@ -95,7 +98,7 @@ struct Rules<'a> {
 }
 
 impl Rules<'_> {
-    async fn shape(&self, mut outcome: Outcome, mask: impl FnOnce(&mut Outcome) -> usize) -> Presented {
+    async fn shape(&self, mut outcome: Outcome, mask: impl FnOnce(&mut Outcome) -> Counts) -> Presented {
         let original_bytes = payload(&outcome);
         let masked = mask(&mut outcome);
         let mut notes = Notes::default();

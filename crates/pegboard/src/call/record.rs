@@ -5,7 +5,10 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use super::{Route, ToolCall};
-use crate::outcome::{Presented, Reply};
+use crate::{
+    mask::Counts,
+    outcome::{Presented, Reply},
+};
 
 /// What is written down about a call while it runs.
 #[derive(Debug, Clone)]
@@ -22,6 +25,8 @@ pub(super) struct Record {
     pub(super) cached: bool,
     /// What the caller should know besides the outcome.
     pub(super) warnings: Vec<String>,
+    /// What was hidden in the answer before it came here.
+    pub(super) masked: Counts,
 }
 
 impl Record {
@@ -36,12 +41,21 @@ impl Record {
             may_have_run: false,
             cached: false,
             warnings: call.notes.clone(),
+            masked: Counts::default(),
         }
     }
 
     pub(super) fn close(self, route: &Route, presented: Presented) -> Reply {
         let outcome = presented.outcome;
-        let mut warnings = self.warnings;
+        let (mut warnings, mut masked) = (self.warnings, self.masked);
+        masked.add_all(&presented.masked);
+        if !warnings.is_empty() {
+            // They may quote what the server said.
+            let masker = route.server.veil().masker();
+            warnings
+                .iter_mut()
+                .for_each(|warning| masker.mask(warning, &mut masked));
+        }
         warnings.extend(presented.notes.warnings);
         let latency = self.started.elapsed();
         route.server.count(outcome.kind(), latency);
@@ -56,7 +70,8 @@ impl Record {
             untrusted: !route.server.config().policy.trust && outcome.has_words_of_a_server(),
             outcome,
             original_bytes: presented.original_bytes,
-            masked: presented.masked,
+            masked: masked.total(),
+            masked_by: masked,
             truncated: presented.notes.truncated,
             handle: presented.notes.handle,
             attempts: self.attempts,

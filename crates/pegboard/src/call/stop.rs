@@ -5,6 +5,7 @@ use std::sync::Arc;
 use super::Route;
 use crate::{
     hint::Hint,
+    mask::Counts,
     outcome::{Answer, Failure, Kind, Outcome},
     server::{Open, Outage, Refused},
     session::{Fault, FaultKind},
@@ -52,6 +53,15 @@ impl From<Fault> for Stop {
 }
 
 impl Stop {
+    /// Adds what was hidden in the server's error when it came.
+    pub(super) fn count_masked(&self, counts: &mut Counts) {
+        if let Self::Fault(fault) = self
+            && let FaultKind::Error(error) = &fault.kind
+        {
+            counts.add_all(&error.masked);
+        }
+    }
+
     pub(super) fn into_outcome(self, route: &Route) -> Outcome {
         let server = route.server.name();
         match self {

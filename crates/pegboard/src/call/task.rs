@@ -162,7 +162,9 @@ impl TaskHandle {
                 };
                 let state = self.live.session.task_state(&task.id, patience).await;
                 let what = format!("asking after the task of {}", self.name());
-                state.map(|task| task.state).map_err(|fault| failure_of(&fault, &what))
+                state
+                    .map(|task| task.state)
+                    .map_err(|fault| failure_of(&fault, &what).masked(&self.route.server.veil().masker()))
             }
         }
     }
@@ -195,6 +197,6 @@ impl TaskHandle {
         };
         let what = format!("cancelling the task of {}", self.name());
         let done = self.live.session.cancel_task(&task.id).await;
-        done.map_err(|fault| failure_of(&fault, &what))
+        done.map_err(|fault| failure_of(&fault, &what).masked(&self.route.server.veil().masker()))
     }
 }

@@ -32,6 +32,8 @@ pub struct View {
     pub(crate) name_rules: Option<NameRules>,
     pub(crate) provider: Provider,
     pub(crate) schema_budget: Option<usize>,
+    /// How many tokens the definitions of all tools may take.
+    pub(crate) tool_budget: Option<usize>,
     pub(crate) hooks: Hooks,
     /// Whether the calls of a batch that may change something run one after the other.
     pub(crate) writes_in_turn: bool,
@@ -97,6 +99,13 @@ impl View {
 
     pub(crate) fn own_roots(&self) -> Option<&[Root]> {
         self.roots.as_deref()
+    }
+
+    /// Sets about how many tokens the definitions of all tools may take. When they take more, the model is shown `find_tools`, `describe_tool` and
+    /// `call_tool` instead, and the tools that the config says to load always.
+    pub fn tool_budget(mut self, tokens: usize) -> Self {
+        self.tool_budget = Some(tokens);
+        self
     }
 
     /// Adds a hook around every call, inside those that were added before.

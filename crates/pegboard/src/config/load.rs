@@ -16,12 +16,15 @@ use super::{
     fields::{SERVER, TOP, nearest, snake},
     import, preset,
     problem::{MAX_PROBLEMS, Report},
-    resolve::{self, Resolve, results},
+    resolve::{self, Resolve, masking, results},
     setting::{Setting, Values},
     show,
     tree::{self, Entry, Node, Value},
 };
-use crate::name::{BadNameStyle, NameStyle, ServerName};
+use crate::{
+    mask::Masking,
+    name::{BadNameStyle, NameStyle, ServerName},
+};
 
 /// What a config file is called when nobody says otherwise, the preferred name first.
 const FILE_NAMES: [&str; 5] = [
@@ -183,8 +186,20 @@ pub(super) fn load(sources: &[Source], env: &Env<'_>) -> Loaded {
             results::settle(&loaded.top, values, &mut server.policy);
         }
     }
-    loaded.config.naming = naming(&loaded.top).and_then(Result::ok).unwrap_or_default();
+    let written = naming(&loaded.top).and_then(Result::ok);
+    loaded.config.naming = written.unwrap_or_else(|| loaded.config.preset.naming());
+    spread_masking(&mut loaded);
     loaded
+}
+
+/// What is hidden in the results of every server, and on top of that what each server's own settings say.
+fn spread_masking(loaded: &mut Loaded) {
+    let everywhere = masking::layered(&Masking::default(), loaded.top.get("masking"));
+    for (name, server) in &mut loaded.config.servers {
+        let own = loaded.written.get(name).and_then(|values| values.get("masking"));
+        server.policy.masking = masking::layered(&everywhere, own);
+    }
+    loaded.config.masking = everywhere;
 }
 
 /// The folder that a source's paths are relative to.
@@ -201,6 +216,9 @@ fn top(root: Node, env: &Env<'_>, loaded: &mut Loaded, report: &mut Report) -> V
     let rest = without_stray_servers(shaped.rest, report);
     let top = Check::new(report, env).section(&TOP, &rest, "");
     results::check(&top, "", report);
+    if let Some(found) = top.find("masking") {
+        masking::check(report, "", found);
+    }
     if let (Some(Err(error)), Some(found)) = (naming(&top), top.find("naming")) {
         report.error(found.at, &found.key, error.to_string());
     }
@@ -394,7 +412,6 @@ fn stray(entry: &Entry) -> Option<String> {
     nearest(&snake(&entry.key), known.into_iter()).map(|_| "did you mean `servers`?".to_owned())
 }
 
-/// The later layer's settings win; of two sizes for one queue the larger wins.
 /// How tools are named: a word or a template.
 fn naming(top: &Values) -> Option<Result<NameStyle, BadNameStyle>> {
     let template = || top.value("naming");
@@ -402,6 +419,7 @@ fn naming(top: &Values) -> Option<Result<NameStyle, BadNameStyle>> {
     Some(NameStyle::parse(&text))
 }
 
+/// The later layer's settings win; of two sizes for one queue the larger wins.
 fn merge_top(top: &Values, loaded: &mut Loaded) {
     for field in TOP.fields {
         if let Some(found) = top.find(field.name) {

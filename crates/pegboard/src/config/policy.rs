@@ -7,6 +7,7 @@ pub use results::{Images, Join, Results, Structured, Summarise, SummaryModel, To
 use std::{collections::BTreeMap, time::Duration};
 
 use super::{BreakerPolicy, Health, IdleStop, Restart, Retry};
+use crate::mask::Masking;
 
 /// Who shares a server's connection.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -59,30 +60,23 @@ pub enum Pins {
     Block,
 }
 
-/// What is hidden in results.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+/// What a server is asked for when it is listed, as far as it says that it has such things. Tools are always asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Masking {
-    /// Whether results are masked.
-    pub enabled: bool,
-    /// Names of pattern groups.
-    pub groups: Vec<String>,
-    /// Names of patterns.
-    pub patterns: Vec<String>,
-    /// Patterns of the operator's own.
-    pub custom: Vec<CustomPattern>,
+pub struct Capabilities {
+    /// Resources and their templates.
+    pub resources: bool,
+    /// Prompts.
+    pub prompts: bool,
 }
 
-/// A masking pattern of the operator's own.
-#[derive(Debug, Clone, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct CustomPattern {
-    /// A regular expression.
-    pub pattern: String,
-    /// What stands in for a match.
-    pub replacement: String,
-    /// What it finds.
-    pub description: Option<String>,
+impl Default for Capabilities {
+    fn default() -> Self {
+        Self {
+            resources: true,
+            prompts: true,
+        }
+    }
 }
 
 /// How a text becomes the arguments of a call.
@@ -166,6 +160,8 @@ impl ToolPolicy {
 pub struct Policy {
     /// Who shares the connection.
     pub scope: Scope,
+    /// What it is asked for besides its tools.
+    pub capabilities: Capabilities,
     /// The queue that calls wait in; the default one when not set.
     pub queue: Option<String>,
     /// The queues of single tools, by name or glob; they take the place of the server's.
@@ -176,6 +172,8 @@ pub struct Policy {
     pub cache: Option<Duration>,
     /// The same for single tools, by name or glob; `None` means not at all.
     pub tools_cache: BTreeMap<String, Option<Duration>>,
+    /// Globs of the tools that are listed even when there are too many to list all.
+    pub always_load: Vec<String>,
     /// Which calls a person must agree to.
     pub approval: Approval,
     /// Globs of the tools that never need a person's agreement.

@@ -10,6 +10,7 @@ use super::{
     setting::Values,
     tree,
 };
+use crate::name::NameStyle;
 
 /// A server per agent that is started anew on demand, text of any form as arguments, long results summarised.
 const TARSY: &str = r#"
@@ -25,6 +26,7 @@ call_total_timeout = "60s"
 retry = 1
 env_policy = "inherit"
 transports = ["stdio", "http", "sse"]
+capabilities = ["tools"]
 call_arguments = { read = "cascade", check = "off" }
 summarise = true
 "#;
@@ -39,6 +41,8 @@ restart = { backoff = ["0s", "1s", "2s", "5s", "10s", "30s", "60s"] }
 breaker = "off"
 health_interval = "off"
 health_timeout = "3s"
+capabilities = ["tools", "prompts"]
+case_insensitive = true
 call_arguments = { check = "coerce" }
 result = { join = "nothing", max_bytes = 12288, mode = "spill" }
 "#;
@@ -54,6 +58,7 @@ retry = 0
 breaker = "off"
 health_probe = "none"
 transports = ["http", "sse"]
+capabilities = ["tools"]
 call_arguments = { read = "json", check = "off" }
 "#;
 
@@ -69,6 +74,7 @@ breaker = "off"
 health_probe = "none"
 env_policy = "inherit"
 transports = ["stdio", "http"]
+capabilities = ["tools", "resources"]
 call_arguments = { check = "required" }
 "#;
 
@@ -84,6 +90,7 @@ breaker = { failures = 5, percent = 50, of = 10, open = "30s", probes = 3, succe
 health_interval = "30s"
 env_policy = "inherit"
 transports = ["stdio", "http"]
+capabilities = ["tools"]
 call_arguments = { check = "relaxed" }
 result = { join = "first" }
 "#;
@@ -101,7 +108,18 @@ impl Preset {
         }
     }
 
-    /// The same, checked like every other setting. They hold no variables, so that it does not matter whose environment is asked.
+    /// How it names tools, when a file that starts from it says nothing.
+    pub(super) fn naming(self) -> NameStyle {
+        match self {
+            Self::Pegboard | Self::AiAgent => NameStyle::Dunder,
+            Self::Tarsy => NameStyle::Dot,
+            Self::Antwort => NameStyle::Bare,
+            Self::Goat => NameStyle::McpDunder,
+            Self::Minion => NameStyle::McpSingle,
+        }
+    }
+
+    /// The same settings, checked like every other setting. They hold no variables, so that it does not matter whose environment is asked.
     fn values(self) -> Values {
         let mut report = Report::new("preset");
         let root = tree::read(self.settings(), Some(Format::Toml));
@@ -130,6 +148,49 @@ pub(super) fn filled(mut written: Values, top: &Values) -> Values {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::config::{Capabilities, Config, Policy};
+
+    #[test]
+    fn the_preset_of_the_file_names_the_tools_unless_the_file_does() {
+        let naming = |text: &str| Config::from_text(text, Format::Toml, &Env::new(|_| None)).config.naming;
+        for (preset, expected) in [
+            ("pegboard", NameStyle::Dunder),
+            ("tarsy", NameStyle::Dot),
+            ("ai-agent", NameStyle::Dunder),
+            ("antwort", NameStyle::Bare),
+            ("goat", NameStyle::McpDunder),
+            ("minion", NameStyle::McpSingle),
+        ] {
+            assert_eq!(naming(&format!("preset = '{preset}'")), expected, "{preset}");
+            let text = format!("preset = '{preset}'\nnaming = 'dot'");
+            assert_eq!(naming(&text), NameStyle::Dot, "{preset}");
+        }
+        // Names are those of the whole view, so that one server's preset cannot choose them.
+        let one = "[servers.x]\ncommand = 'a'\npreset = 'goat'";
+        assert_eq!(naming(one), NameStyle::Dunder);
+    }
+
+    #[test]
+    fn what_a_server_is_asked_for_is_written_or_all() {
+        let policy = |settings: &str| -> Policy {
+            let text = format!("[servers.x]\ncommand = 'a'\n{settings}");
+            let loaded = Config::from_text(&text, Format::Toml, &Env::new(|_| None));
+            assert_eq!(loaded.problems, [], "{settings}");
+            let mut servers = loaded.config.servers.into_values();
+            servers.next().unwrap().policy
+        };
+        for (settings, resources, prompts) in [
+            ("", true, true),
+            ("capabilities = ['tools']", false, false),
+            ("capabilities = []", false, false),
+            ("capabilities = ['prompts']", false, true),
+            ("primitives = ['tools', 'resources']", true, false),
+            ("preset = 'goat'\ncapabilities = ['prompts']", false, true),
+        ] {
+            let expected = Capabilities { resources, prompts };
+            assert_eq!(policy(settings).capabilities, expected, "{settings}");
+        }
+    }
 
     #[test]
     fn every_preset_is_a_config_without_problems() {

@@ -2,6 +2,7 @@
 
 mod arguments;
 mod life;
+pub(super) mod masking;
 mod remote;
 pub(super) mod results;
 mod stdio;
@@ -15,7 +16,7 @@ use std::{
 };
 
 use super::{
-    Approval, ArgumentRules, CustomPattern, EraChoice, Limits, Masking, Pins, Policy, RetryClass, ServerConfig, Start,
+    Approval, ArgumentRules, Capabilities, EraChoice, Limits, Pins, Policy, RetryClass, ServerConfig, Start,
     ToolPolicy, Transport,
     check::join,
     expand::Env,
@@ -23,6 +24,7 @@ use super::{
     setting::{Setting, Values},
     tree::Place,
 };
+use crate::mask::Masking;
 
 use life::Life;
 
@@ -92,6 +94,9 @@ impl Resolve<'_> {
         server.description = values.value("description");
         server.instructions = values.value("instructions");
         server.policy = policy(values, life);
+        if let Some(found) = values.find("masking") {
+            masking::check(self.report, self.path, found);
+        }
         Some(server)
     }
 
@@ -240,6 +245,7 @@ fn is_version(text: &str) -> bool {
 fn policy(values: &Values, life: Life) -> Policy {
     Policy {
         scope: life.scope,
+        capabilities: capabilities(values),
         idle_stop: life.idle_stop,
         restart: life.restart,
         health: life.health,
@@ -249,6 +255,10 @@ fn policy(values: &Values, life: Life) -> Policy {
         tool_queues: life::tool_queues(values),
         serial: values.bool("serial").unwrap_or(false),
         cache: values.get("cache").and_then(lifetime),
+        always_load: match values.bool("always_load") {
+            Some(true) => vec!["*".to_owned()],
+            Some(false) | None => values.strings("always_load"),
+        },
         tools_cache: match values.get("tools_cache") {
             Some(Setting::Map(tools)) => tools
                 .iter()
@@ -269,9 +279,21 @@ fn policy(values: &Values, life: Life) -> Policy {
         trust: values.bool("trust") == Some(true) || values.word("trust") == Some("trusted"),
         args: arguments::rules(values, ArgumentRules::default()),
         output_check: arguments::output_check(values).unwrap_or_default(),
-        masking: masking(values),
+        // The settings for all servers come under these once every layer is read.
+        masking: masking::layered(&Masking::default(), values.get("masking")),
         // Results are settled when all layers are known: see `results`.
         ..Policy::default()
+    }
+}
+
+fn capabilities(values: &Values) -> Capabilities {
+    let Some(Setting::List(words)) = values.get("capabilities") else {
+        return Capabilities::default();
+    };
+    let has = |wanted| words.iter().any(|word| word.word() == Some(wanted));
+    Capabilities {
+        resources: has("resources"),
+        prompts: has("prompts"),
     }
 }
 
@@ -330,34 +352,4 @@ fn retry(values: &Values) -> BTreeMap<String, RetryClass> {
         .iter()
         .filter_map(|(name, tool)| Some((name.clone(), class(tool)?)))
         .collect()
-}
-
-fn masking(values: &Values) -> Masking {
-    let Some(table) = values.table("masking") else {
-        return Masking {
-            enabled: values.bool("masking").unwrap_or(false),
-            ..Masking::default()
-        };
-    };
-    let custom = match table.get("custom") {
-        Some(Setting::List(items)) => items.iter().filter_map(custom_pattern).collect(),
-        _ => Vec::new(),
-    };
-    Masking {
-        enabled: table.bool("enabled").unwrap_or(true),
-        groups: table.strings("groups"),
-        patterns: table.strings("patterns"),
-        custom,
-    }
-}
-
-fn custom_pattern(setting: &Setting) -> Option<CustomPattern> {
-    let Setting::Table(table) = setting else {
-        return None;
-    };
-    Some(CustomPattern {
-        pattern: table.value("pattern")?,
-        replacement: table.value("replacement").unwrap_or_else(|| "[MASKED]".into()),
-        description: table.value("description"),
-    })
 }

@@ -22,6 +22,8 @@ pub(super) fn loaded(loaded: &Loaded) -> Json {
         .map(|(name, queue)| (name.clone(), json!({"concurrent": queue.concurrent})))
         .collect();
     shown.insert("queues".into(), queues.into());
+    // It may follow from the preset.
+    shown.insert("naming".into(), loaded.config.naming.to_string().into());
     let mut servers = Map::new();
     for (name, config) in &loaded.config.servers {
         let mut entry = match loaded.written.get(name) {

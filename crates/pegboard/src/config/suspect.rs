@@ -58,6 +58,30 @@ pub(super) fn names_secret(name: &str) -> bool {
     NAMES.iter().any(|part| plain.contains(part)) || plain == "key" || plain == "auth" || plain == "pat"
 }
 
+/// Whether a value looks like nothing but a secret: letters and digits that change places as no word, version or number has it.
+pub(super) fn is_random(value: &str) -> bool {
+    let plain: Vec<u8> = value.bytes().filter(|b| !b"-_.".contains(b)).collect();
+    let turns = plain
+        .windows(2)
+        .filter(|pair| pair[0].is_ascii_digit() != pair[1].is_ascii_digit())
+        .count();
+    let is_text = plain
+        .iter()
+        .all(|b| b.is_ascii_alphanumeric() || b"+/=~!@#$%^&*".contains(b));
+    value.len() >= 12 && is_text && turns >= 4 && !value.starts_with('/') && !is_uuid(value)
+}
+
+/// Whether a value is a word of a language, or several with signs between them.
+pub(super) fn is_word(value: &str) -> bool {
+    let is_letter = |b: u8| b.is_ascii_alphabetic() || b"-_./;,=*".contains(&b);
+    value.bytes().all(is_letter) && !value.bytes().any(|b| b.is_ascii_digit())
+}
+
+fn is_uuid(value: &str) -> bool {
+    let parts: Vec<&str> = value.split('-').collect();
+    parts.iter().map(|part| part.len()).eq([8, 4, 4, 4, 12])
+}
+
 /// Which of a program's arguments, as written, hold a secret: `--token=abc`, `--api-key abc`, `ghp_…`.
 pub(super) fn secret_args(args: &[&str]) -> Vec<usize> {
     let mut found = Vec::new();

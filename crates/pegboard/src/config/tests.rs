@@ -2,6 +2,7 @@
 
 mod golden;
 mod life;
+mod masking;
 mod problems;
 mod results;
 mod safety;

@@ -58,13 +58,13 @@ struct Calls {
 }
 
 impl Calls {
-    fn start(&mut self, tools: &NativeTools, id: Value, params: &Value) -> Option<Value> {
+    fn start(&mut self, tools: &NativeTools, id: &Value, params: &Value) -> Option<Value> {
         let name = params["name"].as_str().unwrap_or_default();
         let Some(tool) = tools.find(name) else {
-            return Some(refusal(&id, -32602, "there is no such tool"));
+            return Some(refusal(id, -32602, "there is no such tool"));
         };
         if self.running.len() >= MAX_CALLS {
-            return Some(refusal(&id, -32603, "too many calls are under way"));
+            return Some(refusal(id, -32603, "too many calls are under way"));
         }
         let arguments = params["arguments"].as_object().cloned().unwrap_or_default();
         let handle = self.running.spawn((tool.run)(arguments));
@@ -99,7 +99,7 @@ impl Calls {
 fn answer(tools: &NativeTools, calls: &mut Calls, mut message: Value) -> Option<Value> {
     let (id, params) = (message["id"].take(), message["params"].take());
     let result = match message["method"].as_str()? {
-        "tools/call" => return calls.start(tools, id, &params),
+        "tools/call" => return calls.start(tools, &id, &params),
         "notifications/cancelled" => {
             calls.cancel(&params["requestId"]);
             return None;

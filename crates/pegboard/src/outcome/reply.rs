@@ -6,7 +6,7 @@ use serde::{Serialize, Serializer, ser::SerializeStruct};
 use serde_json::json;
 
 use super::{Content, Outcome};
-use crate::name::ServerName;
+use crate::{mask::Counts, name::ServerName};
 
 /// The record of one call: what was asked, how it ended, and what it took.
 #[derive(Debug, Clone, PartialEq)]
@@ -40,6 +40,8 @@ pub struct Reply {
     pub cached: bool,
     /// How many secrets were hidden in it.
     pub masked: usize,
+    /// The same by the patterns that found them.
+    pub masked_by: Counts,
     /// Whether what is told here is not all that the tool answered.
     pub truncated: bool,
     /// Under which name the whole answer is kept, if it is.
@@ -53,7 +55,7 @@ pub struct Reply {
 pub(crate) struct Presented {
     pub(crate) outcome: Outcome,
     pub(crate) original_bytes: usize,
-    pub(crate) masked: usize,
+    pub(crate) masked: Counts,
     pub(crate) notes: Notes,
 }
 
@@ -84,6 +86,7 @@ impl Reply {
             untrusted: false,
             cached: false,
             masked: 0,
+            masked_by: Counts::default(),
             truncated: false,
             handle: None,
             warnings: Vec::new(),
@@ -108,7 +111,7 @@ impl Serialize for Reply {
             Outcome::Done(answer) | Outcome::ToolFailed(answer) => (answer.content.clone(), answer.structured.as_ref()),
             Outcome::Refused(_) | Outcome::Lost(_) => (vec![Content::text(text.clone())], None),
         };
-        let outcome = json!({
+        let mut outcome = json!({
             "kind": self.outcome.kind(),
             "may_have_executed": self.outcome.may_have_executed(),
             "attempts": self.attempts,
@@ -120,6 +123,9 @@ impl Serialize for Reply {
             "handle": self.handle,
             "cached": self.cached,
         });
+        if !self.masked_by.is_empty() {
+            outcome["masked_by"] = json!(self.masked_by);
+        }
         let mut reply = serializer.serialize_struct("Reply", 14)?;
         reply.serialize_field("id", &self.id)?;
         reply.serialize_field("name", &self.name)?;

@@ -14,6 +14,7 @@ use crate::{
         diff::CatalogDiff,
         store::{CatalogStore, Freshness, Stored},
     },
+    mask::Masker,
     name::ServerName,
 };
 
@@ -62,6 +63,17 @@ impl Known {
                 ..State::default()
             }),
         }
+    }
+
+    /// Masks what an earlier program has learned: it may not have known every secret.
+    pub(super) fn masked(self, masker: &Masker) -> Self {
+        {
+            let mut state = self.lock();
+            if let Some(latest) = &mut state.latest {
+                Arc::make_mut(latest).mask(masker);
+            }
+        }
+        self
     }
 
     pub(super) fn latest(&self) -> Option<Arc<Catalog>> {

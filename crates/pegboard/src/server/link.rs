@@ -25,8 +25,9 @@ use super::{
     usage::{Usage, Use},
 };
 use crate::{
-    config::{Health, Limits, Restart, ServerConfig},
+    config::{Capabilities, Health, Limits, Restart, ServerConfig},
     deadline::Deadline,
+    mask::Masking,
     session::{Spec, Standing},
     transport::Target,
 };
@@ -44,6 +45,9 @@ pub(super) struct Plan {
     pub(super) spec: Spec,
     pub(super) restart: Restart,
     pub(super) health: Health,
+    /// What is hidden in what the server says beside its results.
+    pub(super) masking: Masking,
+    pub(super) capabilities: Capabilities,
 }
 
 impl Plan {
@@ -54,10 +58,14 @@ impl Plan {
                 limits: config.limits,
                 roots: config.roots.clone(),
                 standing: Standing::new(&config.roots),
+                // One of its own: the server's follows every change of its settings, and the connection may be shared.
+                veil: spec.veil.with(&config.policy.masking),
                 ..spec
             },
+            masking: config.policy.masking.clone(),
             restart: config.policy.restart.clone(),
             health: config.policy.health,
+            capabilities: config.policy.capabilities,
         }
     }
 
@@ -81,6 +89,8 @@ impl Plan {
             && limits == theirs.limits
             && self.restart == other.restart
             && self.health == other.health
+            && self.masking == other.masking
+            && self.capabilities == other.capabilities
     }
 }
 
@@ -313,6 +323,12 @@ impl Hold {
             plan.spec.name = old.spec.name.clone();
             // What is wanted of the sessions outlasts them.
             plan.spec.standing = old.spec.standing.clone();
+            plan.spec.veil = old.spec.veil.clone();
+            if old.masking != plan.masking {
+                plan.spec.veil.follow(&plan.masking);
+                // What is listed already was masked as the old settings say.
+                self.link.ask(Command::Refresh);
+            }
             *self.link.0.plan.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(plan);
         }
         holders.insert(self.number, idle);

@@ -217,7 +217,7 @@ fn known_of(plan: &Plan, shared: &Shared) -> Known {
         Target::Configured(transport) => shared.catalogs.clone().zip(Some(transport.fingerprint())),
         Target::InProcess(_) => None,
     };
-    Known::new(plan.spec.name.clone(), kept)
+    Known::new(plan.spec.name.clone(), kept).masked(&plan.spec.veil.masker())
 }
 
 /// What a connection looks like to the one who picks.

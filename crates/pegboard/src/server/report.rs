@@ -12,7 +12,7 @@ use super::{Phase, Server, link::Link};
 use crate::{
     catalog::Catalog,
     outcome::{Kind, millis},
-    status::{CallCounts, PoolStatus, ServerStatus},
+    status::{CallCounts, LastError, PoolStatus, ServerStatus},
     transport::Target,
 };
 
@@ -85,9 +85,17 @@ impl Server {
             breaker: self.breaker().state(Instant::now()).as_str(),
             required: self.config().required,
             calls: inner.counts.status(),
-            last_error: phase.last_error(),
+            last_error: phase.last_error().map(|error| self.hidden(error)),
             pool: self.pool_status(),
         }
+    }
+
+    /// Masked once more: a secret may have become known since.
+    fn hidden(&self, mut error: LastError) -> LastError {
+        self.veil().hide(&mut error.message);
+        self.veil().hide_in(&mut error.hint);
+        self.veil().hide_in(&mut error.stderr);
+        error
     }
 
     /// The figures of a server that has several connections.

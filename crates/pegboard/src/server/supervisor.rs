@@ -205,7 +205,11 @@ impl Supervisor {
         } else {
             plan.spec.limits.connect
         };
-        let (survey, starts, processes) = (self.survey, self.starts.clone(), self.processes.clone());
+        let (survey, starts, processes) = (
+            self.survey.within(plan.capabilities),
+            self.starts.clone(),
+            self.processes.clone(),
+        );
         let tasks = self.tasks.clone();
         let reaching = async {
             tokio::time::sleep(after).await;
@@ -277,7 +281,7 @@ impl Supervisor {
 
     /// A start has failed: callers learn why, and it is tried again unless that cannot help.
     fn failed(&mut self, error: &ConnectError) -> Step {
-        tracing::info!(%error, "cannot be reached");
+        tracing::info!(error = %self.plan().spec.veil.text(&error.to_string()), "cannot be reached");
         let outage = Outage::of_start(error);
         if outage.is_final() {
             let cause = outage.cause;

@@ -21,6 +21,7 @@ use super::{
     news::News,
 };
 use crate::{
+    mask::Veil,
     sync::{
         Mutex, MutexGuard,
         atomic::{AtomicBool, AtomicU64, Ordering},
@@ -71,6 +72,8 @@ pub(crate) struct Desk {
     pub(super) changed: Notify,
     /// Set once, when the wire is gone.
     end: watch::Sender<Option<WireEnd>>,
+    /// What stands before everything that the server says beside its results.
+    veil: Veil,
 }
 
 #[derive(Debug, Default)]
@@ -122,7 +125,13 @@ pub(super) struct Place {
 }
 
 impl Desk {
+    #[cfg(test)]
     pub(super) fn new() -> (Arc<Self>, mpsc::Receiver<ServerRequest>) {
+        Self::behind(Veil::default())
+    }
+
+    /// A desk for a server whose words are masked.
+    pub(super) fn behind(veil: Veil) -> (Arc<Self>, mpsc::Receiver<ServerRequest>) {
         let (requests, heard) = mpsc::channel(64);
         let desk = Self {
             state: Mutex::default(),
@@ -136,6 +145,7 @@ impl Desk {
             news: OnceLock::new(),
             changed: Notify::new(),
             end: watch::Sender::new(None),
+            veil,
         };
         (Arc::new(desk), heard)
     }
@@ -191,9 +201,25 @@ impl Desk {
         let slot = self.lock().waiting.remove(&id);
         match slot {
             // The caller may have gone in this moment; then nobody wants the answer.
-            Some(slot) => slot.answer.send(answer).is_ok(),
+            Some(slot) => slot.answer.send(answer.map_err(|why| self.hidden(why))).is_ok(),
             None => false,
         }
+    }
+
+    /// The words of the server in it masked.
+    fn hidden(&self, mut unanswered: Unanswered) -> Unanswered {
+        match &mut unanswered {
+            Unanswered::Error(error) => error.hide(&self.veil),
+            Unanswered::Unreadable(text) => self.veil.hide(text),
+            Unanswered::Wire(failure) => failure.hide(&self.veil),
+            Unanswered::Ended { end, .. } => end.hide(&self.veil),
+        }
+        unanswered
+    }
+
+    /// What stands before everything that the server says.
+    pub(super) fn veil(&self) -> &Veil {
+        &self.veil
     }
 
     /// Reads the messages of a batch. A batch inside a batch is no message: following it down would cost the stack.
@@ -279,7 +305,7 @@ impl Desk {
             | "notifications/prompts/list_changed" => self.changed.notify_one(),
             _ => match self.news.get() {
                 Some(news) => news.hear(method, params),
-                None => tracing::debug!(method = %method.escape_debug(), "notification"),
+                None => tracing::debug!(method = %self.veil.text(method).escape_debug(), "notification"),
             },
         }
     }
@@ -311,12 +337,16 @@ impl Desk {
         let Ok(Params { token }) = serde_json::from_str(params) else {
             return;
         };
-        let state = self.lock();
-        let Some(slot) = state.waiting.get(&token) else { return };
-        slot.delivery.note_life(self.now());
-        if let Some(sink) = &slot.progress
-            && let Ok(progress) = serde_json::from_str(params)
+        let sink = {
+            let state = self.lock();
+            let Some(slot) = state.waiting.get(&token) else { return };
+            slot.delivery.note_life(self.now());
+            slot.progress.clone()
+        };
+        if let Some(sink) = sink
+            && let Ok(mut progress) = serde_json::from_str::<Progress>(params)
         {
+            self.veil.hide_in(&mut progress.message);
             let _ = sink.try_send(progress);
         }
     }
@@ -397,7 +427,12 @@ impl Inbox for Desk {
         );
     }
 
-    fn ended(&self, end: WireEnd) {
+    fn shown(&self, text: &str) -> String {
+        self.veil.text(text).into_owned()
+    }
+
+    fn ended(&self, mut end: WireEnd) {
+        end.hide(&self.veil);
         let waiting = {
             let mut state = self.lock();
             if state.ended.is_some() {

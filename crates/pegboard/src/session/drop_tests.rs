@@ -53,6 +53,7 @@ fn spec(fake: &FakeServer, era: EraChoice) -> (Spec, pegboard_testkit::MemoryHan
         limits: Limits::default(),
         host: Arc::new(Quick),
         memory: Arc::new(EraMemory::new(None)),
+        veil: Veil::default(),
     };
     (spec, handle)
 }
@@ -108,7 +109,7 @@ async fn every_future_of_a_session_can_be_dropped_at_any_time() {
         let (spec, _handle) = spec(&fake(era), choice);
         let tasks = TaskTracker::new();
         let session = connect(&spec, Duration::from_secs(5), &tasks).await.unwrap();
-        let (catalog, _) = session.catalog(Survey::Everything).await.unwrap();
+        let (catalog, _) = session.catalog(Survey::More(Capabilities::default())).await.unwrap();
         let (tool, arguments, none) = (catalog.tools[0].clone(), Arguments::default(), Map::new());
         let call = || {
             session.call(Call {
@@ -121,7 +122,10 @@ async fn every_future_of_a_session_can_be_dropped_at_any_time() {
             })
         };
         check("a call", &session, call).await;
-        check("a listing", &session, || session.catalog(Survey::Everything)).await;
+        check("a listing", &session, || {
+            session.catalog(Survey::More(Capabilities::default()))
+        })
+        .await;
         check("reading", &session, || session.read_resource("note://a")).await;
         check("a prompt", &session, || session.get_prompt("p", &none)).await;
         let of = CompletionOf::Prompt("p".into());
@@ -147,7 +151,7 @@ async fn keeping_a_session_can_be_stopped_and_taken_up_again() {
         let session = connect(&spec, Duration::from_secs(5), &TaskTracker::new())
             .await
             .unwrap();
-        let _subscription = spec.standing.subscribe("note://a").unwrap();
+        let _subscription = spec.standing.subscribe("note://a", "note://a").unwrap();
         spec.standing.set_level(LogLevel::Info);
         for polls in 0..20 {
             assert!(!ends_within(polls, session.keep()).await);

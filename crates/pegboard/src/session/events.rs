@@ -47,19 +47,40 @@ pub struct LogMessage {
 /// The events of one server, from the moment this was made. It lasts over restarts of the server.
 #[derive(Debug)]
 pub struct ServerEvents {
-    receiver: broadcast::Receiver<Arc<ServerEvent>>,
+    receiver: broadcast::Receiver<Told>,
+}
+
+/// An event as it is passed on.
+#[derive(Clone)]
+pub(super) struct Told {
+    pub(super) event: Arc<ServerEvent>,
+    /// The address of the resource that it is about, as the server writes it: the event may show another one.
+    pub(super) address: Option<Arc<str>>,
+}
+
+impl From<ServerEvent> for Told {
+    fn from(event: ServerEvent) -> Self {
+        Self {
+            event: Arc::new(event),
+            address: None,
+        }
+    }
 }
 
 impl ServerEvents {
-    pub(super) fn new(receiver: broadcast::Receiver<Arc<ServerEvent>>) -> Self {
+    pub(super) fn new(receiver: broadcast::Receiver<Told>) -> Self {
         Self { receiver }
     }
 
     /// The next event; nothing when the server is gone for good. Dropping the future loses nothing.
     pub async fn next(&mut self) -> Option<Arc<ServerEvent>> {
+        self.told().await.map(|told| told.event)
+    }
+
+    pub(super) async fn told(&mut self) -> Option<Told> {
         match self.receiver.recv().await {
-            Ok(event) => Some(event),
-            Err(broadcast::error::RecvError::Lagged(count)) => Some(Arc::new(ServerEvent::Missed { count })),
+            Ok(told) => Some(told),
+            Err(broadcast::error::RecvError::Lagged(count)) => Some(ServerEvent::Missed { count }.into()),
             Err(broadcast::error::RecvError::Closed) => None,
         }
     }

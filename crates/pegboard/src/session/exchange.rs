@@ -94,6 +94,11 @@ impl Session {
 
     /// Calls a tool and stays until the server has answered, with the result or with a task.
     pub(crate) async fn begin(&self, call: Call<'_>) -> Result<Begun, Fault> {
+        let begun = self.begun(call).await;
+        begun.map_err(|fault| fault.hidden(self.veil()))
+    }
+
+    async fn begun(&self, call: Call<'_>) -> Result<Begun, Fault> {
         let as_task = self.runs_as_task(call.tool, call.as_task);
         let asked = Asked {
             method: "tools/call",
@@ -118,7 +123,7 @@ impl Session {
         Ok(match self.rounds(asked, params).await? {
             Settled::Done(result) => Begun::Done(result),
             Settled::Task(answer) => match Task::created(&answer, self.facts.era)? {
-                Some(task) => Begun::Task(task),
+                Some(task) => Begun::Task(task.hidden(self.veil())),
                 None => Begun::Done(read(&answer)?),
             },
         })

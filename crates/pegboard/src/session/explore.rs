@@ -52,5 +52,5 @@ impl Session {
 pub(super) fn no_host() -> Arc<host::Desk> {
     let name = ServerName::parse("one").unwrap();
     let standing = Standing::new(&[]);
-    Arc::new(host::Desk::new(name, Arc::new(NoHost), standing))
+    Arc::new(host::Desk::new(name, Arc::new(NoHost), standing, Veil::default()))
 }

@@ -20,6 +20,7 @@ use crate::{
     config::{EraChoice, Limits, Transport},
     deadline::Deadline,
     hint::Hint,
+    mask::Veil,
     name::ServerName,
     transport::{DialError, FailureKind, Target},
 };
@@ -49,6 +50,8 @@ pub(crate) struct Spec {
     pub(crate) standing: Arc<Standing>,
     pub(crate) host: Arc<dyn Host>,
     pub(crate) memory: Arc<EraMemory>,
+    /// What stands between the server's words and everybody else.
+    pub(crate) veil: Veil,
 }
 
 impl fmt::Debug for Spec {
@@ -81,8 +84,12 @@ impl Spec {
 /// Reaches a server, within `limit`. What is given up on the way ends among `tasks`, also when this future is dropped.
 pub(crate) async fn connect(spec: &Spec, limit: Duration, tasks: &TaskTracker) -> Result<Session, ConnectError> {
     let deadline = Deadline::within(limit);
-    let host = host::Desk::new(spec.name.clone(), spec.host.clone(), spec.standing.clone());
-    let host = Arc::new(host);
+    let host = Arc::new(host::Desk::new(
+        spec.name.clone(),
+        spec.host.clone(),
+        spec.standing.clone(),
+        spec.veil.clone(),
+    ));
     let transport = match &spec.target {
         Target::Configured(transport) => Some(&**transport),
         Target::InProcess(_) => None,
@@ -118,7 +125,7 @@ pub(crate) async fn connect(spec: &Spec, limit: Duration, tasks: &TaskTracker) -
             Ok(opened.into_session(spec, host))
         }
         Err(fault) => Err(ConnectError {
-            fault,
+            fault: fault.hidden(&spec.veil),
             only_era: spec.era.is_firm(),
         }),
     }
@@ -262,7 +269,7 @@ impl Opening<'_> {
             match self.discover(line, self.probe_deadline()).await {
                 Ok(facts) => return Ok((facts, Spoken::Modern)),
                 Err(fault) if !try_legacy || is_no_matter_of_era(&fault) => return Err(fault),
-                Err(fault) => tracing::debug!(%fault, "not in the newest era"),
+                Err(fault) => tracing::debug!(fault = %fault.hidden(&self.spec.veil), "not in the newest era"),
             }
         }
         let fault = match self.initialize(line).await {

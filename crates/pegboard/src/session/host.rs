@@ -13,6 +13,7 @@ use tokio::{sync::mpsc, task::JoinSet};
 
 use super::{desk::ServerRequest, frame, standing::Standing};
 use crate::{
+    mask::Veil,
     name::ServerName,
     status::Era,
     transport::{Delivery, Envelope, Outgoing, Wire},
@@ -136,6 +137,7 @@ pub(super) struct Desk {
     pub(super) server: ServerName,
     pub(super) host: Arc<dyn Host>,
     pub(super) standing: Arc<Standing>,
+    veil: Veil,
     errands: Errands,
 }
 
@@ -143,11 +145,12 @@ pub(super) struct Desk {
 pub(super) type Refusal = (i64, String);
 
 impl Desk {
-    pub(super) fn new(server: ServerName, host: Arc<dyn Host>, standing: Arc<Standing>) -> Self {
+    pub(super) fn new(server: ServerName, host: Arc<dyn Host>, standing: Arc<Standing>, veil: Veil) -> Self {
         Self {
             server,
             host,
             standing,
+            veil,
             errands: Errands::default(),
         }
     }
@@ -213,6 +216,7 @@ impl Desk {
 
     /// The answer to one question of the server, or the error it gets.
     pub(super) async fn answer(&self, method: &str, params: Value) -> Result<Value, Refusal> {
+        let params = self.hidden(params);
         match method {
             "ping" => Ok(json!({})),
             // Whoever had roots may have none by now.
@@ -245,12 +249,28 @@ impl Desk {
 
     /// Sends the user to a page that a call cannot go on without.
     pub(super) async fn visit(&self, params: Value) -> Result<(ElicitAnswer, Option<String>), Refusal> {
-        let request = read(params, true)?;
+        let request = read(self.hidden(params), true)?;
         if request.url.is_none() {
             return Err((-32602, "`url` is missing".to_owned()));
         }
         let id = request.id.clone();
         Ok((self.host.elicit(&self.server, request).await, id))
+    }
+
+    /// What a person or a model is about to see, masked. Of a page's address only what is known to be a secret is hidden, because it must
+    /// be visited as it is.
+    fn hidden(&self, mut params: Value) -> Value {
+        let page = params.get_mut("url").map(Value::take);
+        let id = params.get_mut("elicitationId").map(Value::take);
+        self.veil.masker().value(&mut params);
+        if let Some(mut page) = page {
+            self.veil.known_masker().value(&mut page);
+            params["url"] = page;
+        }
+        if let Some(id) = id {
+            params["elicitationId"] = id;
+        }
+        params
     }
 
     async fn sample(&self, mut params: Value) -> Result<Value, Refusal> {
@@ -342,7 +362,7 @@ impl Answering {
                 request = self.requests.recv(), if answering.len() < AT_ONCE => request,
             };
             let Some(request) = request else { return };
-            tracing::debug!(method = %request.method.escape_debug(), "the server asks");
+            tracing::debug!(method = %self.desk.veil.text(&request.method).escape_debug(), "the server asks");
             answering.spawn(answer(self.desk.clone(), request, wire.clone()));
         }
     }

@@ -12,7 +12,6 @@ use tokio::{sync::watch, time::Instant};
 
 use super::{
     Fault, Patience, Request, Session,
-    events::ServerEvent,
     frame::Params,
     standing::{LogLevel, Root, Standing, Wishes},
 };
@@ -68,7 +67,7 @@ impl Session {
                 .notify("notifications/roots/list_changed", Params::default())
                 .await;
             if let Err(fault) = sent {
-                tracing::debug!(%fault, "the server was not told of its new roots");
+                tracing::debug!(fault = %fault.hidden(self.veil()), "the server was not told of its new roots");
             }
         }
         *told = Some(wanted.roots.clone());
@@ -111,8 +110,7 @@ impl Session {
             });
             if is_first && is_kept {
                 // It may have changed while there was no session.
-                self.standing()
-                    .tell(ServerEvent::ResourceUpdated { uri: uri.to_string() });
+                self.standing().tell_updated(uri, self.veil());
             }
         }
     }
@@ -242,8 +240,7 @@ impl Session {
             };
             kept.insert(uri.clone(), done);
             if is_agreed && (tells_all || had.contains(uri)) {
-                self.standing()
-                    .tell(ServerEvent::ResourceUpdated { uri: uri.to_string() });
+                self.standing().tell_updated(uri, self.veil());
             }
         }
         self.kept.subscribed.send_replace(kept);

@@ -23,6 +23,7 @@ use super::{
 use crate::{
     deadline::Deadline,
     hint::Hint,
+    mask::Veil,
     transport::{
         Delivery, DialError, EndReason, Envelope, FailureKind, ModernEnvelope, Outgoing, RpcError, Sent, Wire, WireEnd,
         WireFailure,
@@ -169,7 +170,10 @@ impl Line {
                         Late::Total => started.elapsed(),
                     },
                     idle: late == Late::Idle,
-                    last_words: self.wire.last_words(),
+                    last_words: self
+                        .wire
+                        .last_words()
+                        .map(|words| self.desk.veil().text(&words).into_owned()),
                 };
                 // Only now that it is given up is it certain whether it will be written.
                 drop(giving_up);
@@ -358,6 +362,19 @@ impl Fault {
             kind: FaultKind::Unreadable(text.into()),
             sent: Sent::Maybe,
         }
+    }
+
+    /// The words of the server in it masked.
+    pub(super) fn hidden(mut self, veil: &Veil) -> Self {
+        match &mut self.kind {
+            FaultKind::Error(error) => error.hide(veil),
+            FaultKind::Wire(failure) => failure.hide(veil),
+            FaultKind::Ended(end) => end.hide(veil),
+            FaultKind::Dial(error) => error.hide(veil),
+            FaultKind::TimedOut { last_words, .. } => veil.hide_in(last_words),
+            FaultKind::Unreadable(text) => veil.hide(text),
+        }
+        self
     }
 
     /// The error code when the server answered with an error.

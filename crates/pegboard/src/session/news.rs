@@ -10,6 +10,7 @@ use super::{
     events::{LogMessage, ServerEvent},
     standing::{LogLevel, Standing},
 };
+use crate::mask::Veil;
 
 /// The longest message of a log that is kept, in bytes of JSON.
 const MAX_LOG: usize = 64 << 10;
@@ -24,6 +25,7 @@ const MAX_WORD: usize = 8 << 10;
 #[derive(Debug)]
 pub(super) struct News {
     standing: Arc<Standing>,
+    veil: Veil,
     /// The addresses that the server has agreed to send news of, once it has said so.
     acknowledged: watch::Sender<Option<Vec<String>>>,
     /// The visits of pages that are done, the newest last.
@@ -31,9 +33,10 @@ pub(super) struct News {
 }
 
 impl News {
-    pub(super) fn new(standing: Arc<Standing>) -> Arc<Self> {
+    pub(super) fn new(standing: Arc<Standing>, veil: Veil) -> Arc<Self> {
         Arc::new(Self {
             standing,
+            veil,
             acknowledged: watch::Sender::new(None),
             completed: watch::Sender::default(),
         })
@@ -47,7 +50,7 @@ impl News {
                 if let Ok(Updated { uri }) = serde_json::from_str(params)
                     && uri.len() <= MAX_WORD
                 {
-                    self.standing.tell(ServerEvent::ResourceUpdated { uri });
+                    self.standing.tell_updated(&uri, &self.veil);
                 }
             }
             "notifications/message" => self.log(params),
@@ -63,7 +66,7 @@ impl News {
                     self.acknowledged.send_replace(Some(notifications.uris));
                 }
             }
-            _ => tracing::debug!(method = %method.escape_debug(), "notification"),
+            _ => tracing::debug!(method = %self.veil.text(method).escape_debug(), "notification"),
         }
     }
 
@@ -72,9 +75,12 @@ impl News {
             tracing::debug!(bytes = params.len(), "a log message of the server was too long");
             return;
         }
-        let Ok(Log { level, logger, data }) = serde_json::from_str(params) else {
+        let Ok(mut log) = serde_json::from_str::<Log>(params) else {
             return;
         };
+        self.veil.hide_in(&mut log.logger);
+        self.veil.masker().value(&mut log.data);
+        let Log { level, logger, data } = log;
         let text = match &data {
             Value::String(text) => text.clone(),
             other => other.to_string(),
@@ -154,7 +160,7 @@ mod tests {
     use serde_json::json;
 
     fn news() -> Arc<News> {
-        News::new(Standing::new(&[]))
+        News::new(Standing::new(&[]), Veil::default())
     }
 
     fn hear(news: &News, method: &str, params: &Value) {

@@ -89,23 +89,29 @@ impl Session {
     /// Reads a resource.
     pub(crate) async fn read_resource(&self, uri: &str) -> Result<Vec<ResourceContents>, Fault> {
         let params = || Params::default().with("uri", uri);
-        let result: ReadResult = self.rounds_to_result(self.plain("resources/read", uri), params).await?;
-        result
-            .contents
-            .ok_or_else(|| Fault::unreadable("`contents` is missing"))
+        let asking = self.rounds_to_result(self.plain("resources/read", uri), params);
+        let result: ReadResult = self.shown(asking.await)?;
+        let contents = result.contents;
+        let mut contents = contents.ok_or_else(|| Fault::unreadable("`contents` is missing"))?;
+        let masker = self.veil().masker();
+        contents.iter_mut().for_each(|contents| contents.mask(&masker));
+        Ok(contents)
     }
 
     /// Gets a prompt with its arguments filled in.
     pub(crate) async fn get_prompt(&self, name: &str, arguments: &Map<String, Value>) -> Result<FilledPrompt, Fault> {
         let params = || Params::default().with("name", name).with("arguments", arguments);
-        let result: PromptResult = self.rounds_to_result(self.plain("prompts/get", name), params).await?;
-        match result.messages {
-            Some(messages) => Ok(FilledPrompt {
-                description: result.description,
-                messages,
-            }),
-            None => Err(Fault::unreadable("`messages` is missing")),
-        }
+        let asking = self.rounds_to_result(self.plain("prompts/get", name), params);
+        let result: PromptResult = self.shown(asking.await)?;
+        let Some(messages) = result.messages else {
+            return Err(Fault::unreadable("`messages` is missing"));
+        };
+        let mut prompt = FilledPrompt {
+            description: result.description,
+            messages,
+        };
+        prompt.mask(&self.veil().masker());
+        Ok(prompt)
     }
 
     /// What the server suggests for the value of an argument; `context` are the arguments that are set already.
@@ -127,12 +133,18 @@ impl Session {
         }
         let request = Request::new("completion/complete", params);
         let answer = self.line.request(request, self.patience(), None).await?;
-        let mut completion = read::<CompleteResult>(&answer)?.completion;
+        let mut completion = self.shown(read::<CompleteResult>(&answer))?.completion;
         if completion.values.len() > MAX_VALUES {
             completion.values.truncate(MAX_VALUES);
             completion.has_more = Some(true);
         }
+        completion.values.iter_mut().for_each(|value| self.veil().hide(value));
         Ok(completion)
+    }
+
+    /// What was read, or the words of the server in what went wrong masked.
+    fn shown<T>(&self, read: Result<T, Fault>) -> Result<T, Fault> {
+        read.map_err(|fault| fault.hidden(self.veil()))
     }
 
     fn plain<'a>(&self, method: &'static str, about: &'a str) -> Asked<'a> {

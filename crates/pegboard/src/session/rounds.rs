@@ -8,7 +8,7 @@ use tokio::time::Instant;
 use super::{
     Fault, FaultKind, Patience, ProgressSink, Request, Session, answer::Answer, frame::Params, host::ElicitAnswer,
 };
-use crate::status::Era;
+use crate::{status::Era, transport::VISIT_FIRST};
 
 /// How often a server may ask for more before it must answer.
 const MAX_ROUNDS: usize = 8;
@@ -16,8 +16,6 @@ const MAX_ROUNDS: usize = 8;
 const MAX_STATE: usize = 64 << 10;
 /// The most that a server may ask for in one round.
 const MAX_REQUESTS: usize = 16;
-/// The error with which a server says that the user must visit a page first.
-const VISIT_FIRST: i64 = -32042;
 
 /// What is asked, and how.
 pub(super) struct Asked<'a> {

@@ -3,6 +3,7 @@
 
 use std::{
     collections::{BTreeMap, VecDeque},
+    fmt,
     path::Path,
     sync::{Arc, Mutex, PoisonError, Weak},
     time::Duration,
@@ -14,7 +15,8 @@ use tokio::{
     time::Instant,
 };
 
-use super::events::{ServerEvent, ServerEvents};
+use super::events::{ServerEvent, ServerEvents, Told};
+use crate::mask::Veil;
 
 /// How many events a slow listener may be behind before it misses some.
 const EVENTS: usize = 256;
@@ -24,7 +26,7 @@ const MAX_SUBSCRIPTIONS: usize = 1000;
 /// What one server is wanted to do in every session that it has.
 #[derive(Debug)]
 pub(crate) struct Standing {
-    events: broadcast::Sender<Arc<ServerEvent>>,
+    events: broadcast::Sender<Told>,
     wishes: watch::Sender<Wishes>,
     /// When models were asked for answers in the last minute.
     sampled: Mutex<VecDeque<Instant>>,
@@ -128,7 +130,16 @@ impl Standing {
 
     /// Tells all who listen. It is nobody's fault when nobody does.
     pub(super) fn tell(&self, event: ServerEvent) {
-        let _ = self.events.send(Arc::new(event));
+        let _ = self.events.send(event.into());
+    }
+
+    /// Tells that a resource may have changed. Those who subscribed to it know it by its address, all others by what may be shown of that.
+    pub(super) fn tell_updated(&self, address: &str, veil: &Veil) {
+        let uri = veil.text(address).into_owned();
+        let _ = self.events.send(Told {
+            address: Some(address.into()),
+            ..ServerEvent::ResourceUpdated { uri }.into()
+        });
     }
 
     pub(super) fn wishes(&self) -> watch::Receiver<Wishes> {
@@ -155,23 +166,24 @@ impl Standing {
             .send_if_modified(|wishes| wishes.level.replace(level) != Some(level));
     }
 
-    /// One more wants to hear of this address. `None` when there are too many already.
-    pub(crate) fn subscribe(self: &Arc<Self>, uri: &str) -> Option<Subscription> {
-        let uri: Arc<str> = uri.into();
+    /// One more wants to hear of this address, which is shown as `shown`. `None` when there are too many already.
+    pub(crate) fn subscribe(self: &Arc<Self>, address: &str, shown: &str) -> Option<Subscription> {
+        let address: Arc<str> = address.into();
         // Listening begins before the server can know that somebody does.
         let events = self.events();
         let mut is_full = false;
         self.wishes.send_if_modified(|wishes| {
-            is_full = wishes.subscriptions.len() >= MAX_SUBSCRIPTIONS && !wishes.subscriptions.contains_key(&uri);
+            is_full = wishes.subscriptions.len() >= MAX_SUBSCRIPTIONS && !wishes.subscriptions.contains_key(&address);
             if is_full {
                 return false;
             }
-            let wanted_by = wishes.subscriptions.entry(uri.clone()).or_default();
+            let wanted_by = wishes.subscriptions.entry(address.clone()).or_default();
             *wanted_by += 1;
             *wanted_by == 1
         });
         (!is_full).then(|| Subscription {
-            uri,
+            address,
+            shown: shown.to_owned(),
             events,
             standing: Arc::downgrade(self),
         })
@@ -208,28 +220,37 @@ impl Standing {
 }
 
 /// News of one resource. It ends when this is dropped, and lasts over restarts of the server.
-#[derive(Debug)]
 pub struct Subscription {
-    uri: Arc<str>,
+    address: Arc<str>,
+    /// What may be seen of the address.
+    shown: String,
     events: ServerEvents,
     standing: Weak<Standing>,
+}
+
+impl fmt::Debug for Subscription {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Subscription")
+            .field("uri", &self.shown)
+            .finish_non_exhaustive()
+    }
 }
 
 impl Subscription {
     /// The resource.
     pub fn uri(&self) -> &str {
-        &self.uri
+        &self.shown
     }
 
     /// Waits until the resource may have changed; `false` when its server is gone for good. News that came too fast for the listener
     /// count as one, and so does a new connection, after which something may have been missed. Dropping the future loses nothing.
     pub async fn changed(&mut self) -> bool {
         loop {
-            match self.events.next().await.as_deref() {
-                None => return false,
-                Some(ServerEvent::ResourceUpdated { uri }) if **uri == *self.uri => return true,
-                Some(ServerEvent::Missed { .. }) => return true,
-                Some(_) => {}
+            let Some(told) = self.events.told().await else {
+                return false;
+            };
+            if told.address.as_ref() == Some(&self.address) || matches!(*told.event, ServerEvent::Missed { .. }) {
+                return true;
             }
         }
     }
@@ -238,7 +259,7 @@ impl Subscription {
 impl Drop for Subscription {
     fn drop(&mut self) {
         if let Some(standing) = self.standing.upgrade() {
-            standing.unsubscribe(&self.uri);
+            standing.unsubscribe(&self.address);
         }
     }
 }
@@ -255,8 +276,8 @@ mod tests {
     async fn an_address_is_wanted_until_the_last_one_lets_go() {
         let standing = standing();
         let mut wishes = standing.wishes();
-        let first = standing.subscribe("a:b").unwrap();
-        let second = standing.subscribe("a:b").unwrap();
+        let first = standing.subscribe("a:b", "a:b").unwrap();
+        let second = standing.subscribe("a:b", "a:b").unwrap();
         assert!(wishes.borrow_and_update().subscriptions.contains_key("a:b"));
         drop(first);
         assert!(!wishes.has_changed().unwrap());
@@ -267,7 +288,7 @@ mod tests {
     #[tokio::test]
     async fn news_of_other_resources_are_not_news_of_this_one() {
         let standing = standing();
-        let mut wanted = standing.subscribe("a:b").unwrap();
+        let mut wanted = standing.subscribe("a:b", "a:b").unwrap();
         standing.tell(ServerEvent::ResourceUpdated { uri: "a:c".into() });
         let nothing = tokio::time::timeout(Duration::from_millis(5), wanted.changed()).await;
         assert!(nothing.is_err());
@@ -280,7 +301,7 @@ mod tests {
     #[tokio::test]
     async fn a_slow_listener_is_told_that_it_missed_something() {
         let standing = standing();
-        let mut wanted = standing.subscribe("a:b").unwrap();
+        let mut wanted = standing.subscribe("a:b", "a:b").unwrap();
         for _ in 0..1000 {
             standing.tell(ServerEvent::ResourceUpdated { uri: "a:c".into() });
         }

@@ -11,6 +11,7 @@ use super::{
     rounds::read,
 };
 use crate::{
+    mask::Veil,
     status::Era,
     transport::{RpcError, Sent},
 };
@@ -99,6 +100,15 @@ impl Task {
         }
     }
 
+    /// The words of the server in it masked, but for its result and its questions.
+    pub(super) fn hidden(mut self, veil: &Veil) -> Self {
+        veil.hide_in(&mut self.state.message);
+        if let Some(error) = &mut self.error {
+            error.hide(veil);
+        }
+        self
+    }
+
     fn pause(&self) -> Duration {
         let wanted = self
             .pause_ms
@@ -132,6 +142,16 @@ impl Session {
 
     /// The same without cancelling it when nobody waits any more.
     pub(crate) async fn follow(
+        &self,
+        task: Task,
+        patience: Patience,
+        progress: Option<ProgressSink>,
+    ) -> Result<CallResult, Fault> {
+        let result = self.followed(task, patience, progress).await;
+        result.map_err(|fault| fault.hidden(self.veil()))
+    }
+
+    async fn followed(
         &self,
         mut task: Task,
         patience: Patience,
@@ -187,7 +207,10 @@ impl Session {
     /// How far a task is.
     pub(crate) async fn task_state(&self, id: &str, patience: Patience) -> Result<Task, Fault> {
         let answer = self.line.request(about("tasks/get", id), patience, None).await?;
-        read(&answer)
+        match read::<Task>(&answer) {
+            Ok(task) => Ok(task.hidden(self.veil())),
+            Err(fault) => Err(fault.hidden(self.veil())),
+        }
     }
 
     /// The result of a task, in the era that has a request for it. It comes when the task has ended.
@@ -236,6 +259,7 @@ fn ended(task: &Task, code: i64, words: &str) -> Fault {
             None => words.to_owned(),
         },
         data: None,
+        masked: Default::default(),
     });
     Fault {
         kind: FaultKind::Error(error),

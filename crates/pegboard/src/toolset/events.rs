@@ -37,19 +37,23 @@ impl Toolset {
             let message = format!("server `{server}` does not offer news of its resources");
             return Err(Failure::new(Kind::Unavailable, message));
         }
-        let Some(subscription) = self.wanted(server)?.subscribe(uri) else {
+        let address = live.catalog.address(uri);
+        let shown = live.session.veil().text(address);
+        let Some(subscription) = self.wanted(server)?.subscribe(address, &shown) else {
             let message = format!("too many resources of server `{server}` are subscribed to");
             return Err(Failure::new(Kind::LimitExceeded, message));
         };
-        let agreed = Deadline::within(AGREE).run(live.session.until_subscribed(uri)).await;
+        let agreed = Deadline::within(AGREE)
+            .run(live.session.until_subscribed(address))
+            .await;
         match agreed {
             Ok(Ok(())) => Ok(subscription),
             Ok(Err(problem)) => {
-                let message = format!("subscribing to {uri} failed: {problem}");
+                let message = format!("subscribing to {shown} failed: {problem}");
                 Err(Failure::new(Kind::ToolError, message))
             }
             Err(_) => {
-                let message = format!("subscribing to {uri} failed: no answer within {} s", AGREE.as_secs());
+                let message = format!("subscribing to {shown} failed: no answer within {} s", AGREE.as_secs());
                 Err(Failure::new(Kind::Timeout, message))
             }
         }

@@ -8,7 +8,7 @@ use crate::{call::ToolCall, outcome::Reply};
 /// How long a listing waits for servers that are starting.
 const LIST: Duration = Duration::from_secs(60);
 
-type Boxed<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
+pub(super) type Boxed<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
 /// Lists tools and carries out calls. An agent loop can hold a `dyn ToolExecutor` and does not care who stands behind it.
 ///

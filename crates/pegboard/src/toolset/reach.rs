@@ -56,11 +56,16 @@ impl Toolset {
             server.replace(generation);
             let again = server.live_after(generation, Deadline::within(LOOK_UP)).await;
             if let Ok(live) = again {
-                return ask(live).await.map_err(|fault| call::failure_of(&fault, what));
+                return ask(live).await.map_err(|fault| failed(&fault, &server, what));
             }
         }
-        Err(call::failure_of(&fault, what))
+        Err(failed(&fault, &server, what))
     }
+}
+
+/// What was asked for may be named after a secret.
+fn failed(fault: &Fault, server: &Server, what: &str) -> Failure {
+    call::failure_of(fault, what).masked(&server.veil().masker())
 }
 
 /// What a server does not offer is not asked for.

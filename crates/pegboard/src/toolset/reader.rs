@@ -1,18 +1,13 @@
 //! `read_output`: a tool of our own, with which a model reads what was too long to be handed to it.
 
-use std::{sync::Arc, time::Duration};
-
 use serde_json::{Map, Value, json};
 use tokio::time::Instant;
 
-use super::{ListedTool, Toolset};
+use super::{ListedTool, Toolset, own};
 use crate::{
     call::{ToolCall, View},
-    catalog::Tool,
-    name::{self, NameStyle, ServerName},
+    name::ServerName,
     outcome::{Answer, Failure, Kind, Outcome, Reply},
-    provider::Provider,
-    server::Server,
     spill::{Query, SpillError},
 };
 
@@ -20,19 +15,8 @@ const NAME: &str = "read_output";
 /// The largest page. A model that reads on sees the next one.
 const PAGE: usize = 16 << 10;
 
-/// The tool, as one of a server that no server of the board is called like, so that its name is nobody else's in any style.
-pub(super) fn tool(servers: &[Server]) -> Tool {
-    let taken = |candidate: &str| {
-        servers
-            .iter()
-            .any(|server| server.name().as_str().eq_ignore_ascii_case(candidate))
-    };
-    let number = (2..).map(|number| format!("pegboard-{number}"));
-    let free = std::iter::once("pegboard".to_owned())
-        .chain(number)
-        .find(|candidate| !taken(candidate));
-    let server = free.and_then(|free| ServerName::parse(&free).ok());
-    let server = server.expect("there are more numbers than servers, and each makes a name");
+/// The tool as a view shows it.
+pub(super) fn listed(home: &ServerName, view: &View) -> ListedTool {
     let definition = json!({
         "name": NAME,
         "title": "Read a long output",
@@ -52,27 +36,7 @@ pub(super) fn tool(servers: &[Server]) -> Tool {
         },
         "annotations": {"readOnlyHint": true, "idempotentHint": true, "openWorldHint": false},
     });
-    Tool::built_in(&server, definition).expect("the definition above is that of a tool")
-}
-
-/// The tool as a view shows it. Where tools are shown under their own names, another one could have this name, so it keeps its prefix.
-pub(super) fn listed(servers: &[Server], view: &View) -> ListedTool {
-    let tool = tool(servers);
-    let (style, rules) = view.names();
-    let style = match style {
-        NameStyle::Bare => NameStyle::Dunder,
-        prefixed => prefixed,
-    };
-    let mut names = name::expose(&[(tool.server.as_str(), NAME)], &style, &rules);
-    let (provider, budget) = view.dialect();
-    ListedTool {
-        name: names.pop().unwrap_or_else(|| name::dunder(tool.server.as_str(), NAME)),
-        definition: match provider {
-            Provider::Mcp => None,
-            provider => provider.define(&tool, budget).ok().map(Arc::new),
-        },
-        tool: Arc::new(tool),
-    }
+    own::listed(home, definition, view)
 }
 
 impl Toolset {
@@ -89,8 +53,8 @@ impl Toolset {
         if !(outputs.spill.is_used() || outputs.always_readable) || !call.name.contains(NAME) {
             return None;
         }
-        let ListedTool { name, tool, .. } = self.built(|built| built.reader.clone());
-        (call.name == name || self.means(&call.name, &tool)).then_some(())?;
+        let (reader, routes) = self.built(|built| (built.reader.clone(), built.table.clone()));
+        own::means(&call.name, &reader, &routes).then_some(())?;
         let outcome = match arguments(call) {
             Err(failure) => Outcome::Refused(failure),
             Ok((handle, query)) => match outputs.spill.page(&handle, query, PAGE).await {
@@ -99,32 +63,8 @@ impl Toolset {
                 Err(problem) => Outcome::ToolFailed(Answer::from_text(problem.to_string())),
             },
         };
-        Some(reply(call, &tool, outcome, started.elapsed()))
+        Some(own::reply(call, &reader.tool, outcome, started.elapsed()))
     }
-
-    /// Whether a name means the tool: in any style, or alone when no server has a tool of that name.
-    fn means(&self, name: &str, tool: &Arc<Tool>) -> bool {
-        let server = tool.server.as_str();
-        let dunder = name::dunder(server, NAME);
-        name == dunder
-            || name == name::dotted(server, NAME)
-            || name.strip_prefix("mcp__") == Some(&dunder)
-            || name == format!("mcp_{server}_{NAME}")
-            || (name == NAME && !self.table().routes().iter().any(|route| route.tool.name == NAME))
-    }
-}
-
-fn reply(call: &ToolCall, tool: &Tool, outcome: Outcome, latency: Duration) -> Reply {
-    let mut reply = Reply::unanswered(&call.id, tool.dotted_name(), outcome, latency);
-    reply.asked.clone_from(&call.name);
-    reply.server = Some(tool.server.clone());
-    reply.tool = Some(tool.name.clone());
-    reply.attempts = 1;
-    reply.original_bytes = match &reply.outcome {
-        Outcome::Done(answer) => answer.text().len(),
-        _ => 0,
-    };
-    reply
 }
 
 /// The handle and what is wanted of it.

@@ -212,7 +212,7 @@ pub(super) async fn read_lines(
                     return end;
                 }
                 if !lines.noise.harmless {
-                    murmur.hear(&lines.noise.first, &lines.buffer);
+                    murmur.hear(&lines.noise.first, &lines.buffer, &*inbox);
                 }
             }
             Err(error) => return EndReason::Broken(error.to_string()),
@@ -226,10 +226,11 @@ pub(super) async fn read_lines(
 pub(super) struct Murmur(Arc<Mutex<String>>);
 
 impl Murmur {
-    fn hear(&self, first: &str, rest: &[u8]) {
-        let rest = String::from_utf8_lossy(&rest[..rest.len().min(200)]);
+    fn hear(&self, first: &str, rest: &[u8], inbox: &dyn Inbox) {
+        let rest = inbox.shown(&String::from_utf8_lossy(&rest[..rest.len().min(MAX_FIRST)]));
+        let rest = &rest[..rest.floor_char_boundary(200)];
         let printed = |text: &str| text.chars().filter(|c| !c.is_control()).collect::<String>();
-        let text = format!("{}\n{}", printed(first), printed(&rest)).trim().to_owned();
+        let text = format!("{}\n{}", printed(first), printed(rest)).trim().to_owned();
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) = text;
     }
 
@@ -257,6 +258,9 @@ struct Skipped {
     tail: BytesMut,
     bytes: usize,
 }
+
+/// How much of the first line of noise is looked at.
+const MAX_FIRST: usize = 8 << 10;
 
 /// What the server printed that is no message.
 #[derive(Default)]
@@ -358,7 +362,7 @@ impl Lines {
                 inbox.message(line);
                 Ok(())
             }
-            Some(_) => self.noise.count(&line),
+            Some(_) => self.noise.count(&line, inbox),
         }
     }
 
@@ -387,11 +391,13 @@ impl Skipped {
 }
 
 impl Noise {
-    fn count(&mut self, line: &[u8]) -> Result<(), EndReason> {
+    fn count(&mut self, line: &[u8], inbox: &dyn Inbox) -> Result<(), EndReason> {
         self.lines += 1;
         self.bytes += line.len();
         if self.lines == 1 {
-            self.first = String::from_utf8_lossy(&line[..line.len().min(200)]).into_owned();
+            // Masked before it is cut: half a secret is one too.
+            let shown = inbox.shown(&String::from_utf8_lossy(&line[..line.len().min(MAX_FIRST)]));
+            self.first = shown[..shown.floor_char_boundary(200)].to_owned();
             tracing::warn!(line = %self.first.escape_debug(), "the server prints text where messages belong");
         }
         if !self.harmless && (self.lines > MAX_NOISE_LINES || self.bytes > MAX_NOISE_BYTES) {

@@ -39,7 +39,12 @@ impl Stdio {
         let stop = CancellationToken::new();
         let (process, pipes) = Process::spawn(command, limits, &tasks).await?;
         let tail = Tail::default();
-        let collecting = tasks.spawn(collect_stderr(tail.clone(), pipes.stderr, process.clone()));
+        let collecting = tasks.spawn(collect_stderr(
+            tail.clone(),
+            pipes.stderr,
+            process.clone(),
+            inbox.clone(),
+        ));
         let (outbox, murmur) = (Arc::new(Outbox::default()), Murmur::default());
         let wire = Self {
             outbox: outbox.clone(),
@@ -62,7 +67,7 @@ impl Stdio {
             }
             inbox.ended(WireEnd {
                 // Some programs print what is wrong with their arguments where messages belong.
-                stderr: tail.text().or_else(|| murmur.text()),
+                stderr: tail.text(|text| inbox.shown(text)).or_else(|| murmur.text()),
                 reason,
             });
         });
@@ -72,14 +77,14 @@ impl Stdio {
 }
 
 /// Reads the error output while the process lives, and its last words. A grandchild may hold the pipe open for ever.
-async fn collect_stderr(tail: Tail, stderr: ChildStderr, process: Process) {
+async fn collect_stderr(tail: Tail, stderr: ChildStderr, process: Process, inbox: Arc<dyn Inbox>) {
     let ended = async {
         process.exited().await;
         tokio::time::sleep(LAST_WORDS).await;
     };
     tokio::select! {
         biased;
-        () = tail.collect(stderr) => {}
+        () = tail.collect(stderr, |text| inbox.shown(text)) => {}
         () = ended => {}
     }
 }
@@ -138,7 +143,7 @@ impl Wire for Stdio {
     }
 
     fn last_words(&self) -> Option<String> {
-        match (self.tail.text(), self.murmur.text()) {
+        match (self.tail.text(|text| self.inbox.shown(text)), self.murmur.text()) {
             (Some(stderr), Some(line)) => Some(format!("{stderr}\n{line}")),
             (stderr, line) => stderr.or(line),
         }

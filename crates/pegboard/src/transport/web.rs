@@ -387,8 +387,14 @@ async fn cut_body(mut response: Response) -> String {
 /// The first 200 characters of a text, on one line.
 pub(super) fn preview(text: &str) -> String {
     let line: String = text.split_whitespace().collect::<Vec<_>>().join(" ");
-    let mut shown: String = line.chars().filter(|c| !c.is_control()).take(200).collect();
-    if shown.len() < line.len() {
+    let printed: String = line.chars().filter(|c| !c.is_control()).collect();
+    let mut shown: String = printed.chars().take(200).collect();
+    if shown.len() < printed.len() {
+        // Half a word is left out: it may be half of a secret, which nobody would know for one.
+        let end = shown
+            .rfind([' ', '"', '\'', ',', ';', '<', '>', '{', '}', '=', '&'])
+            .unwrap_or(0);
+        shown.truncate(end);
         shown.push('…');
     }
     shown

@@ -10,4 +10,5 @@ mod endings;
 mod kept;
 mod many;
 mod native;
+mod scale;
 mod told;

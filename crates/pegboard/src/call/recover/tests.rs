@@ -45,6 +45,7 @@ fn rpc(code: i64) -> RpcError {
         code,
         message: "no".into(),
         data: None,
+        masked: Default::default(),
     }
 }
 

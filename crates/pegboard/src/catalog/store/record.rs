@@ -105,6 +105,7 @@ impl Record {
                 .map(|record| record.into_prompt(server))
                 .collect(),
             warnings: self.warnings,
+            ..Catalog::default()
         };
         // Tools are looked up by bisection, and somebody may have edited the file.
         catalog.tools.sort_by(|a, b| a.name.cmp(&b.name));

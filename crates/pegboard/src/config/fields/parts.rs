@@ -42,8 +42,7 @@ pub(in crate::config) static TOP: Section = Section {
             "masking",
             Kind::Either(&[Kind::Bool, Kind::Table(&MASKING)]),
             "What is hidden in the results of every server.",
-        )
-        .later(),
+        ),
         field(
             "summarise",
             Kind::Either(&[Kind::Bool, Kind::Table(&SUMMARISE)]),
@@ -343,14 +342,38 @@ static TOOL_RETRY: Section = Section {
 pub(super) static MASKING: Section = Section {
     name: "masking",
     fields: &[
-        field("enabled", Kind::Bool, "Whether results are masked.").default("true"),
-        field("groups", TEXTS, "Names of pattern groups.")
+        field(
+            "enabled",
+            Kind::Bool,
+            "Whether anything besides the config's own secrets is hidden.",
+        )
+        .default("true"),
+        field(
+            "defaults",
+            Kind::Bool,
+            "Whether the patterns are looked for that are on by default.",
+        )
+        .default("true"),
+        field("groups", TEXTS, "Names of pattern groups to look for as well.")
             .aka(&["pattern_groups"])
             .default("[]"),
-        field("patterns", TEXTS, "Names of patterns.").default("[]"),
+        field("patterns", TEXTS, "Names of patterns to look for as well.").default("[]"),
         field("custom", Kind::List(&Kind::Table(&PATTERN)), "Patterns of your own.")
             .aka(&["custom_patterns"])
             .default("[]"),
+        field(
+            "except",
+            TEXTS,
+            "Regular expressions of whole values that are no secrets, whatever pattern they fit.",
+        )
+        .aka(&["allow_list", "allowlist"])
+        .default("[]"),
+        field(
+            "style",
+            Kind::Word(MASK_STYLES),
+            "Whether the secret alone is replaced, or its name as well.",
+        )
+        .default("\"value\""),
     ],
 };
 
@@ -526,6 +549,7 @@ pub(super) const APPROVALS: &[Word] = &[
 ];
 pub(super) const PINS: &[Word] = &[word("off"), word("warn"), word("block")];
 pub(super) const RETRY_WORDS: &[Word] = &[word("never"), word("safe"), word("idempotent")];
+const MASK_STYLES: &[Word] = &[word("value"), spelled("whole", &["full"])];
 const NAMING: &[Word] = &[
     spelled("dunder", &["double_underscore"]),
     word("dot"),

@@ -109,9 +109,11 @@ pub(in crate::config) static SERVER: Section = Section {
         field("approval_exempt", TEXTS, "Tools that never need a person's agreement.").aka(&["always_allow", "auto_approve"]).default("[]"),
         field("pins", Kind::Word(PINS), "What happens when a tool's definition changes.").aka(&["pinning"]).default("\"off\"").later(),
         field("trust", Kind::Either(&[Kind::Bool, Kind::Word(TRUST)]), "Whether the hints that its tools give about themselves are believed.").aka(&["trusted"]).default("false"),
-        field("always_load", Kind::Either(&[Kind::Bool, TEXTS]), "Tools that are listed even when there are too many to list all.").later(),
+        field("always_load", Kind::Either(&[Kind::Bool, TEXTS]), "Tools that are listed even when there are too many to list all, by name or glob; `true` for all of them.").default("[]"),
         field("sandbox", Kind::Either(&[Kind::Bool, Kind::Text, Kind::Map(&Kind::Any)]), "What the process may reach.").later(),
-        field("capabilities", TEXTS, "What is asked of the server: tools, resources, prompts.").aka(&["primitives"]).later(),
+        field("capabilities", Kind::List(&Kind::Word(CAPABILITIES)), "What the server is asked to list, if it has it: tools (always), resources, prompts.")
+            .aka(&["primitives"])
+            .default("[\"tools\", \"resources\", \"prompts\"]"),
         // Calls and results.
         field("call_arguments", Kind::Either(&[Kind::Word(CHECKS), Kind::Table(&CALL_ARGUMENTS)]), "How the arguments of calls are read, and checked against the tool's schema. A single word is short for `check`.")
             .aka(&["tool_arguments"]),
@@ -121,7 +123,7 @@ pub(in crate::config) static SERVER: Section = Section {
         field("cache", Kind::Either(TTL), "How long answers of tools that say they only read are kept and given again to the same question; `true` means five minutes.").aka(&["cache_ttl", "response_cache"]).default("false"),
         field("tools_cache", Kind::Map(&Kind::Either(TTL)), "The same for single tools, by name or glob. A tool that says it writes is always asked.").default("{}"),
         field("retry", Kind::Either(&[Kind::Count { min: 0, max: 100 }, Kind::Word(RETRY_WORDS), Kind::Table(&RETRY)]), "Which failed calls are made again: how often, or a word for all its tools that have no `retry` of their own.").aka(&["retries"]),
-        field("masking", Kind::Either(&[Kind::Bool, Kind::Table(&MASKING)]), "What is hidden in results.").aka(&["data_masking"]).later(),
+        field("masking", Kind::Either(&[Kind::Bool, Kind::Table(&MASKING)]), "What is hidden in results.").aka(&["data_masking"]),
         field("summarise", Kind::Either(&[Kind::Bool, Kind::Table(&SUMMARISE)]), "When long results are summarised.")
             .aka(&["summarize", "summarization", "summarisation"]),
         field("max_result", MAX_RESULT, "The largest result that is handed on as it is; short for `result.max_bytes`.")
@@ -175,6 +177,7 @@ const STARTS: &[super::Word] = &[
     word("lazy"),
     spelled("explicit", &["manual"]),
 ];
+const CAPABILITIES: &[super::Word] = &[word("tools"), word("resources"), word("prompts")];
 const IDLE_WORDS: &[super::Word] = &[word("auto"), spelled("off", &["never", "none"])];
 const TRUST: &[super::Word] = &[word("trusted"), word("untrusted")];
 const ERAS: &[super::Word] = &[word("auto"), word("probe"), word("modern"), word("legacy")];

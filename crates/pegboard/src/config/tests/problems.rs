@@ -168,7 +168,6 @@ fn every_mistake_is_named_with_its_line_and_field() {
     pegboard.toml:3: servers.x.cache: must be true or false or a duration such as `"30s"` or a whole number or `off`, not a list
     > command = 'a' | masking = { enbled = true }
     pegboard.toml:3: servers.x.masking.enbled: there is no such setting (did you mean `enabled`?)
-    pegboard.toml:3: servers.x.masking: not in effect yet
     > url = 'https://u:pw@h/'
     pegboard.toml:2: servers.x.url: a secret is written in the URL (use `auth` or `headers` with `${NAME}`)
     > url = 'https://h/?api_key=abcdef'

@@ -28,6 +28,11 @@ fn the_resolved_config_is_complete_and_hides_secrets() {
           "cache": false,
           "call_timeout": "90s",
           "call_total_timeout": "10m",
+          "capabilities": [
+            "tools",
+            "resources",
+            "prompts"
+          ],
           "case_insensitive": false,
           "command": "uvx",
           "connect_timeout": "30s",

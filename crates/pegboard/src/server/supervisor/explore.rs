@@ -74,6 +74,7 @@ fn server() -> (Server, thread::JoinHandle<u64>) {
         roots: Vec::new(),
         host: Arc::new(NoHost),
         memory: Arc::new(EraMemory::new(None)),
+        veil: crate::mask::Veil::default(),
     };
     let config = ServerConfig::new(transport);
     let known = Arc::new(Known::new(spec.name.clone(), None));

@@ -160,10 +160,11 @@ impl Supervisor {
 
     /// Lists the server again and shows the new catalogue in one step. The old one stays when the new one cannot be had.
     async fn relist(&self, live: &mut Live) {
+        let survey = self.survey.within(self.plan().capabilities);
         let listed = tokio::select! {
             biased;
             () = self.stop.cancelled() => return,
-            listed = live.session.catalog(self.survey) => listed,
+            listed = live.session.catalog(survey) => listed,
         };
         match listed {
             Ok((catalog, freshness)) => {

@@ -43,7 +43,7 @@ pub(super) struct Opened {
 impl Opened {
     pub(super) fn into_session(self, spec: &Spec, host: Arc<host::Desk>) -> Session {
         Session {
-            facts: self.facts,
+            facts: self.facts.hidden(&spec.veil),
             line: self.line,
             server: spec.name.clone(),
             limits: spec.limits,
@@ -60,8 +60,8 @@ impl Opening<'_> {
     }
 
     async fn open_at(&self, target: &Target) -> Result<Line, Fault> {
-        let (desk, requests) = Desk::new();
-        desk.set_news(News::new(self.spec.standing.clone()));
+        let (desk, requests) = Desk::behind(self.spec.veil.clone());
+        desk.set_news(News::new(self.spec.standing.clone(), self.spec.veil.clone()));
         // What was spent on an attempt before this one is not given again.
         let limits = Limits {
             connect: self.deadline.remaining(),

@@ -134,6 +134,7 @@ impl Desk {
             server: self.server.clone(),
             host: self.host.clone(),
             standing: self.standing.clone(),
+            veil: self.veil.clone(),
             errands: Errands::default(),
         }
     }

@@ -45,7 +45,7 @@ fn desk(host: impl Host, roots: &[&str]) -> Desk {
     let server = ServerName::parse("fx").unwrap();
     let roots: Vec<_> = roots.iter().map(|root| (*root).to_owned()).collect();
     let standing = Standing::new(&roots);
-    Desk::new(server, Arc::new(host), standing)
+    Desk::new(server, Arc::new(host), standing, Veil::default())
 }
 
 fn form() -> Value {

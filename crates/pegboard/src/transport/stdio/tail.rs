@@ -12,17 +12,21 @@ const KEPT: usize = 256 << 10;
 /// How much of that goes into an error message.
 const SHOWN: usize = 4 << 10;
 
+/// The longest line that is waited for before it is logged.
+const MAX_LINE: usize = 64 << 10;
+
 /// A shared view of the last bytes.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Tail(Arc<Mutex<VecDeque<u8>>>);
 
 impl Tail {
-    /// Reads the stream to its end and keeps the last part.
-    pub(super) async fn collect(self, mut stream: impl AsyncRead + Unpin) {
+    /// Reads the stream to its end and keeps the last part. `shown` makes a text fit to be written down.
+    pub(super) async fn collect(self, mut stream: impl AsyncRead + Unpin, shown: impl Fn(&str) -> String) {
         let mut chunk = vec![0; 8 << 10];
+        let mut unlogged = Vec::new();
         while let Ok(read @ 1..) = stream.read(&mut chunk).await {
             let text = &chunk[..read];
-            tracing::debug!(text = %String::from_utf8_lossy(text).trim_end().escape_debug(), "stderr");
+            log_lines(&mut unlogged, text, &shown);
             let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
             kept.extend(text);
             let surplus = kept.len().saturating_sub(KEPT);
@@ -31,16 +35,18 @@ impl Tail {
     }
 
     /// The last lines, made safe to print; `None` when nothing was written.
-    pub(super) fn text(&self) -> Option<String> {
-        let kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let from = kept.len().saturating_sub(SHOWN);
-        let bytes: Vec<u8> = kept.range(from..).copied().collect();
-        drop(kept);
-        let text = String::from_utf8_lossy(&bytes);
-        let text = match text.split_once('\n') {
+    pub(super) fn text(&self, shown: impl Fn(&str) -> String) -> Option<String> {
+        let bytes: Vec<u8> = {
+            let kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+            kept.iter().copied().collect()
+        };
+        // It is cut after that, because the rest of a secret that was cut is not known for one.
+        let text = shown(&String::from_utf8_lossy(&bytes));
+        let from = text.floor_char_boundary(text.len().saturating_sub(SHOWN));
+        let text = match text[from..].split_once('\n') {
             // The first line was cut.
             Some((_, rest)) if from > 0 => rest,
-            _ => &text,
+            _ => &text[from..],
         };
         let shown: String = text
             .trim()
@@ -57,14 +63,30 @@ impl Tail {
     }
 }
 
+/// Logs the lines that are complete. A secret that is written in two parts is not logged in two.
+fn log_lines(unlogged: &mut Vec<u8>, text: &[u8], shown: &impl Fn(&str) -> String) {
+    if !tracing::enabled!(tracing::Level::DEBUG) {
+        return;
+    }
+    unlogged.extend_from_slice(text);
+    let end = match unlogged.iter().rposition(|b| *b == b'\n') {
+        Some(end) => end + 1,
+        None if unlogged.len() > MAX_LINE => unlogged.len(),
+        None => return,
+    };
+    let lines: Vec<u8> = unlogged.drain(..end).collect();
+    let lines = shown(&String::from_utf8_lossy(&lines));
+    tracing::debug!(text = %lines.trim_end().escape_debug(), "stderr");
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     async fn tail(input: &[u8]) -> Option<String> {
         let tail = Tail::default();
-        tail.clone().collect(input).await;
-        tail.text()
+        tail.clone().collect(input, str::to_owned).await;
+        tail.text(str::to_owned)
     }
 
     #[tokio::test]
@@ -78,7 +100,9 @@ mod tests {
     #[tokio::test]
     async fn memory_stays_bounded_however_much_is_written() {
         let tail = Tail::default();
-        tail.clone().collect(vec![b'x'; 3 << 20].as_slice()).await;
+        tail.clone()
+            .collect(vec![b'x'; 3 << 20].as_slice(), str::to_owned)
+            .await;
         assert_eq!(tail.0.lock().unwrap().len(), KEPT);
     }
 }

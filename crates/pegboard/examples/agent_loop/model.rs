@@ -1,0 +1,33 @@
+//! A client for the model: one request per turn, as any program makes them. The model itself plays a script.
+
+use pegboard_testkit::{ModelHandle, ScriptedModel};
+use serde_json::{Value, json};
+
+pub(crate) struct Model {
+    server: ModelHandle,
+    client: reqwest::Client,
+}
+
+impl Model {
+    pub(crate) async fn open(script: ScriptedModel) -> anyhow::Result<Self> {
+        // This build of reqwest leaves the choice of cryptography to the program. It may have been made already.
+        let _ = rustls::crypto::ring::default_provider().install_default();
+        Ok(Self {
+            server: script.serve().await?,
+            client: reqwest::Client::new(),
+        })
+    }
+
+    /// The model's next message, given the conversation and the tools.
+    pub(crate) async fn say(&self, messages: &[Value], tools: &[Value]) -> anyhow::Result<Value> {
+        let mut body = json!({"model": "scripted", "messages": messages});
+        if !tools.is_empty() {
+            body["tools"] = tools.into();
+        }
+        let url = format!("{}/chat/completions", self.server.url());
+        let request = self.client.post(url).header("content-type", "application/json");
+        let response = request.body(body.to_string()).send().await?.error_for_status()?;
+        let mut response: Value = serde_json::from_slice(&response.bytes().await?)?;
+        Ok(response["choices"][0]["message"].take())
+    }
+}

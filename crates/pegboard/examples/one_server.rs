@@ -1,0 +1,79 @@
+//! One server: start it, see what it offers, call a tool.
+//!
+//! `cargo run --example one_server` starts a small fake server; build it first with `cargo build -p pegboard-testkit`.
+//! `cargo run --example one_server -- uvx mcp-server-time` lists the tools of a real one.
+
+#![expect(clippy::print_stdout, reason = "an example shows what it does")]
+
+use std::time::Duration;
+
+use anyhow::ensure;
+use pegboard::{Arguments, Command, Config, Outcome, Pegboard, ServerConfig, ServerName, ToolCall, Transport};
+use pegboard_testkit::{FakeServer, Tool};
+use serde_json::json;
+
+fn main() -> anyhow::Result<()> {
+    // First of all: from here on no server outlives this program, even if somebody kills it.
+    pegboard::shim();
+    tokio::runtime::Runtime::new()?.block_on(run())
+}
+
+async fn run() -> anyhow::Result<()> {
+    let mut words = std::env::args().skip(1);
+    let (command, is_fake) = match words.next() {
+        Some(program) => (Command::new(program).args(words), false),
+        None => (fake(), true),
+    };
+
+    // A config is a map from names to servers. Most programs read it from a file with `Config::load`; it can also be made by hand.
+    let mut config = Config::default();
+    let name = ServerName::parse("demo")?;
+    config
+        .servers
+        .insert(name, ServerConfig::new(Transport::Stdio(command)));
+
+    // Opening a board never fails and does not wait: the servers start in the background.
+    let board = Pegboard::open(config);
+    let tools = board.toolset();
+
+    // Listing waits for them, but no longer than we say. Whoever is not there by then is named, with the reason.
+    let listing = tools.list(Duration::from_secs(30)).await;
+    for away in &listing.unavailable {
+        println!("{} is not there: {}", away.server, away.error);
+    }
+    for listed in &listing.tools {
+        let about = listed.tool.description.as_deref().unwrap_or("(no description)");
+        println!("{}: {about}", listed.name);
+    }
+
+    if is_fake {
+        // The name is the one from the listing. `demo.greet` would do as well.
+        let arguments = Arguments::parse(r#"{"name": "Ada"}"#)?;
+        let reply = tools.call(ToolCall::new("demo__greet").arguments(arguments)).await;
+
+        // There is a reply in every case, and it says honestly how the call ended.
+        match &reply.outcome {
+            Outcome::Done(answer) => println!("it answered: {}", answer.text()),
+            Outcome::ToolFailed(answer) => println!("the tool failed: {}", answer.text()),
+            Outcome::Refused(why) => println!("nothing ran: {}", why.message),
+            Outcome::Lost(why) => println!("it may have run: {}", why.message),
+            _ => println!("{}", reply.text()),
+        }
+        ensure!(reply.text() == "Good morning!", "{}", reply.text());
+    }
+
+    // Ends the servers and waits until their processes are gone.
+    board.shutdown().await;
+    ensure!(!listing.tools.is_empty(), "there are no tools");
+    Ok(())
+}
+
+/// A server that can do one thing, so that the example needs nothing installed.
+fn fake() -> Command {
+    let schema = json!({"type": "object", "properties": {"name": {"type": "string"}}, "required": ["name"]});
+    let greet = Tool::new("greet").description("Greets somebody.").schema(schema);
+    let (program, args) = FakeServer::new("demo")
+        .tool(greet.answers_text("Good morning!"))
+        .command();
+    Command::new(program.to_string_lossy()).args(args)
+}

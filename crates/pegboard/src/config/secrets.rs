@@ -1,0 +1,172 @@
+//! Which values of a server's config are secrets, wherever they may come back.
+
+use super::{Auth, Command, Config, Endpoint, ServerConfig, Transport, suspect};
+use crate::secret::Secret;
+
+impl Config {
+    /// The values that must not be seen in anything that servers say: credentials, and what looks like nothing else.
+    pub fn secrets(&self) -> Vec<Secret> {
+        self.servers.values().flat_map(ServerConfig::secrets).collect()
+    }
+}
+
+impl ServerConfig {
+    /// The values that must not be seen in anything that a server says.
+    pub(crate) fn secrets(&self) -> Vec<Secret> {
+        let mut secrets = match &self.transport {
+            Transport::Stdio(command) => of_command(command),
+            Transport::Auto(to) | Transport::Http(to) | Transport::Sse(to) | Transport::WebSocket(to) => {
+                of_endpoint(to)
+            }
+        };
+        if let Some(model) = self.policy.summarise.as_ref().and_then(|policy| policy.model.as_ref()) {
+            secrets.extend(model.api_key.clone());
+            add_url(&mut secrets, model.url.expose().as_str());
+        }
+        secrets
+    }
+}
+
+fn of_command(command: &Command) -> Vec<Secret> {
+    let mut secrets = Vec::new();
+    for (name, value) in &command.env {
+        add_named(&mut secrets, name, value.expose());
+    }
+    let args: Vec<&str> = command.args.iter().map(Secret::expose).collect();
+    for index in suspect::secret_args(&args) {
+        let arg = args[index];
+        match arg.split_once('=') {
+            Some((name, value)) if suspect::names_secret(name) => secrets.push(Secret::new(value)),
+            _ => secrets.push(Secret::new(arg)),
+        }
+    }
+    args.iter().for_each(|arg| add_url(&mut secrets, arg));
+    secrets
+}
+
+fn of_endpoint(endpoint: &Endpoint) -> Vec<Secret> {
+    let mut secrets = Vec::new();
+    for value in endpoint.headers.values() {
+        add_header(&mut secrets, value.expose());
+    }
+    match &endpoint.auth {
+        Auth::None => {}
+        Auth::Bearer(token) => secrets.push(token.clone()),
+        Auth::Basic { user, password } => {
+            secrets.push(password.clone());
+            secrets.push(Secret::new(format!("{user}:{}", password.expose())));
+        }
+    }
+    add_url(&mut secrets, endpoint.url.expose().as_str());
+    let segments = endpoint.url.expose().path_segments();
+    for segment in segments
+        .into_iter()
+        .flatten()
+        .filter(|segment| suspect::is_random(segment))
+    {
+        secrets.push(Secret::new(segment));
+    }
+    secrets
+}
+
+/// A header's value, and what follows the word for its kind: `Bearer …`.
+fn add_header(secrets: &mut Vec<Secret>, value: &str) {
+    match value.split_once(' ') {
+        Some((_, credentials)) if !credentials.trim().contains(' ') => secrets.push(Secret::new(credentials.trim())),
+        // Words, as in the name of a program, are no secrets.
+        Some(_) => {}
+        None if suspect::is_random(value) || value.len() >= 8 && !suspect::is_word(value) => {
+            secrets.push(Secret::new(value))
+        }
+        None => {}
+    }
+}
+
+/// A variable is a secret by its name, or when its value looks like nothing else.
+fn add_named(secrets: &mut Vec<Secret>, name: &str, value: &str) {
+    let is_file = value.starts_with(['/', '.', '~']) || name.to_ascii_lowercase().ends_with("file");
+    if (suspect::names_secret(name) && !is_file) || suspect::is_random(value) || suspect::is_secret(value) {
+        secrets.push(Secret::new(value));
+    }
+    add_url(secrets, value);
+}
+
+/// The password of a URL and the values of its query that are secrets, as they are and as they are written.
+fn add_url(secrets: &mut Vec<Secret>, text: &str) {
+    if !text.contains("://") {
+        return;
+    }
+    let Ok(url) = url::Url::parse(text.trim()) else { return };
+    if let Some(password) = url.password() {
+        secrets.push(Secret::new(password));
+        let meant = format!("x={}", password.replace('+', "%2B"));
+        secrets.extend(url::form_urlencoded::parse(meant.as_bytes()).map(|(_, value)| Secret::new(&*value)));
+    }
+    for (name, value) in url.query_pairs() {
+        if suspect::names_secret(&name) || suspect::is_random(&value) || suspect::is_secret(&value) {
+            secrets.push(Secret::new(&*value));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::config::{Config, Env, Format};
+
+    fn secrets(text: &str) -> Vec<String> {
+        let loaded = Config::from_text(&format!("[servers.x]\n{text}"), Format::Toml, &Env::new(|_| None));
+        assert_eq!(loaded.errors().count(), 0, "{:?}", loaded.problems);
+        let server = loaded.config.servers.into_values().next().unwrap();
+        server
+            .secrets()
+            .iter()
+            .map(|secret| secret.expose().to_owned())
+            .collect()
+    }
+
+    #[test]
+    fn credentials_are_secrets_wherever_they_are_written() {
+        for (text, want) in [
+            ("url = 'https://h/mcp'\nauth = { bearer = 'abc' }", &["abc"][..]),
+            (
+                "url = 'https://h/mcp'\nauth = { user = 'me', password = 'pw' }",
+                &["pw", "me:pw"],
+            ),
+            (
+                "url = 'https://h/mcp'\nauth = { api_key = 'k3yk3yk3y' }",
+                &["k3yk3yk3y"],
+            ),
+            (
+                "url = 'https://h/mcp'\nheaders = { Authorization = 'token abc' }",
+                &["abc"],
+            ),
+            ("url = 'https://u:p%40w@h/mcp?key=abc&v=1'", &["p%40w", "p@w", "abc"]),
+            (
+                "command = 'a'\nargs = ['--token', 'abcdefgh', '--api-key=ijklmnop']",
+                &["abcdefgh", "ijklmnop"],
+            ),
+            (
+                "command = 'a'\nenv = { API_TOKEN = 'abc', DB = 'postgres://u:pw@h/x' }",
+                &["abc", "pw", "pw"],
+            ),
+            (
+                "command = 'a'\nenv = { OTHER = 'c4nary-7f3a9b1e' }",
+                &["c4nary-7f3a9b1e"],
+            ),
+        ] {
+            assert_eq!(secrets(text), want, "{text}");
+        }
+    }
+
+    #[test]
+    fn ordinary_settings_are_no_secrets() {
+        for text in [
+            "command = 'a'\nenv = { TZ = 'UTC', LEVEL = 'debug', REGION = 'eu-central-1', HOME = '/home/me', NODE_ENV = 'production' }",
+            "command = 'a'\nenv = { KUBECONFIG = '/home/me/.kube/config', TOKEN_FILE = '/run/token', ID = '123e4567-e89b-12d3-a456-426614174000' }",
+            "command = 'uvx'\nargs = ['mcp-server-time', '--local-timezone', 'Europe/Berlin']",
+            "url = 'https://example.com/mcp/v1?version=2024-11-05'\nheaders = { Accept-Language = 'en', X-Client = 'my agent 1.0' }",
+        ] {
+            assert_eq!(secrets(text), [""; 0], "{text}");
+        }
+    }
+}

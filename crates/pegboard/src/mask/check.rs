@@ -1,0 +1,198 @@
+//! Whether what a pattern found can be a secret: what templates, documents and programs write in the place of one is not.
+
+/// Words that stand where a secret would be and are none.
+const WORDS: &[&str] = &[
+    "null",
+    "none",
+    "nil",
+    "true",
+    "false",
+    "undefined",
+    "changeme",
+    "required",
+    "optional",
+    "default",
+    "string",
+    "redacted",
+    "hidden",
+    "omitted",
+    "example",
+    "placeholder",
+    "password",
+    "secret",
+    "token",
+    "unset",
+    "missing",
+    "data+omitted",
+    "<redacted>",
+    "authentication",
+    "authorization",
+    "credentials",
+    "anonymous",
+];
+
+/// A value that may be a secret: no reference to a variable, no placeholder, no word for a missing one.
+pub(super) fn plausible(value: &str) -> bool {
+    let value = value.trim();
+    let lower = value.to_ascii_lowercase();
+    let reference = value.starts_with(['$', '<', '{', '%', '@', '(', '`'])
+        || value.contains("${")
+        || value.contains("{{")
+        || value.contains("...")
+        || value.contains('…');
+    !value.is_empty() && !reference && !WORDS.contains(&lower.as_str()) && is_varied(value)
+}
+
+/// More than the same few characters again and again, as in `xxxxxxxx` or `********`.
+pub(super) fn is_varied(value: &str) -> bool {
+    distinct(value) >= 4.min(value.len())
+}
+
+/// As many different characters as a long random text has.
+pub(super) fn is_random(value: &str) -> bool {
+    distinct(value) >= 8.min(value.len() / 2)
+}
+
+fn distinct(value: &str) -> usize {
+    let mut seen = [false; 256];
+    value.bytes().for_each(|b| seen[usize::from(b)] = true);
+    seen.iter().filter(|seen| **seen).count()
+}
+
+/// A value that is no word: digits and letters together, or letters in a case that no word has, or signs between them.
+pub(super) fn is_no_word(value: &str) -> bool {
+    let letters = value.bytes().filter(u8::is_ascii_alphabetic).count();
+    let digits = value.bytes().filter(u8::is_ascii_digit).count();
+    let turns = value
+        .as_bytes()
+        .windows(2)
+        .filter(|pair| pair[0].is_ascii_lowercase() && pair[1].is_ascii_uppercase())
+        .count();
+    plausible(value) && letters > 0 && (digits > 0 || turns >= 3) && is_random(value)
+}
+
+/// A value that an agent needs and that is no secret: addresses, paths, identifiers, digests, dates, calls in source code.
+pub(super) fn is_reference(value: &str) -> bool {
+    let has = |part: &str| value.contains(part);
+    let is_path = value.starts_with(['/', '.', '~']) && value.len() < 80;
+    let is_number = value.bytes().all(|b| b.is_ascii_digit() || b".,:-_TZ+".contains(&b));
+    let is_path_of_names =
+        value.split(['.', ':']).filter(|part| !part.is_empty()).count() > 1 && value.split(['.', ':']).all(is_name);
+    has("://") || has("::") || has("(") || has("sha256:") || is_path || is_number || is_path_of_names || is_uuid(value)
+}
+
+/// A word of source code: no digit at its beginning, and no more digits than a name has.
+fn is_name(part: &str) -> bool {
+    let digits = part.bytes().filter(u8::is_ascii_digit).count();
+    !part.starts_with(|c: char| c.is_ascii_digit()) && digits <= 2 && part.len() <= 32
+}
+
+/// `8-4-4-4-12` hexadecimal digits.
+pub(super) fn is_uuid(value: &str) -> bool {
+    let parts: Vec<&str> = value.split('-').collect();
+    parts.iter().map(|part| part.len()).eq([8, 4, 4, 4, 12])
+        && parts.iter().all(|part| part.bytes().all(|b| b.is_ascii_hexdigit()))
+}
+
+/// Only hexadecimal digits: a digest or a commit.
+pub(super) fn is_hex(value: &str) -> bool {
+    value.bytes().all(|b| b.is_ascii_hexdigit())
+}
+
+/// Lower-case letters, upper-case letters and digits together.
+pub(super) fn is_mixed(value: &str) -> bool {
+    let has = |kind: fn(&u8) -> bool| value.bytes().any(|b| kind(&b));
+    has(u8::is_ascii_digit) && has(u8::is_ascii_lowercase) && has(u8::is_ascii_uppercase)
+}
+
+/// Whether the digits of a card number add up.
+pub(super) fn luhn(value: &str) -> bool {
+    let digits: Vec<u32> = value.chars().filter_map(|c| c.to_digit(10)).collect();
+    let sum: u32 = digits
+        .iter()
+        .rev()
+        .enumerate()
+        .map(|(at, digit)| match (at % 2, digit * 2) {
+            (0, _) => *digit,
+            (_, twice @ 10..) => twice - 9,
+            (_, twice) => twice,
+        })
+        .sum();
+    (13..=19).contains(&digits.len()) && sum.is_multiple_of(10) && distinct(value) > 2
+}
+
+/// Whether the check digits of an account number are right.
+pub(super) fn iban(value: &str) -> bool {
+    let plain: Vec<u8> = value.bytes().filter(u8::is_ascii_alphanumeric).collect();
+    if !(15..=34).contains(&plain.len()) {
+        return false;
+    }
+    let (country, account) = plain.split_at(4);
+    let rest = account.iter().chain(country).try_fold(0u32, |rest, b| {
+        let digit = char::from(*b).to_digit(36)?;
+        Some(
+            if digit < 10 {
+                rest * 10 + digit
+            } else {
+                rest * 100 + digit
+            } % 97,
+        )
+    });
+    rest == Some(1)
+}
+
+/// A social security number that can have been given out.
+pub(super) fn ssn(value: &str) -> bool {
+    let parts: Vec<&str> = value.split('-').collect();
+    matches!(parts.as_slice(), [area, group, serial]
+        if !matches!(*area, "000" | "666") && !area.starts_with('9') && *group != "00" && *serial != "0000")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn placeholders_are_no_secrets() {
+        for value in [
+            "${TOKEN}",
+            "<token>",
+            "{{ .Values.x }}",
+            "xxxxxxxxxxxx",
+            "********",
+            "null",
+            "$U:$P",
+            "changeme",
+            "abc...",
+        ] {
+            assert!(!plausible(value), "{value}");
+        }
+        assert!(plausible("hunter2"));
+    }
+
+    #[test]
+    fn what_agents_need_is_no_secret() {
+        for value in [
+            "https://id.example.org/token",
+            "123e4567-e89b-12d3-a456-426614174000",
+            "PrivateKeyDer::Sec1",
+            "resp.total_tokens",
+            "self.get_token()",
+            "/run/secrets/token1",
+            "2024-01-01T00:00:00Z",
+            "sha256:aa11bb22",
+        ] {
+            assert!(is_reference(value), "{value}");
+        }
+        for value in ["8KlbIT5CY8alOK", "p4ss.w0rd99x", "eyJhbGci.eyJzdWIi.c2ln1234"] {
+            assert!(!is_reference(value), "{value}");
+        }
+    }
+
+    #[test]
+    fn sums_are_checked() {
+        assert!(luhn("4111 1111 1111 1111") && !luhn("4111 1111 1111 1112"));
+        assert!(iban("DE89 3704 0044 0532 0130 00") && !iban("DE00 3704 0044 0532 0130 00"));
+        assert!(ssn("536-90-4399") && !ssn("000-12-3456"));
+    }
+}

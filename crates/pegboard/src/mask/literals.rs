@@ -1,0 +1,85 @@
+//! Quoted texts, as JSON, YAML and programs have them. A secret in one may be written with escapes, or be a document of its own, so they are looked at as they are meant.
+
+use std::ops::Range;
+
+use memchr::{memchr, memchr2};
+
+use super::{Counts, Failed, span::Span};
+
+/// Adds a span for every quoted text with escapes in it that holds something to hide.
+pub(super) fn find(
+    text: &str,
+    spans: &mut Vec<Span>,
+    counts: &mut Counts,
+    masked: impl Fn(&str, &mut Counts) -> Result<Option<String>, Failed>,
+) -> Result<(), Failed> {
+    if memchr(b'\\', text.as_bytes()).is_none() {
+        return Ok(());
+    }
+    for range in quoted(text) {
+        let literal = &text[range.clone()];
+        // The same value is found outside of the quotes as well when nothing in it is escaped.
+        if memchr(b'\\', literal.as_bytes()).is_none() || is_covered(&range, spans) {
+            continue;
+        }
+        let Ok(meant) = serde_json::from_str::<String>(literal) else {
+            continue;
+        };
+        let Some(hidden) = masked(&meant, counts)? else {
+            continue;
+        };
+        // What was found in the escaped form is part of it, and is counted there.
+        spans.retain(|span| span.range.start < range.start || span.range.end > range.end);
+        spans.push(Span {
+            with: serde_json::to_string(&hidden).map_err(|_| Failed)?.into(),
+            name: UNCOUNTED.into(),
+            range,
+        });
+    }
+    Ok(())
+}
+
+/// The name of a span whose finds were counted already.
+pub(super) const UNCOUNTED: &str = "";
+
+fn is_covered(range: &Range<usize>, spans: &[Span]) -> bool {
+    spans
+        .iter()
+        .any(|span| span.range.start <= range.start && span.range.end >= range.end)
+}
+
+/// The quoted texts, with their quotes. One that is not closed is left out.
+fn quoted(text: &str) -> Vec<Range<usize>> {
+    let bytes = text.as_bytes();
+    let mut found = Vec::new();
+    let mut at = 0;
+    while let Some(open) = memchr(b'"', &bytes[at..]) {
+        let open = at + open;
+        let mut end = open + 1;
+        loop {
+            match memchr2(b'"', b'\\', &bytes[end..]) {
+                None => return found,
+                Some(step) if bytes[end + step] == b'"' => {
+                    end += step + 1;
+                    break;
+                }
+                Some(step) => end = (end + step + 2).min(bytes.len()),
+            }
+        }
+        found.push(open..end);
+        at = end;
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn quoted_texts_are_found_with_their_escapes() {
+        let text = r#"{"a": "x\"y", "b\\": 1, "c": "open"#;
+        let found: Vec<_> = quoted(text).into_iter().map(|range| &text[range]).collect();
+        assert_eq!(found, [r#""a""#, r#""x\"y""#, r#""b\\""#, r#""c""#]);
+    }
+}

@@ -1,0 +1,173 @@
+//! All named patterns, and the groups that name several of them.
+
+mod finders;
+mod named;
+mod private;
+mod services;
+mod structure;
+
+use super::rule::Rule;
+
+/// A group of patterns: those of its own, and others by name.
+pub(super) struct Group {
+    pub(super) name: &'static str,
+    own: &'static [Rule],
+    others: &'static [&'static str],
+}
+
+const fn group(name: &'static str, own: &'static [Rule], others: &'static [&'static str]) -> Group {
+    Group { name, own, others }
+}
+
+/// The groups whose patterns are their own. Every pattern is in exactly one of them.
+static HOMES: &[Group] = &[
+    group(
+        "cloud",
+        &services::CLOUD,
+        &["aws_access_key", "aws_secret_key", "api_key", "token"],
+    ),
+    group("vcs", &services::VCS, &["github_token"]),
+    group("registry", &services::REGISTRY, &[]),
+    group("secrets_manager", &services::SECRETS_MANAGER, &[]),
+    group("ai", &services::AI, &[]),
+    group("saas", &services::SAAS, &["slack_token"]),
+    group("structure", &structure::STRUCTURE, &["kubernetes_secret"]),
+    group("generic", &structure::GENERIC, &[]),
+    group("pii", &structure::PII, &["email"]),
+    group("named", &named::NAMED, &[]),
+];
+
+/// Groups that name patterns of others.
+static GATHERED: &[Group] = &[
+    group("basic", &[], &["api_key", "password"]),
+    group(
+        "secrets",
+        &[],
+        &["api_key", "password", "token", "private_key", "secret_key"],
+    ),
+    group(
+        "security",
+        &[],
+        &[
+            "api_key",
+            "password",
+            "token",
+            "certificate",
+            "certificate_authority_data",
+            "email",
+            "ssh_key",
+        ],
+    ),
+    group(
+        "kubernetes",
+        &[],
+        &["kubernetes_secret", "api_key", "password", "certificate_authority_data"],
+    ),
+];
+
+/// The group that holds every pattern.
+const ALL: &str = "all";
+
+/// Every pattern there is.
+pub(super) fn all() -> impl Iterator<Item = &'static Rule> {
+    HOMES.iter().flat_map(|group| group.own)
+}
+
+/// The pattern of this name, with `-` or `_` between its words.
+pub(super) fn named(name: &str) -> Option<&'static Rule> {
+    let name = plain(name);
+    all().find(|rule| rule.is_called(&name))
+}
+
+/// The patterns of a group.
+pub(super) fn of_group(name: &str) -> Option<Vec<&'static Rule>> {
+    let name = plain(name);
+    if name == ALL {
+        return Some(all().collect());
+    }
+    let group = groups().find(|group| group.name == name)?;
+    let others = group.others.iter().filter_map(|name| named(name));
+    Some(group.own.iter().chain(others).collect())
+}
+
+/// The names of all groups.
+pub(super) fn group_names() -> impl Iterator<Item = &'static str> {
+    groups().map(|group| group.name).chain([ALL])
+}
+
+fn groups() -> impl Iterator<Item = &'static Group> {
+    // Patterns that no other group holds need no group to be named by.
+    HOMES.iter().filter(|group| group.name != "named").chain(GATHERED)
+}
+
+fn plain(name: &str) -> String {
+    name.trim().to_ascii_lowercase().replace('-', "_")
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+    use crate::mask::{MaskStyle, rule::How};
+
+    #[test]
+    fn every_name_means_one_pattern_and_every_expression_can_be_used() {
+        let mut seen = BTreeSet::new();
+        for rule in all() {
+            for name in rule.aka.iter().chain([&rule.name]) {
+                assert!(seen.insert(*name), "{name} is there twice");
+                assert_eq!(plain(name), **name);
+            }
+            for word in rule.words {
+                assert_eq!(word.to_ascii_lowercase(), *word, "{}", rule.name);
+            }
+            if rule.default && !matches!(rule.how, How::Find(_)) {
+                assert!(!rule.words.is_empty(), "{} slows every text down", rule.name);
+            }
+            assert!(rule.find("nothing", 0, MaskStyle::Value).is_ok(), "{}", rule.name);
+        }
+        assert!(seen.len() > 80);
+    }
+
+    #[test]
+    fn groups_name_only_patterns_that_there_are() {
+        for group in HOMES.iter().chain(GATHERED) {
+            for name in group.others {
+                assert!(named(name).is_some(), "{name} of {}", group.name);
+            }
+        }
+        let of = |name: &str| of_group(name).unwrap().iter().map(|rule| rule.name).collect::<Vec<_>>();
+        assert_eq!(of("basic"), ["api_key", "password"]);
+        assert_eq!(
+            of("secrets"),
+            ["api_key", "password", "token", "private_key", "secret_key"]
+        );
+        assert_eq!(of("secrets-manager"), of("secrets_manager"));
+        assert_eq!(of("all").len(), all().count());
+        assert!(of_group("named").is_none());
+    }
+
+    #[test]
+    fn what_guesses_is_off_by_default() {
+        for name in [
+            "base64_secret",
+            "base64_short",
+            "email",
+            "password",
+            "token",
+            "api_key",
+            "pii_iban",
+        ] {
+            assert!(!named(name).unwrap().default, "{name}");
+        }
+        for name in [
+            "github-token",
+            "pem_private_key",
+            "kubernetes_secret",
+            "aws-access-key-id",
+        ] {
+            assert!(named(name).unwrap().default, "{name}");
+        }
+    }
+}

@@ -1,0 +1,245 @@
+//! Finds in a text, and the text without them.
+
+use std::{borrow::Cow, ops::Range};
+
+use super::Counts;
+
+/// What begins every mark that stands in for a secret.
+const MARK: &str = "[MASKED";
+/// The longest mark.
+const MAX_MARK: usize = 64;
+
+/// A part of a text that is to be replaced.
+#[derive(Debug, Clone)]
+pub(super) struct Span {
+    pub(super) range: Range<usize>,
+    /// What it is counted as.
+    pub(super) name: Cow<'static, str>,
+    /// What stands in for it.
+    pub(super) with: Cow<'static, str>,
+}
+
+impl Span {
+    /// A find that is counted under `name` and replaced by `mark`.
+    pub(super) fn new(range: Range<usize>, name: &'static str, mark: &'static str) -> Self {
+        Self {
+            range,
+            name: name.into(),
+            with: mark.into(),
+        }
+    }
+}
+
+/// The mark of a pattern: `[MASKED_API_KEY]`.
+pub(super) fn mark(name: &str) -> String {
+    format!("{MARK}_{}]", name.to_ascii_uppercase())
+}
+
+/// Whether a text is a mark and nothing else.
+pub(super) fn is_mark(text: &str) -> bool {
+    mark_len(text) == Some(text.len())
+}
+
+/// The length of the mark that a text begins with.
+fn mark_len(text: &str) -> Option<usize> {
+    let name = text.strip_prefix(MARK)?;
+    let end = name.find(|c: char| !(c.is_ascii_uppercase() || c.is_ascii_digit() || c == '_'))?;
+    name[end..].starts_with(']').then_some(MARK.len() + end + 1)
+}
+
+/// The text with every span replaced, or nothing when that would change nothing. Spans that overlap become one.
+pub(super) fn replace(text: &str, mut spans: Vec<Span>, counts: &mut Counts) -> Option<String> {
+    for span in &mut spans {
+        widen_to_chars(text, &mut span.range);
+        skip_escape(text, &mut span.range);
+    }
+    spans.retain(|span| !is_hidden_already(text, span));
+    // Of spans that begin together the longest goes first and gives its name to the whole.
+    spans.sort_by_key(|span| (span.range.start, std::cmp::Reverse(span.range.end)));
+    let mut merged: Vec<Span> = Vec::with_capacity(spans.len());
+    for span in spans {
+        match merged.last_mut() {
+            Some(last) if span.range.start < last.range.end => last.range.end = last.range.end.max(span.range.end),
+            _ => merged.push(span),
+        }
+    }
+    if merged.is_empty() {
+        return None;
+    }
+    let mut out = String::with_capacity(text.len());
+    let mut from = 0;
+    for span in merged {
+        out.push_str(&text[from..span.range.start]);
+        let quote = json_quote(text, &span.range);
+        out.push_str(&quote);
+        out.push_str(&span.with);
+        out.push_str(&quote);
+        from = span.range.end;
+        if !span.name.is_empty() {
+            counts.add(&span.name, 1);
+        }
+    }
+    out.push_str(&text[from..]);
+    Some(quote_marks(out))
+}
+
+/// The quotes that a find needs which has none of its own and stands where JSON has a number.
+fn json_quote(text: &str, range: &Range<usize>) -> String {
+    let before = text[..range.start].trim_end();
+    let found = &text[range.clone()];
+    if found.starts_with(['"', '\\', '{', '[']) {
+        return String::new();
+    }
+    if let Some(key) = before.strip_suffix(':').map(str::trim_end)
+        && key.ends_with('"')
+    {
+        let slashes = key[..key.len() - 1].bytes().rev().take_while(|b| *b == b'\\').count();
+        return format!("{}\"", "\\".repeat(slashes));
+    }
+    let is_number = found.bytes().all(|b| b.is_ascii_digit() || b"+-.eE".contains(&b));
+    let is_item = before.ends_with(['[', ',']) && text[range.end..].trim_start().starts_with([',', ']']);
+    if is_number && is_item {
+        "\"".to_owned()
+    } else {
+        String::new()
+    }
+}
+
+/// A find that is a mark, lies in one, or would be replaced by itself.
+fn is_hidden_already(text: &str, span: &Span) -> bool {
+    let found = &text[span.range.clone()];
+    if found.is_empty() || found == span.with || is_mark(found) {
+        return true;
+    }
+    // A mark that it lies in begins at most so far before it.
+    let mut from = span.range.start.saturating_sub(MAX_MARK);
+    while !text.is_char_boundary(from) {
+        from += 1;
+    }
+    let around = &text[from..span.range.end];
+    around.match_indices('[').any(|(at, _)| {
+        mark_len(&text[from + at..])
+            .is_some_and(|len| from + at + len >= span.range.end && from + at <= span.range.start)
+    })
+}
+
+fn widen_to_chars(text: &str, range: &mut Range<usize>) {
+    range.end = range.end.min(text.len());
+    range.start = range.start.min(range.end);
+    while !text.is_char_boundary(range.start) {
+        range.start -= 1;
+    }
+    while !text.is_char_boundary(range.end) {
+        range.end += 1;
+    }
+}
+
+/// A find that begins with the letter of an escape, as in `\\nabc`, begins after it.
+fn skip_escape(text: &str, range: &mut Range<usize>) {
+    let slashes = text[..range.start].bytes().rev().take_while(|b| *b == b'\\').count();
+    if slashes % 2 == 1 && text[range.clone()].starts_with(['n', 'r', 't', 'b', 'f', '"']) {
+        range.start += 1;
+    }
+}
+
+/// Puts quotes around values of YAML that begin with a mark: bare brackets would begin a list there.
+fn quote_marks(text: String) -> String {
+    if !text.contains(MARK) {
+        return text;
+    }
+    let mut out = String::with_capacity(text.len() + 16);
+    for line in text.split_inclusive('\n') {
+        match scalar_start(line) {
+            Some(start) => {
+                let (head, rest) = line.split_at(start);
+                let value = rest.trim_end();
+                let (value, after) = match value.find(" #") {
+                    Some(comment) => rest.split_at(rest[..comment].trim_end().len()),
+                    None => rest.split_at(value.len()),
+                };
+                out.push_str(head);
+                out.push('"');
+                out.push_str(&value.replace('\\', "\\\\").replace('"', "\\\""));
+                out.push('"');
+                out.push_str(after);
+            }
+            None => out.push_str(line),
+        }
+    }
+    out
+}
+
+/// Where in this line a bare value begins that is a mark, or begins with one: after `key: ` or `- `.
+fn scalar_start(line: &str) -> Option<usize> {
+    let mark = line.find(MARK)?;
+    let head = line[..mark].trim_start();
+    let indent = mark - head.len();
+    let mut key = head;
+    while let Some(rest) = key.strip_prefix("- ") {
+        key = rest.trim_start();
+    }
+    if key.is_empty() {
+        return (!head.is_empty()).then_some(indent + head.len());
+    }
+    let name = key.trim_end().strip_suffix(':')?;
+    let spaced = key.ends_with([' ', '\t']);
+    let unquoted = |quote: char| name.strip_prefix(quote)?.strip_suffix(quote);
+    let plain = unquoted('"').or_else(|| unquoted('\'')).unwrap_or(name);
+    let is_key = !plain.is_empty() && plain.bytes().all(|b| b.is_ascii_alphanumeric() || b"_./-".contains(&b));
+    (spaced && is_key).then_some(mark)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn replaced(text: &str, secrets: &[&str]) -> String {
+        let spans = secrets.iter().map(|secret| {
+            let at = text.find(secret).unwrap();
+            Span::new(at..at + secret.len(), "token", "[MASKED_TOKEN]")
+        });
+        let mut counts = Counts::default();
+        replace(text, spans.collect(), &mut counts).unwrap_or_else(|| text.to_owned())
+    }
+
+    #[test]
+    fn spans_that_overlap_become_one() {
+        assert_eq!(replaced("a secret thing", &["secret", "ret th"]), "a [MASKED_TOKEN]ing");
+        assert_eq!(replaced("xyz", &["x", "z"]), "[MASKED_TOKEN]y[MASKED_TOKEN]");
+    }
+
+    #[test]
+    fn a_mark_is_not_masked_again_nor_any_part_of_it() {
+        for (text, secret) in [
+            ("key=[MASKED_TOKEN]", "[MASKED_TOKEN]"),
+            ("key=[MASKED_TOKEN]", "MASKED"),
+            ("key=[MASKED_API_KEY]", "API_KEY"),
+        ] {
+            assert_eq!(replaced(text, &[secret]), text);
+        }
+    }
+
+    #[test]
+    fn values_of_yaml_stay_strings() {
+        for (text, want) in [
+            ("key: abc\n", "key: \"[MASKED_TOKEN]\"\n"),
+            ("- abc", "- \"[MASKED_TOKEN]\""),
+            ("  - key: abc:80 # x\n", "  - key: \"[MASKED_TOKEN]:80\" # x\n"),
+            ("key: \"abc\"", "key: \"[MASKED_TOKEN]\""),
+            ("key: x abc y", "key: x [MASKED_TOKEN] y"),
+            ("see abc", "see [MASKED_TOKEN]"),
+            ("{\"key\": abc}", "{\"key\": \"[MASKED_TOKEN]\"}"),
+            ("{\\\"key\\\": abc}", "{\\\"key\\\": \\\"[MASKED_TOKEN]\\\"}"),
+            ("{\"key\": \"abc\"}", "{\"key\": \"[MASKED_TOKEN]\"}"),
+        ] {
+            assert_eq!(replaced(text, &["abc"]), want);
+        }
+    }
+
+    #[test]
+    fn a_span_never_cuts_a_character() {
+        let mut counts = Counts::default();
+        let spans = vec![Span::new(1..2, "token", "[MASKED_TOKEN]")];
+        assert_eq!(replace("aéb", spans, &mut counts).as_deref(), Some("a[MASKED_TOKEN]b"));
+    }
+}

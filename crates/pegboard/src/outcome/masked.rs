@@ -1,0 +1,164 @@
+//! Outcomes without secrets: every text in them, wherever it stands.
+
+use serde_json::{Map, Value};
+
+use super::{Answer, Body, Content, Failure, FilledPrompt, Outcome, ResourceContents};
+use crate::mask::{Counts, Masker};
+
+impl Outcome {
+    /// Hides the secrets in it.
+    pub(crate) fn mask(&mut self, masker: &Masker, counts: &mut Counts) {
+        match self {
+            Self::Done(answer) | Self::ToolFailed(answer) => {
+                let Answer {
+                    content,
+                    structured,
+                    meta,
+                    executed: _,
+                    rendering: _,
+                } = answer;
+                mask_answer(content, structured, meta, masker, counts);
+            }
+            Self::Refused(failure) | Self::Lost(failure) => mask_failure(failure, masker, counts),
+        }
+    }
+}
+
+impl Failure {
+    /// The failure without secrets.
+    pub(crate) fn masked(mut self, masker: &Masker) -> Self {
+        mask_failure(&mut self, masker, &mut Counts::default());
+        self
+    }
+}
+
+impl ResourceContents {
+    /// Hides the secrets in it. Bytes are looked through if they are a text.
+    pub(crate) fn mask(&mut self, masker: &Masker) {
+        let mut counts = Counts::default();
+        masker.mask(&mut self.uri, &mut counts);
+        match &mut self.body {
+            Body::Text(text) => masker.mask(text, &mut counts),
+            Body::Blob(bytes) => masker.mask_bytes(bytes, &mut counts),
+        }
+        masker.mask_map(&mut self.rest, &mut counts);
+    }
+}
+
+impl FilledPrompt {
+    /// Hides the secrets in it.
+    pub(crate) fn mask(&mut self, masker: &Masker) {
+        let mut counts = Counts::default();
+        if let Some(description) = &mut self.description {
+            masker.mask(description, &mut counts);
+        }
+        for message in &mut self.messages {
+            mask_block(&mut message.content, masker, &mut counts);
+        }
+    }
+}
+
+/// Masks the parts of an answer.
+fn mask_answer(
+    content: &mut [Content],
+    structured: &mut Option<Value>,
+    meta: &mut Option<Map<String, Value>>,
+    masker: &Masker,
+    counts: &mut Counts,
+) {
+    content.iter_mut().for_each(|block| mask_block(block, masker, counts));
+    if let Some(structured) = structured {
+        masker.mask_value(structured, counts);
+    }
+    if let Some(meta) = meta {
+        masker.mask_map(meta, counts);
+    }
+}
+
+fn mask_failure(failure: &mut Failure, masker: &Masker, counts: &mut Counts) {
+    masker.mask(&mut failure.message, counts);
+    if let Some(hint) = &mut failure.hint {
+        masker.mask(hint, counts);
+    }
+}
+
+/// Pictures and sounds are left alone: a model that can read a secret in them gets the picture or nothing.
+fn mask_block(block: &mut Content, masker: &Masker, counts: &mut Counts) {
+    match block {
+        Content::Text { text, rest } => {
+            masker.mask(text, counts);
+            masker.mask_map(rest, counts);
+        }
+        Content::Image { mime_type, rest, .. } | Content::Audio { mime_type, rest, .. } => {
+            masker.mask(mime_type, counts);
+            masker.mask_map(rest, counts);
+        }
+        Content::Resource { resource, rest } => {
+            masker.mask_map(resource, counts);
+            masker.mask_map(rest, counts);
+        }
+        Content::Link { uri, rest } => {
+            masker.mask(uri, counts);
+            masker.mask_map(rest, counts);
+        }
+        Content::Other(value) => masker.mask_value(value, counts),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use base64::{Engine as _, engine::general_purpose::STANDARD};
+    use serde_json::json;
+
+    use super::*;
+    use crate::{mask::Masking, outcome::Kind, secret::Secret};
+
+    fn masker() -> Masker {
+        Masker::new(&Masking::default(), [Secret::new("hunter2hunter2")]).unwrap()
+    }
+
+    fn masked(block: Value) -> Value {
+        let mut block: Content = serde_json::from_value(block).unwrap();
+        let mut counts = Counts::default();
+        mask_block(&mut block, &masker(), &mut counts);
+        serde_json::to_value(&block).unwrap()
+    }
+
+    #[test]
+    fn every_text_of_every_block_is_masked() {
+        let secret = "a hunter2hunter2";
+        for block in [
+            json!({"type": "text", "text": secret, "_meta": {"x": secret}}),
+            json!({"type": "image", "data": "AA==", "mimeType": "image/png", "annotations": {"x": secret}}),
+            json!({"type": "resource", "resource": {"uri": "db://u:hunter2hunter2@h", "text": secret}}),
+            json!({"type": "resource", "resource": {"uri": "a:b", "mimeType": "text/plain", "blob": STANDARD.encode(secret)}}),
+            json!({"type": "resource_link", "uri": "https://x/?k=hunter2hunter2", "name": secret}),
+            json!({"type": "hologram", "of": [secret]}),
+        ] {
+            let masked = masked(block.clone()).to_string();
+            assert!(!masked.contains("hunter2") && !masked.contains("aHVudGVy"), "{masked}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_text_stays_as_it_is() {
+        let bytes = STANDARD.encode([0xff; 64]);
+        for block in [
+            json!({"type": "image", "data": bytes, "mimeType": "image/png"}),
+            json!({"type": "resource", "resource": {"uri": "a:b", "mimeType": "application/zip", "blob": bytes}}),
+        ] {
+            assert_eq!(masked(block.clone()), block);
+        }
+    }
+
+    #[test]
+    fn failures_are_masked_with_their_hints() {
+        let failure = Failure::new(Kind::Transport, "no hunter2hunter2").hint("use hunter2hunter2");
+        let mut counts = Counts::default();
+        let mut outcome = Outcome::Refused(failure);
+        outcome.mask(&masker(), &mut counts);
+        assert_eq!(outcome.text(), "no [MASKED_SECRET]");
+        assert_eq!(outcome.hint(), Some("use [MASKED_SECRET]"));
+        assert_eq!(counts.total(), 2);
+    }
+}

@@ -1,0 +1,206 @@
+//! When there are more tools than a model should be shown: it is shown three that find, describe and call the others.
+
+use serde_json::{Map, Value, json};
+use tokio::time::Instant;
+
+use super::{FoundTool, ListedTool, Toolset, own};
+use crate::{
+    args::Arguments,
+    call::{ToolCall, View},
+    name::ServerName,
+    outcome::{Answer, Failure, Kind, Outcome, Reply},
+};
+
+/// How many tools are found at most, and when nothing else is said.
+const MOST: usize = 20;
+const USUAL: usize = 5;
+/// How much of a description is shown in a list, in characters.
+const SHORT: usize = 160;
+const FIND: &str = "find_tools";
+const DESCRIBE: &str = "describe_tool";
+const CALL: &str = "call_tool";
+
+/// The three tools, as a view shows them.
+#[derive(Debug, Clone)]
+pub(super) struct Discovery {
+    find: ListedTool,
+    describe: ListedTool,
+    call: ListedTool,
+}
+
+impl Discovery {
+    pub(super) fn new(home: &ServerName, view: &View) -> Self {
+        let tool = |name: &str, description: &str, properties: Value, required: &[&str], reads: bool| {
+            let definition = json!({
+                "name": name, "description": description,
+                "inputSchema": {"type": "object", "properties": properties, "required": required},
+                "annotations": {"readOnlyHint": reads, "openWorldHint": !reads},
+            });
+            own::listed(home, definition, view)
+        };
+        Self {
+            find: tool(
+                FIND,
+                "Finds tools by what they are for. There are more tools than are listed; look here before you say that something cannot be done.",
+                json!({
+                    "query": {"type": "string", "description": "What you want to do, in a few words"},
+                    "limit": {"type": "integer", "minimum": 1, "maximum": MOST, "description": "How many tools to show"},
+                }),
+                &["query"],
+                true,
+            ),
+            describe: tool(
+                DESCRIBE,
+                "Shows what a tool does and which arguments it takes. Read it before you call a tool for the first time.",
+                json!({"name": {"type": "string", "description": "The tool's name as find_tools gave it"}}),
+                &["name"],
+                true,
+            ),
+            call: tool(
+                CALL,
+                "Calls a tool that find_tools found.",
+                json!({
+                    "name": {"type": "string", "description": "The tool's name as find_tools gave it"},
+                    "arguments": {"type": "object", "description": "Its arguments, as describe_tool shows them"},
+                }),
+                &["name"],
+                false,
+            ),
+        }
+    }
+
+    fn all(&self) -> [&ListedTool; 3] {
+        [&self.find, &self.describe, &self.call]
+    }
+}
+
+impl Toolset {
+    /// The tools for a model: all of them if the view's budget has room for that, else those that are always shown and the three that lead to
+    /// the others.
+    pub(super) fn within_budget(&self, tools: Vec<ListedTool>) -> Vec<ListedTool> {
+        let Some(budget) = self.view.tool_budget else {
+            return tools;
+        };
+        let tokens = |tools: &[ListedTool]| tools.iter().map(ListedTool::tokens).sum::<usize>();
+        if tokens(&tools) <= budget {
+            return tools;
+        }
+        let discovery = self.built(|built| built.discovery.clone());
+        let mut shown: Vec<ListedTool> = discovery.all().into_iter().cloned().collect();
+        let mut left = budget.saturating_sub(tokens(&shown));
+        for tool in tools.into_iter().filter(|tool| self.is_always_shown(tool)) {
+            let cost = tool.tokens();
+            if cost <= left {
+                left -= cost;
+                shown.push(tool);
+            }
+        }
+        shown
+    }
+
+    fn is_always_shown(&self, listed: &ListedTool) -> bool {
+        let servers = self.servers();
+        let server = servers.iter().find(|server| *server.name() == listed.tool.server);
+        // Tools of our own have no server.
+        server.is_none_or(|server| {
+            let always = &server.config().policy.always_load;
+            always.iter().any(|glob| crate::filter::fits(glob, &listed.tool.name))
+        })
+    }
+
+    /// The reply to a call of one of the three, or the call back when another tool is meant.
+    pub(super) async fn discover(&self, mut call: ToolCall, started: Instant) -> Result<Reply, ToolCall> {
+        let names_one = || [FIND, DESCRIBE, CALL].iter().any(|name| call.name.contains(name));
+        if self.view.tool_budget.is_none() || !names_one() {
+            return Err(call);
+        }
+        let (discovery, routes) = self.built(|built| (built.discovery.clone(), built.table.clone()));
+        let meant = discovery
+            .all()
+            .into_iter()
+            .find(|tool| own::means(&call.name, tool, &routes));
+        let Some(tool) = meant.map(|listed| listed.tool.clone()) else {
+            return Err(call);
+        };
+        let given: Map<String, Value> = serde_json::from_str(call.arguments.as_str()).unwrap_or_default();
+        let outcome = match tool.name.as_str() {
+            FIND => self.found(&given),
+            DESCRIBE => self.described(&given),
+            _ => match pass_on(&mut call, &given) {
+                // The tool that is called makes its own reply.
+                Ok(()) => return Ok(Box::pin(self.call(call)).await),
+                Err(failure) => Err(failure),
+            },
+        };
+        let outcome = outcome.unwrap_or_else(Outcome::Refused);
+        Ok(own::reply(&call, &tool, outcome, started.elapsed()))
+    }
+
+    fn found(&self, given: &Map<String, Value>) -> Result<Outcome, Failure> {
+        let query = text(given, "query")?;
+        let limit = given
+            .get("limit")
+            .and_then(Value::as_u64)
+            .and_then(|limit| usize::try_from(limit).ok());
+        let found = self.find(query, limit.unwrap_or(USUAL).clamp(1, MOST));
+        let lines: Vec<String> = found.iter().map(line).collect();
+        let text = match lines.as_slice() {
+            [] => "No tool fits these words. Try others, or fewer.".to_owned(),
+            lines => lines.join("\n"),
+        };
+        Ok(Outcome::Done(Answer::from_text(text)))
+    }
+
+    fn described(&self, given: &Map<String, Value>) -> Result<Outcome, Failure> {
+        let name = text(given, "name")?;
+        let route = match self.table().find_forgiving(name) {
+            crate::call::Routed::To(route) | crate::call::Routed::Repaired(route) => route,
+            crate::call::Routed::Hidden(tool) => return Err(self.unknown(&tool)),
+            crate::call::Routed::Ambiguous(candidates) => return Err(crate::call::ambiguous(name, &candidates)),
+            crate::call::Routed::Nowhere => return Err(self.table().explain(name, &self.servers())),
+        };
+        let tool = &route.tool;
+        let described = json!({
+            "name": route.name, "description": tool.description, "arguments": tool.input_schema,
+            "annotations": tool.annotations,
+        });
+        let text = serde_json::to_string_pretty(&described).unwrap_or_default();
+        Ok(Outcome::Done(Answer::from_text(text)))
+    }
+}
+
+fn line(found: &FoundTool) -> String {
+    let description = found.tool.tool.description.as_deref().unwrap_or_default();
+    let first: String = description
+        .lines()
+        .next()
+        .unwrap_or_default()
+        .chars()
+        .take(SHORT)
+        .collect();
+    format!("{}: {first}", found.tool.name)
+}
+
+/// Makes a call of `call_tool` the call that it stands for.
+fn pass_on(call: &mut ToolCall, given: &Map<String, Value>) -> Result<(), Failure> {
+    let name = text(given, "name")?;
+    match given.get("arguments") {
+        None | Some(Value::Null) => call.arguments = Arguments::default(),
+        Some(Value::Object(arguments)) => call.arguments = arguments.clone().into(),
+        // Some models write the object as a text.
+        Some(Value::String(text)) => call.text = Some(text.clone()),
+        Some(_) => return Err(Failure::new(Kind::InvalidArguments, "`arguments` must be an object")),
+    }
+    name.clone_into(&mut call.name);
+    Ok(())
+}
+
+fn text<'a>(given: &'a Map<String, Value>, key: &str) -> Result<&'a str, Failure> {
+    match given.get(key).and_then(Value::as_str) {
+        Some(text) if !text.trim().is_empty() => Ok(text),
+        _ => Err(Failure::new(
+            Kind::InvalidArguments,
+            format!("`{key}` is missing: it must be a text"),
+        )),
+    }
+}

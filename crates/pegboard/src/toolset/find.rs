@@ -1,0 +1,72 @@
+//! Finding tools by what they are for, and what each server's definitions cost a model.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+
+use super::{ListedTool, Toolset};
+use crate::name::ServerName;
+
+/// How many bytes of a definition are taken for one token.
+const BYTES_PER_TOKEN: usize = 4;
+
+/// A tool that fits a question.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct FoundTool {
+    /// The tool.
+    pub tool: ListedTool,
+    /// How well it fits. Only the order means something.
+    pub score: f32,
+}
+
+/// What the definitions of one server cost.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct ServerCost {
+    /// The server.
+    pub server: ServerName,
+    /// How many tools it shows.
+    pub tools: usize,
+    /// About how many tokens their definitions take.
+    pub tokens: usize,
+}
+
+impl Toolset {
+    /// The tools that fit a question best, the best first, among those that are known now. [`Toolset::list`] makes them known.
+    pub fn find(&self, question: &str, most: usize) -> Vec<FoundTool> {
+        let (routes, index) = self.built(|built| (built.table.clone(), built.index()));
+        let found = index.find(question, most).into_iter();
+        let found = found.filter_map(|(at, score)| Some((routes.routes().get(at)?, score)));
+        let found = found.map(|(route, score)| FoundTool {
+            tool: ListedTool::of(route),
+            score,
+        });
+        found.collect()
+    }
+
+    /// About how many tokens the definitions of each server's tools take, by server.
+    pub fn cost(&self) -> Vec<ServerCost> {
+        let mut costs: BTreeMap<ServerName, ServerCost> = BTreeMap::new();
+        for listed in self.all_tools() {
+            let server = listed.tool.server.clone();
+            let cost = costs.entry(server.clone()).or_insert_with(|| ServerCost {
+                server,
+                tools: 0,
+                tokens: 0,
+            });
+            cost.tools += 1;
+            cost.tokens += listed.tokens();
+        }
+        costs.into_values().collect()
+    }
+}
+
+impl ListedTool {
+    /// About how many tokens the definition takes: its name, description and schema.
+    pub fn tokens(&self) -> usize {
+        let description = self.tool.description.as_ref().map_or(0, String::len);
+        let bytes = self.name.len() + description + self.tool.input_schema.as_str().len();
+        bytes.div_ceil(BYTES_PER_TOKEN)
+    }
+}

@@ -1,0 +1,12 @@
+//! The presets, row by row of their table, over the same fake servers; and the tables of the designs that they stand for.
+
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on says where it stopped")]
+
+#[path = "../support/mod.rs"]
+mod support;
+
+mod calls;
+mod files;
+mod life;
+mod results;
+mod words;

@@ -1,0 +1,127 @@
+//! More tools than a model should be shown.
+
+use pegboard::{Arguments, Kind, Provider, ToolCall, View};
+use pegboard_testkit::{FakeServer, Tool};
+use serde_json::{Value, json};
+
+use crate::support::*;
+
+/// A server with 500 tools, whose definitions take about 40,000 tokens.
+fn many() -> FakeServer {
+    let kinds = ["invoice", "customer", "refund", "shipment", "warehouse"];
+    let tools = (0..500).map(|n| {
+        let kind = kinds[n % kinds.len()];
+        let schema = json!({"type": "object", "properties": {
+            "id": {"type": "string", "description": "Which one, by its number. ".repeat(8)},
+        }});
+        Tool::new(format!("get_{kind}_{n}"))
+            .description(&format!("Returns {kind} number {n}."))
+            .schema(schema)
+            .answers_text(format!("{kind} {n}"))
+    });
+    FakeServer::new("fx").tools(tools)
+}
+
+/// CAT-10: the definitions fit the budget, and the right tool is found, described and called.
+#[tokio::test(start_paused = true)]
+async fn five_hundred_tools_fit_a_budget_through_search() {
+    let (board, _handle) = in_memory(&many());
+    let everything: usize = board
+        .toolset()
+        .list(PATIENCE)
+        .await
+        .tools
+        .iter()
+        .map(|tool| tool.tokens())
+        .sum();
+    assert!(everything > 20_000, "{everything}");
+    for provider in [Provider::Mcp, Provider::OpenAi, Provider::Anthropic] {
+        let tools = board.toolset_with(View::new().tool_budget(10_000).provider(provider));
+        let listing = tools.list(PATIENCE).await;
+        let names: Vec<_> = listing.tools.iter().map(|tool| tool.name.as_str()).collect();
+        assert_eq!(
+            names,
+            ["pegboard__find_tools", "pegboard__describe_tool", "pegboard__call_tool"]
+        );
+        assert!(serde_json::to_string(&listing.definitions()).unwrap().len() / 4 < 10_000);
+    }
+    let tools = board.toolset_with(View::new().tool_budget(10_000));
+    tools.list(PATIENCE).await;
+    let found = call(
+        &tools,
+        "pegboard__find_tools",
+        json!({"query": "look at refund 7", "limit": 3}),
+    )
+    .await;
+    assert_eq!(found.text().lines().count(), 3);
+    says(&found.text(), &["fx__get_refund_7: Returns refund number 7."]);
+    let described = call(&tools, "pegboard__describe_tool", json!({"name": "fx__get_refund_7"})).await;
+    let described: Value = serde_json::from_str(&described.text()).unwrap();
+    assert_eq!(described["arguments"]["properties"]["id"]["type"], "string");
+    let arguments = json!({"name": "fx__get_refund_7", "arguments": {"id": "7"}});
+    let called = call(&tools, "pegboard__call_tool", arguments).await;
+    assert_eq!(
+        (called.name.as_str(), called.text().as_str()),
+        ("fx.get_refund_7", "refund 7")
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_budget_that_is_large_enough_hides_nothing_and_some_tools_are_always_shown() {
+    let (board, _handle) = in_memory(&many());
+    let tools = board.toolset_with(View::new().tool_budget(1_000_000));
+    assert_eq!(tools.list(PATIENCE).await.tools.len(), 500);
+    let reply = call(&tools, "fx.get_refund_7", json!({})).await;
+    assert_eq!(reply.text(), "refund 7");
+    let config = set_to(|server| server.policy.always_load = vec!["get_*_1?".to_owned()]);
+    let (board, _handle) = in_memory_with(&many(), config);
+    let tools = board.toolset_with(View::new().tool_budget(10_000));
+    let listing = tools.list(PATIENCE).await;
+    assert_eq!(listing.tools.len(), 3 + 10);
+    assert_eq!(listing.tools[3].name, "fx__get_customer_11");
+    // What is not listed can be called all the same.
+    assert_eq!(call(&tools, "fx.get_refund_7", json!({})).await.text(), "refund 7");
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_asked_wrongly_is_explained() {
+    let (board, handle) = in_memory(&many());
+    let tools = board.toolset_with(View::new().tool_budget(1));
+    tools.list(PATIENCE).await;
+    ended_as(
+        &call(&tools, "pegboard__find_tools", json!({})).await,
+        Kind::InvalidArguments,
+        false,
+    );
+    let nothing = call(&tools, "pegboard__find_tools", json!({"query": "xylophone"})).await;
+    says(&nothing.text(), &["No tool fits"]);
+    let unknown = call(&tools, "pegboard__describe_tool", json!({"name": "fx__get_refnd_7"})).await;
+    ended_as(&unknown, Kind::UnknownTool, false);
+    says(&unknown.text(), &["fx.get_refund_7"]);
+    let wrong = call(
+        &tools,
+        "pegboard__call_tool",
+        json!({"name": "fx__get_refund_7", "arguments": [1]}),
+    )
+    .await;
+    ended_as(&wrong, Kind::InvalidArguments, false);
+    // Some models write the arguments as a text.
+    let text = json!({"name": "fx__get_refund_7", "arguments": "{\"id\": \"7\"}"});
+    let arguments = Arguments::try_from(text).unwrap();
+    let reply = tools
+        .call(ToolCall::new("pegboard__call_tool").id("a").arguments(arguments))
+        .await;
+    assert_eq!((reply.id.as_str(), reply.text().as_str()), ("a", "refund 7"));
+    assert_eq!(handle.count("tools/call"), 1);
+}
+
+/// What each server costs in tokens.
+#[tokio::test(start_paused = true)]
+async fn a_view_tells_what_each_server_costs() {
+    let (board, _handle) = in_memory(&many());
+    let tools = board.toolset();
+    let listed = tools.list(PATIENCE).await.tools;
+    let cost = tools.cost();
+    assert_eq!((cost.len(), cost[0].tools), (1, 500));
+    assert_eq!(cost[0].tokens, listed.iter().map(|tool| tool.tokens()).sum::<usize>());
+}
