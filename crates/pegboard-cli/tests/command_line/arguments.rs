@@ -109,7 +109,7 @@ fn wrong_arguments_show_what_the_tool_takes() {
                 - `title` is missing";
     let expected = json!({
         "id": shown["id"], "name": "fx.issue", "server": "fx", "tool": "issue", "status": "refused", "is_error": true,
-        "text": text, "content": [{"type": "text", "text": text}], "structured": null, "warnings": [],
+        "text": text, "content": [{"type": "text", "text": text}], "structured": null, "warnings": [], "untrusted": false,
         "outcome": {"kind": "invalid_arguments", "may_have_executed": false, "attempts": 0, "latency_ms": 0.0,
                     "queued_ms": 0.0, "masked": 0, "truncated": false, "original_bytes": 0, "handle": null, "cached": false},
         "hint": "fx.issue takes title: string (required), filter: object, flag: boolean, limit: integer, tags: list of string",
@@ -123,7 +123,7 @@ fn an_unknown_tool_shows_what_is_near_or_where_to_look() {
     let home = Home::new();
     let server = home.server("fx", fake());
     insta::assert_snapshot!(home.run(&["call", "fx.isue", "a=1", &server]).ends_with(2).err, @r"
-    error: there is no tool `fx.isue`. The closest names are `fx.issue`. Available tools of server `fx`: TOOLS. Available servers: fx.
+    error: there is no tool `fx.isue`. The closest names are `fx.issue`. Available tools of server `fx`: issue. Available servers: fx.
     hint: did you mean `fx.issue`?
     ");
     insta::assert_snapshot!(home.run(&["call", "zebra", "--text", "x", &server]).ends_with(2).err, @r"
