@@ -267,6 +267,7 @@ impl Drop for Subscription {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::mask::{KnownSecrets, Masking};
 
     fn standing() -> Arc<Standing> {
         Standing::new(&["file:///srv".to_owned()])
@@ -287,12 +288,12 @@ mod tests {
 
     #[tokio::test]
     async fn news_of_other_resources_are_not_news_of_this_one() {
-        let standing = standing();
+        let (standing, veil) = (standing(), Veil::new(&Masking::default(), KnownSecrets::default()));
         let mut wanted = standing.subscribe("a:b", "a:b").unwrap();
-        standing.tell(ServerEvent::ResourceUpdated { uri: "a:c".into() });
+        standing.tell_updated("a:c", &veil);
         let nothing = tokio::time::timeout(Duration::from_millis(5), wanted.changed()).await;
         assert!(nothing.is_err());
-        standing.tell(ServerEvent::ResourceUpdated { uri: "a:b".into() });
+        standing.tell_updated("a:b", &veil);
         assert!(wanted.changed().await);
         drop(standing);
         assert!(!wanted.changed().await);
@@ -300,10 +301,10 @@ mod tests {
 
     #[tokio::test]
     async fn a_slow_listener_is_told_that_it_missed_something() {
-        let standing = standing();
+        let (standing, veil) = (standing(), Veil::new(&Masking::default(), KnownSecrets::default()));
         let mut wanted = standing.subscribe("a:b", "a:b").unwrap();
         for _ in 0..1000 {
-            standing.tell(ServerEvent::ResourceUpdated { uri: "a:c".into() });
+            standing.tell_updated("a:c", &veil);
         }
         assert!(wanted.changed().await);
     }

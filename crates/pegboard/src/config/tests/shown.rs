@@ -19,6 +19,7 @@ fn the_resolved_config_is_complete_and_hides_secrets() {
         "x": {
           "allow": [],
           "allow_loader_env": false,
+          "always_load": [],
           "approval": "auto",
           "approval_exempt": [],
           "args": [
