@@ -50,7 +50,8 @@ impl Toolset {
         if known.is_none() && !live.catalog.prompts.is_empty() {
             let names: Vec<_> = live.catalog.prompts.iter().map(|prompt| prompt.name.as_str()).collect();
             let message = format!("server `{server}` has no prompt `{}`", name.escape_debug());
-            return Err(Failure::new(Kind::InvalidArguments, message).hint(format!("it has {}", names.join(", "))));
+            let failure = Failure::new(Kind::InvalidArguments, message).hint(format!("it has {}", names.join(", ")));
+            return Err(failure.masked(&live.session.veil().masker()));
         }
         let arguments = &checked(known, arguments)?;
         self.ask(server, "prompts", &what, |live| async move {

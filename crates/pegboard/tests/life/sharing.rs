@@ -163,11 +163,11 @@ async fn a_server_that_changed_while_it_was_off_is_started_as_it_is_now() {
     let mut config = Config::default();
     config
         .servers
-        .insert(name("fx"), with_env(process(&new), "another-value"));
+        .insert(name("fx"), with_env(process(&new), "new"));
     board.apply(config).await;
     says(
         &call(&board.toolset(), "fx.env", json!({})).await.text(),
-        &["another-value"],
+        &[r#""KEY":"new""#],
     );
     board.shutdown().await;
 }
