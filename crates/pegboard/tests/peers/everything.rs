@@ -94,8 +94,8 @@ async fn check_texts(tools: &Toolset) {
     let (told, end) = steps(tools, "fx.trigger-long-running-operation", arguments).await;
     assert_eq!(told, counted(3));
     assert!(end.starts_with("Long running operation completed."), "{end}");
-    let wrong = complaint(tools, "fx.get-sum", json!({"a": "two"})).await;
-    assert!(wrong.contains("expected number"), "{wrong}");
+    let wrong = misfit(tools, "fx.get-sum", json!({"a": "two"})).await;
+    assert!(wrong.contains("`a` must be a number"), "{wrong}");
 }
 
 async fn check_blocks(tools: &Toolset) {

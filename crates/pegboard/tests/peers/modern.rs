@@ -96,8 +96,8 @@ async fn check(board: &Pegboard, peer: &Peer) {
     assert_eq!(serde_json::from_str::<Value>(&weather.text()).unwrap(), expected);
     let failed = complaint(&tools, "fail", json!({})).await;
     assert!(failed.contains("this tool always fails"), "{failed}");
-    let wrong = complaint(&tools, "add", json!({"a": "two"})).await;
-    assert!(wrong.contains('a'), "{wrong}");
+    let wrong = misfit(&tools, "add", json!({"a": "two"})).await;
+    assert!(wrong.contains("`a` must be an integer"), "{wrong}");
     let (told, end) = steps(&tools, "count", json!({"steps": 5})).await;
     assert_eq!((told, end.as_str()), (counted(5), "counted to 5"));
 
