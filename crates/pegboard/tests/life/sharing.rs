@@ -161,9 +161,7 @@ async fn a_server_that_changed_while_it_was_off_is_started_as_it_is_now() {
     let board = board(off);
     let new = FakeServer::new("fx").tool(Tool::new("env").shows_env());
     let mut config = Config::default();
-    config
-        .servers
-        .insert(name("fx"), with_env(process(&new), "new"));
+    config.servers.insert(name("fx"), with_env(process(&new), "new"));
     board.apply(config).await;
     says(
         &call(&board.toolset(), "fx.env", json!({})).await.text(),
