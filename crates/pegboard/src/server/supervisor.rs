@@ -215,7 +215,7 @@ impl Supervisor {
             tokio::time::sleep(after).await;
             // It bounds processes and sockets, not the processor: a start is mostly waiting.
             let _turn = starts.acquire_owned().await;
-            let process = place_for(&plan.spec, processes)?;
+            let process = place_for(&plan.spec, processes).map_err(|error| *error)?;
             reach(&plan.spec, survey, limit, &tasks, process).await
         };
         tokio::pin!(reaching);
@@ -449,7 +449,7 @@ async fn reach(
 }
 
 /// The place of a server's process among those of the board.
-fn place_for(spec: &Spec, processes: Arc<Semaphore>) -> Result<Option<OwnedSemaphorePermit>, ConnectError> {
+fn place_for(spec: &Spec, processes: Arc<Semaphore>) -> Result<Option<OwnedSemaphorePermit>, Box<ConnectError>> {
     if !spec.is_process() {
         return Ok(None);
     }
@@ -458,7 +458,7 @@ fn place_for(spec: &Spec, processes: Arc<Semaphore>) -> Result<Option<OwnedSemap
             "the board has as many processes as it may; raise `max_processes`, or stop servers that are not needed";
         let failure = WireFailure::new(FailureKind::Busy, Sent::No, text);
         let fault = DialError::Failed(failure).into();
-        ConnectError { fault, only_era: false }
+        Box::new(ConnectError { fault, only_era: false })
     };
     processes.try_acquire_owned().map(Some).map_err(full)
 }
