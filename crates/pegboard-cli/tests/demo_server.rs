@@ -272,6 +272,6 @@ fn a_signal_ends_the_process_on_every_wire() {
     let (server, address) = Server::listen("ws");
     let mut socket = Socket::open(&address, &[]).unwrap();
     server.terminate();
-    assert_eq!(socket.frame().0, 8, "a close frame");
+    assert!(socket.is_closed(), "a close frame, or the end of the stream");
     assert!(server.wait().0.success());
 }
