@@ -86,7 +86,7 @@ fn a_server_that_forks_a_daemon_and_exits_leaves_no_daemon() {
             });
             let status = program.status();
             assert_eq!(status["servers"][0]["state"], "down");
-            gone(&program.pids("pids", 1), 1000, &format!("{hook:?} {keeps_stdout}"));
+            gone(&program.pids("pids", 1), 3000, &format!("{hook:?} {keeps_stdout}"));
         }
     }
 }
