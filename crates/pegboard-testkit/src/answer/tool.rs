@@ -4,7 +4,7 @@ use std::{ffi::OsStr, time::Duration};
 
 use serde_json::{Map, Value, json};
 
-use super::{Act, Request};
+use super::{Act, Request, task};
 use crate::{
     fault::Fault,
     script::{Answer, Ask, Script, Tool},
@@ -50,7 +50,11 @@ pub(super) fn call(script: &Script, faults: &[Fault], request: &Request<'_>) -> 
     if delay > 0 {
         acts.push(Act::Wait(Duration::from_millis(delay)));
     }
-    acts.push(Act::Answer(final_answer(script, tool, request)));
+    acts.push(Act::Answer(if task::is_wanted(tool, request) {
+        task::made(script, tool, request)
+    } else {
+        final_answer(script, tool, request)
+    }));
     acts
 }
 
@@ -62,7 +66,7 @@ fn nonce(request: &Request<'_>) -> Option<String> {
     }
 }
 
-fn final_answer(script: &Script, tool: &Tool, request: &Request<'_>) -> Value {
+pub(super) fn final_answer(script: &Script, tool: &Tool, request: &Request<'_>) -> Value {
     let arguments = &request.params["arguments"];
     let result = match &tool.answer {
         Answer::Text(text) => text_result(text),

@@ -25,6 +25,8 @@ pub struct Tool {
     pub input_rounds: u32,
     /// The gate it waits at until the test opens it.
     pub gate: Option<String>,
+    /// Whether a call of it becomes a task, which is done when it is asked after.
+    pub task: bool,
 }
 
 impl Default for Tool {
@@ -49,6 +51,7 @@ impl Tool {
             asks: Vec::new(),
             input_rounds: 0,
             gate: None,
+            task: false,
         }
     }
 
@@ -196,6 +199,13 @@ impl Tool {
     pub fn after(mut self, delay: Duration) -> Self {
         self.delay_ms = millis(delay);
         self
+    }
+
+    /// Runs as a task: the call is answered with one, and it is done when it is asked after.
+    #[must_use]
+    pub fn runs_as_task(mut self) -> Self {
+        self.task = true;
+        self.with("execution", json!({ "taskSupport": "required" }))
     }
 
     /// Sends progress this many times before answering.
