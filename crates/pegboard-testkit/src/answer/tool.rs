@@ -44,7 +44,7 @@ pub(super) fn call(script: &Script, faults: &[Fault], request: &Request<'_>) -> 
         });
     }
     if !request.modern {
-        acts.extend(tool.asks.iter().map(|ask| Act::Ask(question(*ask, request))));
+        acts.extend(tool.asks.iter().map(|ask| Act::Ask(question(tool, *ask, request))));
     }
     let delay = tool.delay_ms + request.params["arguments"]["delay_ms"].as_u64().unwrap_or(0);
     if delay > 0 {
@@ -141,25 +141,23 @@ fn input_required(tool: &Tool, faults: &[Fault], request: &Request<'_>) -> Optio
         "resultType": "input_required",
         "inputRequests": { "question": {
             "method": "elicitation/create",
-            "params": elicitation(),
+            "params": elicitation(tool),
         } },
         "requestState": state,
     }))
 }
 
-fn elicitation() -> Value {
-    json!({
-        "mode": "form",
-        "message": "Which colour?",
-        "requestedSchema": { "type": "object", "properties": { "colour": { "type": "string" } } },
-    })
+fn elicitation(tool: &Tool) -> Value {
+    let colour = || json!({ "type": "object", "properties": { "colour": { "type": "string" } } });
+    let form = tool.form.clone().unwrap_or_else(colour);
+    json!({ "mode": "form", "message": "Which colour?", "requestedSchema": form })
 }
 
 /// A request to the client, under an id of its own unless the script wants the clash.
-fn question(ask: Ask, request: &Request<'_>) -> Value {
+fn question(tool: &Tool, ask: Ask, request: &Request<'_>) -> Value {
     let (method, params) = match ask {
         Ask::Roots => ("roots/list", json!({})),
-        Ask::Elicitation => ("elicitation/create", elicitation()),
+        Ask::Elicitation => ("elicitation/create", elicitation(tool)),
         Ask::Sampling => (
             "sampling/createMessage",
             json!({

@@ -25,6 +25,8 @@ pub struct Tool {
     pub input_rounds: u32,
     /// The gate it waits at until the test opens it.
     pub gate: Option<String>,
+    /// The form that it wants filled in, as a JSON Schema; a colour when absent.
+    pub form: Option<Value>,
     /// Whether a call of it becomes a task, which is done when it is asked after.
     pub task: bool,
 }
@@ -51,6 +53,7 @@ impl Tool {
             asks: Vec::new(),
             input_rounds: 0,
             gate: None,
+            form: None,
             task: false,
         }
     }
@@ -198,6 +201,13 @@ impl Tool {
     #[must_use]
     pub fn after(mut self, delay: Duration) -> Self {
         self.delay_ms = millis(delay);
+        self
+    }
+
+    /// Wants this form filled in when it asks for input, in place of a colour.
+    #[must_use]
+    pub fn form(mut self, schema: impl Into<Value>) -> Self {
+        self.form = Some(schema.into());
         self
     }
 
