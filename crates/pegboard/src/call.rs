@@ -32,7 +32,9 @@ pub use rules::Proposed;
 pub(crate) use sight::Sight;
 pub(crate) use stop::{failure_of, unavailable};
 pub use stream::{CallEvent, CallStream};
-pub use summarise::{ChatModel, Summariser, Summary, SummaryError, SummaryRequest};
+#[cfg(feature = "http")]
+pub use summarise::ChatModel;
+pub use summarise::{Summariser, Summary, SummaryError, SummaryRequest};
 pub use task::TaskHandle;
 pub(crate) use task::start;
 pub use view::View;

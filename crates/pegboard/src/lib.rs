@@ -60,6 +60,17 @@
 //!
 //! The folder `examples` has whole programs: one server, an agent's loop, tools in the same process, summaries, approval.
 //!
+//! # Features
+//!
+//! All of these are on by default. Without any of them there are servers over stdio and in the same process, and no HTTP client or TLS
+//! in the build. A config may name servers that a build cannot reach: it says so when it is loaded and when they are called.
+//!
+//! * `http`: servers over streamable HTTP, and [`ChatModel`].
+//! * `sse`: servers over HTTP+SSE, the transport of 2024-11-05. It turns on `http`.
+//! * `websocket`: servers over WebSocket.
+//!
+//! The library is Rust without C, but for the cryptography under TLS. It needs Rust 1.95 or newer.
+//!
 //! # What you can rely on
 //!
 //! * Dropping the future of a call cancels it on the server and disturbs no other call.
@@ -103,12 +114,18 @@ mod spill;
 mod status;
 mod sync;
 mod toolset;
+#[cfg_attr(
+    not(feature = "http"),
+    expect(dead_code, reason = "some words of a wire are for HTTP only")
+)]
 mod transport;
 
 pub use args::{Arguments, ArgumentsError, ReadArguments};
 pub use board::{Applied, Builder, Pegboard, TooManyServers};
+#[cfg(feature = "http")]
+pub use call::ChatModel;
 pub use call::{
-    Approvals, Approved, Approver, Budget, CallEvent, CallStream, Called, ChatModel, Decision, Hook, Proposed,
+    Approvals, Approved, Approver, Budget, CallEvent, CallStream, Called, Decision, Hook, Proposed,
     Question, Summariser, Summary, SummaryError, SummaryRequest, TaskHandle, ToolCall, View,
 };
 pub use catalog::{

@@ -7,7 +7,7 @@ use std::{
 
 use super::{
     View,
-    summarise::{ChatModel, Summariser},
+    summarise::{self, Summariser},
 };
 use crate::{
     config::{Images, Results, Summarise, SummaryModel, TooLong},
@@ -129,8 +129,8 @@ impl Outputs {
         if let Some((_, ready)) = models.iter().find(|(model, _)| model == wanted) {
             return Some(ready.clone());
         }
-        let made = match ChatModel::new(wanted.clone()) {
-            Ok(made) => Arc::new(made),
+        let made = match summarise::configured(wanted.clone()) {
+            Ok(made) => made,
             Err(problem) => {
                 tracing::warn!(%problem, "the model for summaries cannot be used");
                 return None;

@@ -2,27 +2,28 @@
 
 mod fault;
 
-pub(super) use fault::{causes, connect_fault, failure, place};
+pub(super) use fault::failure;
 
 use std::time::Duration;
 
-use base64::{Engine, prelude::BASE64_STANDARD};
 use bytes::{Bytes, BytesMut};
 use http::{
-    HeaderMap, HeaderName, HeaderValue, StatusCode,
+    HeaderMap, HeaderValue, StatusCode,
     header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, RETRY_AFTER},
 };
 use reqwest::{RequestBuilder, Response, redirect};
 use tokio_util::task::TaskTracker;
 use url::{Host, Url};
 
-use super::{DialError, FailureKind, Sent, WireFailure, tls};
-use crate::config::{Auth, Endpoint, Limits};
+use super::{
+    DialError, FailureKind, Sent, WireFailure,
+    remote::{self, preview},
+    tls,
+};
+use crate::config::{Endpoint, Limits};
 
 /// How long a connection may take, TLS included.
 const CONNECT: Duration = Duration::from_secs(10);
-/// How long what waits may still be sent when a connection is closed: it may be the notice that a call was cancelled.
-pub(super) const FAREWELL: Duration = Duration::from_millis(500);
 /// How long an unused connection is kept. Many servers close theirs after 5 s, and a request that meets the closing is lost: nobody
 /// knows whether it was carried out.
 const KEEP_IDLE: Duration = Duration::from_secs(3);
@@ -35,7 +36,7 @@ const ERROR_BODY: usize = 64 << 10;
 pub(super) async fn farewell(notices: &TaskTracker) {
     notices.close();
     // A server that takes none loses them.
-    let _ = tokio::time::timeout(FAREWELL, notices.wait()).await;
+    let _ = tokio::time::timeout(remote::FAREWELL, notices.wait()).await;
 }
 
 /// An HTTP client for one server.
@@ -67,10 +68,10 @@ impl Web {
             .redirect(redirect::Policy::custom(follow))
             .user_agent(concat!("pegboard/", env!("CARGO_PKG_VERSION")))
             .build()
-            .map_err(|error| DialError::Setting(causes(&error)))?;
+            .map_err(|error| DialError::Setting(remote::fault::causes(&error)))?;
         let mut url = endpoint.url.expose().clone();
-        let mut headers = headers(endpoint)?;
-        if let Some(basic) = userinfo(&mut url) {
+        let mut headers = remote::headers(endpoint)?;
+        if let Some(basic) = remote::userinfo(&mut url) {
             headers.entry(AUTHORIZATION).or_insert(basic);
         }
         let mut post_headers = headers.clone();
@@ -149,82 +150,6 @@ fn follow(attempt: redirect::Attempt<'_>) -> redirect::Action {
     } else {
         attempt.follow()
     }
-}
-
-/// The headers that say what a message is. They follow from the message, so the config has no say in them.
-const OURS: &[&str] = &["mcp-session-id", "mcp-protocol-version", "mcp-method", "mcp-name"];
-
-/// The headers that every request carries, credentials among them.
-pub(super) fn headers(endpoint: &Endpoint) -> Result<HeaderMap, DialError> {
-    let mut headers = HeaderMap::new();
-    for (name, value) in &endpoint.headers {
-        let key = HeaderName::from_bytes(name.as_bytes())
-            .map_err(|_| DialError::Setting(format!("`{name}` cannot be the name of a header")))?;
-        if OURS.contains(&key.as_str()) {
-            tracing::warn!("the header `{name}` of the config is not sent: it is part of the protocol");
-            continue;
-        }
-        headers.insert(key, hidden(value.expose(), name)?);
-    }
-    match &endpoint.auth {
-        Auth::None => {}
-        Auth::Bearer(token) => {
-            headers.insert(
-                AUTHORIZATION,
-                hidden(&format!("Bearer {}", token.expose()), "auth.bearer")?,
-            );
-        }
-        Auth::Basic { user, password } => {
-            headers.insert(AUTHORIZATION, basic(user.as_bytes(), password.expose().as_bytes()));
-        }
-    }
-    Ok(headers)
-}
-
-fn hidden(value: &str, field: &str) -> Result<HeaderValue, DialError> {
-    let mut value = HeaderValue::from_str(value).map_err(|_| {
-        DialError::Setting(format!(
-            "the value of `{field}` has characters that a header cannot carry"
-        ))
-    })?;
-    value.set_sensitive(true);
-    Ok(value)
-}
-
-fn basic(user: &[u8], password: &[u8]) -> HeaderValue {
-    let text = format!("Basic {}", BASE64_STANDARD.encode([user, b":", password].concat()));
-    let mut value = HeaderValue::from_str(&text).unwrap_or_else(|_| HeaderValue::from_static(""));
-    value.set_sensitive(true);
-    value
-}
-
-/// Moves user and password of a URL into a header, where no log looks for them.
-pub(super) fn userinfo(url: &mut Url) -> Option<HeaderValue> {
-    if url.username().is_empty() && url.password().is_none() {
-        return None;
-    }
-    let value = basic(&decoded(url.username()), &decoded(url.password().unwrap_or_default()));
-    // A URL with a host takes both, so these cannot fail.
-    let _ = url.set_username("");
-    let _ = url.set_password(None);
-    Some(value)
-}
-
-/// A part of a URL as it was meant, without its percent signs.
-fn decoded(text: &str) -> Vec<u8> {
-    let mut rest = text.as_bytes();
-    let mut meant = Vec::new();
-    while let [first, after @ ..] = rest {
-        let byte = match after {
-            [high, low, ..] if *first == b'%' => std::str::from_utf8(&[*high, *low])
-                .ok()
-                .and_then(|hex| u8::from_str_radix(hex, 16).ok()),
-            _ => None,
-        };
-        meant.push(byte.unwrap_or(*first));
-        rest = &rest[if byte.is_some() { 3 } else { 1 }..];
-    }
-    meant
 }
 
 /// Reads a body to its end, but not past `limit`.
@@ -384,41 +309,9 @@ async fn cut_body(mut response: Response) -> String {
     String::from_utf8_lossy(&whole).into_owned()
 }
 
-/// The first 200 characters of a text, on one line.
-pub(super) fn preview(text: &str) -> String {
-    let line: String = text.split_whitespace().collect::<Vec<_>>().join(" ");
-    let printed: String = line.chars().filter(|c| !c.is_control()).collect();
-    let mut shown: String = printed.chars().take(200).collect();
-    if shown.len() < printed.len() {
-        // Half a word is left out: it may be half of a secret, which nobody would know for one.
-        let end = shown
-            .rfind([' ', '"', '\'', ',', ';', '<', '>', '{', '}', '=', '&'])
-            .unwrap_or(0);
-        shown.truncate(end);
-        shown.push('…');
-    }
-    shown
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn user_and_password_of_a_url_become_a_header_as_they_were_meant() {
-        for (url, meant) in [
-            ("http://me:pw@h/", "me:pw"),
-            ("http://me@h/", "me:"),
-            ("http://a%40b:p%3a%C3%A9%25@h/", "a@b:p:é%"),
-            ("http://me:100%@h/", "me:100%"),
-        ] {
-            let mut url = Url::parse(url).unwrap();
-            let expected = format!("Basic {}", BASE64_STANDARD.encode(meant));
-            assert_eq!(userinfo(&mut url).unwrap(), expected);
-            assert_eq!(url.as_str(), "http://h/");
-        }
-        assert_eq!(userinfo(&mut Url::parse("http://h/").unwrap()), None);
-    }
 
     #[test]
     fn only_this_machine_is_reached_without_a_proxy() {
