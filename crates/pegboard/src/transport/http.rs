@@ -1,6 +1,6 @@
 //! Streamable HTTP: every message is a POST, its answer a JSON body or a stream of events; a GET stream brings the rest.
 
-mod headers;
+pub(super) mod headers;
 mod stream;
 
 use std::{

@@ -1,6 +1,6 @@
 //! HTTP+SSE, the transport of 2024-11-05: one stream of events in, a POST to an address that the stream names for each message out.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use reqwest::Response;
 use tokio::sync::watch;
@@ -8,7 +8,9 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use url::Url;
 
 use super::{
-    Boxed, ConnectFault, DialError, EndReason, FailureKind, Inbox, Outgoing, Sent, Wire, WireEnd, WireFailure,
+    Boxed, ConnectFault, DialError, EndReason, Envelope, FailureKind, Inbox, Outgoing, Sent, Wire, WireEnd,
+    WireFailure,
+    http::headers,
     sse_parser::{Event, Parser},
     web::{self, InSession, Media, Web},
 };
@@ -28,6 +30,8 @@ struct Shared {
     inbox: Arc<dyn Inbox>,
     /// Where messages go, once the stream has said so.
     address: watch::Sender<Option<Result<Url, WireFailure>>>,
+    /// The version that was agreed on, for answers to the server's own requests.
+    version: OnceLock<Arc<str>>,
 }
 
 impl Sse {
@@ -49,7 +53,12 @@ impl Sse {
             }
             let (address, mut named) = watch::channel(None);
             let wire = Self {
-                shared: Arc::new(Shared { web, inbox, address }),
+                shared: Arc::new(Shared {
+                    web,
+                    inbox,
+                    address,
+                    version: OnceLock::new(),
+                }),
                 stop: CancellationToken::new(),
                 tasks: TaskTracker::new(),
                 notices: TaskTracker::new(),
@@ -89,6 +98,13 @@ impl Wire for Sse {
         });
     }
 
+    fn established(&self, envelope: &Envelope) -> Boxed<'static, ()> {
+        if let Some(version) = &envelope.version {
+            self.shared.version.get_or_init(|| version.clone());
+        }
+        Box::pin(std::future::ready(()))
+    }
+
     fn close(&self) -> Boxed<'_, ()> {
         Box::pin(async {
             web::farewell(&self.notices).await;
@@ -120,7 +136,7 @@ impl Shared {
             )),
         };
         let result = match address {
-            Ok(address) => self.post_to(&address, message.body).await,
+            Ok(address) => self.post_to(&address, message.body, message.envelope).await,
             Err(failure) => Err(failure),
         };
         message.delivery.done();
@@ -137,8 +153,10 @@ impl Shared {
         }
     }
 
-    async fn post_to(&self, address: &Url, body: Vec<u8>) -> Result<(), WireFailure> {
-        let response = self.web.post(address, body).send().await.map_err(web::failure)?;
+    async fn post_to(&self, address: &Url, body: Vec<u8>, mut envelope: Envelope) -> Result<(), WireFailure> {
+        envelope.version = envelope.version.or_else(|| self.version.get().cloned());
+        let request = self.web.post(address, body).headers(headers::of(&envelope, None));
+        let response = request.send().await.map_err(web::failure)?;
         if response.status().is_success() {
             Ok(())
         } else {
