@@ -27,7 +27,7 @@ mod transport;
 mod tree;
 mod units;
 
-#[cfg(test)]
+#[cfg(all(test, feature = "sse", feature = "websocket"))]
 mod tests;
 
 pub use expand::Env;

@@ -125,8 +125,8 @@ pub use board::{Applied, Builder, Pegboard, TooManyServers};
 #[cfg(feature = "http")]
 pub use call::ChatModel;
 pub use call::{
-    Approvals, Approved, Approver, Budget, CallEvent, CallStream, Called, Decision, Hook, Proposed,
-    Question, Summariser, Summary, SummaryError, SummaryRequest, TaskHandle, ToolCall, View,
+    Approvals, Approved, Approver, Budget, CallEvent, CallStream, Called, Decision, Hook, Proposed, Question,
+    Summariser, Summary, SummaryError, SummaryRequest, TaskHandle, ToolCall, View,
 };
 pub use catalog::{
     Catalog, CatalogDiff, Changed, Changes, DefinitionHash, InstructionFormat, Instructions, Prompt, Resource, Risk,
