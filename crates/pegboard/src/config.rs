@@ -27,7 +27,8 @@ mod transport;
 mod tree;
 mod units;
 
-#[cfg(all(test, feature = "sse", feature = "websocket"))]
+#[cfg(test)]
+#[cfg(all(feature = "sse", feature = "websocket"))]
 mod tests;
 
 pub use expand::Env;

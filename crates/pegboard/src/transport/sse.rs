@@ -2,13 +2,14 @@
 
 use std::sync::{Arc, OnceLock};
 
+use http::HeaderMap;
 use reqwest::Response;
 use tokio::sync::watch;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use url::Url;
 
 use super::{
-    Boxed, ConnectFault, DialError, EndReason, Envelope, FailureKind, Inbox, Outgoing, Sent, Wire, WireEnd,
+    Boxed, ConnectFault, Delivery, DialError, EndReason, Envelope, FailureKind, Inbox, Outgoing, Sent, Wire, WireEnd,
     WireFailure,
     http::headers,
     sse_parser::{Event, Parser},
@@ -43,7 +44,7 @@ impl Sse {
     ) -> Result<Self, DialError> {
         let web = Web::new(endpoint, limits)?;
         let opening = async {
-            let response = web.get_stream(web.url()).send().await.map_err(web::failure)?;
+            let response = web.get_stream(web.url(), HeaderMap::new()).await?;
             if !response.status().is_success() {
                 return Err(web::refusal(response, InSession::No).await);
             }
@@ -123,9 +124,6 @@ impl Drop for Sse {
 
 impl Shared {
     async fn post(&self, message: Outgoing) {
-        if !message.delivery.begin() {
-            return;
-        }
         let address = match &*self.address.borrow() {
             Some(Ok(address)) => Ok(address.clone()),
             Some(Err(failure)) => Err(failure.clone()),
@@ -136,10 +134,12 @@ impl Shared {
             )),
         };
         let result = match address {
-            Ok(address) => self.post_to(&address, message.body, message.envelope).await,
+            Ok(address) => {
+                self.post_to(&address, message.body, &message.delivery, message.envelope)
+                    .await
+            }
             Err(failure) => Err(failure),
         };
-        message.delivery.done();
         let is_gone = matches!(&result, Err(failure) if failure.kind == FailureKind::SessionGone);
         if let (Some(id), Err(failure)) = (message.id, &result) {
             self.inbox.failed(id, failure.clone());
@@ -153,10 +153,16 @@ impl Shared {
         }
     }
 
-    async fn post_to(&self, address: &Url, body: Vec<u8>, mut envelope: Envelope) -> Result<(), WireFailure> {
+    async fn post_to(
+        &self,
+        address: &Url,
+        body: Vec<u8>,
+        delivery: &Arc<Delivery>,
+        mut envelope: Envelope,
+    ) -> Result<(), WireFailure> {
         envelope.version = envelope.version.or_else(|| self.version.get().cloned());
-        let request = self.web.post(address, body).headers(headers::of(&envelope, None));
-        let response = request.send().await.map_err(web::failure)?;
+        let headers = headers::of(&envelope, None);
+        let response = self.web.post(address, headers, body, delivery).await?;
         if response.status().is_success() {
             Ok(())
         } else {

@@ -1,34 +1,36 @@
 //! What both HTTP wires share: a client bound to one origin, headers that stay there, and errors told apart.
 
 mod fault;
+mod message;
 
 pub(super) use fault::failure;
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use bytes::{Bytes, BytesMut};
 use http::{
     HeaderMap, HeaderValue, StatusCode,
-    header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, RETRY_AFTER},
+    header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, LOCATION, RETRY_AFTER},
 };
 use reqwest::{RequestBuilder, Response, redirect};
 use tokio_util::task::TaskTracker;
 use url::{Host, Url};
 
 use super::{
-    DialError, FailureKind, Sent, WireFailure,
+    ConnectFault, Delivery, DialError, FailureKind, Sent, WireFailure,
     remote::{self, preview},
     tls,
 };
 use crate::config::{Endpoint, Limits};
+use message::Message;
 
 /// How long a connection may take, TLS included.
 const CONNECT: Duration = Duration::from_secs(10);
 /// How long an unused connection is kept. Many servers close theirs after 5 s, and a request that meets the closing is lost: nobody
 /// knows whether it was carried out.
 const KEEP_IDLE: Duration = Duration::from_secs(3);
-/// How many redirects are followed, all on the same origin.
-const MAX_REDIRECTS: usize = 3;
+/// How often a request is sent again, because of redirects or because the server did not look at it.
+const MAX_REPEATS: usize = 3;
 /// How much of an error's body is read.
 const ERROR_BODY: usize = 64 << 10;
 
@@ -65,7 +67,7 @@ impl Web {
             .connect_timeout(CONNECT)
             .pool_idle_timeout(KEEP_IDLE)
             .tcp_nodelay(true)
-            .redirect(redirect::Policy::custom(follow))
+            .redirect(redirect::Policy::none())
             .user_agent(concat!("pegboard/", env!("CARGO_PKG_VERSION")))
             .build()
             .map_err(|error| DialError::Setting(remote::fault::causes(&error)))?;
@@ -101,21 +103,66 @@ impl Web {
         self.limit
     }
 
-    pub(super) fn post(&self, url: &Url, body: Vec<u8>) -> RequestBuilder {
-        self.client
-            .post(url.clone())
-            .headers(self.post_headers.clone())
-            .body(body)
+    /// Sends a message. When that fails and nothing of it can have left us, the failure says so.
+    pub(super) async fn post(
+        &self,
+        url: &Url,
+        headers: HeaderMap,
+        body: Vec<u8>,
+        delivery: &Arc<Delivery>,
+    ) -> Result<Response, WireFailure> {
+        let body = Bytes::from(body);
+        let request = |url| {
+            // Whoever sends it on or turns it away has not carried it out.
+            delivery.undo();
+            let message = Message::new(body.clone(), delivery.clone());
+            self.client
+                .post(url)
+                .headers(self.post_headers.clone())
+                .headers(headers.clone())
+                .body(reqwest::Body::wrap(message))
+        };
+        self.send(url, request).await.map_err(|failure| {
+            delivery.abandon();
+            match delivery.sent() {
+                Sent::No => WireFailure {
+                    sent: Sent::No,
+                    ..failure
+                },
+                _ => failure,
+            }
+        })
     }
 
-    pub(super) fn get_stream(&self, url: &Url) -> RequestBuilder {
+    pub(super) async fn get_stream(&self, url: &Url, more: HeaderMap) -> Result<Response, WireFailure> {
         let mut headers = self.headers.clone();
         headers.insert(ACCEPT, HeaderValue::from_static("text/event-stream"));
-        self.client.get(url.clone()).headers(headers)
+        headers.extend(more);
+        self.send(url, |url| self.client.get(url).headers(headers.clone()))
+            .await
     }
 
-    pub(super) fn delete(&self, url: &Url) -> RequestBuilder {
-        self.client.delete(url.clone()).headers(self.headers.clone())
+    pub(super) async fn delete(&self, url: &Url, more: HeaderMap) -> Result<Response, WireFailure> {
+        let mut headers = self.headers.clone();
+        headers.extend(more);
+        self.send(url, |url| self.client.delete(url).headers(headers.clone()))
+            .await
+    }
+
+    /// Sends a request, and again where a redirect leads or when the server has not looked at it.
+    async fn send(&self, url: &Url, request: impl Fn(Url) -> RequestBuilder) -> Result<Response, WireFailure> {
+        let mut url = url.clone();
+        for left in (0..=MAX_REPEATS).rev() {
+            url = match request(url.clone()).send().await {
+                Ok(response) => match redirect(&response)? {
+                    None => return Ok(response),
+                    Some(next) => next,
+                },
+                Err(error) if left > 0 && fault::is_turned_away(&error) => url,
+                Err(error) => return Err(failure(error)),
+            };
+        }
+        Err(wrong_way("the server redirects in a circle"))
     }
 }
 
@@ -128,28 +175,36 @@ pub(super) fn is_loopback(url: &Url) -> bool {
     }
 }
 
-/// Follows a redirect only where method, body and credentials stay as they are: 307 or 308 on the same origin.
-fn follow(attempt: redirect::Attempt<'_>) -> redirect::Action {
-    let keeps_method = matches!(
-        attempt.status(),
-        StatusCode::TEMPORARY_REDIRECT | StatusCode::PERMANENT_REDIRECT
-    );
-    let same_origin = attempt
-        .previous()
-        .first()
-        .is_some_and(|first| first.origin() == attempt.url().origin());
-    if !keeps_method {
-        let status = attempt.status().as_u16();
-        attempt.error(format!(
-            "the server answered with a redirect (HTTP {status}) that would change the request"
-        ))
-    } else if !same_origin {
-        attempt.error("the server redirects to another origin")
-    } else if attempt.previous().len() > MAX_REDIRECTS {
-        attempt.error("the server redirects in a circle")
-    } else {
-        attempt.follow()
+/// Where a redirect leads, if the answer is one. It is followed only where method, body and credentials stay as they are: 307 or 308 on
+/// the same origin.
+fn redirect(response: &Response) -> Result<Option<Url>, WireFailure> {
+    let status = response.status().as_u16();
+    let Some(to) = response.headers().get(LOCATION) else {
+        return Ok(None);
+    };
+    match status {
+        307 | 308 => {}
+        301..=303 => {
+            return Err(wrong_way(&format!(
+                "the server answered with a redirect (HTTP {status}) that would change the request"
+            )));
+        }
+        _ => return Ok(None),
     }
+    let here = response.url();
+    let Some(mut to) = to.to_str().ok().and_then(|to| here.join(to).ok()) else {
+        return Err(wrong_way("the server redirects to what is no address"));
+    };
+    if to.origin() != here.origin() {
+        return Err(wrong_way("the server redirects to another origin"));
+    }
+    // Who we are is for the config to say.
+    let _ = remote::userinfo(&mut to);
+    Ok(Some(to))
+}
+
+fn wrong_way(text: &str) -> WireFailure {
+    WireFailure::new(FailureKind::Connect(ConnectFault::Redirect), Sent::Rejected, text)
 }
 
 /// Reads a body to its end, but not past `limit`.

@@ -10,13 +10,12 @@ pub(in crate::transport) fn failure(error: reqwest::Error) -> WireFailure {
     let place = error.url().map(place);
     let error = error.without_url();
     let text = causes(&error);
-    if error.is_redirect() {
-        return WireFailure::new(FailureKind::Connect(ConnectFault::Redirect), Sent::Rejected, text);
-    }
     if !error.is_connect() {
         // A server may turn our certificate down after we believe the connection to be open, but before it reads a request.
         return if certificate_refused(&error) {
             WireFailure::new(FailureKind::Connect(ConnectFault::Tls), Sent::Rejected, text)
+        } else if is_turned_away(&error) {
+            WireFailure::new(FailureKind::Cut, Sent::Rejected, text)
         } else {
             WireFailure::new(FailureKind::Cut, Sent::Maybe, text)
         };
@@ -36,6 +35,18 @@ pub(in crate::transport) fn failure(error: reqwest::Error) -> WireFailure {
         Sent::No,
         format!("no connection to {place}: {why}"),
     )
+}
+
+/// Whether the server said that it did not look at the request: over HTTP/2 it may refuse single requests, and those that come while it
+/// closes a connection.
+pub(super) fn is_turned_away(error: &reqwest::Error) -> bool {
+    all_causes(error)
+        .filter_map(<dyn std::error::Error>::downcast_ref)
+        .any(|error: &h2::Error| {
+            let is_refused = error.is_reset() && error.reason() == Some(h2::Reason::REFUSED_STREAM);
+            let is_closing = error.is_go_away() && error.reason() == Some(h2::Reason::NO_ERROR);
+            error.is_remote() && (is_refused || is_closing)
+        })
 }
 
 /// Whether the peer ended the connection because of the certificate that we showed, or did not show.
