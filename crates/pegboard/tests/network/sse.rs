@@ -191,7 +191,7 @@ async fn the_end_of_the_stream_loses_what_is_under_way_and_the_next_call_connect
         let ledger = folder.path().join("ledger");
         let fake = fake(Era::Legacy)
             .ledger(&ledger)
-            .tool(pegboard_testkit::Tool::new("wait").waits_at("gate"))
+            .tool(Tool::new("wait").waits_at("gate"))
             .fault_on(When::tool("hello").first(1), fault.clone())
             .serve_sse()
             .await
