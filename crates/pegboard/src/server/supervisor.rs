@@ -258,7 +258,7 @@ impl Supervisor {
             process,
         } = reached;
         for warning in &catalog.warnings {
-            tracing::warn!("{warning}");
+            tracing::info!("{warning}");
         }
         tracing::info!(tools = catalog.tools.len(), version = %session.facts.version, "ready");
         self.memory.generation = self.generations.fetch_add(1, Ordering::Relaxed) + 1;
