@@ -6,6 +6,7 @@
 mod support;
 
 mod around;
+mod described;
 mod endings;
 mod kept;
 mod many;
