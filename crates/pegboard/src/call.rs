@@ -3,6 +3,7 @@
 
 mod approve;
 mod cache;
+mod embed;
 mod handles;
 mod hook;
 mod model;
@@ -15,6 +16,7 @@ mod progress;
 mod record;
 mod recover;
 mod repeat;
+mod resource;
 mod route;
 mod rules;
 mod sight;
@@ -26,7 +28,10 @@ mod unique;
 mod view;
 
 pub use approve::{Approvals, Approved, Approver, Decision, Question};
+pub use embed::Embedder;
+pub(crate) use embed::Embeddings;
 pub use hook::{Budget, Called, Hook};
+pub(crate) use resource::read_resource;
 pub(crate) use route::{Route, RouteTable, Routed, ambiguous, may_be_of};
 pub use rules::Proposed;
 pub(crate) use sight::Sight;
