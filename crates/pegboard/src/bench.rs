@@ -39,6 +39,7 @@ impl BareSession {
             patience: Patience::until(deadline),
             progress: None,
             meta: &serde_json::Map::new(),
+            as_task: false,
         };
         let result = self.live.session.call(call).await.ok()?;
         Some(result.content.iter().map(crate::outcome::Content::payload_bytes).sum())

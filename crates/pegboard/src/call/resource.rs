@@ -25,7 +25,7 @@ where
     F: Future<Output = Result<Vec<ResourceContents>, Failure>>,
 {
     view.bell.ring(|| created(route, &call));
-    let deadline = deadline(route, &call);
+    let deadline = deadline(route, &call, started);
     let let_in = let_in(view, route, &mut call, deadline).await;
     let mut record = Record::open(route, &call, started);
     let ended = match let_in {

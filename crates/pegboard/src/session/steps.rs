@@ -8,6 +8,7 @@ use super::{
     exchange::CallResult,
     frame::{self, Meta, Params},
     listing,
+    rounds::Rounds as _,
 };
 use crate::{
     catalog::{Catalog, HeaderRule},
