@@ -143,7 +143,7 @@ fn fold(block: [u8; BLOCK]) -> u64 {
 /// The slot of the first three of four bytes.
 #[inline(always)]
 fn slot(bytes: u32) -> usize {
-    ((bytes << 8).wrapping_mul(0x9e37_79b1) >> (u32::BITS - BITS)) as usize
+    ((bytes << 8).wrapping_mul(0x9e37_79b9) >> (u32::BITS - BITS)) as usize
 }
 
 #[cfg(test)]
