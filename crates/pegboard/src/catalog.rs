@@ -2,6 +2,7 @@
 
 pub(crate) mod clean;
 mod definition;
+mod described;
 pub(crate) mod diff;
 mod instructions;
 mod masked;

@@ -52,8 +52,9 @@
 //!   [`Outcome::Refused`] (nothing ran) or [`Outcome::Lost`] (it may have run). There is a reply in every case.
 //! * [`View`] is how one agent sees the board: which tools, under which names, and what is done with its calls and their results.
 //! * [`Provider`] is whose model it is. It defines the tools for that API, reads the model's calls and writes the messages that answer them.
-//! * [`NativeTools`] are Rust functions that stand beside the tools of servers.
+//! * [`NativeTools`] are Rust functions that stand beside the tools of servers, on the board or in one view.
 //! * [`Hook`] sees every call of a view and its reply, and may change or refuse them; [`Approver`] asks a person first.
+//! * [`Embedder`] lets tools be found by what they mean.
 //! * [`Summariser`] writes summaries of long results; [`ChatModel`] is one over HTTP.
 //! * [`Event`] is what happens on the board, for logs and screens: [`Pegboard::events`].
 //! * [`ToolExecutor`] is all that an agent loop needs to know. [`StubTools`] stands for a toolset in tests.
@@ -125,7 +126,7 @@ pub use board::{Applied, Builder, Pegboard, TooManyServers};
 #[cfg(feature = "http")]
 pub use call::ChatModel;
 pub use call::{
-    Approvals, Approved, Approver, Budget, CallEvent, CallStream, Called, Decision, Hook, Proposed, Question,
+    Approvals, Approved, Approver, Budget, CallEvent, CallStream, Called, Decision, Embedder, Hook, Proposed, Question,
     Summariser, Summary, SummaryError, SummaryRequest, TaskHandle, ToolCall, View,
 };
 pub use catalog::{

@@ -119,6 +119,11 @@ impl Outputs {
         }
     }
 
+    /// Whether what a model cannot read is put aside.
+    pub(super) fn puts_aside(&self) -> bool {
+        matches!(self.size, Size::Configured)
+    }
+
     /// Whether results are summarised at all.
     pub(super) fn summarises(&self) -> bool {
         matches!(self.size, Size::Configured)

@@ -5,6 +5,7 @@ mod life;
 pub(super) mod masking;
 mod remote;
 pub(super) mod results;
+mod schemas;
 mod stdio;
 
 pub(super) use arguments::defaults;
@@ -95,6 +96,7 @@ impl Resolve<'_> {
         server.roots = values.strings("roots");
         server.description = values.value("description");
         server.instructions = values.value("instructions");
+        server.tool_schemas = schemas::tools(values);
         server.policy = policy(values, life);
         if let Some(found) = values.find("masking") {
             masking::check(self.report, self.path, found);
