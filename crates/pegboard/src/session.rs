@@ -21,25 +21,27 @@ mod line;
 mod listing;
 mod memory;
 mod news;
+mod progress;
 mod reading;
 mod rounds;
 mod standing;
 #[cfg(feature = "bench")]
 pub(crate) mod steps;
 mod task;
+mod tidings;
 
-pub use desk::Progress;
 pub use events::{LogMessage, ServerEvent, ServerEvents};
 pub use host::{Choice, ElicitAnswer, Elicitation, Field, FieldKind, Form, Host, NoHost, SamplingLimits, TextFormat};
+pub use progress::Progress;
 pub use reading::CompletionOf;
 pub use standing::{LogLevel, Root, Subscription};
 pub use task::{TaskState, TaskStatus};
 
-pub(crate) use desk::ProgressSink;
 pub(crate) use exchange::{Begun, Call, CallResult};
 pub(crate) use handshake::{ConnectError, Spec, connect};
 pub(crate) use line::{Fault, FaultKind, Patience, Request};
 pub(crate) use memory::EraMemory;
+pub(crate) use progress::{ProgressSink, Steps};
 pub(crate) use standing::Standing;
 pub(crate) use task::Task;
 
@@ -54,7 +56,7 @@ use crate::{
     mask::Veil,
     name::ServerName,
     status::{Era, ServerInfo},
-    transport::WireEnd,
+    transport::{Inbox as _, WireEnd},
 };
 use line::Line;
 use listing::Gathered;
@@ -210,7 +212,7 @@ impl Session {
         let patience = Patience::until(Deadline::within(limit));
         match self
             .line
-            .request(Request::new(method, frame::Params::default()), patience, None)
+            .request(Request::new(method, frame::Params::default()), patience)
             .await
         {
             Ok(_) => true,
@@ -231,6 +233,11 @@ impl Session {
     /// Waits for the end of the session.
     pub(crate) async fn ended(&self) -> WireEnd {
         self.line.desk().until_ended().await
+    }
+
+    /// Takes no more requests, and ends those under way for this reason. Those that were not sent can be made in the next session.
+    pub(crate) fn leave(&self, reason: WireEnd) {
+        self.line.desk().ended(reason);
     }
 
     /// Ends the session and everything behind it.

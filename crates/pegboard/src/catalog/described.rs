@@ -21,7 +21,7 @@ impl Catalog {
             if self.tool(name).is_some() {
                 continue;
             }
-            match Tool::read(server, item(name, said), headers) {
+            match Tool::read(server, item(name, said), headers, &mut self.warnings) {
                 Ok(tool) => self.tools.push(Arc::new(tool)),
                 Err(problem) => self.warnings.push(problem),
             }

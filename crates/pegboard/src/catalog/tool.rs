@@ -112,7 +112,12 @@ impl Tool {
 
     /// Reads one item of `tools/list`, or says in a sentence why it cannot be used. What is wrong with a tool that can be used is added to
     /// `warnings`.
-    fn read(server: &ServerName, item: Value, headers: HeaderRule, warnings: &mut Vec<String>) -> Result<Self, String> {
+    pub(super) fn read(
+        server: &ServerName,
+        item: Value,
+        headers: HeaderRule,
+        warnings: &mut Vec<String>,
+    ) -> Result<Self, String> {
         let Value::Object(mut item) = item else {
             return Err("a tool that is not an object was left out".to_owned());
         };
