@@ -27,7 +27,7 @@ mod view;
 
 pub use approve::{Approvals, Approved, Approver, Decision, Question};
 pub use hook::{Budget, Called, Hook};
-pub(crate) use route::{Route, RouteTable, Routed, ambiguous, may_be_of};
+pub(crate) use route::{Route, RouteTable, Routed, ambiguous, folded, may_be_of, variants};
 pub use rules::Proposed;
 pub(crate) use sight::Sight;
 pub(crate) use stop::{failure_of, unavailable};

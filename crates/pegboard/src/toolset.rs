@@ -292,9 +292,9 @@ impl Toolset {
         self.call_here(call).await
     }
 
-    async fn call_here(&self, call: ToolCall) -> Reply {
+    async fn call_here(&self, mut call: ToolCall) -> Reply {
         let started = Instant::now();
-        if let Some(reply) = self.read_output(&call, started).await {
+        if let Some(reply) = self.read_output(&mut call, started).await {
             return reply;
         }
         let call = match self.discover(call, started).await {

@@ -36,7 +36,7 @@ fn read_text(route: &Route, call: &mut ToolCall) -> Result<(), Failure> {
     let read = Arguments::read(&text, reading, route.tool.input_schema.tree())
         .map_err(|error| invalid(route, &error.to_string()))?;
     call.arguments = read.arguments;
-    call.notes = read.notes;
+    call.notes.extend(read.notes);
     Ok(())
 }
 

@@ -7,6 +7,7 @@ use super::{FoundTool, ListedTool, Toolset, own};
 use crate::{
     args::Arguments,
     call::{ToolCall, View},
+    config::Reading,
     name::ServerName,
     outcome::{Answer, Failure, Kind, Outcome, Reply},
 };
@@ -110,7 +111,11 @@ impl Toolset {
 
     /// The reply to a call of one of the three, or the call back when another tool is meant.
     pub(super) async fn discover(&self, mut call: ToolCall, started: Instant) -> Result<Reply, ToolCall> {
-        let names_one = || [FIND, DESCRIBE, CALL].iter().any(|name| call.name.contains(name));
+        let names_one = || {
+            [FIND, DESCRIBE, CALL]
+                .iter()
+                .any(|name| own::may_mean(&call.name, name))
+        };
         if self.view.tool_budget.is_none() || !names_one() {
             return Err(call);
         }
@@ -119,21 +124,32 @@ impl Toolset {
             .all()
             .into_iter()
             .find(|tool| own::means(&call.name, tool, &routes));
-        let Some(tool) = meant.map(|listed| listed.tool.clone()) else {
+        let Some(listed) = meant else {
             return Err(call);
         };
-        let given: Map<String, Value> = serde_json::from_str(call.arguments.as_str()).unwrap_or_default();
-        let outcome = match tool.name.as_str() {
-            FIND => self.found(&given),
-            DESCRIBE => self.described(&given),
-            _ => match pass_on(&mut call, &given) {
-                // The tool that is called makes its own reply.
-                Ok(()) => return Ok(Box::pin(self.call(call)).await),
-                Err(failure) => Err(failure),
-            },
+        let asked = call.name.clone();
+        let mut reply = match self.ask_one(listed, &mut call) {
+            Ok(Some(outcome)) => own::reply(&call, &listed.tool, outcome, started.elapsed()),
+            // The tool that is called makes its own reply.
+            Ok(None) => Box::pin(self.call(call)).await,
+            Err(failure) => own::reply(&call, &listed.tool, Outcome::Refused(failure), started.elapsed()),
         };
-        let outcome = outcome.unwrap_or_else(Outcome::Refused);
-        Ok(own::reply(&call, &tool, outcome, started.elapsed()))
+        own::tell_repair(&mut reply, &asked, listed);
+        Ok(reply)
+    }
+
+    /// What one of the three says to a call of it; nothing when the call has become that of another tool.
+    fn ask_one(&self, listed: &ListedTool, call: &mut ToolCall) -> Result<Option<Outcome>, Failure> {
+        let name = listed.tool.name.as_str();
+        // To look around in a forgiving way does no harm. What is passed on is read as strictly as any other call.
+        let usual = if name == CALL { Reading::Json } else { Reading::Guided };
+        own::read(call, listed, usual)?;
+        let given: Map<String, Value> = serde_json::from_str(call.arguments.as_str()).unwrap_or_default();
+        match name {
+            FIND => self.found(&given).map(Some),
+            DESCRIBE => self.described(&given).map(Some),
+            _ => pass_on(call, &given).map(|()| None),
+        }
     }
 
     fn found(&self, given: &Map<String, Value>) -> Result<Outcome, Failure> {
@@ -188,7 +204,10 @@ fn pass_on(call: &mut ToolCall, given: &Map<String, Value>) -> Result<(), Failur
         None | Some(Value::Null) => call.arguments = Arguments::default(),
         Some(Value::Object(arguments)) => call.arguments = arguments.clone().into(),
         // Some models write the object as a text.
-        Some(Value::String(text)) => call.text = Some(text.clone()),
+        Some(Value::String(text)) => {
+            call.arguments = Arguments::default();
+            call.text = Some(text.clone());
+        }
         Some(_) => return Err(Failure::new(Kind::InvalidArguments, "`arguments` must be an object")),
     }
     name.clone_into(&mut call.name);

@@ -1,6 +1,6 @@
 //! More tools than a model should be shown.
 
-use pegboard::{Arguments, Kind, Provider, ToolCall, View};
+use pegboard::{Arguments, Kind, Provider, Reading, ToolCall, View};
 use pegboard_testkit::{FakeServer, Tool};
 use serde_json::{Value, json};
 
@@ -124,4 +124,99 @@ async fn a_view_tells_what_each_server_costs() {
     let cost = tools.cost();
     assert_eq!((cost.len(), cost[0].tools), (1, 500));
     assert_eq!(cost[0].tokens, listed.iter().map(|tool| tool.tokens()).sum::<usize>());
+}
+
+/// What a model writes instead of JSON is read for these tools too, and a slip in their names is repaired.
+#[tokio::test(start_paused = true)]
+async fn the_three_tools_take_text_and_repaired_names() {
+    let (board, handle) = in_memory(&many());
+    let tools = board.toolset_with(View::new().tool_budget(10_000));
+    tools.list(PATIENCE).await;
+    for (name, text, expected, is_repaired) in [
+        ("pegboard__find_tools", "query: refund 7", "fx__get_refund_7", false),
+        (
+            "functions.pegboard__find_tools",
+            "query: refund 7",
+            "fx__get_refund_7",
+            true,
+        ),
+        (
+            "default_api:Find-Tools",
+            r#"{"query": "refund 7"}"#,
+            "fx__get_refund_7",
+            true,
+        ),
+        (
+            "describe_tool",
+            "name: fx__get_refund_7",
+            "Returns refund number 7.",
+            false,
+        ),
+        (
+            "PEGBOARD.describe-tool",
+            "name=fx__get_refund_7",
+            "Returns refund number 7.",
+            true,
+        ),
+        ("pegboard.call_tool", "name: fx__get_refund_7", "refund 7", false),
+        (
+            "call_tool()",
+            "name: fx__get_refund_7\narguments:\n  id: '7'\n",
+            "refund 7",
+            true,
+        ),
+        (
+            "call_tool",
+            r#"{"name": "fx__get_refund_7", "arguments": "id: 7"}"#,
+            "refund 7",
+            false,
+        ),
+    ] {
+        let call = ToolCall::new(name).text(text).reading(Reading::Cascade);
+        let reply = tools.call(call).await;
+        says(&reply.text(), &[expected]);
+        assert_eq!(reply.repaired.is_some(), is_repaired, "{name}: {:?}", reply.repaired);
+    }
+    let calls = handle
+        .requests()
+        .into_iter()
+        .filter(|received| received.method == "tools/call");
+    let sent: Vec<Value> = calls.map(|received| received.params["arguments"].clone()).collect();
+    assert_eq!(sent, [json!({}), json!({"id": "7"}), json!({"id": "7"})]);
+}
+
+/// Without a word about how to read, looking around is forgiving and calling is not.
+#[tokio::test(start_paused = true)]
+async fn broken_json_finds_tools_and_calls_none() {
+    let (board, handle) = in_memory(&many());
+    let tools = board.toolset_with(View::new().tool_budget(10_000));
+    tools.list(PATIENCE).await;
+    let found = tools
+        .call(ToolCall::new("find_tools").text("{'query': 'refund 7',}"))
+        .await;
+    says(&found.text(), &["fx__get_refund_7"]);
+    says(&found.warnings.join(" "), &["mended"]);
+    let refused = tools
+        .call(ToolCall::new("call_tool").text("{'name': 'fx__get_refund_7',}"))
+        .await;
+    ended_as(&refused, Kind::InvalidArguments, false);
+    assert_eq!(handle.count("tools/call"), 0);
+}
+
+/// A slip that leads to a server's tool leads there.
+#[tokio::test(start_paused = true)]
+async fn a_servers_tool_of_the_same_name_comes_before_a_repair() {
+    let fake = many().tool(Tool::new("find-tools").answers_text("of the server"));
+    let (board, _handle) = in_memory(&fake);
+    let tools = board.toolset_with(View::new().tool_budget(10_000));
+    tools.list(PATIENCE).await;
+    for name in ["find-tools", "functions.find-tools", "Find_Tools"] {
+        assert_eq!(
+            call(&tools, name, json!({"query": "x"})).await.text(),
+            "of the server",
+            "{name}"
+        );
+    }
+    let ours = call(&tools, "functions.pegboard__find_tools", json!({"query": "refund 7"})).await;
+    says(&ours.text(), &["fx__get_refund_7"]);
 }
