@@ -21,25 +21,27 @@ mod line;
 mod listing;
 mod memory;
 mod news;
+mod progress;
 mod reading;
 mod rounds;
 mod standing;
 #[cfg(feature = "bench")]
 pub(crate) mod steps;
 mod task;
+mod tidings;
 
-pub use desk::Progress;
 pub use events::{LogMessage, ServerEvent, ServerEvents};
 pub use host::{Choice, ElicitAnswer, Elicitation, Field, FieldKind, Form, Host, NoHost, SamplingLimits, TextFormat};
+pub use progress::Progress;
 pub use reading::CompletionOf;
 pub use standing::{LogLevel, Root, Subscription};
 pub use task::{TaskState, TaskStatus};
 
-pub(crate) use desk::ProgressSink;
 pub(crate) use exchange::{Begun, Call, CallResult};
 pub(crate) use handshake::{ConnectError, Spec, connect};
 pub(crate) use line::{Fault, FaultKind, Patience, Request};
 pub(crate) use memory::EraMemory;
+pub(crate) use progress::{ProgressSink, Steps};
 pub(crate) use standing::Standing;
 pub(crate) use task::Task;
 
@@ -196,7 +198,7 @@ impl Session {
         let patience = Patience::until(Deadline::within(limit));
         match self
             .line
-            .request(Request::new(method, frame::Params::default()), patience, None)
+            .request(Request::new(method, frame::Params::default()), patience)
             .await
         {
             Ok(_) => true,
