@@ -304,17 +304,14 @@ impl Toolset {
         let deadline = Deadline::within(call.timeout.unwrap_or(LOOK_UP));
         match self.route(&call.name, deadline).await {
             Ok((route, is_repaired)) => {
+                let written = is_repaired.then(|| call.name.clone());
                 let mut reply = call::run(&self.view, &route, call, started).await;
-                if is_repaired {
-                    reply.repaired = Some(format!(
-                        "`{}` was taken for `{}`",
-                        reply.asked.escape_debug(),
-                        reply.name
-                    ));
+                if let Some(written) = written {
+                    reply.repaired = Some(format!("`{}` was taken for `{}`", written.escape_debug(), reply.name));
                 }
                 reply
             }
-            Err(failure) => call::refuse(call, failure, started),
+            Err(failure) => call::refuse(&call, failure, started),
         }
     }
 
@@ -332,8 +329,16 @@ impl Toolset {
         let deadline = Deadline::within(call.timeout.unwrap_or(LOOK_UP));
         match self.route(&call.name, deadline).await {
             Ok((route, _)) => call::start(&self.view, route, call, started).await,
-            Err(failure) => Err(Box::new(call::refuse(call, failure, started))),
+            Err(failure) => Err(Box::new(call::refuse(&call, failure, started))),
         }
+    }
+
+    /// Takes up a task that was started earlier, also by another program: `name` is its tool, `id` what [`TaskHandle::id`] said. The server is
+    /// asked whether it knows the task.
+    pub async fn task(&self, name: &str, id: &str) -> Result<TaskHandle, Failure> {
+        let deadline = Deadline::within(LOOK_UP);
+        let (route, _) = self.route(name, deadline).await?;
+        call::take_up(&self.view, route, id, deadline).await
     }
 
     /// Calls a tool and tells what happens meanwhile: the call is created, makes progress, and is completed with its reply. Progress does

@@ -14,9 +14,11 @@ use crate::{mask::Counts, name::ServerName};
 pub struct Reply {
     /// The caller's id for the call.
     pub id: String,
+    /// Whether the id came from the caller, and not from [`ToolCall::new`](crate::ToolCall::new).
+    pub id_given: bool,
     /// `server.tool`, or the name as asked for when it is nobody's.
     pub name: String,
-    /// The name as the caller wrote it.
+    /// The name as the caller wrote it. For a call through `call_tool` that is its name, not that of the tool it led to.
     pub asked: String,
     /// That the name was understood although it is nobody's, in words.
     pub repaired: Option<String>,
@@ -73,6 +75,7 @@ impl Reply {
         let name = name.into();
         Self {
             id: id.into(),
+            id_given: true,
             asked: name.clone(),
             name,
             repaired: None,

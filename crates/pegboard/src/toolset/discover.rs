@@ -210,7 +210,9 @@ fn pass_on(call: &mut ToolCall, given: &Map<String, Value>) -> Result<(), Failur
         }
         Some(_) => return Err(Failure::new(Kind::InvalidArguments, "`arguments` must be an object")),
     }
-    name.clone_into(&mut call.name);
+    // The model is answered under the name that it used.
+    let passed_on = std::mem::replace(&mut call.name, name.to_owned());
+    call.asked.get_or_insert(passed_on);
     Ok(())
 }
 

@@ -112,8 +112,8 @@ pub(super) fn read(call: &mut ToolCall, listed: &ListedTool, usual: Reading) -> 
 
 /// The reply to a call of a tool of ours.
 pub(super) fn reply(call: &ToolCall, tool: &Tool, outcome: Outcome, latency: Duration) -> Reply {
-    let mut reply = Reply::unanswered(&call.id, tool.dotted_name(), outcome, latency);
-    reply.asked.clone_from(&call.name);
+    let mut reply = call.unanswered(outcome, latency);
+    reply.name = tool.dotted_name();
     reply.server = Some(tool.server.clone());
     reply.tool = Some(tool.name.clone());
     reply.attempts = 1;

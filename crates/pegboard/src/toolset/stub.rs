@@ -203,7 +203,7 @@ impl Stage {
                 self.ending(&call.name)
             }
         };
-        Reply::unanswered(call.id, call.name, outcome, Duration::ZERO)
+        call.unanswered(outcome, Duration::ZERO)
     }
 
     fn ending(&mut self, name: &str) -> Outcome {

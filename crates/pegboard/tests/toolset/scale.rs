@@ -35,7 +35,7 @@ async fn five_hundred_tools_fit_a_budget_through_search() {
         .map(|tool| tool.tokens())
         .sum();
     assert!(everything > 20_000, "{everything}");
-    for provider in [Provider::Mcp, Provider::OpenAi, Provider::Anthropic] {
+    for provider in Provider::ALL {
         let tools = board.toolset_with(View::new().tool_budget(10_000).provider(provider));
         let listing = tools.list(PATIENCE).await;
         let names: Vec<_> = listing.tools.iter().map(|tool| tool.name.as_str()).collect();
@@ -219,4 +219,71 @@ async fn a_servers_tool_of_the_same_name_comes_before_a_repair() {
     }
     let ours = call(&tools, "functions.pegboard__find_tools", json!({"query": "refund 7"})).await;
     says(&ours.text(), &["fx__get_refund_7"]);
+}
+
+/// A model is answered under the name and the id that it used, whichever way its call went.
+#[tokio::test(start_paused = true)]
+async fn every_provider_finds_describes_and_calls_and_is_answered_as_it_asked() {
+    let (board, handle) = in_memory(&many());
+    for provider in Provider::ALL {
+        let tools = board.toolset_with(View::new().tool_budget(10_000).provider(provider));
+        tools.list(PATIENCE).await;
+        let before = handle.count("tools/call");
+        for (tool, arguments, expected) in [
+            ("find_tools", json!({"query": "refund 7"}), "fx__get_refund_7"),
+            (
+                "describe_tool",
+                json!({"name": "fx__get_refund_7"}),
+                "Returns refund number 7.",
+            ),
+            (
+                "call_tool",
+                json!({"name": "fx__get_refund_7", "arguments": {"id": "7"}}),
+                "refund 7",
+            ),
+        ] {
+            let name = format!("pegboard__{tool}");
+            let calls = provider.tool_calls(&asking(provider, &name, &arguments));
+            let [call] = <[ToolCall; 1]>::try_from(calls).unwrap();
+            let reply = tools.call(call).await;
+            says(&reply.text(), &[expected]);
+            assert_eq!(
+                (reply.id.as_str(), reply.asked.as_str()),
+                ("call-1", name.as_str()),
+                "{provider}"
+            );
+            let told = provider.tool_result(&reply).to_string();
+            if provider != Provider::Mcp {
+                says(&told, &["\"call-1\""]);
+            }
+            if matches!(provider, Provider::Gemini | Provider::GeminiJson) {
+                says(&told, &[&name]);
+            }
+        }
+        assert_eq!(handle.count("tools/call"), before + 1, "{provider}");
+    }
+}
+
+/// A response in which a model calls one tool under the id `call-1`. Gemini writes an object without named properties as a text.
+fn asking(provider: Provider, name: &str, arguments: &Value) -> Value {
+    match provider {
+        Provider::OpenAi | Provider::OpenAiStrict => {
+            json!([{"id": "call-1", "type": "function", "function": {"name": name, "arguments": arguments.to_string()}}])
+        }
+        Provider::OpenAiResponses => {
+            json!([{"type": "function_call", "call_id": "call-1", "name": name, "arguments": arguments.to_string()}])
+        }
+        Provider::Anthropic => json!([{"type": "tool_use", "id": "call-1", "name": name, "input": arguments}]),
+        Provider::Gemini | Provider::GeminiJson => {
+            let mut arguments = arguments.clone();
+            if provider == Provider::Gemini && arguments.get("arguments").is_some() {
+                arguments["arguments"] = arguments["arguments"].to_string().into();
+            }
+            json!([{"functionCall": {"id": "call-1", "name": name, "args": arguments}}])
+        }
+        Provider::Bedrock => json!([{"toolUse": {"toolUseId": "call-1", "name": name, "input": arguments}}]),
+        _ => {
+            json!({"jsonrpc": "2.0", "id": "call-1", "method": "tools/call", "params": {"name": name, "arguments": arguments}})
+        }
+    }
 }
