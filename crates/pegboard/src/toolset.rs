@@ -14,6 +14,7 @@ mod reader;
 mod resources;
 mod select;
 mod stub;
+mod tasks;
 
 pub use executor::{Closed, ToolExecutor};
 pub use find::{FoundTool, ServerCost};
@@ -34,7 +35,7 @@ use serde_json::{Map, Value};
 use tokio::{sync::mpsc, task::JoinSet, time::Instant};
 
 use crate::{
-    call::{self, CallStream, Route, RouteTable, Routed, Sight, TaskHandle, ToolCall, View},
+    call::{self, CallStream, Route, RouteTable, Routed, Sight, ToolCall, View},
     catalog::{Catalog, Schema, Tool},
     deadline::Deadline,
     name::ServerName,
@@ -194,10 +195,14 @@ impl Toolset {
 
     /// Lists the tools of all servers. Servers that are not ready are started and waited for, together and at most for `patience`.
     pub async fn list(&self, patience: Duration) -> Listing {
+        let unavailable = self.wake(patience).await;
+        let (tools, left_out) = self.tools();
+        let mut warnings = self.warnings();
+        warnings.extend(left_out);
         Listing {
-            unavailable: self.wake(patience).await,
-            tools: self.tools(),
-            warnings: self.warnings(),
+            unavailable,
+            tools,
+            warnings,
             quarantined: self.table().quarantined().to_vec(),
             provider: self.view.dialect().0,
         }
@@ -228,8 +233,8 @@ impl Toolset {
         unavailable.collect()
     }
 
-    /// The tools that are known now, as far as the view's budget has room for them.
-    fn tools(&self) -> Vec<ListedTool> {
+    /// The tools that are known now, as far as the view's budget has room for them, and a warning about those that should have some.
+    fn tools(&self) -> (Vec<ListedTool>, Option<String>) {
         self.within_budget(self.all_tools())
     }
 
@@ -313,32 +318,6 @@ impl Toolset {
             }
             Err(failure) => call::refuse(&call, failure, started),
         }
-    }
-
-    /// Starts a tool as a task and returns as soon as its server has taken it on. The reply of a call that could not be started says why.
-    pub async fn start(&self, call: ToolCall) -> Result<TaskHandle, Box<Reply>> {
-        if let Some(selection) = &call.selection {
-            let narrowed = self.selecting(selection);
-            return narrowed.start_here(call).await;
-        }
-        self.start_here(call).await
-    }
-
-    async fn start_here(&self, call: ToolCall) -> Result<TaskHandle, Box<Reply>> {
-        let started = Instant::now();
-        let deadline = Deadline::within(call.timeout.unwrap_or(LOOK_UP));
-        match self.route(&call.name, deadline).await {
-            Ok((route, _)) => call::start(&self.view, route, call, started).await,
-            Err(failure) => Err(Box::new(call::refuse(&call, failure, started))),
-        }
-    }
-
-    /// Takes up a task that was started earlier, also by another program: `name` is its tool, `id` what [`TaskHandle::id`] said. The server is
-    /// asked whether it knows the task.
-    pub async fn task(&self, name: &str, id: &str) -> Result<TaskHandle, Failure> {
-        let deadline = Deadline::within(LOOK_UP);
-        let (route, _) = self.route(name, deadline).await?;
-        call::take_up(&self.view, route, id, deadline).await
     }
 
     /// Calls a tool and tells what happens meanwhile: the call is created, makes progress, and is completed with its reply. Progress does

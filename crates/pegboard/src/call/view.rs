@@ -108,6 +108,17 @@ impl View {
         self
     }
 
+    /// The same as a share of a model's context window: at most so many percent of `window` tokens.
+    ///
+    /// ```
+    /// # use pegboard::View;
+    /// let view = View::new().tool_budget_percent(10, 200_000); // 20,000 tokens
+    /// ```
+    pub fn tool_budget_percent(self, percent: u8, window: usize) -> Self {
+        let hundredths = window / 100 * usize::from(percent);
+        self.tool_budget(hundredths + window % 100 * usize::from(percent) / 100)
+    }
+
     /// Adds a hook around every call, inside those that were added before.
     pub fn hook(mut self, hook: impl Hook) -> Self {
         self.hooks.around.push(Arc::new(hook));

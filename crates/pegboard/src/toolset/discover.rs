@@ -17,6 +17,8 @@ const MOST: usize = 20;
 const USUAL: usize = 5;
 /// How much of a description is shown in a list, in characters.
 const SHORT: usize = 160;
+/// How many tools are named in a warning.
+const NAMED: usize = 5;
 const FIND: &str = "find_tools";
 const DESCRIBE: &str = "describe_tool";
 const CALL: &str = "call_tool";
@@ -77,26 +79,29 @@ impl Discovery {
 
 impl Toolset {
     /// The tools for a model: all of them if the view's budget has room for that, else those that are always shown and the three that lead to
-    /// the others.
-    pub(super) fn within_budget(&self, tools: Vec<ListedTool>) -> Vec<ListedTool> {
+    /// the others. With a warning if there is not even room for those.
+    pub(super) fn within_budget(&self, tools: Vec<ListedTool>) -> (Vec<ListedTool>, Option<String>) {
         let Some(budget) = self.view.tool_budget else {
-            return tools;
+            return (tools, None);
         };
         let tokens = |tools: &[ListedTool]| tools.iter().map(ListedTool::tokens).sum::<usize>();
         if tokens(&tools) <= budget {
-            return tools;
+            return (tools, None);
         }
         let discovery = self.built(|built| built.discovery.clone());
         let mut shown: Vec<ListedTool> = discovery.all().into_iter().cloned().collect();
         let mut left = budget.saturating_sub(tokens(&shown));
+        let mut left_out = Vec::new();
         for tool in tools.into_iter().filter(|tool| self.is_always_shown(tool)) {
             let cost = tool.tokens();
             if cost <= left {
                 left -= cost;
                 shown.push(tool);
+            } else {
+                left_out.push(tool.name);
             }
         }
-        shown
+        (shown, no_room(budget, &left_out))
     }
 
     fn is_always_shown(&self, listed: &ListedTool) -> bool {
@@ -176,13 +181,33 @@ impl Toolset {
             crate::call::Routed::Nowhere => return Err(self.table().explain(name, &self.servers())),
         };
         let tool = &route.tool;
+        // What is called by it is turned back from the provider's dialect, so it is shown in that.
+        let (description, arguments) = match &route.definition {
+            Some(definition) => (&definition.description, json!(definition.schema)),
+            None => (&tool.description, json!(tool.input_schema)),
+        };
         let described = json!({
-            "name": route.name, "description": tool.description, "arguments": tool.input_schema,
-            "annotations": tool.annotations,
+            "name": route.name, "description": description, "arguments": arguments, "annotations": tool.annotations,
         });
         let text = serde_json::to_string_pretty(&described).unwrap_or_default();
         Ok(Outcome::Done(Answer::from_text(text)))
     }
+}
+
+/// What is said of tools that should always be shown, if there are any for which the budget has no room.
+fn no_room(budget: usize, left_out: &[String]) -> Option<String> {
+    let named = left_out.iter().take(NAMED).map(|name| format!("`{name}`"));
+    let named: Vec<String> = named.collect();
+    let more = match left_out.len().saturating_sub(NAMED) {
+        0 => String::new(),
+        more => format!(" and {more} more"),
+    };
+    (!left_out.is_empty()).then(|| {
+        format!(
+            "a budget of {budget} tokens has no room for tools that are always to be listed: {}{more}",
+            named.join(", ")
+        )
+    })
 }
 
 fn line(found: &FoundTool) -> String {

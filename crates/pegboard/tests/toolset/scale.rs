@@ -79,6 +79,7 @@ async fn a_budget_that_is_large_enough_hides_nothing_and_some_tools_are_always_s
     let listing = tools.list(PATIENCE).await;
     assert_eq!(listing.tools.len(), 3 + 10);
     assert_eq!(listing.tools[3].name, "fx__get_customer_11");
+    assert!(listing.warnings.is_empty(), "{:?}", listing.warnings);
     // What is not listed can be called all the same.
     assert_eq!(call(&tools, "fx.get_refund_7", json!({})).await.text(), "refund 7");
 }
@@ -285,5 +286,51 @@ fn asking(provider: Provider, name: &str, arguments: &Value) -> Value {
         _ => {
             json!({"jsonrpc": "2.0", "id": "call-1", "method": "tools/call", "params": {"name": name, "arguments": arguments}})
         }
+    }
+}
+
+/// What the operator wants to be listed does not vanish in silence.
+#[tokio::test(start_paused = true)]
+async fn a_tool_that_is_always_listed_and_has_no_room_is_named_in_a_warning() {
+    let config = set_to(|server| server.policy.always_load = vec!["get_*_1?".to_owned()]);
+    let (board, _handle) = in_memory_with(&many(), config);
+    // About a tenth of a window of 10,000 tokens.
+    let tools = board.toolset_with(View::new().tool_budget_percent(10, 10_000));
+    let listing = tools.list(PATIENCE).await;
+    let shown = listing.tools.len() - 3;
+    assert!((1..10).contains(&shown), "{shown}");
+    assert_eq!(listing.warnings.len(), 1);
+    let (named, more) = (5.min(10 - shown), (10 - shown).saturating_sub(5));
+    assert_eq!(listing.warnings[0].matches("`fx__get_").count(), named);
+    assert_eq!(listing.warnings[0].ends_with(&format!("and {more} more")), more > 0);
+    says(&listing.warnings[0], &["1000 tokens"]);
+}
+
+/// A model sees the schema that its arguments are turned back from.
+#[tokio::test(start_paused = true)]
+async fn a_tool_is_described_as_the_provider_takes_it() {
+    let schema = json!({"type": "object", "properties": {"a b": {"type": "string"}, "level": {"enum": [1, 2]}}});
+    let fake = many().tool(Tool::new("odd").description("Odd.").schema(schema).echoes());
+    let (board, handle) = in_memory(&fake);
+    for provider in Provider::ALL {
+        let tools = board.toolset_with(View::new().tool_budget(10_000).provider(provider));
+        tools.list(PATIENCE).await;
+        let described = call(&tools, "pegboard__describe_tool", json!({"name": "fx__odd"})).await;
+        let described: Value = serde_json::from_str(&described.text()).unwrap();
+        let mut shown = tools.find("odd", 1);
+        let shown = shown.remove(0).tool;
+        let expected = match &shown.definition {
+            Some(definition) => definition.schema.clone(),
+            None => shown.tool.input_schema.value(),
+        };
+        assert_eq!(described["arguments"], expected, "{provider}");
+        // The first argument under the name that the model was shown.
+        let properties = expected["properties"].as_object().unwrap();
+        let first = properties.keys().find(|name| name.starts_with('a')).unwrap();
+        let arguments = json!({"name": "fx__odd", "arguments": {first: "x"}});
+        let reply = call(&tools, "pegboard__call_tool", arguments).await;
+        assert!(!reply.is_error(), "{provider}: {}", reply.text());
+        let sent = handle.requests().pop().unwrap().params["arguments"].clone();
+        assert_eq!(sent["a b"], "x", "{provider}: {sent}");
     }
 }
