@@ -42,6 +42,7 @@ use recover::{Next, Recovery, ToolClass};
 use stop::{Stop, after_a_lost_attempt};
 
 use std::{
+    fmt,
     sync::{
         Arc,
         atomic::{AtomicU64, Ordering},
@@ -81,6 +82,8 @@ pub struct ToolCall {
     pub reading: Option<Reading>,
     /// What had to be done to read it.
     pub(crate) notes: Vec<String>,
+    /// Why what was given as the arguments cannot be that.
+    pub(crate) unfit: Option<String>,
     /// The limit for the whole call, besides the server's own limits.
     pub timeout: Option<Duration>,
     /// The conversation that led to it, for whoever summarises the result.
@@ -115,6 +118,7 @@ impl ToolCall {
             text: None,
             reading: None,
             notes: Vec::new(),
+            unfit: None,
             timeout: None,
             context: None,
             progress: None,
@@ -125,10 +129,23 @@ impl ToolCall {
         }
     }
 
-    /// Sets the arguments.
+    /// Sets the arguments: [`Arguments`], a map, or a JSON value. One that is no object is told in the reply; nothing is called with it.
+    ///
+    /// ```
+    /// # use pegboard::ToolCall;
+    /// let call = ToolCall::new("time.now").arguments(serde_json::json!({"zone": "UTC"}));
+    /// assert_eq!(call.arguments.as_str(), r#"{"zone":"UTC"}"#);
+    /// ```
     #[must_use]
-    pub fn arguments(mut self, arguments: Arguments) -> Self {
-        self.arguments = arguments;
+    pub fn arguments<A>(mut self, arguments: A) -> Self
+    where
+        A: TryInto<Arguments>,
+        A::Error: fmt::Display,
+    {
+        match arguments.try_into() {
+            Ok(arguments) => (self.arguments, self.unfit) = (arguments, None),
+            Err(problem) => self.unfit = Some(problem.to_string()),
+        }
         self
     }
 

@@ -131,15 +131,16 @@ pub use mask::{BadMasking, Counts as MaskCounts, CustomPattern, MaskStyle, Maske
 pub use name::{BadNameStyle, BadServerName, NameRules, NameStyle, ServerName};
 pub use native::{NativeTool, NativeTools};
 pub use outcome::{
-    Answer, Body, Completion, Content, Failure, FilledPrompt, Kind, Outcome, PromptMessage, Reply, ResourceContents,
-    Role, TextPage, fence,
+    Answer, BadBlob, Body, Completion, Content, Failure, FilledPrompt, Kind, Outcome, PromptMessage, Reply,
+    ResourceContents, Role, TextPage, fence,
 };
-pub use provider::{Definition, Provider, Quarantine, Reverse};
+pub use provider::{Definition, Provider, Quarantine, Reverse, UnknownProvider};
 pub use secret::{SafeUrl, Secret};
 pub use server::{BadSchedule, CatalogChange};
 pub use session::{
     Choice, CompletionOf, ElicitAnswer, Elicitation, Field, FieldKind, Form, Host, LogLevel, LogMessage, NoHost,
     Progress, Root, SamplingLimits, ServerEvent, ServerEvents, Subscription, TaskState, TaskStatus, TextFormat,
+    UnknownLogLevel,
 };
 pub use shim::shim;
 pub use spill::SpillLimits;

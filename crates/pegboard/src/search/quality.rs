@@ -505,5 +505,9 @@ fn nine_of_ten_questions_find_their_tool_among_the_first_five_of_500() {
         }
     }
     let (found, all) = (QUESTIONS.len() - missed.len(), QUESTIONS.len());
-    assert!(found * 100 >= 90 * all, "only {found} of {all} were found:\n{}", missed.join("\n"));
+    assert!(
+        found * 100 >= 90 * all,
+        "only {found} of {all} were found:\n{}",
+        missed.join("\n")
+    );
 }

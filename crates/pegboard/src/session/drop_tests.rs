@@ -52,6 +52,7 @@ fn spec(fake: &FakeServer, era: EraChoice) -> (Spec, pegboard_testkit::MemoryHan
         era,
         limits: Limits::default(),
         host: Arc::new(Quick),
+        client: Arc::default(),
         memory: Arc::new(EraMemory::new(None)),
         veil: Veil::default(),
     };

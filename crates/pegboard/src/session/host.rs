@@ -89,6 +89,7 @@ impl Host for NoHost {}
 
 /// How much one server may ask of the model.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct SamplingLimits {
     /// The most tokens of one answer. A server that asks for more gets this many.
     pub tokens: u64,
@@ -130,6 +131,7 @@ impl Elicitation {
 
 /// The user's answer.
 #[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
 pub enum ElicitAnswer {
     /// Here it is. Fields that are left out get the form's defaults. For a page: the user has opened it.
     Accept(Map<String, Value>),

@@ -94,12 +94,17 @@ fn is_nearly_name_of(name: &str, listed: &ListedTool) -> bool {
 /// Makes arguments of a text that was given instead of them, and turns what was written for a provider's schema into the tool's own words.
 /// No server's settings say how a text is read here, so that is said with `usual`.
 pub(super) fn read(call: &mut ToolCall, listed: &ListedTool, usual: Reading) -> Result<(), Failure> {
+    let invalid = |problem: String| {
+        let name = listed.tool.dotted_name();
+        Failure::new(Kind::InvalidArguments, format!("{name} was not called: {problem}"))
+    };
+    if let Some(problem) = call.unfit.take() {
+        return Err(invalid(problem));
+    }
     if let Some(text) = call.text.take() {
         let schema = listed.tool.input_schema.tree();
-        let read = Arguments::read(&text, call.reading.unwrap_or(usual), schema).map_err(|error| {
-            let name = listed.tool.dotted_name();
-            Failure::new(Kind::InvalidArguments, format!("{name} was not called: {error}"))
-        })?;
+        let read = Arguments::read(&text, call.reading.unwrap_or(usual), schema);
+        let read = read.map_err(|error| invalid(error.to_string()))?;
         call.arguments = read.arguments;
         call.notes.extend(read.notes);
     }

@@ -20,7 +20,7 @@ fn offers(era: Era) -> Value {
     }
     let capabilities = match era {
         Era::Legacy => json!({"tools": {}, "tasks": {"cancel": {}, "requests": {"tools": {"call": {}}}}}),
-        Era::Modern => json!({"tools": {}, "extensions": {"io.modelcontextprotocol/tasks": {}}}),
+        _ => json!({"tools": {}, "extensions": {"io.modelcontextprotocol/tasks": {}}}),
     };
     json!({"capabilities": capabilities, "tools": tools})
 }

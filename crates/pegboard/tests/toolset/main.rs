@@ -6,6 +6,7 @@
 mod support;
 
 mod around;
+mod building;
 mod endings;
 mod kept;
 mod many;
