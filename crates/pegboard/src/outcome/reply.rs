@@ -10,6 +10,7 @@ use crate::{mask::Counts, name::ServerName};
 
 /// The record of one call: what was asked, how it ended, and what it took.
 #[derive(Debug, Clone, PartialEq)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
 #[non_exhaustive]
 pub struct Reply {
     /// The caller's id for the call.

@@ -147,7 +147,7 @@ impl ToolExecutor for StubTools {
             let mut stage = self.lock();
             match stage.is_closed {
                 true => Err(Closed),
-                false => Ok(stage.play(call)),
+                false => Ok(stage.play(&call)),
             }
         })
     }
@@ -189,8 +189,8 @@ impl Stage {
         listing
     }
 
-    fn play(&mut self, call: ToolCall) -> Reply {
-        let outcome = match read(&call) {
+    fn play(&mut self, call: &ToolCall) -> Reply {
+        let outcome = match read(call) {
             Err(failure) => Outcome::Refused(failure),
             Ok(arguments) => {
                 if self.calls.len() < MAX_RECORDED {
