@@ -143,7 +143,7 @@ impl ToolExecutor for StubTools {
     }
 
     fn execute(&self, call: ToolCall) -> Boxed<'_, Result<Reply, Closed>> {
-        Box::pin(async {
+        Box::pin(async move {
             let mut stage = self.lock();
             match stage.is_closed {
                 true => Err(Closed),
