@@ -2,6 +2,7 @@
 
 pub(crate) mod clean;
 mod definition;
+mod described;
 pub(crate) mod diff;
 mod instructions;
 mod masked;
@@ -102,6 +103,7 @@ impl Catalog {
                 Err(problem) => self.warnings.push(problem),
             }
         }
+        self.warnings.append(&mut reader.warnings);
         // A stable sort, so that of two tools with one name the one that was listed first stays.
         tools.sort_by(|a, b| a.name.cmp(&b.name));
         tools.dedup_by(|later, first| {

@@ -35,7 +35,10 @@ use std::sync::{
 use tokio::{sync::Semaphore, time::Instant};
 
 use crate::{
-    catalog::{Catalog, FormerNames, store::CatalogStore},
+    catalog::{
+        Catalog, FormerNames,
+        store::{CatalogStore, Freshness},
+    },
     config::{BreakerPolicy, ServerConfig, Start},
     deadline::Deadline,
     mask::Veil,
@@ -301,6 +304,14 @@ impl Server {
         }
     }
 
+    /// Has it known by a catalogue before it is started for the first time.
+    pub(crate) fn presume(&self, mut catalog: Catalog) {
+        catalog.mask(&self.veil().masker());
+        if let Some(pool) = self.pool() {
+            pool.first().known().learn(&Arc::new(catalog), Freshness::default());
+        }
+    }
+
     /// How its catalogue changed, the newest change last.
     pub(crate) fn changes(&self) -> Vec<CatalogChange> {
         let pool = self.pool();
@@ -406,6 +417,9 @@ impl Server {
 
     /// The server ready for use, in another session than the one that was left behind.
     pub(crate) async fn live_after(&self, left_behind: u64, deadline: Deadline) -> Result<Live, Arc<Outage>> {
+        if let Some(live) = self.live_now(left_behind) {
+            return Ok(live);
+        }
         let waiting = async {
             loop {
                 let pool = self.usable()?;
@@ -420,6 +434,14 @@ impl Server {
             let restarts = self.phase().restarts();
             Err(Outage::still_starting().after_restarts(restarts).into())
         })
+    }
+
+    /// The server ready for use, if it is that at this moment.
+    fn live_now(&self, left_behind: u64) -> Option<Live> {
+        let pool = self.usable().ok()?;
+        let live = pool.live_now(left_behind)?;
+        let catalog = self.renamed(&live.catalog, &pool);
+        Some(Live { catalog, ..live })
     }
 
     fn usable(&self) -> Result<Arc<Pool>, Arc<Outage>> {
@@ -439,6 +461,11 @@ impl Server {
 
     /// Waits for a turn of a tool, at most until the deadline.
     pub(crate) async fn turn(&self, tool: &str, deadline: Deadline) -> Result<Permit, Refused> {
+        if !deadline.has_passed()
+            && let Some(permit) = self.0.gate.enter_now(tool)
+        {
+            return Ok(permit);
+        }
         // Whoever waits will need the connection.
         let _using = self.pool().and_then(|pool| pool.keep());
         self.0.gate.enter(tool, deadline).await

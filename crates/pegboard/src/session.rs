@@ -45,7 +45,7 @@ pub(crate) use progress::{ProgressSink, Steps};
 pub(crate) use standing::Standing;
 pub(crate) use task::Task;
 
-use std::sync::Arc;
+use std::{collections::BTreeMap, sync::Arc};
 
 use serde_json::{Map, Value};
 
@@ -97,6 +97,9 @@ impl Facts {
     }
 }
 
+/// Tools that the config describes, by name.
+pub(crate) type Described = BTreeMap<String, Value>;
+
 /// What is asked of a server when it is listed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Survey {
@@ -121,18 +124,29 @@ impl Survey {
 
 impl Session {
     /// Lists what the server offers, as far as it says that it offers such things at all, and how long that may be kept.
-    pub(crate) async fn catalog(&self, survey: Survey) -> Result<(Catalog, Freshness), Fault> {
-        let listed = self.listed(survey).await;
+    /// Tools that are described and not listed are added; with such tools the listing of tools may fail.
+    pub(crate) async fn catalog(&self, survey: Survey, described: &Described) -> Result<(Catalog, Freshness), Fault> {
+        let listed = self.listed(survey, described).await;
         listed.map_err(|fault| fault.hidden(self.veil()))
     }
 
-    async fn listed(&self, survey: Survey) -> Result<(Catalog, Freshness), Fault> {
-        let deadline = Deadline::within(self.limits.list);
+    async fn listed(&self, survey: Survey, described: &Described) -> Result<(Catalog, Freshness), Fault> {
+        let mut deadline = Deadline::within(self.limits.list);
         let mut gathered = Gathered::default();
         if self.offers("tools") {
-            let tools = self.list("tools/list", "tools", deadline, &mut gathered).await?;
-            gathered.catalog.read_tools(&self.server, tools, self.header_rule());
+            match self.list("tools/list", "tools", deadline, &mut gathered).await {
+                Ok(tools) => gathered.catalog.read_tools(&self.server, tools, self.header_rule()),
+                Err(fault) if !described.is_empty() && fault.leaves_session() => {
+                    let warning = format!(
+                        "its tools could not be listed, only those that the config describes are known: {fault}"
+                    );
+                    gathered.catalog.warnings.push(warning);
+                    deadline = Deadline::within(self.limits.list);
+                }
+                Err(fault) => return Err(fault),
+            }
         }
+        gathered.catalog.describe(&self.server, described, self.header_rule());
         if let Survey::More(wanted) = survey {
             self.gather_the_rest(wanted, deadline, &mut gathered).await?;
         }

@@ -8,12 +8,11 @@ use std::{
     time::Duration,
 };
 
-use jiff::Timestamp;
 use tokio::time::Instant;
 
 use super::{
-    Record, Route, Stop, ToolCall, View, concluded, deadline, failure_of, let_in, output, permit, prepare, present,
-    unavailable,
+    Record, Route, Stop, ToolCall, View, concluded, created, deadline, failure_of, let_in, output, permit, prepare,
+    present, unavailable,
 };
 use crate::{
     catalog::TaskSupport,
@@ -71,7 +70,7 @@ pub(crate) async fn start(
     mut call: ToolCall,
     started: Instant,
 ) -> Result<TaskHandle, Box<Reply>> {
-    announce(view, &route, &call);
+    view.bell.ring(|| created(&route, &call));
     let deadline = deadline(&route, &call, started);
     let let_in = let_in(view, &route, &mut call, deadline).await;
     let mut record = Record::open(&route, &call, started);
@@ -122,7 +121,7 @@ pub(crate) async fn take_up(
         failed(&route, &fault, &what)
     })?;
     let call = ToolCall::new(route.tool.dotted_name());
-    announce(view, &route, &call);
+    view.bell.ring(|| created(&route, &call));
     let mut record = Record::open(&route, &call, Instant::now());
     record.attempts = 1;
     Ok(TaskHandle {
@@ -134,16 +133,6 @@ pub(crate) async fn take_up(
         id: Some(id.to_owned()),
         task: Held::Running(task, None),
     })
-}
-
-fn announce(view: &View, route: &Route, call: &ToolCall) {
-    view.bell.ring(|| Event::CallCreated {
-        id: call.id.clone(),
-        name: route.tool.dotted_name(),
-        server: route.server.name().clone(),
-        tool: route.tool.name.clone(),
-        at: Timestamp::now(),
-    });
 }
 
 async fn begin(

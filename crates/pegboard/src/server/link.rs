@@ -28,7 +28,7 @@ use crate::{
     config::{Capabilities, Health, Limits, Restart, ServerConfig},
     deadline::Deadline,
     mask::Masking,
-    session::{Spec, Standing},
+    session::{Described, Spec, Standing},
     transport::Target,
 };
 
@@ -48,6 +48,8 @@ pub(super) struct Plan {
     /// What is hidden in what the server says beside its results.
     pub(super) masking: Masking,
     pub(super) capabilities: Capabilities,
+    /// Tools that the server does not list.
+    pub(super) described: Arc<Described>,
 }
 
 impl Plan {
@@ -66,6 +68,7 @@ impl Plan {
             restart: config.policy.restart.clone(),
             health: config.policy.health,
             capabilities: config.policy.capabilities,
+            described: Arc::new(config.tool_schemas.clone()),
         }
     }
 
@@ -91,6 +94,7 @@ impl Plan {
             && self.health == other.health
             && self.masking == other.masking
             && self.capabilities == other.capabilities
+            && self.described == other.described
     }
 }
 
@@ -191,6 +195,13 @@ impl Link {
         let number = self.0.holders.enter(idle)?;
         let link = self.clone();
         Some(Hold { link, number })
+    }
+
+    /// The session that is ready at this moment, when it is not the one that was left behind.
+    pub(super) fn live_now(&self, left_behind: u64) -> Option<Live> {
+        let phase = self.0.phase.borrow();
+        let live = phase.live().filter(|live| live.generation != left_behind)?;
+        Some(live.clone())
     }
 
     /// The session that is ready, once it is, and when it is not the one that was left behind. When the server is down, the outage.

@@ -133,7 +133,7 @@ impl Toolset {
             return Err(call);
         };
         let asked = call.name.clone();
-        let mut reply = match self.ask_one(listed, &mut call) {
+        let mut reply = match self.ask_one(listed, &mut call).await {
             Ok(Some(outcome)) => own::reply(&call, &listed.tool, outcome, started.elapsed()),
             // The tool that is called makes its own reply.
             Ok(None) => Box::pin(self.call(call)).await,
@@ -144,26 +144,25 @@ impl Toolset {
     }
 
     /// What one of the three says to a call of it; nothing when the call has become that of another tool.
-    fn ask_one(&self, listed: &ListedTool, call: &mut ToolCall) -> Result<Option<Outcome>, Failure> {
+    async fn ask_one(&self, listed: &ListedTool, call: &mut ToolCall) -> Result<Option<Outcome>, Failure> {
         let name = listed.tool.name.as_str();
         // To look around in a forgiving way does no harm. What is passed on is read as strictly as any other call.
         let usual = if name == CALL { Reading::Json } else { Reading::Guided };
-        own::read(call, listed, usual)?;
-        let given: Map<String, Value> = serde_json::from_str(call.arguments.as_str()).unwrap_or_default();
+        let given = own::read(call, listed, usual)?;
         match name {
-            FIND => self.found(&given).map(Some),
+            FIND => self.found(&given).await.map(Some),
             DESCRIBE => self.described(&given).map(Some),
             _ => pass_on(call, &given).map(|()| None),
         }
     }
 
-    fn found(&self, given: &Map<String, Value>) -> Result<Outcome, Failure> {
+    async fn found(&self, given: &Map<String, Value>) -> Result<Outcome, Failure> {
         let query = text(given, "query")?;
         let limit = given
             .get("limit")
             .and_then(Value::as_u64)
             .and_then(|limit| usize::try_from(limit).ok());
-        let found = self.find(query, limit.unwrap_or(USUAL).clamp(1, MOST));
+        let found = self.search(query, limit.unwrap_or(USUAL).clamp(1, MOST)).await;
         let lines: Vec<String> = found.iter().map(line).collect();
         let text = match lines.as_slice() {
             [] => "No tool fits these words. Try others, or fewer.".to_owned(),
@@ -225,6 +224,7 @@ fn line(found: &FoundTool) -> String {
 /// Makes a call of `call_tool` the call that it stands for.
 fn pass_on(call: &mut ToolCall, given: &Map<String, Value>) -> Result<(), Failure> {
     let name = text(given, "name")?;
+    call.text = None;
     match given.get("arguments") {
         None | Some(Value::Null) => call.arguments = Arguments::default(),
         Some(Value::Object(arguments)) => call.arguments = arguments.clone().into(),

@@ -3,7 +3,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use super::ListedTool;
 use crate::{
@@ -19,15 +19,11 @@ use crate::{
 
 /// The name of a server that the board does not have.
 pub(super) fn home(servers: &[Server]) -> ServerName {
-    let taken = |candidate: &str| {
+    let is_taken = |name: &str| {
         let mut names = servers.iter().map(|server| server.name().as_str());
-        names.any(|name| name.eq_ignore_ascii_case(candidate))
+        names.any(|taken| taken.eq_ignore_ascii_case(name))
     };
-    let numbered = (2..).map(|number| format!("pegboard-{number}"));
-    let mut candidates = std::iter::once("pegboard".to_owned()).chain(numbered);
-    let free = candidates.find(|candidate| !taken(candidate));
-    let home = free.and_then(|free| ServerName::parse(&free).ok());
-    home.expect("there are more numbers than servers, and each makes a name")
+    ServerName::free("pegboard", is_taken)
 }
 
 /// A tool of ours as a view shows it. Where tools are shown under their own names, another one could have this name, so it keeps its prefix.
@@ -91,9 +87,9 @@ fn is_nearly_name_of(name: &str, listed: &ListedTool) -> bool {
     variants.iter().any(|variant| near.contains(&call::folded(variant)))
 }
 
-/// Makes arguments of a text that was given instead of them, and turns what was written for a provider's schema into the tool's own words.
-/// No server's settings say how a text is read here, so that is said with `usual`.
-pub(super) fn read(call: &mut ToolCall, listed: &ListedTool, usual: Reading) -> Result<(), Failure> {
+/// The arguments of a call of a tool of ours: those of a text that was given instead of them, with what a provider's schema has made of them
+/// undone. No server's settings say how a text is read here, so that is said with `usual`.
+pub(super) fn read(call: &mut ToolCall, listed: &ListedTool, usual: Reading) -> Result<Map<String, Value>, Failure> {
     let invalid = |problem: String| {
         let name = listed.tool.dotted_name();
         Failure::new(Kind::InvalidArguments, format!("{name} was not called: {problem}"))
@@ -112,7 +108,18 @@ pub(super) fn read(call: &mut ToolCall, listed: &ListedTool, usual: Reading) -> 
     if let Some(own) = reverse.and_then(|reverse| reverse.apply(&call.arguments)) {
         call.arguments = own;
     }
-    Ok(())
+    Ok(serde_json::from_str(call.arguments.as_str()).unwrap_or_default())
+}
+
+/// One of the arguments, if it is there: a text, or what can be written as one.
+pub(super) fn text(given: &Map<String, Value>, key: &str) -> Result<Option<String>, Failure> {
+    match given.get(key) {
+        None | Some(Value::Null) => Ok(None),
+        Some(Value::String(text)) if text.trim().is_empty() => Ok(None),
+        Some(Value::String(text)) => Ok(Some(text.clone())),
+        Some(Value::Number(number)) => Ok(Some(number.to_string())),
+        Some(_) => Err(Failure::new(Kind::InvalidArguments, format!("`{key}` must be a text"))),
+    }
 }
 
 /// The reply to a call of a tool of ours.

@@ -6,10 +6,14 @@
 mod support;
 
 mod around;
+mod brought;
 mod building;
+mod described;
 mod endings;
 mod kept;
 mod many;
+mod meaning;
 mod native;
+mod resources;
 mod scale;
 mod told;
