@@ -30,7 +30,7 @@ use crate::{
     name::{NameStyle, ServerName},
     secret::Secret,
     server::{Backoff, BadSchedule, CatalogChange, Jitter, Links, Queues, Server, Shared, Shelf},
-    session::{EraMemory, Host, NoHost, Root, Spec, Standing, Survey},
+    session::{ClientInfo, EraMemory, Host, NoHost, Root, Spec, Standing, Survey},
     status::{BoardStatus, State, Warning},
     toolset::Toolset,
     transport::{Dialer, Target},
@@ -73,6 +73,7 @@ impl std::fmt::Debug for People {
 struct Maker {
     shared: Arc<Shared>,
     host: Arc<dyn Host>,
+    client: Arc<ClientInfo>,
     memory: Arc<EraMemory>,
     /// The secrets of all servers, hidden in the words of each.
     secrets: KnownSecrets,
@@ -92,6 +93,7 @@ impl Maker {
             era: config.era.clone(),
             limits: config.limits,
             host: self.host.clone(),
+            client: self.client.clone(),
             memory: self.memory.clone(),
             veil: Veil::new(&config.policy.masking, self.secrets.clone()),
         };
@@ -122,6 +124,7 @@ pub struct Builder {
     config: Config,
     in_process: Vec<(ServerName, Arc<dyn Dialer>, ServerConfig)>,
     host: Arc<dyn Host>,
+    client: ClientInfo,
     memory: Option<PathBuf>,
     survey: Survey,
     backoff: Backoff,
@@ -138,6 +141,7 @@ impl Pegboard {
             config,
             in_process: Vec::new(),
             host: Arc::new(NoHost),
+            client: ClientInfo::default(),
             memory: None,
             survey: Survey::More(Capabilities::default()),
             backoff: Backoff::default(),
@@ -255,14 +259,25 @@ impl Pegboard {
 }
 
 impl Builder {
-    /// Adds a server that lives in this process.
+    /// Adds a server that lives in this process. It takes the place of a server of the same name: of one in the config, which is then not
+    /// started, now or by [`Pegboard::apply`], or of one that was added here before.
     pub fn in_process(self, name: ServerName, dialer: impl Dialer) -> Self {
-        self.in_process_with(name, dialer, own::in_process())
+        self.in_process_with(name, dialer, ServerConfig::in_process())
     }
 
-    /// Adds a server that lives in this process, with settings of its own. Their transport is not looked at.
+    /// The same with settings of its own, such as [`ServerConfig::in_process`] with some of them changed. Their transport is not looked at.
     pub fn in_process_with(mut self, name: ServerName, dialer: impl Dialer, settings: ServerConfig) -> Self {
+        self.in_process.retain(|(other, _, _)| *other != name);
         self.in_process.push((name, Arc::new(dialer), settings));
+        self
+    }
+
+    /// Sets the name and version under which this program introduces itself to servers, instead of Pegboard's.
+    pub fn client_info(mut self, name: impl Into<String>, version: impl Into<String>) -> Self {
+        self.client = ClientInfo {
+            name: name.into(),
+            version: version.into(),
+        };
         self
     }
 
@@ -346,6 +361,7 @@ impl Builder {
                 breaker: self.breaker,
             }),
             host: self.host,
+            client: Arc::new(self.client),
             memory: Arc::new(EraMemory::new(self.memory)),
             secrets: KnownSecrets::default(),
             most: AtomicUsize::new(limits.servers),
@@ -356,7 +372,13 @@ impl Builder {
         maker.secrets.learn(configs.flat_map(ServerConfig::secrets));
         let naming = Mutex::new(self.config.naming);
         let mut servers: Vec<Server> = Vec::new();
-        for (name, config) in self.config.servers {
+        let mut configured = self.config.servers;
+        for (name, _, _) in &self.in_process {
+            if configured.remove(name).is_some() {
+                tracing::warn!(server = %name, "a server in this process takes the place of the one in the config");
+            }
+        }
+        for (name, config) in configured {
             servers.push(maker.configured(name, config, servers.len()));
         }
         for (name, dialer, settings) in self.in_process {

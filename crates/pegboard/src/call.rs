@@ -32,7 +32,7 @@ pub use embed::Embedder;
 pub(crate) use embed::Embeddings;
 pub use hook::{Budget, Called, Hook};
 pub(crate) use resource::read_resource;
-pub(crate) use route::{Route, RouteTable, Routed, ambiguous, may_be_of};
+pub(crate) use route::{Route, RouteTable, Routed, ambiguous, folded, may_be_of, variants};
 pub use rules::Proposed;
 pub(crate) use sight::Sight;
 pub(crate) use stop::{failure_of, unavailable};
@@ -41,7 +41,7 @@ pub use stream::{CallEvent, CallStream};
 pub use summarise::ChatModel;
 pub use summarise::{Summariser, Summary, SummaryError, SummaryRequest};
 pub use task::TaskHandle;
-pub(crate) use task::start;
+pub(crate) use task::{start, take_up};
 pub use view::View;
 
 use record::Record;
@@ -49,6 +49,7 @@ use recover::{Next, Recovery, ToolClass};
 use stop::{Stop, after_a_lost_attempt};
 
 use std::{
+    fmt,
     sync::{
         Arc,
         atomic::{AtomicU64, Ordering},
@@ -73,7 +74,7 @@ use crate::{
 };
 
 /// One call as a caller asks for it.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct ToolCall {
     /// The caller's id for it, told in the reply.
@@ -88,6 +89,8 @@ pub struct ToolCall {
     pub reading: Option<Reading>,
     /// What had to be done to read it.
     pub(crate) notes: Vec<String>,
+    /// Why what was given as the arguments cannot be that.
+    pub(crate) unfit: Option<String>,
     /// The limit for the whole call, besides the server's own limits.
     pub timeout: Option<Duration>,
     /// The conversation that led to it, for whoever summarises the result.
@@ -102,19 +105,27 @@ pub struct ToolCall {
     pub key: Option<String>,
     /// Whether it should run as a task where the tool leaves the choice.
     pub as_task: bool,
+    /// The number in the id, while it is the one that we made up.
+    numbered: Option<u64>,
+    /// The name that the model wrote, where that is not the tool which is called: one of ours passes the call on.
+    pub(crate) asked: Option<String>,
 }
 
 impl ToolCall {
     /// A call of `name` without arguments.
     pub fn new(name: impl Into<String>) -> Self {
         static NEXT: AtomicU64 = AtomicU64::new(1);
+        let number = NEXT.fetch_add(1, Ordering::Relaxed);
         Self {
-            id: format!("call-{}", NEXT.fetch_add(1, Ordering::Relaxed)),
+            id: format!("call-{number}"),
+            numbered: Some(number),
+            asked: None,
             name: name.into(),
             arguments: Arguments::default(),
             text: None,
             reading: None,
             notes: Vec::new(),
+            unfit: None,
             timeout: None,
             context: None,
             progress: None,
@@ -125,10 +136,23 @@ impl ToolCall {
         }
     }
 
-    /// Sets the arguments.
+    /// Sets the arguments: [`Arguments`], a map, or a JSON value. One that is no object is told in the reply; nothing is called with it.
+    ///
+    /// ```
+    /// # use pegboard::ToolCall;
+    /// let call = ToolCall::new("time.now").arguments(serde_json::json!({"zone": "UTC"}));
+    /// assert_eq!(call.arguments.as_str(), r#"{"zone":"UTC"}"#);
+    /// ```
     #[must_use]
-    pub fn arguments(mut self, arguments: Arguments) -> Self {
-        self.arguments = arguments;
+    pub fn arguments<A>(mut self, arguments: A) -> Self
+    where
+        A: TryInto<Arguments>,
+        A::Error: fmt::Display,
+    {
+        match arguments.try_into() {
+            Ok(arguments) => (self.arguments, self.unfit) = (arguments, None),
+            Err(problem) => self.unfit = Some(problem.to_string()),
+        }
         self
     }
 
@@ -150,7 +174,29 @@ impl ToolCall {
     #[must_use]
     pub fn id(mut self, id: impl Into<String>) -> Self {
         self.id = id.into();
+        self.numbered = None;
         self
+    }
+
+    /// Whether the id came from the caller.
+    fn has_given_id(&self) -> bool {
+        // It can be set without `id` too.
+        let ours = |number: u64| self.id.strip_prefix("call-").and_then(|text| text.parse().ok()) == Some(number);
+        !self.numbered.is_some_and(ours)
+    }
+
+    /// The name as the model wrote it.
+    fn asked(&self) -> &str {
+        self.asked.as_deref().unwrap_or(&self.name)
+    }
+
+    /// The reply to this call if it ends before a server has answered it, or is never made.
+    pub fn unanswered(&self, outcome: Outcome, latency: Duration) -> Reply {
+        Reply {
+            asked: self.asked().to_owned(),
+            id_given: self.has_given_id(),
+            ..Reply::unanswered(&self.id, &self.name, outcome, latency)
+        }
     }
 
     /// Sets the limit for the whole call.
@@ -262,11 +308,13 @@ async fn carry_out(view: &View, route: &Route, call: ToolCall, deadline: Deadlin
     };
     // Boxed, because calls with a key are rare and every call would pay for the room.
     let making = Box::pin(recorded(view, route, &call, deadline, started));
+    let (asked, id_given) = (call.asked().to_owned(), call.has_given_id());
     let reply = view.keys.once(key, &call.arguments, deadline, making).await;
     Reply {
         id: call.id,
         name,
-        asked: call.name,
+        asked,
+        id_given,
         server: Some(route.server.name().clone()),
         tool: Some(route.tool.name.clone()),
         ..reply
@@ -303,6 +351,8 @@ async fn concluded(
     };
     let presented = present::present(view, route, call, outcome, deadline).await;
     let reply = record.close(route, presented);
+    route.server.count(reply.outcome.kind(), reply.latency);
+    tracing::debug!(id = %reply.id, kind = ?reply.outcome.kind(), latency = ?reply.latency, "call ended");
     if reply.untrusted {
         view.rules.taint();
     }
@@ -310,8 +360,8 @@ async fn concluded(
 }
 
 /// The reply to a call that has no route.
-pub(crate) fn refuse(call: ToolCall, failure: Failure, started: Instant) -> Reply {
-    Reply::unanswered(call.id, call.name, Outcome::Refused(failure), started.elapsed())
+pub(crate) fn refuse(call: &ToolCall, failure: Failure, started: Instant) -> Reply {
+    call.unanswered(Outcome::Refused(failure), started.elapsed())
 }
 
 /// The steps of a call, in order.
@@ -333,6 +383,8 @@ async fn attempt(
     if let Some(failed) = output::misfit(route, &result, &mut record.warnings) {
         return Ok(failed);
     }
+    // What a user said once is not said for the next call.
+    let question = question.filter(|_| !result.had_input);
     let outcome = present::extract(result);
     if let (Some((question, lifetime)), Outcome::Done(answer)) = (question, &outcome) {
         view.cache.put(question, answer, lifetime);

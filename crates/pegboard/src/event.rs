@@ -1,12 +1,20 @@
 //! What happens on a board, told to whoever listens: every call from its beginning to its end, without its content.
 
+use std::{
+    future::poll_fn,
+    pin::Pin,
+    task::{Context, Poll},
+};
+
+use futures_util::Stream;
 use jiff::Timestamp;
 use serde::Serialize;
-use tokio::sync::broadcast::{self, error::RecvError};
+use tokio::sync::broadcast;
 
 use crate::{
     name::ServerName,
     outcome::{Kind, Reply, millis},
+    sync::Heard,
 };
 
 /// How many events a slow listener may be behind before it loses the oldest.
@@ -87,16 +95,21 @@ impl Event {
 
 /// The events of a board from now on, in order. A listener that is too slow is told how many it missed.
 #[derive(Debug)]
-pub struct Events(broadcast::Receiver<Event>);
+pub struct Events(Heard<Event>);
 
 impl Events {
     /// The next event; `None` when the board is gone. Dropping the future loses nothing.
     pub async fn next(&mut self) -> Option<Event> {
-        match self.0.recv().await {
-            Ok(event) => Some(event),
-            Err(RecvError::Lagged(events)) => Some(Event::Missed { events }),
-            Err(RecvError::Closed) => None,
-        }
+        poll_fn(|context| Pin::new(&mut *self).poll_next(context)).await
+    }
+}
+
+impl Stream for Events {
+    type Item = Event;
+
+    fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Event>> {
+        let heard = self.0.poll(context);
+        heard.map(|heard| heard.map(|event| event.unwrap_or_else(|events| Event::Missed { events })))
     }
 }
 
@@ -118,7 +131,7 @@ impl Bell {
     }
 
     pub(crate) fn listen(&self) -> Events {
-        Events(self.0.subscribe())
+        Events(Heard::new(self.0.subscribe()))
     }
 }
 
@@ -150,6 +163,19 @@ mod tests {
         }
         assert_eq!(events.next().await, Some(Event::Missed { events: 5 }));
         assert_eq!(events.next().await, Some(step(5.0)));
+    }
+
+    #[tokio::test]
+    async fn the_events_are_a_stream_and_a_wait_that_is_given_up_loses_none() {
+        use futures_util::{FutureExt, StreamExt};
+
+        let bell = Bell::default();
+        let mut events = bell.listen();
+        assert!(events.next().now_or_never().is_none());
+        bell.ring(|| step(1.0));
+        bell.ring(|| step(2.0));
+        drop(bell);
+        assert_eq!(StreamExt::collect::<Vec<_>>(events).await, [step(1.0), step(2.0)]);
     }
 
     #[tokio::test]

@@ -3,7 +3,8 @@
 //!
 //! ```
 //! use std::time::Duration;
-//! use pegboard::{Arguments, Config, Env, Format, Pegboard, ToolCall};
+//! use pegboard::{Config, Env, Format, Pegboard, ToolCall};
+//! use serde_json::json;
 //!
 //! # #[tokio::main]
 //! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -33,8 +34,8 @@
 //!     println!("{}", tool.name); // time__get_current_time
 //! }
 //!
-//! let arguments = Arguments::parse(r#"{"timezone": "UTC"}"#)?;
-//! let reply = tools.call(ToolCall::new("time.get_current_time").arguments(arguments)).await;
+//! let call = ToolCall::new("time.get_current_time").arguments(json!({"timezone": "UTC"}));
+//! let reply = tools.call(call).await;
 //! println!("{}", reply.text());
 //! # assert_eq!(reply.text(), "noon");
 //!
@@ -56,10 +57,112 @@
 //! * [`Hook`] sees every call of a view and its reply, and may change or refuse them; [`Approver`] asks a person first.
 //! * [`Embedder`] lets tools be found by what they mean.
 //! * [`Summariser`] writes summaries of long results; [`ChatModel`] is one over HTTP.
+//! * [`Selection`] and [`Grants`] say what a view, or a single call, may use of the board.
+//! * [`Host`] answers what servers ask of the program: forms for its user, a model's answer, roots.
+//! * [`TaskHandle`] is a call that its server carries out in the background.
 //! * [`Event`] is what happens on the board, for logs and screens: [`Pegboard::events`].
 //! * [`ToolExecutor`] is all that an agent loop needs to know. [`StubTools`] stands for a toolset in tests.
 //!
 //! The folder `examples` has whole programs: one server, an agent's loop, tools in the same process, summaries, approval.
+//!
+//! # What an agent may use
+//!
+//! A view sees everything until something narrows it: filters of the config or of the view, a [`Selection`], or [`Grants`]. Listings and calls
+//! follow the same rules, so what is not seen cannot be called.
+//!
+//! ```
+//! use pegboard::{Grants, Selection, ToolCall, View};
+//!
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! // For one piece of work: all of `k8s`, and what only looks in `argocd`.
+//! let selection = Selection::new().server("k8s").tools("argocd", ["get_*", "list_*"]);
+//! let view = View::new().selection(selection.clone());
+//! // Or for one call, in place of the view's.
+//! let call = ToolCall::new("argocd.get_app").selection(selection);
+//! // What a user was granted. Without a grant there is nothing.
+//! let view = View::new().grants(Grants::new().server("k8s".parse()?));
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! # More tools than a model should see
+//!
+//! With [`View::tool_budget`] a model is shown tools that find, describe and call the others when their definitions would take more tokens.
+//! [`Toolset::find`] is the same search for programs.
+//!
+//! # Resources and news of them
+//!
+//! ```
+//! # use std::time::Duration;
+//! # use pegboard::{Failure, ServerName, Toolset};
+//! async fn watch(tools: &Toolset, server: &ServerName) -> Result<(), Failure> {
+//!     for resource in tools.resources(Duration::from_secs(30)).await.resources {
+//!         println!("{}", resource.uri);
+//!     }
+//!     // Renewed by itself in every session, until it is dropped.
+//!     let mut news = tools.subscribe(server, "file:///notes.md").await?;
+//!     while news.changed().await {
+//!         for contents in tools.read_resource(server, news.uri()).await? {
+//!             println!("{}", contents.text().unwrap_or("(no text)"));
+//!         }
+//!     }
+//!     Ok(())
+//! }
+//! ```
+//!
+//! [`Toolset::prompts`], [`Toolset::complete`] and [`Toolset::events`] are the other things that servers offer.
+//!
+//! # Calls that take long
+//!
+//! ```
+//! # use std::time::Duration;
+//! # use pegboard::{Reply, ToolCall, Toolset};
+//! async fn report(tools: &Toolset) -> Reply {
+//!     match tools.start(ToolCall::new("reports.yearly")).await {
+//!         Ok(mut task) => {
+//!             // Too early, it says so; once the task has ended, it is the same reply each time.
+//!             let reply = task.result(Duration::from_secs(5)).await;
+//!             if !reply.is_error() {
+//!                 return reply;
+//!             }
+//!             task.result(Duration::from_secs(3600)).await
+//!         }
+//!         Err(reply) => *reply, // It was not started, and this says why.
+//!     }
+//! }
+//! ```
+//!
+//! [`Toolset::call`] sees tasks through by itself. [`Toolset::task`] takes one up by its id.
+//!
+//! # What servers ask of the program
+//!
+//! ```
+//! use std::pin::Pin;
+//! use pegboard::{Config, ElicitAnswer, Elicitation, Host, Pegboard, ServerName};
+//!
+//! struct Console;
+//!
+//! impl Host for Console {
+//!     fn offers_elicitation(&self) -> bool {
+//!         true
+//!     }
+//!
+//!     fn elicit<'a>(
+//!         &'a self,
+//!         server: &'a ServerName,
+//!         question: Elicitation,
+//!     ) -> Pin<Box<dyn Future<Output = ElicitAnswer> + Send + 'a>> {
+//!         Box::pin(async move {
+//!             println!("{server} asks: {}", question.message);
+//!             ElicitAnswer::Decline
+//!         })
+//!     }
+//! }
+//!
+//! let builder = Pegboard::builder(Config::default()).host(Console);
+//! ```
+//!
+//! Only what a host says that it answers is offered to servers; without one, that is nothing.
 //!
 //! # Features
 //!
@@ -77,8 +180,8 @@
 //! * Dropping the future of a call cancels it on the server and disturbs no other call.
 //! * Every wait has a limit and every buffer a bound; see [`Limits`].
 //! * A call that may have been carried out is never repeated by itself.
-//! * The library keeps no global state but the fact that [`shim`] was called, so two boards in one program do not know of each
-//!   other.
+//! * Two boards in one program do not know of each other. What they share holds nothing of either: counters for ids, what is loaded or
+//!   compiled once (TLS roots, patterns, the number in fences), and the fact that [`shim`] was called.
 //! * When the last clone of a board and its toolsets is dropped, its servers end with everything they started. With [`shim`] as
 //!   the first line of `main` they also end when the program is killed.
 
@@ -149,15 +252,16 @@ pub use mask::{BadMasking, Counts as MaskCounts, CustomPattern, MaskStyle, Maske
 pub use name::{BadNameStyle, BadServerName, NameRules, NameStyle, ServerName};
 pub use native::{NativeTool, NativeTools};
 pub use outcome::{
-    Answer, Body, Completion, Content, Failure, FilledPrompt, Kind, Outcome, PromptMessage, Reply, ResourceContents,
-    Role, TextPage, fence,
+    Answer, BadBlob, Body, Completion, Content, Failure, FilledPrompt, Kind, Outcome, PromptMessage, Reply,
+    ResourceContents, Role, TextPage, fence,
 };
-pub use provider::{Definition, Provider, Quarantine, Reverse};
+pub use provider::{Definition, Provider, Quarantine, Reverse, UnknownProvider};
 pub use secret::{SafeUrl, Secret};
 pub use server::{BadSchedule, CatalogChange};
 pub use session::{
     Choice, CompletionOf, ElicitAnswer, Elicitation, Field, FieldKind, Form, Host, LogLevel, LogMessage, NoHost,
     Progress, Root, SamplingLimits, ServerEvent, ServerEvents, Subscription, TaskState, TaskStatus, TextFormat,
+    UnknownLogLevel,
 };
 pub use shim::shim;
 pub use spill::SpillLimits;

@@ -8,7 +8,7 @@ pub(crate) use map::{expose, stamp};
 pub use rules::NameRules;
 pub use style::{BadNameStyle, NameStyle};
 
-use std::{fmt, sync::Arc};
+use std::{fmt, str::FromStr, sync::Arc};
 
 use serde::Serialize;
 
@@ -63,6 +63,22 @@ impl ServerName {
     }
 }
 
+impl FromStr for ServerName {
+    type Err = BadServerName;
+
+    fn from_str(name: &str) -> Result<Self, BadServerName> {
+        Self::parse(name)
+    }
+}
+
+impl TryFrom<&str> for ServerName {
+    type Error = BadServerName;
+
+    fn try_from(name: &str) -> Result<Self, BadServerName> {
+        Self::parse(name)
+    }
+}
+
 impl fmt::Display for ServerName {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0)
@@ -105,5 +121,7 @@ mod tests {
         for bad in ["", "-a", "_a", "a.b", "a b", "é", "a/b", &"x".repeat(65)] {
             assert!(ServerName::parse(bad).is_err(), "{bad}");
         }
+        let name: ServerName = "k8s".parse().unwrap();
+        assert_eq!(ServerName::try_from("k8s"), Ok(name));
     }
 }

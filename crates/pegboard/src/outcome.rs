@@ -13,7 +13,7 @@ mod shapes;
 pub use content::Content;
 pub use fence::around as fence;
 pub(crate) use fence::number as fence_number;
-pub use reading::{Body, Completion, FilledPrompt, PromptMessage, ResourceContents, Role, TextPage};
+pub use reading::{BadBlob, Body, Completion, FilledPrompt, PromptMessage, ResourceContents, Role, TextPage};
 pub(crate) use render::{Rendering, is_json_of};
 pub use reply::Reply;
 pub(crate) use reply::{Notes, Presented, millis};
@@ -132,13 +132,39 @@ pub struct Answer {
 impl Answer {
     /// An answer that is one text.
     pub fn from_text(text: impl Into<String>) -> Self {
+        Self::from_content([Content::text(text)])
+    }
+
+    /// An answer of these blocks.
+    pub fn from_content(content: impl IntoIterator<Item = Content>) -> Self {
         Self {
-            content: vec![Content::text(text)],
+            content: content.into_iter().collect(),
             structured: None,
             meta: None,
             executed: true,
             rendering: Rendering::default(),
         }
+    }
+
+    /// A structured answer, with the same as a text for readers of text.
+    pub fn json(value: impl Into<Value>) -> Self {
+        let value = value.into();
+        Self {
+            structured: Some(value.clone()),
+            ..Self::from_text(value.to_string())
+        }
+    }
+}
+
+impl From<&str> for Answer {
+    fn from(text: &str) -> Self {
+        Self::from_text(text)
+    }
+}
+
+impl From<String> for Answer {
+    fn from(text: String) -> Self {
+        Self::from_text(text)
     }
 }
 
@@ -181,6 +207,14 @@ impl Failure {
         self
     }
 }
+
+impl std::fmt::Display for Failure {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.message)
+    }
+}
+
+impl std::error::Error for Failure {}
 
 /// The kinds of ending that programs can tell apart.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
@@ -237,6 +271,26 @@ mod tests {
         answer.content.clear();
         answer.structured = Some(serde_json::json!({"b": 1, "a": [2]}));
         assert_eq!(answer.text(), r#"{"a":[2],"b":1}"#);
+    }
+
+    #[test]
+    fn an_answer_is_made_of_a_text_of_json_or_of_blocks() {
+        assert_eq!(Answer::from("one"), Answer::from_text("one"));
+        assert_eq!(Answer::from("one".to_owned()), Answer::from_text("one"));
+        let structured = Answer::json(serde_json::json!({"a": 1}));
+        assert_eq!(structured.structured, Some(serde_json::json!({"a": 1})));
+        assert_eq!(structured.text(), r#"{"a":1}"#);
+        let blocks = Answer::from_content([Content::text("one"), Content::text("two")]);
+        assert_eq!(blocks.text(), "one\ntwo");
+    }
+
+    #[test]
+    fn a_failure_is_an_error_like_any_other() {
+        fn fails() -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
+            Err(Failure::new(Kind::Timeout, "too late"))?;
+            Ok(())
+        }
+        assert_eq!(fails().unwrap_err().to_string(), "too late");
     }
 
     #[test]

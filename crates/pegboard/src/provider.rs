@@ -21,7 +21,7 @@ mod tests;
 
 pub use reverse::Reverse;
 
-use std::fmt;
+use std::{fmt, str::FromStr};
 
 use serde_json::{Map, Value};
 
@@ -179,6 +179,19 @@ impl Provider {
         form::list(self, tools)
     }
 }
+
+impl FromStr for Provider {
+    type Err = UnknownProvider;
+
+    fn from_str(word: &str) -> Result<Self, UnknownProvider> {
+        Self::parse(word).ok_or_else(|| UnknownProvider(word.to_owned()))
+    }
+}
+
+/// A word that is no provider's.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("`{}` is no provider; there are {}", .0.escape_debug(), Provider::ALL.map(Provider::as_str).join(", "))]
+pub struct UnknownProvider(String);
 
 impl fmt::Display for Provider {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -34,11 +34,11 @@ pub use events::{LogMessage, ServerEvent, ServerEvents};
 pub use host::{Choice, ElicitAnswer, Elicitation, Field, FieldKind, Form, Host, NoHost, SamplingLimits, TextFormat};
 pub use progress::Progress;
 pub use reading::CompletionOf;
-pub use standing::{LogLevel, Root, Subscription};
+pub use standing::{LogLevel, Root, Subscription, UnknownLogLevel};
 pub use task::{TaskState, TaskStatus};
 
 pub(crate) use exchange::{Begun, Call, CallResult};
-pub(crate) use handshake::{ConnectError, Spec, connect};
+pub(crate) use handshake::{ClientInfo, ConnectError, Spec, connect};
 pub(crate) use line::{Fault, FaultKind, Patience, Request};
 pub(crate) use memory::EraMemory;
 pub(crate) use progress::{ProgressSink, Steps};

@@ -148,11 +148,22 @@ impl State {
 /// A protocol era: without a handshake (2026-07-28 and later), or with one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
+#[non_exhaustive]
 pub enum Era {
     /// Without a handshake.
     Modern,
     /// With a handshake.
     Legacy,
+}
+
+impl Era {
+    /// The word for it.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Modern => "modern",
+            Self::Legacy => "legacy",
+        }
+    }
 }
 
 /// What a server says it is.

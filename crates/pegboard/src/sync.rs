@@ -12,3 +12,7 @@ pub(crate) use shuttle::sync::{Mutex, MutexGuard, atomic};
 #[cfg(test)]
 #[cfg(feature = "explore")]
 pub(crate) mod explore;
+
+mod heard;
+
+pub(crate) use heard::Heard;

@@ -16,6 +16,7 @@ mod resource_tools;
 mod resources;
 mod select;
 mod stub;
+mod tasks;
 
 pub use executor::{Closed, ToolExecutor};
 pub use find::{FoundTool, ServerCost};
@@ -36,7 +37,7 @@ use serde_json::{Map, Value};
 use tokio::{sync::mpsc, task::JoinSet, time::Instant};
 
 use crate::{
-    call::{self, CallStream, Route, Routed, Sight, TaskHandle, ToolCall, View},
+    call::{self, CallStream, Route, Routed, Sight, ToolCall, View},
     catalog::{Catalog, Schema, Tool},
     deadline::Deadline,
     name::ServerName,
@@ -174,10 +175,14 @@ impl Toolset {
 
     /// Lists the tools of all servers. Servers that are not ready are started and waited for, together and at most for `patience`.
     pub async fn list(&self, patience: Duration) -> Listing {
+        let unavailable = self.wake(patience).await;
+        let (tools, left_out) = self.tools();
+        let mut warnings = self.warnings();
+        warnings.extend(left_out);
         Listing {
-            unavailable: self.wake(patience).await,
-            tools: self.tools(),
-            warnings: self.warnings(),
+            unavailable,
+            tools,
+            warnings,
             quarantined: self.table().quarantined().to_vec(),
             provider: self.view.dialect().0,
         }
@@ -208,8 +213,8 @@ impl Toolset {
         unavailable.collect()
     }
 
-    /// The tools that are known now, as far as the view's budget has room for them.
-    fn tools(&self) -> Vec<ListedTool> {
+    /// The tools that are known now, as far as the view's budget has room for them, and a warning about those that should have some.
+    fn tools(&self) -> (Vec<ListedTool>, Option<String>) {
         self.within_budget(self.all_tools())
     }
 
@@ -272,9 +277,9 @@ impl Toolset {
         self.call_here(call).await
     }
 
-    async fn call_here(&self, call: ToolCall) -> Reply {
+    async fn call_here(&self, mut call: ToolCall) -> Reply {
         let started = Instant::now();
-        if let Some(reply) = self.read_output(&call, started).await {
+        if let Some(reply) = self.read_output(&mut call, started).await {
             return reply;
         }
         let call = match self.discover(call, started).await {
@@ -288,35 +293,14 @@ impl Toolset {
         let deadline = Deadline::after(started, call.timeout.unwrap_or(LOOK_UP));
         match self.route(&call.name, deadline).await {
             Ok((route, is_repaired)) => {
+                let written = is_repaired.then(|| call.name.clone());
                 let mut reply = call::run(&self.view, &route, call, started).await;
-                if is_repaired {
-                    reply.repaired = Some(format!(
-                        "`{}` was taken for `{}`",
-                        reply.asked.escape_debug(),
-                        reply.name
-                    ));
+                if let Some(written) = written {
+                    reply.repaired = Some(format!("`{}` was taken for `{}`", written.escape_debug(), reply.name));
                 }
                 reply
             }
-            Err(failure) => call::refuse(call, failure, started),
-        }
-    }
-
-    /// Starts a tool as a task and returns as soon as its server has taken it on. The reply of a call that could not be started says why.
-    pub async fn start(&self, call: ToolCall) -> Result<TaskHandle, Box<Reply>> {
-        if let Some(selection) = &call.selection {
-            let narrowed = self.selecting(selection);
-            return narrowed.start_here(call).await;
-        }
-        self.start_here(call).await
-    }
-
-    async fn start_here(&self, call: ToolCall) -> Result<TaskHandle, Box<Reply>> {
-        let started = Instant::now();
-        let deadline = Deadline::within(call.timeout.unwrap_or(LOOK_UP));
-        match self.route(&call.name, deadline).await {
-            Ok((route, _)) => call::start(&self.view, route, call, started).await,
-            Err(failure) => Err(Box::new(call::refuse(call, failure, started))),
+            Err(failure) => call::refuse(&call, failure, started),
         }
     }
 

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use pegboard::{Failure, FilledPrompt, Kind, Prompt, PromptListing, Role, Toolset};
+use pegboard::{Failure, FilledPrompt, Kind, Prompt, PromptListing, Toolset};
 use serde_json::{Map, Value, json};
 
 use super::{Ending, Stage, interrupted, listing, time_up};
@@ -136,10 +136,7 @@ async fn owner(toolset: &Toolset, name: &str, patience: std::time::Duration) -> 
 fn shown(filled: &FilledPrompt) -> String {
     let mut shown = String::new();
     for message in &filled.messages {
-        let role = match message.role {
-            Role::User => "user",
-            Role::Assistant => "assistant",
-        };
+        let role = message.role.as_str();
         let _ = writeln!(shown, "{role}: {}", clean(&message.content.to_text()));
     }
     shown

@@ -128,10 +128,7 @@ fn text(exit: Exit, status: &BoardStatus) -> Report {
 
 fn row(server: &ServerStatus) -> [String; 9] {
     let or_dash = |value: Option<String>| value.unwrap_or_else(|| "-".to_owned());
-    let era = server.era.map(|era| match era {
-        pegboard::Era::Modern => "modern".to_owned(),
-        pegboard::Era::Legacy => "legacy".to_owned(),
-    });
+    let era = server.era.map(|era| era.as_str().to_owned());
     [
         server.name.to_string(),
         server.state.as_str().to_owned(),

@@ -45,8 +45,9 @@ pub struct TooManyServers {
 
 impl Pegboard {
     /// Makes the board what `config` says. Servers that did not change keep their process; the others are ended in good order. Servers in
-    /// this process stay.
-    pub async fn apply(&self, config: Config) -> Applied {
+    /// this process stay, and what the config says under their names is passed over.
+    pub async fn apply(&self, mut config: Config) -> Applied {
+        config.servers.retain(|name, _| !self.has_in_process(name));
         for (name, queue) in &config.queues {
             self.0.maker.shared.queues.grow(name, queue.concurrent);
         }
@@ -203,6 +204,10 @@ impl Pegboard {
         let servers = self.0.shelf.all();
         let counts = |server: &&Server| server.name() != name && !server.is_refused();
         servers.iter().filter(counts).count()
+    }
+
+    fn has_in_process(&self, name: &ServerName) -> bool {
+        self.0.shelf.get(name).is_some_and(|server| !server.is_configured())
     }
 
     /// Servers that were refused may find room in a new config.

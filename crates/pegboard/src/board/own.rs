@@ -6,7 +6,7 @@ use super::Pegboard;
 use crate::{
     call::View,
     catalog::{Catalog, HeaderRule},
-    config::{Command, Scope, ServerConfig, Start, Transport},
+    config::{Scope, ServerConfig, Start},
     name::ServerName,
     native::NativeTools,
     server::Server,
@@ -40,7 +40,7 @@ impl Pegboard {
     /// A server for tools that a view brings along. What it offers is known before it is started.
     fn brought_along(&self, tools: NativeTools, others: &[Server]) -> Server {
         let name = ServerName::free(HOME, |name| is_any(others, name));
-        let mut settings = in_process();
+        let mut settings = ServerConfig::in_process();
         settings.start = Start::Lazy;
         // Whoever brings a tool along wants it to be seen.
         settings.policy.always_load = vec!["*".to_owned()];
@@ -56,9 +56,4 @@ impl Pegboard {
 fn is_any(servers: &[Server], name: &str) -> bool {
     let mut names = servers.iter().map(|server| server.name().as_str());
     names.any(|taken| taken.eq_ignore_ascii_case(name))
-}
-
-/// The settings of a server in this process. Their transport is never looked at: the dialer takes its place.
-pub(super) fn in_process() -> ServerConfig {
-    ServerConfig::new(Transport::Stdio(Command::new("in-process")))
 }

@@ -48,12 +48,15 @@ pub(super) fn read(route: &Route, call: &mut ToolCall) -> Result<(), Failure> {
 }
 
 fn read_text(route: &Route, call: &mut ToolCall) -> Result<(), Failure> {
+    if let Some(problem) = &call.unfit {
+        return Err(invalid(route, problem));
+    }
     let Some(text) = call.text.take() else { return Ok(()) };
     let reading = call.reading.unwrap_or(route.server.config().policy.args.reading);
     let read = Arguments::read(&text, reading, route.tool.input_schema.tree())
         .map_err(|error| invalid(route, &error.to_string()))?;
     call.arguments = read.arguments;
-    call.notes = read.notes;
+    call.notes.extend(read.notes);
     Ok(())
 }
 

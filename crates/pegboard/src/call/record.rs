@@ -14,6 +14,7 @@ use crate::{
 #[derive(Debug, Clone)]
 pub(super) struct Record {
     id: String,
+    id_given: bool,
     /// The name as the caller wrote it.
     asked: String,
     started: Instant,
@@ -34,7 +35,8 @@ impl Record {
         tracing::debug!(id = %call.id, server = %route.server.name(), tool = %route.tool.name, "call");
         Self {
             id: call.id.clone(),
-            asked: call.name.clone(),
+            id_given: call.has_given_id(),
+            asked: call.asked().to_owned(),
             started,
             queued: Duration::ZERO,
             attempts: 0,
@@ -58,11 +60,10 @@ impl Record {
                 .for_each(|warning| masker.mask(warning, &mut masked));
         }
         let latency = self.started.elapsed();
-        route.server.count(outcome.kind(), latency);
-        tracing::debug!(id = %self.id, kind = ?outcome.kind(), ?latency, "call ended");
         Reply {
             id: self.id,
             name: route.tool.dotted_name(),
+            id_given: self.id_given,
             asked: self.asked,
             repaired: None,
             server: Some(route.server.name().clone()),

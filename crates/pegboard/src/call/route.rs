@@ -6,6 +6,7 @@ mod names;
 mod repair;
 
 pub(crate) use explain::{ambiguous, may_be_of};
+pub(crate) use repair::{folded, variants};
 
 use std::{
     collections::HashMap,
@@ -201,7 +202,7 @@ impl RouteTable {
 
     /// What `name` means, also if it is written a little wrong, or means what the view does not see.
     pub(crate) fn find_forgiving(&self, name: &str) -> Routed {
-        for variant in repair::variants(name) {
+        for variant in variants(name) {
             match self.find(&variant) {
                 Routed::To(route) if variant == name => return Routed::To(route),
                 Routed::To(route) => return Routed::Repaired(route),

@@ -1,7 +1,13 @@
 //! One call as a stream of events: created, progress as often as the server tells it, completed.
 
-use std::{fmt, future::Future, pin::Pin};
+use std::{
+    fmt,
+    future::{Future, poll_fn},
+    pin::Pin,
+    task::{Context, Poll},
+};
 
+use futures_util::Stream;
 use serde::Serialize;
 use tokio::sync::mpsc;
 
@@ -35,6 +41,7 @@ pub struct CallStream {
 enum State {
     New { id: String, name: String, call: Running },
     Running(Running),
+    Answered(Box<Reply>),
     Ended,
 }
 
@@ -50,35 +57,44 @@ impl CallStream {
 
     /// The next event; `None` after the last one. Dropping the future loses nothing.
     pub async fn next(&mut self) -> Option<CallEvent> {
-        match std::mem::replace(&mut self.state, State::Ended) {
-            State::New { id, name, call } => {
-                self.state = State::Running(call);
-                Some(CallEvent::Created { id, name })
-            }
-            State::Running(call) => {
-                self.state = State::Running(call);
-                self.step().await
-            }
-            State::Ended => None,
-        }
+        poll_fn(|context| Pin::new(&mut *self).poll_next(context)).await
     }
+}
 
-    async fn step(&mut self) -> Option<CallEvent> {
-        let State::Running(call) = &mut self.state else {
-            return None;
-        };
-        let reply = tokio::select! {
-            biased;
-            Some(step) = self.steps.recv() => return Some(CallEvent::Progress(step)),
-            reply = call => reply,
-        };
-        // What was told before the answer came is told before it.
-        if let Ok(step) = self.steps.try_recv() {
-            self.state = State::Running(Box::pin(std::future::ready(reply)));
-            return Some(CallEvent::Progress(step));
+impl Stream for CallStream {
+    type Item = CallEvent;
+
+    fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<CallEvent>> {
+        loop {
+            match std::mem::replace(&mut self.state, State::Ended) {
+                State::New { id, name, call } => {
+                    self.state = State::Running(call);
+                    return Poll::Ready(Some(CallEvent::Created { id, name }));
+                }
+                State::Running(mut call) => {
+                    if let Poll::Ready(Some(step)) = self.steps.poll_recv(context) {
+                        self.state = State::Running(call);
+                        return Poll::Ready(Some(CallEvent::Progress(step)));
+                    }
+                    match call.as_mut().poll(context) {
+                        Poll::Ready(reply) => self.state = State::Answered(Box::new(reply)),
+                        Poll::Pending => {
+                            self.state = State::Running(call);
+                            return Poll::Pending;
+                        }
+                    }
+                }
+                // What was told before the answer came is told before it.
+                State::Answered(reply) => {
+                    let Ok(step) = self.steps.try_recv() else {
+                        return Poll::Ready(Some(CallEvent::Completed(reply)));
+                    };
+                    self.state = State::Answered(reply);
+                    return Poll::Ready(Some(CallEvent::Progress(step)));
+                }
+                State::Ended => return Poll::Ready(None),
+            }
         }
-        self.state = State::Ended;
-        Some(CallEvent::Completed(Box::new(reply)))
     }
 }
 
@@ -87,6 +103,7 @@ impl fmt::Debug for CallStream {
         let state = match &self.state {
             State::New { .. } => "new",
             State::Running(_) => "running",
+            State::Answered(_) => "answered",
             State::Ended => "ended",
         };
         f.debug_struct("CallStream").field("state", &state).finish()

@@ -147,6 +147,17 @@ impl View {
         self
     }
 
+    /// The same as a share of a model's context window: at most so many percent of `window` tokens.
+    ///
+    /// ```
+    /// # use pegboard::View;
+    /// let view = View::new().tool_budget_percent(10, 200_000); // 20,000 tokens
+    /// ```
+    pub fn tool_budget_percent(self, percent: u8, window: usize) -> Self {
+        let hundredths = window / 100 * usize::from(percent);
+        self.tool_budget(hundredths + window % 100 * usize::from(percent) / 100)
+    }
+
     /// Lets the model read resources: it is shown `list_resources`, `list_resource_templates` and `read_resource`, which reach the resources of
     /// all servers that this view may use. What they give is masked and bounded as results of tools are; bytes that are no picture are put
     /// aside under a handle. A server whose config leaves `resources` out of its `capabilities` is left alone.

@@ -123,6 +123,7 @@ pub struct Loaded {
 
 /// Where a server was written.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
 pub struct Origin {
     /// The file, or the name of the text.
     pub file: String,

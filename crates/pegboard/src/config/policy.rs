@@ -11,6 +11,7 @@ use crate::mask::Masking;
 
 /// Who shares a server's connection.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Scope {
     /// Everyone.
     #[default]
@@ -23,6 +24,7 @@ pub enum Scope {
 
 /// Whether a call of a tool that may have run can be made again.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum RetryClass {
     /// It cannot.
     Never,
@@ -36,6 +38,7 @@ pub enum RetryClass {
 
 /// Which calls a person must agree to.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Approval {
     /// None.
     #[default]

@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, path::PathBuf, time::Duration};
 
 use serde_json::Value;
 
-use super::{IdleStop, Limits, Policy, Scope, Transport};
+use super::{Command, IdleStop, Limits, Policy, Scope, Transport};
 
 /// After how long a lazy server that nobody uses is stopped.
 pub(crate) const IDLE: Duration = Duration::from_secs(300);
@@ -61,6 +61,12 @@ impl ServerConfig {
         }
     }
 
+    /// A server in this process with the default settings, for [`Builder::in_process_with`](crate::Builder::in_process_with).
+    pub fn in_process() -> Self {
+        // It is never looked at: a dialer takes its place.
+        Self::new(Transport::Stdio(Command::new("in-process")))
+    }
+
     /// After how long a connection that nobody uses is ended, if ever.
     pub fn idle_after(&self) -> Option<Duration> {
         match self.policy.idle_stop {
@@ -84,6 +90,7 @@ impl ServerConfig {
 
 /// When a server is started.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Start {
     /// When the board opens, beside the others, without holding anyone up.
     #[default]
@@ -96,6 +103,7 @@ pub enum Start {
 
 /// Which protocol era a server is spoken to in.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum EraChoice {
     /// Found out and remembered: `initialize` first on stdio, `server/discover` first on HTTP.
     #[default]

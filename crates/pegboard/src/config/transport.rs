@@ -8,6 +8,7 @@ use crate::secret::{SafeUrl, Secret};
 
 /// How a server is reached.
 #[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
 pub enum Transport {
     /// A child process that speaks on its standard input and output.
     Stdio(Command),

@@ -22,11 +22,23 @@ pub struct ResourceContents {
 
 /// What a resource holds.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Body {
     /// Text.
     Text(String),
     /// Bytes, in base64 as they came.
     Blob(String),
+}
+
+/// Bytes that a server did not write as base64.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("the bytes of `{uri}` are not written in base64: {problem}")]
+#[non_exhaustive]
+pub struct BadBlob {
+    /// The address of the resource.
+    pub uri: String,
+    /// What is wrong.
+    pub problem: String,
 }
 
 /// A piece of a long text.
@@ -67,10 +79,13 @@ impl ResourceContents {
     }
 
     /// The bytes that it stands for. Fails when the server's base64 is broken.
-    pub fn bytes(&self) -> Result<Vec<u8>, base64::DecodeError> {
+    pub fn bytes(&self) -> Result<Vec<u8>, BadBlob> {
         match &self.body {
             Body::Text(text) => Ok(text.clone().into_bytes()),
-            Body::Blob(blob) => BASE64_STANDARD.decode(blob),
+            Body::Blob(blob) => BASE64_STANDARD.decode(blob).map_err(|error| BadBlob {
+                uri: self.uri.clone(),
+                problem: error.to_string(),
+            }),
         }
     }
 
@@ -155,11 +170,22 @@ pub struct PromptMessage {
 /// Who says something to a model.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
+#[non_exhaustive]
 pub enum Role {
     /// The user.
     User,
     /// The model.
     Assistant,
+}
+
+impl Role {
+    /// The word for it on the wire.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::User => "user",
+            Self::Assistant => "assistant",
+        }
+    }
 }
 
 /// What a server suggests for an argument.

@@ -10,13 +10,16 @@ use crate::{mask::Counts, name::ServerName};
 
 /// The record of one call: what was asked, how it ended, and what it took.
 #[derive(Debug, Clone, PartialEq)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
 #[non_exhaustive]
 pub struct Reply {
     /// The caller's id for the call.
     pub id: String,
+    /// Whether the id came from the caller, and not from [`ToolCall::new`](crate::ToolCall::new).
+    pub id_given: bool,
     /// `server.tool`, or the name as asked for when it is nobody's.
     pub name: String,
-    /// The name as the caller wrote it.
+    /// The name as the caller wrote it. For a call through `call_tool` that is its name, not that of the tool it led to.
     pub asked: String,
     /// That the name was understood although it is nobody's, in words.
     pub repaired: Option<String>,
@@ -73,6 +76,7 @@ impl Reply {
         let name = name.into();
         Self {
             id: id.into(),
+            id_given: true,
             asked: name.clone(),
             name,
             repaired: None,

@@ -58,6 +58,7 @@ fn spec_of(target: Target, era: EraChoice) -> Spec {
         era,
         limits: Limits::default(),
         host: Arc::new(Quick),
+        client: Arc::default(),
         memory: Arc::new(EraMemory::new(None)),
         veil: Veil::default(),
     }

@@ -1,12 +1,19 @@
 //! What servers tell without being asked, in a stream that never grows: whoever is slow misses the oldest and is told so.
 
-use std::sync::Arc;
+use std::{
+    future::poll_fn,
+    pin::Pin,
+    sync::Arc,
+    task::{Context, Poll},
+};
 
+use futures_util::Stream;
 use serde::Serialize;
 use serde_json::Value;
 use tokio::sync::broadcast;
 
 use super::standing::LogLevel;
+use crate::sync::Heard;
 
 /// What a server told.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -47,7 +54,7 @@ pub struct LogMessage {
 /// The events of one server, from the moment this was made. It lasts over restarts of the server.
 #[derive(Debug)]
 pub struct ServerEvents {
-    receiver: broadcast::Receiver<Told>,
+    heard: Heard<Told>,
 }
 
 /// An event as it is passed on.
@@ -69,7 +76,9 @@ impl From<ServerEvent> for Told {
 
 impl ServerEvents {
     pub(super) fn new(receiver: broadcast::Receiver<Told>) -> Self {
-        Self { receiver }
+        Self {
+            heard: Heard::new(receiver),
+        }
     }
 
     /// The next event; nothing when the server is gone for good. Dropping the future loses nothing.
@@ -78,10 +87,39 @@ impl ServerEvents {
     }
 
     pub(super) async fn told(&mut self) -> Option<Told> {
-        match self.receiver.recv().await {
-            Ok(told) => Some(told),
-            Err(broadcast::error::RecvError::Lagged(count)) => Some(ServerEvent::Missed { count }.into()),
-            Err(broadcast::error::RecvError::Closed) => None,
+        poll_fn(|context| self.poll_told(context)).await
+    }
+
+    fn poll_told(&mut self, context: &mut Context<'_>) -> Poll<Option<Told>> {
+        let heard = self.heard.poll(context);
+        heard.map(|heard| heard.map(|told| told.unwrap_or_else(|count| ServerEvent::Missed { count }.into())))
+    }
+}
+
+impl Stream for ServerEvents {
+    type Item = Arc<ServerEvent>;
+
+    fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        self.poll_told(context).map(|told| told.map(|told| told.event))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use futures_util::StreamExt;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn what_a_server_tells_is_a_stream() {
+        let told = |id: &str| ServerEvent::ElicitationComplete { id: id.to_owned() };
+        let sender = broadcast::Sender::new(2);
+        let events = ServerEvents::new(sender.subscribe());
+        for id in ["a", "b", "c"] {
+            let _ = sender.send(told(id).into());
         }
+        drop(sender);
+        let heard: Vec<_> = events.map(|event| (*event).clone()).collect().await;
+        assert_eq!(heard, [ServerEvent::Missed { count: 1 }, told("b"), told("c")]);
     }
 }

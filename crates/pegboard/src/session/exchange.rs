@@ -44,6 +44,9 @@ pub(crate) struct CallResult {
     pub(crate) is_error: bool,
     #[serde(default, rename = "_meta")]
     pub(crate) meta: Option<Map<String, Value>>,
+    /// Whether a user or a model was asked something while the call ran, so that the answer may depend on what they said.
+    #[serde(skip)]
+    pub(crate) had_input: bool,
     #[serde(default, rename = "resultType")]
     result_type: Option<String>,
     #[serde(default, rename = "inputRequests")]
@@ -86,11 +89,14 @@ pub(crate) enum Begun {
 impl Session {
     /// Calls a tool and stays until its result is there. When the server asks for input first, the host gives it and the call goes on.
     pub(crate) async fn call(&self, call: Call<'_>) -> Result<CallResult, Fault> {
-        let patience = call.patience;
-        match self.begin(call).await? {
-            Begun::Done(result) => Ok(result),
-            Begun::Task(task, steps) => Box::pin(self.see_through(task, patience, steps)).await,
-        }
+        let (patience, questions) = (call.patience, self.host.questions());
+        let mut result = match self.begin(call).await? {
+            Begun::Done(result) => result,
+            Begun::Task(task, steps) => Box::pin(self.see_through(task, patience, steps)).await?,
+        };
+        // In the era with requests of servers nobody can tell which call a question belongs to: it may be this one.
+        result.had_input = self.host.questions() != questions;
+        Ok(result)
     }
 
     /// Calls a tool and stays until the server has answered, with the result or with a task.

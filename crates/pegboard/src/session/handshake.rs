@@ -49,9 +49,27 @@ pub(crate) struct Spec {
     /// What is wanted of every session.
     pub(crate) standing: Arc<Standing>,
     pub(crate) host: Arc<dyn Host>,
+    /// What servers are told about who we are.
+    pub(crate) client: Arc<ClientInfo>,
     pub(crate) memory: Arc<EraMemory>,
     /// What stands between the server's words and everybody else.
     pub(crate) veil: Veil,
+}
+
+/// The program, as servers are told.
+#[derive(Debug, Clone, PartialEq, serde::Serialize)]
+pub(crate) struct ClientInfo {
+    pub(crate) name: String,
+    pub(crate) version: String,
+}
+
+impl Default for ClientInfo {
+    fn default() -> Self {
+        Self {
+            name: "pegboard".to_owned(),
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+        }
+    }
 }
 
 impl fmt::Debug for Spec {

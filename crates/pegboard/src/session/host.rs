@@ -6,7 +6,16 @@ mod form;
 use errands::Errands;
 pub use form::{Choice, Field, FieldKind, Form, TextFormat};
 
-use std::{fmt, future::Future, pin::Pin, sync::Arc, time::Duration};
+use std::{
+    fmt,
+    future::Future,
+    pin::Pin,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::Duration,
+};
 
 use serde_json::{Map, Value, json};
 use tokio::{sync::mpsc, task::JoinSet};
@@ -80,6 +89,7 @@ impl Host for NoHost {}
 
 /// How much one server may ask of the model.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct SamplingLimits {
     /// The most tokens of one answer. A server that asks for more gets this many.
     pub tokens: u64,
@@ -121,6 +131,7 @@ impl Elicitation {
 
 /// The user's answer.
 #[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
 pub enum ElicitAnswer {
     /// Here it is. Fields that are left out get the form's defaults. For a page: the user has opened it.
     Accept(Map<String, Value>),
@@ -139,6 +150,8 @@ pub(super) struct Desk {
     pub(super) standing: Arc<Standing>,
     veil: Veil,
     errands: Errands,
+    /// How often the user or the model was asked something.
+    questions: Arc<AtomicU64>,
 }
 
 /// The error that a server gets.
@@ -152,7 +165,17 @@ impl Desk {
             standing,
             veil,
             errands: Errands::default(),
+            questions: Arc::default(),
         }
+    }
+
+    /// How often the user or the model was asked something in this session so far.
+    pub(super) fn questions(&self) -> u64 {
+        self.questions.load(Ordering::Relaxed)
+    }
+
+    fn count_question(&self) {
+        self.questions.fetch_add(1, Ordering::Relaxed);
     }
 
     /// What we tell servers that we can do. Only what has somebody to answer is among it.
@@ -230,6 +253,7 @@ impl Desk {
     async fn elicit(&self, params: Value) -> Result<Value, Refusal> {
         let request = read(params, self.host.offers_pages())?;
         let form = request.form.clone();
+        self.count_question();
         let answer = self.host.elicit(&self.server, request).await;
         Ok(match (answer, form) {
             (ElicitAnswer::Accept(content), Some(form)) => match form.complete(content) {
@@ -254,6 +278,7 @@ impl Desk {
             return Err((-32602, "`url` is missing".to_owned()));
         }
         let id = request.id.clone();
+        self.count_question();
         Ok((self.host.elicit(&self.server, request).await, id))
     }
 
@@ -287,6 +312,7 @@ impl Desk {
         if !self.host.approve_sampling(&self.server, &params).await {
             return Err((-1, "the user rejected the request".to_owned()));
         }
+        self.count_question();
         let answer = self.host.sample(&self.server, params).await;
         answer.map_err(|problem| (-32603, problem))
     }

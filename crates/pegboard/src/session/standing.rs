@@ -6,6 +6,7 @@ use std::{
     collections::{BTreeMap, VecDeque},
     fmt,
     path::Path,
+    str::FromStr,
     sync::{Arc, Mutex, PoisonError, Weak},
     time::Duration,
 };
@@ -110,7 +111,39 @@ impl LogLevel {
             Self::Emergency => "emergency",
         }
     }
+
+    /// All levels, from the least grave on.
+    pub const ALL: [Self; 8] = [
+        Self::Debug,
+        Self::Info,
+        Self::Notice,
+        Self::Warning,
+        Self::Error,
+        Self::Critical,
+        Self::Alert,
+        Self::Emergency,
+    ];
 }
+
+impl fmt::Display for LogLevel {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+impl FromStr for LogLevel {
+    type Err = UnknownLogLevel;
+
+    fn from_str(word: &str) -> Result<Self, UnknownLogLevel> {
+        let found = Self::ALL.into_iter().find(|level| level.as_str() == word);
+        found.ok_or_else(|| UnknownLogLevel(word.to_owned()))
+    }
+}
+
+/// A word that is no level of a log.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("`{}` is no level of a log; there are {}", .0.escape_debug(), LogLevel::ALL.map(LogLevel::as_str).join(", "))]
+pub struct UnknownLogLevel(String);
 
 impl Standing {
     pub(crate) fn new(roots: &[String]) -> Arc<Self> {
@@ -277,6 +310,15 @@ impl Drop for Subscription {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_level_is_read_from_its_word() {
+        for level in LogLevel::ALL {
+            assert_eq!(level.to_string().parse(), Ok(level));
+        }
+        let unknown = "loud".parse::<LogLevel>().unwrap_err().to_string();
+        assert!(unknown.contains("`loud`") && unknown.contains("emergency"), "{unknown}");
+    }
     use crate::mask::{KnownSecrets, Masking};
 
     fn standing() -> Arc<Standing> {

@@ -7,6 +7,7 @@ use super::{FoundTool, ListedTool, Toolset, own};
 use crate::{
     args::Arguments,
     call::{ToolCall, View},
+    config::Reading,
     name::ServerName,
     outcome::{Answer, Failure, Kind, Outcome, Reply},
 };
@@ -16,6 +17,8 @@ const MOST: usize = 20;
 const USUAL: usize = 5;
 /// How much of a description is shown in a list, in characters.
 const SHORT: usize = 160;
+/// How many tools are named in a warning.
+const NAMED: usize = 5;
 const FIND: &str = "find_tools";
 const DESCRIBE: &str = "describe_tool";
 const CALL: &str = "call_tool";
@@ -76,26 +79,29 @@ impl Discovery {
 
 impl Toolset {
     /// The tools for a model: all of them if the view's budget has room for that, else those that are always shown and the three that lead to
-    /// the others.
-    pub(super) fn within_budget(&self, tools: Vec<ListedTool>) -> Vec<ListedTool> {
+    /// the others. With a warning if there is not even room for those.
+    pub(super) fn within_budget(&self, tools: Vec<ListedTool>) -> (Vec<ListedTool>, Option<String>) {
         let Some(budget) = self.view.tool_budget else {
-            return tools;
+            return (tools, None);
         };
         let tokens = |tools: &[ListedTool]| tools.iter().map(ListedTool::tokens).sum::<usize>();
         if tokens(&tools) <= budget {
-            return tools;
+            return (tools, None);
         }
         let discovery = self.built(|built| built.discovery.clone());
         let mut shown: Vec<ListedTool> = discovery.all().into_iter().cloned().collect();
         let mut left = budget.saturating_sub(tokens(&shown));
+        let mut left_out = Vec::new();
         for tool in tools.into_iter().filter(|tool| self.is_always_shown(tool)) {
             let cost = tool.tokens();
             if cost <= left {
                 left -= cost;
                 shown.push(tool);
+            } else {
+                left_out.push(tool.name);
             }
         }
-        shown
+        (shown, no_room(budget, &left_out))
     }
 
     fn is_always_shown(&self, listed: &ListedTool) -> bool {
@@ -110,7 +116,11 @@ impl Toolset {
 
     /// The reply to a call of one of the three, or the call back when another tool is meant.
     pub(super) async fn discover(&self, mut call: ToolCall, started: Instant) -> Result<Reply, ToolCall> {
-        let names_one = || [FIND, DESCRIBE, CALL].iter().any(|name| call.name.contains(name));
+        let names_one = || {
+            [FIND, DESCRIBE, CALL]
+                .iter()
+                .any(|name| own::may_mean(&call.name, name))
+        };
         if self.view.tool_budget.is_none() || !names_one() {
             return Err(call);
         }
@@ -119,19 +129,31 @@ impl Toolset {
             .all()
             .into_iter()
             .find(|tool| own::means(&call.name, tool, &routes));
-        let Some(meant) = meant else { return Err(call) };
-        let (tool, given) = (meant.tool.clone(), own::arguments(&call, meant));
-        let outcome = match tool.name.as_str() {
-            FIND => self.found(&given).await,
-            DESCRIBE => self.described(&given),
-            _ => match pass_on(&mut call, &given) {
-                // The tool that is called makes its own reply.
-                Ok(()) => return Ok(Box::pin(self.call(call)).await),
-                Err(failure) => Err(failure),
-            },
+        let Some(listed) = meant else {
+            return Err(call);
         };
-        let outcome = outcome.unwrap_or_else(Outcome::Refused);
-        Ok(own::reply(&call, &tool, outcome, started.elapsed()))
+        let asked = call.name.clone();
+        let mut reply = match self.ask_one(listed, &mut call).await {
+            Ok(Some(outcome)) => own::reply(&call, &listed.tool, outcome, started.elapsed()),
+            // The tool that is called makes its own reply.
+            Ok(None) => Box::pin(self.call(call)).await,
+            Err(failure) => own::reply(&call, &listed.tool, Outcome::Refused(failure), started.elapsed()),
+        };
+        own::tell_repair(&mut reply, &asked, listed);
+        Ok(reply)
+    }
+
+    /// What one of the three says to a call of it; nothing when the call has become that of another tool.
+    async fn ask_one(&self, listed: &ListedTool, call: &mut ToolCall) -> Result<Option<Outcome>, Failure> {
+        let name = listed.tool.name.as_str();
+        // To look around in a forgiving way does no harm. What is passed on is read as strictly as any other call.
+        let usual = if name == CALL { Reading::Json } else { Reading::Guided };
+        let given = own::read(call, listed, usual)?;
+        match name {
+            FIND => self.found(&given).await.map(Some),
+            DESCRIBE => self.described(&given).map(Some),
+            _ => pass_on(call, &given).map(|()| None),
+        }
     }
 
     async fn found(&self, given: &Map<String, Value>) -> Result<Outcome, Failure> {
@@ -158,13 +180,33 @@ impl Toolset {
             crate::call::Routed::Nowhere => return Err(self.table().explain(name, &self.servers())),
         };
         let tool = &route.tool;
+        // What is called by it is turned back from the provider's dialect, so it is shown in that.
+        let (description, arguments) = match &route.definition {
+            Some(definition) => (&definition.description, json!(definition.schema)),
+            None => (&tool.description, json!(tool.input_schema)),
+        };
         let described = json!({
-            "name": route.name, "description": tool.description, "arguments": tool.input_schema,
-            "annotations": tool.annotations,
+            "name": route.name, "description": description, "arguments": arguments, "annotations": tool.annotations,
         });
         let text = serde_json::to_string_pretty(&described).unwrap_or_default();
         Ok(Outcome::Done(Answer::from_text(text)))
     }
+}
+
+/// What is said of tools that should always be shown, if there are any for which the budget has no room.
+fn no_room(budget: usize, left_out: &[String]) -> Option<String> {
+    let named = left_out.iter().take(NAMED).map(|name| format!("`{name}`"));
+    let named: Vec<String> = named.collect();
+    let more = match left_out.len().saturating_sub(NAMED) {
+        0 => String::new(),
+        more => format!(" and {more} more"),
+    };
+    (!left_out.is_empty()).then(|| {
+        format!(
+            "a budget of {budget} tokens has no room for tools that are always to be listed: {}{more}",
+            named.join(", ")
+        )
+    })
 }
 
 fn line(found: &FoundTool) -> String {
@@ -187,10 +229,15 @@ fn pass_on(call: &mut ToolCall, given: &Map<String, Value>) -> Result<(), Failur
         None | Some(Value::Null) => call.arguments = Arguments::default(),
         Some(Value::Object(arguments)) => call.arguments = arguments.clone().into(),
         // Some models write the object as a text.
-        Some(Value::String(text)) => call.text = Some(text.clone()),
+        Some(Value::String(text)) => {
+            call.arguments = Arguments::default();
+            call.text = Some(text.clone());
+        }
         Some(_) => return Err(Failure::new(Kind::InvalidArguments, "`arguments` must be an object")),
     }
-    name.clone_into(&mut call.name);
+    // The model is answered under the name that it used.
+    let passed_on = std::mem::replace(&mut call.name, name.to_owned());
+    call.asked.get_or_insert(passed_on);
     Ok(())
 }
 

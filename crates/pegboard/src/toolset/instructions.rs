@@ -16,7 +16,7 @@ impl Toolset {
     /// Words of servers are cleaned of what a person would not see. In our own format only servers with `trust = true` are heard, because
     /// words of a server can tell a model anything.
     pub fn instructions(&self, options: &Instructions) -> String {
-        let tools = self.tools();
+        let (tools, _) = self.tools();
         let (mut sections, mut unavailable) = (Vec::new(), Vec::new());
         for server in self.chosen() {
             let described = tools.iter().filter(|listed| listed.tool.server == *server.name());

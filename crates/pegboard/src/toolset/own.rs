@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 use super::ListedTool;
 use crate::{
     args::Arguments,
-    call::{RouteTable, ToolCall, View},
+    call::{self, RouteTable, Routed, ToolCall, View},
     catalog::Tool,
     config::Reading,
     name::{self, NameStyle, ServerName},
@@ -46,27 +46,69 @@ pub(super) fn listed(home: &ServerName, definition: Value, view: &View) -> Liste
     }
 }
 
-/// Whether a name means the tool: as it is shown, in any other style, or alone when no server has a tool of that name.
-pub(super) fn means(name: &str, listed: &ListedTool, routes: &RouteTable) -> bool {
-    let (home, own) = (listed.tool.server.as_str(), listed.tool.name.as_str());
-    let dunder = name::dunder(home, own);
-    name == listed.name
-        || name == dunder
-        || name == name::dotted(home, own)
-        || name.strip_prefix("mcp__") == Some(&dunder)
-        || name == format!("mcp_{home}_{own}")
-        || (name == own && !routes.routes().iter().any(|route| route.tool.name == own))
+/// Whether it is worth a closer look which tool a name means: this one of ours may be meant.
+pub(super) fn may_mean(name: &str, own: &str) -> bool {
+    name.contains(own) || call::folded(name).contains(own)
 }
 
-/// The arguments of a call of a tool of ours. What a provider's schema has made of them is undone.
-pub(super) fn arguments(call: &ToolCall, listed: &ListedTool) -> Map<String, Value> {
-    let schema = listed.tool.input_schema.tree();
-    let read = call.text.as_deref();
-    let read = read.and_then(|text| Arguments::read(text, Reading::Guided, schema).ok());
-    let given = read.as_ref().map_or(&call.arguments, |read| &read.arguments);
-    let definition = listed.definition.as_ref();
-    let own = definition.and_then(|definition| definition.reverse.apply(given));
-    serde_json::from_str(own.as_ref().unwrap_or(given).as_str()).unwrap_or_default()
+/// Whether a name means the tool: as it is shown, in any other style, alone when no server has a tool of that name, or with a slip that
+/// leads to no other tool.
+pub(super) fn means(name: &str, listed: &ListedTool, routes: &RouteTable) -> bool {
+    let own = listed.tool.name.as_str();
+    is_name_of(name, listed)
+        || (name == own && !routes.routes().iter().any(|route| route.tool.name == own))
+        || (is_nearly_name_of(name, listed) && matches!(routes.find_forgiving(name), Routed::Nowhere))
+}
+
+/// Whether it is a name with the server's, in any style.
+fn is_name_of(name: &str, listed: &ListedTool) -> bool {
+    name == listed.name || styles(listed).iter().any(|style| name == style)
+}
+
+fn styles(listed: &ListedTool) -> [String; 4] {
+    let (home, own) = (listed.tool.server.as_str(), listed.tool.name.as_str());
+    let dunder = name::dunder(home, own);
+    [
+        name::dotted(home, own),
+        format!("mcp__{dunder}"),
+        format!("mcp_{home}_{own}"),
+        dunder,
+    ]
+}
+
+fn is_nearly_name_of(name: &str, listed: &ListedTool) -> bool {
+    let own = [&listed.name, &listed.tool.name];
+    let near: Vec<String> = styles(listed)
+        .iter()
+        .chain(own)
+        .map(|name| call::folded(name))
+        .collect();
+    let variants = call::variants(name);
+    variants.iter().any(|variant| near.contains(&call::folded(variant)))
+}
+
+/// The arguments of a call of a tool of ours: those of a text that was given instead of them, with what a provider's schema has made of them
+/// undone. No server's settings say how a text is read here, so that is said with `usual`.
+pub(super) fn read(call: &mut ToolCall, listed: &ListedTool, usual: Reading) -> Result<Map<String, Value>, Failure> {
+    let invalid = |problem: String| {
+        let name = listed.tool.dotted_name();
+        Failure::new(Kind::InvalidArguments, format!("{name} was not called: {problem}"))
+    };
+    if let Some(problem) = call.unfit.take() {
+        return Err(invalid(problem));
+    }
+    if let Some(text) = call.text.take() {
+        let schema = listed.tool.input_schema.tree();
+        let read = Arguments::read(&text, call.reading.unwrap_or(usual), schema);
+        let read = read.map_err(|error| invalid(error.to_string()))?;
+        call.arguments = read.arguments;
+        call.notes.extend(read.notes);
+    }
+    let reverse = listed.definition.as_ref().map(|definition| &definition.reverse);
+    if let Some(own) = reverse.and_then(|reverse| reverse.apply(&call.arguments)) {
+        call.arguments = own;
+    }
+    Ok(serde_json::from_str(call.arguments.as_str()).unwrap_or_default())
 }
 
 /// One of the arguments, if it is there: a text, or what can be written as one.
@@ -82,14 +124,23 @@ pub(super) fn text(given: &Map<String, Value>, key: &str) -> Result<Option<Strin
 
 /// The reply to a call of a tool of ours.
 pub(super) fn reply(call: &ToolCall, tool: &Tool, outcome: Outcome, latency: Duration) -> Reply {
-    let mut reply = Reply::unanswered(&call.id, tool.dotted_name(), outcome, latency);
-    reply.asked.clone_from(&call.name);
+    let mut reply = call.unanswered(outcome, latency);
+    reply.name = tool.dotted_name();
     reply.server = Some(tool.server.clone());
     reply.tool = Some(tool.name.clone());
     reply.attempts = 1;
+    reply.warnings.clone_from(&call.notes);
     reply.original_bytes = match &reply.outcome {
         Outcome::Done(answer) => answer.text().len(),
         _ => 0,
     };
     reply
+}
+
+/// Says in the reply that the name of the tool was understood although it was written with a slip.
+pub(super) fn tell_repair(reply: &mut Reply, asked: &str, listed: &ListedTool) {
+    if asked != listed.tool.name && !is_name_of(asked, listed) && reply.repaired.is_none() {
+        let (asked, name) = (asked.escape_debug(), listed.tool.dotted_name());
+        reply.repaired = Some(format!("`{asked}` was taken for `{name}`"));
+    }
 }

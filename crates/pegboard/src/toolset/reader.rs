@@ -6,6 +6,7 @@ use tokio::time::Instant;
 use super::{ListedTool, Toolset, own};
 use crate::{
     call::{ToolCall, View},
+    config::Reading,
     name::ServerName,
     outcome::{Answer, Failure, Kind, Outcome, Reply},
     spill::{Query, SpillError},
@@ -47,15 +48,16 @@ impl Toolset {
     }
 
     /// The reply to a call of the tool, or nothing when another tool is meant.
-    pub(super) async fn read_output(&self, call: &ToolCall, started: Instant) -> Option<Reply> {
+    pub(super) async fn read_output(&self, call: &mut ToolCall, started: Instant) -> Option<Reply> {
         let outputs = &self.view.outputs;
         // Without anything to read this costs a look at a flag.
-        if !(outputs.spill.is_used() || outputs.always_readable) || !call.name.contains(NAME) {
+        if !(outputs.spill.is_used() || outputs.always_readable) || !own::may_mean(&call.name, NAME) {
             return None;
         }
         let (reader, routes) = self.built(|built| (built.reader.clone(), built.table.clone()));
         own::means(&call.name, &reader, &routes).then_some(())?;
-        let outcome = match arguments(&own::arguments(call, &reader)) {
+        let read = own::read(call, &reader, Reading::Guided).and_then(|given| arguments(&given));
+        let outcome = match read {
             Err(failure) => Outcome::Refused(failure),
             Ok((handle, query)) => match outputs.spill.page(&handle, query, PAGE).await {
                 Ok(page) => Outcome::Done(Answer::from_text(page)),
@@ -63,7 +65,9 @@ impl Toolset {
                 Err(problem) => Outcome::ToolFailed(Answer::from_text(problem.to_string())),
             },
         };
-        Some(own::reply(call, &reader.tool, outcome, started.elapsed()))
+        let mut reply = own::reply(call, &reader.tool, outcome, started.elapsed());
+        own::tell_repair(&mut reply, &call.name, &reader);
+        Some(reply)
     }
 }
 

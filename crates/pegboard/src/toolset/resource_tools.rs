@@ -7,6 +7,7 @@ use super::{LOOK_UP, ListedTool, Toolset, own, reach::must_offer};
 use crate::{
     call::{self, Route, Sight, ToolCall, View},
     catalog::{Catalog, Resource},
+    config::Reading,
     name::ServerName,
     outcome::{Answer, Failure, Kind, Outcome, Reply},
     server::Server,
@@ -86,9 +87,9 @@ impl Toolset {
     }
 
     /// The reply to a call of one of the three, or the call back when another tool is meant.
-    pub(super) async fn use_resources(&self, call: ToolCall, started: Instant) -> Result<Reply, ToolCall> {
+    pub(super) async fn use_resources(&self, mut call: ToolCall, started: Instant) -> Result<Reply, ToolCall> {
         // Without the tools this costs a look at a flag.
-        if !self.view.resource_tools || !call.name.contains("_resource") {
+        if !self.view.resource_tools || !own::may_mean(&call.name, "_resource") {
             return Err(call);
         }
         let (tools, routes) = self.built(|built| (built.resources.clone(), built.table.clone()));
@@ -96,10 +97,19 @@ impl Toolset {
         let Some(meant) = meant.find(|tool| own::means(&call.name, tool, &routes)) else {
             return Err(call);
         };
-        let given = own::arguments(&call, meant);
+        let given = match own::read(&mut call, meant, Reading::Guided) {
+            Ok(given) => given,
+            Err(failure) => {
+                let refused = Outcome::Refused(failure);
+                return Ok(own::reply(&call, &meant.tool, refused, started.elapsed()));
+            }
+        };
+        let asked = call.name.clone();
         if meant.tool.name == READ {
             // Boxed, because it is rare and every call would pay for the room.
-            return Ok(Box::pin(self.read_for_model(call, meant, given, started)).await);
+            let mut reply = Box::pin(self.read_for_model(call, meant, given, started)).await;
+            own::tell_repair(&mut reply, &asked, meant);
+            return Ok(reply);
         }
         let listed = self.page_of_resources(&meant.tool.name, &given, &call).await;
         let untrusted = listed.as_ref().is_ok_and(|(_, untrusted)| *untrusted);
@@ -109,6 +119,7 @@ impl Toolset {
         };
         let mut reply = own::reply(&call, &meant.tool, outcome, started.elapsed());
         reply.untrusted = untrusted;
+        own::tell_repair(&mut reply, &asked, meant);
         Ok(reply)
     }
 

@@ -44,7 +44,7 @@ const MAX_RECORDED: usize = 10_000;
 /// // The agent under test sees any `ToolExecutor`.
 /// let tools: &dyn ToolExecutor = &stub;
 /// assert_eq!(tools.list_tools().await?.definitions().len(), 2);
-/// let call = ToolCall::new("time__now").arguments(json!({"zone": "UTC"}).try_into()?);
+/// let call = ToolCall::new("time__now").arguments(json!({"zone": "UTC"}));
 /// assert_eq!(tools.execute(call).await?.text(), "noon");
 /// assert!(tools.execute(ToolCall::new("mail__send")).await?.is_error());
 ///
@@ -143,11 +143,11 @@ impl ToolExecutor for StubTools {
     }
 
     fn execute(&self, call: ToolCall) -> Boxed<'_, Result<Reply, Closed>> {
-        Box::pin(async {
+        Box::pin(async move {
             let mut stage = self.lock();
             match stage.is_closed {
                 true => Err(Closed),
-                false => Ok(stage.play(call)),
+                false => Ok(stage.play(&call)),
             }
         })
     }
@@ -189,8 +189,8 @@ impl Stage {
         listing
     }
 
-    fn play(&mut self, call: ToolCall) -> Reply {
-        let outcome = match read(&call) {
+    fn play(&mut self, call: &ToolCall) -> Reply {
+        let outcome = match read(call) {
             Err(failure) => Outcome::Refused(failure),
             Ok(arguments) => {
                 if self.calls.len() < MAX_RECORDED {
@@ -203,7 +203,7 @@ impl Stage {
                 self.ending(&call.name)
             }
         };
-        Reply::unanswered(call.id, call.name, outcome, Duration::ZERO)
+        call.unanswered(outcome, Duration::ZERO)
     }
 
     fn ending(&mut self, name: &str) -> Outcome {
@@ -248,6 +248,9 @@ impl Part {
 /// The arguments of a call, in whichever form they came.
 fn read(call: &ToolCall) -> Result<Value, Failure> {
     let unreadable = |problem: String| Failure::new(Kind::InvalidArguments, problem);
+    if let Some(problem) = &call.unfit {
+        return Err(unreadable(problem.clone()));
+    }
     let arguments = match &call.text {
         None => call.arguments.clone(),
         Some(text) => {

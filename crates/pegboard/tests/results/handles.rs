@@ -1,6 +1,6 @@
 //! RES-7 and RES-8.
 
-use pegboard::{Kind, Outcome};
+use pegboard::{Kind, Outcome, Reading, ToolCall};
 use pegboard_testkit::{FakeServer, Tool};
 use serde_json::{Value, json};
 
@@ -63,6 +63,29 @@ async fn a_model_reads_on_in_what_was_too_long() {
         call(&tools, "mcp__pegboard__read_output", path).await.text(),
         "[1 values]\n\"item 4999\"\n"
     );
+}
+
+/// What a model writes instead of JSON is read for this tool too, and a slip in its name is repaired.
+#[tokio::test]
+async fn the_reader_takes_text_and_repaired_names() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let board = of_fakes([("fx", fake(), plain())]);
+    let tools = board.toolset_with(view(folder.path()));
+    let handle = call(&tools, "fx.log", json!({})).await.handle.expect("a handle");
+    for (name, is_repaired) in [
+        ("pegboard__read_output", false),
+        ("read_output", false),
+        ("functions.pegboard__read_output", true),
+        ("Read-Output", true),
+    ] {
+        let text = format!("handle: {handle}, range: 5-5");
+        let call = ToolCall::new(name).text(text).reading(Reading::Cascade);
+        let reply = tools.call(call).await;
+        says(&reply.text(), &["[lines 5-5 of 10000", "line 5\n"]);
+        assert_eq!(reply.repaired.is_some(), is_repaired, "{name}");
+    }
+    let guided = tools.call(ToolCall::new("read_output").text(handle.as_str())).await;
+    says(&guided.text(), &["line 1\n"]);
 }
 
 #[tokio::test]

@@ -112,6 +112,60 @@ async fn a_user_may_think_longer_than_a_server_may_be_silent() {
     assert!((Duration::from_secs(58)..secs(62)).contains(&silent), "{silent:?}");
 }
 
+/// What a user said is not taken for the answer to the next call.
+#[tokio::test(start_paused = true)]
+async fn an_answer_that_hung_on_a_users_input_is_not_kept() {
+    let mut read = tool("read");
+    read["annotations"] = json!({"readOnlyHint": true});
+    let offers = json!({"capabilities": {"tools": {}}, "tools": [read]});
+    let kept = set_to(|server| server.policy.cache = Some(secs(60)));
+    for (era, asks) in [
+        (Era::Legacy, true),
+        (Era::Legacy, false),
+        (Era::Modern, true),
+        (Era::Modern, false),
+    ] {
+        let (user, server) = (
+            User::types(json!({"colour": "red"})),
+            Scripted::new(era, offers.clone()),
+        );
+        let board = server.board_with(kept.clone(), user.clone(), move |message| {
+            let params = &message["params"];
+            let request = json!({"method": "elicitation/create", "params": colour()});
+            match (era, asks) {
+                (Era::Modern, true) if params["inputResponses"].is_null() => {
+                    result(json!({"resultType": "input_required", "inputRequests": {"c": request}}))
+                }
+                (Era::Legacy, true) => Answer::Silence,
+                _ => said("done"),
+            }
+        });
+        let tools = board.toolset();
+        tools.list(PATIENCE).await;
+        for number in 1..=2 {
+            let asking = async {
+                if asks && era == Era::Legacy {
+                    server.hears("tools/call", number).await;
+                    server
+                        .say(json!({"id": "e", "method": "elicitation/create", "params": colour()}))
+                        .await;
+                    until("the user has answered", || server.answers().len() == number).await;
+                    let id = server.ids("tools/call")[number - 1].clone();
+                    let answer = json!({"content": [{"type": "text", "text": "done"}]});
+                    server.say(json!({"id": id, "result": answer})).await;
+                }
+            };
+            let (reply, ()) = tokio::join!(call(&tools, "fx.read", json!({})), asking);
+            assert_eq!(
+                (reply.text().as_str(), reply.cached),
+                ("done", number == 2 && !asks),
+                "{era:?} {asks}"
+            );
+        }
+        assert_eq!(user.asked(), if asks { 2 } else { 0 });
+    }
+}
+
 fn visit_first() -> Answer {
     let page =
         json!({"mode": "url", "elicitationId": "e1", "url": "https://example.org/sign-in", "message": "Sign in."});

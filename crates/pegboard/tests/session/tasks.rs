@@ -5,7 +5,7 @@ use std::sync::{
     atomic::{AtomicUsize, Ordering},
 };
 
-use pegboard::{Era, Kind, NoHost, Pegboard, TaskStatus, ToolCall, Toolset};
+use pegboard::{Called, Era, Event, Hook, Kind, NoHost, Pegboard, Reply, TaskStatus, ToolCall, Toolset, View};
 use serde_json::{Value, json};
 use tokio::{sync::mpsc, time::Instant};
 
@@ -20,7 +20,7 @@ fn offers(era: Era) -> Value {
     }
     let capabilities = match era {
         Era::Legacy => json!({"tools": {}, "tasks": {"cancel": {}, "requests": {"tools": {"call": {}}}}}),
-        Era::Modern => json!({"tools": {}, "extensions": {"io.modelcontextprotocol/tasks": {}}}),
+        _ => json!({"tools": {}, "extensions": {"io.modelcontextprotocol/tasks": {}}}),
     };
     json!({"capabilities": capabilities, "tools": tools})
 }
@@ -192,11 +192,122 @@ async fn a_task_in_the_background_is_asked_after_fetched_and_cancelled_by_its_ha
             0,
             "waiting in vain leaves the task alone"
         );
+        handle.cancel().await.unwrap();
+        assert_eq!(server.heard("tasks/cancel").len(), 1);
         let reply = handle.result(PATIENCE).await;
         assert_eq!((reply.id.as_str(), reply.text().as_str()), ("mine", "made"));
         handle.cancel().await.unwrap();
-        assert_eq!(server.heard("tasks/cancel").len(), 1);
+        assert_eq!(
+            server.heard("tasks/cancel").len(),
+            1,
+            "there is nothing to give up any more"
+        );
+        assert_eq!(handle.id(), Some("t-1"));
     }
+}
+
+/// Sees replies, and takes its time about it.
+#[derive(Clone, Default)]
+struct Watcher(Arc<AtomicUsize>, std::time::Duration);
+
+impl Hook for Watcher {
+    fn after<'a>(
+        &'a self,
+        _called: Called<'a>,
+        _reply: &'a mut Reply,
+    ) -> std::pin::Pin<Box<dyn Future<Output = ()> + Send + 'a>> {
+        self.0.fetch_add(1, Ordering::Relaxed);
+        Box::pin(tokio::time::sleep(self.1))
+    }
+}
+
+/// The reply is made once: whoever asks again gets the same, and nobody counts it twice.
+#[tokio::test(start_paused = true)]
+async fn a_result_can_be_asked_for_again_and_is_concluded_once() {
+    for (era, tool, made) in [
+        (Era::Legacy, "fx.optional", "made"),
+        (Era::Modern, "fx.optional", "made"),
+        (Era::Modern, "fx.plain", "plainly"),
+    ] {
+        let (server, board) = working(era, &["working", "completed"]);
+        let (watcher, mut events) = (Watcher::default(), board.events());
+        let tools = board.toolset_with(View::new().hook(watcher.clone()));
+        let mut handle = tools.start(ToolCall::new(tool)).await.unwrap();
+        if handle.id().is_some() {
+            let early = handle.result(secs(1)).await;
+            ended_as(&early, Kind::Timeout, true);
+            says(&early.text(), &["`t-1`", "has not ended within 1 s"]);
+        }
+        assert_eq!(watcher.0.load(Ordering::Relaxed), 0, "nothing has ended yet");
+        let first = handle.result(PATIENCE).await;
+        let asked = server.heard("tasks/get").len();
+        let second = handle.result(PATIENCE).await;
+        assert_eq!((first.text().as_str(), &second), (made, &first));
+        assert_eq!(server.heard("tasks/get").len(), asked);
+        assert_eq!(handle.status().await.unwrap().status, TaskStatus::Completed);
+        assert_eq!(watcher.0.load(Ordering::Relaxed), 1);
+        assert_eq!(board.status().servers[0].calls.total, 1);
+        drop((handle, tools, board));
+        let mut completed = 0;
+        while let Some(event) = events.next().await {
+            completed += usize::from(matches!(event, Event::CallCompleted { .. }));
+        }
+        assert_eq!(completed, 1);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn whoever_gives_up_while_the_reply_is_made_loses_nothing() {
+    let (_server, board) = working(Era::Modern, &["completed"]);
+    let watcher = Watcher(Arc::default(), secs(5));
+    let tools = board.toolset_with(View::new().hook(watcher.clone()));
+    for tool in ["fx.plain", "fx.optional"] {
+        let before = watcher.0.load(Ordering::Relaxed);
+        let mut handle = tools.start(ToolCall::new(tool)).await.unwrap();
+        assert!(tokio::time::timeout(secs(4), handle.result(PATIENCE)).await.is_err());
+        assert!(!handle.result(PATIENCE).await.is_error());
+        assert_eq!(watcher.0.load(Ordering::Relaxed), before + 1, "{tool}");
+    }
+}
+
+/// A task outlives the session in which it was started, if its server keeps it.
+#[tokio::test(start_paused = true)]
+async fn a_task_is_asked_after_in_the_next_session_when_its_own_is_gone() {
+    for era in ERAS {
+        let (server, board) = working(era, &["working", "working", "completed"]);
+        let tools = board.toolset();
+        let mut handle = tools.start(ToolCall::new("fx.optional")).await.unwrap();
+        server.hang_up();
+        assert_eq!(handle.status().await.unwrap().status, TaskStatus::Working);
+        assert_eq!(server.starts(), 2);
+        let waiting = async {
+            server.hears("tasks/get", 2).await;
+            server.hang_up();
+        };
+        let (reply, ()) = tokio::join!(handle.result(PATIENCE), waiting);
+        assert_eq!(reply.text(), "made");
+        assert_eq!(server.starts(), 3);
+        assert_eq!(server.heard("tools/call").len(), 1, "a task is never made twice");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_task_can_be_taken_up_by_its_id() {
+    for era in ERAS {
+        let (server, board) = working(era, &["working", "working", "completed"]);
+        let id = {
+            let handle = board.toolset().start(ToolCall::new("fx.optional")).await.unwrap();
+            handle.id().unwrap().to_owned()
+        };
+        let mut handle = board.toolset().task("fx.optional", &id).await.unwrap();
+        assert_eq!((handle.id(), handle.name().as_str()), (Some("t-1"), "fx.optional"));
+        assert_eq!(handle.result(PATIENCE).await.text(), "made");
+        assert_eq!(server.heard("tools/call").len(), 1);
+    }
+    let unknown = Scripted::new(Era::Legacy, offers(Era::Legacy));
+    let board = unknown.board(NoHost, |_| Answer::Error(-32602, "no such task", Value::Null));
+    let refused = board.toolset().task("fx.optional", "t-9").await.unwrap_err();
+    says(&refused.message, &["fx.optional", "no such task"]);
 }
 
 #[tokio::test(start_paused = true)]

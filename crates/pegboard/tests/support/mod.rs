@@ -106,7 +106,7 @@ pub(crate) fn in_memory_with(fake: &FakeServer, settings: ServerConfig) -> (Pegb
 
 /// A server in this process with the default settings.
 pub(crate) fn in_process_settings() -> ServerConfig {
-    ServerConfig::new(Transport::Stdio(Command::new("in-process")))
+    ServerConfig::in_process()
 }
 
 pub(crate) async fn call(tools: &Toolset, tool: &str, arguments: Value) -> Reply {

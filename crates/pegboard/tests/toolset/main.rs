@@ -7,6 +7,7 @@ mod support;
 
 mod around;
 mod brought;
+mod building;
 mod described;
 mod endings;
 mod kept;

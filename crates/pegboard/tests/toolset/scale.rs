@@ -1,6 +1,6 @@
 //! More tools than a model should be shown.
 
-use pegboard::{Arguments, Kind, Provider, ToolCall, View};
+use pegboard::{Arguments, Kind, Provider, Reading, ToolCall, View};
 use pegboard_testkit::{FakeServer, Tool};
 use serde_json::{Value, json};
 
@@ -35,7 +35,7 @@ async fn five_hundred_tools_fit_a_budget_through_search() {
         .map(|tool| tool.tokens())
         .sum();
     assert!(everything > 20_000, "{everything}");
-    for provider in [Provider::Mcp, Provider::OpenAi, Provider::Anthropic] {
+    for provider in Provider::ALL {
         let tools = board.toolset_with(View::new().tool_budget(10_000).provider(provider));
         let listing = tools.list(PATIENCE).await;
         let names: Vec<_> = listing.tools.iter().map(|tool| tool.name.as_str()).collect();
@@ -79,6 +79,7 @@ async fn a_budget_that_is_large_enough_hides_nothing_and_some_tools_are_always_s
     let listing = tools.list(PATIENCE).await;
     assert_eq!(listing.tools.len(), 3 + 10);
     assert_eq!(listing.tools[3].name, "fx__get_customer_11");
+    assert!(listing.warnings.is_empty(), "{:?}", listing.warnings);
     // What is not listed can be called all the same.
     assert_eq!(call(&tools, "fx.get_refund_7", json!({})).await.text(), "refund 7");
 }
@@ -124,4 +125,212 @@ async fn a_view_tells_what_each_server_costs() {
     let cost = tools.cost();
     assert_eq!((cost.len(), cost[0].tools), (1, 500));
     assert_eq!(cost[0].tokens, listed.iter().map(|tool| tool.tokens()).sum::<usize>());
+}
+
+/// What a model writes instead of JSON is read for these tools too, and a slip in their names is repaired.
+#[tokio::test(start_paused = true)]
+async fn the_three_tools_take_text_and_repaired_names() {
+    let (board, handle) = in_memory(&many());
+    let tools = board.toolset_with(View::new().tool_budget(10_000));
+    tools.list(PATIENCE).await;
+    for (name, text, expected, is_repaired) in [
+        ("pegboard__find_tools", "query: refund 7", "fx__get_refund_7", false),
+        (
+            "functions.pegboard__find_tools",
+            "query: refund 7",
+            "fx__get_refund_7",
+            true,
+        ),
+        (
+            "default_api:Find-Tools",
+            r#"{"query": "refund 7"}"#,
+            "fx__get_refund_7",
+            true,
+        ),
+        (
+            "describe_tool",
+            "name: fx__get_refund_7",
+            "Returns refund number 7.",
+            false,
+        ),
+        (
+            "PEGBOARD.describe-tool",
+            "name=fx__get_refund_7",
+            "Returns refund number 7.",
+            true,
+        ),
+        ("pegboard.call_tool", "name: fx__get_refund_7", "refund 7", false),
+        (
+            "call_tool()",
+            "name: fx__get_refund_7\narguments:\n  id: '7'\n",
+            "refund 7",
+            true,
+        ),
+        (
+            "call_tool",
+            r#"{"name": "fx__get_refund_7", "arguments": "id: 7"}"#,
+            "refund 7",
+            false,
+        ),
+    ] {
+        let call = ToolCall::new(name).text(text).reading(Reading::Cascade);
+        let reply = tools.call(call).await;
+        says(&reply.text(), &[expected]);
+        assert_eq!(reply.repaired.is_some(), is_repaired, "{name}: {:?}", reply.repaired);
+    }
+    let calls = handle
+        .requests()
+        .into_iter()
+        .filter(|received| received.method == "tools/call");
+    let sent: Vec<Value> = calls.map(|received| received.params["arguments"].clone()).collect();
+    assert_eq!(sent, [json!({}), json!({"id": "7"}), json!({"id": "7"})]);
+}
+
+/// Without a word about how to read, looking around is forgiving and calling is not.
+#[tokio::test(start_paused = true)]
+async fn broken_json_finds_tools_and_calls_none() {
+    let (board, handle) = in_memory(&many());
+    let tools = board.toolset_with(View::new().tool_budget(10_000));
+    tools.list(PATIENCE).await;
+    let found = tools
+        .call(ToolCall::new("find_tools").text("{'query': 'refund 7',}"))
+        .await;
+    says(&found.text(), &["fx__get_refund_7"]);
+    says(&found.warnings.join(" "), &["mended"]);
+    let refused = tools
+        .call(ToolCall::new("call_tool").text("{'name': 'fx__get_refund_7',}"))
+        .await;
+    ended_as(&refused, Kind::InvalidArguments, false);
+    assert_eq!(handle.count("tools/call"), 0);
+}
+
+/// A slip that leads to a server's tool leads there.
+#[tokio::test(start_paused = true)]
+async fn a_servers_tool_of_the_same_name_comes_before_a_repair() {
+    let fake = many().tool(Tool::new("find-tools").answers_text("of the server"));
+    let (board, _handle) = in_memory(&fake);
+    let tools = board.toolset_with(View::new().tool_budget(10_000));
+    tools.list(PATIENCE).await;
+    for name in ["find-tools", "functions.find-tools", "Find_Tools"] {
+        assert_eq!(
+            call(&tools, name, json!({"query": "x"})).await.text(),
+            "of the server",
+            "{name}"
+        );
+    }
+    let ours = call(&tools, "functions.pegboard__find_tools", json!({"query": "refund 7"})).await;
+    says(&ours.text(), &["fx__get_refund_7"]);
+}
+
+/// A model is answered under the name and the id that it used, whichever way its call went.
+#[tokio::test(start_paused = true)]
+async fn every_provider_finds_describes_and_calls_and_is_answered_as_it_asked() {
+    let (board, handle) = in_memory(&many());
+    for provider in Provider::ALL {
+        let tools = board.toolset_with(View::new().tool_budget(10_000).provider(provider));
+        tools.list(PATIENCE).await;
+        let before = handle.count("tools/call");
+        for (tool, arguments, expected) in [
+            ("find_tools", json!({"query": "refund 7"}), "fx__get_refund_7"),
+            (
+                "describe_tool",
+                json!({"name": "fx__get_refund_7"}),
+                "Returns refund number 7.",
+            ),
+            (
+                "call_tool",
+                json!({"name": "fx__get_refund_7", "arguments": {"id": "7"}}),
+                "refund 7",
+            ),
+        ] {
+            let name = format!("pegboard__{tool}");
+            let calls = provider.tool_calls(&asking(provider, &name, &arguments));
+            let [call] = <[ToolCall; 1]>::try_from(calls).unwrap();
+            let reply = tools.call(call).await;
+            says(&reply.text(), &[expected]);
+            assert_eq!(
+                (reply.id.as_str(), reply.asked.as_str()),
+                ("call-1", name.as_str()),
+                "{provider}"
+            );
+            let told = provider.tool_result(&reply).to_string();
+            if provider != Provider::Mcp {
+                says(&told, &["\"call-1\""]);
+            }
+            if matches!(provider, Provider::Gemini | Provider::GeminiJson) {
+                says(&told, &[&name]);
+            }
+        }
+        assert_eq!(handle.count("tools/call"), before + 1, "{provider}");
+    }
+}
+
+/// A response in which a model calls one tool under the id `call-1`. Gemini writes an object without named properties as a text.
+fn asking(provider: Provider, name: &str, arguments: &Value) -> Value {
+    match provider {
+        Provider::OpenAi | Provider::OpenAiStrict => {
+            json!([{"id": "call-1", "type": "function", "function": {"name": name, "arguments": arguments.to_string()}}])
+        }
+        Provider::OpenAiResponses => {
+            json!([{"type": "function_call", "call_id": "call-1", "name": name, "arguments": arguments.to_string()}])
+        }
+        Provider::Anthropic => json!([{"type": "tool_use", "id": "call-1", "name": name, "input": arguments}]),
+        Provider::Gemini | Provider::GeminiJson => {
+            let mut arguments = arguments.clone();
+            if provider == Provider::Gemini && arguments.get("arguments").is_some() {
+                arguments["arguments"] = arguments["arguments"].to_string().into();
+            }
+            json!([{"functionCall": {"id": "call-1", "name": name, "args": arguments}}])
+        }
+        Provider::Bedrock => json!([{"toolUse": {"toolUseId": "call-1", "name": name, "input": arguments}}]),
+        _ => {
+            json!({"jsonrpc": "2.0", "id": "call-1", "method": "tools/call", "params": {"name": name, "arguments": arguments}})
+        }
+    }
+}
+
+/// What the operator wants to be listed does not vanish in silence.
+#[tokio::test(start_paused = true)]
+async fn a_tool_that_is_always_listed_and_has_no_room_is_named_in_a_warning() {
+    let config = set_to(|server| server.policy.always_load = vec!["get_*_1?".to_owned()]);
+    let (board, _handle) = in_memory_with(&many(), config);
+    // About a tenth of a window of 10,000 tokens.
+    let tools = board.toolset_with(View::new().tool_budget_percent(10, 10_000));
+    let listing = tools.list(PATIENCE).await;
+    let shown = listing.tools.len() - 3;
+    assert!((1..10).contains(&shown), "{shown}");
+    assert_eq!(listing.warnings.len(), 1);
+    let (named, more) = (5.min(10 - shown), (10 - shown).saturating_sub(5));
+    assert_eq!(listing.warnings[0].matches("`fx__get_").count(), named);
+    assert_eq!(listing.warnings[0].ends_with(&format!("and {more} more")), more > 0);
+    says(&listing.warnings[0], &["1000 tokens"]);
+}
+
+/// A model sees the schema that its arguments are turned back from.
+#[tokio::test(start_paused = true)]
+async fn a_tool_is_described_as_the_provider_takes_it() {
+    let schema = json!({"type": "object", "properties": {"a b": {"type": "string"}, "level": {"enum": [1, 2]}}});
+    let fake = many().tool(Tool::new("odd").description("Odd.").schema(schema).echoes());
+    let (board, handle) = in_memory(&fake);
+    for provider in Provider::ALL {
+        let tools = board.toolset_with(View::new().tool_budget(10_000).provider(provider));
+        tools.list(PATIENCE).await;
+        let described = call(&tools, "pegboard__describe_tool", json!({"name": "fx__odd"})).await;
+        let described: Value = serde_json::from_str(&described.text()).unwrap();
+        let mut shown = tools.find("odd", 1);
+        let shown = shown.remove(0).tool;
+        let expected = match &shown.definition {
+            Some(definition) => definition.schema.clone(),
+            None => shown.tool.input_schema.value(),
+        };
+        assert_eq!(described["arguments"], expected, "{provider}");
+        // The first argument under the name that the model was shown.
+        let properties = expected["properties"].as_object().unwrap();
+        let first = properties.keys().find(|name| name.starts_with('a')).unwrap();
+        let arguments = json!({"name": "fx__odd", "arguments": {first: "x"}});
+        let reply = call(&tools, "pegboard__call_tool", arguments).await;
+        assert!(!reply.is_error(), "{provider}: {}", reply.text());
+        let sent = handle.requests().pop().unwrap().params["arguments"].clone();
+        assert_eq!(sent["a b"], "x", "{provider}: {sent}");
+    }
 }

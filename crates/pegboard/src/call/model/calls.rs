@@ -24,7 +24,7 @@ impl Found<'_> {
                 Ok(arguments) => call.arguments(arguments),
                 Err(_) => call.text(text.as_str()),
             },
-            Some(Value::Object(arguments)) => call.arguments(arguments.clone().into()),
+            Some(Value::Object(arguments)) => call.arguments(arguments.clone()),
             Some(value) => call.text(value.to_string()),
         }
     }

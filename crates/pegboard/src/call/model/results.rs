@@ -34,7 +34,7 @@ pub(super) fn one(provider: Provider, reply: &Reply) -> Value {
             let key = if reply.is_error() { "error" } else { "output" };
             let mut response = json!({"name": reply.asked, "response": {key: gemini_output(reply)}});
             // An id of ours would answer nothing.
-            if !is_ours(id) {
+            if reply.id_given {
                 response["id"] = id.as_str().into();
             }
             json!({ "functionResponse": response })
@@ -130,10 +130,4 @@ fn blocks(reply: &Reply, form: &Blocks) -> Vec<Value> {
         blocks.push((form.text)(&told(reply)));
     }
     blocks
-}
-
-/// Whether an id was made by us because the model gave none.
-fn is_ours(id: &str) -> bool {
-    let number = id.strip_prefix("call-");
-    number.is_some_and(|number| !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit()))
 }

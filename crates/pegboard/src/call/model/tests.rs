@@ -191,14 +191,27 @@ fn an_id_that_the_model_did_not_give_is_not_given_back() {
     let response =
         json!({"candidates": [{"content": {"parts": [{"functionCall": {"name": "fx__echo", "args": {}}}]}}]});
     let call = Provider::Gemini.tool_calls(&response).remove(0);
-    let reply = Reply::unanswered(
-        call.id,
-        call.name,
-        Outcome::Done(Answer::from_text("one")),
-        Duration::ZERO,
-    );
+    let reply = call.unanswered(Outcome::Done(Answer::from_text("one")), Duration::ZERO);
     assert_eq!(
         Provider::Gemini.tool_result(&reply),
         json!({"functionResponse": {"name": "fx__echo", "response": {"output": "one"}}})
+    );
+}
+
+#[test]
+fn an_id_that_only_looks_like_ours_is_given_back() {
+    let part = json!({"functionCall": {"id": "call-1", "name": "fx__echo", "args": {}}});
+    let call = Provider::Gemini.tool_calls(&json!([part])).remove(0);
+    let reply = call.unanswered(Outcome::Done(Answer::from_text("one")), Duration::ZERO);
+    assert_eq!(Provider::Gemini.tool_result(&reply)["functionResponse"]["id"], "call-1");
+    let mut set = ToolCall::new("fx__echo");
+    assert!(
+        !set.unanswered(Outcome::Done(Answer::from_text("one")), Duration::ZERO)
+            .id_given
+    );
+    "call-0".clone_into(&mut set.id);
+    assert!(
+        set.unanswered(Outcome::Done(Answer::from_text("one")), Duration::ZERO)
+            .id_given
     );
 }

@@ -20,7 +20,7 @@ const PREFIXES: &[&str] = &[
 ];
 
 /// The names that may have been meant, as written first, then with less and less around them.
-pub(super) fn variants(name: &str) -> Vec<String> {
+pub(crate) fn variants(name: &str) -> Vec<String> {
     let mut variants = vec![name.to_owned()];
     let mut add = |variant: &str| {
         let is_new = !variant.is_empty() && !variants.iter().any(|known| known == variant);
@@ -68,7 +68,7 @@ fn trimmed(name: &str) -> &str {
 }
 
 /// A name in small letters, with one `_` for whatever stands between its words.
-pub(super) fn folded(name: &str) -> String {
+pub(crate) fn folded(name: &str) -> String {
     let mut folded = String::with_capacity(name.len());
     for c in name.chars() {
         if matches!(c, '-' | '_' | '.' | '/' | ':' | ' ') {

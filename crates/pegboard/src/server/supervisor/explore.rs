@@ -73,6 +73,7 @@ fn server() -> (Server, thread::JoinHandle<u64>) {
         standing: Standing::new(&[]),
         roots: Vec::new(),
         host: Arc::new(NoHost),
+        client: Arc::default(),
         memory: Arc::new(EraMemory::new(None)),
         veil: crate::mask::Veil::default(),
     };

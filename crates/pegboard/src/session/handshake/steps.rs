@@ -116,7 +116,7 @@ impl Opening<'_> {
         let params = Params::default()
             .with("protocolVersion", wanted)
             .with("capabilities", &self.host.capabilities(Era::Legacy))
-            .with("clientInfo", &client_info());
+            .with("clientInfo", &*self.spec.client);
         let request = Request::new("initialize", params);
         let answer = line.request(request, Patience::until(self.deadline)).await?;
         let hello: Hello = read(&answer)?;
@@ -173,7 +173,7 @@ impl Opening<'_> {
     fn modern_manner(&self) -> Manner {
         let meta = json!({
             "io.modelcontextprotocol/protocolVersion": MODERN_VERSION,
-            "io.modelcontextprotocol/clientInfo": client_info(),
+            "io.modelcontextprotocol/clientInfo": &*self.spec.client,
             "io.modelcontextprotocol/clientCapabilities": self.host.capabilities(Era::Modern),
         })
         .to_string();
@@ -190,10 +190,6 @@ fn no_common_version(theirs: &[String]) -> Fault {
         "the server speaks the protocol versions [{}], and in this era we speak {MODERN_VERSION}",
         theirs.escape_debug()
     ))
-}
-
-fn client_info() -> Value {
-    json!({ "name": "pegboard", "version": env!("CARGO_PKG_VERSION") })
 }
 
 /// The versions that a server named when it refused ours.

@@ -136,6 +136,7 @@ impl Desk {
             standing: self.standing.clone(),
             veil: self.veil.clone(),
             errands: Errands::default(),
+            questions: self.questions.clone(),
         }
     }
 }
