@@ -5,6 +5,7 @@ mod definition;
 pub(crate) mod diff;
 mod instructions;
 mod masked;
+mod parts;
 mod rename;
 mod risk;
 mod schema;

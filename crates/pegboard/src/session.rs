@@ -26,6 +26,7 @@ mod rounds;
 mod standing;
 #[cfg(feature = "bench")]
 pub(crate) mod steps;
+mod survey;
 mod task;
 
 pub use desk::Progress;
@@ -41,6 +42,7 @@ pub(crate) use handshake::{ConnectError, Spec, connect};
 pub(crate) use line::{Fault, FaultKind, Patience, Request};
 pub(crate) use memory::EraMemory;
 pub(crate) use standing::Standing;
+pub(crate) use survey::Survey;
 pub(crate) use task::Task;
 
 use std::sync::Arc;
@@ -48,8 +50,8 @@ use std::sync::Arc;
 use serde_json::{Map, Value};
 
 use crate::{
-    catalog::{Catalog, HeaderRule, store::Freshness},
-    config::{Capabilities, Limits},
+    catalog::HeaderRule,
+    config::Limits,
     deadline::Deadline,
     mask::Veil,
     name::ServerName,
@@ -57,7 +59,6 @@ use crate::{
     transport::WireEnd,
 };
 use line::Line;
-use listing::Gathered;
 
 /// An initialised session.
 #[derive(Debug)]
@@ -95,75 +96,7 @@ impl Facts {
     }
 }
 
-/// What is asked of a server when it is listed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Survey {
-    /// Its tools.
-    Tools,
-    /// Its tools, and of the rest what its config asks for.
-    More(Capabilities),
-}
-
-impl Survey {
-    /// The part of it that a server's config asks for.
-    pub(crate) fn within(self, wanted: Capabilities) -> Self {
-        match self {
-            Self::Tools => Self::Tools,
-            Self::More(all) => Self::More(Capabilities {
-                resources: all.resources && wanted.resources,
-                prompts: all.prompts && wanted.prompts,
-            }),
-        }
-    }
-}
-
 impl Session {
-    /// Lists what the server offers, as far as it says that it offers such things at all, and how long that may be kept.
-    pub(crate) async fn catalog(&self, survey: Survey) -> Result<(Catalog, Freshness), Fault> {
-        let listed = self.listed(survey).await;
-        listed.map_err(|fault| fault.hidden(self.veil()))
-    }
-
-    async fn listed(&self, survey: Survey) -> Result<(Catalog, Freshness), Fault> {
-        let deadline = Deadline::within(self.limits.list);
-        let mut gathered = Gathered::default();
-        if self.offers("tools") {
-            let tools = self.list("tools/list", "tools", deadline, &mut gathered).await?;
-            gathered.catalog.read_tools(&self.server, tools, self.header_rule());
-        }
-        if let Survey::More(wanted) = survey {
-            self.gather_the_rest(wanted, deadline, &mut gathered).await?;
-        }
-        gathered.catalog.mask(&self.veil().masker());
-        Ok((gathered.catalog, gathered.freshness.unwrap_or_default()))
-    }
-
-    async fn gather_the_rest(
-        &self,
-        wanted: Capabilities,
-        deadline: Deadline,
-        gathered: &mut Gathered,
-    ) -> Result<(), Fault> {
-        if wanted.resources && self.offers("resources") {
-            let items = self.list("resources/list", "resources", deadline, gathered).await?;
-            gathered.catalog.resources = gathered.catalog.read_resources(&self.server, items, "uri");
-            let templates = self.list("resources/templates/list", "resourceTemplates", deadline, gathered);
-            match templates.await {
-                Ok(items) => {
-                    gathered.catalog.templates = gathered.catalog.read_resources(&self.server, items, "uriTemplate");
-                }
-                // Templates are part of the resources capability, but not every server has them.
-                Err(fault) if fault.is_unknown_method() => {}
-                Err(fault) => return Err(fault),
-            }
-        }
-        if wanted.prompts && self.offers("prompts") {
-            let items = self.list("prompts/list", "prompts", deadline, gathered).await?;
-            gathered.catalog.read_prompts(&self.server, items);
-        }
-        Ok(())
-    }
-
     /// Waits until the server says that its catalogue has changed.
     pub(crate) async fn changed(&self) {
         self.line.desk().changed.notified().await;

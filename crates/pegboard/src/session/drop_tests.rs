@@ -109,7 +109,7 @@ async fn every_future_of_a_session_can_be_dropped_at_any_time() {
         let (spec, _handle) = spec(&fake(era), choice);
         let tasks = TaskTracker::new();
         let session = connect(&spec, Duration::from_secs(5), &tasks).await.unwrap();
-        let (catalog, _) = session.catalog(Survey::More(Capabilities::default())).await.unwrap();
+        let (catalog, _) = session.catalog(Survey::More(crate::config::Capabilities::default()), None).await.unwrap();
         let (tool, arguments, none) = (catalog.tools[0].clone(), Arguments::default(), Map::new());
         let call = || {
             session.call(Call {
@@ -123,7 +123,7 @@ async fn every_future_of_a_session_can_be_dropped_at_any_time() {
         };
         check("a call", &session, call).await;
         check("a listing", &session, || {
-            session.catalog(Survey::More(Capabilities::default()))
+            session.catalog(Survey::More(crate::config::Capabilities::default()), None)
         })
         .await;
         check("reading", &session, || session.read_resource("note://a")).await;
