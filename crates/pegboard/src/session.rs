@@ -21,6 +21,7 @@ mod line;
 mod listing;
 mod memory;
 mod news;
+mod progress;
 mod reading;
 mod rounds;
 mod standing;
@@ -28,19 +29,20 @@ mod standing;
 pub(crate) mod steps;
 mod survey;
 mod task;
+mod tidings;
 
-pub use desk::Progress;
 pub use events::{LogMessage, ServerEvent, ServerEvents};
 pub use host::{Choice, ElicitAnswer, Elicitation, Field, FieldKind, Form, Host, NoHost, SamplingLimits, TextFormat};
+pub use progress::Progress;
 pub use reading::CompletionOf;
 pub use standing::{LogLevel, Root, Subscription};
 pub use task::{TaskState, TaskStatus};
 
-pub(crate) use desk::ProgressSink;
 pub(crate) use exchange::{Begun, Call, CallResult};
 pub(crate) use handshake::{ConnectError, Spec, connect};
 pub(crate) use line::{Fault, FaultKind, Patience, Request};
 pub(crate) use memory::EraMemory;
+pub(crate) use progress::{ProgressSink, Steps};
 pub(crate) use standing::Standing;
 pub(crate) use survey::Survey;
 pub(crate) use task::Task;
@@ -129,7 +131,7 @@ impl Session {
         let patience = Patience::until(Deadline::within(limit));
         match self
             .line
-            .request(Request::new(method, frame::Params::default()), patience, None)
+            .request(Request::new(method, frame::Params::default()), patience)
             .await
         {
             Ok(_) => true,

@@ -14,7 +14,7 @@ use crate::{
     event::Event,
     outcome::{Failure, Kind, Outcome, Reply},
     server::Live,
-    session::{Begun, Call, CallResult, Patience, Session, Task, TaskState, TaskStatus},
+    session::{Begun, Call, CallResult, Patience, Session, Steps, Task, TaskState, TaskStatus},
     status::Era,
 };
 
@@ -31,7 +31,8 @@ pub struct TaskHandle {
 
 #[derive(Debug)]
 enum Held {
-    Running(Task),
+    /// Its server may tell how far it is for as long as the handle is kept.
+    Running(Task, Option<Steps>),
     /// The server answered at once, although it might have taken its time.
     Done(CallResult),
 }
@@ -104,7 +105,7 @@ async fn begin(
     });
     let task = match begun.await? {
         Begun::Done(result) => Held::Done(result),
-        Begun::Task(task) => Held::Running(task),
+        Begun::Task(task, steps) => Held::Running(task, steps),
     };
     Ok((live, task))
 }
@@ -137,7 +138,7 @@ impl TaskHandle {
     /// The id under which its server knows it; none when the server answered at once.
     pub fn id(&self) -> Option<&str> {
         match &self.task {
-            Held::Running(task) => Some(&task.id),
+            Held::Running(task, _) => Some(&task.id),
             Held::Done(_) => None,
         }
     }
@@ -154,7 +155,7 @@ impl TaskHandle {
                 status: TaskStatus::Completed,
                 message: None,
             }),
-            Held::Running(task) => {
+            Held::Running(task, _) => {
                 let limits = self.route.server.config().limits;
                 let patience = Patience {
                     idle: limits.call_idle,
@@ -179,10 +180,10 @@ impl TaskHandle {
         };
         let ended = match &mut self.task {
             Held::Done(result) => Ok(std::mem::take(result)),
-            Held::Running(task) => self
+            Held::Running(task, steps) => self
                 .live
                 .session
-                .follow(task.clone(), patience, None)
+                .follow(task.clone(), patience, steps.as_mut())
                 .await
                 .map_err(Stop::from),
         };
@@ -192,7 +193,7 @@ impl TaskHandle {
 
     /// Asks the server to give it up. The server may finish it all the same.
     pub async fn cancel(&self) -> Result<(), Failure> {
-        let Held::Running(task) = &self.task else {
+        let Held::Running(task, _) = &self.task else {
             return Ok(());
         };
         let what = format!("cancelling the task of {}", self.name());

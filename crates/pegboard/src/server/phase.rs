@@ -5,7 +5,7 @@ use std::{sync::Arc, time::Duration};
 use jiff::Timestamp;
 use tokio::time::Instant;
 
-use super::usage::Use;
+use super::usage::{Stay, Use};
 use crate::{
     catalog::Catalog,
     hint::Hint,
@@ -57,16 +57,21 @@ pub(crate) struct Live {
     /// What went wrong last, even though all is well now.
     pub(crate) last_outage: Option<Arc<Outage>>,
     /// Whoever has it uses it, which keeps the connection from being ended. Nobody does in what is published.
-    pub(super) _using: Option<Arc<Use>>,
+    pub(super) using: Option<Arc<Use>>,
 }
 
 impl Live {
     /// The same for somebody who uses it.
     pub(super) fn used_by(self, using: Arc<Use>) -> Self {
         Self {
-            _using: Some(using),
+            using: Some(using),
             ..self
         }
+    }
+
+    /// Keeps the connection from being ended for as long as what this returns is kept, also in later sessions.
+    pub(crate) fn stay(&self) -> Option<Stay> {
+        self.using.as_ref().map(|using| using.stay())
     }
 }
 

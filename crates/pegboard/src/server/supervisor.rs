@@ -272,7 +272,7 @@ impl Supervisor {
             stale_at: freshness.ttl.map(|ttl| Instant::now() + ttl),
             generation: self.memory.generation,
             listing: 0,
-            _using: None,
+            using: None,
             since: Timestamp::now(),
             restarts: self.memory.restarts,
             last_outage: self.memory.last_outage.clone(),

@@ -23,6 +23,8 @@ pub(super) struct Usage {
 #[derive(Debug)]
 struct State {
     uses: usize,
+    /// Those who only want it to stay. They take no place of a call.
+    stays: usize,
     /// Since when there are none.
     since: Instant,
     /// Set while the connection is being ended because nobody uses it.
@@ -34,6 +36,7 @@ impl Usage {
         Arc::new(Self {
             state: Mutex::new(State {
                 uses: 0,
+                stays: 0,
                 since: Instant::now(),
                 is_ending: false,
             }),
@@ -59,7 +62,7 @@ impl Usage {
     /// Begins to end the connection, unless somebody uses it.
     pub(super) fn end(&self) -> bool {
         let mut state = self.lock();
-        state.is_ending = state.uses == 0;
+        state.is_ending = state.is_free();
         state.is_ending
     }
 
@@ -73,14 +76,14 @@ impl Usage {
     /// Waits until nobody has used the connection for as long as `limit` says at that moment.
     pub(super) async fn idle(&self, limit: impl Fn() -> Option<Duration>) {
         loop {
-            let (uses, since) = {
+            let (is_free, since) = {
                 let state = self.lock();
-                (state.uses, state.since)
+                (state.is_free(), state.since)
             };
             let now = Instant::now();
             let next = match limit() {
                 None => now + LOOK,
-                Some(limit) if uses > 0 => now + limit.min(LOOK),
+                Some(limit) if !is_free => now + limit.min(LOOK),
                 Some(limit) if since + limit <= now => return,
                 Some(limit) => since + limit,
             };
@@ -93,9 +96,23 @@ impl Usage {
     }
 }
 
+impl State {
+    fn is_free(&self) -> bool {
+        self.uses + self.stays == 0
+    }
+}
+
 /// One use of a connection. It ends when the last clone is dropped.
 #[derive(Debug)]
 pub(crate) struct Use(Arc<Usage>);
+
+impl Use {
+    /// Keeps the connection from being ended also when this use is over.
+    pub(super) fn stay(&self) -> Stay {
+        self.0.lock().stays += 1;
+        Stay(self.0.clone())
+    }
+}
 
 impl Drop for Use {
     fn drop(&mut self) {
@@ -104,6 +121,18 @@ impl Drop for Use {
         state.since = Instant::now();
         drop(state);
         self.0.freed.notify_waiters();
+    }
+}
+
+/// Keeps a connection from being ended, over restarts too, until it is dropped.
+#[derive(Debug)]
+pub(crate) struct Stay(Arc<Usage>);
+
+impl Drop for Stay {
+    fn drop(&mut self) {
+        let mut state = self.0.lock();
+        state.stays = state.stays.saturating_sub(1);
+        state.since = Instant::now();
     }
 }
 
@@ -124,6 +153,22 @@ mod tests {
         };
         tokio::join!(working, usage.idle(|| Some(5 * MINUTE)));
         assert_eq!(began.elapsed(), 15 * MINUTE);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn who_wants_it_to_stay_keeps_it_and_takes_no_place() {
+        let usage = Usage::new(Arc::default());
+        let began = Instant::now();
+        let stay = usage.begin().unwrap().stay();
+        assert_eq!(usage.count(), 0);
+        assert!(!usage.end());
+        let listening = async {
+            tokio::time::sleep(10 * MINUTE).await;
+            drop(stay);
+        };
+        tokio::join!(listening, usage.idle(|| Some(5 * MINUTE)));
+        assert_eq!(began.elapsed(), 15 * MINUTE);
+        assert!(usage.end());
     }
 
     #[tokio::test(start_paused = true)]

@@ -7,7 +7,7 @@ use std::{
 };
 
 use bytes::Bytes;
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 use serde_json::value::RawValue;
 use tokio::{
     sync::{Notify, mpsc, oneshot, watch},
@@ -19,6 +19,7 @@ use super::{
     asks::{Asking, Asks, millis_since},
     frame::{self, Incoming},
     news::News,
+    progress::{Listeners, Progress},
 };
 use crate::{
     mask::Veil,
@@ -33,28 +34,15 @@ use crate::{
 const MAX_STRAYS: u64 = 100;
 /// A request in the era that knows none from servers is a graver fault: ten of them are enough.
 const MODERN_REQUEST: u64 = MAX_STRAYS / 10;
-
-/// How far a call has come, as its server tells.
-#[derive(Debug, Clone, PartialEq, Deserialize, Serialize)]
-#[non_exhaustive]
-pub struct Progress {
-    /// How much is done.
-    pub progress: f64,
-    /// How much there is to do, when known.
-    #[serde(default)]
-    pub total: Option<f64>,
-    /// What is being done.
-    #[serde(default)]
-    pub message: Option<String>,
-}
-
-/// Where progress goes. When the channel is full, a step is left out: only the newest matters.
-pub(crate) type ProgressSink = mpsc::Sender<Progress>;
+/// The code of what was given up.
+const GIVEN_UP: i64 = -32800;
 
 /// The requests that wait for an answer, and the way to the rest of the session.
 #[derive(Debug)]
 pub(crate) struct Desk {
     state: Mutex<State>,
+    /// Who wants to know how far a call has come.
+    listeners: Listeners,
     next_id: AtomicU64,
     opened: Instant,
     strays: AtomicU64,
@@ -87,7 +75,6 @@ struct Slot {
     answer: oneshot::Sender<Result<Answer, Unanswered>>,
     /// Its signs of life are told in milliseconds since the desk was opened.
     delivery: Arc<Delivery>,
-    progress: Option<ProgressSink>,
 }
 
 /// Why a request has no result.
@@ -111,7 +98,7 @@ pub(super) struct ServerRequest {
     pub(super) method: String,
     pub(super) params: Option<Box<RawValue>>,
     /// Dropped when it has been answered.
-    pub(super) _asking: Asking,
+    pub(super) asking: Asking,
 }
 
 /// One request's place at the desk.
@@ -135,6 +122,7 @@ impl Desk {
         let (requests, heard) = mpsc::channel(64);
         let desk = Self {
             state: Mutex::default(),
+            listeners: Listeners::default(),
             next_id: AtomicU64::new(1),
             opened: Instant::now(),
             strays: AtomicU64::new(0),
@@ -151,14 +139,13 @@ impl Desk {
     }
 
     /// Takes a place for a new request. A wire that has ended takes none, so no request can be left behind.
-    pub(super) fn place(&self, progress: Option<ProgressSink>) -> Result<Place, Unanswered> {
+    pub(super) fn place(&self) -> Result<Place, Unanswered> {
         let id = self.next_id.fetch_add(1, Ordering::Relaxed);
         let (sender, answer) = oneshot::channel();
         let delivery = Arc::new(Delivery::alive_at(self.now()));
         let slot = Slot {
             answer: sender,
             delivery: delivery.clone(),
-            progress,
         };
         let mut state = self.lock();
         if let Some(end) = &state.ended {
@@ -300,6 +287,7 @@ impl Desk {
     fn notification(&self, method: &str, params: Option<&RawValue>) {
         match method {
             "notifications/progress" => self.progress(params),
+            "notifications/cancelled" => self.cancelled(params),
             "notifications/tools/list_changed"
             | "notifications/resources/list_changed"
             | "notifications/prompts/list_changed" => self.changed.notify_one(),
@@ -337,18 +325,45 @@ impl Desk {
         let Ok(Params { token }) = serde_json::from_str(params) else {
             return;
         };
-        let sink = {
-            let state = self.lock();
-            let Some(slot) = state.waiting.get(&token) else { return };
+        if let Some(slot) = self.lock().waiting.get(&token) {
             slot.delivery.note_life(self.now());
-            slot.progress.clone()
-        };
-        if let Some(sink) = sink
+        }
+        if self.listeners.has(token)
             && let Ok(mut progress) = serde_json::from_str::<Progress>(params)
         {
             self.veil.hide_in(&mut progress.message);
-            let _ = sink.try_send(progress);
+            self.listeners.tell(token, progress);
         }
+    }
+
+    /// Those who want to know how far their calls have come.
+    pub(super) fn listeners(&self) -> &Listeners {
+        &self.listeners
+    }
+
+    /// The server takes back a question of its own. In the era in which it has none, it ends a stream that we asked for.
+    fn cancelled(&self, params: Option<&RawValue>) {
+        #[derive(Deserialize)]
+        struct Params<'a> {
+            #[serde(borrow, rename = "requestId")]
+            id: &'a RawValue,
+        }
+        let Some(Ok(Params { id })) = params.map(|params| serde_json::from_str(params.get())) else {
+            return;
+        };
+        let is_known = if self.is_modern.load(Ordering::Relaxed) {
+            let ended = RpcError {
+                code: GIVEN_UP,
+                message: "the server ended it".to_owned(),
+                data: None,
+                masked: Default::default(),
+            };
+            let ours = id.get().parse().ok();
+            ours.is_some_and(|id| self.resolve(id, Err(Unanswered::Error(ended))))
+        } else {
+            self.asks.take_back(id.get())
+        };
+        tracing::debug!(is_known, "the server takes a request back");
     }
 
     /// Whether the server may ask anything from now on.
@@ -364,7 +379,7 @@ impl Desk {
             id: id.get().to_owned(),
             method: method.to_owned(),
             params: params.map(RawValue::to_owned),
-            _asking: Asks::begin(&self.asks, self.opened),
+            asking: Asks::begin(&self.asks, self.opened, id.get()),
         };
         if self.requests.try_send(request).is_err() {
             self.stray("more requests than are answered at once");

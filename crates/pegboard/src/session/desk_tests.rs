@@ -1,6 +1,7 @@
 //! What the desk promises to those who wait.
 
 use super::*;
+use crate::session::progress::Steps;
 
 fn desk() -> Arc<Desk> {
     Desk::new().0
@@ -20,7 +21,7 @@ async fn answer(place: &mut Place) -> Result<Bytes, Unanswered> {
 #[tokio::test]
 async fn each_answer_reaches_its_own_request_and_no_other() {
     let desk = desk();
-    let (mut first, mut second) = (desk.place(None).unwrap(), desk.place(None).unwrap());
+    let (mut first, mut second) = (desk.place().unwrap(), desk.place().unwrap());
     assert_eq!(
         hear(&desk, &format!(r#"{{"id":{},"result":"two"}}"#, second.id)),
         Some(second.id)
@@ -37,7 +38,7 @@ async fn each_answer_reaches_its_own_request_and_no_other() {
 #[tokio::test]
 async fn ids_that_only_look_like_ours_answer_nothing() {
     let desk = desk();
-    let place = desk.place(None).unwrap();
+    let place = desk.place().unwrap();
     for id in ["\"1\"", "1.0", "1e0", "null", "true"] {
         assert_eq!(hear(&desk, &format!(r#"{{"id":{id},"result":{{}}}}"#)), None, "{id}");
     }
@@ -47,7 +48,7 @@ async fn ids_that_only_look_like_ours_answer_nothing() {
 #[tokio::test]
 async fn a_request_of_the_server_with_our_id_is_no_answer() {
     let (desk, mut requests) = Desk::new();
-    let place = desk.place(None).unwrap();
+    let place = desk.place().unwrap();
     assert_eq!(hear(&desk, &format!(r#"{{"id":{},"method":"ping"}}"#, place.id)), None);
     assert!(desk.waits_for(place.id));
     assert_eq!(requests.recv().await.unwrap().method, "ping");
@@ -64,7 +65,7 @@ async fn an_answer_that_cannot_be_read_costs_only_its_call() {
         r#"{"id":ID,"result":"\x"}"#,
     ] {
         let desk = desk();
-        let (mut place, other) = (desk.place(None).unwrap(), desk.place(None).unwrap());
+        let (mut place, other) = (desk.place().unwrap(), desk.place().unwrap());
         hear(&desk, &broken.replace("ID", &place.id.to_string()));
         assert!(
             matches!(answer(&mut place).await, Err(Unanswered::Unreadable(_))),
@@ -77,7 +78,7 @@ async fn an_answer_that_cannot_be_read_costs_only_its_call() {
 #[tokio::test]
 async fn when_the_wire_ends_every_request_ends_once_with_what_is_known() {
     let desk = desk();
-    let (mut queued, mut sent) = (desk.place(None).unwrap(), desk.place(None).unwrap());
+    let (mut queued, mut sent) = (desk.place().unwrap(), desk.place().unwrap());
     assert!(sent.delivery.begin());
     sent.delivery.done();
     desk.ended(WireEnd::new(EndReason::Eof));
@@ -86,10 +87,7 @@ async fn when_the_wire_ends_every_request_ends_once_with_what_is_known() {
     let unanswered = |sent| Err(Unanswered::Ended { end: end.clone(), sent });
     assert_eq!(answer(&mut queued).await, unanswered(Sent::No));
     assert_eq!(answer(&mut sent).await, unanswered(Sent::Maybe));
-    assert!(matches!(
-        desk.place(None),
-        Err(Unanswered::Ended { sent: Sent::No, .. })
-    ));
+    assert!(matches!(desk.place(), Err(Unanswered::Ended { sent: Sent::No, .. })));
 }
 
 #[tokio::test]
@@ -108,8 +106,10 @@ async fn a_hundred_messages_that_fit_nothing_end_the_conversation() {
 async fn progress_starts_the_idle_limit_anew_but_not_the_total_one() {
     let desk = desk();
     let (sink, mut steps) = mpsc::channel(4);
-    let mut place = desk.place(Some(sink)).unwrap();
+    let mut place = desk.place().unwrap();
     let id = place.id;
+    let mut listening = Steps::new(&desk, sink);
+    listening.go_on_under(id);
     let server = tokio::spawn({
         let desk = desk.clone();
         async move {
@@ -137,7 +137,7 @@ async fn progress_starts_the_idle_limit_anew_but_not_the_total_one() {
 #[tokio::test]
 async fn a_batch_is_read_message_by_message() {
     let desk = desk();
-    let mut place = desk.place(None).unwrap();
+    let mut place = desk.place().unwrap();
     let batch = format!(
         r#"[{{"method":"notifications/message"}}, {{"id":{},"result":7}}]"#,
         place.id
@@ -160,7 +160,7 @@ async fn ten_requests_in_the_era_without_them_end_the_conversation() {
 #[tokio::test]
 async fn a_batch_is_read_and_what_is_nested_in_it_is_not_followed_down() {
     let desk = desk();
-    let mut place = desk.place(None).unwrap();
+    let mut place = desk.place().unwrap();
     let deep = format!("{}{}", "[".repeat(200_000), "]".repeat(200_000));
     assert_eq!(hear(&desk, &deep), None);
     let batch = format!(r#"[{deep},5,{{"id":{},"result":1}}]"#, place.id);

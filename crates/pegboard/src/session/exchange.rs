@@ -9,6 +9,7 @@ use super::{
     Fault, Patience, ProgressSink, Session,
     answer::Answer,
     frame::{self, Params},
+    progress::Steps,
     rounds::{Asked, Round, Rounds, Settled, read},
     task::Task,
 };
@@ -78,17 +79,17 @@ impl Rounds for CallResult {
 pub(crate) enum Begun {
     /// To its end.
     Done(CallResult),
-    /// The server works on it and is to be asked later.
-    Task(Task),
+    /// The server works on it and is to be asked later. Meanwhile it may tell how far it is.
+    Task(Task, Option<Steps>),
 }
 
 impl Session {
     /// Calls a tool and stays until its result is there. When the server asks for input first, the host gives it and the call goes on.
     pub(crate) async fn call(&self, call: Call<'_>) -> Result<CallResult, Fault> {
-        let (patience, progress) = (call.patience, call.progress.clone());
+        let patience = call.patience;
         match self.begin(call).await? {
             Begun::Done(result) => Ok(result),
-            Begun::Task(task) => Box::pin(self.see_through(task, patience, progress)).await,
+            Begun::Task(task, steps) => Box::pin(self.see_through(task, patience, steps)).await,
         }
     }
 
@@ -105,7 +106,7 @@ impl Session {
             about: &call.tool.name,
             mirrored: mirrored(call.tool, call.arguments),
             patience: call.patience,
-            progress: call.progress,
+            steps: call.progress.map(|sink| Steps::new(self.line.desk(), sink)),
             meta: frame::extra_meta(call.meta),
             as_task,
         };
@@ -122,8 +123,8 @@ impl Session {
         };
         Ok(match self.rounds(asked, params).await? {
             Settled::Done(result) => Begun::Done(result),
-            Settled::Task(answer) => match Task::created(&answer, self.facts.era)? {
-                Some(task) => Begun::Task(task.hidden(self.veil())),
+            Settled::Task(answer, steps) => match Task::created(&answer, self.facts.era)? {
+                Some(task) => Begun::Task(task.hidden(self.veil()), steps),
                 None => Begun::Done(read(&answer)?),
             },
         })

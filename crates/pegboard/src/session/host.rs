@@ -368,14 +368,18 @@ impl Answering {
     }
 }
 
+/// Answers one request, unless the server takes it back: then whoever thinks about it is let go, and nothing is said.
 async fn answer(desk: Arc<Desk>, request: ServerRequest, wire: Arc<dyn Wire>) {
     let params = request
         .params
         .and_then(|params| serde_json::from_str(params.get()).ok());
     let answering = desk.answer_or_begin(&request.method, params.unwrap_or_default());
-    let result = match tokio::time::timeout(ANSWER, answering).await {
-        Ok(result) => result,
-        Err(_) => Err((-32603, "nobody answered in time".to_owned())),
+    let result = tokio::select! {
+        biased;
+        () = request.asking.taken_back() => return,
+        answered = tokio::time::timeout(ANSWER, answering) => {
+            answered.unwrap_or_else(|_| Err((-32603, "nobody answered in time".to_owned())))
+        }
     };
     let answer = result.as_ref().map_err(|(code, message)| (*code, message.as_str()));
     wire.send(Outgoing {

@@ -87,7 +87,7 @@ impl Session {
         let params = Params::default().with("level", level.as_str());
         let done = self
             .line
-            .request(Request::new("logging/setLevel", params), self.patience(), None)
+            .request(Request::new("logging/setLevel", params), self.patience())
             .await;
         let done = done.map(drop).map_err(|fault| fault.to_string());
         self.kept.level.send_replace(Some((level, done)));
@@ -117,7 +117,7 @@ impl Session {
 
     async fn about_resource(&self, method: &'static str, uri: &str) -> Result<(), Fault> {
         let request = Request::new(method, Params::default().with("uri", uri)).about(uri);
-        self.line.request(request, self.patience(), None).await.map(drop)
+        self.line.request(request, self.patience()).await.map(drop)
     }
 
     /// In the era without sessions, notices must be asked for, all in one request. When the wishes change it is made anew; when it breaks,
@@ -203,14 +203,12 @@ impl Session {
             wanted.insert("resourceSubscriptions".to_owned(), uris);
         }
         let news = self.line.desk().news();
-        if let Some(news) = news {
-            news.forget_acknowledged();
-        }
         let params = Params::default().with("notifications", &wanted);
         let for_long = Patience::until(Deadline::within(Duration::MAX));
+        let placed = |id| news.into_iter().for_each(|news| news.listen_under(id));
         let listening = self
             .line
-            .request(Request::new("subscriptions/listen", params), for_long, None);
+            .exchange(Request::new("subscriptions/listen", params), for_long, placed);
         tokio::pin!(listening);
         let agreeing = async {
             let agreed = match news {

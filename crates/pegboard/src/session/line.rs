@@ -15,7 +15,7 @@ use tokio_util::task::{AbortOnDropHandle, TaskTracker};
 
 use super::{
     answer::Answer,
-    desk::{Desk, Late, Place, ProgressSink, Unanswered},
+    desk::{Desk, Late, Place, Unanswered},
     frame::{self, Meta, Params},
     host,
     level::Level,
@@ -131,23 +131,20 @@ impl Line {
     }
 
     /// Sends a request and waits for its result. Dropping the future gives the request up and tells the server.
-    pub(super) async fn request(
-        &self,
-        request: Request,
-        patience: Patience,
-        progress: Option<ProgressSink>,
-    ) -> Result<Bytes, Fault> {
-        Ok(self.exchange(request, patience, progress).await?.proven()?)
+    pub(super) async fn request(&self, request: Request, patience: Patience) -> Result<Bytes, Fault> {
+        Ok(self.exchange(request, patience, |_| ()).await?.proven()?)
     }
 
-    /// Like [`Line::request`], for results that are long: they are left for the caller to read.
+    /// Like [`Line::request`], for results that are long: they are left for the caller to read. `placed` gets the id of the request
+    /// before the server can know of it.
     pub(super) async fn exchange(
         &self,
         request: Request,
         patience: Patience,
-        progress: Option<ProgressSink>,
+        placed: impl FnOnce(u64),
     ) -> Result<Answer, Fault> {
-        let mut place = self.desk.place(progress)?;
+        let mut place = self.desk.place()?;
+        placed(place.id);
         let cancellable = request.method != "initialize";
         let giving_up = GivingUp {
             line: self,
@@ -185,7 +182,7 @@ impl Line {
 
     /// Sends a request whose answer nobody waits for.
     pub(super) fn fire(&self, request: &Request) {
-        let Ok(place) = self.desk.place(None) else { return };
+        let Ok(place) = self.desk.place() else { return };
         self.post(&place, request);
         self.desk.leave(place.id);
     }

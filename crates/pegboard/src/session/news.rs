@@ -1,14 +1,21 @@
 //! The notifications of one session that are neither progress nor changes of its listings: read, bounded, and passed on.
 
-use std::{collections::VecDeque, sync::Arc};
+use std::{
+    collections::VecDeque,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+};
 
 use serde::Deserialize;
-use serde_json::{Value, value::RawValue};
+use serde_json::{Map, Value, value::RawValue};
 use tokio::sync::watch;
 
 use super::{
     events::{LogMessage, ServerEvent},
     standing::{LogLevel, Standing},
+    tidings::{Tidings, TidingsOf},
 };
 use crate::mask::Veil;
 
@@ -26,10 +33,13 @@ const MAX_WORD: usize = 8 << 10;
 pub(super) struct News {
     standing: Arc<Standing>,
     veil: Veil,
+    /// The request under which we listen to news of addresses.
+    listening: AtomicU64,
     /// The addresses that the server has agreed to send news of, once it has said so.
     acknowledged: watch::Sender<Option<Vec<String>>>,
     /// The visits of pages that are done, the newest last.
     completed: watch::Sender<VecDeque<String>>,
+    tasks: Arc<Tidings>,
 }
 
 impl News {
@@ -37,8 +47,10 @@ impl News {
         Arc::new(Self {
             standing,
             veil,
+            listening: AtomicU64::new(0),
             acknowledged: watch::Sender::new(None),
             completed: watch::Sender::default(),
+            tasks: Arc::default(),
         })
     }
 
@@ -62,10 +74,14 @@ impl News {
                 }
             }
             "notifications/subscriptions/acknowledged" => {
-                if let Ok(Acknowledged { notifications }) = serde_json::from_str(params) {
+                if let Ok(Acknowledged { notifications, meta }) = serde_json::from_str(params)
+                    && self.is_ours(&meta)
+                {
                     self.acknowledged.send_replace(Some(notifications.uris));
                 }
             }
+            // The second is the word of the newest era.
+            "notifications/tasks/status" | "notifications/tasks" => self.tasks.hear(params, &self.veil),
             _ => tracing::debug!(method = %self.veil.text(method).escape_debug(), "notification"),
         }
     }
@@ -107,9 +123,30 @@ impl News {
         let _ = completed.wait_for(|done| done.iter().any(|other| other == id)).await;
     }
 
-    /// What the server agrees to from now on is not known.
-    pub(super) fn forget_acknowledged(&self) {
+    /// What is told of a task from now on.
+    pub(super) fn of_task(&self, id: &str) -> TidingsOf {
+        self.tasks.of(id)
+    }
+
+    #[cfg(test)]
+    pub(super) fn followed_tasks(&self) -> usize {
+        self.tasks.count()
+    }
+
+    /// We listen to news of addresses under the request of this id. What the server agrees to is not known yet.
+    pub(super) fn listen_under(&self, id: u64) {
+        self.listening.store(id, Ordering::Relaxed);
         self.acknowledged.send_replace(None);
+    }
+
+    /// Whether it is about the request under which we listen to news of addresses, as far as the server says: there may be others.
+    fn is_ours(&self, meta: &Map<String, Value>) -> bool {
+        let listening = self.listening.load(Ordering::Relaxed);
+        match meta.get("io.modelcontextprotocol/subscriptionId") {
+            Some(Value::String(id)) => *id == listening.to_string(),
+            Some(id) => id.as_u64() == Some(listening),
+            None => true,
+        }
     }
 
     /// Waits until the server has said which addresses it sends news of.
@@ -137,6 +174,8 @@ struct Complete {
 struct Acknowledged {
     #[serde(default)]
     notifications: Filter,
+    #[serde(default, rename = "_meta")]
+    meta: Map<String, Value>,
 }
 
 #[derive(Default, Deserialize)]

@@ -132,7 +132,7 @@ impl Session {
             params = params.with("context", &serde_json::json!({ "arguments": context }));
         }
         let request = Request::new("completion/complete", params);
-        let answer = self.line.request(request, self.patience(), None).await?;
+        let answer = self.line.request(request, self.patience()).await?;
         let mut completion = self.shown(read::<CompleteResult>(&answer))?.completion;
         if completion.values.len() > MAX_VALUES {
             completion.values.truncate(MAX_VALUES);
@@ -153,7 +153,7 @@ impl Session {
             about,
             mirrored: Vec::new(),
             patience: self.patience(),
-            progress: None,
+            steps: None,
             meta: String::new(),
             as_task: false,
         }

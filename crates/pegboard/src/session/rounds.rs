@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 use tokio::time::Instant;
 
 use super::{
-    Fault, FaultKind, Patience, ProgressSink, Request, Session, answer::Answer, frame::Params, host::ElicitAnswer,
+    Fault, FaultKind, Patience, Request, Session, answer::Answer, frame::Params, host::ElicitAnswer, progress::Steps,
 };
 use crate::{status::Era, transport::VISIT_FIRST};
 
@@ -24,7 +24,8 @@ pub(super) struct Asked<'a> {
     pub(super) about: &'a str,
     pub(super) mirrored: Vec<(String, String)>,
     pub(super) patience: Patience,
-    pub(super) progress: Option<ProgressSink>,
+    /// Who wants to know how far it is.
+    pub(super) steps: Option<Steps>,
     /// What goes with it in `_meta`, as JSON without braces.
     pub(super) meta: String,
     /// Whether we asked for a task instead of a result.
@@ -57,15 +58,15 @@ pub(super) struct Round {
 /// How a request was answered in the end.
 pub(super) enum Settled<T> {
     Done(T),
-    /// With a task, as it came.
-    Task(Bytes),
+    /// With a task, as it came, of which more may be told.
+    Task(Bytes, Option<Steps>),
 }
 
 impl Session {
     /// Asks until there is a result. Every round is a new request with the same parameters.
     pub(super) async fn rounds<T: Rounds>(
         &self,
-        asked: Asked<'_>,
+        mut asked: Asked<'_>,
         params: impl Fn() -> Params,
     ) -> Result<Settled<T>, Fault> {
         let mut round = Params::default();
@@ -73,10 +74,9 @@ impl Session {
             let mut request = Request::new(asked.method, params().and(&round)).about(asked.about);
             request.mirrored.clone_from(&asked.mirrored);
             request.meta.clone_from(&asked.meta);
-            let answer = self
-                .line
-                .exchange(request, asked.patience, asked.progress.clone())
-                .await;
+            let steps = asked.steps.as_mut();
+            let placed = |id| steps.into_iter().for_each(|steps| steps.go_on_under(id));
+            let answer = self.line.exchange(request, asked.patience, placed).await;
             let answer = match answer {
                 Err(fault) if self.may_visit(&fault) => {
                     Box::pin(self.visit(fault, asked.patience)).await?;
@@ -85,7 +85,7 @@ impl Session {
                 answer => answer?,
             };
             if asked.as_task {
-                return Ok(Settled::Task(answer.proven()?));
+                return Ok(Settled::Task(answer.proven()?, asked.steps));
             }
             let mut result = T::of(&answer)?;
             match result.result_type() {
@@ -93,7 +93,9 @@ impl Session {
                 Some("input_required") => {
                     round = Box::pin(self.next_round(result.take_round(), asked.patience)).await?;
                 }
-                Some("task") if T::MAY_BE_TASK => return Ok(Settled::Task(answer.proven()?)),
+                Some("task") if T::MAY_BE_TASK => {
+                    return Ok(Settled::Task(answer.proven()?, asked.steps));
+                }
                 Some(other) => {
                     let text = format!("its resultType is `{}`", other.escape_debug());
                     return Err(Fault::unreadable(text));
@@ -112,7 +114,7 @@ impl Session {
     ) -> Result<T, Fault> {
         match self.rounds(asked, params).await? {
             Settled::Done(result) => Ok(result),
-            Settled::Task(_) => Err(Fault::unreadable("a task came where none may be")),
+            Settled::Task(..) => Err(Fault::unreadable("a task came where none may be")),
         }
     }
 

@@ -2,6 +2,7 @@
 //! listens to what it tells.
 
 use std::{
+    any::Any,
     collections::{BTreeMap, VecDeque},
     fmt,
     path::Path,
@@ -186,6 +187,7 @@ impl Standing {
             shown: shown.to_owned(),
             events,
             standing: Arc::downgrade(self),
+            _kept: None,
         })
     }
 
@@ -226,6 +228,8 @@ pub struct Subscription {
     shown: String,
     events: ServerEvents,
     standing: Weak<Standing>,
+    /// What must not end while this is kept.
+    _kept: Option<Box<dyn Any + Send + Sync>>,
 }
 
 impl fmt::Debug for Subscription {
@@ -237,6 +241,12 @@ impl fmt::Debug for Subscription {
 }
 
 impl Subscription {
+    /// The same, which keeps something until it is dropped.
+    pub(crate) fn keeping(mut self, kept: impl Any + Send + Sync) -> Self {
+        self._kept = Some(Box::new(kept));
+        self
+    }
+
     /// The resource.
     pub fn uri(&self) -> &str {
         &self.shown

@@ -1,14 +1,14 @@
 //! Calls that a server carries out as tasks: it is asked now and then how far they are, in the words of either era, until they end.
 
-use std::{collections::HashSet, time::Duration};
+use std::{collections::HashSet, convert::Infallible, time::Duration};
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use tokio::time::Instant;
 
 use super::{
-    CallResult, Fault, FaultKind, Patience, Progress, ProgressSink, Request, Session, frame::Params, line::Line,
-    rounds::read,
+    CallResult, Fault, FaultKind, Patience, Request, Session, frame::Params, line::Line, progress::Steps, rounds::read,
+    tidings::TidingsOf,
 };
 use crate::{
     mask::Veil,
@@ -20,6 +20,10 @@ use crate::{
 const USUAL_PAUSE: Duration = Duration::from_secs(1);
 /// The bounds of what it may want.
 const PAUSES: (Duration, Duration) = (Duration::from_millis(50), Duration::from_secs(60));
+/// How soon a server may be asked again that says that there is something new.
+const SOONEST: Duration = Duration::from_millis(100);
+/// How long a task must take before its server is asked to tell of it.
+const LISTEN_AFTER: Duration = Duration::from_secs(3);
 /// How many questions in a row may be lost on the way before the task is.
 const LOST_QUESTIONS: u32 = 5;
 /// The longest id of a task. It is repeated in a header.
@@ -124,14 +128,14 @@ impl Session {
         &self,
         task: Task,
         patience: Patience,
-        progress: Option<ProgressSink>,
+        mut steps: Option<Steps>,
     ) -> Result<CallResult, Fault> {
         let giving_up = GivingUp {
             line: &self.line,
             id: task.id.clone(),
             needed: true,
         };
-        let result = self.follow(task, patience, progress).await;
+        let result = self.follow(task, patience, steps.as_mut()).await;
         match &result {
             // A task that we may simply have lost sight of is not wanted any more either.
             Err(fault) if fault.code().is_none() => drop(giving_up),
@@ -145,9 +149,14 @@ impl Session {
         &self,
         task: Task,
         patience: Patience,
-        progress: Option<ProgressSink>,
+        steps: Option<&mut Steps>,
     ) -> Result<CallResult, Fault> {
-        let result = self.followed(task, patience, progress).await;
+        let id = task.id.clone();
+        let result = tokio::select! {
+            biased;
+            result = self.followed(task, patience, steps) => result,
+            never = self.listen_to_task(&id, patience) => match never {},
+        };
         result.map_err(|fault| fault.hidden(self.veil()))
     }
 
@@ -155,13 +164,12 @@ impl Session {
         &self,
         mut task: Task,
         patience: Patience,
-        progress: Option<ProgressSink>,
+        steps: Option<&mut Steps>,
     ) -> Result<CallResult, Fault> {
-        let started = Instant::now();
-        let mut told = Telling::new(progress);
+        let mut course = Course::new(self, &task.id, patience, steps);
         let mut answered = HashSet::new();
         loop {
-            told.tell(&task.state);
+            course.tell(&task.state);
             match (task.state.status, self.facts.era) {
                 (TaskStatus::Working, _) => {}
                 (TaskStatus::Cancelled, _) => return Err(ended(&task, -32800, "the task was cancelled")),
@@ -177,19 +185,22 @@ impl Session {
                     return serde_json::from_value(result).map_err(|error| Fault::unreadable(error.to_string()));
                 }
             }
-            task = self.next_state(&task, patience, started).await?;
+            task = self.next_state(&task, &mut course).await?;
         }
     }
 
     /// Waits as long as the server wants, and asks it again. A question or two may be lost on the way: asking does no harm.
-    async fn next_state(&self, task: &Task, patience: Patience, started: Instant) -> Result<Task, Fault> {
-        let mut lost = 0;
+    async fn next_state(&self, task: &Task, course: &mut Course<'_>) -> Result<Task, Fault> {
+        let (mut lost, patience) = (0, course.patience);
         loop {
-            if patience.total.run(tokio::time::sleep(task.pause())).await.is_err() {
-                return Err(Fault::late(started));
+            if patience.total.run(course.pause(task.pause())).await.is_err() {
+                return Err(Fault::late(course.started));
             }
             match self.task_state(&task.id, patience).await {
-                Ok(task) => return Ok(task),
+                Ok(task) => {
+                    course.asked(task.state.status);
+                    return Ok(task);
+                }
                 Err(fault) if fault.is_of_the_way() && lost < LOST_QUESTIONS && !patience.total.has_passed() => {
                     lost += 1
                 }
@@ -204,9 +215,23 @@ impl Session {
         }
     }
 
+    /// Asks to be told of a task that takes its time, in the era in which that must be asked for. A server that does not do so is asked
+    /// after the task all the same.
+    async fn listen_to_task(&self, id: &str, patience: Patience) -> Infallible {
+        if self.facts.era == Era::Modern {
+            tokio::time::sleep(LISTEN_AFTER).await;
+            let mut wanted = Map::new();
+            wanted.insert("taskIds".to_owned(), Value::from(vec![id]));
+            let params = Params::default().with("notifications", &wanted);
+            let request = Request::new("subscriptions/listen", params);
+            let _ = self.line.request(request, Patience::until(patience.total)).await;
+        }
+        std::future::pending().await
+    }
+
     /// How far a task is.
     pub(crate) async fn task_state(&self, id: &str, patience: Patience) -> Result<Task, Fault> {
-        let answer = self.line.request(about("tasks/get", id), patience, None).await?;
+        let answer = self.line.request(about("tasks/get", id), patience).await?;
         match read::<Task>(&answer) {
             Ok(task) => Ok(task.hidden(self.veil())),
             Err(fault) => Err(fault.hidden(self.veil())),
@@ -216,14 +241,14 @@ impl Session {
     /// The result of a task, in the era that has a request for it. It comes when the task has ended.
     async fn task_result(&self, id: &str, patience: Patience) -> Result<CallResult, Fault> {
         let until = Patience::until(patience.total);
-        let answer = self.line.request(about("tasks/result", id), until, None).await?;
+        let answer = self.line.request(about("tasks/result", id), until).await?;
         read(&answer)
     }
 
     /// Gives a task up. The server decides what comes of that.
     pub(crate) async fn cancel_task(&self, id: &str) -> Result<(), Fault> {
         let request = about("tasks/cancel", id);
-        self.line.request(request, self.patience(), None).await.map(drop)
+        self.line.request(request, self.patience()).await.map(drop)
     }
 
     /// Answers what a task wants, each question once: the server shows it until it has seen the answer.
@@ -242,7 +267,7 @@ impl Session {
         let answers = self.inputs(requests, patience).await?;
         let mut request = about("tasks/update", id);
         request.params = request.params.with("inputResponses", &answers);
-        self.line.request(request, patience, None).await.map(drop)
+        self.line.request(request, patience).await.map(drop)
     }
 }
 
@@ -267,34 +292,67 @@ fn ended(task: &Task, code: i64, words: &str) -> Fault {
     }
 }
 
-/// Passes on what a server says about its task, each word once.
-struct Telling {
-    sink: Option<ProgressSink>,
-    last: Option<String>,
-    steps: f64,
+/// How a task is asked after: what the server tells of it meanwhile may bring the next question forward.
+struct Course<'a> {
+    patience: Patience,
+    started: Instant,
+    steps: Option<&'a mut Steps>,
+    tidings: Option<TidingsOf>,
+    /// How long after the last question the next one may come, when the server says that there is something new.
+    soonest: Duration,
+    /// Whether it said so before the last question.
+    was_hurried: bool,
 }
 
-impl Telling {
-    fn new(sink: Option<ProgressSink>) -> Self {
+impl<'a> Course<'a> {
+    fn new(session: &Session, id: &str, patience: Patience, steps: Option<&'a mut Steps>) -> Self {
         Self {
-            sink,
-            last: None,
-            steps: 0.0,
+            patience,
+            started: Instant::now(),
+            steps,
+            tidings: session.line.desk().news().map(|news| news.of_task(id)),
+            soonest: SOONEST,
+            was_hurried: false,
         }
     }
 
     fn tell(&mut self, state: &TaskState) {
-        if let (Some(sink), Some(message)) = (&self.sink, &state.message)
-            && self.last.as_ref() != Some(message)
-        {
-            self.steps += 1.0;
-            let _ = sink.try_send(Progress {
-                progress: self.steps,
-                total: None,
-                message: Some(message.clone()),
-            });
-            self.last = Some(message.clone());
+        if let Some(steps) = &mut self.steps {
+            steps.say(state.message.as_ref());
         }
+    }
+
+    /// Waits until it is time to ask again: after the pause that the server wants, or when it tells that its task does not work any more.
+    async fn pause(&mut self, pause: Duration) {
+        let asked = Instant::now();
+        self.was_hurried = false;
+        loop {
+            let told = async {
+                match &mut self.tidings {
+                    Some(tidings) => tidings.next().await,
+                    None => std::future::pending().await,
+                }
+            };
+            let told = tokio::select! {
+                biased;
+                () = tokio::time::sleep_until(asked + pause) => return,
+                told = told => told,
+            };
+            self.tell(&told);
+            if told.status != TaskStatus::Working {
+                self.was_hurried = true;
+                return tokio::time::sleep_until(asked + self.soonest.min(pause)).await;
+            }
+        }
+    }
+
+    /// The server answered. One that says again and again that there is something new, when there is not, is listened to less and less.
+    fn asked(&mut self, status: TaskStatus) {
+        self.soonest = match (self.was_hurried, status) {
+            (true, TaskStatus::Working) => (self.soonest * 2).min(PAUSES.1),
+            (true, _) => SOONEST,
+            (false, _) => self.soonest,
+        };
     }
 }
 

@@ -15,7 +15,12 @@ pub(crate) struct Seen {
     pub(crate) start: u64,
     /// It has ended, and its parent has not asked how yet.
     pub(crate) ended: bool,
+    /// It is about to: the system takes its things away.
+    pub(crate) is_ending: bool,
 }
+
+/// The flag of a process that the system takes apart.
+const EXITING: u64 = 4;
 
 impl Seen {
     /// The process with this id.
@@ -34,8 +39,10 @@ impl Seen {
         // A session outside of our view is shown as a number below one.
         let mut number = || fields.next()?.parse::<i64>().ok();
         let [parent, group, session] = [number()?, number()?, number()?].map(|id| u32::try_from(id).unwrap_or(0));
-        // The 22nd field of the line; the session was the sixth.
-        let start = fields.nth(15)?.parse().ok()?;
+        // The ninth field of the line; the session was the sixth.
+        let flags: u64 = fields.nth(2)?.parse().ok()?;
+        // The 22nd.
+        let start = fields.nth(12)?.parse().ok()?;
         Some(Self {
             pid,
             parent,
@@ -43,6 +50,7 @@ impl Seen {
             session,
             start,
             ended,
+            is_ending: ended || flags & EXITING != 0,
         })
     }
 
@@ -68,13 +76,17 @@ impl Seen {
         };
     }
 
-    /// Whether its environment holds this `NAME=value`.
-    pub(crate) fn has_variable(&self, variable: &str) -> bool {
-        fs::read(format!("/proc/{}/environ", self.pid)).is_ok_and(|environment| {
-            environment
-                .split(|byte| *byte == 0)
-                .any(|pair| pair == variable.as_bytes())
-        })
+    /// Whether its environment holds this `NAME=value`. While another program takes its place, nobody can tell.
+    pub(crate) fn has_variable(&self, variable: &str) -> Option<bool> {
+        match fs::read(format!("/proc/{}/environ", self.pid)) {
+            Ok(environment) if environment.is_empty() => None,
+            Ok(environment) => Some(
+                environment
+                    .split(|byte| *byte == 0)
+                    .any(|pair| pair == variable.as_bytes()),
+            ),
+            Err(_) => Some(false),
+        }
     }
 }
 
@@ -132,8 +144,11 @@ mod tests {
             session: 40,
             start: 98765,
             ended: false,
+            is_ending: false,
         };
         assert_eq!(seen, expected);
+        let ending = Seen::parse(b"42 (x) R 7 42 40 0 -1 4194564 1 2 3 4 5 6 7 8 20 0 1 0 98765 1000").unwrap();
+        assert!(ending.is_ending && !ending.ended);
         assert_eq!(Seen::parse(b""), None);
         assert_eq!(Seen::parse(b"42 (x) S 1"), None);
         let own = Seen::find(std::process::id()).unwrap();
@@ -149,6 +164,7 @@ mod tests {
             session: 1,
             start: u64::from(pid),
             ended: false,
+            is_ending: false,
         };
         let all = [
             process(9, 5),

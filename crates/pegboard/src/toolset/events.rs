@@ -28,7 +28,8 @@ impl Toolset {
         })
     }
 
-    /// Asks a server for news of a resource, until the subscription is dropped. It is renewed by itself in every new session.
+    /// Asks a server for news of a resource, until the subscription is dropped. It is renewed by itself in every new session, and keeps a
+    /// server that would be stopped when nobody uses it.
     pub async fn subscribe(&self, server: &ServerName, uri: &str) -> Result<Subscription, Failure> {
         let (_, live) = self.reach(server).await?;
         must_offer(&live, server, "resources")?;
@@ -47,7 +48,7 @@ impl Toolset {
             .run(live.session.until_subscribed(address))
             .await;
         match agreed {
-            Ok(Ok(())) => Ok(subscription),
+            Ok(Ok(())) => Ok(subscription.keeping(live.stay())),
             Ok(Err(problem)) => {
                 let message = format!("subscribing to {shown} failed: {problem}");
                 Err(Failure::new(Kind::ToolError, message))

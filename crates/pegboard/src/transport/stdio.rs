@@ -21,6 +21,8 @@ use tail::Tail;
 
 /// How long what a dead process has written is still read. Its children may hold the pipe open for ever.
 const LAST_WORDS: Duration = Duration::from_millis(50);
+/// How long it may take on a busy machine until it is known how a process ended that is on its way out.
+const ENDING: Duration = Duration::from_secs(1);
 
 /// A running child process and the two lines to it.
 pub(super) struct Stdio {
@@ -116,10 +118,13 @@ async fn converse(
     };
     // A stream that ends usually means that the process has ended too; its status says more than "end of file".
     match reason {
-        EndReason::Eof | EndReason::Broken(_) => match tokio::time::timeout(LAST_WORDS, process.exited()).await {
-            Ok(status) => EndReason::Exited(status),
-            Err(_) => reason,
-        },
+        EndReason::Eof | EndReason::Broken(_) => {
+            let mut status = tokio::time::timeout(LAST_WORDS, process.exited()).await;
+            if status.is_err() && process.is_ending() {
+                status = tokio::time::timeout(ENDING, process.exited()).await;
+            }
+            status.map_or(reason, EndReason::Exited)
+        }
         EndReason::Closed
         | EndReason::Exited(_)
         | EndReason::Stalled(_)

@@ -1,10 +1,22 @@
 //! What servers ask of us: answered when it is offered, refused when not, and never mistaken for an answer.
 
-use pegboard::Kind;
+use std::{
+    future::pending,
+    pin::Pin,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+};
+
+use pegboard::{ElicitAnswer, Elicitation, Host, Kind, Root, ServerName};
 use pegboard_testkit::{Ask, Control, Era, FakeServer, Fault, Tool, When};
 use serde_json::{Value, json};
 
-use crate::support::*;
+use crate::{
+    scripted::{Answer, Scripted, colour, said, tool, until},
+    support::*,
+};
 
 /// What the fake got as answers to its own requests.
 fn answers(handle: &Control) -> Vec<Value> {
@@ -113,4 +125,156 @@ async fn a_board_without_a_host_offers_nothing() {
         .into_iter()
         .find(|message| message.method == "initialize");
     assert_eq!(hello.unwrap().params["capabilities"], json!({}));
+}
+
+/// Somebody who thinks about everything for ever, and knows how many thoughts there are.
+#[derive(Clone, Default)]
+struct Thinker {
+    begun: Arc<AtomicUsize>,
+    under_way: Arc<AtomicUsize>,
+}
+
+struct Thought(Arc<AtomicUsize>);
+
+impl Drop for Thought {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+impl Thinker {
+    async fn think<T>(&self) -> T {
+        self.begun.fetch_add(1, Ordering::Relaxed);
+        self.under_way.fetch_add(1, Ordering::Relaxed);
+        let _thought = Thought(self.under_way.clone());
+        pending().await
+    }
+
+    fn thoughts(&self) -> usize {
+        self.under_way.load(Ordering::Relaxed)
+    }
+}
+
+impl Host for Thinker {
+    fn offers_elicitation(&self) -> bool {
+        true
+    }
+
+    fn elicit<'a>(
+        &'a self,
+        _server: &'a ServerName,
+        _request: Elicitation,
+    ) -> Pin<Box<dyn Future<Output = ElicitAnswer> + Send + 'a>> {
+        Box::pin(self.think())
+    }
+
+    fn offers_sampling(&self) -> bool {
+        true
+    }
+
+    fn sample<'a>(
+        &'a self,
+        _server: &'a ServerName,
+        _params: Value,
+    ) -> Pin<Box<dyn Future<Output = Result<Value, String>> + Send + 'a>> {
+        Box::pin(self.think())
+    }
+}
+
+/// A server whose calls are never answered, so that its own questions are all there is.
+async fn asking(host: &Thinker) -> (Scripted, pegboard::Pegboard) {
+    let server = Scripted::new(
+        pegboard::Era::Legacy,
+        json!({"capabilities": {"tools": {}}, "tools": [tool("t")]}),
+    );
+    let board = server.board(host.clone(), |_| Answer::Silence);
+    board.set_roots(&name("fx"), &[Root::new("file:///one")]);
+    board.settle(PATIENCE).await;
+    (server, board)
+}
+
+fn taken_back(id: &Value) -> Value {
+    json!({"method": "notifications/cancelled", "params": {"requestId": id, "reason": "never mind"}})
+}
+
+/// Who thinks about a question that the server takes back is let go, and the server gets no answer to it.
+#[tokio::test(start_paused = true)]
+async fn a_question_that_the_server_takes_back_is_dropped_and_not_answered() {
+    let sample = json!({"messages": [], "maxTokens": 5});
+    for (id, method, params) in [
+        (json!("q"), "elicitation/create", colour()),
+        (json!(7), "sampling/createMessage", sample),
+    ] {
+        let host = Thinker::default();
+        let (server, _board) = asking(&host).await;
+        server.say(json!({"id": id, "method": method, "params": params})).await;
+        server
+            .say(json!({"id": "other", "method": "elicitation/create", "params": colour()}))
+            .await;
+        until("both are thought about", || host.thoughts() == 2).await;
+        server.say(taken_back(&json!("nobody"))).await;
+        server.say(taken_back(&json!("7 "))).await;
+        tokio::time::sleep(secs(1)).await;
+        assert_eq!(host.thoughts(), 2, "only what was asked can be taken back");
+        server.say(taken_back(&id)).await;
+        until("one is dropped", || host.thoughts() == 1).await;
+        // The session goes on, and nothing was said about the question.
+        server.say(json!({"id": "r", "method": "roots/list"})).await;
+        until("the roots are told", || !server.answers().is_empty()).await;
+        tokio::time::sleep(secs(60)).await;
+        let answered: Vec<_> = server.answers().iter().map(|answer| answer["id"].clone()).collect();
+        assert_eq!(answered, ["r"], "{method}");
+        // From now on the id can be used again.
+        server
+            .say(json!({"id": id, "method": method, "params": colour()}))
+            .await;
+        if method == "elicitation/create" {
+            until("it is asked again", || host.thoughts() == 2).await;
+        }
+    }
+}
+
+/// A question that still waits for its turn is never shown to anybody.
+#[tokio::test(start_paused = true)]
+async fn a_question_taken_back_before_its_turn_is_never_asked() {
+    let host = Thinker::default();
+    let (server, _board) = asking(&host).await;
+    for number in 0..20 {
+        server
+            .say(json!({"id": number, "method": "elicitation/create", "params": colour()}))
+            .await;
+    }
+    until("as many as may are thought about", || host.thoughts() == 16).await;
+    for number in 16..20 {
+        server.say(taken_back(&json!(number))).await;
+    }
+    tokio::time::sleep(secs(1)).await;
+    for number in 0..16 {
+        server.say(taken_back(&json!(number))).await;
+    }
+    until("nobody thinks any more", || host.thoughts() == 0).await;
+    tokio::time::sleep(secs(1)).await;
+    assert_eq!(host.begun.load(Ordering::Relaxed), 16);
+    assert!(server.answers().is_empty());
+}
+
+/// In the other direction the word means nothing: a server cannot take back what we asked.
+#[tokio::test(start_paused = true)]
+async fn a_server_with_a_handshake_cannot_take_our_own_requests_back() {
+    let server = Scripted::new(
+        pegboard::Era::Legacy,
+        json!({"capabilities": {"tools": {}}, "tools": [tool("t")]}),
+    );
+    let this = server.clone();
+    let board = server.board(Thinker::default(), move |message| {
+        let (this, id) = (this.clone(), message["id"].clone());
+        tokio::spawn(async move {
+            this.say(taken_back(&id)).await;
+            tokio::time::sleep(secs(1)).await;
+            let Answer::Result(result) = said("done") else { return };
+            this.say(json!({"id": id, "result": result})).await;
+        });
+        Answer::Silence
+    });
+    assert_eq!(call(&board.toolset(), "fx.t", json!({})).await.text(), "done");
 }

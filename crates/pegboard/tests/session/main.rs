@@ -16,4 +16,5 @@ mod reading;
 mod scripted;
 mod tasks;
 mod telling;
+mod tidings;
 mod time;

@@ -8,7 +8,9 @@ use std::{
     },
 };
 
-use pegboard::{ByteSink, ByteSource, Config, ElicitAnswer, Elicitation, Era, Host, Pegboard, ServerName, Toolset};
+use pegboard::{
+    ByteSink, ByteSource, Config, ElicitAnswer, Elicitation, Era, Host, Pegboard, ServerConfig, ServerName, Toolset,
+};
 use serde_json::{Value, json};
 use tokio::{
     io::{AsyncBufReadExt, AsyncWriteExt, BufReader, DuplexStream, duplex},
@@ -61,6 +63,16 @@ impl Scripted {
         host: impl Host,
         answer: impl Fn(&Value) -> Answer + Clone + Send + Sync + 'static,
     ) -> Pegboard {
+        self.board_with(in_process_settings(), host, answer)
+    }
+
+    /// The same with settings of its own.
+    pub(crate) fn board_with(
+        &self,
+        settings: ServerConfig,
+        host: impl Host,
+        answer: impl Fn(&Value) -> Answer + Clone + Send + Sync + 'static,
+    ) -> Pegboard {
         let this = self.clone();
         let dialer = move || {
             let (ours, theirs) = duplex(64 << 10);
@@ -72,7 +84,7 @@ impl Scripted {
             (Box::new(read) as ByteSource, Box::new(write) as ByteSink)
         };
         let builder = Pegboard::builder(Config::default()).host(host).without_jitter();
-        builder.in_process(name("fx"), dialer).open()
+        builder.in_process_with(name("fx"), dialer, settings).open()
     }
 
     async fn serve(self, stream: DuplexStream, mut told: mpsc::Receiver<String>, answer: impl Fn(&Value) -> Answer) {
@@ -153,6 +165,13 @@ impl Scripted {
         let heard = self.heard.lock().unwrap();
         let fitting = heard.iter().filter(|message| message["method"] == method);
         fitting.map(|message| message["params"].clone()).collect()
+    }
+
+    /// The ids of what came under this method so far.
+    pub(crate) fn ids(&self, method: &str) -> Vec<Value> {
+        let heard = self.heard.lock().unwrap();
+        let fitting = heard.iter().filter(|message| message["method"] == method);
+        fitting.map(|message| message["id"].clone()).collect()
     }
 
     /// The answers to requests of the server.

@@ -2,7 +2,7 @@
 
 use pegboard::{
     ByteSink, ByteSource, Command, Config, Era, Kind, LogLevel, NoHost, Pegboard, Root, Scope, ServerConfig,
-    ServerEvent, Transport, View,
+    ServerEvent, Start, State, Transport, View,
 };
 use pegboard_testkit::{Ask, FakeServer, Tool};
 use serde_json::{Value, json};
@@ -17,8 +17,12 @@ fn offers() -> Value {
 
 /// A server that agrees to everything but `a:no`.
 fn board(server: &Scripted) -> Pegboard {
+    board_with(server, in_process_settings())
+}
+
+fn board_with(server: &Scripted, settings: ServerConfig) -> Pegboard {
     let this = server.clone();
-    server.board(NoHost, move |message| match message["method"].as_str() {
+    server.board_with(settings, NoHost, move |message| match message["method"].as_str() {
         Some("subscriptions/listen") => {
             let mut wanted = message["params"]["notifications"].clone();
             if let Some(uris) = wanted["resourceSubscriptions"].as_array_mut() {
@@ -97,6 +101,56 @@ async fn a_subscription_is_renewed_after_a_restart_and_tells_that_something_may_
         assert_eq!(asked, 2, "{era:?}");
         board.shutdown().await;
     }
+}
+
+/// RPI-2: whoever waits for news uses the server, which would otherwise be stopped, and no longer when the news are not wanted.
+#[tokio::test(start_paused = true)]
+async fn a_subscription_keeps_a_server_awake_and_lets_it_rest_when_it_is_dropped() {
+    for era in ERAS {
+        let server = Scripted::new(era, offers());
+        let board = board_with(&server, set_to(|settings| settings.start = Start::Lazy));
+        let (tools, fx) = (board.toolset(), name("fx"));
+        let state = || board.status().servers[0].state;
+        let mut a = tools.subscribe(&fx, "a:a").await.unwrap();
+        let b = tools.subscribe(&fx, "a:b").await.unwrap();
+        tokio::time::sleep(secs(3600)).await;
+        assert_eq!((state(), server.starts()), (State::Ready, 1), "{era:?}");
+        assert_eq!(board.status().servers[0].in_flight, 0, "it takes no place of a call");
+        server.hang_up();
+        until("it has started again", || server.starts() == 2).await;
+        drop(b);
+        tokio::time::sleep(secs(3600)).await;
+        assert_eq!(
+            (state(), server.starts()),
+            (State::Ready, 2),
+            "also in the next session"
+        );
+        server
+            .say(json!({"method": SUBSCRIBED, "params": {"uri": "a:a"}}))
+            .await;
+        assert!(tokio::time::timeout(secs(5), a.changed()).await.unwrap());
+        drop(a);
+        tokio::time::sleep(secs(299)).await;
+        assert_eq!(state(), State::Ready);
+        tokio::time::sleep(secs(60)).await;
+        assert_eq!(state(), State::Idle, "{era:?}");
+    }
+}
+
+/// A server that ends the stream of news by itself, as it may on a pipe, is asked for it anew.
+#[tokio::test(start_paused = true)]
+async fn a_stream_of_news_that_the_server_ends_is_asked_for_anew() {
+    let server = Scripted::new(Era::Modern, offers());
+    let board = board(&server);
+    let mut a = board.toolset().subscribe(&name("fx"), "a:a").await.unwrap();
+    while tokio::time::timeout(secs(5), a.changed()).await.is_ok() {}
+    let id = server.ids("subscriptions/listen")[0].clone();
+    server
+        .say(json!({"method": "notifications/cancelled", "params": {"requestId": id}}))
+        .await;
+    server.hears("subscriptions/listen", 2).await;
+    assert!(tokio::time::timeout(secs(5), a.changed()).await.unwrap());
+    assert_eq!(server.starts(), 1);
 }
 
 #[tokio::test(start_paused = true)]

@@ -41,7 +41,7 @@ fn fate_of(id: u64, answer: Result<Bytes, Unanswered>) -> Fate {
 
 /// Makes a request, and waits for it or gives it up.
 fn request(desk: &Desk, patient: bool) -> Fate {
-    let Ok(mut place) = desk.place(None) else {
+    let Ok(mut place) = desk.place() else {
         return Fate::Refused;
     };
     if patient {
@@ -117,7 +117,7 @@ fn of_two_ends_the_first_stands_for_everybody() {
         });
         let asking = [(); 2].map(|()| {
             let desk = desk.clone();
-            thread::spawn(move || match desk.place(None) {
+            thread::spawn(move || match desk.place() {
                 Ok(mut place) => block_on(&mut place.answer).expect("resolved").unwrap_err(),
                 Err(refused) => refused,
             })
@@ -135,7 +135,7 @@ fn of_two_ends_the_first_stands_for_everybody() {
 fn a_request_that_ends_as_unsent_is_never_written() {
     explore(|| {
         let desk = Desk::new().0;
-        let mut place = desk.place(None).unwrap();
+        let mut place = desk.place().unwrap();
         let writer = {
             let delivery = place.delivery.clone();
             thread::spawn(move || {

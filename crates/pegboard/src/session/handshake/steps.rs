@@ -118,7 +118,7 @@ impl Opening<'_> {
             .with("capabilities", &self.host.capabilities(Era::Legacy))
             .with("clientInfo", &client_info());
         let request = Request::new("initialize", params);
-        let answer = line.request(request, Patience::until(self.deadline), None).await?;
+        let answer = line.request(request, Patience::until(self.deadline)).await?;
         let hello: Hello = read(&answer)?;
         let Some(version) = hello.version else {
             return Err(Fault::unreadable("it does not name a protocol version"));
@@ -150,7 +150,7 @@ impl Opening<'_> {
         // A server may refuse a version that it supports once, to see whether we look at its list.
         for _ in 0..2 {
             let request = Request::new("server/discover", Params::default());
-            answer = line.request(request, Patience::until(deadline), None).await;
+            answer = line.request(request, Patience::until(deadline)).await;
             match &answer {
                 Err(fault) if supported_by(fault).iter().any(|version| version == MODERN_VERSION) => {}
                 _ => break,

@@ -55,7 +55,7 @@ fn a_request_given_up_as_unsent_is_never_written_and_one_written_is_cancelled() 
         let line = Line::new(desk.clone(), wire.clone(), answering, &TaskTracker::new());
 
         let patience = Patience::until(passed);
-        let fault = block_on(line.request(Request::new("tools/call", Params::default()), patience, None)).unwrap_err();
+        let fault = block_on(line.request(Request::new("tools/call", Params::default()), patience)).unwrap_err();
         assert!(matches!(fault.kind, FaultKind::TimedOut { .. }), "{fault:?}");
 
         let writers = std::mem::take(&mut *wire.writers.lock().unwrap());

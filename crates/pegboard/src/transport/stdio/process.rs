@@ -83,7 +83,12 @@ impl Process {
         };
         tasks.spawn(async move {
             let status = owned.watch(&stop, grace).await;
-            ended.send_replace(Some(status));
+            // Whoever waits for it need not wait for what it left behind.
+            ended.send_replace(Some(match &status {
+                Ok(status) => describe(*status),
+                Err(error) => error.to_string(),
+            }));
+            owned.leash.clear(&status).await;
         });
         Ok((process, Pipes { stdin, stdout, stderr }))
     }
@@ -108,6 +113,11 @@ impl Process {
         }
     }
 
+    /// Whether it is on its way out, so that how it ended will be known soon.
+    pub(super) fn is_ending(&self) -> bool {
+        self.family.is_ending()
+    }
+
     /// Asks for its end: its input must be closed by now, then it is asked, then it is killed.
     pub(super) fn stop(&self) {
         self.stop.cancel();
@@ -129,16 +139,11 @@ impl Owned {
         Self { leash, child }
     }
 
-    /// Watches the child to its end, sees to what it left behind, and says how it ended.
-    async fn watch(&mut self, stop: &CancellationToken, grace: Duration) -> String {
-        let status = tokio::select! {
+    /// Watches the child to its end, and says how it ended.
+    async fn watch(&mut self, stop: &CancellationToken, grace: Duration) -> io::Result<ExitStatus> {
+        tokio::select! {
             status = self.child.wait() => status,
             () = stop.cancelled() => self.end(grace).await,
-        };
-        self.leash.clear(&status).await;
-        match status {
-            Ok(status) => describe(status),
-            Err(error) => error.to_string(),
         }
     }
 

@@ -1,9 +1,10 @@
 //! A server's process and all that came from it, found and signalled together.
 
 use std::{
+    cell::Cell,
     collections::HashSet,
     sync::atomic::{AtomicU64, Ordering},
-    time::{SystemTime, UNIX_EPOCH},
+    time::{Duration, SystemTime, UNIX_EPOCH},
 };
 
 use rustix::process::Signal;
@@ -12,6 +13,8 @@ use crate::shim::tree::{self, Seen};
 
 /// Rounds of looking and killing. Each finds only what was forked during the one before.
 const ROUNDS: usize = 16;
+/// How long a process may take to become another program before it is looked at again.
+const BECOMING: Duration = Duration::from_millis(5);
 
 /// A server's process and all that came from it.
 #[derive(Debug, Clone)]
@@ -86,14 +89,18 @@ impl Family {
     pub(super) fn kill(&mut self) {
         let mut killed = HashSet::new();
         let mut next = std::mem::take(&mut self.known);
-        next.extend(self.members());
         for _ in 0..ROUNDS {
+            let (members, are_all) = self.look();
+            next.extend(members);
             next.retain(|seen| killed.insert((seen.pid, seen.start)));
             if next.is_empty() {
-                return;
+                if are_all {
+                    return;
+                }
+                std::thread::sleep(BECOMING);
             }
             signal(&next, Signal::KILL);
-            next = self.members();
+            next.clear();
         }
     }
 
@@ -115,25 +122,45 @@ impl Family {
         }
     }
 
+    /// Whether the server's own process has ended, or is about to.
+    pub(super) fn is_ending(&self) -> bool {
+        let now = self.server().and_then(Seen::find);
+        let is_there = match self.root {
+            Root::Shim => now.is_some(),
+            Root::Server { .. } => now.zip(self.first).is_some_and(|(now, first)| now.is(&first)),
+        };
+        !is_there || now.is_some_and(|now| now.is_ending)
+    }
+
     /// Everybody who can be told to belong to it, parents before their children.
     fn members(&self) -> Vec<Seen> {
+        self.look().0
+    }
+
+    /// The same, and whether there is nobody of whom that cannot be told right now.
+    fn look(&self) -> (Vec<Seen>, bool) {
         let Some(first) = self.first else {
-            return Vec::new();
+            return (Vec::new(), true);
         };
+        let are_all = Cell::new(true);
         let all = tree::all();
         // Its group and session keep its number for as long as anybody is in them. If another process has the number now,
         // they are empty and not ours.
         let is_taken = all.iter().any(|seen| seen.pid == first.pid && !seen.is(&first));
         let is_ours = |number: u32| number == first.pid && !is_taken;
-        tree::families(&all, |seen| {
+        let bears = |seen: &Seen, mark: &str| {
+            let bears = seen.has_variable(mark);
+            are_all.set(are_all.get() && bears.is_some());
+            bears == Some(true)
+        };
+        let family = tree::families(&all, |seen| {
             seen.is(&first)
                 || match &self.root {
                     Root::Shim => is_ours(seen.session),
-                    Root::Server { mark } => {
-                        is_ours(seen.group) || (seen.start >= first.start && seen.has_variable(mark))
-                    }
+                    Root::Server { mark } => is_ours(seen.group) || (seen.start >= first.start && bears(seen, mark)),
                 }
-        })
+        });
+        (family, are_all.get())
     }
 }
 

@@ -25,6 +25,12 @@ impl Family {
     #[expect(clippy::unused_self, reason = "there is more to do on Linux")]
     pub(super) fn remember(&mut self) {}
 
+    /// Whether the server's own process is known to be about to end.
+    #[expect(clippy::unused_self, reason = "there is more to tell on Linux")]
+    pub(super) fn is_ending(&self) -> bool {
+        true
+    }
+
     /// Asks it to end.
     pub(super) fn ask(&mut self) {
         #[cfg(unix)]
