@@ -109,11 +109,10 @@ impl Session {
         self.line.desk().changed.notify_one();
     }
 
-    /// Whether the server says that it tells of changes.
+    /// Whether the server says that it tells of changes, and does not refuse to when it is asked.
     pub(crate) fn announces_changes(&self) -> bool {
-        ["tools", "resources", "prompts"]
-            .iter()
-            .any(|kind| self.announces_changes_of(kind))
+        let kinds = ["tools", "resources", "prompts"];
+        !self.kept.is_mute() && kinds.iter().any(|kind| self.announces_changes_of(kind))
     }
 
     fn announces_changes_of(&self, kind: &str) -> bool {
@@ -165,10 +164,12 @@ impl Session {
 
     /// Whether the server says that it has this.
     pub(crate) fn offers(&self, capability: &str) -> bool {
-        self.facts
-            .capabilities
-            .get(capability)
-            .is_some_and(|value| !value.is_null())
+        let said = self.facts.capabilities.get(capability);
+        match capability {
+            // The oldest version has completions, and no word for them.
+            "completions" if &*self.facts.version == "2024-11-05" => self.offers("prompts") || self.offers("resources"),
+            _ => said.is_some_and(|value| !value.is_null()),
+        }
     }
 
     fn header_rule(&self) -> HeaderRule {

@@ -109,7 +109,10 @@ async fn every_future_of_a_session_can_be_dropped_at_any_time() {
         let (spec, _handle) = spec(&fake(era), choice);
         let tasks = TaskTracker::new();
         let session = connect(&spec, Duration::from_secs(5), &tasks).await.unwrap();
-        let (catalog, _) = session.catalog(Survey::More(crate::config::Capabilities::default()), None).await.unwrap();
+        let (catalog, _) = session
+            .catalog(Survey::More(crate::config::Capabilities::default()), None)
+            .await
+            .unwrap();
         let (tool, arguments, none) = (catalog.tools[0].clone(), Arguments::default(), Map::new());
         let call = || {
             session.call(Call {
@@ -151,7 +154,7 @@ async fn keeping_a_session_can_be_stopped_and_taken_up_again() {
         let session = connect(&spec, Duration::from_secs(5), &TaskTracker::new())
             .await
             .unwrap();
-        let _subscription = spec.standing.subscribe("note://a", "note://a").unwrap();
+        let subscription = spec.standing.subscribe("note://a", "note://a").unwrap();
         spec.standing.set_level(LogLevel::Info);
         for polls in 0..20 {
             assert!(!ends_within(polls, session.keep()).await);
@@ -160,7 +163,7 @@ async fn keeping_a_session_can_be_stopped_and_taken_up_again() {
         let kept = async {
             tokio::select! {
                 never = session.keep() => match never {},
-                agreed = session.until_subscribed("note://a") => agreed,
+                agreed = session.until_subscribed("note://a", subscription.wish()) => agreed,
             }
         };
         let agreed = tokio::time::timeout(Duration::from_secs(60), kept).await.unwrap();
