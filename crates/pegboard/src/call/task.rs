@@ -196,6 +196,10 @@ impl TaskHandle {
         let Held::Running(task, _) = &self.task else {
             return Ok(());
         };
+        if !self.live.session.cancels_tasks() {
+            let message = format!("server `{}` does not let its tasks be cancelled", self.route.server.name());
+            return Err(Failure::new(Kind::Unavailable, message));
+        }
         let what = format!("cancelling the task of {}", self.name());
         let done = self.live.session.cancel_task(&task.id).await;
         done.map_err(|fault| failure_of(&fault, &what).masked(&self.route.server.veil().masker()))
