@@ -23,7 +23,7 @@ use serde_json::{Value, json};
 static ALLOCATOR: Counting = Counting;
 
 const ECHO: &str = env!("CARGO_BIN_EXE_echo");
-const CLIENTS: [&str; 4] = ["floor", "rmcp", "session", "board"];
+const CLIENTS: [&str; 5] = ["floor", "rmcp", "session", "board", "whole"];
 
 fn main() -> anyhow::Result<()> {
     pegboard::shim();
@@ -161,20 +161,30 @@ fn calls(rounds: usize) -> anyhow::Result<()> {
         ("allocations", "allocations per call"),
     ] {
         let mut lines = vec![
-            ["", "floor", "rmcp", "session", "board", "board/rmcp", "board-session"]
-                .map(str::to_owned)
-                .to_vec(),
+            [
+                "",
+                "floor",
+                "rmcp",
+                "session",
+                "board",
+                "whole",
+                "board/rmcp",
+                "whole/rmcp",
+                "board-session",
+            ]
+            .map(str::to_owned)
+            .to_vec(),
         ];
         for row in &rows {
             let of = |client: &str| numbers.median(row, client, what);
-            let ratio = of("board").zip(of("rmcp")).map(|(ours, theirs)| ours / theirs);
+            let ratio = |ours| of(ours).zip(of("rmcp")).map(|(ours, theirs)| ours / theirs);
             let around = of("board").zip(of("session")).map(|(whole, part)| whole - part);
             let cells = CLIENTS.iter().map(|client| short(of(client)));
             let last = if what == "calls_per_s" { None } else { around };
             lines.push(
                 std::iter::once(row.clone())
                     .chain(cells)
-                    .chain([short(ratio), short(last)])
+                    .chain([short(ratio("board")), short(ratio("whole")), short(last)])
                     .collect(),
             );
         }

@@ -3,7 +3,9 @@
 use std::{path::Path, process::Stdio, sync::Arc, time::Duration};
 
 use anyhow::{Context, bail};
-use pegboard::{Arguments, Config, Deadline, Env, EraChoice, Pegboard, Source, ToolCall, Toolset, bench::BareSession};
+use pegboard::{
+    Arguments, Config, Deadline, Env, EraChoice, Pegboard, Source, ToolCall, Toolset, View, bench::BareSession,
+};
 use rmcp::{
     RoleClient, ServiceExt,
     model::CallToolRequestParams,
@@ -40,7 +42,13 @@ impl Client {
             return sdk(places, modern).await;
         }
         let board = Pegboard::builder(config(places, modern)?).tools_only().open();
-        let tools = board.toolset();
+        // By default a result that is too long for a model is put aside on disk, which nobody else does.
+        let view = if name == "whole" {
+            View::new().whole_results()
+        } else {
+            View::new()
+        };
+        let tools = board.toolset_with(view);
         let listing = tools.list(PATIENCE).await;
         if let Some(down) = listing.unavailable.first() {
             bail!("{} is down: {}", down.server, down.error);
@@ -48,7 +56,7 @@ impl Client {
         let count = listing.tools.len();
         let called = listing.tools.iter().filter(|tool| tool.tool.name == TOOL);
         let names: Vec<String> = called.map(|tool| tool.name.clone()).collect();
-        if name == "board" {
+        if name != "session" {
             return Ok((Self::Board(board, tools, names), count));
         }
         let mut sessions = Vec::new();

@@ -6,7 +6,7 @@ use std::{
     time::Duration,
 };
 
-use rustix::time::{ClockId, clock_gettime};
+use nix::time::{ClockId, clock_gettime};
 
 /// The system's allocator, counted.
 pub struct Counting;
@@ -42,7 +42,7 @@ pub fn allocations() -> u64 {
 
 /// The processor time of this process so far.
 pub fn processor_time() -> Duration {
-    Duration::try_from(clock_gettime(ClockId::ProcessCPUTime)).unwrap_or_default()
+    clock_gettime(ClockId::CLOCK_PROCESS_CPUTIME_ID).map_or(Duration::ZERO, Duration::from)
 }
 
 /// A line of `/proc/self/status`, in kilobytes.

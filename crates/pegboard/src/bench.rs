@@ -6,13 +6,34 @@ use std::sync::Arc;
 use crate::{
     args::Arguments,
     catalog::Tool,
+    config::Check,
     deadline::Deadline,
+    name::{self, NameStyle},
+    provider::Provider,
     server::Live,
     session::{Call, Patience},
     toolset::Toolset,
 };
 
 pub use crate::session::steps::{read_answer, read_tools, write_call};
+
+/// Names tools as a model of `provider` calls them.
+pub fn names(tools: &[Arc<Tool>], provider: Provider) -> Vec<String> {
+    let pairs: Vec<(&str, &str)> = tools
+        .iter()
+        .map(|tool| (tool.server.as_str(), tool.name.as_str()))
+        .collect();
+    name::expose(&pairs, &NameStyle::default(), &provider.name_rules())
+}
+
+/// Whether arguments fit the schema of a tool, which is compiled when it is first asked.
+pub fn fits(tool: &Tool, arguments: &Arguments) -> bool {
+    let checked = tool
+        .checks
+        .input
+        .arguments(arguments, tool.input_schema.tree(), Check::Strict);
+    checked.is_ok_and(|checked| checked.notes.is_empty())
+}
 
 /// A tool's session without the board around it.
 #[derive(Debug, Clone)]
@@ -39,6 +60,7 @@ impl BareSession {
             patience: Patience::until(deadline),
             progress: None,
             meta: &serde_json::Map::new(),
+            as_task: false,
         };
         let result = self.live.session.call(call).await.ok()?;
         Some(result.content.iter().map(crate::outcome::Content::payload_bytes).sum())

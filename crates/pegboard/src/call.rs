@@ -211,7 +211,7 @@ pub(crate) async fn run(view: &View, route: &Route, mut call: ToolCall, started:
         tool: route.tool.name.clone(),
         at: Timestamp::now(),
     });
-    let deadline = deadline(route, &call);
+    let deadline = deadline(route, &call, started);
     let mut reply = match let_in(view, route, &mut call, deadline).await {
         Ok(()) => carry_out(view, route, call, deadline, started).await,
         Err(failure) => {
@@ -231,9 +231,9 @@ async fn let_in(view: &View, route: &Route, call: &mut ToolCall, deadline: Deadl
 }
 
 /// The one limit for all that a call waits for.
-fn deadline(route: &Route, call: &ToolCall) -> Deadline {
+fn deadline(route: &Route, call: &ToolCall, started: Instant) -> Deadline {
     let most = route.server.config().limits.call_total;
-    Deadline::within(call.timeout.unwrap_or(most).min(most))
+    Deadline::after(started, call.timeout.unwrap_or(most).min(most))
 }
 
 /// Makes the call, or gives the reply to an earlier one with the same key.
@@ -336,9 +336,8 @@ async fn delivered(
 ) -> Result<CallResult, Stop> {
     let (server, config) = (&route.server, route.server.config());
     let (meta, as_task) = (view.hooks.meta(route, call), call.as_task);
-    let waiting = Instant::now();
-    let _turn = server.turn(&route.tool.name, deadline).await?;
-    record.queued = waiting.elapsed();
+    let turn = server.turn(&route.tool.name, deadline).await?;
+    record.queued = turn.waited();
     server.retries().deposit();
     let class = ToolClass::under(&config.policy, &route.tool).with_arguments(arguments);
     let mut recovery = Recovery::new(class, &config.policy.retries);

@@ -11,8 +11,13 @@ pub struct Deadline(Instant);
 impl Deadline {
     /// A deadline `limit` from now. A limit too long to add is a year.
     pub fn within(limit: Duration) -> Self {
+        Self::after(Instant::now(), limit)
+    }
+
+    /// A deadline `limit` after `start`, for those who have looked at the clock already.
+    pub(crate) fn after(start: Instant, limit: Duration) -> Self {
         const YEAR: Duration = Duration::from_secs(365 * 24 * 3600);
-        Self(Instant::now() + limit.min(YEAR))
+        Self(start + limit.min(YEAR))
     }
 
     /// How long is left; zero when it has passed.

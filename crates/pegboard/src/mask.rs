@@ -14,6 +14,7 @@ mod span;
 mod structured;
 mod values;
 mod veil;
+mod words;
 
 #[cfg(test)]
 mod tests;

@@ -249,8 +249,7 @@ impl Toolset {
     fn warnings(&self) -> Vec<String> {
         let mut warnings = self.table().quarantined().to_vec();
         warnings.extend(self.doubts());
-        let started = Instant::now();
-        let unchecked = |tool: &Arc<Tool>| tool.unchecked(started.elapsed() < COMPILING);
+        let unchecked = |tool: &Arc<Tool>| tool.unchecked();
         for server in self.chosen() {
             if let Phase::Ready(live) = server.phase() {
                 warnings.extend(
@@ -301,7 +300,7 @@ impl Toolset {
             Ok(reply) => return reply,
             Err(call) => call,
         };
-        let deadline = Deadline::within(call.timeout.unwrap_or(LOOK_UP));
+        let deadline = Deadline::after(started, call.timeout.unwrap_or(LOOK_UP));
         match self.route(&call.name, deadline).await {
             Ok((route, is_repaired)) => {
                 let mut reply = call::run(&self.view, &route, call, started).await;
@@ -372,7 +371,7 @@ impl Toolset {
 
     /// Where `name` leads, and whether it had to be repaired for that. When it is not known yet, the servers that may have the tool are
     /// waited for, and it is looked up once more.
-    async fn route(&self, name: &str, deadline: Deadline) -> Result<(Arc<Route>, bool), Failure> {
+    pub(crate) async fn route(&self, name: &str, deadline: Deadline) -> Result<(Arc<Route>, bool), Failure> {
         self.check_open()?;
         self.check_selection()?;
         match self.table().find(name) {
@@ -465,9 +464,6 @@ fn is_known_and_resting(server: &Server) -> bool {
 const STEPS: usize = 64;
 /// How long a call without a limit of its own waits for a server whose tools are not known.
 const LOOK_UP: Duration = Duration::from_secs(60);
-
-/// How long a listing may spend on compiling the schemas of tools that were never called. The rest is looked at by the next one.
-const COMPILING: Duration = Duration::from_millis(50);
 
 impl Serialize for ListedTool {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {

@@ -162,23 +162,27 @@ async fn arguments_on_several_lines_are_one_message() {
 }
 
 #[tokio::test]
-async fn a_schema_that_cannot_be_used_is_told_once_and_stops_nothing() {
+async fn a_schema_that_cannot_be_used_is_told_and_stops_nothing() {
     let schema = json!({"type": "object", "properties": {"a": {"type": "integer", "pattern": "(a)\\1"}}});
     let fake = FakeServer::new("fx").tool(Tool::new("create").schema(schema).echoes());
     let (board, tools) = with_policy(&fake, |_| ());
-    for _ in 0..2 {
-        let warnings = tools.list(PATIENCE).await.warnings;
-        assert_eq!(warnings.len(), 1, "{warnings:?}");
-        says(
-            &warnings[0],
-            &[
-                "fx: the arguments of tool `create` are not checked",
-                "its schema cannot be used",
-            ],
-        );
-    }
+    // A schema is compiled when its tool is first called, not for a listing.
+    assert!(tools.list(PATIENCE).await.warnings.is_empty());
     let reply = call(&tools, "fx.create", json!({"a": "x"})).await;
     assert_eq!(echoed(&reply), json!({"a": "x"}));
+    says(
+        &reply.warnings[0],
+        &["the arguments were not checked", "schema cannot be used"],
+    );
+    let warnings = tools.list(PATIENCE).await.warnings;
+    assert_eq!(warnings.len(), 1, "{warnings:?}");
+    says(
+        &warnings[0],
+        &[
+            "fx: the arguments of tool `create` are not checked",
+            "its schema cannot be used",
+        ],
+    );
     board.shutdown().await;
 }
 

@@ -48,14 +48,9 @@ pub(crate) struct Checked {
 }
 
 impl Checker {
-    /// Why the schema cannot be used for checking, if that is known. To know it, the schema may have to be compiled.
-    pub(crate) fn unusable(&self, schema: &Value, may_compile: bool) -> Option<&str> {
-        let known = if may_compile {
-            Some(self.compiled(schema))
-        } else {
-            self.0.get()
-        };
-        match known? {
+    /// Why the schema cannot be used for checking, if that was found out already.
+    pub(crate) fn unusable(&self) -> Option<&str> {
+        match self.0.get()? {
             Compiled::Unusable(why) => Some(why),
             Compiled::Silent | Compiled::Ready { .. } => None,
         }
@@ -70,7 +65,13 @@ impl Checker {
             Check::Relaxed | Check::Coerce | Check::Strict => {}
         }
         let (validator, has_references) = match self.compiled(schema) {
-            Compiled::Silent | Compiled::Unusable(_) => return Ok(Checked::default()),
+            Compiled::Silent => return Ok(Checked::default()),
+            Compiled::Unusable(why) => {
+                let notes = vec![format!(
+                    "the arguments were not checked: the tool's schema cannot be used: {why}"
+                )];
+                return Ok(Checked { changed: None, notes });
+            }
             Compiled::Ready {
                 validator,
                 has_references,

@@ -5,8 +5,6 @@
 mod bound;
 mod pictures;
 
-use std::time::Duration;
-
 use super::{
     Route, ToolCall, View,
     outputs::Outputs,
@@ -65,7 +63,7 @@ pub(super) async fn present(
         hint: route.tool.max_result,
         summarise: config.policy.summarise.as_ref(),
         outputs: &view.outputs,
-        left: deadline.remaining(),
+        deadline,
     };
     rules.shape(outcome, |outcome| mask(route, outcome)).await
 }
@@ -93,8 +91,8 @@ struct Rules<'a> {
     hint: Option<usize>,
     summarise: Option<&'a Summarise>,
     outputs: &'a Outputs,
-    /// How much of the caller's time is left.
-    left: Duration,
+    /// When the caller's time is up.
+    deadline: Deadline,
 }
 
 impl Rules<'_> {
@@ -171,7 +169,7 @@ impl Rules<'_> {
             notes.warnings.push(warning.to_owned());
             return None;
         };
-        let limit = policy.timeout.min(self.left);
+        let limit = policy.timeout.min(self.deadline.remaining());
         let request = SummaryRequest::new(self.server, self.tool, self.context, text, policy.max_tokens);
         match summarise::summary(summariser.as_ref(), &request, limit).await {
             Ok(summary) => {

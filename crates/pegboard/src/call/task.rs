@@ -51,7 +51,7 @@ pub(crate) async fn start(
         tool: route.tool.name.clone(),
         at: Timestamp::now(),
     });
-    let deadline = deadline(&route, &call);
+    let deadline = deadline(&route, &call, started);
     let let_in = let_in(view, &route, &mut call, deadline).await;
     let mut record = Record::open(&route, &call, started);
     let begun = match let_in {
@@ -81,9 +81,8 @@ async fn begin(
     let arguments = prepare::arguments(route, call, view, &mut record.warnings).await?;
     permit::ask(route, call, &arguments, view, deadline).await?;
     let server = &route.server;
-    let waiting = Instant::now();
-    let _turn = server.turn(&route.tool.name, deadline).await?;
-    record.queued = waiting.elapsed();
+    let turn = server.turn(&route.tool.name, deadline).await?;
+    record.queued = turn.waited();
     let live = server.live(deadline).await?;
     if !runs_as_task(route, &live.session) {
         let message = format!("{} does not run as a task", route.tool.dotted_name());

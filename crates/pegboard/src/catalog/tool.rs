@@ -92,17 +92,10 @@ impl Tool {
         name::dotted(self.server.as_str(), &self.name)
     }
 
-    /// What is wrong with the schemas, so that nothing is compared with them, as far as that is known or may be found out.
-    pub(crate) fn unchecked(&self, may_compile: bool) -> Option<String> {
-        let input = self
-            .checks
-            .input
-            .unusable(self.input_schema.tree(), may_compile)
-            .map(|why| ("arguments", why));
-        let output = || {
-            let schema = self.output_schema.as_ref()?;
-            Some(("answers", self.checks.output.unusable(schema.tree(), may_compile)?))
-        };
+    /// What is wrong with the schemas, so that nothing is compared with them, as far as calls have found out.
+    pub(crate) fn unchecked(&self) -> Option<String> {
+        let input = self.checks.input.unusable().map(|why| ("arguments", why));
+        let output = || Some(("answers", self.checks.output.unusable()?));
         let (what, why) = input.or_else(output)?;
         Some(format!(
             "the {what} of tool `{}` are not checked: its schema cannot be used: {why}",

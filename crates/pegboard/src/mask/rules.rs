@@ -1,14 +1,15 @@
-//! The patterns that a policy asks for, with one automaton that tells which of them a text can fit at all.
+//! The patterns that a policy asks for, with their words, which tell which of them a text can fit at all.
 
 use std::{
     fmt,
     sync::{Arc, LazyLock},
 };
 
-use aho_corasick::{AhoCorasick, AhoCorasickKind};
 use regex::bytes::{Regex, RegexBuilder, RegexSet, RegexSetBuilder};
 
-use super::{CustomPattern, Failed, MaskStyle, Masking, patterns, policy::BadMasking, rule::Rule, span::Span};
+use super::{
+    CustomPattern, Failed, MaskStyle, Masking, patterns, policy::BadMasking, rule::Rule, span::Span, words::Words,
+};
 
 /// The largest program that an operator's expression may become.
 const MAX_COMPILED: usize = 4 << 20;
@@ -21,7 +22,7 @@ const SECRET: &str = "secret";
 pub(super) struct Rules {
     active: Vec<&'static Rule>,
     /// The words of all of them, in any case.
-    words: Option<AhoCorasick>,
+    words: Words,
     /// For each word the patterns that it belongs to.
     by_word: Vec<Vec<usize>>,
     /// Patterns that are looked for in every text.
@@ -97,7 +98,7 @@ impl Rules {
     }
 
     fn looking_for(active: Vec<&'static Rule>) -> Self {
-        let mut words: Vec<&str> = Vec::new();
+        let mut words: Vec<&'static str> = Vec::new();
         let mut by_word: Vec<Vec<usize>> = Vec::new();
         for (at, rule) in active.iter().enumerate() {
             for word in rule.words {
@@ -110,16 +111,10 @@ impl Rules {
                 }
             }
         }
-        let automaton = AhoCorasick::builder()
-            .ascii_case_insensitive(true)
-            .kind(Some(AhoCorasickKind::DFA))
-            .build(&words);
-        // Without the automaton every pattern is tried on every text, which is slow and right.
-        let automaton = automaton.ok().filter(|_| !words.is_empty());
-        let is_always = |at: &usize| automaton.is_none() || active[*at].words.is_empty();
+        let is_always = |at: &usize| active[*at].words.is_empty();
         Self {
             always: (0..active.len()).filter(is_always).collect(),
-            words: automaton,
+            words: Words::new(words),
             by_word,
             active,
             custom: Vec::new(),
@@ -197,14 +192,17 @@ impl Rules {
 
     /// Where the first word of each pattern stands; empty when there is none of any.
     fn candidates(&self, text: &str) -> Vec<Option<usize>> {
-        let mut firsts = Vec::new();
-        let Some(words) = &self.words else { return firsts };
-        for found in words.find_overlapping_iter(text) {
-            if firsts.is_empty() {
-                firsts = vec![None; self.active.len()];
-            }
-            for at in &self.by_word[found.pattern().as_usize()] {
-                firsts[*at].get_or_insert(found.start());
+        let words = self.words.firsts(text);
+        if words.is_empty() {
+            return Vec::new();
+        }
+        let mut firsts = vec![None; self.active.len()];
+        for (patterns, start) in self.by_word.iter().zip(words) {
+            for at in patterns {
+                firsts[*at] = match (firsts[*at], start) {
+                    (Some(known), Some(start)) => Some(start.min(known)),
+                    (known, start) => known.or(start),
+                };
             }
         }
         firsts

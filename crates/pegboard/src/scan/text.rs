@@ -112,9 +112,10 @@ impl Unescaped {
         }
         let out = self.out.as_mut_slice();
         while candidates != 0 {
-            let at = start + candidates.trailing_zeros() as usize;
+            let bit = candidates.trailing_zeros();
+            let at = start + bit as usize;
             candidates &= candidates - 1;
-            // The second byte of an escape may look special.
+            // The end of an escape that began in the block before may look special.
             if at < taken {
                 continue;
             }
@@ -140,6 +141,8 @@ impl Unescaped {
                 out[len] = meant;
                 len += 1;
                 taken = at + 2;
+                // Its second byte may look special.
+                candidates &= !(0b10 << bit);
             }
         }
         (self.taken, self.len) = (taken, len);

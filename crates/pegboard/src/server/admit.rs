@@ -131,12 +131,16 @@ impl Gate {
             bound.queue_of(tool)
         };
         // In this order, so that the calls that wait for one slow server do not fill the queue it shares with others.
-        let own_turn = self.own.enter(deadline).await?;
+        let (own_turn, mut waited) = self.own.enter(deadline).await?;
+        let mut shared_turn = None;
+        if let Some(queue) = shared {
+            let (turn, more) = queue.enter(deadline).await?;
+            shared_turn = Some(turn);
+            waited += more;
+        }
         Ok(Permit {
-            _shared: match shared {
-                None => None,
-                Some(queue) => Some(queue.enter(deadline).await?),
-            },
+            waited,
+            _shared: shared_turn,
             _own_turn: own_turn,
         })
     }
@@ -168,9 +172,17 @@ impl Gate {
 #[derive(Debug)]
 #[must_use]
 pub(crate) struct Permit {
+    waited: Duration,
     // In this order, so that the shared place is free before the server's next call looks for one.
     _shared: Option<OwnedSemaphorePermit>,
     _own_turn: OwnedSemaphorePermit,
+}
+
+impl Permit {
+    /// How long it was waited for.
+    pub(crate) fn waited(&self) -> Duration {
+        self.waited
+    }
 }
 
 /// Why there is no permit. The call has not been sent anywhere.
@@ -238,7 +250,8 @@ impl Queue {
         }))
     }
 
-    async fn enter(&self, deadline: Deadline) -> Result<OwnedSemaphorePermit, Refused> {
+    /// A place, and how long it was waited for.
+    async fn enter(&self, deadline: Deadline) -> Result<(OwnedSemaphorePermit, Duration), Refused> {
         let entered = self.wait(deadline).await;
         if entered.is_err() {
             self.0.refused.fetch_add(1, Ordering::Relaxed);
@@ -246,7 +259,7 @@ impl Queue {
         entered
     }
 
-    async fn wait(&self, deadline: Deadline) -> Result<OwnedSemaphorePermit, Refused> {
+    async fn wait(&self, deadline: Deadline) -> Result<(OwnedSemaphorePermit, Duration), Refused> {
         let line = &*self.0;
         let late = || Refused::Late {
             queue: line.name.clone(),
@@ -257,7 +270,7 @@ impl Queue {
         // Nobody is overtaken: while calls wait, places that come free go to them and are never seen here.
         if let Ok(permit) = line.places.clone().try_acquire_owned() {
             self.count(Duration::ZERO);
-            return Ok(permit);
+            return Ok((permit, Duration::ZERO));
         }
         let place = Waiting::join(&line.waiting);
         if place.number > MAX_WAITING {
@@ -273,7 +286,7 @@ impl Queue {
                 tracing::debug!(queue = %line.name, ?waited, depth = place.number, "the call waited for its turn");
                 line.waited.fetch_add(1, Ordering::Relaxed);
                 self.count(waited);
-                Ok(permit)
+                Ok((permit, waited))
             }
             // The semaphore is never closed, so the only other end of the wait is that of our time.
             Ok(Err(_)) | Err(_) => Err(late()),

@@ -1,5 +1,7 @@
 //! Single steps of a call, for the benchmarks.
 
+use std::sync::Arc;
+
 use bytes::Bytes;
 use serde_json::value::RawValue;
 
@@ -8,9 +10,10 @@ use super::{
     exchange::CallResult,
     frame::{self, Meta, Params},
     listing,
+    rounds::Rounds as _,
 };
 use crate::{
-    catalog::{Catalog, HeaderRule},
+    catalog::{Catalog, HeaderRule, Tool},
     name::ServerName,
     outcome::Content,
 };
@@ -32,11 +35,12 @@ pub fn read_answer(message: &Bytes) -> Option<usize> {
     Some(result.content.iter().map(Content::payload_bytes).sum())
 }
 
-/// Reads a message that answers `tools/list`, and returns how many tools it has.
-pub fn read_tools(message: &Bytes, server: &ServerName) -> Option<usize> {
-    let (_, answer) = Answer::guess(message)?;
-    let page = listing::Page::of(&answer, "tools", "tools/list").ok()?;
+/// Reads a message that answers `tools/list`.
+pub fn read_tools(message: &Bytes, server: &ServerName) -> Vec<Arc<Tool>> {
     let mut catalog = Catalog::default();
-    catalog.read_tools(server, page.items, HeaderRule::Ignored);
-    Some(catalog.tools.len())
+    let page = Answer::guess(message).and_then(|(_, answer)| listing::Page::of(&answer, "tools", "tools/list").ok());
+    if let Some(page) = page {
+        catalog.read_tools(server, page.items, HeaderRule::Ignored);
+    }
+    catalog.tools
 }

@@ -5,6 +5,7 @@ mod summaries;
 use std::{
     path::Path,
     sync::{Arc, Mutex},
+    time::Duration,
 };
 
 use serde_json::{Value, json};
@@ -104,7 +105,7 @@ impl Bench {
             hint: self.hint,
             summarise: self.summarise.as_ref(),
             outputs: &self.outputs,
-            left: Duration::from_secs(600),
+            deadline: Deadline::within(Duration::from_secs(600)),
         };
         rules.shape(outcome, mask).await
     }

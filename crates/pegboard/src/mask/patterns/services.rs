@@ -31,7 +31,7 @@ pub(super) static CLOUD: [Rule; 12] = [
     ),
     rule(
         "azure_client_secret",
-        &["q~"],
+        &["0q~", "1q~", "2q~", "3q~", "4q~", "5q~", "6q~", "7q~", "8q~", "9q~"],
         Token(r"[0-9A-Za-z_.~-]{3}[0-9]Q~[0-9A-Za-z_.~-]{31,34}"),
     ),
     rule(
