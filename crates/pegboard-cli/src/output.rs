@@ -9,6 +9,7 @@ pub(crate) use table::Table;
 use std::{
     fmt::Write as _,
     io::{self, IsTerminal as _, Write as _},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
 
@@ -31,8 +32,27 @@ pub(crate) struct Output {
     pub(crate) verbose: u8,
     quiet: bool,
     /// Shown while the user waits; hidden where it would disturb.
-    pub(crate) spinner: ProgressBar,
+    spinner: ProgressBar,
+    talk: Arc<Mutex<Talk>>,
 }
+
+/// What the terminal is used for besides the spinner, which must not be drawn into it.
+#[derive(Debug, Default)]
+struct Talk {
+    /// How many questions are open.
+    questions: usize,
+    /// The end was printed.
+    is_over: bool,
+}
+
+impl Talk {
+    fn leaves_room(&self) -> bool {
+        self.questions == 0 && !self.is_over
+    }
+}
+
+/// How often the spinner turns.
+const TICK: Duration = Duration::from_millis(100);
 
 impl Output {
     pub(crate) fn new(global: &Global) -> Self {
@@ -51,6 +71,7 @@ impl Output {
             verbose: global.verbose,
             quiet,
             spinner,
+            talk: Arc::default(),
         }
     }
 
@@ -61,11 +82,35 @@ impl Output {
     /// Shows what is waited for.
     pub(crate) fn waiting(&self, what: &str) {
         self.spinner.set_message(one_line(what));
-        self.spinner.enable_steady_tick(Duration::from_millis(100));
+        self.spinner.enable_steady_tick(TICK);
+    }
+
+    /// Takes the spinner away until what this returns is dropped, so that a question has the terminal to itself.
+    pub(crate) fn step_aside(&self) -> Aside {
+        let mut talk = self.talk();
+        talk.questions += 1;
+        self.spinner.finish_and_clear();
+        drop(talk);
+        Aside(self.clone())
+    }
+
+    fn talk(&self) -> MutexGuard<'_, Talk> {
+        self.talk.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Ends the line of a question that is left without an answer, so that nothing stands behind its words.
+    pub(crate) fn leave_question(&self) {
+        let talk = self.talk();
+        if talk.questions > 0 && !talk.is_over {
+            let _ = io::stderr().write_all(b"\n");
+        }
     }
 
     /// Shows how far something is: as a bar when it is known how much there is to do.
     pub(crate) fn step(&self, what: &str, done: f64, total: Option<f64>, words: &str) {
+        if !self.talk().leaves_room() {
+            return;
+        }
         match total.filter(|total| total.is_finite() && *total > 0.0) {
             Some(total) => {
                 self.spinner.set_style(bar_style());
@@ -88,13 +133,20 @@ impl Output {
     /// Says something on stderr.
     pub(crate) fn say(&self, text: &str) {
         // Nobody is left to be told when stderr is gone.
-        self.spinner.suspend(|| {
+        let say = || {
             let _ = io::stderr().write_all(text.as_bytes());
-        });
+        };
+        if self.talk().leaves_room() {
+            self.spinner.suspend(say);
+        } else {
+            say();
+        }
     }
 
     /// Prints a report.
     pub(crate) fn print(&self, report: &Report) -> Exit {
+        self.leave_question();
+        self.talk().is_over = true;
         self.spinner.finish_and_clear();
         let exit = match write_out(&report.data) {
             Ok(()) => report.exit,
@@ -107,6 +159,21 @@ impl Output {
         };
         self.say(&report.talk);
         exit
+    }
+}
+
+/// While it is kept, the spinner is not shown.
+#[derive(Debug)]
+pub(crate) struct Aside(Output);
+
+impl Drop for Aside {
+    fn drop(&mut self) {
+        let mut talk = self.0.talk();
+        talk.questions -= 1;
+        if talk.leaves_room() {
+            self.0.spinner.reset();
+            self.0.spinner.enable_steady_tick(TICK);
+        }
     }
 }
 

@@ -3,6 +3,7 @@
 
 mod list;
 mod spoil;
+mod task;
 mod tool;
 
 use std::time::Duration;
@@ -219,6 +220,15 @@ fn reply(script: &Script, faults: &[Fault], request: &Request<'_>) -> Vec<Act> {
         }
         ("prompts/list" | "prompts/get", _) if capabilities["prompts"].is_object() => list::prompts(script, request),
         ("subscriptions/listen", true) => return listen(request),
+        ("resources/subscribe" | "resources/unsubscribe", false) if capabilities["resources"]["subscribe"] == true => {
+            request.result(script, json!({}))
+        }
+        ("completion/complete", _) if capabilities["completions"].is_object() => {
+            request.result(script, json!({ "completion": { "values": [] } }))
+        }
+        ("tasks/get" | "tasks/result" | "tasks/cancel", _) if task::are_offered(script) => {
+            return task::about(script, request);
+        }
         _ => request.unknown_method(),
     };
     vec![Act::Answer(answer)]
@@ -290,6 +300,10 @@ fn capabilities(script: &Script) -> Value {
     }
     if !script.prompts.is_empty() {
         capabilities["prompts"] = json!({ "listChanged": true });
+    }
+    if task::are_offered(script) {
+        capabilities["tasks"] = json!({ "cancel": {}, "requests": { "tools": { "call": {} } } });
+        capabilities["extensions"] = json!({ "io.modelcontextprotocol/tasks": {} });
     }
     capabilities
 }

@@ -47,7 +47,8 @@
 //! `destructive`, `mirrors(argument, header)`, `with(key, value)`) and its answer: `answers_text`, `answers_blocks`
 //! with [`Block`]s, `answers_structured`, `fails_with` (isError), `refuses(code, message)`, `echoes`, `echoes_nonce`,
 //! `shows_env`, `shows_cwd`, `shows_pid`, `answers(Answer)`. In between: `after(Duration)` or an argument `delay_ms`,
-//! `progress(n, every)`, `asks(Ask)` (legacy), `needs_input(rounds)` (modern), `waits_at(gate)`.
+//! `progress(n, every)`, `asks(Ask)` (legacy), `needs_input(rounds)` (modern), `form(schema)`, `waits_at(gate)`; instead of an answer: `runs_as_task()`.
+//! Subscriptions (legacy) and completions are answered where the capabilities name them.
 //!
 //! # What goes wrong
 //!

@@ -58,7 +58,7 @@ use crate::{
     mask::Veil,
     name::ServerName,
     status::{Era, ServerInfo},
-    transport::WireEnd,
+    transport::{Inbox as _, WireEnd},
 };
 use line::Line;
 
@@ -151,6 +151,11 @@ impl Session {
     /// Waits for the end of the session.
     pub(crate) async fn ended(&self) -> WireEnd {
         self.line.desk().until_ended().await
+    }
+
+    /// Takes no more requests, and ends those under way for this reason. Those that were not sent can be made in the next session.
+    pub(crate) fn leave(&self, reason: WireEnd) {
+        self.line.desk().ended(reason);
     }
 
     /// Ends the session and everything behind it.

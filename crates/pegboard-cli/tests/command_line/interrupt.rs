@@ -142,3 +142,20 @@ async fn a_signal_cancels_the_call_over_every_network_transport() {
         until("the server was told", || handle.count("notifications/cancelled") == 1);
     }
 }
+
+/// At a terminal Ctrl-C is for everybody in the foreground. The server is not: it hears of the end from us.
+#[cfg(target_os = "linux")]
+#[test]
+fn ctrl_c_at_a_terminal_reaches_the_server_as_a_cancelled_call_and_not_as_a_signal() {
+    let home = Home::new();
+    let fake = FakeServer::new("fx").tool(Tool::new("t")).fault(Fault::NeverAnswers);
+    home.write("pegboard.toml", &home.entry("fx", fake, ""));
+    let mut terminal = super::pty::Terminal::start(&home, &["call", "fx.t"]);
+    until("the call has arrived", || home.log("fx").count("tools/call") == 1);
+    terminal.types("\u{3}");
+    let (code, shown) = terminal.ends();
+    assert_eq!(code, Some(130), "{shown}");
+    assert!(shown.ends_with("error: interrupted\n"), "{shown:?}");
+    assert_eq!(home.log("fx").count("notifications/cancelled"), 1);
+    home.assert_gone("fx");
+}

@@ -14,6 +14,10 @@ mod help;
 mod home;
 mod interrupt;
 mod mask;
+#[cfg(target_os = "linux")]
+mod pty;
+#[cfg(target_os = "linux")]
+mod questions;
 mod resources;
 mod safety;
 mod status;

@@ -4,7 +4,7 @@ use std::{ffi::OsStr, time::Duration};
 
 use serde_json::{Map, Value, json};
 
-use super::{Act, Request};
+use super::{Act, Request, task};
 use crate::{
     fault::Fault,
     script::{Answer, Ask, Script, Tool},
@@ -44,13 +44,17 @@ pub(super) fn call(script: &Script, faults: &[Fault], request: &Request<'_>) -> 
         });
     }
     if !request.modern {
-        acts.extend(tool.asks.iter().map(|ask| Act::Ask(question(*ask, request))));
+        acts.extend(tool.asks.iter().map(|ask| Act::Ask(question(tool, *ask, request))));
     }
     let delay = tool.delay_ms + request.params["arguments"]["delay_ms"].as_u64().unwrap_or(0);
     if delay > 0 {
         acts.push(Act::Wait(Duration::from_millis(delay)));
     }
-    acts.push(Act::Answer(final_answer(script, tool, request)));
+    acts.push(Act::Answer(if task::is_wanted(tool, request) {
+        task::made(script, tool, request)
+    } else {
+        final_answer(script, tool, request)
+    }));
     acts
 }
 
@@ -62,7 +66,7 @@ fn nonce(request: &Request<'_>) -> Option<String> {
     }
 }
 
-fn final_answer(script: &Script, tool: &Tool, request: &Request<'_>) -> Value {
+pub(super) fn final_answer(script: &Script, tool: &Tool, request: &Request<'_>) -> Value {
     let arguments = &request.params["arguments"];
     let result = match &tool.answer {
         Answer::Text(text) => text_result(text),
@@ -137,25 +141,23 @@ fn input_required(tool: &Tool, faults: &[Fault], request: &Request<'_>) -> Optio
         "resultType": "input_required",
         "inputRequests": { "question": {
             "method": "elicitation/create",
-            "params": elicitation(),
+            "params": elicitation(tool),
         } },
         "requestState": state,
     }))
 }
 
-fn elicitation() -> Value {
-    json!({
-        "mode": "form",
-        "message": "Which colour?",
-        "requestedSchema": { "type": "object", "properties": { "colour": { "type": "string" } } },
-    })
+fn elicitation(tool: &Tool) -> Value {
+    let colour = || json!({ "type": "object", "properties": { "colour": { "type": "string" } } });
+    let form = tool.form.clone().unwrap_or_else(colour);
+    json!({ "mode": "form", "message": "Which colour?", "requestedSchema": form })
 }
 
 /// A request to the client, under an id of its own unless the script wants the clash.
-fn question(ask: Ask, request: &Request<'_>) -> Value {
+fn question(tool: &Tool, ask: Ask, request: &Request<'_>) -> Value {
     let (method, params) = match ask {
         Ask::Roots => ("roots/list", json!({})),
-        Ask::Elicitation => ("elicitation/create", elicitation()),
+        Ask::Elicitation => ("elicitation/create", elicitation(tool)),
         Ask::Sampling => (
             "sampling/createMessage",
             json!({

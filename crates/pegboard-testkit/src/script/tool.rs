@@ -25,6 +25,10 @@ pub struct Tool {
     pub input_rounds: u32,
     /// The gate it waits at until the test opens it.
     pub gate: Option<String>,
+    /// The form that it wants filled in, as a JSON Schema; a colour when absent.
+    pub form: Option<Value>,
+    /// Whether a call of it becomes a task, which is done when it is asked after.
+    pub task: bool,
 }
 
 impl Default for Tool {
@@ -49,6 +53,8 @@ impl Tool {
             asks: Vec::new(),
             input_rounds: 0,
             gate: None,
+            form: None,
+            task: false,
         }
     }
 
@@ -196,6 +202,20 @@ impl Tool {
     pub fn after(mut self, delay: Duration) -> Self {
         self.delay_ms = millis(delay);
         self
+    }
+
+    /// Wants this form filled in when it asks for input, in place of a colour.
+    #[must_use]
+    pub fn form(mut self, schema: impl Into<Value>) -> Self {
+        self.form = Some(schema.into());
+        self
+    }
+
+    /// Runs as a task: the call is answered with one, and it is done when it is asked after.
+    #[must_use]
+    pub fn runs_as_task(mut self) -> Self {
+        self.task = true;
+        self.with("execution", json!({ "taskSupport": "required" }))
     }
 
     /// Sends progress this many times before answering.

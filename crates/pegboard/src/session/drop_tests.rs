@@ -1,5 +1,7 @@
 //! Every future of a session is dropped after each number of polls: nothing is left behind, and the session goes on.
 
+mod wires;
+
 use std::{future::poll_fn, pin::pin, task::Poll, time::Duration};
 
 use pegboard_testkit::{FakeServer, Tool as FakeTool};
@@ -8,7 +10,7 @@ use tokio_util::task::TaskTracker;
 use super::*;
 use crate::{
     args::Arguments,
-    config::EraChoice,
+    config::{Capabilities, EraChoice},
     transport::{ByteSink, ByteSource, Target},
 };
 
@@ -31,6 +33,7 @@ fn fake(era: pegboard_testkit::Era) -> FakeServer {
     FakeServer::new("fx")
         .era(era)
         .tool(FakeTool::new("slow").after(Duration::from_millis(5)).needs_input(2))
+        .tool(FakeTool::new("task").needs_input(1).runs_as_task())
         .resource("note://a", "text")
         .prompt("p", "text")
         .pages_of(1)
@@ -43,19 +46,32 @@ fn spec(fake: &FakeServer, era: EraChoice) -> (Spec, pegboard_testkit::MemoryHan
         let (read, write) = tokio::io::split(again.connect());
         (Box::new(read) as ByteSource, Box::new(write) as ByteSink)
     };
-    let name = ServerName::parse("fx").unwrap();
-    let spec = Spec {
+    (spec_of(Target::InProcess(Arc::new(dialer)), era), handle)
+}
+
+fn spec_of(target: Target, era: EraChoice) -> Spec {
+    Spec {
         standing: Standing::new(&[]),
         roots: Vec::new(),
-        name,
-        target: Target::InProcess(Arc::new(dialer)),
+        name: ServerName::parse("fx").unwrap(),
+        target,
         era,
         limits: Limits::default(),
         host: Arc::new(Quick),
         memory: Arc::new(EraMemory::new(None)),
         veil: Veil::default(),
-    };
-    (spec, handle)
+    }
+}
+
+/// Checks that nobody waits for anything any more.
+fn nothing_is_left(session: &Session, what: &str) {
+    let desk = session.line.desk();
+    let followed = desk.news().map_or(0, |news| news.followed_tasks());
+    assert_eq!(
+        (desk.pending(), desk.listeners().count(), followed),
+        (0, 0, 0),
+        "{what} left requests, listeners to progress or tasks behind"
+    );
 }
 
 /// A user who agrees at once.
@@ -82,11 +98,7 @@ impl Host for Quick {
 async fn check<F: Future>(what: &str, session: &Session, begin: impl Fn() -> F) {
     for polls in 0..MANY {
         let ended = ends_within(polls, begin()).await;
-        assert_eq!(
-            session.line.desk().pending(),
-            0,
-            "{what} left a request behind after {polls} polls"
-        );
+        nothing_is_left(session, &format!("{what} after {polls} polls"));
         assert!(
             session.is_alive(false, Duration::from_secs(5)).await,
             "{what} broke the session after {polls} polls"
@@ -97,6 +109,21 @@ async fn check<F: Future>(what: &str, session: &Session, begin: impl Fn() -> F) 
         }
     }
     panic!("{what} did not end");
+}
+
+/// Calls a tool, and wants to know how far it is.
+async fn call(session: &Session, tool: &crate::catalog::Tool) -> Result<CallResult, Fault> {
+    let (sink, _steps) = tokio::sync::mpsc::channel(1);
+    let (arguments, none) = (Arguments::default(), Map::new());
+    let call = Call {
+        tool,
+        arguments: arguments.as_raw(),
+        meta: &none,
+        patience: Patience::until(Deadline::within(Duration::from_secs(5))),
+        progress: Some(sink),
+        as_task: false,
+    };
+    session.call(call).await
 }
 
 /// LIB-7: dropping any future of a session is safe.
@@ -110,23 +137,15 @@ async fn every_future_of_a_session_can_be_dropped_at_any_time() {
         let tasks = TaskTracker::new();
         let session = connect(&spec, Duration::from_secs(5), &tasks).await.unwrap();
         let (catalog, _) = session
-            .catalog(Survey::More(crate::config::Capabilities::default()), None)
+            .catalog(Survey::More(Capabilities::default()), None)
             .await
             .unwrap();
-        let (tool, arguments, none) = (catalog.tools[0].clone(), Arguments::default(), Map::new());
-        let call = || {
-            session.call(Call {
-                tool: &tool,
-                arguments: arguments.as_raw(),
-                meta: &none,
-                patience: Patience::until(Deadline::within(Duration::from_secs(5))),
-                progress: None,
-                as_task: false,
-            })
-        };
-        check("a call", &session, call).await;
+        let none = Map::new();
+        for tool in &catalog.tools {
+            check(&tool.name, &session, || call(&session, tool)).await;
+        }
         check("a listing", &session, || {
-            session.catalog(Survey::More(crate::config::Capabilities::default()), None)
+            session.catalog(Survey::More(Capabilities::default()), None)
         })
         .await;
         check("reading", &session, || session.read_resource("note://a")).await;

@@ -2,16 +2,17 @@
 
 use std::{
     future::Future,
-    io::{self, BufRead, IsTerminal as _},
+    io::{self, IsTerminal as _},
     pin::Pin,
 };
 
 use pegboard::{Approver, Decision, Question};
+use tokio_util::sync::CancellationToken;
 
-use crate::output::{Output, clean, indented};
-
-/// The longest answer that is read. A terminal gives whole lines, and nobody types this much.
-const MAX_ANSWER: u64 = 1024;
+use crate::{
+    output::{Output, clean, indented},
+    terminal::{Keyboard, Lines as _},
+};
 
 /// How agreement is had in this run.
 pub(super) enum Agreement {
@@ -50,10 +51,16 @@ impl Approver for Agreement {
 }
 
 async fn ask(output: &Output, question: &Question<'_>) -> Decision {
-    output.spinner.finish_and_clear();
+    let given_up = CancellationToken::new();
+    let _gives_up = given_up.clone().drop_guard();
+    let away = output.step_aside();
     output.say(&words(question));
     // Off the async threads, so that the question can be left with Ctrl-C.
-    let reading = tokio::task::spawn_blocking(|| is_yes(io::stdin().lock()));
+    let reading = tokio::task::spawn_blocking(move || {
+        let line = Keyboard::until(given_up).next();
+        drop(away);
+        line.map(|line| is_yes(&line.unwrap_or_default()))
+    });
     match reading.await {
         Ok(Ok(true)) => Decision::Once,
         Ok(Ok(false)) => Decision::Refused("you did not say yes".to_owned()),
@@ -82,12 +89,9 @@ fn words(question: &Question<'_>) -> String {
     words
 }
 
-/// Whether the next line says yes.
-fn is_yes(input: impl BufRead) -> io::Result<bool> {
-    let mut line = Vec::new();
-    io::Read::take(input, MAX_ANSWER).read_until(b'\n', &mut line)?;
-    let answer = String::from_utf8_lossy(&line).trim().to_lowercase();
-    Ok(matches!(answer.as_str(), "y" | "yes"))
+/// Whether a line says yes.
+fn is_yes(line: &str) -> bool {
+    matches!(line.trim().to_lowercase().as_str(), "y" | "yes")
 }
 
 #[cfg(test)]
@@ -105,7 +109,7 @@ mod tests {
             ("yes please\n", false),
             ("no\ny\n", false),
         ] {
-            assert_eq!(is_yes(answer.as_bytes()).unwrap(), expected, "{answer:?}");
+            assert_eq!(is_yes(answer), expected, "{answer:?}");
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use std::{
     future::Future,
-    io::{self, BufRead, IsTerminal as _, Read as _, Write},
+    io::{self, IsTerminal as _, Write},
     pin::Pin,
     sync::Arc,
 };
@@ -10,14 +10,15 @@ use std::{
 use pegboard::{ElicitAnswer, Elicitation, Field, FieldKind, Form, Host, ServerName};
 use serde_json::{Map, Value};
 use tokio::sync::Mutex;
+use tokio_util::sync::CancellationToken;
 
-use crate::output::{Output, clean, one_line};
+use crate::{
+    output::{Output, clean, one_line},
+    terminal::{Keyboard, Lines},
+};
 
 /// How often a field is asked for before the user is believed not to want it.
 const TRIES: usize = 3;
-
-/// The longest line that is read. A terminal gives whole lines, and nobody types this much.
-const MAX_LINE: u64 = 64 << 10;
 
 /// Asks whoever sits at the terminal. Without a terminal servers are not told that they may ask.
 #[derive(Debug)]
@@ -58,14 +59,18 @@ impl Host for Terminal {
                 return ElicitAnswer::Decline;
             }
             let turn = self.turn.clone().lock_owned().await;
-            let (spinner, server) = (self.output.spinner.clone(), server.to_string());
+            let mut open = Open::new(&self.output);
+            let (given_up, away) = (open.given_up.clone(), self.output.step_aside());
+            let server = server.to_string();
             // Reading blocks, and whoever gives up must not wait for it.
             let asking = tokio::task::spawn_blocking(move || {
-                let answer = spinner.suspend(|| ask(&server, &request, &mut io::stdin().lock(), &mut io::stderr()));
-                drop(turn);
+                let answer = ask(&server, &request, &mut Keyboard::until(given_up), &mut io::stderr());
+                drop((away, turn));
                 answer
             });
-            match asking.await {
+            let answer = asking.await;
+            open.is_answered = true;
+            match answer {
                 Ok(Ok(answer)) => answer,
                 Ok(Err(_)) | Err(_) => ElicitAnswer::Cancel,
             }
@@ -73,13 +78,35 @@ impl Host for Terminal {
     }
 }
 
+/// A question that is open. When it is dropped before it was answered, nothing more is read for it, and what is printed next does not
+/// stand behind its words.
+struct Open {
+    output: Output,
+    given_up: CancellationToken,
+    is_answered: bool,
+}
+
+impl Open {
+    fn new(output: &Output) -> Self {
+        Self {
+            output: output.clone(),
+            given_up: CancellationToken::new(),
+            is_answered: false,
+        }
+    }
+}
+
+impl Drop for Open {
+    fn drop(&mut self) {
+        self.given_up.cancel();
+        if !self.is_answered {
+            self.output.leave_question();
+        }
+    }
+}
+
 /// Asks one question. The end of the input is no answer.
-fn ask(
-    server: &str,
-    request: &Elicitation,
-    lines: &mut impl BufRead,
-    out: &mut impl Write,
-) -> io::Result<ElicitAnswer> {
+fn ask(server: &str, request: &Elicitation, lines: &mut impl Lines, out: &mut impl Write) -> io::Result<ElicitAnswer> {
     writeln!(out, "server `{server}` asks: {}", clean(&request.message))?;
     match (&request.url, &request.form) {
         (Some(url), _) => {
@@ -99,7 +126,7 @@ fn ask(
     }
 }
 
-fn fill_in(form: &Form, lines: &mut impl BufRead, out: &mut impl Write) -> io::Result<ElicitAnswer> {
+fn fill_in(form: &Form, lines: &mut impl Lines, out: &mut impl Write) -> io::Result<ElicitAnswer> {
     write!(out, "press Enter to answer, or type n to refuse: ")?;
     match read(lines, out)?.as_deref() {
         None => return Ok(ElicitAnswer::Cancel),
@@ -127,7 +154,7 @@ enum Typed {
     GivenUp,
 }
 
-fn ask_field(field: &Field, lines: &mut impl BufRead, out: &mut impl Write) -> io::Result<Typed> {
+fn ask_field(field: &Field, lines: &mut impl Lines, out: &mut impl Write) -> io::Result<Typed> {
     if let Some(description) = &field.description {
         writeln!(out, "  {}", one_line(description))?;
     }
@@ -145,7 +172,12 @@ fn ask_field(field: &Field, lines: &mut impl BufRead, out: &mut impl Write) -> i
     }
     for _ in 0..TRIES {
         write!(out, "{}: ", prompt(field))?;
-        let Some(typed) = read(lines, out)? else {
+        let typed = if field.secret {
+            read_hidden(lines, out)?
+        } else {
+            read(lines, out)?
+        };
+        let Some(typed) = typed else {
             return Ok(Typed::GivenUp);
         };
         if typed.is_empty() {
@@ -166,6 +198,7 @@ fn ask_field(field: &Field, lines: &mut impl BufRead, out: &mut impl Write) -> i
 /// The name of a field, and what may be typed.
 fn prompt(field: &Field) -> String {
     let kind = match &field.kind {
+        _ if field.secret => " (not shown)",
         FieldKind::Boolean => " (yes or no)",
         FieldKind::Number { whole: true, .. } => " (a whole number)",
         FieldKind::Number { .. } => " (a number)",
@@ -174,6 +207,7 @@ fn prompt(field: &Field) -> String {
         _ => "",
     };
     let empty = match &field.default {
+        Some(_) if field.secret => " [what the server knows]".to_owned(),
         Some(Value::String(default)) => format!(" [{}]", one_line(default)),
         Some(default) => format!(" [{}]", one_line(&default.to_string())),
         None if field.required => String::new(),
@@ -183,14 +217,22 @@ fn prompt(field: &Field) -> String {
 }
 
 /// The next line; nothing at the end of the input.
-fn read(lines: &mut impl BufRead, out: &mut impl Write) -> io::Result<Option<String>> {
+fn read(lines: &mut impl Lines, out: &mut impl Write) -> io::Result<Option<String>> {
     out.flush()?;
-    let mut line = String::new();
-    if lines.take(MAX_LINE).read_line(&mut line)? == 0 {
+    ended_line(lines.next()?, out)
+}
+
+fn read_hidden(lines: &mut impl Lines, out: &mut impl Write) -> io::Result<Option<String>> {
+    out.flush()?;
+    ended_line(lines.next_hidden()?, out)
+}
+
+/// Whoever ends the input has not ended the line.
+fn ended_line(line: Option<String>, out: &mut impl Write) -> io::Result<Option<String>> {
+    if line.is_none() {
         writeln!(out)?;
-        return Ok(None);
     }
-    Ok(Some(line.trim().to_owned()))
+    Ok(line)
 }
 
 #[cfg(test)]

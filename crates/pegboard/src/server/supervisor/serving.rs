@@ -71,6 +71,7 @@ impl Supervisor {
                 Event::Ended(end) => break end,
                 Event::Asked(Command::Reconnect) => {
                     self.memory.restarts = self.memory.restarts.saturating_add(1);
+                    session.leave(closed("it was started anew"));
                     self.close(&session).await;
                     return self.first_dial();
                 }

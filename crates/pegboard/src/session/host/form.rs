@@ -29,6 +29,8 @@ pub struct Field {
     pub required: bool,
     /// What is sent when it is left out.
     pub default: Option<Value>,
+    /// Whether the schema says that it is not to be shown: `writeOnly`, or the format `password`.
+    pub secret: bool,
     /// What may stand in it.
     pub kind: FieldKind,
 }
@@ -113,6 +115,8 @@ impl Form {
             description: text(property, "description"),
             required: is_required(name),
             default: property.get("default").filter(|value| !value.is_null()).cloned(),
+            secret: property.get("writeOnly") == Some(&Value::Bool(true))
+                || property.get("format").and_then(Value::as_str) == Some("password"),
             kind: FieldKind::read(property),
         });
         let mut fields: Vec<Field> = fields.collect();

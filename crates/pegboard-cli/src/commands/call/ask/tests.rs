@@ -14,9 +14,31 @@ fn form() -> Elicitation {
     Elicitation::read(json!({"message": "Who are \u{1b}[2Jyou?", "requestedSchema": schema})).unwrap()
 }
 
+/// Lines that were typed before, and which of them were hidden.
+struct Typed<'a> {
+    lines: std::str::Lines<'a>,
+    hidden: Vec<String>,
+}
+
+impl Lines for Typed<'_> {
+    fn next(&mut self) -> io::Result<Option<String>> {
+        Ok(self.lines.next().map(|line| line.trim().to_owned()))
+    }
+
+    fn next_hidden(&mut self) -> io::Result<Option<String>> {
+        let line = self.next()?;
+        self.hidden.extend(line.clone());
+        Ok(line)
+    }
+}
+
 fn talk(request: &Elicitation, typed: &str) -> (ElicitAnswer, String) {
     let mut out = Vec::new();
-    let answer = ask("fx", request, &mut typed.as_bytes(), &mut out).unwrap();
+    let mut typed = Typed {
+        lines: typed.lines(),
+        hidden: Vec::new(),
+    };
+    let answer = ask("fx", request, &mut typed, &mut out).unwrap();
     (answer, String::from_utf8(out).unwrap())
 }
 
@@ -71,4 +93,27 @@ fn a_page_is_shown_in_full_and_never_opened() {
     assert!(shown.contains("\n  https://example.org/sign-in?a=b\n"), "{shown}");
     assert_eq!(talk(&page, "n\n").0, ElicitAnswer::Decline);
     assert_eq!(talk(&page, "").0, ElicitAnswer::Cancel);
+}
+
+#[test]
+fn what_the_schema_calls_secret_is_read_unseen_and_its_default_is_not_shown() {
+    let schema = json!({"type": "object", "properties": {
+        "pin": {"type": "integer", "writeOnly": true, "default": 4711},
+        "token": {"type": "string", "format": "password"},
+        "user": {"type": "string"},
+    }});
+    let request = Elicitation::read(json!({"message": "Sign in.", "requestedSchema": schema})).unwrap();
+    let mut typed = Typed {
+        lines: "\n1234\nabc\nada\n".lines(),
+        hidden: Vec::new(),
+    };
+    let mut out = Vec::new();
+    let answer = ask("fx", &request, &mut typed, &mut out).unwrap();
+    assert_eq!(answer, accepted(json!({"pin": 1234, "token": "abc", "user": "ada"})));
+    assert_eq!(typed.hidden, ["1234", "abc"]);
+    let shown = String::from_utf8(out).unwrap();
+    assert!(
+        shown.contains("pin (not shown) [what the server knows]: token (not shown) [nothing]: user [nothing]: "),
+        "{shown}"
+    );
 }

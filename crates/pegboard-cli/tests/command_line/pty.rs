@@ -1,0 +1,134 @@
+//! The program at a terminal of its own, and what can be seen there.
+
+use std::{
+    fs::File,
+    io::{Read as _, Write as _},
+    os::fd::OwnedFd,
+    process::{Child, Command, ExitStatus, Stdio},
+    sync::{Arc, Mutex},
+    thread,
+    time::Duration,
+};
+
+use rustix::{
+    pty::{OpenptFlags, grantpt, ioctl_tiocgptpeer, openpt, unlockpt},
+    termios::{LocalModes, Winsize, tcgetattr, tcsetwinsize},
+};
+
+use super::home::{Home, until};
+
+/// A terminal at which the program runs.
+pub(crate) struct Terminal {
+    child: Child,
+    keys: File,
+    screen: Arc<Mutex<Vec<u8>>>,
+    /// Our own hold on the program's side, to look at its settings.
+    side: OwnedFd,
+}
+
+impl Terminal {
+    /// Starts the program as the leader of a session of its own, so that Ctrl-C reaches it as it would a person's.
+    pub(crate) fn start(home: &Home, args: &[&str]) -> Self {
+        let flags = OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC;
+        let keys = openpt(flags).unwrap();
+        grantpt(&keys).unwrap();
+        unlockpt(&keys).unwrap();
+        let side = ioctl_tiocgptpeer(&keys, flags).unwrap();
+        let size = Winsize {
+            ws_row: 24,
+            ws_col: 100,
+            ws_xpixel: 0,
+            ws_ypixel: 0,
+        };
+        tcsetwinsize(&side, size).unwrap();
+        let program = home.pegboard(&[]);
+        let mut command = Command::new("setsid");
+        command.arg("--ctty").arg(program.get_program()).args(args);
+        command
+            .current_dir(home.path("."))
+            .env_clear()
+            .env("PATH", "/usr/bin:/bin")
+            .env("HOME", home.path("."))
+            .env("TERM", "xterm")
+            .env("NO_COLOR", "1");
+        let stream = || Stdio::from(side.try_clone().unwrap());
+        let child = command.stdin(stream()).stdout(stream()).stderr(stream()).spawn();
+        let keys = File::from(keys);
+        let screen = Arc::<Mutex<Vec<u8>>>::default();
+        let (mut reads, shown) = (keys.try_clone().unwrap(), screen.clone());
+        thread::spawn(move || {
+            let mut part = [0; 4096];
+            // The end of a terminal is an error.
+            while let Ok(count @ 1..) = reads.read(&mut part) {
+                shown.lock().unwrap().extend_from_slice(&part[..count]);
+            }
+        });
+        Self {
+            child: child.unwrap(),
+            keys,
+            screen,
+            side,
+        }
+    }
+
+    /// Everything that was shown so far.
+    pub(crate) fn shown(&self) -> String {
+        String::from_utf8_lossy(&self.screen.lock().unwrap()).replace("\r\n", "\n")
+    }
+
+    /// Waits until these words were shown so many times.
+    #[track_caller]
+    pub(crate) fn shows(&self, words: &str, times: usize) {
+        let is_shown = || self.shown().matches(words).count() >= times;
+        for _ in 0..2000 {
+            if is_shown() {
+                return;
+            }
+            thread::sleep(Duration::from_millis(10));
+        }
+        panic!("{words:?} was not shown {times} times: {}", self.shown());
+    }
+
+    /// Waits for a question, and types an answer.
+    #[track_caller]
+    pub(crate) fn answers(&mut self, question: &str, line: &str) {
+        self.shows(question, 1);
+        self.types(&format!("{line}\n"));
+    }
+
+    pub(crate) fn types(&mut self, keys: &str) {
+        self.keys.write_all(keys.as_bytes()).unwrap();
+    }
+
+    /// Whether the terminal shows what is typed.
+    pub(crate) fn echoes(&self) -> bool {
+        tcgetattr(&self.side).unwrap().local_modes.contains(LocalModes::ECHO)
+    }
+
+    /// Waits for the end of the program: its code, and all that was shown.
+    #[track_caller]
+    pub(crate) fn ends(mut self) -> (Option<i32>, String) {
+        let mut ended: Option<ExitStatus> = None;
+        until("the program has ended", || {
+            ended = self.child.try_wait().unwrap();
+            ended.is_some()
+        });
+        assert!(self.echoes(), "the terminal is left as it was found");
+        // What was written before the end is there; the reader takes a moment.
+        let mut length = 0;
+        until("all is read", || {
+            thread::sleep(Duration::from_millis(20));
+            let before = std::mem::replace(&mut length, self.shown().len());
+            before == length
+        });
+        (ended.and_then(|status| status.code()), self.shown())
+    }
+}
+
+impl Drop for Terminal {
+    fn drop(&mut self) {
+        // It may have ended already.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}

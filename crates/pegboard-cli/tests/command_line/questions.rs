@@ -1,0 +1,299 @@
+//! Servers that ask in the middle of `pegboard call`, and what the person at the terminal sees and may do. Also the progress there.
+
+use std::time::Duration;
+
+use pegboard_testkit::{Ask, Era, FakeServer, META_CAPABILITIES, Tool};
+use serde_json::{Value, json};
+
+use super::{
+    home::{Home, until},
+    pty::Terminal,
+};
+
+const START: &str = "press Enter to answer, or type n to refuse: ";
+
+fn fake(era: Era) -> FakeServer {
+    let form = json!({"type": "object", "required": ["age"], "properties": {
+        "age": {"type": "integer", "minimum": 0},
+        "password": {"type": "string", "format": "password"},
+        "sure": {"type": "boolean", "default": true},
+    }});
+    let asking = Tool::new("asks").asks(Ask::Elicitation).needs_input(1).form(form);
+    FakeServer::new("fx").era(era).tool(asking.answers_text("done"))
+}
+
+/// A home with this server as `fx`.
+fn home(fake: FakeServer) -> Home {
+    let home = Home::new();
+    home.write("pegboard.toml", &home.entry("fx", fake, "stop_timeout = '500ms'"));
+    home
+}
+
+/// What the server got as the answer to its question.
+fn answer(home: &Home, era: Era) -> Value {
+    let requests = home.log("fx").requests;
+    match era {
+        Era::Legacy => {
+            let answer = requests.iter().find(|message| message.method == "$response");
+            answer.unwrap().params["result"].clone()
+        }
+        _ => {
+            let call = requests.iter().rfind(|message| message.method == "tools/call");
+            call.unwrap().params["inputResponses"]["question"].clone()
+        }
+    }
+}
+
+const ERAS: [Era; 2] = [Era::Legacy, Era::Modern];
+
+#[test]
+fn a_form_is_filled_in_at_the_terminal() {
+    for era in ERAS {
+        let home = home(fake(era));
+        let mut terminal = Terminal::start(&home, &["call", "fx.asks"]);
+        terminal.answers(START, "");
+        terminal.answers("age (a whole number): ", "36");
+        terminal.answers("password (not shown) [nothing]: ", "hunter2");
+        terminal.answers("sure (yes or no) [true]: ", "no");
+        let (code, shown) = terminal.ends();
+        assert_eq!(code, Some(0), "{shown}");
+        assert!(shown.contains("server `fx` asks: Which colour?\n"), "{shown}");
+        assert!(shown.contains("done"), "{shown}");
+        let content = json!({"age": 36, "password": "hunter2", "sure": false});
+        assert_eq!(answer(&home, era), json!({"action": "accept", "content": content}));
+    }
+}
+
+/// SRQ-1: what the schema calls secret is seen by the server only.
+#[test]
+fn a_secret_is_not_shown_while_it_is_typed_and_the_terminal_is_as_before_afterwards() {
+    let home = home(fake(Era::Legacy));
+    let mut terminal = Terminal::start(&home, &["call", "fx.asks", "-q"]);
+    terminal.answers(START, "");
+    terminal.answers("age (a whole number): ", "36");
+    terminal.shows("password (not shown) [nothing]: ", 1);
+    until("it is dark", || !terminal.echoes());
+    terminal.types("hunter2\n");
+    terminal.shows("sure (yes or no) [true]: ", 1);
+    assert!(terminal.echoes());
+    terminal.types("yes\n");
+    terminal.shows("yes", 2);
+    let (code, shown) = terminal.ends();
+    let (typed, answered) = shown.split_once("sure (yes").unwrap();
+    assert!(typed.contains("36\n") && !typed.contains("hunter2"), "{shown}");
+    assert!(answered.contains("done"), "{shown}");
+    assert_eq!(code, Some(0));
+    assert_eq!(answer(&home, Era::Legacy)["content"]["password"], "hunter2");
+}
+
+#[test]
+fn a_form_may_be_refused_or_left() {
+    // Ctrl-D ends the input.
+    for (keys, action) in [("n\n", "decline"), ("no\n", "decline"), ("\u{4}", "cancel")] {
+        for era in ERAS {
+            let home = home(fake(era));
+            let mut terminal = Terminal::start(&home, &["call", "fx.asks"]);
+            terminal.shows(START, 1);
+            terminal.types(keys);
+            let (code, shown) = terminal.ends();
+            assert_eq!(code, Some(0), "{shown}");
+            assert_eq!(answer(&home, era), json!({"action": action}), "{keys:?}");
+        }
+    }
+}
+
+#[test]
+fn wrong_input_is_asked_for_again_and_not_for_ever() {
+    let asked = "age (a whole number): ";
+    let answered_after = |wrong: &[&str]| {
+        let home = home(fake(Era::Legacy));
+        let mut terminal = Terminal::start(&home, &["call", "fx.asks"]);
+        terminal.answers(START, "");
+        for (before, line) in wrong.iter().enumerate() {
+            terminal.shows(asked, before + 1);
+            terminal.types(&format!("{line}\n"));
+        }
+        if wrong.len() < 3 {
+            terminal.shows(asked, wrong.len() + 1);
+            terminal.types("36\n");
+            terminal.answers("password", "");
+            terminal.answers("sure", "");
+        }
+        let (code, shown) = terminal.ends();
+        assert_eq!(code, Some(0), "{shown}");
+        (answer(&home, Era::Legacy), shown)
+    };
+    let (answer, shown) = answered_after(&["old", "-1"]);
+    assert_eq!(answer["content"], json!({"age": 36, "sure": true}));
+    for problem in ["`age` must be a whole number", "`age` must be at least 0"] {
+        assert!(shown.contains(problem), "{shown}");
+    }
+    let (answer, shown) = answered_after(&["", "old", "-1"]);
+    assert_eq!(answer, json!({"action": "cancel"}));
+    assert!(shown.contains("this must be filled in"), "{shown}");
+}
+
+/// EXE-8: Ctrl-C at a question gives the whole call up, at once, and the terminal back.
+#[test]
+fn ctrl_c_at_a_question_cancels_the_call_also_where_a_secret_is_typed() {
+    for era in ERAS {
+        for is_dark in [false, true] {
+            let home = home(fake(era));
+            let mut terminal = Terminal::start(&home, &["call", "fx.asks"]);
+            terminal.shows(START, 1);
+            if is_dark {
+                terminal.types("\n");
+                terminal.answers("age (a whole number): ", "36");
+                terminal.shows("password (not shown)", 1);
+                until("it is dark", || !terminal.echoes());
+            }
+            terminal.types("\u{3}");
+            let (code, shown) = terminal.ends();
+            assert_eq!(code, Some(130), "{shown}");
+            assert!(shown.ends_with("\nerror: interrupted\n"), "{shown:?}");
+            // In the newest era the server waits for nothing while we ask.
+            let cancelled = usize::from(era == Era::Legacy);
+            assert_eq!(home.log("fx").count("notifications/cancelled"), cancelled);
+            home.assert_gone("fx");
+        }
+    }
+}
+
+/// A server that takes its question back gets no answer, and the terminal goes on waiting for the call.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_question_that_is_taken_back_leaves_the_terminal() {
+    let tool = Tool::new("asks").asks(Ask::Elicitation);
+    let handle = FakeServer::new("fx").tool(tool).streams().serve_http().await.unwrap();
+    let home = Home::new();
+    let mut terminal = Terminal::start(&home, &["call", "fx.asks", &format!("--server=fx={}", handle.url())]);
+    terminal.shows(START, 1);
+    until("the server is listened to", || handle.listeners() > 0);
+    let call = handle
+        .requests()
+        .into_iter()
+        .find(|message| message.method == "tools/call");
+    let id = format!("ask-elicitation/create-{}", call.unwrap().id.unwrap());
+    handle.notify("notifications/cancelled", json!({"requestId": id})).await;
+    terminal.shows(&format!("{START}\n⠁ calling fx.asks"), 1);
+    terminal.types("\n");
+    tokio::time::sleep(Duration::from_millis(200)).await;
+    terminal.types("\u{3}");
+    assert_eq!(terminal.ends().0, Some(130));
+    assert_eq!(handle.count("$response"), 0);
+}
+
+/// Progress that comes while a question is open neither disturbs it nor holds up Ctrl-C.
+#[tokio::test(flavor = "multi_thread")]
+async fn progress_during_a_question_is_not_drawn_into_it() {
+    let handle = fake(Era::Legacy).streams().serve_http().await.unwrap();
+    let home = Home::new();
+    let mut terminal = Terminal::start(&home, &["call", "fx.asks", &format!("--server=fx={}", handle.url())]);
+    terminal.shows(START, 1);
+    until("the server is listened to", || handle.listeners() > 0);
+    let call = handle
+        .requests()
+        .into_iter()
+        .find(|message| message.method == "tools/call");
+    let token = call.unwrap().params["_meta"]["progressToken"].clone();
+    for step in 1..=3 {
+        let params = json!({"progressToken": token, "progress": step, "total": 3, "message": "not now"});
+        handle.notify("notifications/progress", params).await;
+    }
+    tokio::time::sleep(Duration::from_millis(300)).await;
+    assert!(terminal.shown().ends_with(START), "{}", terminal.shown());
+    terminal.types("\u{3}");
+    let (code, shown) = terminal.ends();
+    assert_eq!(code, Some(130), "{shown}");
+    assert!(!shown.contains("not now"), "{shown}");
+}
+
+/// What a server was told that it may ask for.
+fn offered(home: &Home, era: Era) -> Value {
+    let requests = home.log("fx").requests;
+    let told = |method: &str| {
+        requests
+            .iter()
+            .find(|message| message.method == method)
+            .unwrap()
+            .params
+            .clone()
+    };
+    match era {
+        Era::Legacy => told("initialize")["capabilities"]["elicitation"].clone(),
+        _ => told("server/discover")["_meta"][META_CAPABILITIES]["elicitation"].clone(),
+    }
+}
+
+/// SRQ-4: only what can be answered is offered, and what is asked all the same is refused at once.
+#[test]
+fn without_a_terminal_servers_are_not_told_that_they_may_ask() {
+    for era in ERAS {
+        let home = home(fake(era));
+        let ran = home.run(&["call", "fx.asks"]);
+        assert_eq!(offered(&home, era), Value::Null);
+        match era {
+            Era::Legacy => assert!(ran.ends_with(0).out.starts_with("done"), "{ran:?}"),
+            _ => {
+                ran.says("the server asked for `elicitation/create` in between: this client does not offer that");
+                assert_ne!(ran.code, Some(0));
+            }
+        }
+    }
+}
+
+#[test]
+fn at_a_terminal_servers_may_ask_also_about_resources_and_prompts() {
+    for era in ERAS {
+        for command in [
+            &["call", "fx.plain"][..],
+            &["resources", "read", "note://a"],
+            &["prompts", "get", "p"],
+        ] {
+            let fake = FakeServer::new("fx").era(era).tool(Tool::new("plain"));
+            let home = home(fake.resource("note://a", "x").prompt("p", "x"));
+            let (code, shown) = Terminal::start(&home, command).ends();
+            assert_eq!(code, Some(0), "{command:?}: {shown}");
+            assert_eq!(offered(&home, era), json!({"form": {}, "url": {}}), "{command:?}");
+        }
+    }
+}
+
+fn working() -> FakeServer {
+    let tool = Tool::new("works").progress(8, Duration::from_millis(120));
+    FakeServer::new("fx").tool(tool.answers_text("worked"))
+}
+
+#[test]
+fn a_bar_is_drawn_at_a_terminal_and_taken_away() {
+    let home = home(working());
+    let terminal = Terminal::start(&home, &["call", "fx.works"]);
+    terminal.shows("of 8", 1);
+    let (code, shown) = terminal.ends();
+    assert_eq!(code, Some(0), "{shown}");
+    assert!(shown.contains("calling fx.works: ") && shown.contains('%'), "{shown}");
+    // The line of the bar was cleared before the result was printed, and nothing came after it.
+    let (bar, result) = shown.rsplit_once("worked").unwrap();
+    assert!(
+        bar.ends_with("\u{1b}[2K") || bar.ends_with("\u{1b}[K") || bar.ends_with('\r'),
+        "{bar:?}"
+    );
+    assert_eq!(result.trim(), "", "{shown:?}");
+}
+
+#[test]
+fn off_a_terminal_no_bar_is_written() {
+    let home = home(working());
+    let ran = home.run(&["call", "fx.works"]);
+    ran.ends_with(0);
+    assert_eq!((ran.out.as_str(), ran.err.as_str()), ("worked\n", ""));
+    for flag in ["-q", "-ojson"] {
+        let home = self::home(working());
+        let terminal = Terminal::start(&home, &["call", "fx.works", flag]);
+        let (code, shown) = terminal.ends();
+        assert_eq!(code, Some(0), "{shown}");
+        assert!(
+            !shown.contains('\u{1b}') && !shown.contains("calling"),
+            "{flag}: {shown:?}"
+        );
+    }
+}
