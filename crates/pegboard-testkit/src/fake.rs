@@ -91,6 +91,13 @@ impl FakeServer {
         self.change(|script| script.tools.extend(tools))
     }
 
+    /// Offers a resource that reads as these bytes, in base64.
+    #[must_use]
+    pub fn blob(self, uri: &str, mime_type: &str, base64: &str) -> Self {
+        let resource = serde_json::json!({ "uri": uri, "name": uri, "mimeType": mime_type, "blob": base64 });
+        self.change(|script| script.resources.push(resource))
+    }
+
     /// Offers a resource that reads as this text.
     #[must_use]
     pub fn resource(self, uri: &str, text: &str) -> Self {

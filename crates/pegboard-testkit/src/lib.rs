@@ -37,7 +37,7 @@
 //!
 //! # What a server offers
 //!
-//! `.era(Era)`, `.version("2025-06-18")`, `.versions(&[…])`, `.tool(Tool)`, `.tools(…)`, `.resource(uri, text)`,
+//! `.era(Era)`, `.version("2025-06-18")`, `.versions(&[…])`, `.tool(Tool)`, `.tools(…)`, `.resource(uri, text)`, `.blob(uri, type, base64)`,
 //! `.prompt(name, text)`, `.instructions(text)`, `.capabilities(json)`, `.pages_of(n)`, `.cached(ttl_ms, scope)`,
 //! `.on_initialize(Refusal)`, `.on_discover(Refusal)`, `.streams()`, `.http(HttpStyle)`, `.bearer(token)`,
 //! `.ignores_cancel()`, `.ledger(path)`, `.log(path)`, `.fault(Fault)`, `.fault_on(When, Fault)`,

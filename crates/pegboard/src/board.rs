@@ -4,6 +4,7 @@ mod change;
 
 pub use change::{Applied, TooManyServers};
 
+mod own;
 mod reconcile;
 mod select;
 
@@ -20,9 +21,9 @@ use futures_util::future::join_all;
 use tokio::sync::Semaphore;
 
 use crate::{
-    call::{Approvals, Approver, View},
+    call::{Approvals, Approver, Embedder, Embeddings, View},
     catalog::store::CatalogStore,
-    config::{BreakerPolicy, Capabilities, Command, Config, Scope, ServerConfig, Start, Transport},
+    config::{BreakerPolicy, Capabilities, Config, Scope, ServerConfig, Start},
     deadline::Deadline,
     event::Events,
     mask::{KnownSecrets, Veil},
@@ -47,6 +48,8 @@ struct Inner {
     shelf: Arc<Shelf>,
     maker: Maker,
     people: People,
+    /// Who finds tools by meaning for views that name nobody.
+    embeddings: Option<Arc<Embeddings>>,
     /// How views name tools unless they say so themselves.
     naming: Mutex<NameStyle>,
 }
@@ -125,6 +128,7 @@ pub struct Builder {
     catalogs: Option<CatalogStore>,
     breaker: BreakerPolicy,
     people: People,
+    embeddings: Option<Arc<Embeddings>>,
 }
 
 impl Pegboard {
@@ -140,6 +144,7 @@ impl Pegboard {
             catalogs: None,
             breaker: BreakerPolicy::default(),
             people: People::default(),
+            embeddings: None,
         }
     }
 
@@ -157,16 +162,8 @@ impl Pegboard {
     pub fn toolset_with(&self, mut view: View) -> Toolset {
         let people = &self.0.people;
         view.rules.begin(people.approver.as_ref(), &people.agreed);
-        let servers = self.0.shelf.all();
-        let own = servers
-            .iter()
-            .filter(|server| server.config().policy.scope == Scope::Session);
-        let own: Vec<Server> = own.map(Server::fresh).collect();
-        if let Some(roots) = view.own_roots() {
-            for server in &own {
-                server.set_roots(roots);
-            }
-        }
+        view.embeddings = view.embeddings.or_else(|| self.0.embeddings.clone());
+        let own = self.own_servers(&mut view);
         let naming = self.0.naming.lock().unwrap_or_else(PoisonError::into_inner).clone();
         Toolset::new(self.0.shelf.clone(), own, view.with_default_naming(&naming))
     }
@@ -260,9 +257,7 @@ impl Pegboard {
 impl Builder {
     /// Adds a server that lives in this process.
     pub fn in_process(self, name: ServerName, dialer: impl Dialer) -> Self {
-        // Its transport is never looked at: the dialer takes its place.
-        let settings = ServerConfig::new(Transport::Stdio(Command::new("in-process")));
-        self.in_process_with(name, dialer, settings)
+        self.in_process_with(name, dialer, own::in_process())
     }
 
     /// Adds a server that lives in this process, with settings of its own. Their transport is not looked at.
@@ -286,6 +281,13 @@ impl Builder {
     /// Sets what was agreed to earlier for all views. Whatever is agreed to for all of them is added to it.
     pub fn approvals(mut self, approvals: Approvals) -> Self {
         self.people.agreed = approvals;
+        self
+    }
+
+    /// Sets who turns texts into vectors, so that tools are found by meaning, for all views that name nobody themselves. See
+    /// [`View::embedder`].
+    pub fn embedder(mut self, embedder: impl Embedder) -> Self {
+        self.embeddings = Some(Arc::new(Embeddings::new(embedder)));
         self
     }
 
@@ -369,6 +371,7 @@ impl Builder {
             shelf,
             maker,
             people,
+            embeddings: self.embeddings,
             naming,
         }))
     }

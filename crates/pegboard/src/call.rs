@@ -3,6 +3,7 @@
 
 mod approve;
 mod cache;
+mod embed;
 mod handles;
 mod hook;
 mod model;
@@ -15,6 +16,7 @@ mod progress;
 mod record;
 mod recover;
 mod repeat;
+mod resource;
 mod route;
 mod rules;
 mod sight;
@@ -26,13 +28,18 @@ mod unique;
 mod view;
 
 pub use approve::{Approvals, Approved, Approver, Decision, Question};
+pub use embed::Embedder;
+pub(crate) use embed::Embeddings;
 pub use hook::{Budget, Called, Hook};
+pub(crate) use resource::read_resource;
 pub(crate) use route::{Route, RouteTable, Routed, ambiguous, may_be_of};
 pub use rules::Proposed;
 pub(crate) use sight::Sight;
 pub(crate) use stop::{failure_of, unavailable};
 pub use stream::{CallEvent, CallStream};
-pub use summarise::{ChatModel, Summariser, Summary, SummaryError, SummaryRequest};
+#[cfg(feature = "http")]
+pub use summarise::ChatModel;
+pub use summarise::{Summariser, Summary, SummaryError, SummaryRequest};
 pub use task::TaskHandle;
 pub(crate) use task::start;
 pub use view::View;
@@ -91,7 +98,7 @@ pub struct ToolCall {
     pub selection: Option<Arc<Selection>>,
     /// What goes with it in `_meta`: trace context, a tenant, whatever the server understands. The protocol's own keys are left out.
     pub meta: Map<String, Value>,
-    /// A key that makes the call unique: a second call with it is not made, it gets the first one's reply.
+    /// A key that makes the call unique: a second call with it is not made, it gets the first one's reply. See [`ToolCall::key`].
     pub key: Option<String>,
     /// Whether it should run as a task where the tool leaves the choice.
     pub as_task: bool,
@@ -194,7 +201,10 @@ impl ToolCall {
         self.meta("traceparent", traceparent.into())
     }
 
-    /// Sets the key under which the call is made once and not again.
+    /// Sets the key under which the call is made once and not again: calls of this view with the same tool, key and arguments get the reply
+    /// of the first one, until ten minutes after it ended. The same key with other arguments is refused, and a call that was surely not
+    /// carried out leaves its key free. The server finds the key in `_meta` as `dev.pegboard/idempotencyKey`, and in the argument that the
+    /// config names for that (`retry = { key_argument = "…" }`).
     #[must_use]
     pub fn key(mut self, key: impl Into<String>) -> Self {
         self.key = Some(key.into());
@@ -204,13 +214,7 @@ impl ToolCall {
 
 /// Carries a call out on the route that was found for it.
 pub(crate) async fn run(view: &View, route: &Route, mut call: ToolCall, started: Instant) -> Reply {
-    view.bell.ring(|| Event::CallCreated {
-        id: call.id.clone(),
-        name: route.tool.dotted_name(),
-        server: route.server.name().clone(),
-        tool: route.tool.name.clone(),
-        at: Timestamp::now(),
-    });
+    view.bell.ring(|| created(route, &call));
     let deadline = deadline(route, &call, started);
     let mut reply = match let_in(view, route, &mut call, deadline).await {
         Ok(()) => carry_out(view, route, call, deadline, started).await,
@@ -222,6 +226,16 @@ pub(crate) async fn run(view: &View, route: &Route, mut call: ToolCall, started:
     view.hooks.after(route, &mut reply).await;
     view.bell.ring(|| Event::completed(&reply));
     reply
+}
+
+fn created(route: &Route, call: &ToolCall) -> Event {
+    Event::CallCreated {
+        id: call.id.clone(),
+        name: route.tool.dotted_name(),
+        server: route.server.name().clone(),
+        tool: route.tool.name.clone(),
+        at: Timestamp::now(),
+    }
 }
 
 /// Reads the call's arguments, so that all that follow see the same, and lets the hooks look at it.
@@ -238,22 +252,23 @@ fn deadline(route: &Route, call: &ToolCall, started: Instant) -> Deadline {
 
 /// Makes the call, or gives the reply to an earlier one with the same key.
 async fn carry_out(view: &View, route: &Route, call: ToolCall, deadline: Deadline, started: Instant) -> Reply {
-    let Some(key) = &call.key else {
+    let Some(word) = call.key.clone() else {
         return recorded(view, route, &call, deadline, started).await;
     };
-    let (id, name, key) = (
-        call.id.clone(),
-        route.tool.dotted_name(),
-        format!("{} {key}", route.tool.dotted_name()),
-    );
+    let name = route.tool.dotted_name();
+    let key = repeat::Key {
+        tool: name.clone(),
+        word,
+    };
     // Boxed, because calls with a key are rare and every call would pay for the room.
     let making = Box::pin(recorded(view, route, &call, deadline, started));
-    let reply = view.keys.once(key, deadline, making).await;
-    let asked = call.name.clone();
+    let reply = view.keys.once(key, &call.arguments, deadline, making).await;
     Reply {
-        id,
+        id: call.id,
         name,
-        asked,
+        asked: call.name,
+        server: Some(route.server.name().clone()),
+        tool: Some(route.tool.name.clone()),
         ..reply
     }
 }

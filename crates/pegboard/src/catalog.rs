@@ -2,6 +2,7 @@
 
 pub(crate) mod clean;
 mod definition;
+mod described;
 pub(crate) mod diff;
 mod instructions;
 mod masked;
@@ -103,6 +104,7 @@ impl Catalog {
                 Err(problem) => self.warnings.push(problem),
             }
         }
+        self.warnings.append(&mut reader.warnings);
         self.tools = self.sort(tools, "tool", |tool| &tool.name);
     }
 

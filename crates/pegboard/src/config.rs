@@ -28,6 +28,7 @@ mod tree;
 mod units;
 
 #[cfg(test)]
+#[cfg(all(feature = "sse", feature = "websocket"))]
 mod tests;
 
 pub use expand::Env;

@@ -52,13 +52,25 @@
 //!   [`Outcome::Refused`] (nothing ran) or [`Outcome::Lost`] (it may have run). There is a reply in every case.
 //! * [`View`] is how one agent sees the board: which tools, under which names, and what is done with its calls and their results.
 //! * [`Provider`] is whose model it is. It defines the tools for that API, reads the model's calls and writes the messages that answer them.
-//! * [`NativeTools`] are Rust functions that stand beside the tools of servers.
+//! * [`NativeTools`] are Rust functions that stand beside the tools of servers, on the board or in one view.
 //! * [`Hook`] sees every call of a view and its reply, and may change or refuse them; [`Approver`] asks a person first.
+//! * [`Embedder`] lets tools be found by what they mean.
 //! * [`Summariser`] writes summaries of long results; [`ChatModel`] is one over HTTP.
 //! * [`Event`] is what happens on the board, for logs and screens: [`Pegboard::events`].
 //! * [`ToolExecutor`] is all that an agent loop needs to know. [`StubTools`] stands for a toolset in tests.
 //!
 //! The folder `examples` has whole programs: one server, an agent's loop, tools in the same process, summaries, approval.
+//!
+//! # Features
+//!
+//! All of these are on by default. Without any of them there are servers over stdio and in the same process, and no HTTP client or TLS
+//! in the build. A config may name servers that a build cannot reach: it says so when it is loaded and when they are called.
+//!
+//! * `http`: servers over streamable HTTP, and [`ChatModel`].
+//! * `sse`: servers over HTTP+SSE, the transport of 2024-11-05. It turns on `http`.
+//! * `websocket`: servers over WebSocket.
+//!
+//! The library is Rust without C, but for the cryptography under TLS. It needs Rust 1.95 or newer.
 //!
 //! # What you can rely on
 //!
@@ -103,13 +115,19 @@ mod spill;
 mod status;
 mod sync;
 mod toolset;
+#[cfg_attr(
+    not(feature = "http"),
+    expect(dead_code, reason = "some words of a wire are for HTTP only")
+)]
 mod transport;
 
 pub use args::{Arguments, ArgumentsError, ReadArguments};
 pub use board::{Applied, Builder, Pegboard, TooManyServers};
+#[cfg(feature = "http")]
+pub use call::ChatModel;
 pub use call::{
-    Approvals, Approved, Approver, Budget, CallEvent, CallStream, Called, ChatModel, Decision, Hook, Proposed,
-    Question, Summariser, Summary, SummaryError, SummaryRequest, TaskHandle, ToolCall, View,
+    Approvals, Approved, Approver, Budget, CallEvent, CallStream, Called, Decision, Embedder, Hook, Proposed, Question,
+    Summariser, Summary, SummaryError, SummaryRequest, TaskHandle, ToolCall, View,
 };
 pub use catalog::{
     Catalog, CatalogDiff, Changed, Changes, DefinitionHash, InstructionFormat, Instructions, Prompt, Resource, Risk,

@@ -46,6 +46,17 @@ impl ServerName {
         }
     }
 
+    /// This name, or it with a number, so that it is not taken.
+    ///
+    /// The wish must be a name, with room for a number.
+    pub(crate) fn free(wish: &str, is_taken: impl Fn(&str) -> bool) -> Self {
+        let numbered = (2..).map(|number| format!("{wish}-{number}"));
+        let mut candidates = std::iter::once(wish.to_owned()).chain(numbered);
+        let free = candidates.find(|candidate| !is_taken(candidate));
+        let free = free.and_then(|free| Self::parse(&free).ok());
+        free.expect("there are more numbers than names, and each makes one")
+    }
+
     /// The name as text.
     pub fn as_str(&self) -> &str {
         &self.0

@@ -67,7 +67,8 @@ impl fmt::Debug for NativeTool {
     }
 }
 
-/// Native tools under one server's name.
+/// Native tools: under one server's name on a board ([`Builder::in_process`](crate::Builder::in_process)), or those that one view brings along
+/// ([`View::tools`](crate::View::tools)).
 ///
 /// ```
 /// # #[tokio::main]
@@ -96,6 +97,17 @@ impl NativeTools {
     /// These tools.
     pub fn new(tools: impl IntoIterator<Item = NativeTool>) -> Self {
         Self(tools.into_iter().collect())
+    }
+
+    /// These tools and more. Of two with one name the later one counts.
+    pub(crate) fn and(&self, more: &Self) -> Self {
+        let stays = |tool: &&NativeTool| more.find(&tool.name).is_none();
+        Self(self.0.iter().filter(stays).chain(more.0.iter()).cloned().collect())
+    }
+
+    /// The tools as a listing has them.
+    pub(crate) fn items(&self) -> Vec<Value> {
+        self.0.iter().map(|tool| tool.definition.clone().into()).collect()
     }
 
     fn find(&self, name: &str) -> Option<&NativeTool> {

@@ -1,7 +1,10 @@
 //! Which tools fit a question: ranked by the words that they share with it (BM25 over several fields), with word forms, synonyms, prefixes
 //! and slips of the keyboard allowed for.
 
+mod fuse;
 mod words;
+
+pub(crate) use fuse::{fuse, nearest};
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -115,6 +118,23 @@ impl Index {
         }
         wanted
     }
+}
+
+/// What a tool says about itself, as one text for those who do not look at words: at most `most` bytes.
+pub(crate) fn text_of(tool: &Tool, most: usize) -> String {
+    let mut text = tool.dotted_name();
+    let words = [&tool.title, &tool.description].into_iter().flatten();
+    for words in words {
+        text.push('\n');
+        text.push_str(words);
+    }
+    if let Some(Value::Object(properties)) = tool.input_schema.value().get("properties") {
+        let names: Vec<&str> = properties.keys().map(String::as_str).collect();
+        text.push_str("\narguments: ");
+        text.push_str(&names.join(", "));
+    }
+    text.truncate(text.floor_char_boundary(most));
+    text
 }
 
 /// Whether one word is the other with one letter wrong, missing, too many, or two of them swapped.

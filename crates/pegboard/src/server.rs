@@ -35,7 +35,10 @@ use std::sync::{
 use tokio::{sync::Semaphore, time::Instant};
 
 use crate::{
-    catalog::{Catalog, FormerNames, store::CatalogStore},
+    catalog::{
+        Catalog, FormerNames,
+        store::{CatalogStore, Freshness},
+    },
     config::{BreakerPolicy, ServerConfig, Start},
     deadline::Deadline,
     mask::Veil,
@@ -298,6 +301,14 @@ impl Server {
                 let latest = pool.first().known().latest()?;
                 Some(self.renamed(&latest, &pool))
             }
+        }
+    }
+
+    /// Has it known by a catalogue before it is started for the first time.
+    pub(crate) fn presume(&self, mut catalog: Catalog) {
+        catalog.mask(&self.veil().masker());
+        if let Some(pool) = self.pool() {
+            pool.first().known().learn(&Arc::new(catalog), Freshness::default());
         }
     }
 

@@ -47,7 +47,7 @@ pub(crate) use standing::Standing;
 pub(crate) use survey::Survey;
 pub(crate) use task::Task;
 
-use std::sync::Arc;
+use std::{collections::BTreeMap, sync::Arc};
 
 use serde_json::{Map, Value};
 
@@ -97,6 +97,9 @@ impl Facts {
         self
     }
 }
+
+/// Tools that the config describes, by name.
+pub(crate) type Described = BTreeMap<String, Value>;
 
 impl Session {
     /// Waits until the server says that its catalogue has changed.

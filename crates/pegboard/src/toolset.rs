@@ -1,6 +1,7 @@
 //! One agent's view of the board: what it can call, and the calls.
 
 mod batch;
+mod built;
 mod complete;
 mod discover;
 mod events;
@@ -11,6 +12,7 @@ mod own;
 mod prompts;
 mod reach;
 mod reader;
+mod resource_tools;
 mod resources;
 mod select;
 mod stub;
@@ -23,7 +25,7 @@ pub use stub::{StubCall, StubTools};
 
 use std::{
     sync::{
-        Arc, Mutex, OnceLock, PoisonError,
+        Arc, Mutex,
         atomic::{AtomicBool, Ordering},
     },
     time::Duration,
@@ -34,18 +36,17 @@ use serde_json::{Map, Value};
 use tokio::{sync::mpsc, task::JoinSet, time::Instant};
 
 use crate::{
-    call::{self, CallStream, Route, RouteTable, Routed, Sight, TaskHandle, ToolCall, View},
+    call::{self, CallStream, Route, Routed, Sight, TaskHandle, ToolCall, View},
     catalog::{Catalog, Schema, Tool},
     deadline::Deadline,
     name::ServerName,
     outcome::{Failure, Kind, Reply},
     provider::{Definition, Provider},
-    search::Index,
     server::{Phase, Server, Shelf},
     status::State,
 };
 
-use discover::Discovery;
+use built::Built;
 use select::{Narrowed, Shadows};
 
 /// One agent's view of the board. It is cheap to clone.
@@ -61,26 +62,6 @@ pub struct Toolset {
     /// The same view with the selections of single calls, the newest first.
     narrowed: Arc<Mutex<Vec<Narrowed>>>,
     shadows: Arc<Shadows>,
-}
-
-/// A route table, and the revision that it was built for.
-#[derive(Debug)]
-struct Built {
-    revision: u64,
-    table: Arc<RouteTable>,
-    /// The tool that reads what was put aside, under a name that no server has.
-    reader: ListedTool,
-    /// The tools that lead to those that are not shown.
-    discovery: Discovery,
-    /// Made when something is looked for.
-    index: OnceLock<Arc<Index>>,
-}
-
-impl Built {
-    fn index(&self) -> Arc<Index> {
-        let tools = || self.table.routes().iter().map(|route| route.tool.as_ref());
-        self.index.get_or_init(|| Arc::new(Index::new(tools()))).clone()
-    }
 }
 
 /// What can be called, and what cannot be and why.
@@ -182,14 +163,13 @@ impl Toolset {
         }
     }
 
-    /// All servers at this moment, with those that this view has for itself.
+    /// All servers at this moment, with those that this view has for itself. The tools that it brings along come first.
     fn servers(&self) -> Vec<Server> {
-        let ours = |shared: &Server| self.own.iter().find(|own| own.name() == shared.name());
-        self.shelf
-            .all()
-            .iter()
-            .map(|server| ours(server).unwrap_or(server).clone())
-            .collect()
+        let ours = |name: &ServerName| self.own.iter().find(|own| own.name() == name);
+        let (brought, shared) = (self.view.home.as_ref(), self.shelf.all());
+        let others = shared.iter().filter(|server| Some(server.name()) != brought);
+        let others = others.map(|server| ours(server.name()).unwrap_or(server));
+        brought.and_then(ours).into_iter().chain(others).cloned().collect()
     }
 
     /// Lists the tools of all servers. Servers that are not ready are started and waited for, together and at most for `patience`.
@@ -243,7 +223,8 @@ impl Toolset {
             .iter()
             .filter(|route| is_defined(route) && is_there(route));
         let listed = listed.map(|route| ListedTool::of(route));
-        listed.chain(self.listed_reader()).collect()
+        let listed = listed.chain(self.listed_reader());
+        listed.chain(self.listed_resource_tools()).collect()
     }
 
     fn warnings(&self) -> Vec<String> {
@@ -297,6 +278,10 @@ impl Toolset {
             return reply;
         }
         let call = match self.discover(call, started).await {
+            Ok(reply) => return reply,
+            Err(call) => call,
+        };
+        let call = match self.use_resources(call, started).await {
             Ok(reply) => return reply,
             Err(call) => call,
         };
@@ -423,35 +408,6 @@ impl Toolset {
         let mut servers = self.chosen();
         servers.retain(|server| server.phase().live().is_none());
         servers
-    }
-
-    /// The route table for what the servers offer now; built again only when something has changed.
-    fn table(&self) -> Arc<RouteTable> {
-        self.built(|built| built.table.clone())
-    }
-
-    fn built<T>(&self, take: impl Fn(&Built) -> T) -> T {
-        let revision = self.shelf.revision();
-        let mut table = self.table.lock().unwrap_or_else(PoisonError::into_inner);
-        match &*table {
-            Some(built) if built.revision == revision => take(built),
-            _ => {
-                let servers = self.servers();
-                let sight = Sight::new(&self.view, &servers);
-                let before = table.as_ref().map(|built| &*built.table);
-                let routes = RouteTable::build(&servers, &self.view, &sight, before);
-                let home = own::home(&servers);
-                let reader = reader::listed(&home, &self.view);
-                self.view.outputs.set_reader(&reader.name);
-                take(table.insert(Built {
-                    revision,
-                    table: Arc::new(routes),
-                    reader,
-                    discovery: Discovery::new(&home, &self.view),
-                    index: OnceLock::new(),
-                }))
-            }
-        }
     }
 }
 

@@ -2,14 +2,23 @@
 //!
 //! A wire does not know what the messages mean. It hands what it hears to an [`Inbox`], in order and without a queue between.
 
+#[cfg(feature = "http")]
 mod client;
+#[cfg(feature = "http")]
 mod http;
 mod pipe;
+#[cfg(any(feature = "http", feature = "websocket"))]
+mod remote;
+#[cfg(feature = "sse")]
 mod sse;
+#[cfg(feature = "http")]
 mod sse_parser;
 mod stdio;
+#[cfg(any(feature = "http", feature = "websocket"))]
 mod tls;
+#[cfg(feature = "http")]
 mod web;
+#[cfg(feature = "websocket")]
 mod websocket;
 
 use std::{fmt, future::Future, pin::Pin, sync::Arc, time::Duration};
@@ -27,6 +36,7 @@ use crate::{
     sync::atomic::{AtomicU8, AtomicU64, Ordering},
 };
 
+#[cfg(feature = "http")]
 pub(crate) use client::plain_client;
 pub(crate) use stdio::SpawnError;
 
@@ -45,9 +55,17 @@ pub(crate) async fn dial(target: &Target, limits: &Limits, inbox: Arc<dyn Inbox>
     };
     Ok(match transport {
         Transport::Stdio(command) => Box::new(stdio::Stdio::spawn(command, limits, inbox).await?),
+        #[cfg(feature = "http")]
         Transport::Http(endpoint) | Transport::Auto(endpoint) => Box::new(http::Http::new(endpoint, limits, inbox)?),
+        #[cfg(feature = "sse")]
         Transport::Sse(endpoint) => Box::new(sse::Sse::connect(endpoint, limits, inbox).await?),
+        #[cfg(feature = "websocket")]
         Transport::WebSocket(endpoint) => Box::new(websocket::WebSocket::connect(endpoint, limits, inbox).await?),
+        #[cfg_attr(
+            all(feature = "sse", feature = "websocket"),
+            expect(unreachable_patterns, reason = "every transport is built in")
+        )]
+        other => return Err(DialError::NotBuilt(other.kind())),
     })
 }
 
@@ -303,7 +321,7 @@ impl DialError {
         match self {
             Self::Tls(text) | Self::Setting(text) => veil.hide(text),
             Self::Failed(failure) => failure.hide(veil),
-            Self::Spawn(_) => {}
+            Self::Spawn(_) | Self::NotBuilt(_) => {}
         }
     }
 }
@@ -425,6 +443,9 @@ pub(crate) enum DialError {
     Tls(String),
     #[error("{0}")]
     Setting(String),
+    /// The name of a transport, which is that of its feature.
+    #[error("this program was built without servers over `{0}`")]
+    NotBuilt(&'static str),
     #[error(transparent)]
     Failed(#[from] WireFailure),
 }
@@ -435,6 +456,9 @@ impl Hint for DialError {
             Self::Spawn(error) => error.hint(),
             Self::Failed(failure) => failure.hint(),
             Self::Tls(_) => Some("check the files named in the server's `tls` settings".to_owned()),
+            Self::NotBuilt(feature) => Some(format!(
+                "build it with the feature `{feature}` of the crate `pegboard`, or take the server out"
+            )),
             Self::Setting(_) => None,
         }
     }

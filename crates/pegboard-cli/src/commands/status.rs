@@ -1,6 +1,6 @@
 //! `pegboard status`: one row per server.
 
-use pegboard::{BoardStatus, ServerStatus, State};
+use pegboard::{BoardStatus, QueueStatus, ServerStatus, State};
 use serde::Serialize;
 use serde_json::{Value, json};
 
@@ -47,6 +47,7 @@ pub(super) async fn run(mut stage: Stage<'_>) -> Exit {
 #[derive(Serialize)]
 struct Document<'a> {
     servers: &'a [ServerStatus],
+    queues: &'a [QueueStatus],
     healthy: bool,
     ready: bool,
     warnings: Vec<Value>,
@@ -58,6 +59,7 @@ impl<'a> Document<'a> {
         let warnings = status.warnings.iter().map(|warning| json!(warning));
         Self {
             servers: &status.servers,
+            queues: &status.queues,
             healthy: status.healthy,
             ready: status.ready,
             warnings: warnings.chain(config_warnings(settings)).collect(),
@@ -68,6 +70,7 @@ impl<'a> Document<'a> {
     fn without_board(settings: &Settings) -> Self {
         Self {
             servers: &[],
+            queues: &[],
             healthy: false,
             ready: false,
             warnings: config_warnings(settings).collect(),

@@ -92,8 +92,8 @@ fn show(stage: &Stage<'_>, options: &cli::Tools, settings: &Settings, mut listin
     if !told {
         report = listing::name_absent(report, unavailable);
     }
-    // Whoever hands the list on should know what is not in it.
-    for warning in listing.quarantined.iter().filter(|_| !told) {
+    // Whoever hands the list on should know what is not in it, and what is wrong with the rest.
+    for warning in warnings.iter().filter(|_| !told) {
         report = report.warning(warning);
     }
     report

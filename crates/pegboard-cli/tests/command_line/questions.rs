@@ -174,7 +174,12 @@ async fn a_question_that_is_taken_back_leaves_the_terminal() {
         .find(|message| message.method == "tools/call");
     let id = format!("ask-elicitation/create-{}", call.unwrap().id.unwrap());
     handle.notify("notifications/cancelled", json!({"requestId": id})).await;
-    terminal.shows(&format!("{START}\n⠁ calling fx.asks"), 1);
+    // The spinner goes on below the question, whichever of its pictures is next.
+    until("the spinner goes on", || {
+        let shown = terminal.shown();
+        let after = shown.split_once(&format!("{START}\n"));
+        after.is_some_and(|(_, after)| after.contains(" calling fx.asks"))
+    });
     terminal.types("\n");
     tokio::time::sleep(Duration::from_millis(200)).await;
     terminal.types("\u{3}");

@@ -55,6 +55,8 @@ fn json_has_the_promised_shape() {
     );
     assert_eq!(status["servers"][1]["state"], "disabled");
     assert_eq!((&status["healthy"], &status["ready"]), (&json!(true), &json!(true)));
+    assert_eq!(status["queues"][0]["name"], "default");
+    assert!(status["queues"][0]["capacity"].is_u64());
     assert_eq!(
         (&status["warnings"][0]["category"], &status["warnings"][0]["server"]),
         (&json!("config"), &json!("odd"))

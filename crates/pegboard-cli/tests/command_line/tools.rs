@@ -1,6 +1,6 @@
 //! `pegboard tools`.
 
-use pegboard_testkit::{Era, FakeServer, Tool};
+use pegboard_testkit::{Era, FakeServer, Fault, Tool};
 use serde_json::json;
 
 use super::home::Home;
@@ -52,6 +52,24 @@ fn tools_are_listed_by_server_with_the_first_line_of_their_description() {
     "#);
     home.assert_gone("one");
     home.assert_gone("two");
+}
+
+#[test]
+fn what_is_wrong_with_a_listing_is_told_beside_it() {
+    let home = Home::new();
+    let twice = FakeServer::new("fx").tool(Tool::new("t")).fault(Fault::DuplicateTools);
+    let fx = home.server("fx", twice);
+    home.run(&["tools", &fx])
+        .ends_with(0)
+        .says("warning: fx: tool `t` is listed twice");
+    let ran = home.run(&["tools", "-o", "json", &fx]);
+    assert_eq!(
+        (
+            ran.ends_with(0).json()["warnings"].as_array().unwrap().len(),
+            ran.err.as_str()
+        ),
+        (1, "")
+    );
 }
 
 #[test]

@@ -285,15 +285,6 @@ impl Socket {
         self.stream.get_mut().write_all(&frame).unwrap();
     }
 
-    /// Whether the server takes its leave, with a close frame or by ending the stream.
-    pub(crate) fn is_closed(&mut self) -> bool {
-        let mut head = [0; 2];
-        match self.stream.read_exact(&mut head) {
-            Ok(()) => head[0] & 0x0f == 8,
-            Err(error) => error.kind() == std::io::ErrorKind::UnexpectedEof,
-        }
-    }
-
     /// The next frame: its kind and its content.
     pub(crate) fn frame(&mut self) -> (u8, Vec<u8>) {
         let mut head = [0; 2];

@@ -133,8 +133,13 @@ pub(super) fn resources(script: &Script, request: &Request<'_>) -> Value {
             let uri = &request.params["uri"];
             match script.resources.iter().find(|resource| resource["uri"] == *uri) {
                 Some(resource) => {
-                    let text = resource["text"].as_str().unwrap_or_default();
-                    let contents = json!([{ "uri": uri, "mimeType": "text/plain", "text": text }]);
+                    let contents = match resource.get("blob") {
+                        Some(blob) => json!([{ "uri": uri, "mimeType": resource["mimeType"], "blob": blob }]),
+                        None => {
+                            let text = resource["text"].as_str().unwrap_or_default();
+                            json!([{ "uri": uri, "mimeType": "text/plain", "text": text }])
+                        }
+                    };
                     request.cacheable(script, json!({ "contents": contents }))
                 }
                 None => request.error(-32002, "resource not found", Some(&json!({ "uri": uri }))),
@@ -163,6 +168,7 @@ fn without_text(value: &Value) -> Value {
     let mut value = value.clone();
     if let Some(object) = value.as_object_mut() {
         object.remove("text");
+        object.remove("blob");
     }
     value
 }

@@ -9,6 +9,7 @@ use std::{
 };
 
 use serde::{Deserialize, Serialize};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use crate::{
     args::Arguments,
@@ -18,6 +19,8 @@ use crate::{
 
 /// The most agreements that are remembered.
 const MAX_REMEMBERED: usize = 10_000;
+/// How many tools are known to have been asked about before those that nobody asks about now are forgotten.
+const MAX_TURNS: usize = 64;
 
 /// Asks a person, or whoever decides for them, whether a call may be made.
 pub trait Approver: Send + Sync + 'static {
@@ -138,6 +141,25 @@ impl Approvals {
 
     fn lock(&self) -> MutexGuard<'_, BTreeMap<(String, String), DefinitionHash>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The questions that are put now: one about each tool at a time, so that whoever waits may profit from what was said before.
+#[derive(Debug, Default)]
+pub(super) struct Asking(Mutex<BTreeMap<(String, String), Arc<Semaphore>>>);
+
+impl Asking {
+    /// Waits for the turn to ask about a tool.
+    pub(super) async fn turn(&self, tool: &Tool) -> Option<OwnedSemaphorePermit> {
+        let turn = {
+            let mut turns = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+            if turns.len() >= MAX_TURNS {
+                turns.retain(|_, turn| Arc::strong_count(turn) > 1);
+            }
+            let turn = turns.entry(key(tool)).or_insert_with(|| Arc::new(Semaphore::new(1)));
+            turn.clone()
+        };
+        turn.acquire_owned().await.ok()
     }
 }
 

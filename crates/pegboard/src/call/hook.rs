@@ -4,7 +4,7 @@ use std::{fmt, future::Future, pin::Pin, sync::Arc, time::Duration};
 
 use serde_json::{Map, Value};
 
-use super::{Route, ToolCall};
+use super::{Route, ToolCall, repeat};
 use crate::{
     catalog::Tool,
     deadline::Deadline,
@@ -125,13 +125,16 @@ impl Hooks {
         }
     }
 
-    /// What goes into `_meta` of the call: the program's facts, then those of the call itself.
+    /// What goes into `_meta` of the call: the program's facts, then those of the call itself, and its key.
     pub(super) fn meta(&self, route: &Route, call: &ToolCall) -> Map<String, Value> {
         let mut meta = match &self.meta {
             Some(meta) => meta(Called::of(route)),
             None => Map::new(),
         };
         meta.extend(call.meta.iter().map(|(key, value)| (key.clone(), value.clone())));
+        if let Some(key) = &call.key {
+            meta.insert(repeat::META.to_owned(), key.as_str().into());
+        }
         meta
     }
 }

@@ -7,7 +7,7 @@ use std::{
 
 use super::{
     View,
-    summarise::{ChatModel, Summariser},
+    summarise::{self, Summariser},
 };
 use crate::{
     config::{Images, Results, Summarise, SummaryModel, TooLong},
@@ -119,6 +119,11 @@ impl Outputs {
         }
     }
 
+    /// Whether what a model cannot read is put aside.
+    pub(super) fn puts_aside(&self) -> bool {
+        matches!(self.size, Size::Configured)
+    }
+
     /// Whether results are summarised at all.
     pub(super) fn summarises(&self) -> bool {
         matches!(self.size, Size::Configured)
@@ -129,8 +134,8 @@ impl Outputs {
         if let Some((_, ready)) = models.iter().find(|(model, _)| model == wanted) {
             return Some(ready.clone());
         }
-        let made = match ChatModel::new(wanted.clone()) {
-            Ok(made) => Arc::new(made),
+        let made = match summarise::configured(wanted.clone()) {
+            Ok(made) => made,
             Err(problem) => {
                 tracing::warn!(%problem, "the model for summaries cannot be used");
                 return None;

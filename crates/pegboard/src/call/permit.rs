@@ -99,7 +99,8 @@ fn need_of(tool: &Tool, policy: &Policy, former: &[String]) -> Need {
     }
 }
 
-/// Asks for a person's agreement, unless it was given before.
+/// Asks for a person's agreement, unless it was given before. While somebody is asked about a tool, further calls of it wait: what is said
+/// may hold for them too.
 async fn agreement(
     route: &Route,
     call: &ToolCall,
@@ -108,8 +109,8 @@ async fn agreement(
     deadline: Deadline,
 ) -> Result<(), Failure> {
     let (rules, tool) = (&view.rules, &route.tool);
-    let remembered = [rules.agreed.about(tool), rules.agreed_for_all.about(tool)];
-    if remembered.contains(&Remembered::Agreed) {
+    let remembered = || [rules.agreed.about(tool), rules.agreed_for_all.about(tool)];
+    if remembered().contains(&Remembered::Agreed) {
         return Ok(());
     }
     let name = tool.dotted_name();
@@ -123,28 +124,40 @@ async fn agreement(
             tool.server
         )));
     };
-    let question = Question {
-        call: &call.id,
-        server: route.server.name(),
-        tool,
-        arguments,
-        risk: tool.risk(),
-        has_changed: remembered.contains(&Remembered::Changed),
-    };
     let limit = rules.patience().min(deadline.remaining());
-    match tokio::time::timeout(limit, approver.decide(question)).await {
-        Ok(Decision::Once) => {}
-        Ok(Decision::ForView) => rules.agreed.remember(tool),
-        Ok(Decision::Always) => rules.agreed_for_all.remember(tool),
-        Ok(Decision::Refused(why)) => return Err(refused(format!("the call of `{name}` was not approved: {why}"))),
+    let asking = async {
+        let _turn = rules.asking.turn(tool).await;
+        let remembered = remembered();
+        if remembered.contains(&Remembered::Agreed) {
+            return Decision::Once;
+        }
+        let question = Question {
+            call: &call.id,
+            server: route.server.name(),
+            tool,
+            arguments,
+            risk: tool.risk(),
+            has_changed: remembered.contains(&Remembered::Changed),
+        };
+        let decision = approver.decide(question).await;
+        // Before anybody else may ask.
+        match decision {
+            Decision::ForView => rules.agreed.remember(tool),
+            Decision::Always => rules.agreed_for_all.remember(tool),
+            Decision::Once | Decision::Refused(_) => {}
+        }
+        decision
+    };
+    match tokio::time::timeout(limit, asking).await {
+        Ok(Decision::Once | Decision::ForView | Decision::Always) => Ok(()),
+        Ok(Decision::Refused(why)) => Err(refused(format!("the call of `{name}` was not approved: {why}"))),
         Err(_) => {
             let waited = limit.as_secs_f64().round();
-            return Err(refused(format!(
+            Err(refused(format!(
                 "the call of `{name}` was not approved: nobody answered within {waited} s"
-            )));
+            )))
         }
     }
-    Ok(())
 }
 
 #[cfg(test)]

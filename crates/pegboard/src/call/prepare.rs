@@ -2,7 +2,9 @@
 
 use std::borrow::Cow;
 
-use super::{Route, ToolCall, View, handles};
+use serde_json::{Map, Value};
+
+use super::{Route, ToolCall, ToolClass, View, handles};
 use crate::{
     args::{Arguments, in_short},
     outcome::{Failure, Kind},
@@ -16,7 +18,22 @@ pub(super) async fn arguments<'c>(
     notes: &mut Vec<String>,
 ) -> Result<Cow<'c, Arguments>, Failure> {
     let given = handles::fill(Cow::Borrowed(&call.arguments), &view.outputs.spill).await?;
-    check(route, given, notes)
+    check(route, with_key(route, call, given), notes)
+}
+
+/// The arguments with the call's key among them, where the config says which argument that is and it was not given.
+fn with_key<'c>(route: &Route, call: &ToolCall, given: Cow<'c, Arguments>) -> Cow<'c, Arguments> {
+    let Some(key) = &call.key else { return given };
+    let ToolClass::Keyed(argument) = ToolClass::under(&route.server.config().policy, &route.tool) else {
+        return given;
+    };
+    match serde_json::from_str::<Map<String, Value>>(given.as_str()) {
+        Ok(mut arguments) if !arguments.contains_key(&argument) => {
+            arguments.insert(argument, key.as_str().into());
+            Cow::Owned(arguments.into())
+        }
+        Ok(_) | Err(_) => given,
+    }
 }
 
 /// Makes arguments of the text that was given instead of them, if one was, and turns what was written for a provider's schema into the tool's

@@ -177,7 +177,9 @@ fn remedy(fault: &Fault, tries: &Tries, pause: Duration) -> Next {
         FaultKind::Ended(end) if matches!(end.reason, EndReason::Closed | EndReason::Stalled(_)) => Next::Stop,
         FaultKind::Ended(_) => Next::AgainNewSession { after: pause },
         // A wrong setting stays wrong.
-        FaultKind::Dial(DialError::Spawn(_) | DialError::Tls(_) | DialError::Setting(_)) => Next::Stop,
+        FaultKind::Dial(DialError::Spawn(_) | DialError::Tls(_) | DialError::Setting(_) | DialError::NotBuilt(_)) => {
+            Next::Stop
+        }
         FaultKind::Dial(DialError::Failed(failure)) => match of_wire(failure, fault.sent, tries, pause) {
             Next::AgainSameSession { after } => Next::AgainNewSession { after },
             next => next,

@@ -2,6 +2,7 @@
 
 mod alias;
 mod explain;
+mod names;
 mod repair;
 
 pub(crate) use explain::{ambiguous, may_be_of};
@@ -20,6 +21,7 @@ use crate::{
     server::Server,
 };
 use alias::{Aliases, Meaning, Meanings};
+use names::{Named, Rank, name_all};
 use repair::Repairs;
 
 /// Where a call goes.
@@ -31,6 +33,23 @@ pub(crate) struct Route {
     pub(crate) tool: Arc<Tool>,
     /// The tool as the view's provider takes it, if that is not how its server defined it.
     pub(crate) definition: Option<Arc<Definition>>,
+    /// Whether its name wins over the same name of another tool.
+    pub(crate) rank: Rank,
+}
+
+impl Route {
+    /// A way to a server that is no tool's of its own: a tool of ours that stands for it.
+    pub(crate) fn through(listed: &str, tool: &Tool, server: Server) -> Self {
+        let mut tool = tool.clone();
+        tool.server = server.name().clone();
+        Self {
+            name: listed.to_owned(),
+            server,
+            tool: Arc::new(tool),
+            definition: None,
+            rank: Rank::View,
+        }
+    }
 }
 
 /// All tools that can be called at the moment, by the name that models see.
@@ -41,6 +60,8 @@ pub(crate) struct RouteTable {
     routes: Vec<Arc<Route>>,
     /// The server and name of each tool that the view does not see.
     hidden: Vec<(ServerName, String)>,
+    /// The server and name of each tool in whose place another one stands, and which that is.
+    replaced: Vec<(ServerName, String, usize)>,
     /// The tools that cannot be offered to the view's provider, and why.
     quarantined: Vec<String>,
     /// Made when a name is asked for that is nobody's.
@@ -77,14 +98,17 @@ impl RouteTable {
                 }
             }
         }
-        let (style, rules) = view.names();
-        let pairs: Vec<(&str, &str)> = found
-            .iter()
-            .map(|(server, tool)| (server.name().as_str(), tool.name.as_str()))
-            .collect();
-        let names = name::expose(&pairs, &style, &rules);
+        let names = name_all(&found, view);
         let known = before.map(Self::compiled).unwrap_or_default();
-        for ((server, tool), name) in found.into_iter().zip(names) {
+        let mut replaced = Vec::new();
+        for ((server, tool), named) in found.into_iter().zip(names) {
+            let (name, rank) = match named {
+                Named::As(name, rank) => (name, rank),
+                Named::Replaced(by) => {
+                    replaced.push((server.name().clone(), tool.name.clone(), by));
+                    continue;
+                }
+            };
             let known = known.get(&(server.name().as_str(), tool.name.as_str()));
             let known = known.filter(|route| is_defined_alike(&route.tool, &tool));
             let definition = match known {
@@ -96,9 +120,14 @@ impl RouteTable {
                 server,
                 tool,
                 definition,
+                rank,
             });
             table.by_name.insert(name, route.clone());
             table.routes.push(route);
+        }
+        for (server, tool, by) in replaced {
+            let place = table.routes.iter().position(|route| route.name == by);
+            table.replaced.extend(place.map(|place| (server, tool, place)));
         }
         table
     }
@@ -143,9 +172,21 @@ impl RouteTable {
         }
         match self.aliases().find(name) {
             Meaning::One(at) => Routed::To(self.routes[at].clone()),
-            Meaning::Many(places) => Routed::Ambiguous(self.dotted(&places)),
+            Meaning::Many(places) => match self.foremost(&places) {
+                Some(route) => Routed::To(route.clone()),
+                None => Routed::Ambiguous(self.dotted(&places)),
+            },
             Meaning::Nothing => self.find_elsewhere(name),
         }
+    }
+
+    /// Of several tools the one whose name wins over those of the others, if there is one.
+    fn foremost(&self, places: &[usize]) -> Option<&Arc<Route>> {
+        let routes = || places.iter().filter_map(|at| self.routes.get(*at));
+        let highest = routes().map(|route| route.rank).max()?;
+        let mut highest = routes().filter(|route| route.rank == highest);
+        let first = highest.next();
+        first.filter(|_| highest.next().is_none())
     }
 
     /// What `name` means if another view gave it to a tool.
@@ -192,8 +233,11 @@ impl RouteTable {
     }
 
     fn aliases(&self) -> &Aliases {
-        self.aliases
-            .get_or_init(|| Aliases::new(&self.pairs(), &self.hidden_pairs()))
+        self.aliases.get_or_init(|| {
+            let replaced = self.replaced.iter();
+            let replaced = replaced.map(|(server, tool, by)| (server.as_str(), tool.as_str(), *by));
+            Aliases::new(&self.pairs(), &self.hidden_pairs()).with(replaced)
+        })
     }
 
     fn repairs(&self) -> &Repairs {

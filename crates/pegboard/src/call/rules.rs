@@ -11,7 +11,7 @@ use std::{
 
 use serde_json::{Map, Value};
 
-use super::{Approvals, Approver, View};
+use super::{Approvals, Approver, View, approve::Asking};
 use crate::{catalog::Tool, filter::Selection, grant::Grants, name::ServerName};
 
 /// How long a person is waited for, unless something else is said.
@@ -45,6 +45,7 @@ pub(crate) struct Rules {
     /// What was agreed to for this view, and for all views of the board.
     pub(super) agreed: Approvals,
     pub(super) agreed_for_all: Approvals,
+    pub(super) asking: Arc<Asking>,
     /// Set when words of a server that is not trusted have reached the agent, if anybody wants to know.
     taint: Option<Arc<AtomicBool>>,
 }
@@ -104,6 +105,7 @@ impl Rules {
     /// The rules of a view that begins: it has agreed to nothing yet, and the board's are asked where it names nobody.
     pub(crate) fn begin(&mut self, approver: Option<&Arc<dyn Approver>>, agreed_for_all: &Approvals) {
         self.agreed = Approvals::new();
+        self.asking = Arc::default();
         self.agreed_for_all = agreed_for_all.clone();
         self.taint = self.taint.take().map(|_| Arc::default());
         if self.approver.is_none() {

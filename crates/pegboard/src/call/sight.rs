@@ -17,6 +17,8 @@ use crate::{
 #[derive(Debug)]
 pub(crate) struct Sight<'a> {
     selection: Option<&'a Selection>,
+    /// Where the tools stand that the view brings along.
+    home: Option<&'a ServerName>,
     allow: Filter,
     deny: Filter,
     granted: Option<Granted>,
@@ -61,6 +63,7 @@ impl<'a> Sight<'a> {
         };
         Self {
             selection: rules.selection(),
+            home: view.home.as_ref(),
             allow: Filter::new(&rules.allow, &[], Case::Matters),
             deny: Filter::new(&[], &rules.deny, Case::Matters),
             granted: rules.grants.as_ref().map(|grants| {
@@ -110,6 +113,9 @@ impl<'a> Sight<'a> {
         let server = tool.server.as_str();
         if names.any(|name| self.deny.denies(name) || self.deny.denies(&dotted(server, name))) {
             return Err(Hidden::ByView);
+        }
+        if self.home == Some(&tool.server) {
+            return Ok(());
         }
         if !self.view_allows(server, name) {
             return Err(Hidden::ByView);
@@ -181,6 +187,19 @@ impl<'a> Sight<'a> {
             let message = format!("resources and prompts of server `{server}` may not be used: they are not granted");
             return Err(Failure::new(Kind::NotPermitted, message)
                 .hint(format!("the grants `mcp_integration` and `mcp_{server}` cover them")));
+        }
+        Ok(())
+    }
+
+    /// Whether a model may use what a server offers beside its tools: it must see some of the tools, or would see all that come.
+    pub(crate) fn sees_beside_tools(&self, server: &ServerName, tools: &[Arc<Tool>]) -> Result<(), Failure> {
+        self.sees_server(server)?;
+        let every = dotted(server.as_str(), "*");
+        let is_denied = self.deny.denies("*") || self.deny.denies(&every);
+        let is_allowed = || self.view_allows(server.as_str(), "*") || tools.iter().any(|tool| self.sees(tool));
+        if is_denied || !is_allowed() {
+            let message = format!("resources of server `{server}` may not be used: it is not among those of this view");
+            return Err(Failure::new(Kind::NotPermitted, message));
         }
         Ok(())
     }

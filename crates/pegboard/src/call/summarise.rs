@@ -2,14 +2,19 @@
 //!
 //! A summary is a convenience: whenever it cannot be had, the agent is given the bounded result instead.
 
+#[cfg(feature = "http")]
 mod chat;
 mod prompt;
 
+#[cfg(feature = "http")]
 pub use chat::ChatModel;
 
-use std::{pin::Pin, time::Duration};
+use std::{pin::Pin, sync::Arc, time::Duration};
 
-use crate::outcome::fit::{self, Bounds, Part};
+use crate::{
+    config::SummaryModel,
+    outcome::fit::{self, Bounds, Part},
+};
 
 /// The most of a result that is handed to a summariser, in tokens.
 const INPUT_TOKENS: usize = 100_000;
@@ -70,6 +75,20 @@ impl SummaryError {
     pub fn new(message: impl Into<String>) -> Self {
         Self(message.into())
     }
+}
+
+/// The model that a config names.
+#[cfg(feature = "http")]
+pub(super) fn configured(model: SummaryModel) -> Result<Arc<dyn Summariser>, SummaryError> {
+    Ok(Arc::new(ChatModel::new(model)?))
+}
+
+/// The model that a config names cannot be asked: this is a build without HTTP.
+#[cfg(not(feature = "http"))]
+pub(super) fn configured(_model: SummaryModel) -> Result<Arc<dyn Summariser>, SummaryError> {
+    Err(SummaryError::new(
+        "this program was built without the feature `http` of the crate `pegboard`",
+    ))
 }
 
 /// A summary that says something, within `limit`.

@@ -2,11 +2,11 @@
 
 use std::{sync::Arc, time::Duration};
 
-use jiff::Timestamp;
 use tokio::time::Instant;
 
 use super::{
-    Record, Route, Stop, ToolCall, View, concluded, deadline, failure_of, let_in, output, permit, prepare, present,
+    Record, Route, Stop, ToolCall, View, concluded, created, deadline, failure_of, let_in, output, permit, prepare,
+    present,
 };
 use crate::{
     catalog::TaskSupport,
@@ -44,13 +44,7 @@ pub(crate) async fn start(
     mut call: ToolCall,
     started: Instant,
 ) -> Result<TaskHandle, Box<Reply>> {
-    view.bell.ring(|| Event::CallCreated {
-        id: call.id.clone(),
-        name: route.tool.dotted_name(),
-        server: route.server.name().clone(),
-        tool: route.tool.name.clone(),
-        at: Timestamp::now(),
-    });
+    view.bell.ring(|| created(&route, &call));
     let deadline = deadline(&route, &call, started);
     let let_in = let_in(view, &route, &mut call, deadline).await;
     let mut record = Record::open(&route, &call, started);

@@ -6,6 +6,7 @@ use serde_json::{Map, Value};
 
 use super::{
     cache::Cache,
+    embed::{Embedder, Embeddings},
     hook::{Budget, Called, Hook, Hooks},
     outputs::Outputs,
     repeat::Keys,
@@ -13,7 +14,8 @@ use super::{
 };
 use crate::{
     event::Bell,
-    name::{NameRules, NameStyle},
+    name::{NameRules, NameStyle, ServerName},
+    native::NativeTools,
     provider::Provider,
     session::Root,
 };
@@ -26,6 +28,9 @@ use crate::{
 #[non_exhaustive]
 pub struct View {
     pub(crate) roots: Option<Vec<Root>>,
+    /// The tools that it brings along, and the server's name under which they stand once it is opened.
+    pub(crate) tools: Option<NativeTools>,
+    pub(crate) home: Option<ServerName>,
     /// What it may do.
     pub(crate) rules: Rules,
     pub(crate) naming: Option<NameStyle>,
@@ -34,6 +39,10 @@ pub struct View {
     pub(crate) schema_budget: Option<usize>,
     /// How many tokens the definitions of all tools may take.
     pub(crate) tool_budget: Option<usize>,
+    /// Whether a model may list and read resources.
+    pub(crate) resource_tools: bool,
+    /// Who finds tools by meaning.
+    pub(crate) embeddings: Option<Arc<Embeddings>>,
     pub(crate) hooks: Hooks,
     /// Whether the calls of a batch that may change something run one after the other.
     pub(crate) writes_in_turn: bool,
@@ -49,6 +58,36 @@ impl View {
     /// A view of everything, as the config says.
     pub fn new() -> Self {
         Self::default()
+    }
+
+    /// Adds tools that only this view has: those of one agent, or of one request.
+    ///
+    /// A model sees them under their own names, whatever the style of the other names is. Such a tool takes the place of a server's tool of
+    /// the same name: that one is not listed, and whoever calls it, under whatever name, gets this one. The rest is as for every other tool:
+    /// arguments are checked, results are masked and bounded, hooks and checks see the calls. What the view denies stays denied, but its list
+    /// of allowed tools, its selection and its grants are about servers' tools only.
+    ///
+    /// ```
+    /// # #[tokio::main]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// use pegboard::{Answer, Config, NativeTool, NativeTools, Pegboard, ToolCall, View};
+    /// use serde_json::json;
+    ///
+    /// let basket = NativeTool::new("basket", "Shows the basket.", json!({"type": "object"}), |_| async {
+    ///     Ok(Answer::from_text("3 apples"))
+    /// });
+    /// let board = Pegboard::open(Config::default());
+    /// let tools = board.toolset_with(View::new().tools(NativeTools::new([basket])));
+    /// assert_eq!(tools.call(ToolCall::new("basket")).await.text(), "3 apples");
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn tools(mut self, tools: NativeTools) -> Self {
+        self.tools = Some(match &self.tools {
+            Some(before) => before.and(&tools),
+            None => tools,
+        });
+        self
     }
 
     /// Sets how tools are named.
@@ -105,6 +144,24 @@ impl View {
     /// `call_tool` instead, and the tools that the config says to load always.
     pub fn tool_budget(mut self, tokens: usize) -> Self {
         self.tool_budget = Some(tokens);
+        self
+    }
+
+    /// Lets the model read resources: it is shown `list_resources`, `list_resource_templates` and `read_resource`, which reach the resources of
+    /// all servers that this view may use. What they give is masked and bounded as results of tools are; bytes that are no picture are put
+    /// aside under a handle. A server whose config leaves `resources` out of its `capabilities` is left alone.
+    pub fn resource_tools(mut self) -> Self {
+        self.resource_tools = true;
+        self
+    }
+
+    /// Sets who turns texts into vectors, so that tools are found by what they mean as well as by their words: [`Toolset::search`] and
+    /// `find_tools` then rank by both. The vectors of tools are kept, and shared with the clones of this view. Without answers in time, words
+    /// have to do.
+    ///
+    /// [`Toolset::search`]: crate::Toolset::search
+    pub fn embedder(mut self, embedder: impl Embedder) -> Self {
+        self.embeddings = Some(Arc::new(Embeddings::new(embedder)));
         self
     }
 

@@ -104,10 +104,10 @@ mod tests {
     use serde_json::Value;
 
     use super::*;
-    use crate::{catalog::HeaderRule, name::ServerName};
+    use crate::name::ServerName;
 
     fn tool(item: Value) -> Tool {
-        Tool::read(&ServerName::parse("fx").unwrap(), item, HeaderRule::Ignored).unwrap()
+        Tool::built_in(&ServerName::parse("fx").unwrap(), item).unwrap()
     }
 
     #[test]

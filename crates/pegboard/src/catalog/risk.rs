@@ -59,11 +59,11 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::{catalog::HeaderRule, name::ServerName};
+    use crate::name::ServerName;
 
     fn tool(annotations: &Value) -> Tool {
         let item = json!({"name": "t", "annotations": annotations});
-        Tool::read(&ServerName::parse("fx").unwrap(), item, HeaderRule::Ignored).unwrap()
+        Tool::built_in(&ServerName::parse("fx").unwrap(), item).unwrap()
     }
 
     /// The rows of the goat design: resources are of low risk, any tool of a server is of high risk, as long as it says nothing else.

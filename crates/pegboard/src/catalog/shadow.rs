@@ -108,11 +108,11 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::{catalog::HeaderRule, name::ServerName};
+    use crate::name::ServerName;
 
     fn tool(server: &str, name: &str, description: &str) -> Tool {
         let item = json!({"name": name, "description": description});
-        Tool::read(&ServerName::parse(server).unwrap(), item, HeaderRule::Ignored).unwrap()
+        Tool::built_in(&ServerName::parse(server).unwrap(), item).unwrap()
     }
 
     fn check(tools: &[Tool], expected: &[&str]) {

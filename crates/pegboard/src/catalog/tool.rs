@@ -105,11 +105,19 @@ impl Tool {
 
     /// A tool of our own, described as a server would describe it.
     pub(crate) fn built_in(server: &ServerName, item: Value) -> Result<Self, String> {
-        Self::read(server, item, HeaderRule::Ignored)
+        let mut warnings = Vec::new();
+        let tool = Self::read(server, item, HeaderRule::Ignored, &mut warnings)?;
+        warnings.pop().map_or(Ok(tool), Err)
     }
 
-    /// Reads one item of `tools/list`, or says in a sentence why it cannot be used.
-    pub(super) fn read(server: &ServerName, item: Value, headers: HeaderRule) -> Result<Self, String> {
+    /// Reads one item of `tools/list`, or says in a sentence why it cannot be used. What is wrong with a tool that can be used is added to
+    /// `warnings`.
+    pub(super) fn read(
+        server: &ServerName,
+        item: Value,
+        headers: HeaderRule,
+        warnings: &mut Vec<String>,
+    ) -> Result<Self, String> {
         let Value::Object(mut item) = item else {
             return Err("a tool that is not an object was left out".to_owned());
         };
@@ -134,9 +142,12 @@ impl Tool {
             HeaderRule::Ignored => Vec::new(),
         };
         let input_schema = within_bounds(input_schema, "inputSchema").map_err(left_out)?;
+        // A tool can be called without it; its answers are not checked then.
         let output_schema = match item.remove("outputSchema") {
             None | Some(Value::Null) => None,
-            Some(schema) => Some(within_bounds(schema, "outputSchema").map_err(left_out)?),
+            Some(schema) => within_bounds(schema, "outputSchema")
+                .map_err(|why| warnings.push(format!("the outputSchema of tool `{name}` was left out: {why}")))
+                .ok(),
         };
         let annotations = match item.remove("annotations") {
             Some(Value::Object(annotations)) => Some(annotations),
@@ -322,10 +333,19 @@ mod tests {
 
     /// However a tool is read, it is the same tool.
     fn read(item: Value) -> Result<Tool, String> {
+        let (tool, warnings) = read_warned(item);
+        assert!(warnings.is_empty(), "{warnings:?}");
+        tool
+    }
+
+    fn read_warned(item: Value) -> (Result<Tool, String>, Vec<String>) {
         let server = ServerName::parse("fx").unwrap();
-        let mut reader = Reader::new(&server, HeaderRule::Enforced);
-        let from_text = reader.read(Item::Text(item.to_string().into()));
-        let from_tree = reader.read(item.into());
+        let read = |item: Item| {
+            let mut reader = Reader::new(&server, HeaderRule::Enforced);
+            (reader.read(item), reader.warnings)
+        };
+        let from_text = read(Item::Text(item.to_string().into()));
+        let from_tree = read(item.into());
         assert_eq!(from_text, from_tree);
         from_tree
     }
@@ -412,6 +432,31 @@ mod tests {
             json!({"type": "object", "description": "x".repeat(70_000)}),
             "65536 are allowed",
         );
+    }
+
+    #[test]
+    fn an_output_schema_beyond_the_bounds_costs_only_itself() {
+        let check = |schema: Value, why: &str| {
+            let item = json!({"name": "t", "inputSchema": {"type": "object"}, "outputSchema": schema});
+            let (tool, warnings) = read_warned(item);
+            let tool = tool.unwrap();
+            assert_eq!(tool.output_schema, None);
+            assert_eq!(tool.input_schema.value(), json!({"type": "object"}));
+            assert_eq!(warnings.len(), 1, "{warnings:?}");
+            assert!(
+                warnings[0].starts_with("the outputSchema of tool `t` was left out: ") && warnings[0].contains(why),
+                "{warnings:?}"
+            );
+        };
+        check(
+            json!({"type": "object", "description": "x".repeat(70_000)}),
+            "65536 are allowed",
+        );
+        let deep = (0..40).fold(json!({}), |inner, _| json!({ "items": inner }));
+        check(deep, "deeper than 32");
+        let large = json!({"type": "object", "description": "x".repeat(60_000)});
+        let tool = read(json!({"name": "t", "outputSchema": large})).unwrap();
+        assert_eq!(tool.output_schema.unwrap().value(), large);
     }
 
     #[test]

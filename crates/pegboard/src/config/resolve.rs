@@ -5,6 +5,7 @@ mod life;
 pub(super) mod masking;
 mod remote;
 pub(super) mod results;
+mod schemas;
 mod stdio;
 
 pub(super) use arguments::defaults;
@@ -78,7 +79,9 @@ impl Resolve<'_> {
         let era = self.era(values);
         let life = self.life(values);
         results::check(values, self.path, self.report);
-        let mut server = ServerConfig::new(transport?);
+        let transport = transport?;
+        self.warn_if_not_built(&transport);
+        let mut server = ServerConfig::new(transport);
         server.enabled = values.bool("enabled").unwrap_or(server.enabled);
         server.required = values.bool("required").unwrap_or(server.required);
         server.start = match values.word("start") {
@@ -93,6 +96,7 @@ impl Resolve<'_> {
         server.roots = values.strings("roots");
         server.description = values.value("description");
         server.instructions = values.value("instructions");
+        server.tool_schemas = schemas::tools(values);
         server.policy = policy(values, life);
         if let Some(found) = values.find("masking") {
             masking::check(self.report, self.path, found);
@@ -121,6 +125,16 @@ impl Resolve<'_> {
                 self.without_effect(values, "remote", STDIO_ONLY);
                 remote::transport(self, values, kind, at)
             }
+        }
+    }
+
+    /// The server stays: another program may read the same file.
+    fn warn_if_not_built(&mut self, transport: &Transport) {
+        let kind = transport.kind();
+        if !transport.is_built() {
+            let message = format!("this program was built without servers over `{kind}`");
+            let hint = format!("build it with the feature `{kind}` of the crate `pegboard`");
+            self.report.warn_with(self.at, self.path, message, hint);
         }
     }
 

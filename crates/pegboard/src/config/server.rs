@@ -1,6 +1,8 @@
 //! One server as it is meant.
 
-use std::{path::PathBuf, time::Duration};
+use std::{collections::BTreeMap, path::PathBuf, time::Duration};
+
+use serde_json::Value;
 
 use super::{IdleStop, Limits, Policy, Scope, Transport};
 
@@ -33,6 +35,8 @@ pub struct ServerConfig {
     pub description: Option<String>,
     /// Words for the model about this server.
     pub instructions: Option<String>,
+    /// Tools that it does not list, by name: the schema of the arguments, or the whole item of a listing.
+    pub tool_schemas: BTreeMap<String, Value>,
     /// What its calls and results are subject to.
     pub policy: Policy,
 }
@@ -52,6 +56,7 @@ impl ServerConfig {
             roots: Vec::new(),
             description: None,
             instructions: None,
+            tool_schemas: BTreeMap::new(),
             policy: Policy::default(),
         }
     }

@@ -60,6 +60,16 @@ impl Transport {
         hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect()
     }
 
+    /// Whether this build can reach it. The feature that it needs has the name of its kind.
+    pub(crate) fn is_built(&self) -> bool {
+        match self {
+            Self::Stdio(_) => true,
+            Self::Auto(_) | Self::Http(_) => cfg!(feature = "http"),
+            Self::Sse(_) => cfg!(feature = "sse"),
+            Self::WebSocket(_) => cfg!(feature = "websocket"),
+        }
+    }
+
     /// The word for it in config, status and logs.
     pub fn kind(&self) -> &'static str {
         match self {

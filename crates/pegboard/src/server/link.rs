@@ -28,7 +28,7 @@ use crate::{
     config::{Capabilities, Health, Limits, Restart, ServerConfig},
     deadline::Deadline,
     mask::Masking,
-    session::{Spec, Standing},
+    session::{Described, Spec, Standing},
     transport::Target,
 };
 
@@ -48,6 +48,8 @@ pub(super) struct Plan {
     /// What is hidden in what the server says beside its results.
     pub(super) masking: Masking,
     pub(super) capabilities: Capabilities,
+    /// Tools that the server does not list.
+    pub(super) described: Arc<Described>,
 }
 
 impl Plan {
@@ -66,6 +68,7 @@ impl Plan {
             restart: config.policy.restart.clone(),
             health: config.policy.health,
             capabilities: config.policy.capabilities,
+            described: Arc::new(config.tool_schemas.clone()),
         }
     }
 
@@ -91,6 +94,7 @@ impl Plan {
             && self.health == other.health
             && self.masking == other.masking
             && self.capabilities == other.capabilities
+            && self.described == other.described
     }
 }
 

@@ -252,7 +252,7 @@ fn cause_of(error: &ConnectError) -> Cause {
     };
     match &error.fault.kind {
         FaultKind::Dial(DialError::Spawn(error)) if error.is_lasting() => Cause::Broken,
-        FaultKind::Dial(DialError::Tls(_) | DialError::Setting(_)) => Cause::Broken,
+        FaultKind::Dial(DialError::Tls(_) | DialError::Setting(_) | DialError::NotBuilt(_)) => Cause::Broken,
         FaultKind::Dial(DialError::Failed(failure)) | FaultKind::Wire(failure) => of_failure(&failure.kind),
         _ => Cause::Failed,
     }

@@ -216,7 +216,7 @@ impl Supervisor {
             // It bounds processes and sockets, not the processor: a start is mostly waiting.
             let _turn = starts.acquire_owned().await;
             let process = place_for(&plan.spec, processes).map_err(|error| *error)?;
-            reach(&plan.spec, (survey, before), limit, &tasks, process).await
+            reach(&plan, (survey, before), limit, &tasks, process).await
         };
         tokio::pin!(reaching);
         // Whoever can wait as long as the start may take learns how it ends.
@@ -258,7 +258,7 @@ impl Supervisor {
             process,
         } = reached;
         for warning in &catalog.warnings {
-            tracing::warn!("{warning}");
+            tracing::info!("{warning}");
         }
         tracing::info!(tools = catalog.tools.len(), version = %session.facts.version, "ready");
         self.memory.generation = self.generations.fetch_add(1, Ordering::Relaxed) + 1;
@@ -427,14 +427,14 @@ struct Reached {
 
 /// Connects and lists. A server that cannot be listed is not left running.
 async fn reach(
-    spec: &Spec,
+    plan: &Plan,
     (survey, before): (Survey, Option<Arc<Catalog>>),
     limit: Duration,
     tasks: &TaskTracker,
     process: Option<OwnedSemaphorePermit>,
 ) -> Result<Reached, ConnectError> {
-    let session = connect(spec, limit, tasks).await?;
-    match session.catalog(survey, before.as_deref()).await {
+    let session = connect(&plan.spec, limit, tasks).await?;
+    match session.catalog(survey, &plan.described, before.as_deref()).await {
         Ok((catalog, freshness)) => Ok(Reached {
             session,
             catalog,

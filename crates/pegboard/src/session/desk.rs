@@ -1,5 +1,9 @@
 //! The desk where answers are handed out: which requests wait, what progress they make, and what else the server says.
 
+mod place;
+
+pub(super) use place::{Late, Place};
+
 use std::{
     collections::HashMap,
     sync::{Arc, OnceLock, PoisonError},
@@ -99,16 +103,6 @@ pub(super) struct ServerRequest {
     pub(super) params: Option<Box<RawValue>>,
     /// Dropped when it has been answered.
     pub(super) asking: Asking,
-}
-
-/// One request's place at the desk.
-#[derive(Debug)]
-pub(super) struct Place {
-    pub(super) id: u64,
-    pub(super) delivery: Arc<Delivery>,
-    answer: oneshot::Receiver<Result<Answer, Unanswered>>,
-    asks: Arc<Asks>,
-    opened: Instant,
 }
 
 impl Desk {
@@ -465,46 +459,6 @@ impl Inbox for Desk {
         }
         self.end.send_replace(Some(end));
     }
-}
-
-impl Place {
-    /// Waits for the answer: until `total`, and no longer than `idle` without a sign of life.
-    pub(super) async fn answer(&mut self, idle: Duration, total: Instant) -> Result<Result<Answer, Unanswered>, Late> {
-        loop {
-            let quiet = self.alive() + idle;
-            if let Ok(answer) = tokio::time::timeout_at(quiet.min(total), &mut self.answer).await {
-                return Ok(answer.unwrap_or_else(|_| {
-                    Err(Unanswered::Ended {
-                        end: WireEnd::new(EndReason::Closed),
-                        sent: self.delivery.sent(),
-                    })
-                }));
-            }
-            let now = Instant::now();
-            if now >= total {
-                return Err(Late::Total);
-            }
-            if self.alive() + idle > now {
-                continue;
-            }
-            if !self.asks.are_under_way() {
-                return Err(Late::Idle);
-            }
-            self.delivery.note_life(millis_since(self.opened));
-        }
-    }
-
-    /// When the request last showed a sign of life, or the server's own last question was answered.
-    fn alive(&self) -> Instant {
-        self.opened + Duration::from_millis(self.delivery.last_life().max(self.asks.answered()))
-    }
-}
-
-/// Which limit passed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Late {
-    Idle,
-    Total,
 }
 
 fn unreadable(why: &str) -> Unanswered {

@@ -136,8 +136,9 @@ async fn every_future_of_a_session_can_be_dropped_at_any_time() {
         let (spec, _handle) = spec(&fake(era), choice);
         let tasks = TaskTracker::new();
         let session = connect(&spec, Duration::from_secs(5), &tasks).await.unwrap();
+        let undescribed = Described::new();
         let (catalog, _) = session
-            .catalog(Survey::More(Capabilities::default()), None)
+            .catalog(Survey::More(Capabilities::default()), &undescribed, None)
             .await
             .unwrap();
         let none = Map::new();
@@ -145,7 +146,7 @@ async fn every_future_of_a_session_can_be_dropped_at_any_time() {
             check(&tool.name, &session, || call(&session, tool)).await;
         }
         check("a listing", &session, || {
-            session.catalog(Survey::More(Capabilities::default()), None)
+            session.catalog(Survey::More(Capabilities::default()), &undescribed, None)
         })
         .await;
         check("reading", &session, || session.read_resource("note://a")).await;

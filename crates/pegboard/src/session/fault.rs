@@ -26,4 +26,16 @@ impl Fault {
             FaultKind::TimedOut { .. } | FaultKind::Dial(_) | FaultKind::Error(_) | FaultKind::Unreadable(_) => false,
         }
     }
+
+    /// Whether only this one request failed, so that others may be answered.
+    pub(super) fn leaves_session(&self) -> bool {
+        match &self.kind {
+            FaultKind::Error(_) | FaultKind::Unreadable(_) | FaultKind::TimedOut { .. } => true,
+            FaultKind::Wire(failure) => matches!(
+                failure.kind,
+                FailureKind::Rpc(_) | FailureKind::Status { .. } | FailureKind::TooLarge | FailureKind::Protocol
+            ),
+            FaultKind::Ended(_) | FaultKind::Dial(_) => false,
+        }
+    }
 }

@@ -1,6 +1,6 @@
 //! What a server offers, listed: its tools must come, and all the rest may fail without taking them away.
 
-use super::{Fault, FaultKind, Session, listing::Gathered};
+use super::{Described, Fault, Session, listing::Gathered};
 use crate::{
     catalog::{Catalog, clean, store::Freshness},
     config::Capabilities,
@@ -33,24 +33,39 @@ impl Survey {
 }
 
 impl Session {
-    /// Lists what the server offers, as far as it says that it offers such things at all, and how long that may be kept. Resources or
-    /// prompts that cannot be listed stay as they were `before`, with a warning.
+    /// Lists what the server offers, as far as it says that it offers such things at all, and how long that may be kept. Tools that are
+    /// described and not listed are added; with such tools the listing of tools may fail. Resources or prompts that cannot be listed stay
+    /// as they were `before`, with a warning.
     pub(crate) async fn catalog(
         &self,
         survey: Survey,
+        described: &Described,
         before: Option<&Catalog>,
     ) -> Result<(Catalog, Freshness), Fault> {
-        let listed = self.listed(survey, before).await;
+        let listed = self.listed(survey, described, before).await;
         listed.map_err(|fault| fault.hidden(self.veil()))
     }
 
-    async fn listed(&self, survey: Survey, before: Option<&Catalog>) -> Result<(Catalog, Freshness), Fault> {
+    async fn listed(
+        &self,
+        survey: Survey,
+        described: &Described,
+        before: Option<&Catalog>,
+    ) -> Result<(Catalog, Freshness), Fault> {
         let mut all = Gathered::default();
         if self.offers("tools") {
             let deadline = Deadline::within(self.limits.list);
-            let tools = self.list("tools/list", "tools", deadline, &mut all).await?;
-            all.catalog.read_tools(&self.server, tools, self.header_rule());
+            match self.list("tools/list", "tools", deadline, &mut all).await {
+                Ok(tools) => all.catalog.read_tools(&self.server, tools, self.header_rule()),
+                Err(fault) if !described.is_empty() && fault.leaves_session() => {
+                    all.warn(&format!(
+                        "its tools could not be listed, only those that the config describes are known: {fault}"
+                    ));
+                }
+                Err(fault) => return Err(fault),
+            }
         }
+        all.catalog.describe(&self.server, described, self.header_rule());
         if let Survey::More(wanted) = survey {
             // Side by side, so that one that hangs holds up nothing but itself.
             let (resources, prompts) = tokio::join!(
@@ -118,17 +133,22 @@ impl Session {
 impl Gathered {
     /// Notes that a part could not be listed. A session that is lost is lost for the other parts too.
     fn warn_of(&mut self, what: &str, fault: &Fault, before: Option<&Catalog>) -> Result<(), Fault> {
-        if matches!(fault.kind, FaultKind::Ended(_)) || fault.loses_session() {
+        // A server may well let somebody use its tools who may not see the rest.
+        if !fault.leaves_session() && !fault.needs_auth() {
             return Err(fault.clone());
         }
         let instead = match before {
             Some(_) => "; those listed before stay",
             None => "",
         };
-        let mut warning = clean::one_line(&format!("the {what} could not be listed{instead}: {fault}"));
+        self.warn(&format!("the {what} could not be listed{instead}: {fault}"));
+        Ok(())
+    }
+
+    fn warn(&mut self, warning: &str) {
+        let mut warning = clean::one_line(warning);
         clean::cut(&mut warning, MAX_WARNING);
         self.catalog.warnings.push(warning);
-        Ok(())
     }
 
     fn add(&mut self, part: Self) {

@@ -3,7 +3,10 @@
 use futures_util::future::join_all;
 
 use super::Toolset;
-use crate::{call::ToolCall, outcome::Reply};
+use crate::{
+    call::{Routed, ToolCall},
+    outcome::Reply,
+};
 
 impl Toolset {
     /// Makes all calls beside each other, as far as queues allow, and gives the replies in the order of the calls.
@@ -15,7 +18,7 @@ impl Toolset {
             return join_all(calls.into_iter().map(|call| self.call(call))).await;
         }
         let numbered = calls.into_iter().enumerate();
-        let (reads, writes): (Vec<_>, Vec<_>) = numbered.partition(|(_, call)| self.only_reads(&call.name));
+        let (reads, writes): (Vec<_>, Vec<_>) = numbered.partition(|(_, call)| self.only_reads(call));
         let reading = join_all(reads.into_iter().map(async |(at, call)| (at, self.call(call).await)));
         let writing = async {
             let mut replies = Vec::with_capacity(writes.len());
@@ -30,12 +33,12 @@ impl Toolset {
         replies.into_iter().map(|(_, reply)| reply).collect()
     }
 
-    /// Whether a tool is known and says that it only reads.
-    fn only_reads(&self, name: &str) -> bool {
-        let crate::call::Routed::To(route) = self.table().find(name) else {
-            return false;
+    /// Whether the tool that a call means is known and says that it only reads.
+    fn only_reads(&self, call: &ToolCall) -> bool {
+        let table = match &call.selection {
+            Some(selection) => self.selecting(selection).table(),
+            None => self.table(),
         };
-        let hints = route.tool.annotations.as_ref();
-        hints.is_some_and(|hints| hints.get("readOnlyHint") == Some(&true.into()))
+        matches!(table.find(&call.name), Routed::To(route) if route.tool.is_read_only())
     }
 }

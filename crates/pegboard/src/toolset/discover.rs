@@ -119,12 +119,10 @@ impl Toolset {
             .all()
             .into_iter()
             .find(|tool| own::means(&call.name, tool, &routes));
-        let Some(tool) = meant.map(|listed| listed.tool.clone()) else {
-            return Err(call);
-        };
-        let given: Map<String, Value> = serde_json::from_str(call.arguments.as_str()).unwrap_or_default();
+        let Some(meant) = meant else { return Err(call) };
+        let (tool, given) = (meant.tool.clone(), own::arguments(&call, meant));
         let outcome = match tool.name.as_str() {
-            FIND => self.found(&given),
+            FIND => self.found(&given).await,
             DESCRIBE => self.described(&given),
             _ => match pass_on(&mut call, &given) {
                 // The tool that is called makes its own reply.
@@ -136,13 +134,13 @@ impl Toolset {
         Ok(own::reply(&call, &tool, outcome, started.elapsed()))
     }
 
-    fn found(&self, given: &Map<String, Value>) -> Result<Outcome, Failure> {
+    async fn found(&self, given: &Map<String, Value>) -> Result<Outcome, Failure> {
         let query = text(given, "query")?;
         let limit = given
             .get("limit")
             .and_then(Value::as_u64)
             .and_then(|limit| usize::try_from(limit).ok());
-        let found = self.find(query, limit.unwrap_or(USUAL).clamp(1, MOST));
+        let found = self.search(query, limit.unwrap_or(USUAL).clamp(1, MOST)).await;
         let lines: Vec<String> = found.iter().map(line).collect();
         let text = match lines.as_slice() {
             [] => "No tool fits these words. Try others, or fewer.".to_owned(),
@@ -184,6 +182,7 @@ fn line(found: &FoundTool) -> String {
 /// Makes a call of `call_tool` the call that it stands for.
 fn pass_on(call: &mut ToolCall, given: &Map<String, Value>) -> Result<(), Failure> {
     let name = text(given, "name")?;
+    call.text = None;
     match given.get("arguments") {
         None | Some(Value::Null) => call.arguments = Arguments::default(),
         Some(Value::Object(arguments)) => call.arguments = arguments.clone().into(),

@@ -5,10 +5,16 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 
 use super::{ListedTool, Toolset};
-use crate::name::ServerName;
+use crate::{
+    call::RouteTable,
+    name::ServerName,
+    search::{fuse, nearest},
+};
 
 /// How many bytes of a definition are taken for one token.
 const BYTES_PER_TOKEN: usize = 4;
+/// How far down both rankings are looked at before they become one.
+const RANKED: usize = 50;
 
 /// A tool that fits a question.
 #[derive(Debug, Clone)]
@@ -33,16 +39,28 @@ pub struct ServerCost {
 }
 
 impl Toolset {
-    /// The tools that fit a question best, the best first, among those that are known now. [`Toolset::list`] makes them known.
+    /// The tools that share the most words with a question, the best first, among those that are known now. [`Toolset::list`] makes them
+    /// known.
     pub fn find(&self, question: &str, most: usize) -> Vec<FoundTool> {
         let (routes, index) = self.built(|built| (built.table.clone(), built.index()));
-        let found = index.find(question, most).into_iter();
-        let found = found.filter_map(|(at, score)| Some((routes.routes().get(at)?, score)));
-        let found = found.map(|(route, score)| FoundTool {
-            tool: ListedTool::of(route),
-            score,
-        });
-        found.collect()
+        found(&routes, index.find(question, most))
+    }
+
+    /// The tools that fit a question best, by their words and by their meaning, the best first, among those that are known now. Meaning
+    /// counts where somebody knows it: see [`View::embedder`](crate::View::embedder). It is waited for a few seconds at most; without it this
+    /// is the same as [`Toolset::find`].
+    pub async fn search(&self, question: &str, most: usize) -> Vec<FoundTool> {
+        let Some(embeddings) = &self.view.embeddings else {
+            return self.find(question, most);
+        };
+        let (routes, index, texts) = self.built(|built| (built.table.clone(), built.index(), built.texts()));
+        let Some(vectors) = embeddings.of(question, &texts).await else {
+            return found(&routes, index.find(question, most));
+        };
+        let depth = most.max(RANKED);
+        let by_words = index.find(question, depth).into_iter().map(|(at, _)| at).collect();
+        let by_meaning = nearest(&vectors.question, &vectors.tools, depth);
+        found(&routes, fuse(&[by_words, by_meaning], most))
     }
 
     /// About how many tokens the definitions of each server's tools take, by server.
@@ -60,6 +78,17 @@ impl Toolset {
         }
         costs.into_values().collect()
     }
+}
+
+fn found(routes: &RouteTable, ranked: Vec<(usize, f32)>) -> Vec<FoundTool> {
+    let found = ranked
+        .into_iter()
+        .filter_map(|(at, score)| Some((routes.routes().get(at)?, score)));
+    let found = found.map(|(route, score)| FoundTool {
+        tool: ListedTool::of(route),
+        score,
+    });
+    found.collect()
 }
 
 impl ListedTool {

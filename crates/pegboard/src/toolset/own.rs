@@ -3,29 +3,27 @@
 
 use std::{sync::Arc, time::Duration};
 
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use super::ListedTool;
 use crate::{
+    args::Arguments,
     call::{RouteTable, ToolCall, View},
     catalog::Tool,
+    config::Reading,
     name::{self, NameStyle, ServerName},
-    outcome::{Outcome, Reply},
+    outcome::{Failure, Kind, Outcome, Reply},
     provider::Provider,
     server::Server,
 };
 
 /// The name of a server that the board does not have.
 pub(super) fn home(servers: &[Server]) -> ServerName {
-    let taken = |candidate: &str| {
+    let is_taken = |name: &str| {
         let mut names = servers.iter().map(|server| server.name().as_str());
-        names.any(|name| name.eq_ignore_ascii_case(candidate))
+        names.any(|taken| taken.eq_ignore_ascii_case(name))
     };
-    let numbered = (2..).map(|number| format!("pegboard-{number}"));
-    let mut candidates = std::iter::once("pegboard".to_owned()).chain(numbered);
-    let free = candidates.find(|candidate| !taken(candidate));
-    let home = free.and_then(|free| ServerName::parse(&free).ok());
-    home.expect("there are more numbers than servers, and each makes a name")
+    ServerName::free("pegboard", is_taken)
 }
 
 /// A tool of ours as a view shows it. Where tools are shown under their own names, another one could have this name, so it keeps its prefix.
@@ -58,6 +56,28 @@ pub(super) fn means(name: &str, listed: &ListedTool, routes: &RouteTable) -> boo
         || name.strip_prefix("mcp__") == Some(&dunder)
         || name == format!("mcp_{home}_{own}")
         || (name == own && !routes.routes().iter().any(|route| route.tool.name == own))
+}
+
+/// The arguments of a call of a tool of ours. What a provider's schema has made of them is undone.
+pub(super) fn arguments(call: &ToolCall, listed: &ListedTool) -> Map<String, Value> {
+    let schema = listed.tool.input_schema.tree();
+    let read = call.text.as_deref();
+    let read = read.and_then(|text| Arguments::read(text, Reading::Guided, schema).ok());
+    let given = read.as_ref().map_or(&call.arguments, |read| &read.arguments);
+    let definition = listed.definition.as_ref();
+    let own = definition.and_then(|definition| definition.reverse.apply(given));
+    serde_json::from_str(own.as_ref().unwrap_or(given).as_str()).unwrap_or_default()
+}
+
+/// One of the arguments, if it is there: a text, or what can be written as one.
+pub(super) fn text(given: &Map<String, Value>, key: &str) -> Result<Option<String>, Failure> {
+    match given.get(key) {
+        None | Some(Value::Null) => Ok(None),
+        Some(Value::String(text)) if text.trim().is_empty() => Ok(None),
+        Some(Value::String(text)) => Ok(Some(text.clone())),
+        Some(Value::Number(number)) => Ok(Some(number.to_string())),
+        Some(_) => Err(Failure::new(Kind::InvalidArguments, format!("`{key}` must be a text"))),
+    }
 }
 
 /// The reply to a call of a tool of ours.

@@ -55,7 +55,7 @@ impl Toolset {
         }
         let (reader, routes) = self.built(|built| (built.reader.clone(), built.table.clone()));
         own::means(&call.name, &reader, &routes).then_some(())?;
-        let outcome = match arguments(call) {
+        let outcome = match arguments(&own::arguments(call, &reader)) {
             Err(failure) => Outcome::Refused(failure),
             Ok((handle, query)) => match outputs.spill.page(&handle, query, PAGE).await {
                 Ok(page) => Outcome::Done(Answer::from_text(page)),
@@ -68,16 +68,9 @@ impl Toolset {
 }
 
 /// The handle and what is wanted of it.
-fn arguments(call: &ToolCall) -> Result<(String, Query), Failure> {
+fn arguments(given: &Map<String, Value>) -> Result<(String, Query), Failure> {
     let invalid = |problem: String| Failure::new(Kind::InvalidArguments, problem);
-    let given: Map<String, Value> = serde_json::from_str(call.arguments.as_raw().get()).unwrap_or_default();
-    let text = |key: &str| match given.get(key) {
-        None | Some(Value::Null) => Ok(None),
-        Some(Value::String(text)) if text.is_empty() => Ok(None),
-        Some(Value::String(text)) => Ok(Some(text.clone())),
-        Some(Value::Number(number)) => Ok(Some(number.to_string())),
-        Some(_) => Err(invalid(format!("`{key}` must be a text"))),
-    };
+    let text = |key: &str| own::text(given, key);
     let handle =
         text("handle")?.ok_or_else(|| invalid("`handle` is missing: which output is to be read?".to_owned()))?;
     let context = given.get("context").and_then(Value::as_u64).unwrap_or(0);

@@ -5,10 +5,7 @@ use std::time::Duration;
 use reqwest::redirect;
 use url::Url;
 
-use super::{
-    DialError, tls,
-    web::{causes, is_loopback},
-};
+use super::{DialError, remote::fault::causes, tls, web::is_loopback};
 use crate::config::Tls;
 
 /// A client that waits for a connection no longer than `connect`. Everything else must be bounded by its user.

@@ -1,6 +1,6 @@
 //! Streamable HTTP: every message is a POST, its answer a JSON body or a stream of events; a GET stream brings the rest.
 
-mod headers;
+pub(super) mod headers;
 mod stream;
 
 use std::{
@@ -14,7 +14,7 @@ use tokio::{sync::Notify, task::AbortHandle};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use super::{
-    Boxed, DialError, EndReason, Envelope, FailureKind, Inbox, Outgoing, Sent, Wire, WireEnd, WireFailure,
+    Boxed, Delivery, DialError, EndReason, Envelope, FailureKind, Inbox, Outgoing, Sent, Wire, WireEnd, WireFailure,
     web::{self, InSession, Media, Web},
 };
 use crate::config::{Endpoint, Limits};
@@ -153,14 +153,15 @@ impl Drop for Http {
 impl Shared {
     /// One message to its end.
     async fn exchange(&self, message: Outgoing) {
-        let id = message.id;
-        if !message.delivery.begin() {
-            id.map(|id| self.open().remove(&id));
-            return;
-        }
-        let (delivery, is_modern) = (message.delivery.clone(), message.envelope.modern.is_some());
-        let (taken, result) = self.post(message).await;
-        delivery.done();
+        let Outgoing {
+            body,
+            id,
+            delivery,
+            envelope,
+            taken,
+        } = message;
+        let is_modern = envelope.modern.is_some();
+        let result = self.post(body, id, &delivery, envelope).await;
         if let Err(failure) = &result {
             let mut session = self.session();
             let reason = why_over(failure, is_modern, session.version.is_some());
@@ -190,18 +191,13 @@ impl Shared {
         self.inbox.ended(WireEnd::new(EndReason::Replaced(reason.to_owned())));
     }
 
-    async fn post(&self, message: Outgoing) -> (Option<Taken>, Result<(), WireFailure>) {
-        let Outgoing {
-            body,
-            id,
-            envelope,
-            taken,
-            ..
-        } = message;
-        (taken, self.post_body(body, id, envelope).await)
-    }
-
-    async fn post_body(&self, body: Vec<u8>, id: Option<u64>, mut envelope: Envelope) -> Result<(), WireFailure> {
+    async fn post(
+        &self,
+        body: Vec<u8>,
+        id: Option<u64>,
+        delivery: &Arc<Delivery>,
+        mut envelope: Envelope,
+    ) -> Result<(), WireFailure> {
         let session = match envelope.modern {
             Some(_) => None,
             None => {
@@ -211,11 +207,8 @@ impl Shared {
                 session.id.clone()
             }
         };
-        let request = self
-            .web
-            .post(self.web.url(), body)
-            .headers(headers::of(&envelope, session.as_ref()));
-        let response = request.send().await.map_err(web::failure)?;
+        let headers = headers::of(&envelope, session.as_ref());
+        let response = self.web.post(self.web.url(), headers, body, delivery).await?;
         if !response.status().is_success() {
             let session = if session.is_some() {
                 self.web.in_session()
@@ -295,11 +288,8 @@ impl Shared {
         };
         if let Some(id) = id {
             let envelope = Envelope { version, modern: None };
-            let request = self
-                .web
-                .delete(self.web.url())
-                .headers(headers::of(&envelope, Some(&id)));
-            let _ = tokio::time::timeout(LEAVE, request.send()).await;
+            let leaving = self.web.delete(self.web.url(), headers::of(&envelope, Some(&id)));
+            let _ = tokio::time::timeout(LEAVE, leaving).await;
         }
     }
 
@@ -311,8 +301,6 @@ impl Shared {
         self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
-
-type Taken = tokio::sync::oneshot::Sender<Result<(), WireFailure>>;
 
 /// Whether a failure shows that nothing more can be done on this wire: the session is forgotten, or another server has taken the
 /// place of the one that we agreed with, so that only a new start can help.

@@ -1,14 +1,17 @@
 //! HTTP+SSE, the transport of 2024-11-05: one stream of events in, a POST to an address that the stream names for each message out.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
+use http::HeaderMap;
 use reqwest::Response;
 use tokio::sync::watch;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use url::Url;
 
 use super::{
-    Boxed, ConnectFault, DialError, EndReason, FailureKind, Inbox, Outgoing, Sent, Wire, WireEnd, WireFailure,
+    Boxed, ConnectFault, Delivery, DialError, EndReason, Envelope, FailureKind, Inbox, Outgoing, Sent, Wire, WireEnd,
+    WireFailure,
+    http::headers,
     sse_parser::{Event, Parser},
     web::{self, InSession, Media, Web},
 };
@@ -28,6 +31,8 @@ struct Shared {
     inbox: Arc<dyn Inbox>,
     /// Where messages go, once the stream has said so.
     address: watch::Sender<Option<Result<Url, WireFailure>>>,
+    /// The version that was agreed on, for answers to the server's own requests.
+    version: OnceLock<Arc<str>>,
 }
 
 impl Sse {
@@ -39,7 +44,7 @@ impl Sse {
     ) -> Result<Self, DialError> {
         let web = Web::new(endpoint, limits)?;
         let opening = async {
-            let response = web.get_stream(web.url()).send().await.map_err(web::failure)?;
+            let response = web.get_stream(web.url(), HeaderMap::new()).await?;
             if !response.status().is_success() {
                 return Err(web::refusal(response, InSession::No).await);
             }
@@ -49,7 +54,12 @@ impl Sse {
             }
             let (address, mut named) = watch::channel(None);
             let wire = Self {
-                shared: Arc::new(Shared { web, inbox, address }),
+                shared: Arc::new(Shared {
+                    web,
+                    inbox,
+                    address,
+                    version: OnceLock::new(),
+                }),
                 stop: CancellationToken::new(),
                 tasks: TaskTracker::new(),
                 notices: TaskTracker::new(),
@@ -89,6 +99,13 @@ impl Wire for Sse {
         });
     }
 
+    fn established(&self, envelope: &Envelope) -> Boxed<'static, ()> {
+        if let Some(version) = &envelope.version {
+            self.shared.version.get_or_init(|| version.clone());
+        }
+        Box::pin(std::future::ready(()))
+    }
+
     fn close(&self) -> Boxed<'_, ()> {
         Box::pin(async {
             web::farewell(&self.notices).await;
@@ -107,9 +124,6 @@ impl Drop for Sse {
 
 impl Shared {
     async fn post(&self, message: Outgoing) {
-        if !message.delivery.begin() {
-            return;
-        }
         let address = match &*self.address.borrow() {
             Some(Ok(address)) => Ok(address.clone()),
             Some(Err(failure)) => Err(failure.clone()),
@@ -120,10 +134,12 @@ impl Shared {
             )),
         };
         let result = match address {
-            Ok(address) => self.post_to(&address, message.body).await,
+            Ok(address) => {
+                self.post_to(&address, message.body, &message.delivery, message.envelope)
+                    .await
+            }
             Err(failure) => Err(failure),
         };
-        message.delivery.done();
         let is_gone = matches!(&result, Err(failure) if failure.kind == FailureKind::SessionGone);
         if let (Some(id), Err(failure)) = (message.id, &result) {
             self.inbox.failed(id, failure.clone());
@@ -137,8 +153,16 @@ impl Shared {
         }
     }
 
-    async fn post_to(&self, address: &Url, body: Vec<u8>) -> Result<(), WireFailure> {
-        let response = self.web.post(address, body).send().await.map_err(web::failure)?;
+    async fn post_to(
+        &self,
+        address: &Url,
+        body: Vec<u8>,
+        delivery: &Arc<Delivery>,
+        mut envelope: Envelope,
+    ) -> Result<(), WireFailure> {
+        envelope.version = envelope.version.or_else(|| self.version.get().cloned());
+        let headers = headers::of(&envelope, None);
+        let response = self.web.post(address, headers, body, delivery).await?;
         if response.status().is_success() {
             Ok(())
         } else {

@@ -13,8 +13,6 @@ pub(super) struct Event {
 
 /// How much is kept of either end of an event that is too large.
 const KEPT_END: usize = 256;
-/// An event this many times larger than allowed has no end.
-const ENDLESS: usize = 8;
 
 /// An event, or a line of it, is larger than allowed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -51,7 +49,10 @@ struct Skipped {
 
 impl Parser {
     /// A parser that reads on after an event that is too large, unless that has no end at all.
+    #[cfg(any(feature = "sse", test))]
     pub(super) fn lenient(limit: usize) -> Self {
+        /// An event this many times larger than allowed has no end.
+        const ENDLESS: usize = 8;
         Self {
             patience: limit.saturating_mul(ENDLESS),
             ..Self::new(limit)

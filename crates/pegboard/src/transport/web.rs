@@ -1,33 +1,36 @@
 //! What both HTTP wires share: a client bound to one origin, headers that stay there, and errors told apart.
 
 mod fault;
+mod message;
 
-pub(super) use fault::{causes, connect_fault, failure, place};
+pub(super) use fault::failure;
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
-use base64::{Engine, prelude::BASE64_STANDARD};
 use bytes::{Bytes, BytesMut};
 use http::{
-    HeaderMap, HeaderName, HeaderValue, StatusCode,
-    header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, RETRY_AFTER},
+    HeaderMap, HeaderValue, StatusCode,
+    header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, LOCATION, RETRY_AFTER},
 };
 use reqwest::{RequestBuilder, Response, redirect};
 use tokio_util::task::TaskTracker;
 use url::{Host, Url};
 
-use super::{DialError, FailureKind, Sent, WireFailure, tls};
-use crate::config::{Auth, Endpoint, Limits};
+use super::{
+    ConnectFault, Delivery, DialError, FailureKind, Sent, WireFailure,
+    remote::{self, preview},
+    tls,
+};
+use crate::config::{Endpoint, Limits};
+use message::Message;
 
 /// How long a connection may take, TLS included.
 const CONNECT: Duration = Duration::from_secs(10);
-/// How long what waits may still be sent when a connection is closed: it may be the notice that a call was cancelled.
-pub(super) const FAREWELL: Duration = Duration::from_millis(500);
 /// How long an unused connection is kept. Many servers close theirs after 5 s, and a request that meets the closing is lost: nobody
 /// knows whether it was carried out.
 const KEEP_IDLE: Duration = Duration::from_secs(3);
-/// How many redirects are followed, all on the same origin.
-const MAX_REDIRECTS: usize = 3;
+/// How often a request is sent again, because of redirects or because the server did not look at it.
+const MAX_REPEATS: usize = 3;
 /// How much of an error's body is read.
 const ERROR_BODY: usize = 64 << 10;
 
@@ -35,7 +38,7 @@ const ERROR_BODY: usize = 64 << 10;
 pub(super) async fn farewell(notices: &TaskTracker) {
     notices.close();
     // A server that takes none loses them.
-    let _ = tokio::time::timeout(FAREWELL, notices.wait()).await;
+    let _ = tokio::time::timeout(remote::FAREWELL, notices.wait()).await;
 }
 
 /// An HTTP client for one server.
@@ -64,13 +67,13 @@ impl Web {
             .connect_timeout(CONNECT)
             .pool_idle_timeout(KEEP_IDLE)
             .tcp_nodelay(true)
-            .redirect(redirect::Policy::custom(follow))
+            .redirect(redirect::Policy::none())
             .user_agent(concat!("pegboard/", env!("CARGO_PKG_VERSION")))
             .build()
-            .map_err(|error| DialError::Setting(causes(&error)))?;
+            .map_err(|error| DialError::Setting(remote::fault::causes(&error)))?;
         let mut url = endpoint.url.expose().clone();
-        let mut headers = headers(endpoint)?;
-        if let Some(basic) = userinfo(&mut url) {
+        let mut headers = remote::headers(endpoint)?;
+        if let Some(basic) = remote::userinfo(&mut url) {
             headers.entry(AUTHORIZATION).or_insert(basic);
         }
         let mut post_headers = headers.clone();
@@ -100,21 +103,66 @@ impl Web {
         self.limit
     }
 
-    pub(super) fn post(&self, url: &Url, body: Vec<u8>) -> RequestBuilder {
-        self.client
-            .post(url.clone())
-            .headers(self.post_headers.clone())
-            .body(body)
+    /// Sends a message. When that fails and nothing of it can have left us, the failure says so.
+    pub(super) async fn post(
+        &self,
+        url: &Url,
+        headers: HeaderMap,
+        body: Vec<u8>,
+        delivery: &Arc<Delivery>,
+    ) -> Result<Response, WireFailure> {
+        let body = Bytes::from(body);
+        let request = |url| {
+            // Whoever sends it on or turns it away has not carried it out.
+            delivery.undo();
+            let message = Message::new(body.clone(), delivery.clone());
+            self.client
+                .post(url)
+                .headers(self.post_headers.clone())
+                .headers(headers.clone())
+                .body(reqwest::Body::wrap(message))
+        };
+        self.send(url, request).await.map_err(|failure| {
+            delivery.abandon();
+            match delivery.sent() {
+                Sent::No => WireFailure {
+                    sent: Sent::No,
+                    ..failure
+                },
+                _ => failure,
+            }
+        })
     }
 
-    pub(super) fn get_stream(&self, url: &Url) -> RequestBuilder {
+    pub(super) async fn get_stream(&self, url: &Url, more: HeaderMap) -> Result<Response, WireFailure> {
         let mut headers = self.headers.clone();
         headers.insert(ACCEPT, HeaderValue::from_static("text/event-stream"));
-        self.client.get(url.clone()).headers(headers)
+        headers.extend(more);
+        self.send(url, |url| self.client.get(url).headers(headers.clone()))
+            .await
     }
 
-    pub(super) fn delete(&self, url: &Url) -> RequestBuilder {
-        self.client.delete(url.clone()).headers(self.headers.clone())
+    pub(super) async fn delete(&self, url: &Url, more: HeaderMap) -> Result<Response, WireFailure> {
+        let mut headers = self.headers.clone();
+        headers.extend(more);
+        self.send(url, |url| self.client.delete(url).headers(headers.clone()))
+            .await
+    }
+
+    /// Sends a request, and again where a redirect leads or when the server has not looked at it.
+    async fn send(&self, url: &Url, request: impl Fn(Url) -> RequestBuilder) -> Result<Response, WireFailure> {
+        let mut url = url.clone();
+        for left in (0..=MAX_REPEATS).rev() {
+            url = match request(url.clone()).send().await {
+                Ok(response) => match redirect(&response)? {
+                    None => return Ok(response),
+                    Some(next) => next,
+                },
+                Err(error) if left > 0 && fault::is_turned_away(&error) => url,
+                Err(error) => return Err(failure(error)),
+            };
+        }
+        Err(wrong_way("the server redirects in a circle"))
     }
 }
 
@@ -127,104 +175,36 @@ pub(super) fn is_loopback(url: &Url) -> bool {
     }
 }
 
-/// Follows a redirect only where method, body and credentials stay as they are: 307 or 308 on the same origin.
-fn follow(attempt: redirect::Attempt<'_>) -> redirect::Action {
-    let keeps_method = matches!(
-        attempt.status(),
-        StatusCode::TEMPORARY_REDIRECT | StatusCode::PERMANENT_REDIRECT
-    );
-    let same_origin = attempt
-        .previous()
-        .first()
-        .is_some_and(|first| first.origin() == attempt.url().origin());
-    if !keeps_method {
-        let status = attempt.status().as_u16();
-        attempt.error(format!(
-            "the server answered with a redirect (HTTP {status}) that would change the request"
-        ))
-    } else if !same_origin {
-        attempt.error("the server redirects to another origin")
-    } else if attempt.previous().len() > MAX_REDIRECTS {
-        attempt.error("the server redirects in a circle")
-    } else {
-        attempt.follow()
-    }
-}
-
-/// The headers that say what a message is. They follow from the message, so the config has no say in them.
-const OURS: &[&str] = &["mcp-session-id", "mcp-protocol-version", "mcp-method", "mcp-name"];
-
-/// The headers that every request carries, credentials among them.
-pub(super) fn headers(endpoint: &Endpoint) -> Result<HeaderMap, DialError> {
-    let mut headers = HeaderMap::new();
-    for (name, value) in &endpoint.headers {
-        let key = HeaderName::from_bytes(name.as_bytes())
-            .map_err(|_| DialError::Setting(format!("`{name}` cannot be the name of a header")))?;
-        if OURS.contains(&key.as_str()) {
-            tracing::warn!("the header `{name}` of the config is not sent: it is part of the protocol");
-            continue;
+/// Where a redirect leads, if the answer is one. It is followed only where method, body and credentials stay as they are: 307 or 308 on
+/// the same origin.
+fn redirect(response: &Response) -> Result<Option<Url>, WireFailure> {
+    let status = response.status().as_u16();
+    let Some(to) = response.headers().get(LOCATION) else {
+        return Ok(None);
+    };
+    match status {
+        307 | 308 => {}
+        301..=303 => {
+            return Err(wrong_way(&format!(
+                "the server answered with a redirect (HTTP {status}) that would change the request"
+            )));
         }
-        headers.insert(key, hidden(value.expose(), name)?);
+        _ => return Ok(None),
     }
-    match &endpoint.auth {
-        Auth::None => {}
-        Auth::Bearer(token) => {
-            headers.insert(
-                AUTHORIZATION,
-                hidden(&format!("Bearer {}", token.expose()), "auth.bearer")?,
-            );
-        }
-        Auth::Basic { user, password } => {
-            headers.insert(AUTHORIZATION, basic(user.as_bytes(), password.expose().as_bytes()));
-        }
+    let here = response.url();
+    let Some(mut to) = to.to_str().ok().and_then(|to| here.join(to).ok()) else {
+        return Err(wrong_way("the server redirects to what is no address"));
+    };
+    if to.origin() != here.origin() {
+        return Err(wrong_way("the server redirects to another origin"));
     }
-    Ok(headers)
+    // Who we are is for the config to say.
+    let _ = remote::userinfo(&mut to);
+    Ok(Some(to))
 }
 
-fn hidden(value: &str, field: &str) -> Result<HeaderValue, DialError> {
-    let mut value = HeaderValue::from_str(value).map_err(|_| {
-        DialError::Setting(format!(
-            "the value of `{field}` has characters that a header cannot carry"
-        ))
-    })?;
-    value.set_sensitive(true);
-    Ok(value)
-}
-
-fn basic(user: &[u8], password: &[u8]) -> HeaderValue {
-    let text = format!("Basic {}", BASE64_STANDARD.encode([user, b":", password].concat()));
-    let mut value = HeaderValue::from_str(&text).unwrap_or_else(|_| HeaderValue::from_static(""));
-    value.set_sensitive(true);
-    value
-}
-
-/// Moves user and password of a URL into a header, where no log looks for them.
-pub(super) fn userinfo(url: &mut Url) -> Option<HeaderValue> {
-    if url.username().is_empty() && url.password().is_none() {
-        return None;
-    }
-    let value = basic(&decoded(url.username()), &decoded(url.password().unwrap_or_default()));
-    // A URL with a host takes both, so these cannot fail.
-    let _ = url.set_username("");
-    let _ = url.set_password(None);
-    Some(value)
-}
-
-/// A part of a URL as it was meant, without its percent signs.
-fn decoded(text: &str) -> Vec<u8> {
-    let mut rest = text.as_bytes();
-    let mut meant = Vec::new();
-    while let [first, after @ ..] = rest {
-        let byte = match after {
-            [high, low, ..] if *first == b'%' => std::str::from_utf8(&[*high, *low])
-                .ok()
-                .and_then(|hex| u8::from_str_radix(hex, 16).ok()),
-            _ => None,
-        };
-        meant.push(byte.unwrap_or(*first));
-        rest = &rest[if byte.is_some() { 3 } else { 1 }..];
-    }
-    meant
+fn wrong_way(text: &str) -> WireFailure {
+    WireFailure::new(FailureKind::Connect(ConnectFault::Redirect), Sent::Rejected, text)
 }
 
 /// Reads a body to its end, but not past `limit`.
@@ -384,41 +364,9 @@ async fn cut_body(mut response: Response) -> String {
     String::from_utf8_lossy(&whole).into_owned()
 }
 
-/// The first 200 characters of a text, on one line.
-pub(super) fn preview(text: &str) -> String {
-    let line: String = text.split_whitespace().collect::<Vec<_>>().join(" ");
-    let printed: String = line.chars().filter(|c| !c.is_control()).collect();
-    let mut shown: String = printed.chars().take(200).collect();
-    if shown.len() < printed.len() {
-        // Half a word is left out: it may be half of a secret, which nobody would know for one.
-        let end = shown
-            .rfind([' ', '"', '\'', ',', ';', '<', '>', '{', '}', '=', '&'])
-            .unwrap_or(0);
-        shown.truncate(end);
-        shown.push('…');
-    }
-    shown
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn user_and_password_of_a_url_become_a_header_as_they_were_meant() {
-        for (url, meant) in [
-            ("http://me:pw@h/", "me:pw"),
-            ("http://me@h/", "me:"),
-            ("http://a%40b:p%3a%C3%A9%25@h/", "a@b:p:é%"),
-            ("http://me:100%@h/", "me:100%"),
-        ] {
-            let mut url = Url::parse(url).unwrap();
-            let expected = format!("Basic {}", BASE64_STANDARD.encode(meant));
-            assert_eq!(userinfo(&mut url).unwrap(), expected);
-            assert_eq!(url.as_str(), "http://h/");
-        }
-        assert_eq!(userinfo(&mut Url::parse("http://h/").unwrap()), None);
-    }
 
     #[test]
     fn only_this_machine_is_reached_without_a_proxy() {

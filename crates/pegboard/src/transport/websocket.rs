@@ -27,7 +27,9 @@ use url::Url;
 
 use super::{
     Boxed, ConnectFault, DialError, EndReason, FailureKind, Inbox, Outgoing, Sent, Wire, WireEnd, WireFailure,
-    pipe::Outbox, tls, web,
+    pipe::Outbox,
+    remote::{self, fault},
+    tls,
 };
 use crate::config::{Endpoint, Limits};
 
@@ -89,7 +91,7 @@ impl WebSocket {
                 () = stop.cancelled() => {
                     // What waits is still sent, and a goodbye after it.
                     outbox.close();
-                    let _ = tokio::time::timeout(web::FAREWELL, writing).await;
+                    let _ = tokio::time::timeout(remote::FAREWELL, writing).await;
                     EndReason::Closed
                 }
                 reason = read(incoming, &*inbox, message_limit) => reason,
@@ -128,8 +130,8 @@ fn handshake(endpoint: &Endpoint) -> Result<Handshake, DialError> {
         .into_client_request()
         .map_err(|error| DialError::Setting(error.to_string()))?;
     let headers = request.headers_mut();
-    headers.extend(web::headers(endpoint)?);
-    if let Some(basic) = web::userinfo(&mut endpoint.url.expose().clone()) {
+    headers.extend(remote::headers(endpoint)?);
+    if let Some(basic) = remote::userinfo(&mut endpoint.url.expose().clone()) {
         headers.entry(AUTHORIZATION).or_insert(basic);
     }
     headers.insert(SEC_WEBSOCKET_PROTOCOL, HeaderValue::from_static("mcp"));
@@ -179,7 +181,7 @@ async fn connect_to(url: &Url) -> Result<TcpStream, WireFailure> {
         WireFailure::new(
             FailureKind::Connect(fault),
             Sent::No,
-            format!("no connection to {}: {error}", web::place(url)),
+            format!("no connection to {}: {error}", fault::place(url)),
         )
     };
     let host = url.host_str().unwrap_or_default().trim_matches(['[', ']']);
@@ -197,7 +199,7 @@ async fn connect_to(url: &Url) -> Result<TcpStream, WireFailure> {
             Err(error) => last = error,
         }
     }
-    Err(failed(web::connect_fault(&last), &last))
+    Err(failed(fault::connect_fault(&last), &last))
 }
 
 fn connect_failure(error: &tungstenite::Error) -> WireFailure {
@@ -217,9 +219,9 @@ fn connect_failure(error: &tungstenite::Error) -> WireFailure {
         );
     }
     WireFailure::new(
-        FailureKind::Connect(web::connect_fault(error)),
+        FailureKind::Connect(fault::connect_fault(error)),
         Sent::No,
-        web::causes(error),
+        fault::causes(error),
     )
 }
 
@@ -245,7 +247,7 @@ where
             Err(tungstenite::Error::Capacity(_)) => {
                 return EndReason::Protocol(format!("a message is larger than {limit} bytes"));
             }
-            Err(error) => return EndReason::Broken(web::causes(&error)),
+            Err(error) => return EndReason::Broken(fault::causes(&error)),
         }
     }
 }
@@ -257,7 +259,7 @@ fn closing(frame: Option<&CloseFrame>) -> String {
         Some(frame) => format!(
             "the server closed the connection ({}: {})",
             frame.code,
-            web::preview(&frame.reason)
+            remote::preview(&frame.reason)
         ),
     }
 }
@@ -313,7 +315,7 @@ where
 {
     match tokio::time::timeout(limit, frames.send(message)).await {
         Ok(Ok(())) => Ok(()),
-        Ok(Err(error)) => Err(EndReason::Broken(web::causes(&error))),
+        Ok(Err(error)) => Err(EndReason::Broken(fault::causes(&error))),
         Err(_) => Err(EndReason::Stalled(limit)),
     }
 }

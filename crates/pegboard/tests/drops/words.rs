@@ -79,7 +79,7 @@ impl Bench {
             let fake = fake.clone();
             async move {
                 match wire {
-                    Wire::Memory | Wire::Stdio => return None,
+                    Wire::Memory | Wire::Stdio => None,
                     Wire::Http => fake.serve_http().await.ok(),
                     Wire::Streaming => fake.streams().serve_http().await.ok(),
                     Wire::Sse => fake.serve_sse().await.ok(),

@@ -14,6 +14,7 @@ mod bounds;
 mod cancel;
 mod eras;
 mod headers;
+mod http_2;
 mod oddities;
 mod redirects;
 mod refusals;

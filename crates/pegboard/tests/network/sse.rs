@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use pegboard::{Kind, State};
-use pegboard_testkit::{Era, Fault, When};
+use pegboard_testkit::{Ask, Era, FakeServer, Fault, Tool, When};
 use serde_json::json;
 
 use crate::{raw, support::*, words::*};
@@ -29,6 +29,24 @@ async fn the_address_for_messages_may_be_relative_or_whole() {
         assert_eq!(status(&board).transport, "sse");
         board.shutdown().await;
     }
+}
+
+#[tokio::test]
+async fn every_message_after_the_handshake_names_the_agreed_version() {
+    let asking = Tool::new("ask").asks(Ask::Ping).answers_text("asked");
+    let fake = FakeServer::new("fx").tool(asking).serve_sse().await.unwrap();
+    let board = board(sse(&fake.url()));
+    let reply = call(&board.toolset(), "fx.ask", json!({})).await;
+    assert!(reply.text().starts_with("asked"), "{:?}", reply.outcome);
+    board.shutdown().await;
+    for received in fake.requests() {
+        let expected = match received.method.as_str() {
+            "GET" | "initialize" => json!({}),
+            _ => json!({"mcp-protocol-version": "2025-11-25"}),
+        };
+        assert_eq!(mcp_headers(&received), expected, "{}", received.method);
+    }
+    assert_eq!(fake.count("$response"), 1);
 }
 
 #[tokio::test]
@@ -173,7 +191,7 @@ async fn the_end_of_the_stream_loses_what_is_under_way_and_the_next_call_connect
         let ledger = folder.path().join("ledger");
         let fake = fake(Era::Legacy)
             .ledger(&ledger)
-            .tool(pegboard_testkit::Tool::new("wait").waits_at("gate"))
+            .tool(Tool::new("wait").waits_at("gate"))
             .fault_on(When::tool("hello").first(1), fault.clone())
             .serve_sse()
             .await

@@ -24,20 +24,20 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 use crate::{support::*, words::*};
 
 /// A certificate authority, with its certificate in a file.
-struct Authority {
+pub(crate) struct Authority {
     issuer: Issuer<'static, KeyPair>,
     certificate: rcgen::Certificate,
     folder: TempDir,
 }
 
 /// A certificate with its key.
-struct Identity {
+pub(crate) struct Identity {
     certificate: rcgen::Certificate,
     key: KeyPair,
 }
 
 impl Authority {
-    fn new() -> Self {
+    pub(crate) fn new() -> Self {
         let mut params = CertificateParams::new(Vec::new()).unwrap();
         params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
         let key = KeyPair::generate().unwrap();
@@ -55,7 +55,7 @@ impl Authority {
         self.folder.path().join("ca.pem")
     }
 
-    fn signs(&self, change: impl FnOnce(&mut CertificateParams)) -> Identity {
+    pub(crate) fn signs(&self, change: impl FnOnce(&mut CertificateParams)) -> Identity {
         let mut params = CertificateParams::new(vec!["localhost".to_owned(), "127.0.0.1".to_owned()]).unwrap();
         params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth, ExtendedKeyUsagePurpose::ClientAuth];
         change(&mut params);
@@ -76,7 +76,7 @@ impl Authority {
 
 impl Identity {
     /// What a server with this identity is set up with; with `clients` it asks for certificates of that authority.
-    fn settings(&self, clients: Option<&Authority>) -> TlsSettings {
+    pub(crate) fn settings(&self, clients: Option<&Authority>) -> TlsSettings {
         let provider = Arc::new(ring::default_provider());
         let builder = TlsSettings::builder_with_provider(provider.clone())
             .with_safe_default_protocol_versions()
@@ -98,7 +98,7 @@ impl Identity {
 }
 
 /// A secure front; it ends when this is dropped.
-struct Front {
+pub(crate) struct Front {
     address: SocketAddr,
     /// What was agreed on with each client.
     protocols: Arc<Mutex<Vec<Option<String>>>>,
@@ -106,13 +106,16 @@ struct Front {
 }
 
 impl Front {
-    fn url(&self, scheme: &str, host: &str, path: &str) -> String {
+    pub(crate) fn url(&self, scheme: &str, host: &str, path: &str) -> String {
         format!("{scheme}://{host}:{}{path}", self.address.port())
     }
 }
 
 /// Takes secure connections and hands each to `serve`.
-async fn front<F>(settings: TlsSettings, serve: impl Fn(TlsStream<TcpStream>) -> F + Send + Sync + 'static) -> Front
+pub(crate) async fn front<F>(
+    settings: TlsSettings,
+    serve: impl Fn(TlsStream<TcpStream>) -> F + Send + Sync + 'static,
+) -> Front
 where
     F: Future<Output = ()> + Send + 'static,
 {
@@ -162,13 +165,13 @@ async fn pass_to(settings: TlsSettings, address: SocketAddr) -> Front {
     .await
 }
 
-fn secured(url: &str, tls: Tls) -> Endpoint {
+pub(crate) fn secured(url: &str, tls: Tls) -> Endpoint {
     let mut endpoint = endpoint(url);
     endpoint.tls = tls;
     endpoint
 }
 
-fn trusting(authority: &Authority) -> Tls {
+pub(crate) fn trusting(authority: &Authority) -> Tls {
     let mut tls = Tls::default();
     tls.ca = Some(authority.file());
     tls
@@ -376,7 +379,10 @@ async fn plain_text_on_a_secure_port_is_a_matter_of_trust_too() {
 }
 
 /// Answers one request of a modern server with the one tool `hello`.
-async fn answer_h2(request: http::Request<h2::RecvStream>, mut respond: h2::server::SendResponse<bytes::Bytes>) {
+pub(crate) async fn answer_h2(
+    request: http::Request<h2::RecvStream>,
+    mut respond: h2::server::SendResponse<bytes::Bytes>,
+) {
     let mut body = request.into_body();
     let mut whole = Vec::new();
     while let Some(Ok(part)) = body.data().await {

@@ -8,7 +8,7 @@ use std::{
 
 use pegboard::{
     Arguments, CompletionOf, Config, Content, ElicitAnswer, Elicitation, FieldKind, Host, LogLevel, Pegboard, Role,
-    Root, ServerConfig, ServerEvent, ServerEvents, ServerName, TaskStatus, ToolCall, Toolset,
+    Root, ServerConfig, ServerEvent, ServerEvents, ServerName, TaskStatus, ToolCall, Toolset, View,
 };
 use serde_json::{Map, Value, json};
 use tokio::sync::mpsc;
@@ -105,6 +105,7 @@ async fn check(config: ServerConfig) {
     tools.list(PATIENCE).await;
     // The server adds some tools when it has seen what its client can do.
     until("all tools are there", || status(&board, "fx").tools == ALL_TOOLS).await;
+    Box::pin(check_resource_tools(&board)).await;
     tokio::join!(
         Box::pin(check_resources(&tools)),
         Box::pin(check_prompts(&tools)),
@@ -118,6 +119,27 @@ async fn check(config: ServerConfig) {
     Box::pin(check_logging(&tools)).await;
     Box::pin(check_subscriptions(&tools)).await;
     board.shutdown().await;
+}
+
+/// The same resources for a model that knows only tools.
+async fn check_resource_tools(board: &Pegboard) {
+    let tools = board.toolset_with(View::new().resource_tools());
+    let read = async |tool: &str, arguments: Value| {
+        let arguments = Arguments::try_from(arguments).unwrap();
+        tools.call(ToolCall::new(tool).arguments(arguments)).await.text()
+    };
+    let listed: Value = serde_json::from_str(&read("list_resources", json!({})).await).unwrap();
+    assert_eq!(listed["resources"].as_array().unwrap().len(), 7, "{listed}");
+    let templates: Value = serde_json::from_str(&read("list_resource_templates", json!({})).await).unwrap();
+    assert_eq!(templates["templates"].as_array().unwrap().len(), 2, "{templates}");
+    let text = read("read_resource", json!({"uri": "demo://resource/dynamic/text/7"})).await;
+    assert!(text.contains("plaintext resource"), "{text}");
+    let blob = read(
+        "read_resource",
+        json!({"uri": "demo://resource/dynamic/blob/7", "server": "fx"}),
+    )
+    .await;
+    assert!(blob.contains(", handle out_"), "{blob}");
 }
 
 async fn check_resources(tools: &Toolset) {

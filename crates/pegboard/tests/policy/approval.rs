@@ -275,6 +275,46 @@ async fn nobody_is_waited_for_longer_than_the_view_and_the_call_say() {
     );
 }
 
+/// Two calls at once: what is said to the first question holds for the second as well, if it was said for more than one call.
+#[tokio::test(start_paused = true)]
+async fn calls_beside_each_other_ask_one_question_where_one_answer_is_enough() {
+    struct Thinks(Clerk);
+    impl Approver for Thinks {
+        fn decide<'a>(&'a self, question: Question<'a>) -> Pin<Box<dyn Future<Output = Decision> + Send + 'a>> {
+            Box::pin(async move {
+                tokio::time::sleep(secs(5)).await;
+                self.0.decide(question).await
+            })
+        }
+    }
+    for (says, asked, seconds) in [
+        (Decision::ForView, 1, 5),
+        (Decision::Always, 1, 5),
+        (Decision::Once, 2, 10),
+    ] {
+        let (board, _handles) = board([mode(Approval::Always)]);
+        let clerk = Clerk::new(says.clone());
+        let tools = board.toolset_with(View::new().approver(Thinks(clerk.clone())));
+        tools.list(PATIENCE).await;
+        let started = tokio::time::Instant::now();
+        let read = || call(&tools, "fx.read", json!({}));
+        let (one, two) = tokio::join!(read(), read());
+        assert_eq!((one.text().as_str(), two.text().as_str()), ("ok", "ok"));
+        assert_eq!(
+            (clerk.asked().len(), started.elapsed()),
+            (asked, secs(seconds)),
+            "{says:?}"
+        );
+    }
+    // About different tools people are asked at the same time.
+    let (board, _handles) = board([mode(Approval::Always)]);
+    let tools = board.toolset_with(View::new().approver(Thinks(Clerk::new(Decision::Once))));
+    tools.list(PATIENCE).await;
+    let started = tokio::time::Instant::now();
+    tokio::join!(call(&tools, "fx.read", json!({})), call(&tools, "fx.write", json!({})));
+    assert_eq!(started.elapsed(), secs(5));
+}
+
 /// The time that a person takes is part of the limit of the whole call.
 #[tokio::test(start_paused = true)]
 async fn a_slow_person_leaves_less_time_for_the_call() {

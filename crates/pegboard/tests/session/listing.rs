@@ -89,6 +89,22 @@ async fn a_bad_tool_is_left_out_and_the_others_stay() {
     }
 }
 
+/// F035: an output schema that cannot be used costs itself and a warning. The tool is called without it.
+#[tokio::test(start_paused = true)]
+async fn a_tool_whose_output_schema_is_too_large_is_kept_without_it() {
+    let schema = json!({"type": "object", "required": ["n"], "description": "x".repeat(70_000)});
+    let tool = Tool::new("count").output_schema(schema).answers_text("done");
+    let (board, _handle) = in_memory(&FakeServer::new("fx").tool(tool));
+    let tools = board.toolset();
+    let listing = tools.list(PATIENCE).await;
+    assert_eq!(names(&listing), ["fx__count"]);
+    says(
+        &listing.warnings.join("\n"),
+        &["the outputSchema of tool `count` was left out", "65536 are allowed"],
+    );
+    assert_eq!(call(&tools, "fx.count", json!({})).await.text(), "done");
+}
+
 /// CAT-2: what a server does not offer is not asked for.
 #[tokio::test(start_paused = true)]
 async fn only_what_is_offered_is_listed() {

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use pegboard::{Arguments, Config, Env, Format, Kind, ToolCall};
+use pegboard::{Arguments, Config, Env, Format, Kind, RetryClass, ToolCall};
 use pegboard_testkit::{FakeServer, Tool};
 use serde_json::json;
 
@@ -109,6 +109,58 @@ async fn calls_with_one_key_are_carried_out_once() {
     assert_eq!(handle.count("tools/call"), 1);
     tools.call(ToolCall::new("fx.pay").key("order 8")).await;
     assert_eq!(handle.count("tools/call"), 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_key_is_told_to_the_server_and_belongs_to_its_arguments() {
+    let fake = FakeServer::new("fx").tool(Tool::new("pay").answers_text("paid"));
+    let (board, handle) = in_memory(&fake);
+    let tools = board.toolset();
+    let pay = |amount: u32| {
+        let arguments = Arguments::try_from(json!({ "amount": amount })).unwrap();
+        tools.call(ToolCall::new("fx.pay").key("order 7").arguments(arguments))
+    };
+    assert_eq!(pay(5).await.text(), "paid");
+    let other = pay(6).await;
+    ended_as(&other, Kind::InvalidArguments, false);
+    says(
+        &other.text(),
+        &["the key `order 7` belongs to an earlier call of `fx.pay`"],
+    );
+    assert_eq!(handle.count("tools/call"), 1);
+    tokio::time::advance(secs(600)).await;
+    assert_eq!(pay(6).await.text(), "paid");
+    let calls = handle.requests();
+    let keys: Vec<_> = calls
+        .iter()
+        .filter(|message| message.method == "tools/call")
+        .map(|message| &message.params["_meta"]["dev.pegboard/idempotencyKey"])
+        .collect();
+    assert_eq!(keys, ["order 7", "order 7"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_key_becomes_the_argument_that_the_config_names_unless_that_is_given() {
+    let schema = json!({"type": "object", "properties": {"token": {"type": "string"}}, "required": ["token"]});
+    let fake = FakeServer::new("fx").tool(Tool::new("pay").schema(schema).echoes());
+    let config = set_to(|server| {
+        let keyed = RetryClass::Key("token".to_owned());
+        server.policy.retry.insert("pay".to_owned(), keyed);
+    });
+    let (board, handle) = in_memory_with(&fake, config);
+    let tools = board.toolset();
+    for (key, given) in [("a", json!({})), ("b", json!({"token": "mine"}))] {
+        let arguments = Arguments::try_from(given).unwrap();
+        let reply = tools.call(ToolCall::new("fx.pay").key(key).arguments(arguments)).await;
+        assert!(!reply.is_error(), "{}", reply.text());
+    }
+    let calls = handle.requests();
+    let tokens: Vec<_> = calls
+        .iter()
+        .filter(|message| message.method == "tools/call")
+        .map(|message| &message.params["arguments"]["token"])
+        .collect();
+    assert_eq!(tokens, ["a", "mine"]);
 }
 
 #[tokio::test(start_paused = true)]

@@ -6,9 +6,13 @@
 mod support;
 
 mod around;
+mod brought;
+mod described;
 mod endings;
 mod kept;
 mod many;
+mod meaning;
 mod native;
+mod resources;
 mod scale;
 mod told;

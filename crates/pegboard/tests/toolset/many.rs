@@ -1,8 +1,8 @@
 //! Many calls at once.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
-use pegboard::{ToolCall, View};
+use pegboard::{Selection, ToolCall, View};
 use pegboard_testkit::{FakeServer, Tool};
 use tokio::time::Instant;
 
@@ -52,4 +52,27 @@ async fn writes_of_a_batch_run_in_turn_when_the_view_says_so() {
         .map(|message| message.params["name"].as_str().unwrap().to_owned())
         .collect();
     assert_eq!(names.last().unwrap(), "write");
+}
+
+/// What a call means is looked up as that call sees it.
+#[tokio::test(start_paused = true)]
+async fn a_selection_and_both_hints_count_when_writes_are_told_from_reads() {
+    let unsure = Tool::new("unsure").read_only().hint("destructiveHint", true);
+    let (board, _handle) = in_memory(&offers().tool(unsure.after(secs(1))));
+    let view = View::new()
+        .writes_in_turn()
+        .selection(Selection::new().tools("fx", ["write"]));
+    let tools = board.toolset_with(view);
+    tools.list(PATIENCE).await;
+    let wide = Arc::new(Selection::new().server("fx"));
+    let both = |tool: &str| {
+        let calls = [tool, tool].map(|tool| ToolCall::new(format!("fx.{tool}")).selection(wide.clone()));
+        Vec::from(calls)
+    };
+    for (tool, seconds) in [("read", 1), ("unsure", 2), ("write", 2)] {
+        let started = Instant::now();
+        let replies = tools.call_all(both(tool)).await;
+        assert!(replies.iter().all(|reply| !reply.is_error()), "{}", replies[0].text());
+        assert_eq!(started.elapsed(), secs(seconds), "{tool}");
+    }
 }

@@ -27,8 +27,11 @@ const MAX_SOCKETS: usize = 256;
 /// How long one frame may take to leave.
 const WRITE_TIME: Duration = Duration::from_secs(10);
 
-/// How long sockets may take to say goodbye when the server stops.
-const LAST_WORDS: Duration = Duration::from_secs(1);
+/// How long a client may take to answer a goodbye.
+const LAST_WORDS: Duration = Duration::from_millis(500);
+
+/// How long sockets may take to end when the server stops.
+const LAST_SOCKETS: Duration = Duration::from_secs(1);
 
 #[derive(Clone, Debug)]
 struct Sockets {
@@ -49,7 +52,7 @@ pub(in crate::demo) async fn serve(demo: Arc<Demo>, listen: SocketAddr, stop: Ca
     let router = Router::new().route("/", get(upgrade)).with_state(sockets.clone());
     listen::serve(listen, "ws", "/", router, &stop).await?;
     sockets.open.close();
-    let _ = tokio::time::timeout(LAST_WORDS, sockets.open.wait()).await;
+    let _ = tokio::time::timeout(LAST_SOCKETS, sockets.open.wait()).await;
     Ok(())
 }
 
@@ -60,11 +63,16 @@ async fn upgrade(State(sockets): State<Sockets>, headers: HeaderMap, upgrade: We
     let Ok(permit) = sockets.permits.clone().try_acquire_owned() else {
         return (StatusCode::SERVICE_UNAVAILABLE, "too many sockets are open\n").into_response();
     };
+    // It counts as open before the client hears that it is, so that none is forgotten when the server stops.
+    let open = sockets.open.token();
     upgrade
         .protocols(["mcp"])
         .max_message_size(MAX_MESSAGE)
         .max_frame_size(MAX_MESSAGE)
-        .on_upgrade(move |socket| sockets.open.clone().track_future(sockets.serve(socket, permit)))
+        .on_upgrade(move |socket| async move {
+            sockets.serve(socket, permit).await;
+            drop(open);
+        })
 }
 
 /// A client that offers no subprotocol at all is served too: many plain clients cannot.
@@ -116,6 +124,8 @@ impl Sockets {
                 })),
             )
             .await;
+            // What the client has sent meanwhile is read: the system would answer it with a reset, which overtakes the goodbye.
+            let _ = tokio::time::timeout(LAST_WORDS, async { while let Some(Ok(_)) = source.next().await {} }).await;
         }
         drop(permit);
     }

@@ -159,6 +159,7 @@ fn a_wrong_setting_is_not_tried_again() {
         DialError::Spawn(missing),
         DialError::Tls("no such file".into()),
         DialError::Setting("not a header".into()),
+        DialError::NotBuilt("websocket"),
         DialError::Failed(unknown),
     ] {
         check(&dial(error), [Next::Stop; 4]);

@@ -64,6 +64,17 @@ impl Aliases {
         aliases
     }
 
+    /// The same with the names of tools that others stand for.
+    pub(super) fn with<'a>(mut self, replaced: impl Iterator<Item = (&'a str, &'a str, usize)>) -> Self {
+        for (server, tool, place) in replaced {
+            for name in with_server(server, tool) {
+                self.with_server.add(name, place);
+            }
+            self.bare.add(tool.to_owned(), place);
+        }
+        self
+    }
+
     pub(super) fn find(&self, name: &str) -> Meaning {
         match self.with_server.find(name) {
             Meaning::Nothing => self.bare.find(name),

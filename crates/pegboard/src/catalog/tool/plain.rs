@@ -21,6 +21,8 @@ pub(in crate::catalog) struct Reader<'a> {
     server: &'a ServerName,
     headers: HeaderRule,
     tidy: Tidy,
+    /// What is wrong with tools that can be used nevertheless.
+    pub(in crate::catalog) warnings: Vec<String>,
 }
 
 /// What a plain description of a tool says.
@@ -42,6 +44,7 @@ impl<'a> Reader<'a> {
             server,
             headers,
             tidy: Tidy::default(),
+            warnings: Vec::new(),
         }
     }
 
@@ -55,7 +58,7 @@ impl<'a> Reader<'a> {
         let tree = item
             .tree()
             .map_err(|error| format!("a tool that cannot be read was left out: {error}"))?;
-        Tool::read(self.server, tree, self.headers)
+        Tool::read(self.server, tree, self.headers, &mut self.warnings)
     }
 
     /// The tool, as long as nothing about it is unusual.

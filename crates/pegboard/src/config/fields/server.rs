@@ -102,7 +102,7 @@ pub(in crate::config) static SERVER: Section = Section {
         field("description", Kind::Text, "What it is for, in words for people.").aka(&["title", "display_name"]),
         field("instructions", Kind::Text, "Words for the model about this server.").aka(&["server_instructions"]),
         field("tools", Kind::Map(&Kind::Table(&TOOL)), "Settings of single tools, by name or glob.").aka(&["tool_overrides"]),
-        field("tool_schemas", Kind::Map(&Kind::Any), "Tools of a server that cannot list them.").later(),
+        field("tool_schemas", Kind::Map(&Kind::Map(&Kind::Any)), "Tools of a server that cannot list them, by name: the JSON Schema of the tool's arguments, or `description`, `inputSchema` and what else a listing would say. What the server does list wins."),
         field("approval", Kind::Word(APPROVALS), "Which calls a person must agree to.")
             .aka(&["approval_mode", "default_tools_approval_mode"])
             .default("\"auto\""),

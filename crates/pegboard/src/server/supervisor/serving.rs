@@ -161,15 +161,20 @@ impl Supervisor {
 
     /// Lists the server again and shows the new catalogue in one step. The old one stays when the new one cannot be had.
     async fn relist(&self, live: &mut Live) {
-        let survey = self.survey.within(self.plan().capabilities);
+        let plan = self.plan();
+        let survey = self.survey.within(plan.capabilities);
         let listed = tokio::select! {
             biased;
             () = self.stop.cancelled() => return,
-            listed = live.session.catalog(survey, Some(&live.catalog)) => listed,
+            listed = live.session.catalog(survey, &plan.described, Some(&live.catalog)) => listed,
         };
         match listed {
             Ok((catalog, freshness)) => {
-                for news in catalog.warnings.iter().filter(|warning| !live.catalog.warnings.contains(warning)) {
+                for news in catalog
+                    .warnings
+                    .iter()
+                    .filter(|warning| !live.catalog.warnings.contains(warning))
+                {
                     tracing::warn!("{news}");
                 }
                 live.catalog = Arc::new(catalog);

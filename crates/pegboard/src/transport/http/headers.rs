@@ -6,7 +6,7 @@ use http::{HeaderMap, HeaderName, HeaderValue};
 use crate::transport::Envelope;
 
 /// The headers of one message.
-pub(super) fn of(envelope: &Envelope, session: Option<&HeaderValue>) -> HeaderMap {
+pub(in crate::transport) fn of(envelope: &Envelope, session: Option<&HeaderValue>) -> HeaderMap {
     let mut headers = HeaderMap::new();
     if let Some(id) = session {
         headers.insert("mcp-session-id", id.clone());

@@ -130,14 +130,11 @@ impl Shared {
             (session.id.clone(), session.version.clone())
         };
         let envelope = Envelope { version, modern: None };
-        let mut request = self
-            .web
-            .get_stream(self.web.url())
-            .headers(headers::of(&envelope, session.as_ref()));
+        let mut headers = headers::of(&envelope, session.as_ref());
         if let Some(id) = last_id.and_then(|id| HeaderValue::from_str(id).ok()) {
-            request = request.header("last-event-id", id);
+            headers.insert("last-event-id", id);
         }
-        let response = request.send().await.map_err(web::failure)?;
+        let response = self.web.get_stream(self.web.url(), headers).await?;
         if !response.status().is_success() {
             return Err(web::refusal(response, InSession::No).await);
         }

@@ -1,0 +1,256 @@
+//! Finding tools by meaning: a model of the program's turns texts into vectors, and those of tools are kept.
+
+use std::{
+    collections::HashMap,
+    fmt,
+    future::Future,
+    pin::Pin,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
+
+use sha2::{Digest, Sha256};
+use tokio::{sync::Semaphore, time::Instant};
+
+/// How long a search waits for vectors. What came until then is kept for the next one.
+const WAIT: Duration = Duration::from_secs(5);
+/// How long nobody is asked after a search in which nothing came.
+const REST: Duration = Duration::from_secs(30);
+/// The most texts that are handed over at once.
+const BATCH: usize = 64;
+/// The most numbers in a vector.
+const MAX_LENGTH: usize = 16_384;
+/// The most numbers of all vectors that are kept.
+const MAX_KEPT: usize = 16 << 20;
+
+type Boxed<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
+
+/// Turns texts into vectors of which those of similar meaning point the same way: an embedding model, on this machine or another.
+///
+/// ```
+/// use pegboard::Embedder;
+///
+/// /// Knows one thing about a text: whether it speaks of money.
+/// struct Money;
+///
+/// impl Embedder for Money {
+///     fn embed(
+///         &self,
+///         texts: Vec<String>,
+///     ) -> std::pin::Pin<Box<dyn Future<Output = Result<Vec<Vec<f32>>, String>> + Send + '_>> {
+///         let money = |text: &String| ["pay", "invoice", "price"].iter().any(|word| text.contains(word));
+///         let vectors = texts.iter().map(|text| if money(text) { vec![1.0, 0.0] } else { vec![0.0, 1.0] });
+///         let vectors = vectors.collect();
+///         Box::pin(async move { Ok(vectors) })
+///     }
+/// }
+/// ```
+pub trait Embedder: Send + Sync + 'static {
+    /// A vector for each text, in the same order and all of one length, or why there are none. Dropping the future gives the request up.
+    fn embed(&self, texts: Vec<String>) -> Boxed<'_, Result<Vec<Vec<f32>>, String>>;
+}
+
+/// An embedder, and the vectors that it has made of tools.
+pub(crate) struct Embeddings {
+    embedder: Arc<dyn Embedder>,
+    state: Mutex<State>,
+    /// One search at a time asks, so that nothing is asked twice.
+    turn: Semaphore,
+}
+
+#[derive(Default)]
+struct State {
+    vectors: HashMap<[u8; 32], Arc<[f32]>>,
+    /// How many numbers they have altogether.
+    numbers: usize,
+    /// Until when nobody is asked, because it was of no use lately.
+    rests_until: Option<Instant>,
+}
+
+/// The vectors of a question and of all tools.
+#[derive(Debug, PartialEq)]
+pub(crate) struct Vectors {
+    pub(crate) question: Arc<[f32]>,
+    pub(crate) tools: Vec<Arc<[f32]>>,
+}
+
+impl Embeddings {
+    pub(crate) fn new(embedder: impl Embedder) -> Self {
+        Self {
+            embedder: Arc::new(embedder),
+            state: Mutex::default(),
+            turn: Semaphore::new(1),
+        }
+    }
+
+    /// The vectors of a question and of these tools, if all can be had soon.
+    pub(crate) async fn of(&self, question: &str, tools: &[String]) -> Option<Vectors> {
+        if self.lock().rests_until.is_some_and(|until| Instant::now() < until) {
+            return None;
+        }
+        let known = self.lock().vectors.len();
+        let asked = match tokio::time::timeout(WAIT, self.all(question, tools)).await {
+            Ok(asked) => asked,
+            Err(_) => Err(format!("they did not come within {} s", WAIT.as_secs())),
+        };
+        let mut state = self.lock();
+        match asked {
+            Ok(vectors) => {
+                state.rests_until = None;
+                Some(vectors)
+            }
+            Err(problem) => {
+                if state.vectors.len() <= known {
+                    state.rests_until = Some(Instant::now() + REST);
+                }
+                tracing::warn!(%problem, "tools are found by their words only: there are no embeddings");
+                None
+            }
+        }
+    }
+
+    async fn all(&self, question: &str, tools: &[String]) -> Result<Vectors, String> {
+        let _turn = self.turn.acquire().await;
+        let keys: Vec<_> = tools
+            .iter()
+            .map(|text| <[u8; 32]>::from(Sha256::digest(text)))
+            .collect();
+        let unknown: Vec<usize> = {
+            let state = self.lock();
+            let places = 0..tools.len();
+            places.filter(|at| !state.vectors.contains_key(&keys[*at])).collect()
+        };
+        for batch in unknown.chunks(BATCH) {
+            let texts = batch.iter().map(|at| tools[*at].clone()).collect();
+            let made = self.ask(texts).await?;
+            self.lock().keep(batch.iter().map(|at| keys[*at]).zip(made), &keys);
+        }
+        let question = self.ask(vec![question.to_owned()]).await?.pop();
+        let question = question.ok_or("there is none for the question")?;
+        let state = self.lock();
+        let tools = keys.iter().map(|key| state.vectors.get(key).cloned());
+        let tools: Option<Vec<_>> = tools.collect();
+        let tools = tools.ok_or("there are more tools than vectors are kept")?;
+        Ok(Vectors { question, tools })
+    }
+
+    /// A usable vector for each text.
+    async fn ask(&self, texts: Vec<String>) -> Result<Vec<Arc<[f32]>>, String> {
+        let wanted = texts.len();
+        let made = self.embedder.embed(texts).await?;
+        if made.len() != wanted {
+            return Err(format!("{} came for {wanted} texts", made.len()));
+        }
+        let is_usable = |vector: &Vec<f32>| {
+            (1..=MAX_LENGTH).contains(&vector.len()) && vector.iter().all(|number| number.is_finite())
+        };
+        if !made.iter().all(is_usable) {
+            return Err("one of them is empty, too long, or has numbers that are none".to_owned());
+        }
+        Ok(made.into_iter().map(Arc::from).collect())
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl State {
+    /// Keeps vectors. When there are too many, those of tools that are not `wanted` now go.
+    fn keep(&mut self, made: impl Iterator<Item = ([u8; 32], Arc<[f32]>)>, wanted: &[[u8; 32]]) {
+        for (key, vector) in made {
+            if self.numbers + vector.len() > MAX_KEPT {
+                self.vectors.retain(|key, _| wanted.contains(key));
+                self.numbers = self.vectors.values().map(|vector| vector.len()).sum();
+            }
+            if self.numbers + vector.len() <= MAX_KEPT {
+                self.numbers += vector.len();
+                self.vectors.insert(key, vector);
+            }
+        }
+    }
+}
+
+impl fmt::Debug for Embeddings {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Embeddings")
+            .field("kept", &self.lock().vectors.len())
+            .finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use super::*;
+
+    /// Makes a vector of the length of a text, a batch in so much time, and counts the texts.
+    struct Lengths {
+        each: Duration,
+        texts: Arc<AtomicUsize>,
+    }
+
+    impl Embedder for Lengths {
+        fn embed(&self, texts: Vec<String>) -> Boxed<'_, Result<Vec<Vec<f32>>, String>> {
+            Box::pin(async move {
+                tokio::time::sleep(self.each).await;
+                self.texts.fetch_add(texts.len(), Ordering::SeqCst);
+                if texts.iter().any(|text| text == "bad") {
+                    return Err("no".to_owned());
+                }
+                #[expect(clippy::cast_precision_loss, reason = "the texts of tests are short")]
+                let lengths = texts.iter().map(|text| vec![text.len() as f32]);
+                Ok(lengths.collect())
+            })
+        }
+    }
+
+    fn embeddings(each: Duration) -> (Embeddings, Arc<AtomicUsize>) {
+        let texts = Arc::<AtomicUsize>::default();
+        let lengths = Lengths {
+            each,
+            texts: texts.clone(),
+        };
+        (Embeddings::new(lengths), texts)
+    }
+
+    fn tools(count: usize) -> Vec<String> {
+        (0..count).map(|n| format!("tool {n}")).collect()
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn the_vector_of_a_text_is_asked_for_once() {
+        let (embeddings, asked) = embeddings(Duration::ZERO);
+        let found = embeddings.of("why", &tools(10)).await.unwrap();
+        assert_eq!((found.question.as_ref(), found.tools.len()), (&[3.0][..], 10));
+        assert_eq!(asked.load(Ordering::SeqCst), 11);
+        embeddings.of("who", &tools(12)).await.unwrap();
+        assert_eq!(asked.load(Ordering::SeqCst), 11 + 3);
+        let (two, three) = (tools(20), tools(20));
+        let (one, other) = tokio::join!(embeddings.of("a", &two), embeddings.of("b", &three));
+        assert!(one.is_some() && other.is_some());
+        assert_eq!(asked.load(Ordering::SeqCst), 14 + 8 + 2);
+    }
+
+    /// Three batches of two seconds each do not fit into one search, but into two.
+    #[tokio::test(start_paused = true)]
+    async fn what_came_in_time_is_kept_for_the_next_search() {
+        let (embeddings, _) = embeddings(Duration::from_secs(2));
+        let tools = tools(3 * BATCH);
+        let started = Instant::now();
+        assert_eq!(embeddings.of("why", &tools).await, None);
+        assert_eq!(started.elapsed(), WAIT);
+        assert!(embeddings.of("why", &tools).await.is_some());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn whoever_was_of_no_use_is_left_alone_for_a_while() {
+        let (embeddings, asked) = embeddings(Duration::from_secs(1));
+        assert_eq!(embeddings.of("bad", &[]).await, None);
+        assert_eq!(embeddings.of("good", &[]).await, None);
+        assert_eq!(asked.load(Ordering::SeqCst), 1);
+        tokio::time::advance(REST).await;
+        assert!(embeddings.of("good", &[]).await.is_some());
+    }
+}

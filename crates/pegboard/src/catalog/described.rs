@@ -1,0 +1,118 @@
+//! Tools that somebody else describes for a server that cannot list them.
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use serde_json::{Map, Value};
+
+use super::{Catalog, HeaderRule, Tool};
+use crate::name::ServerName;
+
+/// Other programs' names for parts of a definition.
+const SPELLINGS: [(&str, &str); 3] = [
+    ("input_schema", "inputSchema"),
+    ("parameters", "inputSchema"),
+    ("output_schema", "outputSchema"),
+];
+
+impl Catalog {
+    /// Adds the tools that are described, but for those that the server has listed.
+    pub(crate) fn describe(&mut self, server: &ServerName, described: &BTreeMap<String, Value>, headers: HeaderRule) {
+        for (name, said) in described {
+            if self.tool(name).is_some() {
+                continue;
+            }
+            match Tool::read(server, item(name, said), headers, &mut self.warnings) {
+                Ok(tool) => self.tools.push(Arc::new(tool)),
+                Err(problem) => self.warnings.push(problem),
+            }
+            // Looked up by name above.
+            self.tools.sort_by(|a, b| a.name.cmp(&b.name));
+        }
+    }
+}
+
+/// The item of a listing for what is said about a tool: the schema of its arguments, with words about the tool in it, or the item itself.
+fn item(name: &str, said: &Value) -> Value {
+    let said = said.as_object().cloned().unwrap_or_default();
+    let is_schema = ["type", "properties", "$ref"].iter().any(|key| said.contains_key(*key));
+    let is_item =
+        said.contains_key("inputSchema") || SPELLINGS.iter().any(|(spelling, _)| said.contains_key(*spelling));
+    let mut item = match is_item && !is_schema {
+        true => said,
+        false => around(said),
+    };
+    for (spelling, key) in SPELLINGS {
+        if let Some(part) = item.remove(spelling) {
+            item.entry(key).or_insert(part);
+        }
+    }
+    item.insert("name".into(), name.into());
+    item.into()
+}
+
+/// The item for a schema. What it says about itself it says about the tool.
+fn around(mut schema: Map<String, Value>) -> Map<String, Value> {
+    let mut item = Map::new();
+    for key in ["title", "description"] {
+        item.extend(schema.remove(key).map(|words| (key.to_owned(), words)));
+    }
+    item.insert("inputSchema".into(), schema.into());
+    item
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_schema_and_a_definition_describe_the_same_tool() {
+        let schema = json!({"type": "object", "properties": {"a": {"type": "integer"}}});
+        let server = ServerName::parse("fx").unwrap();
+        for said in [
+            json!({"type": "object", "description": "Adds.", "properties": {"a": {"type": "integer"}}}),
+            json!({"description": "Adds.", "inputSchema": schema}),
+            json!({"description": "Adds.", "input_schema": schema}),
+            json!({"description": "Adds.", "parameters": schema}),
+        ] {
+            let mut catalog = Catalog::default();
+            catalog.describe(&server, &[("add".to_owned(), said)].into(), HeaderRule::Ignored);
+            let tool = &catalog.tools[0];
+            assert_eq!(
+                (tool.name.as_str(), tool.description.as_deref()),
+                ("add", Some("Adds."))
+            );
+            assert_eq!(tool.input_schema.value(), schema);
+        }
+    }
+
+    #[test]
+    fn what_is_listed_wins_and_what_cannot_be_read_costs_only_itself() {
+        let server = ServerName::parse("fx").unwrap();
+        let mut catalog = Catalog::default();
+        catalog.read_tools(
+            &server,
+            vec![json!({"name": "b", "description": "listed"})],
+            HeaderRule::Ignored,
+        );
+        let described = ["c", "b", "a"].map(|name| (name.to_owned(), json!({"description": "described"})));
+        let mut described = BTreeMap::from(described);
+        described.insert("bad".into(), json!({"type": "string"}));
+        catalog.describe(&server, &described, HeaderRule::Ignored);
+        let tools: Vec<_> = catalog
+            .tools
+            .iter()
+            .map(|tool| (tool.name.as_str(), tool.description.as_deref()))
+            .collect();
+        assert_eq!(
+            tools,
+            [
+                ("a", Some("described")),
+                ("b", Some("listed")),
+                ("c", Some("described"))
+            ]
+        );
+        assert_eq!(catalog.warnings.len(), 1, "{:?}", catalog.warnings);
+    }
+}

@@ -1,0 +1,77 @@
+//! What is derived from the servers of a view at one moment, and built again only when something has changed.
+
+use std::sync::{Arc, OnceLock, PoisonError};
+
+use super::{ListedTool, Toolset, discover::Discovery, own, reader, resource_tools::ResourceTools};
+use crate::{
+    call::{RouteTable, Sight},
+    search::{Index, text_of},
+};
+
+/// How much of what a tool says about itself is looked at for its meaning, in bytes.
+const TEXT: usize = 2 << 10;
+
+/// A route table, and the revision that it was built for.
+#[derive(Debug)]
+pub(super) struct Built {
+    revision: u64,
+    pub(super) table: Arc<RouteTable>,
+    /// The tool that reads what was put aside, under a name that no server has.
+    pub(super) reader: ListedTool,
+    /// The tools that lead to those that are not shown.
+    pub(super) discovery: Discovery,
+    /// The tools that list and read resources, for a view that wants them.
+    pub(super) resources: Option<ResourceTools>,
+    /// Made when something is looked for.
+    index: OnceLock<Arc<Index>>,
+    texts: OnceLock<Arc<[String]>>,
+}
+
+impl Built {
+    pub(super) fn index(&self) -> Arc<Index> {
+        let tools = || self.table.routes().iter().map(|route| route.tool.as_ref());
+        self.index.get_or_init(|| Arc::new(Index::new(tools()))).clone()
+    }
+
+    /// What the tools say about themselves, for those who look at meaning.
+    pub(super) fn texts(&self) -> Arc<[String]> {
+        let texts = || {
+            let routes = self.table.routes().iter();
+            routes.map(|route| text_of(&route.tool, TEXT)).collect()
+        };
+        self.texts.get_or_init(texts).clone()
+    }
+}
+
+impl Toolset {
+    /// The route table for what the servers offer now.
+    pub(super) fn table(&self) -> Arc<RouteTable> {
+        self.built(|built| built.table.clone())
+    }
+
+    pub(super) fn built<T>(&self, take: impl Fn(&Built) -> T) -> T {
+        let revision = self.shelf.revision();
+        let mut table = self.table.lock().unwrap_or_else(PoisonError::into_inner);
+        match &*table {
+            Some(built) if built.revision == revision => take(built),
+            _ => {
+                let servers = self.servers();
+                let sight = Sight::new(&self.view, &servers);
+                let before = table.as_ref().map(|built| &*built.table);
+                let routes = RouteTable::build(&servers, &self.view, &sight, before);
+                let home = own::home(&servers);
+                let reader = reader::listed(&home, &self.view);
+                self.view.outputs.set_reader(&reader.name);
+                take(table.insert(Built {
+                    revision,
+                    table: Arc::new(routes),
+                    reader,
+                    discovery: Discovery::new(&home, &self.view),
+                    resources: self.view.resource_tools.then(|| ResourceTools::new(&home, &self.view)),
+                    index: OnceLock::new(),
+                    texts: OnceLock::new(),
+                }))
+            }
+        }
+    }
+}

@@ -1,0 +1,300 @@
+//! Resources for a model that knows only tools: three tools of ours that list resources and patterns of addresses, and read.
+
+use serde_json::{Map, Value, json};
+use tokio::time::Instant;
+
+use super::{LOOK_UP, ListedTool, Toolset, own, reach::must_offer};
+use crate::{
+    call::{self, Route, Sight, ToolCall, View},
+    catalog::{Catalog, Resource},
+    name::ServerName,
+    outcome::{Answer, Failure, Kind, Outcome, Reply},
+    server::Server,
+};
+
+const LIST: &str = "list_resources";
+const TEMPLATES: &str = "list_resource_templates";
+const READ: &str = "read_resource";
+/// How many resources a page has at most, and when nothing else is said.
+const MOST: usize = 200;
+const USUAL: usize = 50;
+/// The largest page, in bytes, and the longest text in it about one resource.
+const PAGE: usize = 16 << 10;
+const WORDS: usize = 300;
+
+/// The three tools, as a view shows them.
+#[derive(Debug, Clone)]
+pub(super) struct ResourceTools {
+    list: ListedTool,
+    templates: ListedTool,
+    read: ListedTool,
+}
+
+impl ResourceTools {
+    pub(super) fn new(home: &ServerName, view: &View) -> Self {
+        let tool = |name: &str, description: &str, properties: Value, required: &[&str]| {
+            let definition = json!({
+                "name": name, "description": description,
+                "inputSchema": {"type": "object", "properties": properties, "required": required, "additionalProperties": false},
+                "annotations": {"readOnlyHint": true, "openWorldHint": name == READ},
+            });
+            own::listed(home, definition, view)
+        };
+        let paged = json!({
+            "server": {"type": "string", "description": "Only those of this server"},
+            "cursor": {"type": "string", "description": "next_cursor of the page before"},
+            "limit": {"type": "integer", "minimum": 1, "maximum": MOST, "description": "How many to show"},
+        });
+        Self {
+            list: tool(
+                LIST,
+                "Lists resources that can be read with read_resource: files, records and other data of the servers.",
+                paged.clone(),
+                &[],
+            ),
+            templates: tool(
+                TEMPLATES,
+                "Lists patterns of addresses of further resources. Fill in what stands in braces and read the address with read_resource.",
+                paged,
+                &[],
+            ),
+            read: tool(
+                READ,
+                "Reads a resource by its address.",
+                json!({
+                    "uri": {"type": "string", "description": "The address as list_resources gave it, or made from a pattern"},
+                    "server": {"type": "string", "description": "The server that has it; needed where several have resources"},
+                }),
+                &["uri"],
+            ),
+        }
+    }
+
+    fn all(&self) -> [&ListedTool; 3] {
+        [&self.list, &self.templates, &self.read]
+    }
+}
+
+impl Toolset {
+    /// The tools for listings, if the view wants them.
+    pub(super) fn listed_resource_tools(&self) -> Vec<ListedTool> {
+        if !self.view.resource_tools {
+            return Vec::new();
+        }
+        let tools = self.built(|built| built.resources.clone());
+        tools.iter().flat_map(ResourceTools::all).cloned().collect()
+    }
+
+    /// The reply to a call of one of the three, or the call back when another tool is meant.
+    pub(super) async fn use_resources(&self, call: ToolCall, started: Instant) -> Result<Reply, ToolCall> {
+        // Without the tools this costs a look at a flag.
+        if !self.view.resource_tools || !call.name.contains("_resource") {
+            return Err(call);
+        }
+        let (tools, routes) = self.built(|built| (built.resources.clone(), built.table.clone()));
+        let mut meant = tools.iter().flat_map(ResourceTools::all);
+        let Some(meant) = meant.find(|tool| own::means(&call.name, tool, &routes)) else {
+            return Err(call);
+        };
+        let given = own::arguments(&call, meant);
+        if meant.tool.name == READ {
+            // Boxed, because it is rare and every call would pay for the room.
+            return Ok(Box::pin(self.read_for_model(call, meant, given, started)).await);
+        }
+        let listed = self.page_of_resources(&meant.tool.name, &given, &call).await;
+        let untrusted = listed.as_ref().is_ok_and(|(_, untrusted)| *untrusted);
+        let outcome = match listed {
+            Ok((text, _)) => Outcome::Done(Answer::from_text(text)),
+            Err(failure) => Outcome::Refused(failure),
+        };
+        let mut reply = own::reply(&call, &meant.tool, outcome, started.elapsed());
+        reply.untrusted = untrusted;
+        Ok(reply)
+    }
+
+    /// A page of the listing, and whether words of servers that are not trusted are in it.
+    async fn page_of_resources(
+        &self,
+        kind: &str,
+        given: &Map<String, Value>,
+        call: &ToolCall,
+    ) -> Result<(String, bool), Failure> {
+        let cursor = own::text(given, "cursor")?;
+        let limit = given.get("limit").and_then(Value::as_u64);
+        let limit = limit.map_or(USUAL, |limit| usize::try_from(limit).unwrap_or(MOST).clamp(1, MOST));
+        let (servers, unavailable) = self.servers_with_resources(own::text(given, "server")?, call).await?;
+        let mut found: Vec<&Resource> = Vec::new();
+        for (_, catalog) in &servers {
+            let items = match kind {
+                TEMPLATES => &catalog.templates,
+                _ => &catalog.resources,
+            };
+            found.extend(items);
+        }
+        found.sort_by_cached_key(|resource| written(resource));
+        let start = cursor.map_or(0, |cursor| {
+            found.partition_point(|resource| written(resource).as_str() <= cursor.as_str())
+        });
+        let page = Page::of(&found[start..], limit);
+        let untrusted = !page.items.is_empty() && servers.iter().any(|(server, _)| !server.config().policy.trust);
+        let key = if kind == TEMPLATES { "templates" } else { "resources" };
+        let mut shown = json!({ key: page.items });
+        if let Some(next) = page.next {
+            shown["next_cursor"] = next.into();
+        }
+        if page.left_out > 0 {
+            shown["left_out"] = json!({"count": page.left_out, "why": "their descriptions are too long to be shown"});
+        }
+        if !unavailable.is_empty() {
+            shown["unavailable"] = unavailable.into();
+        }
+        Ok((shown.to_string(), untrusted))
+    }
+
+    /// The servers whose resources the model may see, and the names of those that cannot be reached.
+    async fn servers_with_resources(
+        &self,
+        named: Option<String>,
+        call: &ToolCall,
+    ) -> Result<(Vec<Offering>, Vec<String>), Failure> {
+        self.check_open()?;
+        self.check_selection()?;
+        if let Some(named) = named {
+            let (server, live) = self.reach(&server_name(&named)?).await?;
+            must_offer(&live, server.name(), "resources")?;
+            self.may_read(&server, &live.catalog)?;
+            return Ok((vec![(server, live.catalog)], Vec::new()));
+        }
+        let unavailable = self.wake(call.timeout.unwrap_or(LOOK_UP)).await;
+        let unavailable = unavailable.into_iter().map(|down| down.server.to_string()).collect();
+        let servers = self.chosen().into_iter().filter_map(|server| {
+            let catalog = server.catalog()?;
+            let has_some = !catalog.resources.is_empty() || !catalog.templates.is_empty();
+            (has_some && self.may_read(&server, &catalog).is_ok()).then_some((server, catalog))
+        });
+        Ok((servers.collect(), unavailable))
+    }
+
+    fn may_read(&self, server: &Server, catalog: &Catalog) -> Result<(), Failure> {
+        if !server.config().policy.capabilities.resources {
+            let message = format!(
+                "resources of server `{}` may not be used: its config leaves them out",
+                server.name()
+            );
+            return Err(Failure::new(Kind::NotPermitted, message).hint("`capabilities` says what it is asked for"));
+        }
+        let servers = self.servers();
+        Sight::new(&self.view, &servers).sees_beside_tools(server.name(), &catalog.tools)
+    }
+
+    async fn read_for_model(
+        &self,
+        mut call: ToolCall,
+        listed: &ListedTool,
+        given: Map<String, Value>,
+        started: Instant,
+    ) -> Reply {
+        let server = match self.server_to_read(&given, &call).await {
+            Ok(server) => server,
+            Err(failure) => return own::reply(&call, &listed.tool, Outcome::Refused(failure), started.elapsed()),
+        };
+        call.text = None;
+        call.arguments = given.into();
+        let name = server.name().clone();
+        let route = Route::through(&listed.name, &listed.tool, server);
+        call::read_resource(&self.view, &route, call, started, |uri| async move {
+            self.read_resource(&name, &uri).await
+        })
+        .await
+    }
+
+    /// The server that a resource is read from: the one that is named, the one that lists the address, or the only one.
+    async fn server_to_read(&self, given: &Map<String, Value>, call: &ToolCall) -> Result<Server, Failure> {
+        let missing = || Failure::new(Kind::InvalidArguments, "`uri` is missing: it must be a text");
+        let uri = own::text(given, "uri")?.ok_or_else(missing)?;
+        let named = own::text(given, "server")?;
+        let (mut servers, _) = self.servers_with_resources(named, call).await?;
+        let lists = |(_, catalog): &&Offering| catalog.resources.iter().any(|resource| resource.uri == uri);
+        if let Some((server, _)) = servers.iter().find(lists) {
+            return Ok(server.clone());
+        }
+        let names: Vec<_> = servers.iter().map(|(server, _)| server.name().to_string()).collect();
+        match (servers.pop(), servers.is_empty()) {
+            (Some((only, _)), true) => Ok(only),
+            (None, _) => Err(Failure::new(Kind::Unavailable, "no server has resources")),
+            (Some(_), false) => {
+                let message = "`server` is missing: several servers have resources, and none lists this address";
+                Err(Failure::new(Kind::InvalidArguments, message).hint(format!("the servers are {}", names.join(", "))))
+            }
+        }
+    }
+}
+
+/// A server, and what it offers.
+type Offering = (Server, std::sync::Arc<Catalog>);
+
+fn server_name(text: &str) -> Result<ServerName, Failure> {
+    ServerName::parse(text.trim()).map_err(|problem| Failure::new(Kind::InvalidArguments, problem.to_string()))
+}
+
+/// Where a resource stands in the order of all, as a cursor. No server's name has a blank in it.
+fn written(resource: &Resource) -> String {
+    format!("{} {}", resource.server, resource.uri)
+}
+
+/// Some resources in a row, in as many bytes as a page may have.
+struct Page {
+    items: Vec<Value>,
+    /// The last one shown, if there are more.
+    next: Option<String>,
+    /// How many do not fit on any page.
+    left_out: usize,
+}
+
+impl Page {
+    fn of(found: &[&Resource], limit: usize) -> Self {
+        let (mut items, mut left_out, mut room, mut end) = (Vec::new(), 0, PAGE, found.len());
+        for (at, resource) in found.iter().enumerate() {
+            let item = shown(resource);
+            let bytes = item.to_string().len();
+            if bytes > PAGE {
+                left_out += 1;
+            } else if items.len() >= limit || bytes > room {
+                end = at;
+                break;
+            } else {
+                room -= bytes;
+                items.push(item);
+            }
+        }
+        let last = end.checked_sub(1).filter(|_| end < found.len());
+        Self {
+            items,
+            next: last.map(|last| written(found[last])),
+            left_out,
+        }
+    }
+}
+
+/// What a model is told about a resource.
+fn shown(resource: &Resource) -> Value {
+    let short = |text: &Option<String>| {
+        let text = text.as_deref()?;
+        Some(Value::from(&text[..text.floor_char_boundary(WORDS)]))
+    };
+    let mut item = Map::new();
+    item.insert("server".into(), resource.server.as_str().into());
+    item.insert("uri".into(), resource.uri.as_str().into());
+    let more = [
+        ("name", short(&resource.name)),
+        ("title", short(&resource.title)),
+        ("description", short(&resource.description)),
+        ("mime_type", short(&resource.mime_type)),
+        ("size", resource.size.map(Value::from)),
+    ];
+    item.extend(
+        more.into_iter()
+            .filter_map(|(key, value)| Some((key.to_owned(), value?))),
+    );
+    item.into()
+}

@@ -1,0 +1,59 @@
+//! What a failed connection means: what kept it from opening, and why in words for people.
+
+use std::io;
+
+use url::Url;
+
+use crate::transport::ConnectFault;
+
+/// Host and port of a URL, without anything in it that may be secret.
+pub(in crate::transport) fn place(url: &Url) -> String {
+    let host = url.host_str().unwrap_or_default();
+    match url.port_or_known_default() {
+        Some(port) => format!("{host}:{port}"),
+        None => host.to_owned(),
+    }
+}
+
+/// Looks through the causes of a failed connection for the one that tells what it was.
+pub(in crate::transport) fn connect_fault(error: &(dyn std::error::Error + 'static)) -> ConnectFault {
+    let found = all_causes(error).find_map(|cause| {
+        if cause.is::<rustls::Error>() {
+            return Some(ConnectFault::Tls);
+        }
+        match cause.downcast_ref::<io::Error>()?.kind() {
+            io::ErrorKind::ConnectionRefused => Some(ConnectFault::Refused),
+            io::ErrorKind::TimedOut => Some(ConnectFault::Timeout),
+            _ => None,
+        }
+    });
+    found.unwrap_or(ConnectFault::Other)
+}
+
+/// An error and its causes. An I/O error does not count what it wraps among its causes, so that is looked into as well.
+pub(in crate::transport) fn all_causes<'a>(
+    error: &'a (dyn std::error::Error + 'static),
+) -> impl Iterator<Item = &'a (dyn std::error::Error + 'static)> {
+    std::iter::successors(Some(error), |error| {
+        let wrapped = error.downcast_ref::<io::Error>().and_then(io::Error::get_ref);
+        match wrapped {
+            Some(wrapped) => Some(wrapped),
+            None => error.source(),
+        }
+    })
+}
+
+/// An error with its causes, in one line.
+pub(in crate::transport) fn causes(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        let next = error.to_string();
+        if !text.contains(&next) {
+            text.push_str(": ");
+            text.push_str(&next);
+        }
+        cause = error.source();
+    }
+    text
+}

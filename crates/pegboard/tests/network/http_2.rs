@@ -1,0 +1,114 @@
+//! Many requests on one connection: each knows its own fate.
+
+use std::sync::{
+    Arc,
+    atomic::{AtomicUsize, Ordering},
+};
+
+use bytes::Bytes;
+use h2::{Reason, RecvStream, server::SendResponse};
+use pegboard::{Kind, ServerConfig, ToolCall, Transport};
+
+use crate::{
+    support::*,
+    tls::{Authority, Front, answer_h2, front, secured, trusting},
+    words::*,
+};
+
+/// What becomes of a call.
+enum Fate {
+    Answered,
+    Refused,
+    Held,
+}
+
+/// A server, and the file that says whom to trust.
+struct Running {
+    _front: Front,
+    _authority: Authority,
+}
+
+/// A modern server over HTTP/2 with the tool `hello`, which takes `streams` requests at a time and treats its calls as `fate` says for
+/// each number, counted from one.
+async fn server(streams: u32, fate: fn(usize) -> Fate) -> (Running, Arc<AtomicUsize>, ServerConfig) {
+    let authority = Authority::new();
+    let mut settings = authority.signs(|_| {}).settings(None);
+    settings.alpn_protocols = vec![b"h2".to_vec()];
+    let calls = Arc::new(AtomicUsize::new(0));
+    let counted = calls.clone();
+    let front = front(settings, move |stream| {
+        let calls = counted.clone();
+        async move {
+            let mut builder = h2::server::Builder::new();
+            let Ok(mut connection) = builder.max_concurrent_streams(streams).handshake(stream).await else {
+                return;
+            };
+            while let Some(Ok((request, respond))) = connection.accept().await {
+                let is_call = request.headers()["mcp-method"] == "tools/call";
+                let fate = match is_call {
+                    true => fate(calls.fetch_add(1, Ordering::Relaxed) + 1),
+                    false => Fate::Answered,
+                };
+                tokio::spawn(treat(fate, request, respond));
+            }
+        }
+    })
+    .await;
+    let endpoint = secured(&front.url("https", "localhost", "/mcp"), trusting(&authority));
+    let running = Running {
+        _front: front,
+        _authority: authority,
+    };
+    (running, calls, ServerConfig::new(Transport::Http(endpoint)))
+}
+
+async fn treat(fate: Fate, request: http::Request<RecvStream>, mut respond: SendResponse<Bytes>) {
+    match fate {
+        Fate::Answered => answer_h2(request, respond).await,
+        Fate::Refused => respond.send_reset(Reason::REFUSED_STREAM),
+        Fate::Held => std::future::pending().await,
+    }
+}
+
+#[tokio::test]
+async fn a_call_that_waits_for_its_turn_on_a_full_connection_has_not_run() {
+    let (_running, calls, config) = server(1, |_| Fate::Held).await;
+    let board = board(config);
+    let tools = board.toolset();
+    tools.list(PATIENCE).await;
+    let first = tokio::spawn({
+        let tools = tools.clone();
+        async move { tools.call(ToolCall::new("fx.hello").timeout(secs(3))).await }
+    });
+    until("the first call is there", || calls.load(Ordering::Relaxed) == 1).await;
+    let second = tools.call(ToolCall::new("fx.hello").timeout(secs(1))).await;
+    refused(&second, Kind::Timeout);
+    lost(&first.await.unwrap(), Kind::Timeout);
+    assert_eq!(calls.load(Ordering::Relaxed), 1);
+}
+
+#[tokio::test]
+async fn a_call_that_the_server_did_not_look_at_is_sent_again() {
+    let (_running, calls, config) = server(100, |number| match number {
+        1 | 2 => Fate::Refused,
+        _ => Fate::Answered,
+    })
+    .await;
+    let board = board(config);
+    let reply = hello(&board.toolset()).await;
+    assert_eq!(
+        (reply.text().as_str(), reply.attempts),
+        ("hi", 1),
+        "{:?}",
+        reply.outcome
+    );
+    assert_eq!(calls.load(Ordering::Relaxed), 3);
+}
+
+#[tokio::test]
+async fn a_server_that_looks_at_no_call_has_carried_none_out() {
+    let (_running, calls, config) = server(100, |_| Fate::Refused).await;
+    let board = board(config);
+    refused(&hello(&board.toolset()).await, Kind::Transport);
+    assert!(calls.load(Ordering::Relaxed) > 3);
+}
