@@ -5,8 +5,8 @@ use pegboard_testkit::{Ask, Era as FakeEra};
 
 use super::*;
 use crate::{
-    SafeUrl,
     config::{Command, Endpoint, Transport},
+    secret::SafeUrl,
 };
 
 /// Polls a future for at most so many times, each time that it is woken, and drops it. Whether it came to its end.
