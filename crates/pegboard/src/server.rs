@@ -417,6 +417,9 @@ impl Server {
 
     /// The server ready for use, in another session than the one that was left behind.
     pub(crate) async fn live_after(&self, left_behind: u64, deadline: Deadline) -> Result<Live, Arc<Outage>> {
+        if let Some(live) = self.live_now(left_behind) {
+            return Ok(live);
+        }
         let waiting = async {
             loop {
                 let pool = self.usable()?;
@@ -431,6 +434,14 @@ impl Server {
             let restarts = self.phase().restarts();
             Err(Outage::still_starting().after_restarts(restarts).into())
         })
+    }
+
+    /// The server ready for use, if it is that at this moment.
+    fn live_now(&self, left_behind: u64) -> Option<Live> {
+        let pool = self.usable().ok()?;
+        let live = pool.live_now(left_behind)?;
+        let catalog = self.renamed(&live.catalog, &pool);
+        Some(Live { catalog, ..live })
     }
 
     fn usable(&self) -> Result<Arc<Pool>, Arc<Outage>> {
@@ -450,6 +461,11 @@ impl Server {
 
     /// Waits for a turn of a tool, at most until the deadline.
     pub(crate) async fn turn(&self, tool: &str, deadline: Deadline) -> Result<Permit, Refused> {
+        if !deadline.has_passed()
+            && let Some(permit) = self.0.gate.enter_now(tool)
+        {
+            return Ok(permit);
+        }
         // Whoever waits will need the connection.
         let _using = self.pool().and_then(|pool| pool.keep());
         self.0.gate.enter(tool, deadline).await

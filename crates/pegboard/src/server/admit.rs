@@ -124,12 +124,27 @@ impl Bound {
 }
 
 impl Gate {
+    /// A permit of a tool, if it need not be waited for.
+    pub(crate) fn enter_now(&self, tool: &str) -> Option<Permit> {
+        let shared = self.shared(tool);
+        let own_turn = self.own.free_place()?;
+        let shared_turn = match &shared {
+            None => None,
+            Some(queue) => Some(queue.free_place()?),
+        };
+        std::iter::once(&self.own)
+            .chain(&shared)
+            .for_each(|queue| queue.count(Duration::ZERO));
+        Some(Permit {
+            waited: Duration::ZERO,
+            _shared: shared_turn,
+            _own_turn: own_turn,
+        })
+    }
+
     /// Waits for a permit of a tool, at most until the deadline. Dropping the future gives the place in the line up.
     pub(crate) async fn enter(&self, tool: &str, deadline: Deadline) -> Result<Permit, Refused> {
-        let shared = {
-            let bound = self.bound.read().unwrap_or_else(PoisonError::into_inner);
-            bound.queue_of(tool)
-        };
+        let shared = self.shared(tool);
         // In this order, so that the calls that wait for one slow server do not fill the queue it shares with others.
         let (own_turn, mut waited) = self.own.enter(deadline).await?;
         let mut shared_turn = None;
@@ -143,6 +158,12 @@ impl Gate {
             _shared: shared_turn,
             _own_turn: own_turn,
         })
+    }
+
+    /// The queue that calls of a tool share with others.
+    fn shared(&self, tool: &str) -> Option<Queue> {
+        let bound = self.bound.read().unwrap_or_else(PoisonError::into_inner);
+        bound.queue_of(tool)
     }
 
     /// Lets calls wait in the queues that `policy` names, from now on.
@@ -267,8 +288,7 @@ impl Queue {
         if deadline.has_passed() {
             return Err(late());
         }
-        // Nobody is overtaken: while calls wait, places that come free go to them and are never seen here.
-        if let Ok(permit) = line.places.clone().try_acquire_owned() {
+        if let Some(permit) = self.free_place() {
             self.count(Duration::ZERO);
             return Ok((permit, Duration::ZERO));
         }
@@ -291,6 +311,11 @@ impl Queue {
             // The semaphore is never closed, so the only other end of the wait is that of our time.
             Ok(Err(_)) | Err(_) => Err(late()),
         }
+    }
+
+    /// A place that is free. Nobody is overtaken: while calls wait, places that come free go to them and are never seen here.
+    fn free_place(&self) -> Option<OwnedSemaphorePermit> {
+        self.0.places.clone().try_acquire_owned().ok()
     }
 
     fn count(&self, waited: Duration) {

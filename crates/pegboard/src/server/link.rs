@@ -197,6 +197,13 @@ impl Link {
         Some(Hold { link, number })
     }
 
+    /// The session that is ready at this moment, when it is not the one that was left behind.
+    pub(super) fn live_now(&self, left_behind: u64) -> Option<Live> {
+        let phase = self.0.phase.borrow();
+        let live = phase.live().filter(|live| live.generation != left_behind)?;
+        Some(live.clone())
+    }
+
     /// The session that is ready, once it is, and when it is not the one that was left behind. When the server is down, the outage.
     pub(super) async fn live_after(&self, left_behind: u64) -> Result<Live, Arc<Outage>> {
         let mut phase = self.0.phase.clone();

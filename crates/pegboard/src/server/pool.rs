@@ -110,6 +110,12 @@ impl Pool {
         }
     }
 
+    /// A session that is ready at this moment, and not the one that was left behind.
+    pub(super) fn live_now(&self, left_behind: u64) -> Option<Live> {
+        let (link, using) = self.pick()?;
+        link.live_now(left_behind).map(|live| live.used_by(using))
+    }
+
     /// A session that is ready, and not the one that was left behind.
     pub(super) async fn live_after(&self, left_behind: u64) -> Result<Live, Arc<Outage>> {
         let mut failed = 0;
