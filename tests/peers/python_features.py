@@ -8,6 +8,7 @@ import argparse
 import socket
 import warnings
 
+import anyio
 import uvicorn
 from mcp.server.mcpserver import Context, MCPServer
 from mcp_types import (
@@ -61,6 +62,42 @@ async def touch(ctx: Context) -> str:
     """Say that a resource has changed."""
     await ctx.notify_resource_updated("note://shelf/book")
     return "touched"
+
+
+# How many calls were given up while they were waiting.
+given_up = 0
+
+
+@server.tool(structured_output=False)
+async def linger(ctx: Context) -> str:
+    """Wait for long, and notice when nobody waits for it any more."""
+    global given_up
+    try:
+        await ctx.report_progress(1)
+        await anyio.sleep(60)
+    except anyio.get_cancelled_exc_class():
+        given_up += 1
+        raise
+    return "waited"
+
+
+@server.tool(structured_output=False)
+async def count_given_up() -> str:
+    """Tell how many calls were given up."""
+    return str(given_up)
+
+
+async def grown() -> str:
+    """Not there from the beginning."""
+    return "grown"
+
+
+@server.tool(structured_output=False)
+async def grow(ctx: Context) -> str:
+    """Offer one more tool."""
+    server.add_tool(grown, structured_output=False)
+    await ctx.notify_tools_changed()
+    return "growing"
 
 
 @server.tool(structured_output=False)

@@ -26,6 +26,11 @@ const wantsColour = requestState =>
 
 // Over HTTP every request has a server of its own, so news go through the handler.
 let handler;
+let isGrown = false;
+let givenUp = 0;
+
+const addGrown = server =>
+    server.registerTool('grown', { description: 'Not there from the beginning.' }, async () => text('grown'));
 
 function peer() {
     const server = new McpServer(
@@ -44,6 +49,27 @@ function peer() {
         await (handler ? handler.notify.resourceUpdated(uri) : server.server.sendResourceUpdated({ uri }));
         return text('touched');
     });
+
+    server.registerTool('linger', { description: 'Wait until nobody waits for it any more.' }, async ({ mcpReq }) => {
+        const progressToken = mcpReq._meta?.progressToken;
+        await mcpReq.notify({ method: 'notifications/progress', params: { progressToken, progress: 1 } });
+        await new Promise(resolve => mcpReq.signal.addEventListener('abort', resolve));
+        givenUp += 1;
+        return text('waited');
+    });
+
+    server.registerTool('count_given_up', { description: 'Tell how many calls were given up.' }, async () =>
+        text(String(givenUp)),
+    );
+
+    server.registerTool('grow', { description: 'Offer one more tool.' }, async () => {
+        isGrown = true;
+        await (handler ? handler.notify.toolsChanged() : addGrown(server));
+        return text('growing');
+    });
+    if (isGrown) {
+        addGrown(server);
+    }
 
     server.registerTool('ask_model', { description: 'Have the client ask its model.' }, async ({ mcpReq }) => {
         const answer = inputResponse(mcpReq.inputResponses, 'answer');

@@ -210,7 +210,7 @@ pub(crate) struct Tools {
     #[arg(long, value_name = "QUERY", conflicts_with = "pattern")]
     pub(crate) search: Option<String>,
     /// Show what each server's definitions cost, in tokens
-    #[arg(long)]
+    #[arg(long, conflicts_with_all = ["pattern", "provider", "search"])]
     pub(crate) cost: bool,
 }
 

@@ -12,7 +12,8 @@ mod tools;
 
 use std::{future::Future, time::Duration};
 
-use pegboard::{Deadline, Pegboard};
+use pegboard::{Deadline, Failure, Kind, Pegboard};
+use serde::Serialize;
 
 use crate::{
     cli::{Global, Verb},
@@ -124,16 +125,34 @@ impl Stage<'_> {
     }
 }
 
-/// The report of a command that ended before it had anything to show.
-fn interrupted() -> Report {
-    Report::new(Exit::Interrupted).error("interrupted", None)
+/// The report of a command that has nothing to show. Programs get their document all the same.
+fn empty(output: &Output, exit: Exit, document: &impl Serialize) -> Report {
+    match output.is_json() {
+        true => Report::json(exit, document),
+        false => Report::new(exit),
+    }
 }
 
-fn time_up() -> Report {
-    Report::new(Exit::Timeout).error(
-        "the time was up",
-        Some("`--timeout` sets the limit of the whole command"),
-    )
+/// The report of a command that ended before it had anything to show.
+fn interrupted(output: &Output, document: &impl Serialize) -> Report {
+    empty(output, Exit::Interrupted, document).error(INTERRUPTED, None)
+}
+
+fn time_up(output: &Output, document: &impl Serialize) -> Report {
+    empty(output, Exit::Timeout, document).error(TIME_UP, Some(TIMEOUT))
+}
+
+const INTERRUPTED: &str = "interrupted";
+const TIME_UP: &str = "the time was up";
+const TIMEOUT: &str = "`--timeout` sets the limit of the whole command";
+
+/// The same as what became of a question to a server.
+fn cancelled() -> Failure {
+    Failure::new(Kind::Cancelled, INTERRUPTED)
+}
+
+fn late() -> Failure {
+    Failure::new(Kind::Timeout, TIME_UP)
 }
 
 impl Complaint {

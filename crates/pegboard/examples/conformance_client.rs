@@ -21,9 +21,9 @@ async fn main() -> anyhow::Result<()> {
     let server = ServerName::parse("fx")?;
     let mut config = Config::default();
     let endpoint = Endpoint::new(SafeUrl::parse(&url)?);
-    config
-        .servers
-        .insert(server.clone(), ServerConfig::new(Transport::Auto(endpoint)));
+    let mut settings = ServerConfig::new(Transport::Auto(endpoint));
+    settings.roots = vec!["file:///srv".to_owned()];
+    config.servers.insert(server.clone(), settings);
     let board = Pegboard::builder(config).host(Agreeable).open();
     let done = run(&scenario, &board.toolset(), &server).await;
     board.shutdown().await;
@@ -106,7 +106,7 @@ async fn call_all(tools: &Toolset, listed: &[ListedTool]) -> anyhow::Result<()> 
     Ok(())
 }
 
-/// A user who says yes to everything and types only what has no default.
+/// A user who says yes to everything and types only what has no default, and a model that always says the same.
 struct Agreeable;
 
 impl Host for Agreeable {
@@ -130,5 +130,18 @@ impl Host for Agreeable {
             }
         }
         Box::pin(async move { ElicitAnswer::Accept(content) })
+    }
+
+    fn offers_sampling(&self) -> bool {
+        true
+    }
+
+    fn sample<'a>(
+        &'a self,
+        _server: &'a ServerName,
+        _params: Value,
+    ) -> Pin<Box<dyn Future<Output = Result<Value, String>> + Send + 'a>> {
+        let content = json!({"type": "text", "text": "forty-two"});
+        Box::pin(async move { Ok(json!({"role": "assistant", "model": "fixed", "content": content})) })
     }
 }

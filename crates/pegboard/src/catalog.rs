@@ -6,6 +6,7 @@ mod described;
 pub(crate) mod diff;
 mod instructions;
 mod masked;
+mod parts;
 mod rename;
 mod risk;
 mod schema;
@@ -88,7 +89,7 @@ pub struct Prompt {
     pub title: Option<String>,
     /// What it is for.
     pub description: Option<String>,
-    /// Its arguments as described: `name`, `description`, `required`.
+    /// Its arguments as described: `name`, `title`, `description`, `required`.
     pub arguments: Vec<Value>,
 }
 
@@ -104,17 +105,22 @@ impl Catalog {
             }
         }
         self.warnings.append(&mut reader.warnings);
-        // A stable sort, so that of two tools with one name the one that was listed first stays.
-        tools.sort_by(|a, b| a.name.cmp(&b.name));
-        tools.dedup_by(|later, first| {
-            let same = later.name == first.name;
+        self.tools = self.sort(tools, "tool", |tool| &tool.name);
+    }
+
+    /// What was listed, by name and each once.
+    fn sort<T>(&mut self, mut items: Vec<T>, what: &str, name: impl Fn(&T) -> &str) -> Vec<T> {
+        // A stable sort, so that of two with one name the one that was listed first stays.
+        items.sort_by(|a, b| name(a).cmp(name(b)));
+        items.dedup_by(|later, first| {
+            let same = name(later) == name(first);
             if same {
-                self.warnings
-                    .push(format!("tool `{}` is listed twice; the first one is used", first.name));
+                let warning = format!("{what} `{}` is listed twice; the first one is used", name(first));
+                self.warnings.push(warning);
             }
             same
         });
-        self.tools = tools;
+        items
     }
 
     /// Reads the items of `resources/list` (`uri_key` is `uri`) or `resources/templates/list` (`uriTemplate`).
@@ -135,38 +141,36 @@ impl Catalog {
             resources.push(Resource {
                 server: server.clone(),
                 uri,
-                name: text(&item, "name"),
+                name: words(&item, "name"),
                 title: words(&item, "title"),
                 size: item.get("size").and_then(Value::as_u64),
                 description: words(&item, "description"),
-                mime_type: text(&item, "mimeType"),
+                mime_type: words(&item, "mimeType"),
             });
         }
-        resources.sort_by(|a, b| a.uri.cmp(&b.uri));
-        resources
+        self.sort(resources, "resource", |resource| &resource.uri)
     }
 
     /// Reads the items of `prompts/list`.
     pub(crate) fn read_prompts(&mut self, server: &ServerName, items: Vec<impl Into<Item>>) {
+        let mut prompts = Vec::with_capacity(items.len());
         for item in items {
-            let mut item = item.into().tree().unwrap_or_default();
+            let item = item.into().tree().unwrap_or_default();
             let Some(name) = text(&item, "name") else {
                 self.warnings.push("a prompt without `name` was left out".to_owned());
                 continue;
             };
-            let arguments = match item.get_mut("arguments").map(Value::take) {
-                Some(Value::Array(arguments)) => arguments,
-                _ => Vec::new(),
-            };
-            self.prompts.push(Prompt {
+            let arguments = item.get("arguments").and_then(Value::as_array);
+            let arguments = arguments.map(|all| all.iter().filter_map(argument).collect());
+            prompts.push(Prompt {
                 server: server.clone(),
                 name,
                 title: words(&item, "title"),
                 description: words(&item, "description"),
-                arguments,
+                arguments: arguments.unwrap_or_default(),
             });
         }
-        self.prompts.sort_by(|a, b| a.name.cmp(&b.name));
+        self.prompts = self.sort(prompts, "prompt", |prompt| &prompt.name);
     }
 
     /// The same catalogue as that of another server.
@@ -234,6 +238,21 @@ fn words(item: &Value, key: &str) -> Option<String> {
     Some(words)
 }
 
+/// An argument of a prompt, with its words as they may be read. One without a name is none.
+fn argument(item: &Value) -> Option<Value> {
+    let mut argument = Map::new();
+    argument.insert("name".to_owned(), text(item, "name")?.into());
+    for key in ["title", "description"] {
+        if let Some(words) = words(item, key) {
+            argument.insert(key.to_owned(), words.into());
+        }
+    }
+    if let Some(required) = item.get("required").and_then(Value::as_bool) {
+        argument.insert("required".to_owned(), required.into());
+    }
+    Some(Value::Object(argument))
+}
+
 fn take_text(item: &mut Map<String, Value>, key: &str) -> Option<String> {
     match item.remove(key) {
         Some(Value::String(text)) => Some(text),
@@ -284,6 +303,48 @@ mod tests {
             vec![json!({"name": "p", "arguments": [{"name": "x"}]}), json!({})],
         );
         assert_eq!(catalog.prompts.len(), 1);
+        assert_eq!(catalog.warnings.len(), 2);
+    }
+
+    /// CAT-9: whatever is read by people or models holds nothing unseen, and no more than may be.
+    #[test]
+    fn the_words_of_resources_and_prompts_are_cleaned_and_cut() {
+        let mut catalog = Catalog::default();
+        let long = "x".repeat(2 * MAX_DESCRIPTION);
+        let resource =
+            json!({"uri": "a:1", "name": "n\u{200b}ame\u{1b}[2J", "title": &long, "mimeType": "text/\u{202e}plain"});
+        let read = catalog.read_resources(&server(), vec![resource], "uri");
+        assert_eq!(read[0].name.as_deref(), Some("name[2J"));
+        assert_eq!(read[0].mime_type.as_deref(), Some("text/plain"));
+        assert_eq!(read[0].title.as_ref().unwrap().len(), MAX_DESCRIPTION);
+        let arguments = json!([
+            {"name": "a", "description": "de\u{202e}sc", "title": "T\u{200b}", "required": true, "x": 1},
+            {"name": "b", "description": &long},
+            {"description": "nameless"},
+            7,
+        ]);
+        catalog.read_prompts(&server(), vec![json!({"name": "p", "arguments": arguments})]);
+        let arguments = &catalog.prompts[0].arguments;
+        assert_eq!(arguments.len(), 2);
+        let cleaned = json!({"name": "a", "description": "desc", "title": "T", "required": true});
+        assert_eq!(arguments[0], cleaned);
+        assert_eq!(arguments[1]["description"].as_str().unwrap().len(), MAX_DESCRIPTION);
+    }
+
+    #[test]
+    fn a_resource_or_prompt_that_is_listed_twice_is_there_once() {
+        let mut catalog = Catalog::default();
+        let resource = |name: &str| json!({"uri": "a:1", "name": name});
+        let read = catalog.read_resources(&server(), vec![resource("one"), resource("two")], "uri");
+        assert_eq!((read.len(), read[0].name.as_deref()), (1, Some("one")));
+        let prompt = |title: &str| json!({"name": "p", "title": title});
+        catalog.read_prompts(&server(), vec![prompt("one"), prompt("two")]);
+        assert_eq!(catalog.prompts.len(), 1);
+        assert_eq!(catalog.prompts[0].title.as_deref(), Some("one"));
+        let expected = ["resource `a:1` is listed twice", "prompt `p` is listed twice"];
+        for (warning, expected) in catalog.warnings.iter().zip(expected) {
+            assert!(warning.starts_with(expected), "{warning}");
+        }
         assert_eq!(catalog.warnings.len(), 2);
     }
 }

@@ -27,6 +27,7 @@ mod rounds;
 mod standing;
 #[cfg(feature = "bench")]
 pub(crate) mod steps;
+mod survey;
 mod task;
 mod tidings;
 
@@ -43,6 +44,7 @@ pub(crate) use line::{Fault, FaultKind, Patience, Request};
 pub(crate) use memory::EraMemory;
 pub(crate) use progress::{ProgressSink, Steps};
 pub(crate) use standing::Standing;
+pub(crate) use survey::Survey;
 pub(crate) use task::Task;
 
 use std::{collections::BTreeMap, sync::Arc};
@@ -50,8 +52,8 @@ use std::{collections::BTreeMap, sync::Arc};
 use serde_json::{Map, Value};
 
 use crate::{
-    catalog::{Catalog, HeaderRule, store::Freshness},
-    config::{Capabilities, Limits},
+    catalog::HeaderRule,
+    config::Limits,
     deadline::Deadline,
     mask::Veil,
     name::ServerName,
@@ -59,7 +61,6 @@ use crate::{
     transport::{Inbox as _, WireEnd},
 };
 use line::Line;
-use listing::Gathered;
 
 /// An initialised session.
 #[derive(Debug)]
@@ -100,86 +101,7 @@ impl Facts {
 /// Tools that the config describes, by name.
 pub(crate) type Described = BTreeMap<String, Value>;
 
-/// What is asked of a server when it is listed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Survey {
-    /// Its tools.
-    Tools,
-    /// Its tools, and of the rest what its config asks for.
-    More(Capabilities),
-}
-
-impl Survey {
-    /// The part of it that a server's config asks for.
-    pub(crate) fn within(self, wanted: Capabilities) -> Self {
-        match self {
-            Self::Tools => Self::Tools,
-            Self::More(all) => Self::More(Capabilities {
-                resources: all.resources && wanted.resources,
-                prompts: all.prompts && wanted.prompts,
-            }),
-        }
-    }
-}
-
 impl Session {
-    /// Lists what the server offers, as far as it says that it offers such things at all, and how long that may be kept.
-    /// Tools that are described and not listed are added; with such tools the listing of tools may fail.
-    pub(crate) async fn catalog(&self, survey: Survey, described: &Described) -> Result<(Catalog, Freshness), Fault> {
-        let listed = self.listed(survey, described).await;
-        listed.map_err(|fault| fault.hidden(self.veil()))
-    }
-
-    async fn listed(&self, survey: Survey, described: &Described) -> Result<(Catalog, Freshness), Fault> {
-        let mut deadline = Deadline::within(self.limits.list);
-        let mut gathered = Gathered::default();
-        if self.offers("tools") {
-            match self.list("tools/list", "tools", deadline, &mut gathered).await {
-                Ok(tools) => gathered.catalog.read_tools(&self.server, tools, self.header_rule()),
-                Err(fault) if !described.is_empty() && fault.leaves_session() => {
-                    let warning = format!(
-                        "its tools could not be listed, only those that the config describes are known: {fault}"
-                    );
-                    gathered.catalog.warnings.push(warning);
-                    deadline = Deadline::within(self.limits.list);
-                }
-                Err(fault) => return Err(fault),
-            }
-        }
-        gathered.catalog.describe(&self.server, described, self.header_rule());
-        if let Survey::More(wanted) = survey {
-            self.gather_the_rest(wanted, deadline, &mut gathered).await?;
-        }
-        gathered.catalog.mask(&self.veil().masker());
-        Ok((gathered.catalog, gathered.freshness.unwrap_or_default()))
-    }
-
-    async fn gather_the_rest(
-        &self,
-        wanted: Capabilities,
-        deadline: Deadline,
-        gathered: &mut Gathered,
-    ) -> Result<(), Fault> {
-        if wanted.resources && self.offers("resources") {
-            let items = self.list("resources/list", "resources", deadline, gathered).await?;
-            gathered.catalog.resources = gathered.catalog.read_resources(&self.server, items, "uri");
-            let templates = self.list("resources/templates/list", "resourceTemplates", deadline, gathered);
-            match templates.await {
-                Ok(items) => {
-                    gathered.catalog.templates = gathered.catalog.read_resources(&self.server, items, "uriTemplate");
-                }
-                // Templates are part of the resources capability, but not every server has them.
-                Err(fault) if fault.is_unknown_method() => {}
-                Err(fault) => return Err(fault),
-            }
-        }
-        if wanted.prompts && self.offers("prompts") {
-            let items = self.list("prompts/list", "prompts", deadline, gathered).await?;
-            gathered.catalog.read_prompts(&self.server, items);
-        }
-        Ok(())
-    }
-
     /// Waits until the server says that its catalogue has changed.
     pub(crate) async fn changed(&self) {
         self.line.desk().changed.notified().await;
@@ -190,11 +112,10 @@ impl Session {
         self.line.desk().changed.notify_one();
     }
 
-    /// Whether the server says that it tells of changes.
+    /// Whether the server says that it tells of changes, and does not refuse to when it is asked.
     pub(crate) fn announces_changes(&self) -> bool {
-        ["tools", "resources", "prompts"]
-            .iter()
-            .any(|kind| self.announces_changes_of(kind))
+        let kinds = ["tools", "resources", "prompts"];
+        !self.kept.is_mute() && kinds.iter().any(|kind| self.announces_changes_of(kind))
     }
 
     fn announces_changes_of(&self, kind: &str) -> bool {
@@ -251,10 +172,12 @@ impl Session {
 
     /// Whether the server says that it has this.
     pub(crate) fn offers(&self, capability: &str) -> bool {
-        self.facts
-            .capabilities
-            .get(capability)
-            .is_some_and(|value| !value.is_null())
+        let said = self.facts.capabilities.get(capability);
+        match capability {
+            // The oldest version has completions, and no word for them.
+            "completions" if &*self.facts.version == "2024-11-05" => self.offers("prompts") || self.offers("resources"),
+            _ => said.is_some_and(|value| !value.is_null()),
+        }
     }
 
     fn header_rule(&self) -> HeaderRule {

@@ -1,7 +1,7 @@
 //! `pegboard call`: one tool, once.
 
 mod agree;
-mod ask;
+pub(super) mod ask;
 mod input;
 
 use pegboard::{
@@ -10,7 +10,7 @@ use pegboard::{
 };
 use tokio::{sync::mpsc, time::Instant};
 
-use super::{Ending, Stage};
+use super::{Ending, Stage, TIMEOUT, cancelled, late};
 use crate::{
     cli,
     exit::Exit,
@@ -52,7 +52,7 @@ pub(super) async fn run(mut stage: Stage<'_>, options: cli::Call) -> Exit {
     if !stage.output.is_json() {
         report = match reply.outcome.kind() {
             Kind::UnknownTool => name_absent(&board, report),
-            Kind::Timeout if stage.is_late() => report.hint("`--timeout` sets the limit of the whole command"),
+            Kind::Timeout if stage.is_late() => report.hint(TIMEOUT),
             _ => report,
         };
         if let Some(repaired) = &reply.repaired {
@@ -179,14 +179,6 @@ fn name_absent(board: &Pegboard, mut report: Report) -> Report {
         report = report.warning(&format!("server `{}` could not be asked: {why}", server.name));
     }
     report
-}
-
-fn late() -> Failure {
-    Failure::new(Kind::Timeout, "the time was up")
-}
-
-fn cancelled() -> Failure {
-    Failure::new(Kind::Cancelled, "interrupted")
 }
 
 fn with_hint(failure: Failure, hint: Option<String>) -> Failure {

@@ -1,12 +1,13 @@
 //! What the commands that list and read have in common: who was not there, and a failure as people and programs see it.
 
-use pegboard::{Failure, State, Unavailable};
+use pegboard::{Failure, Kind, State, Unavailable};
 use serde::Serialize;
 use serde_json::{Value, json};
 
 use crate::{
     exit::Exit,
     output::{Output, Report},
+    settings::Complaint,
 };
 
 /// It is enough that one server could be listed.
@@ -57,6 +58,23 @@ pub(super) fn read<T: Serialize>(
         }
         Err(failure) => Report::new(Exit::of(failure.kind)).error(&failure.message, failure.hint.as_deref()),
     }
+}
+
+/// Why nothing was read, as [`read`] has it.
+pub(super) fn unread(output: &Output, document: Value, key: &str, failure: Failure) -> Report {
+    read(output, document, key, &Err::<(), _>(failure), |()| String::new())
+}
+
+/// The same for a config that cannot be used.
+pub(super) fn unconfigured(output: &Output, document: Value, key: &str, complaint: &Complaint) -> Report {
+    let failure = Failure::new(Kind::Unavailable, complaint.message.as_str());
+    let failure = match &complaint.hint {
+        Some(hint) => failure.hint(hint.as_str()),
+        None => failure,
+    };
+    let mut report = unread(output, document, key, failure);
+    report.exit = Exit::Usage;
+    report
 }
 
 fn exit_of<T>(read: &Result<T, Failure>) -> Exit {

@@ -5,7 +5,7 @@ use std::io::{self, Read as _};
 use pegboard::{BadMasking, Config, Masker, Masking};
 use serde_json::json;
 
-use super::{Ending, Stage, interrupted, time_up};
+use super::{Ending, Stage, empty, interrupted, time_up};
 use crate::{
     cli::Mask,
     exit::Exit,
@@ -18,20 +18,26 @@ const MAX_BYTES: u64 = 256 << 20;
 
 pub(super) async fn run(mut stage: Stage<'_>, mask: Mask) -> Exit {
     let settings = Settings::load(&stage.global);
+    let nothing = json!({"text": null, "masked": 0, "masked_by": {}});
+    let output = stage.output.clone();
+    let failed = |problem: &str| empty(&output, Exit::Usage, &nothing).error(problem, None);
     let masker = match settings.usable().and_then(|config| masker(&config, mask, &settings)) {
         Ok(masker) => masker,
-        Err(complaint) => return stage.print(complaint.report(Report::new(Exit::Usage))).await,
+        Err(complaint) => {
+            let report = empty(&output, Exit::Usage, &nothing);
+            return stage.print(complaint.report(report)).await;
+        }
     };
     let reading = tokio::task::spawn_blocking(read);
     let text = match stage.work(reading).await {
         Ending::Done(Ok(Ok(text))) => text,
-        Ending::Done(Ok(Err(problem))) => return stage.print(Report::new(Exit::Usage).error(&problem, None)).await,
+        Ending::Done(Ok(Err(problem))) => return stage.print(failed(&problem)).await,
         Ending::Done(Err(error)) => {
             let problem = format!("stdin cannot be read: {error}");
-            return stage.print(Report::new(Exit::Usage).error(&problem, None)).await;
+            return stage.print(failed(&problem)).await;
         }
-        Ending::TimeUp => return stage.print(time_up()).await,
-        Ending::Interrupted => return stage.print(interrupted()).await,
+        Ending::TimeUp => return stage.print(time_up(&output, &nothing)).await,
+        Ending::Interrupted => return stage.print(interrupted(&output, &nothing)).await,
     };
     let masked = masker.text(&text);
     let report = if stage.output.is_json() {

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use pegboard::{Failure, FilledPrompt, Kind, Prompt, PromptListing, Toolset};
 use serde_json::{Map, Value, json};
 
-use super::{Ending, Stage, interrupted, listing, time_up};
+use super::{Ending, Stage, TIMEOUT, call::ask::Terminal, cancelled, empty, interrupted, late, listing, time_up};
 use crate::{
     cli,
     exit::Exit,
@@ -15,17 +15,11 @@ use crate::{
 
 pub(super) async fn list(mut stage: Stage<'_>) -> Exit {
     let settings = Settings::load(&stage.global);
+    let nothing = json!({"prompts": [], "unavailable": [], "warnings": settings.warnings().collect::<Vec<_>>()});
     let config = match settings.usable() {
         Ok(config) => config,
         Err(complaint) => {
-            let report = match stage.output.is_json() {
-                false => Report::new(Exit::Usage),
-                true => {
-                    let document =
-                        json!({"prompts": [], "unavailable": [], "warnings": settings.warnings().collect::<Vec<_>>()});
-                    Report::json(Exit::Usage, &document)
-                }
-            };
+            let report = empty(&stage.output, Exit::Usage, &nothing);
             return stage.print(complaint.report(report)).await;
         }
     };
@@ -35,8 +29,8 @@ pub(super) async fn list(mut stage: Stage<'_>) -> Exit {
     stage.output.waiting("asking the servers for their prompts");
     let (toolset, patience) = (board.toolset(), stage.deadline.remaining());
     let report = match stage.work(toolset.prompts(patience)).await {
-        Ending::Interrupted => interrupted(),
-        Ending::TimeUp => time_up(),
+        Ending::Interrupted => interrupted(&stage.output, &nothing),
+        Ending::TimeUp => time_up(&stage.output, &nothing),
         Ending::Done(mut found) => {
             let exit = listing::exit(&found.unavailable, enabled, stage.is_late());
             if stage.output.is_json() {
@@ -57,12 +51,16 @@ pub(super) async fn list(mut stage: Stage<'_>) -> Exit {
 
 pub(super) async fn get(mut stage: Stage<'_>, options: cli::PromptGet) -> Exit {
     let settings = Settings::load(&stage.global);
+    let nothing = json!({"server": null, "name": options.name});
     let config = match settings.usable() {
         Ok(config) => config,
-        Err(complaint) => return stage.print(complaint.report(Report::new(Exit::Usage))).await,
+        Err(complaint) => {
+            let report = listing::unconfigured(&stage.output, nothing, "prompt", &complaint);
+            return stage.print(report).await;
+        }
     };
     settings.announce(&stage.output);
-    let board = settings::board(config).open();
+    let board = settings::board(config).host(Terminal::new(&stage.output, false)).open();
     stage.output.waiting(&format!("getting {}", options.name));
     let (toolset, patience) = (board.toolset(), stage.deadline.remaining());
     let getting = async {
@@ -76,8 +74,8 @@ pub(super) async fn get(mut stage: Stage<'_>, options: cli::PromptGet) -> Exit {
         Ok((prompt, filled))
     };
     let report = match stage.work(getting).await {
-        Ending::Interrupted => interrupted(),
-        Ending::TimeUp => time_up(),
+        Ending::Interrupted => listing::unread(&stage.output, nothing, "prompt", cancelled()),
+        Ending::TimeUp => listing::unread(&stage.output, nothing, "prompt", late().hint(TIMEOUT)),
         Ending::Done(got) => {
             let (prompt, filled) = match got {
                 Ok((prompt, filled)) => (Some(prompt), Ok(filled)),

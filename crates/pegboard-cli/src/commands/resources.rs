@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use pegboard::{Body, Failure, Kind, Resource, ResourceContents, ResourceListing, ServerName, Toolset};
 use serde_json::json;
 
-use super::{Ending, Stage, interrupted, listing, time_up};
+use super::{Ending, Stage, TIMEOUT, call::ask::Terminal, cancelled, empty, interrupted, late, listing, time_up};
 use crate::{
     exit::Exit,
     output::{self, Paint, Report, Table, clean, one_line},
@@ -14,16 +14,11 @@ use crate::{
 
 pub(super) async fn list(mut stage: Stage<'_>) -> Exit {
     let settings = Settings::load(&stage.global);
+    let nothing = json!({"resources": [], "templates": [], "unavailable": [], "warnings": settings.warnings().collect::<Vec<_>>()});
     let config = match settings.usable() {
         Ok(config) => config,
         Err(complaint) => {
-            let report = match stage.output.is_json() {
-                false => Report::new(Exit::Usage),
-                true => Report::json(
-                    Exit::Usage,
-                    &json!({"resources": [], "templates": [], "unavailable": [], "warnings": settings.warnings().collect::<Vec<_>>()}),
-                ),
-            };
+            let report = empty(&stage.output, Exit::Usage, &nothing);
             return stage.print(complaint.report(report)).await;
         }
     };
@@ -33,8 +28,8 @@ pub(super) async fn list(mut stage: Stage<'_>) -> Exit {
     stage.output.waiting("asking the servers for their resources");
     let (toolset, patience) = (board.toolset(), stage.deadline.remaining());
     let report = match stage.work(toolset.resources(patience)).await {
-        Ending::Interrupted => interrupted(),
-        Ending::TimeUp => time_up(),
+        Ending::Interrupted => interrupted(&stage.output, &nothing),
+        Ending::TimeUp => time_up(&stage.output, &nothing),
         Ending::Done(mut found) => {
             let exit = listing::exit(&found.unavailable, enabled, stage.is_late());
             if stage.output.is_json() {
@@ -55,12 +50,16 @@ pub(super) async fn list(mut stage: Stage<'_>) -> Exit {
 
 pub(super) async fn read(mut stage: Stage<'_>, uri: String) -> Exit {
     let settings = Settings::load(&stage.global);
+    let nothing = json!({"server": null, "uri": uri});
     let config = match settings.usable() {
         Ok(config) => config,
-        Err(complaint) => return stage.print(complaint.report(Report::new(Exit::Usage))).await,
+        Err(complaint) => {
+            let report = listing::unconfigured(&stage.output, nothing, "contents", &complaint);
+            return stage.print(report).await;
+        }
     };
     settings.announce(&stage.output);
-    let board = settings::board(config).open();
+    let board = settings::board(config).host(Terminal::new(&stage.output, false)).open();
     stage.output.waiting(&format!("reading {uri}"));
     let (toolset, patience) = (board.toolset(), stage.deadline.remaining());
     let reading = async {
@@ -69,8 +68,8 @@ pub(super) async fn read(mut stage: Stage<'_>, uri: String) -> Exit {
         Ok((server, contents))
     };
     let report = match stage.work(reading).await {
-        Ending::Interrupted => interrupted(),
-        Ending::TimeUp => time_up(),
+        Ending::Interrupted => listing::unread(&stage.output, nothing, "contents", cancelled()),
+        Ending::TimeUp => listing::unread(&stage.output, nothing, "contents", late().hint(TIMEOUT)),
         Ending::Done(read) => {
             let (server, contents) = match read {
                 Ok((server, contents)) => (Some(server), Ok(contents)),

@@ -4,7 +4,7 @@ use pegboard::{BoardStatus, QueueStatus, ServerStatus, State};
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use super::{Ending, Stage, interrupted, time_up};
+use super::{Ending, Stage, empty, interrupted, time_up};
 use crate::{
     exit::Exit,
     output::{self, Report, Table, one_line},
@@ -16,10 +16,7 @@ pub(super) async fn run(mut stage: Stage<'_>) -> Exit {
     let config = match settings.usable() {
         Ok(config) => config,
         Err(complaint) => {
-            let report = match stage.output.is_json() {
-                true => Report::json(Exit::Usage, &Document::without_board(&settings)),
-                false => Report::new(Exit::Usage),
-            };
+            let report = empty(&stage.output, Exit::Usage, &Document::without_board(&settings));
             return stage.print(complaint.report(report)).await;
         }
     };
@@ -28,8 +25,8 @@ pub(super) async fn run(mut stage: Stage<'_>) -> Exit {
     stage.output.waiting("asking the servers");
     let patience = stage.deadline.remaining();
     let report = match stage.work(board.settle(patience)).await {
-        Ending::Interrupted => interrupted(),
-        Ending::TimeUp => time_up(),
+        Ending::Interrupted => interrupted(&stage.output, &Document::without_board(&settings)),
+        Ending::TimeUp => time_up(&stage.output, &Document::without_board(&settings)),
         Ending::Done(()) => {
             let status = board.status();
             let any_ready = status.servers.iter().any(|server| server.state == State::Ready);

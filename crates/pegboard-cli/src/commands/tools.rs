@@ -7,7 +7,7 @@ use pegboard::{ListedTool, Listing, ServerCost, Unavailable, View};
 use serde::Serialize;
 use serde_json::json;
 
-use super::{Ending, Stage, interrupted, listing, time_up};
+use super::{Ending, Stage, empty, interrupted, listing, time_up};
 use crate::{
     cli,
     exit::Exit,
@@ -21,14 +21,15 @@ const SEARCHED: usize = 10;
 
 pub(super) async fn run(mut stage: Stage<'_>, options: cli::Tools) -> Exit {
     let settings = Settings::load(&stage.global);
+    let nothing = match options {
+        cli::Tools { provider: Some(_), .. } => json!([]),
+        cli::Tools { cost: true, .. } => json!({"servers": [], "tokens": 0}),
+        _ => json!(Document::new(&settings, &[], &[], &[])),
+    };
     let config = match settings.usable() {
         Ok(config) => config,
         Err(complaint) => {
-            let report = match (stage.output.is_json(), options.provider) {
-                (false, _) => Report::new(Exit::Usage),
-                (true, Some(_)) => Report::json(Exit::Usage, &json!([])),
-                (true, None) => Report::json(Exit::Usage, &Document::new(&settings, &[], &[], &[])),
-            };
+            let report = empty(&stage.output, Exit::Usage, &nothing);
             return stage.print(complaint.report(report)).await;
         }
     };
@@ -39,8 +40,8 @@ pub(super) async fn run(mut stage: Stage<'_>, options: cli::Tools) -> Exit {
     let patience = stage.deadline.remaining();
     let toolset = board.toolset_with(View::new().provider(options.provider.unwrap_or_default()));
     let report = match stage.work(toolset.list(patience)).await {
-        Ending::Interrupted => interrupted(),
-        Ending::TimeUp => time_up(),
+        Ending::Interrupted => interrupted(&stage.output, &nothing),
+        Ending::TimeUp => time_up(&stage.output, &nothing),
         Ending::Done(mut found) => {
             let exit = listing::exit(&found.unavailable, enabled, stage.is_late());
             if let Some(question) = &options.search {

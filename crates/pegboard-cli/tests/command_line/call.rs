@@ -318,15 +318,15 @@ fn a_name_with_a_slip_is_understood_and_that_is_told() {
     }
 }
 
+/// Only what can be answered is offered, and what is asked all the same is refused at once.
 #[test]
-fn a_server_that_asks_is_told_no_when_nobody_sits_there() {
+fn a_server_is_not_told_that_it_may_ask_when_nobody_sits_there() {
     let home = Home::new();
     let tool = Tool::new("t").answers_text("hi").asks(Ask::Elicitation);
     let ran = home.run(&["call", "fx.t", &home.server("fx", FakeServer::new("fx").tool(tool))]);
-    ran.ends_with(0)
-        .prints("hi")
-        .says("server `fx` asks: Which colour?\nnobody is there to answer, so it is told no\n");
+    ran.ends_with(0).prints("hi");
     let requests = home.log("fx").requests;
-    let answer = requests.iter().find(|message| message.method == "$response").unwrap();
-    assert_eq!(answer.params["result"], json!({"action": "decline"}));
+    let sent = |method: &str| requests.iter().find(|message| message.method == method).unwrap();
+    assert_eq!(sent("initialize").params["capabilities"], json!({}));
+    assert_eq!(sent("$response").params["error"]["code"], -32601);
 }

@@ -67,6 +67,35 @@ fn programs_get_their_document_also_when_interrupted() {
     assert_eq!(json["outcome"]["may_have_executed"], true);
 }
 
+/// CONTRACT: `-o json` prints one document, whatever happens.
+#[test]
+fn programs_get_the_document_of_every_command_when_interrupted() {
+    for (command, key, empty) in [
+        (&["tools"][..], "tools", json!([])),
+        (&["tools", "--cost"], "servers", json!([])),
+        (&["status"], "servers", json!([])),
+        (&["resources"], "resources", json!([])),
+        (&["prompts"], "prompts", json!([])),
+        (&["resources", "read", "a:b"], "contents", json!(null)),
+        (&["prompts", "get", "p"], "prompt", json!(null)),
+    ] {
+        let home = Home::new();
+        let fake = stubborn().fault(Fault::SilentHandshake);
+        home.write(
+            "pegboard.toml",
+            &home.entry("fx", fake, "stop_timeout = '200ms'\nera_silence = '60s'"),
+        );
+        let child = start(&home, &[command, &["-o", "json"]].concat());
+        until("the handshake has begun", || !home.log("fx").requests.is_empty());
+        signal(&child, "INT");
+        let json = end(child).ends_with(130).json();
+        assert_eq!(json[key], empty, "{command:?}: {json}");
+        if empty.is_null() {
+            assert_eq!(json["error"]["kind"], "cancelled");
+        }
+    }
+}
+
 #[test]
 fn a_signal_ends_the_wait_for_a_server_that_does_not_come_up() {
     for command in [&["tools"][..], &["status"], &["call", "fx.t"]] {

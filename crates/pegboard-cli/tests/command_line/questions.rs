@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use pegboard_testkit::{Ask, Era, FakeServer, Tool};
+use pegboard_testkit::{Ask, Era, FakeServer, META_CAPABILITIES, Tool};
 use serde_json::{Value, json};
 
 use super::{
@@ -174,7 +174,12 @@ async fn a_question_that_is_taken_back_leaves_the_terminal() {
         .find(|message| message.method == "tools/call");
     let id = format!("ask-elicitation/create-{}", call.unwrap().id.unwrap());
     handle.notify("notifications/cancelled", json!({"requestId": id})).await;
-    terminal.shows(&format!("{START}\n⠁ calling fx.asks"), 1);
+    // The spinner goes on below the question, whichever of its pictures is next.
+    until("the spinner goes on", || {
+        let shown = terminal.shown();
+        let after = shown.split_once(&format!("{START}\n"));
+        after.is_some_and(|(_, after)| after.contains(" calling fx.asks"))
+    });
     terminal.types("\n");
     tokio::time::sleep(Duration::from_millis(200)).await;
     terminal.types("\u{3}");
@@ -207,15 +212,54 @@ async fn progress_during_a_question_is_not_drawn_into_it() {
     assert!(!shown.contains("not now"), "{shown}");
 }
 
+/// What a server was told that it may ask for.
+fn offered(home: &Home, era: Era) -> Value {
+    let requests = home.log("fx").requests;
+    let told = |method: &str| {
+        requests
+            .iter()
+            .find(|message| message.method == method)
+            .unwrap()
+            .params
+            .clone()
+    };
+    match era {
+        Era::Legacy => told("initialize")["capabilities"]["elicitation"].clone(),
+        _ => told("server/discover")["_meta"][META_CAPABILITIES]["elicitation"].clone(),
+    }
+}
+
+/// SRQ-4: only what can be answered is offered, and what is asked all the same is refused at once.
 #[test]
-fn without_a_terminal_a_question_is_declined_at_once() {
+fn without_a_terminal_servers_are_not_told_that_they_may_ask() {
     for era in ERAS {
         let home = home(fake(era));
         let ran = home.run(&["call", "fx.asks"]);
-        ran.ends_with(0)
-            .says("server `fx` asks: Which colour?\nnobody is there to answer, so it is told no");
-        assert!(ran.out.starts_with("done"), "{ran:?}");
-        assert_eq!(answer(&home, era), json!({"action": "decline"}));
+        assert_eq!(offered(&home, era), Value::Null);
+        match era {
+            Era::Legacy => assert!(ran.ends_with(0).out.starts_with("done"), "{ran:?}"),
+            _ => {
+                ran.says("the server asked for `elicitation/create` in between: this client does not offer that");
+                assert_ne!(ran.code, Some(0));
+            }
+        }
+    }
+}
+
+#[test]
+fn at_a_terminal_servers_may_ask_also_about_resources_and_prompts() {
+    for era in ERAS {
+        for command in [
+            &["call", "fx.plain"][..],
+            &["resources", "read", "note://a"],
+            &["prompts", "get", "p"],
+        ] {
+            let fake = FakeServer::new("fx").era(era).tool(Tool::new("plain"));
+            let home = home(fake.resource("note://a", "x").prompt("p", "x"));
+            let (code, shown) = Terminal::start(&home, command).ends();
+            assert_eq!(code, Some(0), "{command:?}: {shown}");
+            assert_eq!(offered(&home, era), json!({"form": {}, "url": {}}), "{command:?}");
+        }
     }
 }
 

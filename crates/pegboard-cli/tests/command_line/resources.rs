@@ -1,7 +1,7 @@
 //! `pegboard resources` and `pegboard prompts`.
 
-use pegboard_testkit::{Era, FakeServer, Fault};
-use serde_json::json;
+use pegboard_testkit::{Era, FakeServer, Fault, When};
+use serde_json::{Value, json};
 
 use super::home::Home;
 
@@ -129,4 +129,93 @@ fn a_server_that_is_down_costs_only_its_own() {
     home.run(&["prompts", "get", "greet", &down])
         .ends_with(3)
         .says("no luck");
+}
+
+/// What programs get when there is nothing to show, for each command.
+fn documents() -> [(&'static [&'static str], Value); 9] {
+    let read = |about: Value, key: &str, error: &str| {
+        let mut document = about;
+        document["server"] = Value::Null;
+        document[key] = Value::Null;
+        document["error"] = json!({ "kind": error });
+        document
+    };
+    [
+        (&["tools"], json!({"tools": [], "unavailable": []})),
+        (&["tools", "--cost"], json!({"servers": [], "tokens": 0})),
+        (&["tools", "--provider", "openai"], json!([])),
+        (&["status"], json!({"servers": [], "healthy": false, "ready": false})),
+        (
+            &["resources"],
+            json!({"resources": [], "templates": [], "unavailable": []}),
+        ),
+        (&["prompts"], json!({"prompts": [], "unavailable": []})),
+        (
+            &["resources", "read", "note://b"],
+            read(json!({"uri": "note://b"}), "contents", "unavailable"),
+        ),
+        (
+            &["prompts", "get", "greet"],
+            read(json!({"name": "greet"}), "prompt", "unavailable"),
+        ),
+        (&["mask"], json!({"text": null, "masked": 0, "masked_by": {}})),
+    ]
+}
+
+/// Whether a document says all that was expected.
+#[track_caller]
+fn has(document: &Value, expected: &Value) {
+    match expected {
+        Value::Object(fields) => fields.iter().for_each(|(key, value)| {
+            assert!(document.get(key).is_some(), "{key} of {document}");
+            has(&document[key], value);
+        }),
+        other => assert_eq!(document, other),
+    }
+}
+
+/// CONTRACT: `-o json` prints one document, whatever happens.
+#[test]
+fn programs_get_a_document_also_when_the_config_cannot_be_used() {
+    let home = Home::new();
+    home.write("pegboard.toml", "[servers.a\n");
+    for (command, expected) in documents() {
+        let ran = home.run(&[command, &["-o", "json"]].concat());
+        has(&ran.ends_with(2).json(), &expected);
+        let ran = home.run(command);
+        assert_eq!(ran.ends_with(2).out, "", "{command:?}");
+        ran.says("no server can be used");
+    }
+}
+
+/// CONTRACT: the same when the time is up.
+#[test]
+fn programs_get_a_document_also_when_the_time_is_up() {
+    let home = Home::new();
+    let silent = |method: &str| home.server("fx", fake().fault_on(When::method(method), Fault::NeverAnswers));
+    for (command, method, key) in [
+        (["resources", "read", "note://b"], "resources/read", "contents"),
+        (["prompts", "get", "greet"], "prompts/get", "prompt"),
+    ] {
+        let fx = silent(method);
+        let ran = home.run(&[&command[..], &["-o", "json", "--timeout", "2s", &fx]].concat());
+        let json = ran.ends_with(124).json();
+        assert_eq!((&json[key], &json["error"]["kind"]), (&Value::Null, &json!("timeout")));
+        let ran = home.run(&[&command[..], &["--timeout", "2s", &fx]].concat());
+        ran.ends_with(124)
+            .says("the time was up")
+            .says("`--timeout` sets the limit");
+        assert_eq!(ran.out, "");
+    }
+    home.assert_gone("fx");
+}
+
+#[test]
+fn a_server_is_not_told_that_it_may_ask_about_a_resource_when_nobody_sits_there() {
+    let home = Home::new();
+    home.run(&["resources", "read", "note://b", &home.server("fx", fake())])
+        .ends_with(0);
+    let requests = home.log("fx").requests;
+    let hello = requests.iter().find(|message| message.method == "initialize").unwrap();
+    assert_eq!(hello.params["capabilities"], json!({}));
 }

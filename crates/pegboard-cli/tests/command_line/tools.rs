@@ -236,3 +236,13 @@ fn a_tool_that_a_provider_cannot_take_is_named_on_stderr() {
     // The name that was printed is understood.
     home.run(&["call", "fx__a_b_z6pdzws6fj", &server]).ends_with(0);
 }
+
+#[test]
+fn the_cost_of_all_tools_is_not_asked_for_together_with_a_part_of_them() {
+    let home = Home::new();
+    for other in [&["demo.*"][..], &["--search", "time"], &["--provider", "openai"]] {
+        home.run(&[&["tools", "--cost"], other].concat())
+            .ends_with(2)
+            .says("cannot be used with");
+    }
+}

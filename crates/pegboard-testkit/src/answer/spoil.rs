@@ -49,8 +49,13 @@ pub(super) fn spoil(acts: Vec<Act>, fault: &Fault, request: &Request<'_>) -> Vec
             with(limit_listening(acts, Duration::from_millis(*after_ms)), [end])
         }
         Fault::AnswersError { code, message, data } => {
-            let error = request.error(*code, message, data.as_ref());
-            instead(acts, |_| vec![Act::Answer(error)])
+            let error = Act::Answer(request.error(*code, message, data.as_ref()));
+            // A stream that is refused never begins.
+            if acts.iter().any(|act| matches!(act, Act::Listen { .. })) {
+                vec![error]
+            } else {
+                instead(acts, |_| vec![error])
+            }
         }
         _ => crowd(acts, fault, request),
     }

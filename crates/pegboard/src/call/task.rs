@@ -327,6 +327,13 @@ impl TaskHandle {
         let Held::Running(task, _) = &self.task else {
             return Ok(());
         };
+        if !self.live.session.cancels_tasks() {
+            let message = format!(
+                "server `{}` does not let its tasks be cancelled",
+                self.route.server.name()
+            );
+            return Err(Failure::new(Kind::Unavailable, message));
+        }
         let deadline = Deadline::within(self.route.server.config().limits.call_idle);
         let asked = ask(&self.route, &self.live, deadline, |live| async move {
             live.session.cancel_task(&task.id).await

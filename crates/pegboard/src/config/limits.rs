@@ -8,7 +8,7 @@ use std::time::Duration;
 pub struct Limits {
     /// From spawn or connect until the server has answered the handshake.
     pub connect: Duration,
-    /// For listing everything a server offers, all pages together.
+    /// For listing the tools of a server, all pages together, and again for listing all else that it offers.
     pub list: Duration,
     /// For one call without a sign of life; progress starts it anew.
     pub call_idle: Duration,

@@ -210,13 +210,13 @@ impl Supervisor {
             self.starts.clone(),
             self.processes.clone(),
         );
-        let tasks = self.tasks.clone();
+        let (tasks, before) = (self.tasks.clone(), self.known.latest());
         let reaching = async {
             tokio::time::sleep(after).await;
             // It bounds processes and sockets, not the processor: a start is mostly waiting.
             let _turn = starts.acquire_owned().await;
             let process = place_for(&plan.spec, processes).map_err(|error| *error)?;
-            reach(&plan, survey, limit, &tasks, process).await
+            reach(&plan, (survey, before), limit, &tasks, process).await
         };
         tokio::pin!(reaching);
         // Whoever can wait as long as the start may take learns how it ends.
@@ -428,13 +428,13 @@ struct Reached {
 /// Connects and lists. A server that cannot be listed is not left running.
 async fn reach(
     plan: &Plan,
-    survey: Survey,
+    (survey, before): (Survey, Option<Arc<Catalog>>),
     limit: Duration,
     tasks: &TaskTracker,
     process: Option<OwnedSemaphorePermit>,
 ) -> Result<Reached, ConnectError> {
     let session = connect(&plan.spec, limit, tasks).await?;
-    match session.catalog(survey, &plan.described).await {
+    match session.catalog(survey, &plan.described, before.as_deref()).await {
         Ok((catalog, freshness)) => Ok(Reached {
             session,
             catalog,

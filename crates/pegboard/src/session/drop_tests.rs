@@ -10,7 +10,7 @@ use tokio_util::task::TaskTracker;
 use super::*;
 use crate::{
     args::Arguments,
-    config::EraChoice,
+    config::{Capabilities, EraChoice},
     transport::{ByteSink, ByteSource, Target},
 };
 
@@ -139,7 +139,7 @@ async fn every_future_of_a_session_can_be_dropped_at_any_time() {
         let session = connect(&spec, Duration::from_secs(5), &tasks).await.unwrap();
         let undescribed = Described::new();
         let (catalog, _) = session
-            .catalog(Survey::More(Capabilities::default()), &undescribed)
+            .catalog(Survey::More(Capabilities::default()), &undescribed, None)
             .await
             .unwrap();
         let none = Map::new();
@@ -147,7 +147,7 @@ async fn every_future_of_a_session_can_be_dropped_at_any_time() {
             check(&tool.name, &session, || call(&session, tool)).await;
         }
         check("a listing", &session, || {
-            session.catalog(Survey::More(Capabilities::default()), &undescribed)
+            session.catalog(Survey::More(Capabilities::default()), &undescribed, None)
         })
         .await;
         check("reading", &session, || session.read_resource("note://a")).await;
@@ -175,7 +175,7 @@ async fn keeping_a_session_can_be_stopped_and_taken_up_again() {
         let session = connect(&spec, Duration::from_secs(5), &TaskTracker::new())
             .await
             .unwrap();
-        let _subscription = spec.standing.subscribe("note://a", "note://a").unwrap();
+        let subscription = spec.standing.subscribe("note://a", "note://a").unwrap();
         spec.standing.set_level(LogLevel::Info);
         for polls in 0..20 {
             assert!(!ends_within(polls, session.keep()).await);
@@ -184,7 +184,7 @@ async fn keeping_a_session_can_be_stopped_and_taken_up_again() {
         let kept = async {
             tokio::select! {
                 never = session.keep() => match never {},
-                agreed = session.until_subscribed("note://a") => agreed,
+                agreed = session.until_subscribed("note://a", subscription.wish()) => agreed,
             }
         };
         let agreed = tokio::time::timeout(Duration::from_secs(60), kept).await.unwrap();

@@ -1,12 +1,16 @@
 //! What a server may ask of us, and who answers: the program's [`Host`] if it offers such answers, otherwise "no such method".
 
+mod caught;
 mod errands;
 mod form;
+mod sample;
 
+use caught::caught;
 use errands::Errands;
 pub use form::{Choice, Field, FieldKind, Form, TextFormat};
 
 use std::{
+    collections::VecDeque,
     fmt,
     future::Future,
     pin::Pin,
@@ -28,8 +32,9 @@ use crate::{
     transport::{Delivery, Envelope, Outgoing, Wire},
 };
 
-/// How many requests of one server are answered at once.
+/// How many requests of one server are thought about at once, and how many more may wait for that.
 const AT_ONCE: usize = 16;
+const WAITING: usize = 64;
 /// How long a user or a model may take for an answer. The server may lose its patience long before.
 const ANSWER: Duration = Duration::from_secs(600);
 /// The longest question that is shown to a user.
@@ -62,6 +67,17 @@ pub trait Host: Send + Sync + 'static {
         false
     }
 
+    /// Whether the model of [`Host::sample`] may be given tools of the server's (`tools` and `toolChoice`). Without this, such requests are
+    /// refused.
+    fn offers_sampling_tools(&self) -> bool {
+        false
+    }
+
+    /// Whether [`Host::sample`] adds what other servers know when `includeContext` asks for it. Without this, it is not asked for.
+    fn offers_sampling_context(&self) -> bool {
+        false
+    }
+
     /// How much servers may ask of the model.
     fn sampling_limits(&self) -> SamplingLimits {
         SamplingLimits::default()
@@ -74,7 +90,8 @@ pub trait Host: Send + Sync + 'static {
         Box::pin(std::future::ready(true))
     }
 
-    /// A server wants a model's answer: `params` and the result are those of `sampling/createMessage`.
+    /// A server wants a model's answer: `params` and the result are those of `sampling/createMessage`. A result without `role`, `model` or
+    /// proper `content` is not sent.
     fn sample<'a>(&'a self, server: &'a ServerName, params: Value) -> Boxed<'a, Result<Value, String>> {
         let _ = (server, params);
         Box::pin(std::future::ready(Err("no model is offered to servers".to_owned())))
@@ -196,7 +213,7 @@ impl Desk {
             capabilities.insert("elicitation".to_owned(), modes);
         }
         if self.host.offers_sampling() {
-            capabilities.insert("sampling".to_owned(), json!({}));
+            capabilities.insert("sampling".to_owned(), self.sampling());
         }
         if era == Era::Legacy && self.runs_errands() {
             let mut requests = Map::new();
@@ -237,8 +254,12 @@ impl Desk {
         }
     }
 
-    /// The answer to one question of the server, or the error it gets.
+    /// The answer to one question of the server, or the error it gets. A host that panics has no answer.
     pub(super) async fn answer(&self, method: &str, params: Value) -> Result<Value, Refusal> {
+        caught(self.answered(method, params)).await?
+    }
+
+    async fn answered(&self, method: &str, params: Value) -> Result<Value, Refusal> {
         let params = self.hidden(params);
         match method {
             "ping" => Ok(json!({})),
@@ -279,7 +300,8 @@ impl Desk {
         }
         let id = request.id.clone();
         self.count_question();
-        Ok((self.host.elicit(&self.server, request).await, id))
+        let eliciting = async { self.host.elicit(&self.server, request).await };
+        Ok((caught(eliciting).await?, id))
     }
 
     /// What a person or a model is about to see, masked. Of a page's address only what is known to be a secret is hidden, because it must
@@ -296,25 +318,6 @@ impl Desk {
             params["elicitationId"] = id;
         }
         params
-    }
-
-    async fn sample(&self, mut params: Value) -> Result<Value, Refusal> {
-        let limits = self.host.sampling_limits();
-        if !params.get("messages").is_some_and(Value::is_array) {
-            return Err((-32602, "`messages` is missing".to_owned()));
-        }
-        if !self.standing.may_sample(limits.per_minute) {
-            let text = format!("only {} requests per minute are answered", limits.per_minute);
-            return Err((-32603, text));
-        }
-        let asked = params.get("maxTokens").and_then(Value::as_u64).unwrap_or(limits.tokens);
-        params["maxTokens"] = asked.min(limits.tokens).into();
-        if !self.host.approve_sampling(&self.server, &params).await {
-            return Err((-1, "the user rejected the request".to_owned()));
-        }
-        self.count_question();
-        let answer = self.host.sample(&self.server, params).await;
-        answer.map_err(|problem| (-32603, problem))
     }
 }
 
@@ -381,17 +384,32 @@ impl Answering {
     pub(super) async fn run(mut self, wire: Arc<dyn Wire>) {
         // Whoever still thinks about an answer when the session ends is let go with it.
         let mut answering = JoinSet::new();
+        let mut waiting = VecDeque::new();
         loop {
+            while answering.len() < AT_ONCE
+                && let Some(request) = waiting.pop_front()
+            {
+                answering.spawn(answer(self.desk.clone(), request, wire.clone()));
+            }
             let request = tokio::select! {
                 biased;
                 Some(_) = answering.join_next() => continue,
-                request = self.requests.recv(), if answering.len() < AT_ONCE => request,
+                request = self.requests.recv(), if waiting.len() < WAITING => request,
             };
             let Some(request) = request else { return };
             tracing::debug!(method = %self.desk.veil.text(&request.method).escape_debug(), "the server asks");
-            answering.spawn(answer(self.desk.clone(), request, wire.clone()));
+            if takes_thought(&request.method) {
+                waiting.push_back(request);
+            } else {
+                answer(self.desk.clone(), request, wire.clone()).await;
+            }
         }
     }
+}
+
+/// Whether an answer may take its time. All else is answered at once, however many others are thought about.
+fn takes_thought(method: &str) -> bool {
+    matches!(method, "elicitation/create" | "sampling/createMessage" | "tasks/result")
 }
 
 /// Answers one request, unless the server takes it back: then whoever thinks about it is let go, and nothing is said.

@@ -3,7 +3,10 @@
 use std::{
     collections::{BTreeMap, BTreeSet},
     convert::Infallible,
-    sync::Arc,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
     time::Duration,
 };
 
@@ -13,7 +16,7 @@ use tokio::{sync::watch, time::Instant};
 use super::{
     Fault, Patience, Request, Session,
     frame::Params,
-    standing::{LogLevel, Root, Standing, Wishes},
+    standing::{Root, Standing, WantedLevel, Wishes},
 };
 use crate::{deadline::Deadline, status::Era};
 
@@ -26,8 +29,42 @@ const ACKNOWLEDGE: Duration = Duration::from_secs(10);
 /// What of the wishes is fulfilled, or why it is not.
 #[derive(Debug, Default)]
 pub(super) struct Kept {
-    subscribed: watch::Sender<BTreeMap<Arc<str>, Result<(), String>>>,
-    level: watch::Sender<Option<(LogLevel, Result<(), String>)>>,
+    subscribed: watch::Sender<Subscribed>,
+    level: watch::Sender<Option<(WantedLevel, Result<(), String>)>>,
+    /// Whether the server, asked for news, said that it has none to give.
+    is_mute: AtomicBool,
+}
+
+/// By address: the wish for it, and what became of that.
+type Subscribed = BTreeMap<Arc<str>, (u64, Result<(), String>)>;
+
+impl Kept {
+    pub(super) fn is_mute(&self) -> bool {
+        self.is_mute.load(Ordering::Relaxed)
+    }
+
+    /// Nobody will hear of these addresses.
+    fn refuse(&self, uris: &Uris, why: &str) {
+        let refused = uris
+            .iter()
+            .map(|(uri, wish)| (uri.clone(), (*wish, Err(why.to_owned()))));
+        self.subscribed.send_replace(refused.collect());
+    }
+
+    /// The addresses that the server has agreed to.
+    fn agreed(&self) -> BTreeSet<Arc<str>> {
+        let subscribed = self.subscribed.borrow();
+        let agreed = subscribed.iter().filter(|(_, (_, done))| done.is_ok());
+        agreed.map(|(uri, _)| uri.clone()).collect()
+    }
+}
+
+/// The addresses that are wanted, each with its wish.
+type Uris = BTreeMap<Arc<str>, u64>;
+
+fn uris_of(wanted: &Wishes) -> Uris {
+    let wishes = wanted.subscriptions.iter();
+    wishes.map(|(uri, wanted)| (uri.clone(), wanted.wish)).collect()
 }
 
 impl Session {
@@ -73,44 +110,49 @@ impl Session {
         *told = Some(wanted.roots.clone());
     }
 
-    async fn log_from(&self, level: Option<LogLevel>) {
-        let Some(level) = level else { return };
-        if self
-            .kept
-            .level
-            .borrow()
-            .as_ref()
-            .is_some_and(|(kept, _)| *kept == level)
-        {
-            return;
+    async fn log_from(&self, wanted: Option<WantedLevel>) {
+        let Some(wanted) = wanted else { return };
+        let kept = self.kept.level.borrow().clone();
+        match kept {
+            Some((kept, _)) if kept.wish == wanted.wish => return,
+            Some((kept, Ok(()))) if kept.level == wanted.level => {
+                self.kept.level.send_replace(Some((wanted, Ok(()))));
+                return;
+            }
+            _ => {}
         }
-        let params = Params::default().with("level", level.as_str());
+        let params = Params::default().with("level", wanted.level.as_str());
         let done = self
             .line
             .request(Request::new("logging/setLevel", params), self.patience())
             .await;
         let done = done.map(drop).map_err(|fault| fault.to_string());
-        self.kept.level.send_replace(Some((level, done)));
+        self.kept.level.send_replace(Some((wanted, done)));
     }
 
     async fn subscribe_to(&self, wanted: &Wishes, is_first: bool) {
-        let had: BTreeSet<Arc<str>> = self.kept.subscribed.borrow().keys().cloned().collect();
-        for uri in had.iter().filter(|uri| !wanted.subscriptions.contains_key(*uri)) {
+        let had = self.kept.subscribed.borrow().clone();
+        for uri in had.keys().filter(|uri| !wanted.subscriptions.contains_key(*uri)) {
             let _ = self.about_resource("resources/unsubscribe", uri).await;
             self.kept.subscribed.send_modify(|kept| {
                 kept.remove(uri);
             });
         }
-        for uri in wanted.subscriptions.keys().filter(|uri| !had.contains(*uri)) {
-            let done = self.about_resource("resources/subscribe", uri).await;
+        for (uri, wish) in uris_of(wanted) {
+            let done = match had.get(&uri) {
+                Some((before, _)) if *before == wish => continue,
+                // It was let go and wanted again before the server was told.
+                Some((_, Ok(()))) => Ok(()),
+                _ => self.about_resource("resources/subscribe", &uri).await,
+            };
             let done = done.map_err(|fault| fault.to_string());
             let is_kept = done.is_ok();
             self.kept.subscribed.send_modify(|kept| {
-                kept.insert(uri.clone(), done);
+                kept.insert(uri.clone(), (wish, done));
             });
             if is_first && is_kept {
                 // It may have changed while there was no session.
-                self.standing().tell_updated(uri, self.veil());
+                self.standing().tell_updated(&uri, self.veil());
             }
         }
     }
@@ -129,9 +171,9 @@ impl Session {
         loop {
             let wanted = wishes.borrow_and_update().clone();
             self.set_log_level(wanted.level);
-            let uris: BTreeSet<Arc<str>> = wanted.subscriptions.keys().cloned().collect();
-            if uris.is_empty() && !self.announces_changes() {
-                self.kept.subscribed.send_replace(BTreeMap::new());
+            let uris = uris_of(&wanted);
+            if self.kept.is_mute() || (uris.is_empty() && !self.announces_changes()) {
+                self.kept.refuse(&uris, "the server does not send news");
                 if wishes.changed().await.is_err() {
                     return std::future::pending().await;
                 }
@@ -150,19 +192,25 @@ impl Session {
                 }
                 continue;
             };
-            if ended.is_some_and(|fault| fault.is_unknown_method()) {
-                let refused = uris
-                    .iter()
-                    .map(|uri| (uri.clone(), Err("the server does not send news".to_owned())));
-                self.kept.subscribed.send_replace(refused.collect());
-                return std::future::pending().await;
+            match ended {
+                Some(fault) if fault.is_unknown_method() => {
+                    self.kept.is_mute.store(true, Ordering::Relaxed);
+                    continue;
+                }
+                // It may agree later, but whoever waits for its word has it now.
+                Some(fault) if fault.code().is_some() => self.kept.refuse(&uris, &fault.to_string()),
+                _ => {}
             }
             pause = if opened.elapsed() > MAX_LISTEN_PAUSE {
                 LISTEN_PAUSE
             } else {
                 (pause * 2).min(MAX_LISTEN_PAUSE)
             };
-            tokio::time::sleep(pause).await;
+            // Whoever wants something else is not kept waiting.
+            tokio::select! {
+                () = tokio::time::sleep(pause) => {}
+                () = self.until_other(&mut wishes, &uris) => {}
+            }
             self.suspect_change();
             // Whatever happened to the resources meanwhile was not told.
             is_first = true;
@@ -170,24 +218,24 @@ impl Session {
     }
 
     /// Waits until other addresses are wanted. A new level is set on the way.
-    async fn until_other(&self, wishes: &mut watch::Receiver<Wishes>, uris: &BTreeSet<Arc<str>>) {
+    async fn until_other(&self, wishes: &mut watch::Receiver<Wishes>, uris: &Uris) {
         while wishes.changed().await.is_ok() {
             let wanted = wishes.borrow_and_update().clone();
             self.set_log_level(wanted.level);
-            if !wanted.subscriptions.keys().eq(uris.iter()) {
+            if uris_of(&wanted) != *uris {
                 return;
             }
         }
         std::future::pending().await
     }
 
-    fn set_log_level(&self, level: Option<LogLevel>) {
-        self.line.log_level().set(level);
-        self.kept.level.send_replace(level.map(|level| (level, Ok(()))));
+    fn set_log_level(&self, wanted: Option<WantedLevel>) {
+        self.line.log_level().set(wanted.map(|wanted| wanted.level));
+        self.kept.level.send_replace(wanted.map(|wanted| (wanted, Ok(()))));
     }
 
     /// Asks for notices and stays for as long as the server gives them. Returns why it ended, when it did not end well.
-    async fn listen(&self, uris: &BTreeSet<Arc<str>>, tells_all: bool) -> Option<Fault> {
+    async fn listen(&self, uris: &Uris, tells_all: bool) -> Option<Fault> {
         let mut wanted = Map::new();
         for (kind, notice) in [
             ("tools", "toolsListChanged"),
@@ -199,7 +247,7 @@ impl Session {
             }
         }
         if !uris.is_empty() {
-            let uris = uris.iter().map(|uri| Value::from(&**uri)).collect();
+            let uris = uris.keys().map(|uri| Value::from(&**uri)).collect();
             wanted.insert("resourceSubscriptions".to_owned(), uris);
         }
         let news = self.line.desk().news();
@@ -226,17 +274,17 @@ impl Session {
     }
 
     /// Writes down which of the addresses the server has agreed to. A server that says nothing is believed to have agreed to all.
-    fn note_agreed(&self, uris: &BTreeSet<Arc<str>>, agreed: Option<&[String]>, tells_all: bool) {
-        let had: BTreeSet<Arc<str>> = self.kept.subscribed.borrow().keys().cloned().collect();
+    fn note_agreed(&self, uris: &Uris, agreed: Option<&[String]>, tells_all: bool) {
+        let had = self.kept.agreed();
         let mut kept = BTreeMap::new();
-        for uri in uris {
+        for (uri, wish) in uris {
             let is_agreed = agreed.is_none_or(|agreed| agreed.iter().any(|other| **other == **uri));
             let done = if is_agreed {
                 Ok(())
             } else {
                 Err("the server does not send news of it".to_owned())
             };
-            kept.insert(uri.clone(), done);
+            kept.insert(uri.clone(), (*wish, done));
             if is_agreed && (tells_all || had.contains(uri)) {
                 self.standing().tell_updated(uri, self.veil());
             }
@@ -244,20 +292,21 @@ impl Session {
         self.kept.subscribed.send_replace(kept);
     }
 
-    /// Waits until the server has agreed to send news of this address, or says why it does not.
-    pub(crate) async fn until_subscribed(&self, uri: &str) -> Result<(), String> {
+    /// Waits until the server has agreed to send news of this address, as this wish has it, or says why it does not.
+    pub(crate) async fn until_subscribed(&self, uri: &str, wish: u64) -> Result<(), String> {
         let mut subscribed = self.kept.subscribed.subscribe();
-        match subscribed.wait_for(|kept| kept.contains_key(uri)).await {
-            Ok(kept) => kept.get(uri).cloned().unwrap_or(Ok(())),
+        let is_told = |kept: &Subscribed| kept.get(uri).is_some_and(|(kept, _)| *kept >= wish);
+        match subscribed.wait_for(is_told).await {
+            Ok(kept) => kept.get(uri).map_or(Ok(()), |(_, done)| done.clone()),
             Err(_) => Err("the session has ended".to_owned()),
         }
     }
 
-    /// Waits until the server logs from this level on, or says why it does not.
-    pub(crate) async fn until_logging(&self, level: LogLevel) -> Result<(), String> {
+    /// Waits until this wish for a level, or a later one, is fulfilled, or the server says why it is not.
+    pub(crate) async fn until_logging(&self, wish: u64) -> Result<(), String> {
         let mut kept = self.kept.level.subscribe();
         match kept
-            .wait_for(|kept| kept.as_ref().is_some_and(|(kept, _)| *kept == level))
+            .wait_for(|kept| kept.as_ref().is_some_and(|(kept, _)| kept.wish >= wish))
             .await
         {
             Ok(kept) => kept.clone().map_or(Ok(()), |(_, done)| done),

@@ -75,7 +75,7 @@ pub(super) struct Gathered {
 
 impl Gathered {
     /// The strictest word of all pages counts.
-    fn hears(&mut self, freshness: Freshness) {
+    pub(super) fn hears(&mut self, freshness: Freshness) {
         self.freshness = Some(match self.freshness {
             Some(before) => before.and(freshness),
             None => freshness,

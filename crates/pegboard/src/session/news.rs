@@ -249,4 +249,21 @@ mod tests {
         news.until_completed("99").await;
         assert_eq!(news.completed.borrow().len(), MAX_COMPLETED);
     }
+
+    #[tokio::test]
+    async fn a_late_word_about_another_stream_says_nothing_about_this_one() {
+        let news = news();
+        let agree = |id: Value, uri: &str| {
+            let meta = json!({ "io.modelcontextprotocol/subscriptionId": id });
+            let params = json!({ "_meta": meta, "notifications": { "resourceSubscriptions": [uri] } });
+            hear(&news, "notifications/subscriptions/acknowledged", &params);
+        };
+        news.listen_under(7);
+        for id in [json!(6), json!("6"), json!(-7), json!([7])] {
+            agree(id, "a:old");
+            assert_eq!(*news.acknowledged.borrow(), None);
+        }
+        agree(json!("7"), "a:new");
+        assert_eq!(news.until_acknowledged().await, ["a:new"]);
+    }
 }

@@ -11,7 +11,7 @@ use super::{
 use crate::{status::Era, transport::VISIT_FIRST};
 
 /// How often a server may ask for more before it must answer.
-const MAX_ROUNDS: usize = 8;
+pub(super) const MAX_ROUNDS: usize = 8;
 /// The most that a server may ask us to carry back.
 const MAX_STATE: usize = 64 << 10;
 /// The most that a server may ask for in one round.
@@ -102,8 +102,7 @@ impl Session {
                 }
             }
         }
-        let text = format!("the server still wants input after {MAX_ROUNDS} rounds");
-        Err(Fault::unreadable(text))
+        Err(too_many_rounds())
     }
 
     /// The same for what can only be a result.
@@ -208,6 +207,11 @@ impl Session {
             Ok(false) | Err(_) => Err(fault),
         }
     }
+}
+
+/// A server that asks for input again and again.
+pub(super) fn too_many_rounds() -> Fault {
+    Fault::unreadable(format!("the server still wants input after {MAX_ROUNDS} rounds"))
 }
 
 /// Reads a result.

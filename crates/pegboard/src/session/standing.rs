@@ -37,10 +37,33 @@ pub(crate) struct Standing {
 /// What is wanted of every session.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(super) struct Wishes {
-    /// The addresses that somebody wants to hear of, and how many do.
-    pub(super) subscriptions: BTreeMap<Arc<str>, usize>,
-    pub(super) level: Option<LogLevel>,
+    /// The addresses that somebody wants to hear of.
+    pub(super) subscriptions: BTreeMap<Arc<str>, WantedNews>,
+    pub(super) level: Option<WantedLevel>,
     pub(super) roots: Arc<[Root]>,
+    /// How often something was wished for that a server may refuse.
+    counted: u64,
+}
+
+/// How many want to hear of an address, and which wish that was: one that was refused may be repeated.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct WantedNews {
+    by: usize,
+    pub(super) wish: u64,
+}
+
+impl Wishes {
+    fn next(&mut self) -> u64 {
+        self.counted += 1;
+        self.counted
+    }
+}
+
+/// The level that a server is to log from, and which wish that was.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct WantedLevel {
+    pub(super) level: LogLevel,
+    pub(super) wish: u64,
 }
 
 /// A folder or another place that a server may work in.
@@ -195,9 +218,14 @@ impl Standing {
         })
     }
 
-    pub(crate) fn set_level(&self, level: LogLevel) {
-        self.wishes
-            .send_if_modified(|wishes| wishes.level.replace(level) != Some(level));
+    /// Wishes for a level, and returns the number of the wish.
+    pub(crate) fn set_level(&self, level: LogLevel) -> u64 {
+        let mut wish = 0;
+        self.wishes.send_modify(|wishes| {
+            wish = wishes.next();
+            wishes.level = Some(WantedLevel { level, wish });
+        });
+        wish
     }
 
     /// One more wants to hear of this address, which is shown as `shown`. `None` when there are too many already.
@@ -205,17 +233,26 @@ impl Standing {
         let address: Arc<str> = address.into();
         // Listening begins before the server can know that somebody does.
         let events = self.events();
-        let mut is_full = false;
+        let mut wish = None;
         self.wishes.send_if_modified(|wishes| {
-            is_full = wishes.subscriptions.len() >= MAX_SUBSCRIPTIONS && !wishes.subscriptions.contains_key(&address);
-            if is_full {
+            if let Some(wanted) = wishes.subscriptions.get_mut(&address) {
+                wanted.by += 1;
+                wish = Some(wanted.wish);
                 return false;
             }
-            let wanted_by = wishes.subscriptions.entry(address.clone()).or_default();
-            *wanted_by += 1;
-            *wanted_by == 1
+            if wishes.subscriptions.len() >= MAX_SUBSCRIPTIONS {
+                return false;
+            }
+            let wanted = WantedNews {
+                by: 1,
+                wish: wishes.next(),
+            };
+            wish = Some(wanted.wish);
+            wishes.subscriptions.insert(address.clone(), wanted);
+            true
         });
-        (!is_full).then(|| Subscription {
+        wish.map(|wish| Subscription {
+            wish,
             address,
             shown: shown.to_owned(),
             events,
@@ -227,8 +264,8 @@ impl Standing {
     fn unsubscribe(&self, uri: &Arc<str>) {
         self.wishes
             .send_if_modified(|wishes| match wishes.subscriptions.get_mut(uri) {
-                Some(wanted_by) if *wanted_by > 1 => {
-                    *wanted_by -= 1;
+                Some(wanted) if wanted.by > 1 => {
+                    wanted.by -= 1;
                     false
                 }
                 Some(_) => wishes.subscriptions.remove(uri).is_some(),
@@ -256,6 +293,7 @@ impl Standing {
 
 /// News of one resource. It ends when this is dropped, and lasts over restarts of the server.
 pub struct Subscription {
+    wish: u64,
     address: Arc<str>,
     /// What may be seen of the address.
     shown: String,
@@ -292,10 +330,24 @@ impl Subscription {
             let Some(told) = self.events.told().await else {
                 return false;
             };
-            if told.address.as_ref() == Some(&self.address) || matches!(*told.event, ServerEvent::Missed { .. }) {
+            let is_ours = told.address.as_deref().is_some_and(|address| self.covers(address));
+            if is_ours || matches!(*told.event, ServerEvent::Missed { .. }) {
                 return true;
             }
         }
+    }
+}
+
+impl Subscription {
+    /// Which wish it was.
+    pub(crate) fn wish(&self) -> u64 {
+        self.wish
+    }
+
+    /// Whether news of this address are news of ours: servers may tell of a part of what was subscribed to.
+    fn covers(&self, address: &str) -> bool {
+        let part = address.strip_prefix(&*self.address);
+        part.is_some_and(|part| part.is_empty() || part.starts_with('/') || self.address.ends_with('/'))
     }
 }
 
@@ -349,6 +401,21 @@ mod tests {
         assert!(wanted.changed().await);
         drop(standing);
         assert!(!wanted.changed().await);
+    }
+
+    #[test]
+    fn news_of_a_part_are_news_of_the_whole() {
+        let standing = standing();
+        let check = |subscribed: &str, told: &str, expected: bool| {
+            let subscription = standing.subscribe(subscribed, subscribed).unwrap();
+            assert_eq!(subscription.covers(told), expected, "{told} of {subscribed}");
+        };
+        check("file:///a", "file:///a", true);
+        check("file:///a", "file:///a/b/c", true);
+        check("file:///a/", "file:///a/b", true);
+        check("file:///a", "file:///ab", false);
+        check("file:///a", "file:///", false);
+        check("file:///a/b", "file:///a", false);
     }
 
     #[tokio::test]

@@ -7,7 +7,11 @@ use serde_json::{Map, Value};
 use tokio::time::Instant;
 
 use super::{
-    CallResult, Fault, FaultKind, Patience, Request, Session, frame::Params, line::Line, progress::Steps, rounds::read,
+    CallResult, Fault, FaultKind, Patience, Request, Session,
+    frame::Params,
+    line::Line,
+    progress::Steps,
+    rounds::{MAX_ROUNDS, read, too_many_rounds},
     tidings::TidingsOf,
 };
 use crate::{
@@ -133,7 +137,7 @@ impl Session {
         let giving_up = GivingUp {
             line: &self.line,
             id: task.id.clone(),
-            needed: true,
+            needed: self.cancels_tasks(),
         };
         let result = self.follow(task, patience, steps.as_mut()).await;
         match &result {
@@ -167,7 +171,7 @@ impl Session {
         steps: Option<&mut Steps>,
     ) -> Result<CallResult, Fault> {
         let mut course = Course::new(self, &task.id, patience, steps);
-        let mut answered = HashSet::new();
+        let mut given = Given::default();
         loop {
             course.tell(&task.state);
             match (task.state.status, self.facts.era) {
@@ -177,7 +181,7 @@ impl Session {
                 (_, Era::Legacy) => return self.task_result(&task.id, patience).await,
                 (TaskStatus::InputRequired, Era::Modern) => {
                     let requests = task.input_requests.take().unwrap_or_default();
-                    self.give_input(&task.id, requests, &mut answered, patience).await?;
+                    self.give_input(&task.id, requests, &mut given, patience).await?;
                 }
                 (TaskStatus::Failed, Era::Modern) => return Err(ended(&task, -32603, "the task failed")),
                 (TaskStatus::Completed, Era::Modern) => {
@@ -245,6 +249,15 @@ impl Session {
         read(&answer)
     }
 
+    /// Whether the server lets its tasks be given up. Without a handshake, every server that has tasks does.
+    pub(crate) fn cancels_tasks(&self) -> bool {
+        let tasks = self.facts.capabilities.get("tasks");
+        let cancels = tasks
+            .and_then(|tasks| tasks.get("cancel"))
+            .is_some_and(|cancel| !cancel.is_null());
+        cancels || self.facts.era == Era::Modern
+    }
+
     /// Gives a task up. The server decides what comes of that.
     pub(crate) async fn cancel_task(&self, id: &str) -> Result<(), Fault> {
         let request = about("tasks/cancel", id);
@@ -256,19 +269,31 @@ impl Session {
         &self,
         id: &str,
         mut requests: Map<String, Value>,
-        answered: &mut HashSet<String>,
+        given: &mut Given,
         patience: Patience,
     ) -> Result<(), Fault> {
-        requests.retain(|key, _| !answered.contains(key));
+        requests.retain(|key, _| !given.answered.contains(key));
         if requests.is_empty() {
             return Ok(());
         }
-        answered.extend(requests.keys().cloned());
+        if given.rounds >= MAX_ROUNDS {
+            return Err(too_many_rounds());
+        }
+        given.rounds += 1;
+        given.answered.extend(requests.keys().cloned());
         let answers = self.inputs(requests, patience).await?;
         let mut request = about("tasks/update", id);
         request.params = request.params.with("inputResponses", &answers);
         self.line.request(request, patience).await.map(drop)
     }
+}
+
+/// What a task was given so far.
+#[derive(Default)]
+struct Given {
+    /// The questions that were answered.
+    answered: HashSet<String>,
+    rounds: usize,
 }
 
 fn about(method: &'static str, id: &str) -> Request {

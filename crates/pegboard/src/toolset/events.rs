@@ -45,7 +45,7 @@ impl Toolset {
             return Err(Failure::new(Kind::LimitExceeded, message));
         };
         let agreed = Deadline::within(AGREE)
-            .run(live.session.until_subscribed(address))
+            .run(live.session.until_subscribed(address, subscription.wish()))
             .await;
         match agreed {
             Ok(Ok(())) => Ok(subscription.keeping(live.stay())),
@@ -67,8 +67,8 @@ impl Toolset {
         if live.session.facts.era == Era::Legacy {
             must_offer(&live, server, "logging")?;
         }
-        self.wanted(server)?.set_level(level);
-        match Deadline::within(AGREE).run(live.session.until_logging(level)).await {
+        let wish = self.wanted(server)?.set_level(level);
+        match Deadline::within(AGREE).run(live.session.until_logging(wish)).await {
             Ok(Ok(())) => Ok(()),
             Ok(Err(problem)) => Err(Failure::new(
                 Kind::ToolError,

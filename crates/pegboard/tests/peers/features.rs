@@ -116,7 +116,8 @@ async fn check(config: ServerConfig) {
     Box::pin(check_elicitation(&tools, &host)).await;
     Box::pin(check_roots(&board, &tools)).await;
     Box::pin(check_tasks(&tools, &host)).await;
-    tokio::join!(Box::pin(check_logging(&tools)), Box::pin(check_subscriptions(&tools)));
+    Box::pin(check_logging(&tools)).await;
+    Box::pin(check_subscriptions(&tools)).await;
     board.shutdown().await;
 }
 
@@ -190,14 +191,16 @@ async fn check_prompts(tools: &Toolset) {
         .await
         .unwrap();
     says(&promoted.messages[0].content.to_text(), &["promote Eve", "Sales"]);
-    let held = get("resource-prompt", json!({"resourceType": "Blob", "resourceId": "3"}))
-        .await
-        .unwrap();
-    assert_eq!(held.messages[1].role, Role::User);
-    let Content::Resource { resource, .. } = &held.messages[1].content else {
-        panic!("{held:?}");
-    };
-    assert_eq!(resource["uri"], "demo://resource/dynamic/blob/3");
+    for (kind, body) in [("Text", "text"), ("Blob", "blob")] {
+        let held = get("resource-prompt", json!({"resourceType": kind, "resourceId": "3"}));
+        let held = held.await.unwrap();
+        assert_eq!(held.messages[1].role, Role::User);
+        let Content::Resource { resource, .. } = &held.messages[1].content else {
+            panic!("{held:?}");
+        };
+        assert_eq!(resource["uri"], format!("demo://resource/dynamic/{body}/3"));
+        assert!(resource[body].is_string(), "{resource:?}");
+    }
 }
 
 async fn check_completions(tools: &Toolset) {
@@ -213,8 +216,22 @@ async fn check_completions(tools: &Toolset) {
     );
     let named = complete(prompt(), "name", "", json!({"department": "Sales"})).await;
     assert_eq!(named, ["David", "Eve", "Frank"]);
-    let template = CompletionOf::Template("demo://resource/dynamic/text/{resourceId}".into());
-    assert_eq!(complete(template, "resourceId", "7", json!({})).await, ["7"]);
+    let prompt = || CompletionOf::Prompt("resource-prompt".into());
+    assert_eq!(
+        complete(prompt(), "resourceType", "", json!({})).await,
+        ["Text", "Blob"]
+    );
+    assert_eq!(complete(prompt(), "resourceType", "B", json!({})).await, ["Blob"]);
+    assert_eq!(complete(prompt(), "resourceId", "12", json!({})).await, ["12"]);
+    assert_eq!(complete(prompt(), "resourceId", "x", json!({})).await, [] as [&str; 0]);
+    for kind in ["text", "blob"] {
+        let template = || CompletionOf::Template(format!("demo://resource/dynamic/{kind}/{{resourceId}}"));
+        assert_eq!(complete(template(), "resourceId", "7", json!({})).await, ["7"]);
+        assert_eq!(
+            complete(template(), "resourceId", "-1", json!({})).await,
+            [] as [&str; 0]
+        );
+    }
 }
 
 /// The tools that the other tests of this server leave out.
@@ -327,6 +344,17 @@ async fn check_tasks(tools: &Toolset, host: &Everybody) {
 async fn check_logging(tools: &Toolset) {
     let fx = name("fx");
     let mut events = tools.events(&fx).unwrap();
+    tools.set_log_level(&fx, LogLevel::Emergency).await.unwrap();
+    // Each start logs something of any of eight levels, so that one of many is surely below the gravest.
+    for _ in 0..40 {
+        says(&text(tools, "toggle-simulated-logging", json!({})).await, &["Started"]);
+        says(&text(tools, "toggle-simulated-logging", json!({})).await, &["Stopped"]);
+    }
+    while let Ok(event) = tokio::time::timeout(Duration::from_millis(500), events.next()).await {
+        if let ServerEvent::Log(message) = &*event.unwrap() {
+            assert_eq!(message.level, LogLevel::Emergency, "{message:?}");
+        }
+    }
     tools.set_log_level(&fx, LogLevel::Debug).await.unwrap();
     says(&text(tools, "toggle-simulated-logging", json!({})).await, &["Started"]);
     next_log(&mut events, "evel").await;

@@ -1,7 +1,8 @@
 //! What the newest SDKs can want and tell in the era without a handshake, on stdio and HTTP.
 
-use pegboard::{CompletionOf, Config, EraChoice, LogLevel, Pegboard, ServerConfig, ServerEvent, Toolset};
+use pegboard::{CompletionOf, Config, EraChoice, LogLevel, Pegboard, ServerConfig, ServerEvent, ToolCall, Toolset};
 use serde_json::{Map, Value, json};
+use tokio::sync::mpsc;
 
 use crate::{features::Everybody, peer::*, support::*, talk::*};
 
@@ -40,6 +41,8 @@ async fn check(config: ServerConfig) {
     check_inputs(&tools, &host).await;
     check_reading(&tools, &host).await;
     check_telling(&tools).await;
+    check_giving_up(&tools).await;
+    check_growing(&tools).await;
     board.shutdown().await;
 }
 
@@ -111,4 +114,31 @@ async fn check_telling(tools: &Toolset) {
     let message = tokio::time::timeout(PATIENCE, logged).await.unwrap();
     assert_eq!((message.level, &message.data), (LogLevel::Warning, &json!("a warning")));
     assert_eq!(message.logger.as_deref(), Some("features"));
+}
+
+/// A call that is dropped while the server works on it is given up there too.
+async fn check_giving_up(tools: &Toolset) {
+    let (sink, mut steps) = mpsc::channel(4);
+    tokio::select! {
+        reply = tools.call(ToolCall::new("linger").progress(sink)) => panic!("{reply:?}"),
+        step = steps.recv() => assert_eq!(step.unwrap().progress, 1.0),
+    }
+    let noticed = async {
+        while text(tools, "count_given_up", json!({})).await != "1" {
+            tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+        }
+    };
+    tokio::time::timeout(PATIENCE, noticed).await.unwrap();
+}
+
+/// A tool that comes later is told of, and can be called.
+async fn check_growing(tools: &Toolset) {
+    assert_eq!(text(tools, "grow", json!({})).await, "growing");
+    let seen = async {
+        while !listed(tools).await.contains(&"fx__grown".to_owned()) {
+            tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+        }
+    };
+    tokio::time::timeout(PATIENCE, seen).await.unwrap();
+    assert_eq!(text(tools, "grown", json!({})).await, "grown");
 }

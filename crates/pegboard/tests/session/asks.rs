@@ -278,3 +278,27 @@ async fn a_server_with_a_handshake_cannot_take_our_own_requests_back() {
     });
     assert_eq!(call(&board.toolset(), "fx.t", json!({})).await.text(), "done");
 }
+
+/// However many questions are thought about, a server that asks whether we are there is told so.
+#[tokio::test(start_paused = true)]
+async fn questions_that_take_their_time_do_not_hold_up_a_ping() {
+    let host = Thinker::default();
+    let (server, _board) = asking(&host).await;
+    for number in 0..30 {
+        server
+            .say(json!({"id": number, "method": "elicitation/create", "params": colour()}))
+            .await;
+    }
+    until("as many as may be are thought about", || host.thoughts() == 16).await;
+    server.say(json!({"id": "p", "method": "ping"})).await;
+    server.say(json!({"id": "r", "method": "roots/list"})).await;
+    server.say(json!({"id": "n", "method": "nonsense"})).await;
+    until("three are answered", || server.answers().len() == 3).await;
+    assert_eq!(server.answers()[0], json!({"jsonrpc": "2.0", "id": "p", "result": {}}));
+    // Whoever waits is thought about when another is taken back.
+    for number in 0..10 {
+        server.say(taken_back(&json!(number))).await;
+    }
+    until("others take their places", || host.begun.load(Ordering::Relaxed) == 26).await;
+    assert_eq!((host.thoughts(), server.answers().len()), (16, 3));
+}

@@ -29,7 +29,7 @@ fn board(era: Era) -> (Scripted, Pegboard) {
     task["execution"] = json!({"taskSupport": "required"});
     let offers = json!({
         "capabilities": {"tools": {}, "prompts": {}, "resources": {"subscribe": true}, "completions": {}, "logging": {},
-            "tasks": {"requests": {"tools": {"call": {}}}}, "extensions": {"io.modelcontextprotocol/tasks": {}}},
+            "tasks": {"cancel": {}, "requests": {"tools": {"call": {}}}}, "extensions": {"io.modelcontextprotocol/tasks": {}}},
         "tools": [tool("t"), task],
     });
     let server = Scripted::new(era, offers);

@@ -215,3 +215,114 @@ async fn a_changed_list_is_picked_up_and_a_broken_one_leaves_the_old() {
     assert_eq!(tools.list(PATIENCE).await.tools.len(), 2);
     ended_as(&call(&tools, "fx.nothing", json!({})).await, Kind::UnknownTool, false);
 }
+
+fn offers_all() -> FakeServer {
+    many(2).prompt("p", "x").resource("file:///r", "y")
+}
+
+fn breaks(method: &str, fault: Fault) -> impl FnOnce(&mut pegboard_testkit::Script) {
+    let when = When::method(method);
+    move |script| script.faults.push(Rule { fault, when })
+}
+
+/// What may go wrong with one listing while the session lives.
+fn troubles() -> [Fault; 3] {
+    [
+        Fault::AnswersError {
+            code: -32603,
+            message: "the database is gone".to_owned(),
+            data: None,
+        },
+        Fault::NeverAnswers,
+        Fault::Nested { depth: 5 },
+    ]
+}
+
+/// Only the tools must be listed: whatever else cannot be is missing, with a warning.
+#[tokio::test(start_paused = true)]
+async fn resources_or_prompts_that_cannot_be_listed_leave_the_tools_alone() {
+    for era in [Era::Legacy, Era::Modern] {
+        for fault in troubles() {
+            for (method, what, kept) in [
+                ("resources/list", "the resources could not be listed", [0, 1]),
+                (
+                    "resources/templates/list",
+                    "the resource templates could not be listed",
+                    [1, 1],
+                ),
+                ("prompts/list", "the prompts could not be listed", [1, 0]),
+            ] {
+                let fake = offers_all().era(era).fault_on(When::method(method), fault.clone());
+                let (board, handle) = in_memory(&fake);
+                let tools = board.toolset();
+                let began = Instant::now();
+                let listing = tools.list(secs(60)).await;
+                assert_eq!(listing.tools.len(), 2, "{method} {fault:?}: {listing:?}");
+                says(&listing.warnings.join("\n"), &[what]);
+                assert!(began.elapsed() <= secs(31), "{method} {fault:?}: {:?}", began.elapsed());
+                let (resources, prompts) = (tools.resources(PATIENCE).await, tools.prompts(PATIENCE).await);
+                assert_eq!(
+                    [resources.resources.len(), prompts.prompts.len()],
+                    kept,
+                    "{method} {fault:?}"
+                );
+                assert_eq!(handle.starts(), 1);
+                board.shutdown().await;
+            }
+        }
+    }
+}
+
+/// A server that leaves while it is listed has not started.
+#[tokio::test(start_paused = true)]
+async fn a_server_that_leaves_in_any_listing_has_not_started() {
+    for method in ["tools/list", "resources/list", "prompts/list"] {
+        let fake = offers_all().fault_on(When::method(method), Fault::DiesBeforeExecuting { code: 1 });
+        let (board, _handle) = in_memory(&fake);
+        let listing = board.toolset().list(PATIENCE).await;
+        assert!(listing.tools.is_empty(), "{method}: {:?}", names(&listing));
+        board.shutdown().await;
+    }
+}
+
+/// What was listed before stays when it cannot be listed again, and the new tools come all the same.
+#[tokio::test(start_paused = true)]
+async fn what_cannot_be_listed_again_stays_as_it_was() {
+    for fault in troubles() {
+        let (board, handle) = in_memory(&offers_all());
+        let tools = board.toolset();
+        assert_eq!(tools.list(PATIENCE).await.tools.len(), 2);
+        handle.change(breaks("resources/list", fault.clone()));
+        handle.change(breaks("prompts/list", fault.clone()));
+        handle.change(|script| script.tools.push(Tool::new("added")));
+        handle.tools_changed().await;
+        let seen = async {
+            while tools.list(PATIENCE).await.tools.len() < 3 {
+                tokio::time::sleep(std::time::Duration::from_millis(10)).await;
+            }
+        };
+        tokio::time::timeout(secs(60), seen).await.unwrap();
+        let listing = tools.list(PATIENCE).await;
+        says(
+            &listing.warnings.join("\n"),
+            &[
+                "the resources could not be listed; those listed before stay",
+                "the prompts could",
+            ],
+        );
+        assert_eq!(
+            tools.resources(PATIENCE).await.resources[0].uri,
+            "file:///r",
+            "{fault:?}"
+        );
+        assert_eq!(tools.prompts(PATIENCE).await.prompts[0].name, "p", "{fault:?}");
+
+        // Nor does a new session take away what the old one had listed.
+        handle.kill();
+        handle.wait_for("initialize", 2).await;
+        tokio::time::sleep(secs(40)).await;
+        assert_eq!(tools.list(PATIENCE).await.tools.len(), 3);
+        assert_eq!(tools.resources(PATIENCE).await.resources.len(), 1, "{fault:?}");
+        board.shutdown().await;
+    }
+}

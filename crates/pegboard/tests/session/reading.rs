@@ -217,3 +217,32 @@ async fn what_only_reads_is_asked_again_when_the_session_is_lost() {
     );
     assert_eq!((server.starts(), server.heard("resources/read").len()), (2, 2));
 }
+
+/// The first version of the protocol has completions, and no capability for them.
+#[tokio::test(start_paused = true)]
+async fn a_server_of_the_oldest_version_is_asked_for_completions_when_it_has_something_to_complete() {
+    for (version, capabilities, is_asked) in [
+        ("2024-11-05", json!({"prompts": {}}), true),
+        ("2024-11-05", json!({"resources": {}}), true),
+        ("2024-11-05", json!({"tools": {}}), false),
+        ("2025-03-26", json!({"prompts": {}}), false),
+        ("2025-03-26", json!({"completions": {}}), true),
+    ] {
+        let fake = pegboard_testkit::FakeServer::new("fx")
+            .version(version)
+            .capabilities(capabilities.clone());
+        let (board, handle) = in_memory(&fake);
+        let of = CompletionOf::Prompt("p".to_owned());
+        let answer = board.toolset().complete(&name("fx"), &of, "a", "", &Map::new()).await;
+        assert_eq!(
+            handle.count("completion/complete"),
+            usize::from(is_asked),
+            "{version} {capabilities}"
+        );
+        assert_eq!(
+            answer.unwrap_err().kind == Kind::Unavailable,
+            !is_asked,
+            "{version} {capabilities}"
+        );
+    }
+}

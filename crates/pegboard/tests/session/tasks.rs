@@ -338,3 +338,70 @@ async fn a_server_without_tasks_is_called_plainly() {
     assert_eq!(text(&board.toolset(), "fx.required").await, "plainly");
     assert!(server.heard("tools/call")[0]["task"].is_null());
 }
+
+/// ERA-5: a task may want input as often as a call may.
+#[tokio::test(start_paused = true)]
+async fn a_task_may_want_input_eight_times_and_no_more() {
+    for wants in [8, 9] {
+        let server = Scripted::new(Era::Modern, offers(Era::Modern));
+        let asked = Arc::new(AtomicUsize::new(0));
+        let board = server.board(User::types(json!({"colour": "red"})), move |message| {
+            let state = |status: &str, more: Value| {
+                let mut task =
+                    json!({"taskId": "t-1", "status": status, "pollIntervalMs": 100, "resultType": "complete"});
+                task.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+                result(task)
+            };
+            match message["method"].as_str().unwrap() {
+                "tools/call" => state("working", json!({"resultType": "task"})),
+                "tasks/get" => match asked.fetch_add(1, Ordering::Relaxed) {
+                    round if round < wants => {
+                        let question = json!({"method": "elicitation/create", "params": colour()});
+                        state(
+                            "input_required",
+                            json!({"inputRequests": {format!("q{round}"): question}}),
+                        )
+                    }
+                    _ => state(
+                        "completed",
+                        json!({"result": {"content": [{"type": "text", "text": "made"}]}}),
+                    ),
+                },
+                _ => result(json!({})),
+            }
+        });
+        let reply = call(&board.toolset(), "fx.required", json!({})).await;
+        assert_eq!(server.heard("tasks/update").len(), 8);
+        if wants == 8 {
+            assert_eq!(reply.text(), "made");
+        } else {
+            says(&reply.text(), &["still wants input after 8 rounds"]);
+            server.hears("tasks/cancel", 1).await;
+        }
+    }
+}
+
+/// What a server does not offer is not asked of it: its tasks go on when nobody waits for them.
+#[tokio::test(start_paused = true)]
+async fn a_server_that_cannot_cancel_tasks_is_not_asked_to() {
+    let mut offers = offers(Era::Legacy);
+    offers["capabilities"]["tasks"]
+        .as_object_mut()
+        .unwrap()
+        .remove("cancel");
+    let server = Scripted::new(Era::Legacy, offers);
+    let board = server.board(NoHost, |message| match message["method"].as_str().unwrap() {
+        "tools/call" => result(json!({"task": {"taskId": "t-1", "status": "working"}})),
+        "tasks/get" => result(json!({"taskId": "t-1", "status": "working"})),
+        _ => result(json!({})),
+    });
+    let tools = board.toolset();
+    let calling = tokio::time::timeout(secs(5), call(&tools, "fx.required", json!({})));
+    assert!(calling.await.is_err());
+    let handle = tools.start(ToolCall::new("fx.required")).await.unwrap();
+    let refused = handle.cancel().await.unwrap_err();
+    assert_eq!(refused.kind, Kind::Unavailable);
+    says(&refused.message, &["server `fx` does not let its tasks be cancelled"]);
+    tokio::time::sleep(secs(5)).await;
+    assert_eq!(server.heard("tasks/cancel").len(), 0);
+}

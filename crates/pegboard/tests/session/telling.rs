@@ -4,8 +4,9 @@ use pegboard::{
     ByteSink, ByteSource, Command, Config, Era, Kind, LogLevel, NoHost, Pegboard, Root, Scope, ServerConfig,
     ServerEvent, Start, State, Transport, View,
 };
-use pegboard_testkit::{Ask, FakeServer, Tool};
+use pegboard_testkit::{Ask, FakeServer, Fault, Tool, When};
 use serde_json::{Value, json};
+use tokio::time::Instant;
 
 use crate::{scripted::*, support::*};
 
@@ -79,6 +80,25 @@ async fn news_of_a_resource_reach_those_who_subscribed_to_it() {
         // A server that is gone tells nothing more.
         let ending = async { while a.changed().await {} };
         tokio::time::timeout(secs(5), ending).await.unwrap();
+    }
+}
+
+/// The schema: the address of an update might be that of a part of what was subscribed to.
+#[tokio::test(start_paused = true)]
+async fn news_of_a_part_reach_those_who_subscribed_to_the_whole() {
+    for era in ERAS {
+        let server = Scripted::new(era, offers());
+        let board = board(&server);
+        let mut folder = board.toolset().subscribe(&name("fx"), "file:///a").await.unwrap();
+        while tokio::time::timeout(secs(5), folder.changed()).await.is_ok() {}
+        let mut tells = async |uri: &str| {
+            let update = json!({"method": SUBSCRIBED, "params": {"uri": uri}});
+            server.say(update).await;
+            tokio::time::timeout(secs(5), folder.changed()).await.is_ok()
+        };
+        assert!(tells("file:///a/b/c.txt").await, "{era:?}");
+        assert!(!tells("file:///ab").await, "{era:?}");
+        assert!(tells("file:///a").await, "{era:?}");
     }
 }
 
@@ -275,4 +295,95 @@ async fn a_view_has_roots_of_its_own_for_the_servers_that_only_it_uses() {
         let tools = board.toolset_with(View::new().roots(vec![Root::new(folder)]));
         says(&text(&tools, "fx.t").await, &["roots:", folder]);
     }
+}
+
+/// A level that could not be set is asked for again when it is wanted again, and not by itself.
+#[tokio::test(start_paused = true)]
+async fn a_level_that_was_refused_may_be_asked_for_again() {
+    let server = Scripted::new(Era::Legacy, offers());
+    let this = server.clone();
+    let board = server.board(NoHost, move |message| match message["method"].as_str() {
+        Some("logging/setLevel") if this.heard("logging/setLevel").len() == 1 => {
+            Answer::Error(-32603, "not now", Value::Null)
+        }
+        _ => result(json!({})),
+    });
+    let (tools, fx) = (board.toolset(), name("fx"));
+    let refused = tools.set_log_level(&fx, LogLevel::Info).await.unwrap_err();
+    says(&refused.message, &["not now"]);
+    let _subscription = tools.subscribe(&fx, "a:a").await.unwrap();
+    assert_eq!(server.heard("logging/setLevel").len(), 1);
+    tools.set_log_level(&fx, LogLevel::Info).await.unwrap();
+    tools.set_log_level(&fx, LogLevel::Info).await.unwrap();
+    assert_eq!(
+        server.heard("logging/setLevel").len(),
+        2,
+        "what is set is not set again"
+    );
+}
+
+fn promises_news() -> FakeServer {
+    let capabilities = json!({"tools": {"listChanged": true}, "resources": {"subscribe": true}});
+    FakeServer::new("fx")
+        .era(pegboard_testkit::Era::Modern)
+        .capabilities(capabilities)
+        .resource("a:a", "x")
+        .tool(Tool::new("t"))
+}
+
+fn refuses(code: i64) -> Fault {
+    Fault::AnswersError {
+        code,
+        message: "no news today".to_owned(),
+        data: None,
+    }
+}
+
+/// A server that promises news and then knows no way to ask for them is believed neither, and nobody waits for it.
+#[tokio::test(start_paused = true)]
+async fn a_server_that_promises_news_and_gives_none_holds_nobody_up() {
+    let fake = promises_news()
+        .cached(60_000, "private")
+        .fault_on(When::method("subscriptions/listen"), refuses(-32601));
+    let (board, handle) = in_memory(&fake);
+    let (tools, fx) = (board.toolset(), name("fx"));
+    board.settle(PATIENCE).await;
+    handle.wait_for("subscriptions/listen", 1).await;
+    let began = Instant::now();
+    for _ in 0..2 {
+        let refused = tools.subscribe(&fx, "a:a").await.unwrap_err();
+        assert_eq!(refused.kind, Kind::ToolError, "{}", refused.message);
+        says(&refused.message, &["the server does not send news"]);
+        tools.set_log_level(&fx, LogLevel::Info).await.unwrap();
+    }
+    assert!(began.elapsed() < secs(1), "{:?}", began.elapsed());
+    assert_eq!(handle.count("subscriptions/listen"), 1);
+    // Its own time for its listing counts, because it does not tell of changes.
+    handle.change(|script| script.tools.push(Tool::new("added")));
+    tokio::time::sleep(secs(90)).await;
+    assert_eq!(tools.list(PATIENCE).await.tools.len(), 2);
+}
+
+/// While a stream that failed is not asked for again, whoever wants something is answered all the same.
+#[tokio::test(start_paused = true)]
+async fn a_stream_of_news_that_fails_for_a_while_holds_nobody_up() {
+    let fake = promises_news().fault_on(When::method("subscriptions/listen").first(6), refuses(-32000));
+    let (board, handle) = in_memory(&fake);
+    let (tools, fx) = (board.toolset(), name("fx"));
+    board.settle(PATIENCE).await;
+    // By now it is asked once a minute at most.
+    handle.wait_for("subscriptions/listen", 5).await;
+    tokio::time::sleep(secs(1)).await;
+    let began = Instant::now();
+    tools.set_log_level(&fx, LogLevel::Info).await.unwrap();
+    let refused = tools.subscribe(&fx, "a:a").await.unwrap_err();
+    says(&refused.message, &["no news today"]);
+    assert!(began.elapsed() < secs(1), "{:?}", began.elapsed());
+    assert!(
+        tokio::time::timeout(secs(60), tools.subscribe(&fx, "a:a"))
+            .await
+            .unwrap()
+            .is_ok()
+    );
+    assert!(began.elapsed() < secs(5), "{:?}", began.elapsed());
 }

@@ -23,7 +23,7 @@ impl Working {
     fn new(era: Era) -> Self {
         let mut tool = tool("task");
         tool["execution"] = json!({"taskSupport": "required"});
-        let capabilities = json!({"tools": {}, "tasks": {"requests": {"tools": {"call": {}}}},
+        let capabilities = json!({"tools": {}, "tasks": {"cancel": {}, "requests": {"tools": {"call": {}}}},
             "extensions": {"io.modelcontextprotocol/tasks": {}}});
         let server = Scripted::new(era, json!({"capabilities": capabilities, "tools": [tool]}));
         let is_done = Arc::new(AtomicBool::new(false));

@@ -20,9 +20,9 @@ use crate::{
 /// How often a field is asked for before the user is believed not to want it.
 const TRIES: usize = 3;
 
-/// Asks whoever sits at the terminal. Without a terminal it says no to everything.
+/// Asks whoever sits at the terminal. Without a terminal servers are not told that they may ask.
 #[derive(Debug)]
-pub(super) struct Terminal {
+pub(in crate::commands) struct Terminal {
     output: Output,
     is_there: bool,
     /// One question at a time.
@@ -31,7 +31,7 @@ pub(super) struct Terminal {
 
 impl Terminal {
     /// `reads_stdin` when stdin is wanted for something else.
-    pub(super) fn new(output: &Output, reads_stdin: bool) -> Self {
+    pub(in crate::commands) fn new(output: &Output, reads_stdin: bool) -> Self {
         Self {
             is_there: !reads_stdin && io::stdin().is_terminal() && io::stderr().is_terminal(),
             output: output.clone(),
@@ -42,7 +42,7 @@ impl Terminal {
 
 impl Host for Terminal {
     fn offers_elicitation(&self) -> bool {
-        true
+        self.is_there
     }
 
     fn elicit<'a>(

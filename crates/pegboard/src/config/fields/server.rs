@@ -72,7 +72,7 @@ pub(in crate::config) static SERVER: Section = Section {
         field("connect_timeout", LIMIT, "From spawn or connect until the server has answered the handshake.")
             .aka(&["startup_timeout", "init_timeout", "connection_timeout", "start_timeout"])
             .default("\"30s\""),
-        field("list_timeout", LIMIT, "For listing everything a server offers, all pages together.").aka(&["list_tools_timeout"]).default("\"30s\""),
+        field("list_timeout", LIMIT, "For listing the tools of a server, all pages together, and again for all else that it offers.").aka(&["list_tools_timeout"]).default("\"30s\""),
         field("call_timeout", LIMIT, "For one call without a sign of life; progress starts it anew.")
             .aka(&["timeout", "request_timeout", "tool_timeout", "tool_call_timeout", "read_timeout"])
             .default("\"1m\""),

@@ -166,10 +166,17 @@ impl Supervisor {
         let listed = tokio::select! {
             biased;
             () = self.stop.cancelled() => return,
-            listed = live.session.catalog(survey, &plan.described) => listed,
+            listed = live.session.catalog(survey, &plan.described, Some(&live.catalog)) => listed,
         };
         match listed {
             Ok((catalog, freshness)) => {
+                for news in catalog
+                    .warnings
+                    .iter()
+                    .filter(|warning| !live.catalog.warnings.contains(warning))
+                {
+                    tracing::warn!("{news}");
+                }
                 live.catalog = Arc::new(catalog);
                 live.listing += 1;
                 live.stale_at = freshness.ttl.map(|ttl| Instant::now() + ttl);

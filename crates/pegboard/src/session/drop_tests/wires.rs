@@ -89,12 +89,12 @@ async fn on(spec: &Spec) {
     let tasks = TaskTracker::new();
     let session = connect(spec, Duration::from_secs(20), &tasks).await.unwrap();
     let (all, undescribed) = (Survey::More(Capabilities::default()), Described::new());
-    let (catalog, _) = session.catalog(all, &undescribed).await.unwrap();
+    let (catalog, _) = session.catalog(all, &undescribed, None).await.unwrap();
     let none = Map::new();
     for tool in &catalog.tools {
         check(&tool.name, &session, || call(&session, tool)).await;
     }
-    check("a listing", &session, || session.catalog(all, &undescribed)).await;
+    check("a listing", &session, || session.catalog(all, &undescribed, None)).await;
     check("reading", &session, || session.read_resource("note://a")).await;
     check("a prompt", &session, || session.get_prompt("p", &none)).await;
     check("a ping", &session, || session.is_alive(false, Duration::from_secs(5))).await;

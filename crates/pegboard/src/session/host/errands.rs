@@ -120,7 +120,13 @@ impl Desk {
             Ok(Some(answer)) => answer?,
             _ => return Err((-32800, "the task was cancelled".to_owned())),
         };
-        answer["_meta"]["io.modelcontextprotocol/related-task"] = json!({ "taskId": id(wanted) });
+        if let Value::Object(answer) = &mut answer {
+            let meta = answer.entry("_meta").or_insert(Value::Null);
+            if !meta.is_object() {
+                *meta = json!({});
+            }
+            meta["io.modelcontextprotocol/related-task"] = json!({ "taskId": id(wanted) });
+        }
         Ok(answer)
     }
 

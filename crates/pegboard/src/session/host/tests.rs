@@ -8,7 +8,11 @@ struct Given {
     elicits: bool,
     no_pages: bool,
     samples: bool,
+    tools: bool,
+    context: bool,
     rejects: bool,
+    panics: bool,
+    sampled: Option<Value>,
     answer: Option<ElicitAnswer>,
 }
 
@@ -20,6 +24,7 @@ impl Host for Given {
         !self.no_pages
     }
     fn elicit<'a>(&'a self, _server: &'a ServerName, request: Elicitation) -> Boxed<'a, ElicitAnswer> {
+        assert!(!self.panics, "a host that breaks");
         assert_eq!(request.message, "who?");
         let answer = self.answer.clone().unwrap_or(ElicitAnswer::Cancel);
         Box::pin(std::future::ready(answer))
@@ -37,8 +42,21 @@ impl Host for Given {
         Box::pin(std::future::ready(!self.rejects))
     }
     fn sample<'a>(&'a self, _server: &'a ServerName, params: Value) -> Boxed<'a, Result<Value, String>> {
-        Box::pin(std::future::ready(Ok(json!({ "asked": params["maxTokens"] }))))
+        assert!(!self.panics, "a host that breaks");
+        let said = self.sampled.clone().unwrap_or_else(|| said(&params));
+        Box::pin(std::future::ready(Ok(said)))
     }
+    fn offers_sampling_tools(&self) -> bool {
+        self.tools
+    }
+    fn offers_sampling_context(&self) -> bool {
+        self.context
+    }
+}
+
+/// The model repeats what it was asked.
+fn said(params: &Value) -> Value {
+    json!({"role": "assistant", "model": "m", "content": {"type": "text", "text": params.to_string()}})
 }
 
 fn desk(host: impl Host, roots: &[&str]) -> Desk {
@@ -103,6 +121,14 @@ fn a_capability_is_offered_only_when_somebody_answers() {
         ..none()
     };
     check(samples, &[], json!({"sampling": {}}), json!({"sampling": {}}));
+    let all = json!({"sampling": {"tools": {}, "context": {}}});
+    let samples_more = Given {
+        samples: true,
+        tools: true,
+        context: true,
+        ..none()
+    };
+    check(samples_more, &[], all.clone(), all);
 }
 
 #[tokio::test]
@@ -182,8 +208,8 @@ async fn a_model_is_asked_within_its_limits_and_with_the_users_consent() {
     let ask = |tokens: u64| json!({"messages": [], "maxTokens": tokens});
     let willing = desk(samples(false), &[]);
     let sample = async |tokens| willing.answer("sampling/createMessage", ask(tokens)).await;
-    assert_eq!(sample(7).await, Ok(json!({"asked": 7})));
-    assert_eq!(sample(1_000_000).await, Ok(json!({"asked": 100})));
+    assert_eq!(sample(7).await, Ok(said(&ask(7))));
+    assert_eq!(sample(1_000_000).await, Ok(said(&ask(100))));
     assert_eq!(
         sample(7).await.unwrap_err().1,
         "only 2 requests per minute are answered"
@@ -263,4 +289,72 @@ async fn a_question_may_be_asked_as_a_task() {
     }
     let listed = desk.answer_or_begin("tasks/list", Value::Null).await.unwrap();
     assert_eq!(listed["tasks"].as_array().unwrap().len(), 32);
+}
+
+async fn sampled(host: Given, params: &Value) -> Result<Value, Refusal> {
+    desk(host, &[]).answer("sampling/createMessage", params.clone()).await
+}
+
+/// Both schemas: the client must return an error when tools are given that it has not declared.
+#[tokio::test]
+async fn tools_for_a_model_are_refused_and_context_is_left_out_unless_they_are_offered() {
+    let samples = |tools, context| Given {
+        samples: true,
+        tools,
+        context,
+        ..Given::default()
+    };
+    let plain = json!({"messages": [], "maxTokens": 7});
+    for (field, value) in [("tools", json!([])), ("toolChoice", json!({"mode": "auto"}))] {
+        let mut asked = plain.clone();
+        asked[field] = value;
+        let (code, words) = sampled(samples(false, true), &asked).await.unwrap_err();
+        assert_eq!(code, -32602);
+        assert!(words.contains(field) && words.contains("sampling.tools"), "{words}");
+        assert_eq!(sampled(samples(true, false), &asked).await, Ok(said(&asked)));
+    }
+    let mut asked = plain.clone();
+    asked["includeContext"] = "thisServer".into();
+    assert_eq!(sampled(samples(true, false), &asked).await, Ok(said(&plain)));
+    assert_eq!(sampled(samples(false, true), &asked).await, Ok(said(&asked)));
+}
+
+#[tokio::test]
+async fn a_models_answer_that_the_protocol_does_not_know_is_not_sent() {
+    for said in [json!("words"), json!({"content": "words"}), Value::Null] {
+        let host = Given {
+            samples: true,
+            sampled: Some(said),
+            ..Given::default()
+        };
+        let answer = sampled(host, &json!({"messages": [], "maxTokens": 7})).await;
+        assert_eq!(answer.unwrap_err().0, -32603);
+    }
+}
+
+/// A host that panics costs the question, whichever way it was asked.
+#[tokio::test(start_paused = true)]
+async fn a_host_that_panics_is_an_error_to_the_server() {
+    let host = Given {
+        elicits: true,
+        samples: true,
+        panics: true,
+        ..Given::default()
+    };
+    let desk = desk(host, &[]);
+    let sample = json!({"messages": [], "maxTokens": 7, "task": {}});
+    for (method, mut params) in [("elicitation/create", form()), ("sampling/createMessage", sample)] {
+        assert_eq!(desk.answer(method, params.clone()).await.unwrap_err().0, -32603);
+        params["task"] = json!({});
+        let begun = desk.answer_or_begin(method, params).await.unwrap();
+        let about = json!({"taskId": begun["task"]["taskId"]});
+        let ended = desk.answer_or_begin("tasks/result", about.clone()).await;
+        assert_eq!(ended.unwrap_err().0, -32603);
+        assert_eq!(
+            desk.answer_or_begin("tasks/get", about).await.unwrap()["status"],
+            "failed"
+        );
+    }
+    assert_eq!(desk.visit(visit()).await.unwrap_err().0, -32603);
+    assert_eq!(desk.answer("ping", Value::Null).await, Ok(json!({})));
 }

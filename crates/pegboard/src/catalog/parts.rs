@@ -1,0 +1,83 @@
+//! A catalogue put together from listings that were made apart, or from one that was made before.
+
+use super::{Catalog, Resource};
+
+impl Catalog {
+    /// Adds what another listing of the same server found.
+    pub(crate) fn add(&mut self, other: Self) {
+        self.tools.extend(other.tools);
+        self.resources.extend(other.resources);
+        self.templates.extend(other.templates);
+        self.prompts.extend(other.prompts);
+        self.warnings.extend(other.warnings);
+        self.hidden.extend(other.hidden);
+    }
+
+    /// Takes over the resources of an earlier catalogue.
+    pub(crate) fn keep_resources(&mut self, before: Option<&Self>) {
+        if let Some(before) = before {
+            self.resources.clone_from(&before.resources);
+            self.keep_addresses(before, &before.resources);
+        }
+    }
+
+    /// Takes over its templates.
+    pub(crate) fn keep_templates(&mut self, before: Option<&Self>) {
+        if let Some(before) = before {
+            self.templates.clone_from(&before.templates);
+            self.keep_addresses(before, &before.templates);
+        }
+    }
+
+    /// Takes over its prompts.
+    pub(crate) fn keep_prompts(&mut self, before: Option<&Self>) {
+        if let Some(before) = before {
+            self.prompts.clone_from(&before.prompts);
+        }
+    }
+
+    /// What is shown of an address must still lead to it.
+    fn keep_addresses(&mut self, before: &Self, shown: &[Resource]) {
+        for resource in shown {
+            if let Some((shown, address)) = before.hidden.get_key_value(&resource.uri) {
+                self.hidden.insert(shown.clone(), address.clone());
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::{
+        mask::{Masker, Masking},
+        name::ServerName,
+        secret::Secret,
+    };
+
+    #[test]
+    fn what_is_kept_can_still_be_reached_and_is_not_masked_twice() {
+        let masker = Masker::new(&Masking::default(), [Secret::new("hunter2hunter2")]).unwrap();
+        let server = ServerName::parse("fx").unwrap();
+        let mut before = Catalog::default();
+        let items = vec![json!({"uri": "db://u:hunter2hunter2@h/x"}), json!({"uri": "a:1"})];
+        before.resources = before.read_resources(&server, items, "uri");
+        let templates = vec![json!({"uriTemplate": "db://hunter2hunter2/{a}"})];
+        before.templates = before.read_resources(&server, templates, "uriTemplate");
+        before.read_prompts(&server, vec![json!({"name": "p"})]);
+        before.mask(&masker);
+
+        let mut part = Catalog::default();
+        part.keep_resources(Some(&before));
+        part.keep_templates(Some(&before));
+        part.keep_prompts(Some(&before));
+        let mut after = Catalog::default();
+        after.add(part);
+        after.mask(&masker);
+        assert_eq!(after, before);
+        assert_eq!(after.address(&after.resources[1].uri), "db://u:hunter2hunter2@h/x");
+        assert_eq!(after.address(&after.templates[0].uri), "db://hunter2hunter2/{a}");
+    }
+}
