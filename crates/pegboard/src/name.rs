@@ -106,7 +106,7 @@ pub(crate) fn dunder(server: &str, tool: &str) -> String {
 
 /// `server.tool`: how people, logs and the command line write a tool.
 pub(crate) fn dotted(server: &str, tool: &str) -> String {
-    format!("{server}.{tool}")
+    [server, ".", tool].concat()
 }
 
 #[cfg(test)]

@@ -279,17 +279,13 @@ impl Toolset {
 
     async fn call_here(&self, mut call: ToolCall) -> Reply {
         let started = Instant::now();
-        if let Some(reply) = self.read_output(&mut call, started).await {
-            return reply;
+        if self.has_own_tools() {
+            // Boxed, because calls of these are rare and every call would pay for the room.
+            match Box::pin(self.call_own(call, started)).await {
+                Ok(reply) => return reply,
+                Err(other) => call = other,
+            }
         }
-        let call = match self.discover(call, started).await {
-            Ok(reply) => return reply,
-            Err(call) => call,
-        };
-        let call = match self.use_resources(call, started).await {
-            Ok(reply) => return reply,
-            Err(call) => call,
-        };
         let deadline = Deadline::after(started, call.timeout.unwrap_or(LOOK_UP));
         match self.route(&call.name, deadline).await {
             Ok((route, is_repaired)) => {
@@ -301,6 +297,23 @@ impl Toolset {
                 reply
             }
             Err(failure) => call::refuse(&call, failure, started),
+        }
+    }
+
+    /// Whether there may be tools that the toolset itself answers. It costs a look at some flags.
+    fn has_own_tools(&self) -> bool {
+        let (view, outputs) = (&self.view, &self.view.outputs);
+        view.tool_budget.is_some() || view.resource_tools || outputs.always_readable || outputs.spill.is_used()
+    }
+
+    /// The reply to a call of a tool that the toolset itself answers, or the call back when another tool is meant.
+    async fn call_own(&self, mut call: ToolCall, started: Instant) -> Result<Reply, ToolCall> {
+        if let Some(reply) = self.read_output(&mut call, started).await {
+            return Ok(reply);
+        }
+        match self.discover(call, started).await {
+            Err(call) => self.use_resources(call, started).await,
+            reply => reply,
         }
     }
 

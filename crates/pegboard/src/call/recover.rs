@@ -282,7 +282,8 @@ impl<'a> Recovery<'a> {
 /// The pauses between attempts: each somewhere between the shortest and three times the one before.
 #[derive(Debug, Clone)]
 pub(crate) struct Pauses {
-    /// None for always the shortest.
+    is_steady: bool,
+    /// Made when it is first needed: most calls never pause.
     noise: Option<Noise>,
     last: Duration,
 }
@@ -290,21 +291,26 @@ pub(crate) struct Pauses {
 impl Pauses {
     /// Pauses that nobody can foretell, so that callers who failed together do not come back together.
     pub(crate) fn random() -> Self {
-        Self::with(Some(Noise::random()))
+        Self::with(false)
     }
 
     /// Always the shortest pause.
     #[cfg(test)]
     pub(crate) fn steady() -> Self {
-        Self::with(None)
+        Self::with(true)
     }
 
-    fn with(noise: Option<Noise>) -> Self {
-        Self { noise, last: PAUSE.0 }
+    fn with(is_steady: bool) -> Self {
+        Self {
+            is_steady,
+            noise: None,
+            last: PAUSE.0,
+        }
     }
 
     fn next(&mut self) -> Duration {
-        if let Some(noise) = &mut self.noise {
+        if !self.is_steady {
+            let noise = self.noise.get_or_insert_with(Noise::random);
             let spread = (self.last * 3).saturating_sub(PAUSE.0);
             self.last = (PAUSE.0 + spread.mul_f64(noise.unit())).min(PAUSE.1);
         }

@@ -49,6 +49,9 @@ impl Masker {
     }
 
     fn walk_map(&self, map: &mut Map<String, Value>, counts: &mut Counts, place: Place) {
+        if map.is_empty() {
+            return;
+        }
         let mut inner = place.deeper();
         if self.rules.has(kubernetes::NAME) {
             let kind = map.get("kind").and_then(Value::as_str);

@@ -1,6 +1,6 @@
 //! Searches for tokens that begin with nothing of their own. They run over every text, so they look only where a rare byte stands.
 
-use std::ops::Range;
+use std::{ops::Range, sync::LazyLock};
 
 use memchr::{memchr_iter, memmem};
 
@@ -39,7 +39,8 @@ pub(super) fn twilio(text: &str) -> Vec<Range<usize>> {
         let after = bytes.get(at + 34).copied();
         digits == 32 && !before.is_some_and(is_word) && !after.is_some_and(is_word)
     };
-    let found = memmem::find_iter(bytes, b"SK").filter(is_key);
+    static START: LazyLock<memmem::Finder<'static>> = LazyLock::new(|| memmem::Finder::new("SK"));
+    let found = START.find_iter(bytes).filter(is_key);
     found.map(|at| at..at + 34).collect()
 }
 
