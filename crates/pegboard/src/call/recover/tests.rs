@@ -256,7 +256,10 @@ fn an_empty_budget_ends_it() {
 
 #[test]
 fn pauses_are_spread_between_their_bounds() {
-    let mut pauses = Pauses::with(Some(Noise::seeded(3)));
+    let mut pauses = Pauses {
+        noise: Some(Noise::seeded(3)),
+        ..Pauses::random()
+    };
     let taken: Vec<_> = (0..1000).map(|_| pauses.next()).collect();
     assert!(taken.iter().all(|pause| (PAUSE.0..=PAUSE.1).contains(pause)));
     assert!(taken[0] <= 3 * PAUSE.0, "{:?}", taken[0]);
