@@ -401,7 +401,7 @@ async fn delivered(
     deadline: Deadline,
     record: &mut Record,
 ) -> Result<CallResult, Stop> {
-    let (server, config) = (&route.server, route.server.config());
+    let (server, config) = (&route.server, route.server.kept_config());
     let (meta, as_task) = (view.hooks.meta(route, call), call.as_task);
     let turn = server.turn(&route.tool.name, deadline).await?;
     record.queued = turn.waited();

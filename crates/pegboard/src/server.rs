@@ -32,6 +32,7 @@ use std::sync::{
     atomic::{AtomicBool, AtomicU64, Ordering},
 };
 
+use arc_swap::{ArcSwap, Guard};
 use tokio::{sync::Semaphore, time::Instant};
 
 use crate::{
@@ -85,7 +86,8 @@ pub(crate) struct Server(Arc<Inner>);
 struct Inner {
     name: ServerName,
     /// Replaced as a whole when a setting changes that needs no new connection.
-    config: RwLock<Arc<ServerConfig>>,
+    /// Every call looks at it several times, so looking must not make the cores wait for each other.
+    config: ArcSwap<ServerConfig>,
     spec: Spec,
     standing: RwLock<Standing>,
     /// Whether somebody has asked for it, where its config says that somebody must. Those made after it share that.
@@ -141,7 +143,7 @@ impl Server {
             counts: Counts::default(),
             renamed: Mutex::default(),
             shared: shared.clone(),
-            config: RwLock::new(Arc::new(config)),
+            config: ArcSwap::from_pointee(config),
             spec,
         }))
     }
@@ -164,8 +166,14 @@ impl Server {
         &self.0.name
     }
 
-    pub(crate) fn config(&self) -> Arc<ServerConfig> {
-        self.0.config.read().unwrap_or_else(PoisonError::into_inner).clone()
+    /// Its settings at this moment, for a short look.
+    pub(crate) fn config(&self) -> Guard<Arc<ServerConfig>> {
+        self.0.config.load()
+    }
+
+    /// Its settings at this moment, for those who keep them for a while.
+    pub(crate) fn kept_config(&self) -> Arc<ServerConfig> {
+        self.0.config.load_full()
     }
 
     /// Takes over settings under which the server is still reached as before. Its connections stay, unless they are shared with others who
@@ -184,7 +192,7 @@ impl Server {
         if config.start != Start::Explicit {
             inner.is_asked_for.store(true, Ordering::Relaxed);
         }
-        *inner.config.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(config.clone());
+        inner.config.store(Arc::new(config.clone()));
         let plan = Plan::new(inner.spec.clone(), &config);
         let stays = self.pool().is_none_or(|pool| pool.retune(&plan, &config));
         if stays && old.roots != config.roots {

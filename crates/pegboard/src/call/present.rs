@@ -54,7 +54,7 @@ pub(super) async fn present(
     outcome: Outcome,
     deadline: Deadline,
 ) -> Presented {
-    let config = route.server.config();
+    let config = route.server.kept_config();
     let rules = Rules {
         server: route.server.name().as_str(),
         tool: &route.tool.name,

@@ -51,7 +51,7 @@ impl<'a> Sight<'a> {
     pub(crate) fn new(view: &'a View, servers: &[Server]) -> Self {
         let rules = &view.rules;
         let one = |server: &Server| {
-            let config = server.config();
+            let config = server.kept_config();
             let case = if config.policy.case_insensitive {
                 Case::Ignored
             } else {
