@@ -239,10 +239,7 @@ async fn a_server_of_the_oldest_version_is_asked_for_completions_when_it_has_som
             usize::from(is_asked),
             "{version} {capabilities}"
         );
-        assert_eq!(
-            answer.unwrap_err().kind == Kind::Unavailable,
-            !is_asked,
-            "{version} {capabilities}"
-        );
+        let is_refused = answer.is_err_and(|failure| failure.kind == Kind::Unavailable);
+        assert_eq!(is_refused, !is_asked, "{version} {capabilities}");
     }
 }
