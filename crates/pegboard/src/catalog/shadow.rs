@@ -14,6 +14,9 @@ const MIN_NAME: usize = 5;
 
 /// A sentence for every tool that shares its name with a tool of another server, or speaks of one. `tools` are in order.
 pub(crate) fn shadows(tools: &[&Tool]) -> Vec<String> {
+    if tools.windows(2).all(|pair| pair[0].server == pair[1].server) {
+        return Vec::new();
+    }
     let mut warnings = same_names(tools);
     warnings.extend(mentions(tools));
     let surplus = warnings.len().saturating_sub(MAX_WARNINGS);
