@@ -96,6 +96,14 @@ impl Arguments {
     pub(crate) fn as_raw(&self) -> &RawValue {
         &self.0
     }
+
+    /// The arguments by name. A name that stands twice, at any depth, is refused: nobody knows which one the server reads.
+    pub(crate) fn by_name(&self) -> Result<Map<String, Value>, String> {
+        match json::value(self)? {
+            Value::Object(map) => Ok(map),
+            _ => Err("the arguments are no object".to_owned()),
+        }
+    }
 }
 
 fn bounded(text: &str) -> Result<(), ArgumentsError> {

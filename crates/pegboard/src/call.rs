@@ -24,7 +24,6 @@ mod stop;
 mod stream;
 mod summarise;
 mod task;
-mod unique;
 mod view;
 
 pub use approve::{Approvals, Approved, Approver, Decision, Question};

@@ -203,3 +203,17 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn a_name_that_stands_twice_is_refused_at_any_depth() {
+    let by_name = |text: &str| Arguments::parse(text).unwrap().by_name();
+    for text in [
+        r#"{"a": 1, "a": 2}"#,
+        r#"{"a": [{"b": null, "c": {"d": 1, "d": 1}}]}"#,
+        r#"{"a": 1, "\u0061": 2}"#,
+    ] {
+        assert!(by_name(text).unwrap_err().contains("twice"), "{text}");
+    }
+    let text = r#"{"a":[1,-2,0.5,"x",null,true,{}],"b":{"a":18446744073709551615}}"#;
+    assert_eq!(Value::Object(by_name(text).unwrap()).to_string(), text);
+}

@@ -5,7 +5,6 @@ use super::{
     approve::{Decision, Question, Remembered},
     rules::Proposed,
     sight::said_about,
-    unique,
 };
 use crate::{
     args::Arguments,
@@ -53,8 +52,8 @@ fn check(route: &Route, arguments: &Arguments, view: &View) -> Result<(), Failur
             format!("the call of `{name}` is not allowed: {why}"),
         )
     };
-    // What is checked must be what the server reads, and with a key that is there twice nobody knows which one it reads.
-    let map = unique::object(arguments.as_raw().get()).map_err(|problem| refused(&problem))?;
+    // What is checked must be what the server reads.
+    let map = arguments.by_name().map_err(|problem| refused(&problem))?;
     let proposed = Proposed {
         server: route.server.name(),
         tool: &route.tool,

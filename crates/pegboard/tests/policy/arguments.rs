@@ -43,7 +43,7 @@ async fn a_check_forbids_calls_by_server_tool_and_arguments() {
         (
             "files.read",
             r#"{"path":"/home","path":"/etc/passwd"}"#,
-            Some("the key `path` is there twice"),
+            Some("`path` is given twice"),
         ),
     ] {
         let before = files.count("tools/call");
