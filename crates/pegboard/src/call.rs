@@ -62,6 +62,7 @@ use tokio::{sync::mpsc, time::Instant};
 
 use crate::{
     args::Arguments,
+    catalog::Tool,
     config::Reading,
     deadline::Deadline,
     event::Event,
@@ -400,60 +401,99 @@ async fn delivered(
     deadline: Deadline,
     record: &mut Record,
 ) -> Result<CallResult, Stop> {
-    let (server, config) = (&route.server, route.server.kept_config());
-    let (meta, as_task) = (view.hooks.meta(route, call), call.as_task);
+    let server = &route.server;
+    let order = Order {
+        view,
+        server,
+        call,
+        arguments,
+        meta: view.hooks.meta(route, call),
+        patience: Patience {
+            idle: server.config().limits.call_idle,
+            total: deadline,
+        },
+    };
     let turn = server.turn(&route.tool.name, deadline).await?;
     record.queued = turn.waited();
     server.retries().deposit();
-    let class = ToolClass::under(&config.policy, &route.tool).with_arguments(arguments);
-    let mut recovery = Recovery::new(class, &config.policy.retries);
-    let (mut tool, mut left_behind) = (route.tool.clone(), 0);
-    loop {
-        let live = server.live_after(left_behind, deadline).await?;
-        record.attempts = recovery.attempts();
-        if record.attempts > 1 {
-            // It may have been listed again since.
-            let listed = live.catalog.tools.iter().find(|listed| listed.name == tool.name);
-            tool = listed.cloned().unwrap_or(tool);
-        }
-        let patience = Patience {
-            idle: config.limits.call_idle,
-            total: deadline,
-        };
+    let live = server.live(deadline).await?;
+    record.attempts = 1;
+    match order.give(&route.tool, &live).await? {
+        Ok(result) => Ok(result),
+        // Boxed, because it is rare and every call would pay for the room.
+        Err(fault) => Box::pin(order.again(route.tool.clone(), live, fault, record)).await,
+    }
+}
+
+/// A call as it is given to its server, once or more often.
+struct Order<'a> {
+    view: &'a View,
+    server: &'a Server,
+    call: &'a ToolCall,
+    arguments: &'a Arguments,
+    meta: Map<String, Value>,
+    patience: Patience,
+}
+
+impl Order<'_> {
+    async fn give(&self, tool: &Tool, live: &Live) -> Result<Result<CallResult, Fault>, Stop> {
         let exchange = |progress| {
             let call = Call {
-                tool: &tool,
-                arguments: arguments.as_raw(),
-                meta: &meta,
-                patience,
+                tool,
+                arguments: self.arguments.as_raw(),
+                meta: &self.meta,
+                patience: self.patience,
                 progress,
-                as_task,
+                as_task: self.call.as_task,
             };
-            exchange(call, server, &live)
+            exchange(call, self.server, live)
         };
-        let fault = match progress::passed_on(call, &view.bell, exchange).await? {
-            Ok(result) => return Ok(result),
-            Err(fault) => fault,
-        };
-        if matches!(fault.kind, FaultKind::TimedOut { .. }) {
-            server.suspect(live.generation);
+        progress::passed_on(self.call, &self.view.bell, exchange).await
+    }
+
+    /// What is done after a fault, until there is a result or nothing more can be done.
+    async fn again(
+        &self,
+        mut tool: Arc<Tool>,
+        mut live: Live,
+        mut fault: Fault,
+        record: &mut Record,
+    ) -> Result<CallResult, Stop> {
+        let (server, deadline) = (self.server, self.patience.total);
+        let config = server.kept_config();
+        let class = ToolClass::under(&config.policy, &tool).with_arguments(self.arguments);
+        let mut recovery = Recovery::new(class, &config.policy.retries);
+        loop {
+            if matches!(fault.kind, FaultKind::TimedOut { .. }) {
+                server.suspect(live.generation);
+            }
+            let mut left_behind = 0;
+            let after = match recovery.after(&fault, deadline.remaining(), server.retries(), Instant::now()) {
+                Next::Stop => return Err(fault.into()),
+                Next::AgainSameSession { after } => after,
+                Next::AgainNewSession { after } => {
+                    left_behind = live.generation;
+                    server.replace(live.generation);
+                    after
+                }
+                Next::AgainRefreshed { after } => {
+                    server.relisted(&live, deadline).await;
+                    after
+                }
+            };
+            record.may_have_run |= fault.sent == Sent::Maybe;
+            tracing::debug!(id = %self.call.id, %fault, ?after, "the call is made again");
+            tokio::time::sleep(after).await;
+            live = server.live_after(left_behind, deadline).await?;
+            record.attempts = recovery.attempts();
+            // It may have been listed again since.
+            let listed = live.catalog().tools.iter().find(|listed| listed.name == tool.name);
+            tool = listed.cloned().unwrap_or(tool);
+            fault = match self.give(&tool, &live).await? {
+                Ok(result) => return Ok(result),
+                Err(fault) => fault,
+            };
         }
-        let after = match recovery.after(&fault, deadline.remaining(), server.retries(), Instant::now()) {
-            Next::Stop => return Err(fault.into()),
-            Next::AgainSameSession { after } => after,
-            Next::AgainNewSession { after } => {
-                left_behind = live.generation;
-                server.replace(live.generation);
-                after
-            }
-            Next::AgainRefreshed { after } => {
-                server.relisted(&live, deadline).await;
-                after
-            }
-        };
-        record.may_have_run |= fault.sent == Sent::Maybe;
-        tracing::debug!(id = %call.id, %fault, ?after, "the call is made again");
-        tokio::time::sleep(after).await;
     }
 }
 

@@ -3,6 +3,10 @@
 use std::{
     future::poll_fn,
     pin::Pin,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
     task::{Context, Poll},
 };
 
@@ -95,7 +99,10 @@ impl Event {
 
 /// The events of a board from now on, in order. A listener that is too slow is told how many it missed.
 #[derive(Debug)]
-pub struct Events(Heard<Event>);
+pub struct Events {
+    heard: Heard<Event>,
+    _listener: Listener,
+}
 
 impl Events {
     /// The next event; `None` when the board is gone. Dropping the future loses nothing.
@@ -108,36 +115,64 @@ impl Stream for Events {
     type Item = Event;
 
     fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Event>> {
-        let heard = self.0.poll(context);
+        let heard = self.heard.poll(context);
         heard.map(|heard| heard.map(|event| event.unwrap_or_else(|events| Event::Missed { events })))
     }
 }
 
 /// Where events are told. Without listeners it costs nothing.
 #[derive(Debug, Clone)]
-pub(crate) struct Bell(broadcast::Sender<Event>);
+pub(crate) struct Bell {
+    events: broadcast::Sender<Event>,
+    /// How many listen. The channel knows too, but only under its lock, and every call asks.
+    listeners: Arc<AtomicUsize>,
+}
+
+/// Somebody who listens, for as long as it is there.
+#[derive(Debug)]
+struct Listener(Arc<AtomicUsize>);
+
+impl Listener {
+    fn new(listeners: &Arc<AtomicUsize>) -> Self {
+        listeners.fetch_add(1, Ordering::Relaxed);
+        Self(listeners.clone())
+    }
+}
+
+impl Drop for Listener {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
+}
 
 impl Bell {
     /// Whether anybody listens.
     pub(crate) fn is_heard(&self) -> bool {
-        self.0.receiver_count() > 0
+        self.listeners.load(Ordering::Relaxed) > 0
     }
 
     /// Tells an event, which is made only when somebody listens.
     pub(crate) fn ring(&self, event: impl FnOnce() -> Event) {
         if self.is_heard() {
-            let _ = self.0.send(event());
+            let _ = self.events.send(event());
         }
     }
 
     pub(crate) fn listen(&self) -> Events {
-        Events(Heard::new(self.0.subscribe()))
+        let events = self.events.subscribe();
+        Events {
+            heard: Heard::new(events),
+            _listener: Listener::new(&self.listeners),
+        }
     }
 }
 
 impl Default for Bell {
     fn default() -> Self {
-        Self(broadcast::channel(BEHIND).0)
+        Self {
+            events: broadcast::channel(BEHIND).0,
+            listeners: Arc::default(),
+        }
     }
 }
 

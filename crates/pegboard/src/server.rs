@@ -28,7 +28,7 @@ pub(crate) use phase::{Live, Outage, Phase};
 pub(crate) use shelf::Shelf;
 
 use std::sync::{
-    Arc, Mutex, PoisonError, RwLock,
+    Arc, Mutex, PoisonError,
     atomic::{AtomicBool, AtomicU64, Ordering},
 };
 
@@ -89,12 +89,15 @@ struct Inner {
     /// Every call looks at it several times, so looking must not make the cores wait for each other.
     config: ArcSwap<ServerConfig>,
     spec: Spec,
-    standing: RwLock<Standing>,
+    /// Looked at by every call, as the settings are.
+    standing: ArcSwap<Standing>,
+    /// Held while the standing changes.
+    changing: Mutex<()>,
     /// Whether somebody has asked for it, where its config says that somebody must. Those made after it share that.
     is_asked_for: Arc<AtomicBool>,
     gate: Gate,
     retries: RetryBudget,
-    breaker: RwLock<Breaker>,
+    breaker: Breaker,
     counts: Counts,
     /// The catalogue of a link that has another name, and the same under ours.
     renamed: Mutex<Option<(Arc<Catalog>, Arc<Catalog>)>>,
@@ -133,13 +136,14 @@ impl Server {
     fn without_link(config: ServerConfig, spec: Spec, shared: &Arc<Shared>) -> Self {
         Self(Arc::new(Inner {
             name: spec.name.clone(),
-            standing: RwLock::new(Standing::Off),
+            standing: ArcSwap::from_pointee(Standing::Off),
+            changing: Mutex::default(),
             is_asked_for: Arc::new(AtomicBool::new(config.start != Start::Explicit)),
             gate: shared
                 .queues
                 .gate(spec.name.as_str(), places_of_all(&config), &config.policy),
             retries: RetryBudget::new(Instant::now()),
-            breaker: RwLock::new(Breaker::new(config.policy.breaker.unwrap_or(shared.breaker))),
+            breaker: Breaker::new(config.policy.breaker.unwrap_or(shared.breaker)),
             counts: Counts::default(),
             renamed: Mutex::default(),
             shared: shared.clone(),
@@ -186,8 +190,8 @@ impl Server {
         inner.spec.veil.learn(config.secrets());
         let old = self.config();
         if old.policy.breaker != config.policy.breaker {
-            let breaker = Breaker::new(config.policy.breaker.unwrap_or(inner.shared.breaker));
-            *inner.breaker.write().unwrap_or_else(PoisonError::into_inner) = breaker;
+            let policy = config.policy.breaker.unwrap_or(inner.shared.breaker);
+            inner.breaker.follow(policy);
         }
         if config.start != Start::Explicit {
             inner.is_asked_for.store(true, Ordering::Relaxed);
@@ -217,7 +221,7 @@ impl Server {
         if let Some(inner) = Arc::get_mut(&mut fresh.0) {
             inner.is_asked_for = self.0.is_asked_for.clone();
         }
-        match &*self.standing() {
+        match self.standing().as_ref() {
             Standing::On(_) => fresh.switch_on(),
             Standing::Refused(outage) => drop(fresh.stand(Standing::Refused(outage.clone()))),
             Standing::Off | Standing::Closed => {}
@@ -246,30 +250,30 @@ impl Server {
 
     /// Whether the board has no room for it.
     pub(crate) fn is_refused(&self) -> bool {
-        matches!(*self.standing(), Standing::Refused(_))
+        matches!(self.standing().as_ref(), Standing::Refused(_))
     }
 
-    fn standing(&self) -> std::sync::RwLockReadGuard<'_, Standing> {
-        self.0.standing.read().unwrap_or_else(PoisonError::into_inner)
+    fn standing(&self) -> Guard<Arc<Standing>> {
+        self.0.standing.load()
     }
 
     /// Changes its standing and gives back the old one.
-    fn stand(&self, standing: Standing) -> Standing {
-        let mut now = self.0.standing.write().unwrap_or_else(PoisonError::into_inner);
-        let old = std::mem::replace(&mut *now, standing);
+    fn stand(&self, standing: Standing) -> Arc<Standing> {
+        let _alone = self.0.changing.lock().unwrap_or_else(PoisonError::into_inner);
+        let old = self.0.standing.swap(Arc::new(standing));
         self.0.shared.revision.fetch_add(1, Ordering::Release);
         old
     }
 
     /// Changes its standing and waits for the end of the connections that it had.
     async fn leave_pool_for(&self, standing: Standing) {
-        if let Standing::On(pool) = self.stand(standing) {
+        if let Standing::On(pool) = &*self.stand(standing) {
             pool.close().await;
         }
     }
 
     fn pool(&self) -> Option<Arc<Pool>> {
-        match &*self.standing() {
+        match self.standing().as_ref() {
             Standing::On(pool) => Some(pool.clone()),
             Standing::Off | Standing::Refused(_) | Standing::Closed => None,
         }
@@ -287,10 +291,10 @@ impl Server {
 
     /// Where its life stands.
     pub(crate) fn phase(&self) -> Phase {
-        match &*self.standing() {
+        match self.standing().as_ref() {
             Standing::On(_) if !self.is_asked_for() => Phase::Idle,
             Standing::On(pool) => match pool.phase() {
-                Phase::Ready(live) => Phase::Ready(self.under_our_name(live)),
+                Phase::Ready(live) => Phase::Ready(self.under_our_name(live, pool)),
                 phase => phase,
             },
             Standing::Off => Phase::Disabled,
@@ -303,11 +307,12 @@ impl Server {
     pub(crate) fn catalog(&self) -> Option<Arc<Catalog>> {
         let pool = self.pool().filter(|_| self.is_asked_for())?;
         match pool.phase() {
-            Phase::Ready(live) => Some(self.renamed(&live.catalog, &pool)),
+            Phase::Ready(live) => Some(self.under_our_name(live, &pool).catalog().clone()),
             Phase::Disabled | Phase::Closed => None,
             Phase::Idle | Phase::Connecting(_) | Phase::Down(_) => {
                 let latest = pool.first().known().latest()?;
-                Some(self.renamed(&latest, &pool))
+                let renamed = self.renamed(&latest, &pool);
+                Some(renamed.unwrap_or(latest))
             }
         }
     }
@@ -326,28 +331,23 @@ impl Server {
         pool.map(|pool| pool.first().known().changes()).unwrap_or_default()
     }
 
-    fn under_our_name(&self, live: Live) -> Live {
-        match self.pool() {
-            Some(pool) => Live {
-                catalog: self.renamed(&live.catalog, &pool),
-                ..live
-            },
-            None => live,
-        }
+    fn under_our_name(&self, live: Live, pool: &Pool) -> Live {
+        let renamed = self.renamed(live.catalog(), pool);
+        live.renamed(renamed)
     }
 
-    /// A catalogue under our own name: that of a link which others share was read under the name of the first of them.
-    fn renamed(&self, catalog: &Arc<Catalog>, pool: &Pool) -> Arc<Catalog> {
-        if pool.first().plan().spec.name == self.0.name {
-            return catalog.clone();
+    /// A catalogue under our own name, if that is another: a link which others share was listed under the name of the first of them.
+    fn renamed(&self, catalog: &Arc<Catalog>, pool: &Pool) -> Option<Arc<Catalog>> {
+        if *pool.first().name() == self.0.name {
+            return None;
         }
         let mut renamed = self.0.renamed.lock().unwrap_or_else(PoisonError::into_inner);
         match &*renamed {
-            Some((theirs, ours)) if Arc::ptr_eq(theirs, catalog) => ours.clone(),
+            Some((theirs, ours)) if Arc::ptr_eq(theirs, catalog) => Some(ours.clone()),
             _ => {
                 let ours = Arc::new(catalog.under(&self.0.name));
                 *renamed = Some((catalog.clone(), ours.clone()));
-                ours
+                Some(ours)
             }
         }
     }
@@ -404,9 +404,10 @@ impl Server {
 
     /// Lets the server be used again.
     pub(crate) fn switch_on(&self) {
-        let mut standing = self.0.standing.write().unwrap_or_else(PoisonError::into_inner);
-        if matches!(*standing, Standing::Off) {
-            *standing = Standing::On(self.pool_of_its_own().into());
+        let _alone = self.0.changing.lock().unwrap_or_else(PoisonError::into_inner);
+        if matches!(self.standing().as_ref(), Standing::Off) {
+            let pool = self.pool_of_its_own();
+            self.0.standing.store(Arc::new(Standing::On(pool.into())));
             self.0.shared.revision.fetch_add(1, Ordering::Release);
         }
     }
@@ -430,11 +431,11 @@ impl Server {
         }
         let waiting = async {
             loop {
-                let pool = self.usable()?;
+                let pool = self.usable(&self.standing())?.clone();
                 match pool.live_after(left_behind).await {
                     // It was switched off, or on again, or its settings were changed.
                     Err(outage) if outage.cause == Cause::Closed && !self.is_over(&pool) => {}
-                    reached => return reached.map(|live| self.under_our_name(live)),
+                    reached => return reached.map(|live| self.under_our_name(live, &pool)),
                 }
             }
         };
@@ -446,16 +447,17 @@ impl Server {
 
     /// The server ready for use, if it is that at this moment.
     fn live_now(&self, left_behind: u64) -> Option<Live> {
-        let pool = self.usable().ok()?;
+        let standing = self.standing();
+        let pool = self.usable(&standing).ok()?;
         let live = pool.live_now(left_behind)?;
-        let catalog = self.renamed(&live.catalog, &pool);
-        Some(Live { catalog, ..live })
+        Some(self.under_our_name(live, pool))
     }
 
-    fn usable(&self) -> Result<Arc<Pool>, Arc<Outage>> {
-        match &*self.standing() {
+    /// Its connections, if it may be used.
+    fn usable<'s>(&self, standing: &'s Standing) -> Result<&'s Arc<Pool>, Arc<Outage>> {
+        match standing {
             Standing::On(_) if !self.is_asked_for() => Err(Outage::unasked().into()),
-            Standing::On(pool) => Ok(pool.clone()),
+            Standing::On(pool) => Ok(pool),
             Standing::Off => Err(Outage::disabled().into()),
             Standing::Refused(outage) => Err(outage.clone()),
             Standing::Closed => Err(Outage::closed().into()),
@@ -468,7 +470,7 @@ impl Server {
     }
 
     /// Waits for a turn of a tool, at most until the deadline.
-    pub(crate) async fn turn(&self, tool: &str, deadline: Deadline) -> Result<Permit, Refused> {
+    pub(crate) async fn turn(&self, tool: &str, deadline: Deadline) -> Result<Permit<'_>, Refused> {
         if !deadline.has_passed()
             && let Some(permit) = self.0.gate.enter_now(tool)
         {
@@ -485,8 +487,8 @@ impl Server {
     }
 
     /// Turns callers away from a server that answers nobody.
-    pub(crate) fn breaker(&self) -> Breaker {
-        self.0.breaker.read().unwrap_or_else(PoisonError::into_inner).clone()
+    pub(crate) fn breaker(&self) -> &Breaker {
+        &self.0.breaker
     }
 
     /// Ends the server and waits until its process is gone, if nobody else uses that.

@@ -47,7 +47,7 @@ use crate::{
     status::State,
 };
 
-use built::Built;
+use built::Latest;
 use select::{Narrowed, Shadows};
 
 /// One agent's view of the board. It is cheap to clone.
@@ -59,7 +59,7 @@ pub struct Toolset {
     view: Arc<View>,
     /// Set once, when the view takes no more calls.
     is_closed: Arc<AtomicBool>,
-    table: Arc<Mutex<Option<Built>>>,
+    latest: Arc<Latest>,
     /// The same view with the selections of single calls, the newest first.
     narrowed: Arc<Mutex<Vec<Narrowed>>>,
     shadows: Arc<Shadows>,
@@ -158,7 +158,7 @@ impl Toolset {
             shelf,
             own: own.into(),
             is_closed: Arc::default(),
-            table: Arc::default(),
+            latest: Arc::default(),
             narrowed: Arc::default(),
             shadows: Arc::default(),
         }
@@ -239,11 +239,11 @@ impl Toolset {
         for server in self.chosen() {
             if let Phase::Ready(live) = server.phase() {
                 warnings.extend(
-                    live.catalog
+                    live.catalog()
                         .warnings
                         .iter()
                         .cloned()
-                        .chain(live.catalog.tools.iter().filter_map(unchecked))
+                        .chain(live.catalog().tools.iter().filter_map(unchecked))
                         .map(|warning| format!("{}: {warning}", server.name())),
                 );
             }
@@ -356,7 +356,7 @@ impl Toolset {
     pub(crate) async fn route(&self, name: &str, deadline: Deadline) -> Result<(Arc<Route>, bool), Failure> {
         self.check_open()?;
         self.check_selection()?;
-        match self.table().find(name) {
+        match self.built(|built| built.table.find(name)) {
             Routed::To(route) => return Ok((route, false)),
             Routed::Ambiguous(candidates) => return Err(call::ambiguous(name, &candidates)),
             Routed::Repaired(_) | Routed::Hidden(_) | Routed::Nowhere => {}

@@ -24,8 +24,7 @@ pub(super) async fn ask(
     deadline: Deadline,
 ) -> Result<(), Failure> {
     check(route, arguments, view)?;
-    let config = route.server.kept_config();
-    let need = match need(route, &config.policy) {
+    let need = match need(route, &route.server.config().policy) {
         Need::Nothing if view.rules.is_tainted() && route.tool.risk() == Risk::High => Need::Agreement,
         need => need,
     };

@@ -54,14 +54,17 @@ pub(super) async fn present(
     outcome: Outcome,
     deadline: Deadline,
 ) -> Presented {
-    let config = route.server.kept_config();
+    let (results, summarise) = {
+        let policy = &route.server.config().policy;
+        (of_tool(policy, &route.tool.name), policy.summarise.clone())
+    };
     let rules = Rules {
         server: route.server.name().as_str(),
         tool: &route.tool.name,
         context: call.context.as_deref(),
-        results: view.outputs.limited(of_tool(&config.policy, &route.tool.name)),
+        results: view.outputs.limited(results),
         hint: route.tool.max_result,
-        summarise: config.policy.summarise.as_ref(),
+        summarise: summarise.as_ref(),
         outputs: &view.outputs,
         deadline,
     };

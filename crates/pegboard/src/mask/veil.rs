@@ -3,8 +3,10 @@
 use std::{
     borrow::Cow,
     collections::BTreeSet,
-    sync::{Arc, PoisonError, RwLock},
+    sync::{Arc, Mutex, PoisonError},
 };
+
+use arc_swap::{ArcSwap, Guard};
 
 use super::{Counts, Masker, Masking, rules::Rules, values::Values};
 use crate::secret::Secret;
@@ -14,32 +16,33 @@ const MOST: usize = 4096;
 
 /// The secrets that a board knows of. They are hidden in the words of every server, and one that was replaced is not forgotten.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct KnownSecrets(Arc<RwLock<Known>>);
+pub(crate) struct KnownSecrets(Arc<Known>);
 
 #[derive(Debug, Default)]
 struct Known {
     /// In the order in which they were learned.
-    secrets: Vec<Secret>,
-    values: Arc<Values>,
+    secrets: Mutex<Vec<Secret>>,
+    /// The same, ready to be looked for.
+    values: ArcSwap<Values>,
 }
 
 impl KnownSecrets {
     /// Learns secrets, those of a server's config or a token that was just given out.
     pub(crate) fn learn(&self, secrets: impl IntoIterator<Item = Secret>) {
-        let mut known = self.0.write().unwrap_or_else(PoisonError::into_inner);
-        let old: BTreeSet<Secret> = known.secrets.iter().cloned().collect();
+        let mut known = self.0.secrets.lock().unwrap_or_else(PoisonError::into_inner);
+        let old: BTreeSet<Secret> = known.iter().cloned().collect();
         let new: BTreeSet<Secret> = secrets.into_iter().filter(|secret| !old.contains(secret)).collect();
         if new.is_empty() {
             return;
         }
-        known.secrets.extend(new);
-        let surplus = known.secrets.len().saturating_sub(MOST);
-        known.secrets.drain(..surplus);
-        known.values = Arc::new(Values::new(known.secrets.iter().cloned()));
+        known.extend(new);
+        let surplus = known.len().saturating_sub(MOST);
+        known.drain(..surplus);
+        self.0.values.store(Arc::new(Values::new(known.iter().cloned())));
     }
 
-    fn values(&self) -> Arc<Values> {
-        self.0.read().unwrap_or_else(PoisonError::into_inner).values.clone()
+    fn values(&self) -> Guard<Arc<Values>> {
+        self.0.values.load()
     }
 }
 
@@ -47,7 +50,15 @@ impl KnownSecrets {
 #[derive(Debug, Clone)]
 pub(crate) struct Veil {
     known: KnownSecrets,
-    rules: Arc<RwLock<Arc<Rules>>>,
+    latest: Arc<Latest>,
+}
+
+/// The masker that was right when somebody looked last. Every call looks, so looking must not make the cores wait for each other.
+#[derive(Debug)]
+struct Latest {
+    masker: ArcSwap<Masker>,
+    /// Held while it is replaced.
+    changing: Mutex<()>,
 }
 
 impl Default for Veil {
@@ -58,9 +69,17 @@ impl Default for Veil {
 
 impl Veil {
     pub(crate) fn new(policy: &Masking, known: KnownSecrets) -> Self {
+        let masker = Masker {
+            rules: rules(policy),
+            values: Guard::into_inner(known.values()),
+        };
+        let latest = Latest {
+            masker: ArcSwap::from_pointee(masker),
+            changing: Mutex::default(),
+        };
         Self {
             known,
-            rules: Arc::new(RwLock::new(rules(policy))),
+            latest: Arc::new(latest),
         }
     }
 
@@ -71,7 +90,18 @@ impl Veil {
 
     /// Follows another policy from now on.
     pub(crate) fn follow(&self, policy: &Masking) {
-        *self.rules.write().unwrap_or_else(PoisonError::into_inner) = rules(policy);
+        let rules = rules(policy);
+        self.replace(|_| rules);
+    }
+
+    fn replace(&self, rules: impl FnOnce(&Masker) -> Arc<Rules>) {
+        let latest = &*self.latest;
+        let _alone = latest.changing.lock().unwrap_or_else(PoisonError::into_inner);
+        let masker = Masker {
+            rules: rules(&latest.masker.load()),
+            values: Guard::into_inner(self.known.values()),
+        };
+        latest.masker.store(Arc::new(masker));
     }
 
     /// Learns secrets, for all servers of the board.
@@ -80,18 +110,20 @@ impl Veil {
     }
 
     /// The masker for this moment.
-    pub(crate) fn masker(&self) -> Masker {
-        Masker {
-            rules: self.rules.read().unwrap_or_else(PoisonError::into_inner).clone(),
-            values: self.known.values(),
+    pub(crate) fn masker(&self) -> Guard<Arc<Masker>> {
+        let masker = self.latest.masker.load();
+        if Arc::ptr_eq(&masker.values, &self.known.values()) {
+            return masker;
         }
+        self.replace(|old| old.rules.clone());
+        self.latest.masker.load()
     }
 
     /// A masker for what must stay as it is to be of any use: it hides the known secrets alone.
     pub(crate) fn known_masker(&self) -> Masker {
         Masker {
             rules: Arc::new(Rules::none()),
-            values: self.known.values(),
+            values: Guard::into_inner(self.known.values()),
         }
     }
 

@@ -3,14 +3,15 @@
 use std::{
     collections::BTreeMap,
     sync::{
-        Arc, Mutex, PoisonError, RwLock,
+        Arc, Mutex, PoisonError,
         atomic::{AtomicU64, AtomicUsize, Ordering},
     },
     time::Duration,
 };
 
+use arc_swap::ArcSwap;
 use tokio::{
-    sync::{OwnedSemaphorePermit, Semaphore},
+    sync::{OwnedSemaphorePermit, Semaphore, SemaphorePermit},
     time::Instant,
 };
 
@@ -52,7 +53,7 @@ impl Queues {
     pub(crate) fn gate(&self, server: &str, places: usize, policy: &Policy) -> Gate {
         let gate = Gate {
             own: Queue::new(server, places),
-            bound: RwLock::default(),
+            bound: ArcSwap::default(),
         };
         gate.bind(self, policy);
         gate
@@ -103,7 +104,7 @@ impl Queues {
 #[derive(Debug)]
 pub(crate) struct Gate {
     own: Queue,
-    bound: RwLock<Bound>,
+    bound: ArcSwap<Bound>,
 }
 
 /// The queues that a server's calls wait in besides its own.
@@ -115,36 +116,38 @@ struct Bound {
 }
 
 impl Bound {
-    fn queue_of(&self, tool: &str) -> Option<Queue> {
+    fn queue_of(&self, tool: &str) -> Option<&Queue> {
         let fits = |(glob, _): &(&String, &Queue)| filter::fits(glob, tool);
         let named = || self.tools.get(tool);
         let of_tool = named().or_else(|| self.tools.iter().find(fits).map(|(_, queue)| queue));
-        of_tool.or(self.all.as_ref()).cloned()
+        of_tool.or(self.all.as_ref())
     }
 }
 
 impl Gate {
     /// A permit of a tool, if it need not be waited for.
-    pub(crate) fn enter_now(&self, tool: &str) -> Option<Permit> {
-        let shared = self.shared(tool);
-        let own_turn = self.own.free_place()?;
-        let shared_turn = match &shared {
+    pub(crate) fn enter_now(&self, tool: &str) -> Option<Permit<'_>> {
+        let bound = self.bound.load();
+        let shared = bound.queue_of(tool);
+        let own_turn = self.own.0.places.try_acquire().ok()?;
+        let shared_turn = match shared {
             None => None,
             Some(queue) => Some(queue.free_place()?),
         };
-        std::iter::once(&self.own)
-            .chain(&shared)
-            .for_each(|queue| queue.count(Duration::ZERO));
+        self.own.count(Duration::ZERO);
+        if let Some(queue) = shared {
+            queue.count(Duration::ZERO);
+        }
         Some(Permit {
             waited: Duration::ZERO,
             _shared: shared_turn,
-            _own_turn: own_turn,
+            _own: Place::Here(own_turn),
         })
     }
 
     /// Waits for a permit of a tool, at most until the deadline. Dropping the future gives the place in the line up.
-    pub(crate) async fn enter(&self, tool: &str, deadline: Deadline) -> Result<Permit, Refused> {
-        let shared = self.shared(tool);
+    pub(crate) async fn enter(&self, tool: &str, deadline: Deadline) -> Result<Permit<'_>, Refused> {
+        let shared = self.bound.load().queue_of(tool).cloned();
         // In this order, so that the calls that wait for one slow server do not fill the queue it shares with others.
         let (own_turn, mut waited) = self.own.enter(deadline).await?;
         let mut shared_turn = None;
@@ -156,14 +159,8 @@ impl Gate {
         Ok(Permit {
             waited,
             _shared: shared_turn,
-            _own_turn: own_turn,
+            _own: Place::Waited(own_turn),
         })
-    }
-
-    /// The queue that calls of a tool share with others.
-    fn shared(&self, tool: &str) -> Option<Queue> {
-        let bound = self.bound.read().unwrap_or_else(PoisonError::into_inner);
-        bound.queue_of(tool)
     }
 
     /// Lets calls wait in the queues that `policy` names, from now on.
@@ -175,7 +172,7 @@ impl Gate {
                 .filter_map(|(tool, name)| Some((tool.clone(), queues.named(name)?)))
                 .collect(),
         };
-        *self.bound.write().unwrap_or_else(PoisonError::into_inner) = bound;
+        self.bound.store(Arc::new(bound));
     }
 
     /// Lets at least `places` calls in at once from now on.
@@ -192,14 +189,23 @@ impl Gate {
 /// The right to have one call under way. It is given back when dropped.
 #[derive(Debug)]
 #[must_use]
-pub(crate) struct Permit {
+pub(crate) struct Permit<'a> {
     waited: Duration,
     // In this order, so that the shared place is free before the server's next call looks for one.
     _shared: Option<OwnedSemaphorePermit>,
-    _own_turn: OwnedSemaphorePermit,
+    _own: Place<'a>,
 }
 
-impl Permit {
+/// A place in the server's own queue, given back when dropped.
+#[derive(Debug)]
+#[expect(dead_code, reason = "they are held, not read")]
+enum Place<'a> {
+    /// Had at once.
+    Here(SemaphorePermit<'a>),
+    Waited(OwnedSemaphorePermit),
+}
+
+impl Permit<'_> {
     /// How long it was waited for.
     pub(crate) fn waited(&self) -> Duration {
         self.waited
@@ -322,8 +328,13 @@ impl Queue {
         let line = &*self.0;
         let micros = u64::try_from(waited.as_micros()).unwrap_or(u64::MAX);
         line.entered.fetch_add(1, Ordering::Relaxed);
-        line.last_wait.store(micros, Ordering::Relaxed);
-        line.total_wait.fetch_add(micros, Ordering::Relaxed);
+        // Mostly nobody waits, and what does not change need not be written.
+        if line.last_wait.load(Ordering::Relaxed) != micros {
+            line.last_wait.store(micros, Ordering::Relaxed);
+        }
+        if micros > 0 {
+            line.total_wait.fetch_add(micros, Ordering::Relaxed);
+        }
     }
 
     fn grow(&self, places: usize) {

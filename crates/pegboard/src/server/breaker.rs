@@ -12,7 +12,10 @@ use tokio::time::Instant;
 
 use crate::{
     config::{BreakerPolicy, BreakerRule as Rule},
-    sync::{Mutex, MutexGuard},
+    sync::{
+        Mutex,
+        atomic::{AtomicU64, Ordering},
+    },
 };
 
 /// What callers are told to wait when all probes are under way and none has come back.
@@ -20,7 +23,7 @@ const PROBING: Duration = Duration::from_secs(1);
 
 /// The breaker of one server. Clones share it.
 #[derive(Debug, Clone)]
-pub(crate) struct Breaker(Option<Arc<Shared>>);
+pub(crate) struct Breaker(Arc<Shared>);
 
 /// The breaker is open. Callers fail now and may come back later.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -54,128 +57,155 @@ impl BreakerState {
 
 impl Breaker {
     pub(crate) fn new(policy: BreakerPolicy) -> Self {
-        Self(match policy {
-            BreakerPolicy::Off => None,
-            BreakerPolicy::On(rule) => Some(Arc::new(Shared {
-                rule: rule.sensible(),
-                circuit: Mutex::default(),
-            })),
-        })
+        let circuit = Circuit {
+            rule: rule(policy),
+            period: 0,
+            state: State::default(),
+        };
+        Self(Arc::new(Shared {
+            calm: AtomicU64::new(circuit.calm()),
+            circuit: Mutex::new(circuit),
+        }))
+    }
+
+    /// Follows another policy from now on, and forgets what was.
+    pub(crate) fn follow(&self, policy: BreakerPolicy) {
+        self.0.change(|circuit| {
+            circuit.rule = rule(policy);
+            circuit.turn(State::default());
+        });
     }
 
     /// Asks to make an attempt. Its outcome is told with the ticket; a ticket that is dropped instead says nothing.
     pub(crate) fn allow(&self, now: Instant) -> Result<Ticket, Open> {
-        let Some(shared) = &self.0 else {
-            return Ok(Ticket(None));
-        };
-        let mut circuit = shared.lock();
-        circuit.wake(now);
-        match &mut circuit.state {
-            State::Closed { .. } => {}
-            State::Open { until } => {
-                return Err(Open {
-                    retry_after: until.saturating_duration_since(now),
-                });
-            }
-            State::HalfOpen { running, .. } if *running >= shared.rule.probes => {
-                return Err(Open {
-                    retry_after: PROBING.min(shared.rule.open),
-                });
-            }
-            State::HalfOpen { running, .. } => *running += 1,
+        if let Some(period) = self.0.calm_period() {
+            return Ok(Ticket(Leave::Passed { period }));
         }
-        Ok(Ticket(Some(Attempt {
-            period: circuit.period,
-            breaker: shared.clone(),
-        })))
+        let given = self.0.change(|circuit| circuit.allow(now));
+        given.map(|(period, is_probe)| {
+            Ticket(if is_probe {
+                let breaker = self.0.clone();
+                Leave::Probe(Some(Probe { period, breaker }))
+            } else {
+                Leave::Passed { period }
+            })
+        })
     }
 
     /// The attempt came through.
     pub(crate) fn success(&self, ticket: Ticket) {
-        ticket.settle(None);
+        self.settle(ticket, None);
     }
 
     /// The attempt failed.
     pub(crate) fn failure(&self, ticket: Ticket, now: Instant) {
-        ticket.settle(Some(now));
+        self.settle(ticket, Some(now));
+    }
+
+    /// Gives the verdict: failed at that time, or not.
+    fn settle(&self, mut ticket: Ticket, failed: Option<Instant>) {
+        let period = match &mut ticket.0 {
+            // One more success changes nothing.
+            Leave::Passed { period } if failed.is_none() && self.0.calm_period() == Some(*period) => return,
+            Leave::Passed { period } => *period,
+            Leave::Probe(probe) => match probe.take() {
+                Some(probe) => probe.period,
+                None => return,
+            },
+        };
+        self.0.change(|circuit| {
+            if circuit.period == period {
+                circuit.verdict(failed);
+            }
+        });
     }
 
     /// What it looks like now.
     pub(crate) fn state(&self, now: Instant) -> BreakerState {
-        let Some(shared) = &self.0 else {
-            return BreakerState::Closed;
-        };
-        let mut circuit = shared.lock();
-        circuit.wake(now);
-        match circuit.state {
-            State::Closed { .. } => BreakerState::Closed,
-            State::Open { until } => BreakerState::Open {
-                retry_after: until.saturating_duration_since(now),
-            },
-            State::HalfOpen { .. } => BreakerState::HalfOpen,
-        }
+        self.0.change(|circuit| {
+            circuit.wake(now);
+            match circuit.state {
+                State::Closed { .. } => BreakerState::Closed,
+                State::Open { until } => BreakerState::Open {
+                    retry_after: until.saturating_duration_since(now),
+                },
+                State::HalfOpen { .. } => BreakerState::HalfOpen,
+            }
+        })
     }
 
     /// Closes it, because somebody has changed the server's settings or asks for it by hand.
     pub(crate) fn reset(&self) {
-        if let Some(shared) = &self.0 {
-            shared.lock().turn(State::default());
-        }
+        self.0.change(|circuit| circuit.turn(State::default()));
+    }
+}
+
+fn rule(policy: BreakerPolicy) -> Option<Rule> {
+    match policy {
+        BreakerPolicy::Off => None,
+        BreakerPolicy::On(rule) => Some(rule.sensible()),
     }
 }
 
 /// Leave to make one attempt.
 #[derive(Debug)]
 #[must_use = "a ticket that is dropped says nothing about the attempt"]
-pub(crate) struct Ticket(Option<Attempt>);
+pub(crate) struct Ticket(Leave);
 
 #[derive(Debug)]
-struct Attempt {
-    /// The period it was made in. What it finds out counts in no other.
+enum Leave {
+    /// Given while everybody is let through.
+    Passed { period: u64 },
+    /// One of a few. It is gone when the verdict is given.
+    Probe(Option<Probe>),
+}
+
+/// A probe that is under way. What it finds out counts in no other period than that it was made in.
+#[derive(Debug)]
+struct Probe {
     period: u64,
     breaker: Arc<Shared>,
 }
 
-impl Ticket {
-    /// Gives the verdict: failed at that time, or not.
-    fn settle(mut self, failed: Option<Instant>) {
-        if let Some(attempt) = self.0.take() {
-            let rule = attempt.breaker.rule;
-            let mut circuit = attempt.breaker.lock();
-            if circuit.period == attempt.period {
-                circuit.verdict(&rule, failed);
-            }
-        }
-    }
-}
-
 impl Drop for Ticket {
     fn drop(&mut self) {
-        if let Some(attempt) = self.0.take() {
-            let mut circuit = attempt.breaker.lock();
-            if circuit.period == attempt.period
-                && let State::HalfOpen { running, .. } = &mut circuit.state
-            {
-                *running = running.saturating_sub(1);
-            }
+        if let Leave::Probe(Some(probe)) = &self.0 {
+            probe.breaker.change(|circuit| {
+                if circuit.period == probe.period
+                    && let State::HalfOpen { running, .. } = &mut circuit.state
+                {
+                    *running = running.saturating_sub(1);
+                }
+            });
         }
     }
 }
 
 #[derive(Debug)]
 struct Shared {
-    rule: Rule,
+    /// One more than the period, while nothing that callers do but fail changes anything; zero when it does. Every call looks at this, and
+    /// takes the lock only if it must.
+    calm: AtomicU64,
     circuit: Mutex<Circuit>,
 }
 
 impl Shared {
-    fn lock(&self) -> MutexGuard<'_, Circuit> {
-        self.circuit.lock().unwrap_or_else(PoisonError::into_inner)
+    fn calm_period(&self) -> Option<u64> {
+        self.calm.load(Ordering::Acquire).checked_sub(1)
+    }
+
+    fn change<T>(&self, change: impl FnOnce(&mut Circuit) -> T) -> T {
+        let mut circuit = self.circuit.lock().unwrap_or_else(PoisonError::into_inner);
+        let changed = change(&mut circuit);
+        self.calm.store(circuit.calm(), Ordering::Release);
+        changed
     }
 }
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Circuit {
+    /// None while it is switched off.
+    rule: Option<Rule>,
     /// Counts the changes of state.
     period: u64,
     state: State,
@@ -213,6 +243,17 @@ impl Circuit {
         self.state = state;
     }
 
+    /// See [`Shared::calm`].
+    fn calm(&self) -> u64 {
+        let keeps_no_verdicts = self.rule.is_none_or(|rule| rule.percent == 0);
+        match self.state {
+            State::Closed {
+                failures_in_a_row: 0, ..
+            } if keeps_no_verdicts => self.period + 1,
+            State::Closed { .. } | State::Open { .. } | State::HalfOpen { .. } => 0,
+        }
+    }
+
     /// Goes from open to half open when it is time.
     fn wake(&mut self, now: Instant) {
         if matches!(self.state, State::Open { until } if until <= now) {
@@ -223,7 +264,29 @@ impl Circuit {
         }
     }
 
-    fn verdict(&mut self, rule: &Rule, failed: Option<Instant>) {
+    /// The period of an attempt that may be made, and whether it is a probe.
+    fn allow(&mut self, now: Instant) -> Result<(u64, bool), Open> {
+        self.wake(now);
+        let Some(rule) = self.rule else {
+            return Ok((self.period, false));
+        };
+        match &mut self.state {
+            State::Closed { .. } => Ok((self.period, false)),
+            State::Open { until } => Err(Open {
+                retry_after: until.saturating_duration_since(now),
+            }),
+            State::HalfOpen { running, .. } if *running >= rule.probes => Err(Open {
+                retry_after: PROBING.min(rule.open),
+            }),
+            State::HalfOpen { running, .. } => {
+                *running += 1;
+                Ok((self.period, true))
+            }
+        }
+    }
+
+    fn verdict(&mut self, failed: Option<Instant>) {
+        let Some(rule) = self.rule else { return };
         let trips = match &mut self.state {
             State::Closed {
                 failures_in_a_row,

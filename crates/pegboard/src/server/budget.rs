@@ -1,7 +1,10 @@
 //! How many repetitions one server is asked to bear: a share of its calls and a few per second, so that an outage is not made worse.
 
 use std::{
-    sync::{Mutex, PoisonError},
+    sync::{
+        Mutex, PoisonError,
+        atomic::{AtomicU64, Ordering},
+    },
     time::Duration,
 };
 
@@ -19,55 +22,57 @@ const FULL_AFTER: Duration = Duration::from_secs(10);
 
 /// The repetitions that one server's calls may make.
 #[derive(Debug)]
-pub(crate) struct RetryBudget(Mutex<Purse>);
-
-#[derive(Debug)]
-struct Purse {
-    tokens: u64,
-    counted: Instant,
+pub(crate) struct RetryBudget {
+    tokens: AtomicU64,
+    /// Up to when the time is paid for.
+    counted: Mutex<Instant>,
 }
 
 impl RetryBudget {
     /// A full purse.
     pub(crate) fn new(now: Instant) -> Self {
-        Self(Mutex::new(Purse {
-            tokens: MOST,
-            counted: now,
-        }))
+        Self {
+            tokens: AtomicU64::new(MOST),
+            counted: Mutex::new(now),
+        }
     }
 
     /// A call is made for the first time.
     pub(crate) fn deposit(&self) {
-        let mut purse = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        purse.tokens = (purse.tokens + PER_CALL).min(MOST);
+        // It is full most of the time, and then nobody need write.
+        if self.tokens.load(Ordering::Relaxed) < MOST {
+            self.earn(PER_CALL);
+        }
     }
 
     /// Pays for one repetition; `false` when there is not enough left.
     pub(crate) fn withdraw(&self, now: Instant) -> bool {
-        let mut purse = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        purse.earn(now);
-        match purse.tokens.checked_sub(TOKEN) {
-            Some(rest) => {
-                purse.tokens = rest;
-                true
-            }
-            None => false,
-        }
+        self.pay(now);
+        let spent = |tokens: u64| tokens.checked_sub(TOKEN);
+        self.tokens
+            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, spent)
+            .is_ok()
     }
-}
 
-impl Purse {
-    fn earn(&mut self, now: Instant) {
-        let passed = now.saturating_duration_since(self.counted);
+    /// Pays for the time since it was last done.
+    fn pay(&self, now: Instant) {
+        let mut counted = self.counted.lock().unwrap_or_else(PoisonError::into_inner);
+        let passed = now.saturating_duration_since(*counted);
         if passed >= FULL_AFTER {
-            (self.tokens, self.counted) = (MOST, now);
+            *counted = now;
+            self.earn(MOST);
             return;
         }
         // It fits: the time is shorter than the one that fills the purse.
         let earned = passed.as_micros() as u64 * PER_SECOND / 1_000_000;
-        self.tokens = (self.tokens + earned).min(MOST);
+        self.earn(earned);
         // Only the time that was paid for: the rest counts at the next look, or those who look often would earn nothing.
-        self.counted += Duration::from_micros(earned * 1_000_000 / PER_SECOND);
+        *counted += Duration::from_micros(earned * 1_000_000 / PER_SECOND);
+    }
+
+    fn earn(&self, tokens: u64) {
+        let saved = |had: u64| Some((had + tokens).min(MOST));
+        let _ = self.tokens.fetch_update(Ordering::Relaxed, Ordering::Relaxed, saved);
     }
 }
 

@@ -11,7 +11,8 @@ use std::{
     time::Duration,
 };
 
-use tokio::sync::{Notify, mpsc, watch};
+use arc_swap::ArcSwapOption;
+use tokio::sync::{mpsc, watch};
 use tokio_util::{
     sync::{CancellationToken, DropGuard},
     task::TaskTracker,
@@ -20,14 +21,15 @@ use tokio_util::{
 use super::{
     Shared,
     known::Known,
-    phase::{Live, Outage, Phase},
+    phase::{Live, Outage, Phase, Ready},
     supervisor::{Command, Memory, Supervisor},
-    usage::{Usage, Use},
+    usage::{Freed, Usage, Use},
 };
 use crate::{
     config::{Capabilities, Health, Limits, Restart, ServerConfig},
     deadline::Deadline,
     mask::Masking,
+    name::ServerName,
     session::{Described, Spec, Standing},
     transport::Target,
 };
@@ -105,7 +107,11 @@ pub(super) struct Link(Arc<Inner>);
 #[derive(Debug)]
 struct Inner {
     plan: Arc<RwLock<Arc<Plan>>>,
+    /// Whom it was made for. What it lists bears that name.
+    name: ServerName,
     phase: watch::Receiver<Phase>,
+    /// The same as the phase while that is ready. Every call looks here, so looking must not make the cores wait for each other.
+    ready: Arc<ArcSwapOption<Ready>>,
     /// What is asked of the supervisor. A full channel loses only what others have asked for as well.
     commands: mpsc::Sender<Command>,
     known: Arc<Known>,
@@ -118,15 +124,17 @@ struct Inner {
 
 impl Link {
     /// A link whose supervisor runs.
-    pub(super) fn new(plan: Plan, known: Arc<Known>, freed: Arc<Notify>, shared: &Shared) -> Self {
+    pub(super) fn new(plan: Plan, known: Arc<Known>, freed: Arc<Freed>, shared: &Shared) -> Self {
         let (link, supervisor) = Self::unattended(plan, known, freed, shared);
         link.0.tasks.spawn(supervisor.run());
         link
     }
 
     /// A link, and its supervisor that does not run yet.
-    pub(super) fn unattended(plan: Plan, known: Arc<Known>, freed: Arc<Notify>, shared: &Shared) -> (Self, Supervisor) {
+    pub(super) fn unattended(plan: Plan, known: Arc<Known>, freed: Arc<Freed>, shared: &Shared) -> (Self, Supervisor) {
         let (publish, phase) = watch::channel(Phase::Idle);
+        let ready = Arc::<ArcSwapOption<Ready>>::default();
+        let name = plan.spec.name.clone();
         let (commands, asked) = mpsc::channel(COMMANDS);
         let (tasks, stop) = (TaskTracker::new(), CancellationToken::new());
         // More may be spawned; it only means that their end can be waited for.
@@ -137,6 +145,7 @@ impl Link {
             plan: plan.clone(),
             survey: shared.survey,
             publish,
+            ready: ready.clone(),
             commands: asked,
             revision: shared.revision.clone(),
             generations: shared.generations.clone(),
@@ -152,7 +161,9 @@ impl Link {
         };
         let link = Self(Arc::new(Inner {
             plan,
+            name,
             phase,
+            ready,
             commands,
             known,
             usage,
@@ -166,6 +177,11 @@ impl Link {
 
     pub(super) fn plan(&self) -> Arc<Plan> {
         self.0.plan.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// The name that it was made for.
+    pub(super) fn name(&self) -> &ServerName {
+        &self.0.name
     }
 
     pub(super) fn phase(&self) -> Phase {
@@ -199,9 +215,9 @@ impl Link {
 
     /// The session that is ready at this moment, when it is not the one that was left behind.
     pub(super) fn live_now(&self, left_behind: u64) -> Option<Live> {
-        let phase = self.0.phase.borrow();
-        let live = phase.live().filter(|live| live.generation != left_behind)?;
-        Some(live.clone())
+        let ready = self.0.ready.load();
+        let ready = ready.as_ref().filter(|ready| ready.generation != left_behind)?;
+        Some(Live::new(ready.clone()))
     }
 
     /// The session that is ready, once it is, and when it is not the one that was left behind. When the server is down, the outage.

@@ -1,6 +1,6 @@
 //! Where a server's life stands, as callers see it. Each phase carries what exists in it and nothing else.
 
-use std::{sync::Arc, time::Duration};
+use std::{ops::Deref, sync::Arc, time::Duration};
 
 use jiff::Timestamp;
 use tokio::time::Instant;
@@ -41,11 +41,22 @@ pub(crate) struct Attempt {
     pub(crate) restarts: u32,
 }
 
-/// A server that is ready: the way to it and what it offers.
+/// A server that is ready, in somebody's hands. Every call takes one, so a clone costs little.
 #[derive(Debug, Clone)]
 pub(crate) struct Live {
+    pub(super) ready: Arc<Ready>,
+    /// The catalogue under the name of the one who asked, where it was listed under another.
+    renamed: Option<Arc<Catalog>>,
+    /// Whoever has it uses it, which keeps the connection from being ended. Nobody does in what is published.
+    using: Option<Arc<Use>>,
+}
+
+/// A server that is ready: the way to it and what it offers.
+#[derive(Debug, Clone)]
+pub(crate) struct Ready {
     pub(crate) session: Arc<Session>,
-    pub(crate) catalog: Arc<Catalog>,
+    /// What it offers, under the name that the connection was made for. See [`Live::catalog`].
+    pub(super) listed: Arc<Catalog>,
     /// When the catalogue should be had anew, if the server set a time.
     pub(crate) stale_at: Option<Instant>,
     /// Counts sessions: a caller that saw one die never ends the next.
@@ -56,11 +67,35 @@ pub(crate) struct Live {
     pub(crate) restarts: u32,
     /// What went wrong last, even though all is well now.
     pub(crate) last_outage: Option<Arc<Outage>>,
-    /// Whoever has it uses it, which keeps the connection from being ended. Nobody does in what is published.
-    pub(super) using: Option<Arc<Use>>,
+}
+
+impl Deref for Live {
+    type Target = Ready;
+
+    fn deref(&self) -> &Ready {
+        &self.ready
+    }
 }
 
 impl Live {
+    pub(super) fn new(ready: Arc<Ready>) -> Self {
+        Self {
+            ready,
+            renamed: None,
+            using: None,
+        }
+    }
+
+    /// What the server offers.
+    pub(crate) fn catalog(&self) -> &Arc<Catalog> {
+        self.renamed.as_ref().unwrap_or(&self.ready.listed)
+    }
+
+    /// The same with the catalogue under another name, if there is one.
+    pub(super) fn renamed(self, renamed: Option<Arc<Catalog>>) -> Self {
+        Self { renamed, ..self }
+    }
+
     /// The same for somebody who uses it.
     pub(super) fn used_by(self, using: Arc<Use>) -> Self {
         Self {

@@ -10,7 +10,6 @@ use std::{
 };
 
 use futures_util::future::join_all;
-use tokio::sync::Notify;
 
 use super::{
     Shared,
@@ -18,7 +17,7 @@ use super::{
     link::{Hold, Link, Plan, REMIND},
     phase::{Live, Outage, Phase},
     supervisor::Command,
-    usage::Use,
+    usage::{Freed, Use},
 };
 use crate::{
     config::{IDLE, IdleStop, Scope, ServerConfig},
@@ -36,13 +35,13 @@ pub(super) struct Pool {
     /// Held while a connection is picked, so that two calls do not take the same place.
     picking: Mutex<()>,
     /// A use of some connection has ended.
-    freed: Arc<Notify>,
+    freed: Arc<Freed>,
 }
 
 impl Pool {
     /// The connections of a server. Those that all share are looked for among the links of the board.
     pub(super) fn new(plan: &Plan, config: &ServerConfig, shared: &Shared) -> Self {
-        let freed = Arc::<Notify>::default();
+        let freed = Arc::<Freed>::default();
         let known = OnceCell::new();
         let make = || {
             let known = known.get_or_init(|| Arc::new(known_of(plan, shared)));
@@ -120,13 +119,7 @@ impl Pool {
     pub(super) async fn live_after(&self, left_behind: u64) -> Result<Live, Arc<Outage>> {
         let mut failed = 0;
         loop {
-            let freed = self.freed.notified();
-            let Some((link, using)) = self.pick() else {
-                tokio::select! {
-                    () = freed => {}
-                    () = self.first().changed() => {}
-                    () = tokio::time::sleep(REMIND) => {}
-                }
+            let Some((link, using)) = self.pick_or_wait().await else {
                 continue;
             };
             match link.live_after(left_behind).await {
@@ -139,6 +132,24 @@ impl Pool {
                 }
             }
         }
+    }
+
+    /// The connection for the next call, or nothing after a while in which one may have become free.
+    async fn pick_or_wait(&self) -> Option<(&Link, Arc<Use>)> {
+        if let Some(picked) = self.pick() {
+            return Some(picked);
+        }
+        let freed = self.freed.next();
+        // Once more, now that whoever ends a use tells us.
+        let picked = self.pick();
+        if picked.is_none() {
+            tokio::select! {
+                () = freed => {}
+                () = self.first().changed() => {}
+                () = tokio::time::sleep(REMIND) => {}
+            }
+        }
+        picked
     }
 
     /// The connection for the next call. A new one is started only when all that run are busy. `None` when all have as much to do as they

@@ -58,7 +58,7 @@ impl Server {
         let session = phase.live().map(|live| &live.session);
         // A server that rests still has what it had; of one that is down nobody knows.
         let catalog = match &phase {
-            Phase::Ready(live) => Some(live.catalog.clone()),
+            Phase::Ready(live) => Some(live.catalog().clone()),
             Phase::Idle => self.catalog(),
             Phase::Disabled | Phase::Connecting(_) | Phase::Down(_) | Phase::Closed => None,
         };

@@ -13,6 +13,7 @@ use std::{
     time::Duration,
 };
 
+use arc_swap::ArcSwapOption;
 use jiff::Timestamp;
 use tokio::{
     sync::{OwnedSemaphorePermit, Semaphore, mpsc, watch},
@@ -25,7 +26,7 @@ use super::{
     backoff::{Backoff, CrashLoop, was_healthy},
     known::Known,
     link::{Holders, Plan},
-    phase::{Attempt, Cause, Live, Outage, Phase, is_crash},
+    phase::{Attempt, Cause, Live, Outage, Phase, Ready, is_crash},
     usage::Usage,
 };
 use crate::{
@@ -62,6 +63,8 @@ pub(super) struct Supervisor {
     pub(super) plan: Arc<RwLock<Arc<Plan>>>,
     pub(super) survey: Survey,
     pub(super) publish: watch::Sender<Phase>,
+    /// What is published of a server that is ready, for those who need not wait.
+    pub(super) ready: Arc<ArcSwapOption<Ready>>,
     pub(super) commands: mpsc::Receiver<Command>,
     /// Raised with everything that is published.
     pub(super) revision: Arc<AtomicU64>,
@@ -266,17 +269,16 @@ impl Supervisor {
         self.process = process;
         let catalog = Arc::new(catalog);
         self.known.learn(&catalog, freshness);
-        Live {
+        Live::new(Arc::new(Ready {
             session: Arc::new(session),
-            catalog,
+            listed: catalog,
             stale_at: freshness.ttl.map(|ttl| Instant::now() + ttl),
             generation: self.memory.generation,
             listing: 0,
-            using: None,
             since: Timestamp::now(),
             restarts: self.memory.restarts,
             last_outage: self.memory.last_outage.clone(),
-        }
+        }))
     }
 
     /// A start has failed: callers learn why, and it is tried again unless that cannot help.
@@ -408,10 +410,12 @@ impl Supervisor {
         }
     }
 
-    /// Both change as one: whoever sees the new phase sees the new revision too, and does not look into what was built for the old one.
+    /// All change as one: whoever sees the new phase sees the new revision too, and does not look into what was built for the old one.
     fn show(&self, mut phase: Phase) {
+        let ready = phase.live().map(|live| live.ready.clone());
         self.publish.send_modify(|shown| {
             std::mem::swap(shown, &mut phase);
+            self.ready.store(ready);
             self.revision.fetch_add(1, Ordering::Release);
         });
     }

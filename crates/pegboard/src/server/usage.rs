@@ -1,85 +1,78 @@
 //! Who uses a connection right now, and since when nobody does: a connection is never ended by itself under somebody's hands.
 
-use std::{
-    sync::{Arc, PoisonError},
-    time::Duration,
-};
+use std::{future::Future, sync::Arc, time::Duration};
 
 use tokio::{sync::Notify, time::Instant};
 
-use crate::sync::{Mutex, MutexGuard};
+use crate::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 /// How often it is looked whether a connection may be ended after all, when at the moment it may not.
 const LOOK: Duration = Duration::from_secs(60);
 
-/// The uses of one connection.
+/// One who uses a connection.
+const USE: u64 = 1;
+/// One who only wants it to stay. They take no place of a call.
+const STAY: u64 = 1 << 32;
+/// Set while the connection is being ended because nobody uses it.
+const ENDING: u64 = 1 << 63;
+
+/// The uses of one connection. Every call begins and ends one, so all that it writes is in two words beside each other.
 #[derive(Debug)]
 pub(super) struct Usage {
-    state: Mutex<State>,
-    /// A use has ended. Those who wait for a free connection of a pool share one of these.
-    freed: Arc<Notify>,
-}
-
-#[derive(Debug)]
-struct State {
-    uses: usize,
-    /// Those who only want it to stay. They take no place of a call.
-    stays: usize,
-    /// Since when there are none.
-    since: Instant,
-    /// Set while the connection is being ended because nobody uses it.
-    is_ending: bool,
+    /// How many [`USE`] and [`STAY`], and perhaps that it is [`ENDING`].
+    state: AtomicU64,
+    /// Since when nobody uses it, in nanoseconds after `made`. It counts only while nobody does.
+    since: AtomicU64,
+    made: Instant,
+    freed: Arc<Freed>,
 }
 
 impl Usage {
-    pub(super) fn new(freed: Arc<Notify>) -> Arc<Self> {
+    pub(super) fn new(freed: Arc<Freed>) -> Arc<Self> {
         Arc::new(Self {
-            state: Mutex::new(State {
-                uses: 0,
-                stays: 0,
-                since: Instant::now(),
-                is_ending: false,
-            }),
+            state: AtomicU64::new(0),
+            since: AtomicU64::new(0),
+            made: Instant::now(),
             freed,
         })
     }
 
     /// Begins a use; none while the connection is being ended.
     pub(super) fn begin(self: &Arc<Self>) -> Option<Arc<Use>> {
-        let mut state = self.lock();
-        if state.is_ending {
-            return None;
-        }
-        state.uses += 1;
-        Some(Arc::new(Use(self.clone())))
+        let begun = |state: u64| (state & ENDING == 0).then_some(state + USE);
+        let begun = self.state.fetch_update(Ordering::SeqCst, Ordering::SeqCst, begun);
+        begun.ok().map(|_| Arc::new(Use(self.clone())))
     }
 
     /// How many uses there are.
     pub(super) fn count(&self) -> usize {
-        self.lock().uses
+        (self.state.load(Ordering::SeqCst) % STAY) as usize
     }
 
     /// Begins to end the connection, unless somebody uses it.
     pub(super) fn end(&self) -> bool {
-        let mut state = self.lock();
-        state.is_ending = state.is_free();
-        state.is_ending
+        let ended = |state: u64| (state & !ENDING == 0).then_some(ENDING);
+        let ended = self.state.fetch_update(Ordering::SeqCst, Ordering::SeqCst, ended);
+        ended.is_ok()
     }
 
     /// The connection can be used again. Idleness counts from now.
     pub(super) fn renew(&self) {
-        let mut state = self.lock();
-        state.is_ending = false;
-        state.since = Instant::now();
+        self.rest();
+        self.state.fetch_and(!ENDING, Ordering::SeqCst);
+    }
+
+    /// Idleness counts from now, if nobody uses it any more.
+    fn rest(&self) {
+        let since = u64::try_from(self.made.elapsed().as_nanos()).unwrap_or(u64::MAX);
+        self.since.store(since, Ordering::SeqCst);
     }
 
     /// Waits until nobody has used the connection for as long as `limit` says at that moment.
     pub(super) async fn idle(&self, limit: impl Fn() -> Option<Duration>) {
         loop {
-            let (is_free, since) = {
-                let state = self.lock();
-                (state.is_free(), state.since)
-            };
+            let is_free = self.state.load(Ordering::SeqCst) & !ENDING == 0;
+            let since = self.made + Duration::from_nanos(self.since.load(Ordering::SeqCst));
             let now = Instant::now();
             let next = match limit() {
                 None => now + LOOK,
@@ -90,16 +83,6 @@ impl Usage {
             tokio::time::sleep_until(next).await;
         }
     }
-
-    fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-impl State {
-    fn is_free(&self) -> bool {
-        self.uses + self.stays == 0
-    }
 }
 
 /// One use of a connection. It ends when the last clone is dropped.
@@ -109,18 +92,17 @@ pub(crate) struct Use(Arc<Usage>);
 impl Use {
     /// Keeps the connection from being ended also when this use is over.
     pub(super) fn stay(&self) -> Stay {
-        self.0.lock().stays += 1;
+        self.0.state.fetch_add(STAY, Ordering::SeqCst);
         Stay(self.0.clone())
     }
 }
 
 impl Drop for Use {
     fn drop(&mut self) {
-        let mut state = self.0.lock();
-        state.uses = state.uses.saturating_sub(1);
-        state.since = Instant::now();
-        drop(state);
-        self.0.freed.notify_waiters();
+        // In this order: whoever sees that nobody uses it must see since when.
+        self.0.rest();
+        self.0.state.fetch_sub(USE, Ordering::SeqCst);
+        self.0.freed.tell();
     }
 }
 
@@ -130,9 +112,49 @@ pub(crate) struct Stay(Arc<Usage>);
 
 impl Drop for Stay {
     fn drop(&mut self) {
-        let mut state = self.0.lock();
-        state.stays = state.stays.saturating_sub(1);
-        state.since = Instant::now();
+        self.0.rest();
+        self.0.state.fetch_sub(STAY, Ordering::SeqCst);
+    }
+}
+
+/// Tells those who wait for a free connection of a pool that a use has ended.
+#[derive(Debug, Default)]
+pub(super) struct Freed {
+    ended: Notify,
+    /// How many wait. There is nobody most of the time, and then no call pays for more than a look.
+    waiting: AtomicUsize,
+}
+
+impl Freed {
+    fn tell(&self) {
+        if self.waiting.load(Ordering::SeqCst) > 0 {
+            self.ended.notify_waiters();
+        }
+    }
+
+    /// Waits for the end of a use. Those that end after this call and before the first poll count too.
+    pub(super) fn next(&self) -> impl Future<Output = ()> + Send {
+        let waiting = Waiting::new(&self.waiting);
+        let ended = self.ended.notified();
+        async move {
+            ended.await;
+            drop(waiting);
+        }
+    }
+}
+
+struct Waiting<'a>(&'a AtomicUsize);
+
+impl<'a> Waiting<'a> {
+    fn new(count: &'a AtomicUsize) -> Self {
+        count.fetch_add(1, Ordering::SeqCst);
+        Self(count)
+    }
+}
+
+impl Drop for Waiting<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::SeqCst);
     }
 }
 

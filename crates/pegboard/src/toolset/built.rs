@@ -1,6 +1,8 @@
 //! What is derived from the servers of a view at one moment, and built again only when something has changed.
 
-use std::sync::{Arc, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+
+use arc_swap::ArcSwapOption;
 
 use super::{ListedTool, Toolset, discover::Discovery, own, reader, resource_tools::ResourceTools};
 use crate::{
@@ -10,6 +12,14 @@ use crate::{
 
 /// How much of what a tool says about itself is looked at for its meaning, in bytes.
 const TEXT: usize = 2 << 10;
+
+/// What was built last. Every call looks at it, so looking must not make the cores wait for each other.
+#[derive(Debug, Default)]
+pub(super) struct Latest {
+    built: ArcSwapOption<Built>,
+    /// Held while something is built, so that it is built once.
+    building: Mutex<()>,
+}
 
 /// A route table, and the revision that it was built for.
 #[derive(Debug)]
@@ -49,29 +59,38 @@ impl Toolset {
         self.built(|built| built.table.clone())
     }
 
-    pub(super) fn built<T>(&self, take: impl Fn(&Built) -> T) -> T {
-        let revision = self.shelf.revision();
-        let mut table = self.table.lock().unwrap_or_else(PoisonError::into_inner);
-        match &*table {
-            Some(built) if built.revision == revision => take(built),
-            _ => {
-                let servers = self.servers();
-                let sight = Sight::new(&self.view, &servers);
-                let before = table.as_ref().map(|built| &*built.table);
-                let routes = RouteTable::build(&servers, &self.view, &sight, before);
-                let home = own::home(&servers);
-                let reader = reader::listed(&home, &self.view);
-                self.view.outputs.set_reader(&reader.name);
-                take(table.insert(Built {
-                    revision,
-                    table: Arc::new(routes),
-                    reader,
-                    discovery: Discovery::new(&home, &self.view),
-                    resources: self.view.resource_tools.then(|| ResourceTools::new(&home, &self.view)),
-                    index: OnceLock::new(),
-                    texts: OnceLock::new(),
-                }))
-            }
+    /// Takes something of what is built for what the servers offer now.
+    pub(super) fn built<T>(&self, take: impl FnOnce(&Built) -> T) -> T {
+        match &*self.latest.built.load() {
+            Some(built) if built.revision == self.shelf.revision() => take(built),
+            _ => take(&self.rebuilt()),
         }
+    }
+
+    fn rebuilt(&self) -> Arc<Built> {
+        let _alone = self.latest.building.lock().unwrap_or_else(PoisonError::into_inner);
+        let before = self.latest.built.load_full();
+        let revision = self.shelf.revision();
+        if let Some(built) = before.as_ref().filter(|built| built.revision == revision) {
+            return built.clone();
+        }
+        let servers = self.servers();
+        let sight = Sight::new(&self.view, &servers);
+        let before = before.as_ref().map(|built| &*built.table);
+        let routes = RouteTable::build(&servers, &self.view, &sight, before);
+        let home = own::home(&servers);
+        let reader = reader::listed(&home, &self.view);
+        self.view.outputs.set_reader(&reader.name);
+        let built = Arc::new(Built {
+            revision,
+            table: Arc::new(routes),
+            reader,
+            discovery: Discovery::new(&home, &self.view),
+            resources: self.view.resource_tools.then(|| ResourceTools::new(&home, &self.view)),
+            index: OnceLock::new(),
+            texts: OnceLock::new(),
+        });
+        self.latest.built.store(Some(built.clone()));
+        built
     }
 }

@@ -38,7 +38,7 @@ impl Toolset {
             let message = format!("server `{server}` does not offer news of its resources");
             return Err(Failure::new(Kind::Unavailable, message));
         }
-        let address = live.catalog.address(uri);
+        let address = live.catalog().address(uri);
         let shown = live.session.veil().text(address);
         let Some(subscription) = self.wanted(server)?.subscribe(address, &shown) else {
             let message = format!("too many resources of server `{server}` are subscribed to");

@@ -173,8 +173,8 @@ impl Toolset {
         if let Some(named) = named {
             let (server, live) = self.reach(&server_name(&named)?).await?;
             must_offer(&live, server.name(), "resources")?;
-            self.may_read(&server, &live.catalog)?;
-            return Ok((vec![(server, live.catalog)], Vec::new()));
+            self.may_read(&server, live.catalog())?;
+            return Ok((vec![(server, live.catalog().clone())], Vec::new()));
         }
         let unavailable = self.wake(call.timeout.unwrap_or(LOOK_UP)).await;
         let unavailable = unavailable.into_iter().map(|down| down.server.to_string()).collect();

@@ -59,7 +59,7 @@ impl Toolset {
     ) -> Result<Vec<ResourceContents>, Failure> {
         let what = format!("reading {uri}");
         let reading = self.ask(server, "resources", &what, |live| async move {
-            live.session.read_resource(live.catalog.address(uri)).await
+            live.session.read_resource(live.catalog().address(uri)).await
         });
         let contents = reading.await?;
         let bytes: usize = contents.iter().map(ResourceContents::size).sum();
@@ -78,7 +78,7 @@ impl Toolset {
         values: &Map<String, Value>,
     ) -> Result<String, Failure> {
         let (_, live) = self.reach(server).await?;
-        let known = &live.catalog.templates;
+        let known = &live.catalog().templates;
         if !known.is_empty() && !known.iter().any(|known| known.uri == template) {
             let names: Vec<_> = known.iter().map(|known| format!("`{}`", known.uri)).collect();
             let message = format!("server `{server}` has no template `{}`", template.escape_debug());

@@ -41,7 +41,7 @@ impl Toolset {
         };
         let narrowed = Self {
             view: Arc::new(view),
-            table: Arc::default(),
+            latest: Arc::default(),
             narrowed: Arc::default(),
             shadows: Arc::default(),
             ..self.clone()

@@ -47,23 +47,11 @@ fn the_default_queue_has_twice_the_cores_within_bounds() {
 #[tokio::test(start_paused = true)]
 async fn a_queue_that_is_not_configured_is_the_default_one() {
     let queues = queues(&[("slow", 1)]);
-    let _permits = [
-        queues
-            .gate("fx", 1000, &policy(Some("default")))
-            .enter("tool", soon())
-            .await
-            .unwrap(),
-        queues
-            .gate("fx", 1000, &policy(Some("nowhere")))
-            .enter("tool", soon())
-            .await
-            .unwrap(),
-        queues
-            .gate("fx", 1000, &policy(Some("slow")))
-            .enter("tool", soon())
-            .await
-            .unwrap(),
-    ];
+    let gates = ["default", "nowhere", "slow"].map(|name| queues.gate("fx", 1000, &policy(Some(name))));
+    let mut permits = Vec::new();
+    for gate in &gates {
+        permits.push(gate.enter("tool", soon()).await.unwrap());
+    }
     assert_eq!(
         (numbers(&queues, "default").in_use, numbers(&queues, "slow").in_use),
         (2, 1)

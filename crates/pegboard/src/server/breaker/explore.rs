@@ -32,10 +32,17 @@ fn attempt(breaker: &Breaker, now: Instant) -> Vec<Ticket> {
 }
 
 fn check(breaker: &Breaker) {
-    let circuit = breaker.0.as_ref().unwrap().lock();
+    let circuit = breaker.0.circuit.lock().unwrap();
     if let State::HalfOpen { running, successes } = circuit.state {
         assert!(running <= RULE.probes, "{running} probes at once");
         assert!(successes < RULE.successes, "it should have closed");
+    }
+}
+
+fn period(ticket: &Ticket) -> u64 {
+    match &ticket.0 {
+        Leave::Passed { period } => *period,
+        Leave::Probe(probe) => probe.as_ref().unwrap().period,
     }
 }
 
@@ -52,8 +59,8 @@ fn the_probes_that_count_as_under_way_are_those_whose_tickets_are_held() {
         });
         let kept: Vec<Ticket> = callers.into_iter().flat_map(|caller| caller.join().unwrap()).collect();
 
-        let circuit = breaker.0.as_ref().unwrap().lock();
-        let of_now = |ticket: &&Ticket| ticket.0.as_ref().unwrap().period == circuit.period;
+        let circuit = breaker.0.circuit.lock().unwrap();
+        let of_now = |ticket: &&Ticket| period(ticket) == circuit.period;
         let held = u32::try_from(kept.iter().filter(of_now).count()).unwrap();
         match circuit.state {
             State::HalfOpen { running, .. } => assert_eq!(running, held),
@@ -62,7 +69,7 @@ fn the_probes_that_count_as_under_way_are_those_whose_tickets_are_held() {
         }
         drop(circuit);
         drop(kept);
-        let circuit = breaker.0.as_ref().unwrap().lock();
+        let circuit = breaker.0.circuit.lock().unwrap();
         assert!(
             !matches!(circuit.state, State::HalfOpen { running: 1.., .. }),
             "{circuit:?}"

@@ -77,7 +77,7 @@ impl Supervisor {
                 }
                 Event::Asked(Command::Replace(generation)) if generation == live.generation => {
                     // Others may still learn on the old session what became of their calls, while the new one is opened.
-                    let (old, process) = (live.session, self.process.take());
+                    let (old, process) = (session.clone(), self.process.take());
                     self.tasks.spawn(async move {
                         old.close().await;
                         drop(process);
@@ -166,27 +166,28 @@ impl Supervisor {
         let listed = tokio::select! {
             biased;
             () = self.stop.cancelled() => return,
-            listed = live.session.catalog(survey, &plan.described, Some(&live.catalog)) => listed,
+            listed = live.session.catalog(survey, &plan.described, Some(live.catalog())) => listed,
         };
         match listed {
             Ok((catalog, freshness)) => {
                 for news in catalog
                     .warnings
                     .iter()
-                    .filter(|warning| !live.catalog.warnings.contains(warning))
+                    .filter(|warning| !live.catalog().warnings.contains(warning))
                 {
                     tracing::warn!("{news}");
                 }
-                live.catalog = Arc::new(catalog);
-                live.listing += 1;
-                live.stale_at = freshness.ttl.map(|ttl| Instant::now() + ttl);
-                self.known.learn(&live.catalog, freshness);
+                let ready = Arc::make_mut(&mut live.ready);
+                ready.listed = Arc::new(catalog);
+                ready.listing += 1;
+                ready.stale_at = freshness.ttl.map(|ttl| Instant::now() + ttl);
+                self.known.learn(&ready.listed, freshness);
                 self.show(Phase::Ready(live.clone()));
             }
             Err(fault) => {
                 tracing::warn!(%fault, "the changed listing could not be read; the old one stays");
                 // Shown again for those who wait for the end of the listing.
-                live.listing += 1;
+                Arc::make_mut(&mut live.ready).listing += 1;
                 self.show(Phase::Ready(live.clone()));
             }
         }
