@@ -258,15 +258,17 @@ impl ToolCall {
     }
 }
 
-/// Carries a call out on the route that was found for it.
-pub(crate) async fn run(view: &View, route: &Route, mut call: ToolCall, started: Instant) -> Reply {
-    view.bell.ring(|| created(route, &call));
-    let deadline = deadline(route, &call, started);
-    let mut reply = match let_in(view, route, &mut call, deadline).await {
-        Ok(()) => carry_out(view, route, call, deadline, started).await,
+/// Carries a call out on the route that was found for it. The reply takes what it repeats of the call's words.
+pub(crate) async fn run(view: &View, route: &Route, call: &mut ToolCall, started: Instant) -> Reply {
+    view.bell.ring(|| created(route, call));
+    let deadline = deadline(route, call, started);
+    let mut reply = match let_in(view, route, call, deadline).await {
+        // Boxed, because calls with a key are rare and every call would pay for the room.
+        Ok(()) if call.key.is_some() => Box::pin(once(view, route, call, deadline, started)).await,
+        Ok(()) => recorded(view, route, call, deadline, started).await,
         Err(failure) => {
-            let record = Record::open(route, &call, started);
-            concluded(view, route, &call, record, Err(failure.into()), deadline).await
+            let record = Record::open(route, call, started);
+            Box::pin(concluded(view, route, call, record, Err(failure.into()), deadline)).await
         }
     };
     view.hooks.after(route, &mut reply).await;
@@ -297,21 +299,18 @@ fn deadline(route: &Route, call: &ToolCall, started: Instant) -> Deadline {
 }
 
 /// Makes the call, or gives the reply to an earlier one with the same key.
-async fn carry_out(view: &View, route: &Route, call: ToolCall, deadline: Deadline, started: Instant) -> Reply {
-    let Some(word) = call.key.clone() else {
-        return recorded(view, route, &call, deadline, started).await;
-    };
+async fn once(view: &View, route: &Route, call: &mut ToolCall, deadline: Deadline, started: Instant) -> Reply {
     let name = route.tool.dotted_name();
     let key = repeat::Key {
         tool: name.clone(),
-        word,
+        word: call.key.clone().unwrap_or_default(),
     };
-    // Boxed, because calls with a key are rare and every call would pay for the room.
-    let making = Box::pin(recorded(view, route, &call, deadline, started));
-    let (asked, id_given) = (call.asked().to_owned(), call.has_given_id());
-    let reply = view.keys.once(key, &call.arguments, deadline, making).await;
+    let (id, asked, id_given) = (call.id.clone(), call.asked().to_owned(), call.has_given_id());
+    let arguments = call.arguments.clone();
+    let making = recorded(view, route, call, deadline, started);
+    let reply = view.keys.once(key, &arguments, deadline, making).await;
     Reply {
-        id: call.id,
+        id,
         name,
         asked,
         id_given,
@@ -322,7 +321,7 @@ async fn carry_out(view: &View, route: &Route, call: ToolCall, deadline: Deadlin
 }
 
 /// Makes the call, and writes down how it went.
-async fn recorded(view: &View, route: &Route, call: &ToolCall, deadline: Deadline, started: Instant) -> Reply {
+async fn recorded(view: &View, route: &Route, call: &mut ToolCall, deadline: Deadline, started: Instant) -> Reply {
     let mut record = Record::open(route, call, started);
     let ended = attempt(view, route, call, deadline, &mut record).await;
     concluded(view, route, call, record, ended, deadline).await
@@ -332,7 +331,7 @@ async fn recorded(view: &View, route: &Route, call: &ToolCall, deadline: Deadlin
 async fn concluded(
     view: &View,
     route: &Route,
-    call: &ToolCall,
+    call: &mut ToolCall,
     mut record: Record,
     ended: Result<Outcome, Stop>,
     deadline: Deadline,
@@ -350,7 +349,7 @@ async fn concluded(
         outcome
     };
     let presented = present::present(view, route, call, outcome, deadline).await;
-    let reply = record.close(route, presented);
+    let reply = record.close(route, call, presented);
     route.server.count(reply.outcome.kind(), reply.latency);
     tracing::debug!(id = %reply.id, kind = ?reply.outcome.kind(), latency = ?reply.latency, "call ended");
     if reply.untrusted {
@@ -448,7 +447,11 @@ impl Order<'_> {
             };
             exchange(call, self.server, live)
         };
-        progress::passed_on(self.call, &self.view.bell, exchange).await
+        if progress::is_wanted(self.call, &self.view.bell) {
+            // Boxed, because it is rare and every call would pay for the room.
+            return Box::pin(progress::passed_on(self.call, &self.view.bell, exchange)).await;
+        }
+        exchange(None).await
     }
 
     /// What is done after a fault, until there is a result or nothing more can be done.

@@ -429,6 +429,11 @@ impl Server {
         if let Some(live) = self.live_now(left_behind) {
             return Ok(live);
         }
+        // Boxed, because it is rare and every call would pay for the room.
+        Box::pin(self.live_in_time(left_behind, deadline)).await
+    }
+
+    async fn live_in_time(&self, left_behind: u64, deadline: Deadline) -> Result<Live, Arc<Outage>> {
         let waiting = async {
             loop {
                 let pool = self.usable(&self.standing())?.clone();
@@ -478,7 +483,8 @@ impl Server {
         }
         // Whoever waits will need the connection.
         let _using = self.pool().and_then(|pool| pool.keep());
-        self.0.gate.enter(tool, deadline).await
+        // Boxed, because it is rare and every call would pay for the room.
+        Box::pin(self.0.gate.enter(tool, deadline)).await
     }
 
     /// The repetitions that calls of this server may make.

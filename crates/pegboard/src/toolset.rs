@@ -270,27 +270,40 @@ impl Toolset {
 
     /// Calls a tool. There is a reply in every case; dropping the future cancels the call on the server.
     pub async fn call(&self, call: ToolCall) -> Reply {
+        let (mut call, started) = (call, Instant::now());
         if let Some(selection) = &call.selection {
             let narrowed = self.selecting(selection);
-            return narrowed.call_here(call).await;
+            return Box::pin(narrowed.call_any(call, started)).await;
         }
-        self.call_here(call).await
+        // Most calls are of a tool that is known and not ours. Boxed, because all others would make these pay for the room.
+        if self.has_own_tools() {
+            return Box::pin(self.call_any(call, started)).await;
+        }
+        match self.known_route(&call.name) {
+            Ok(Some(route)) => call::run(&self.view, &route, &mut call, started).await,
+            Ok(None) => Box::pin(self.call_looked_up(call, started)).await,
+            Err(failure) => call::refuse(&call, failure, started),
+        }
     }
 
-    async fn call_here(&self, mut call: ToolCall) -> Reply {
-        let started = Instant::now();
+    /// Calls a tool that may be one of ours.
+    async fn call_any(&self, mut call: ToolCall, started: Instant) -> Reply {
         if self.has_own_tools() {
-            // Boxed, because calls of these are rare and every call would pay for the room.
-            match Box::pin(self.call_own(call, started)).await {
+            match self.call_own(call, started).await {
                 Ok(reply) => return reply,
                 Err(other) => call = other,
             }
         }
+        self.call_looked_up(call, started).await
+    }
+
+    /// Calls a tool that may have to be looked for.
+    async fn call_looked_up(&self, mut call: ToolCall, started: Instant) -> Reply {
         let deadline = Deadline::after(started, call.timeout.unwrap_or(LOOK_UP));
         match self.route(&call.name, deadline).await {
             Ok((route, is_repaired)) => {
                 let written = is_repaired.then(|| call.name.clone());
-                let mut reply = call::run(&self.view, &route, call, started).await;
+                let mut reply = call::run(&self.view, &route, &mut call, started).await;
                 if let Some(written) = written {
                     reply.repaired = Some(format!("`{}` was taken for `{}`", written.escape_debug(), reply.name));
                 }
@@ -351,15 +364,22 @@ impl Toolset {
         Ok(())
     }
 
-    /// Where `name` leads, and whether it had to be repaired for that. When it is not known yet, the servers that may have the tool are
-    /// waited for, and it is looked up once more.
-    pub(crate) async fn route(&self, name: &str, deadline: Deadline) -> Result<(Arc<Route>, bool), Failure> {
+    /// Where `name` leads, if that is known.
+    fn known_route(&self, name: &str) -> Result<Option<Arc<Route>>, Failure> {
         self.check_open()?;
         self.check_selection()?;
         match self.built(|built| built.table.find(name)) {
-            Routed::To(route) => return Ok((route, false)),
-            Routed::Ambiguous(candidates) => return Err(call::ambiguous(name, &candidates)),
-            Routed::Repaired(_) | Routed::Hidden(_) | Routed::Nowhere => {}
+            Routed::To(route) => Ok(Some(route)),
+            Routed::Ambiguous(candidates) => Err(call::ambiguous(name, &candidates)),
+            Routed::Repaired(_) | Routed::Hidden(_) | Routed::Nowhere => Ok(None),
+        }
+    }
+
+    /// Where `name` leads, and whether it had to be repaired for that. When it is not known yet, the servers that may have the tool are
+    /// waited for, and it is looked up once more.
+    pub(crate) async fn route(&self, name: &str, deadline: Deadline) -> Result<(Arc<Route>, bool), Failure> {
+        if let Some(route) = self.known_route(name)? {
+            return Ok((route, false));
         }
         if let Some(refusal) = self.refusal(name, false) {
             return Err(refusal);

@@ -22,10 +22,16 @@ const MAX_FILLED: usize = 16 << 20;
 /// The deepest nesting of arguments that are looked through.
 const MAX_DEPTH: usize = 128;
 
+/// Whether it is worth looking for handles.
+pub(super) fn may_be_in(arguments: &Arguments) -> bool {
+    let written = arguments.as_raw().get();
+    memchr::memmem::find(written.as_bytes(), MARK.as_bytes()).is_some()
+}
+
 /// The arguments with every handle replaced. Arguments without one are handed back as they are.
 pub(super) async fn fill<'a>(arguments: Cow<'a, Arguments>, spill: &Spill) -> Result<Cow<'a, Arguments>, Failure> {
     let written = arguments.as_raw().get();
-    if memchr::memmem::find(written.as_bytes(), MARK.as_bytes()).is_none() {
+    if !may_be_in(&arguments) {
         return Ok(arguments);
     }
     let mut wanted = Vec::new();

@@ -99,7 +99,9 @@ impl Hooks {
     pub(super) async fn before(&self, route: &Route, call: &mut ToolCall, deadline: Deadline) -> Result<(), Failure> {
         let called = Called::of(route);
         for hook in &self.around {
-            deadline.run(hook.before(called, call)).await.unwrap_or_else(|_| {
+            // Boxed, because hooks are rare and every call would pay for the room.
+            let looked = Box::pin(deadline.run(hook.before(called, call))).await;
+            looked.unwrap_or_else(|_| {
                 Err(Failure::new(
                     Kind::Timeout,
                     "a hook of the program took longer than the call may take",
@@ -116,7 +118,7 @@ impl Hooks {
     pub(super) async fn after(&self, route: &Route, reply: &mut Reply) {
         let called = Called::of(route);
         for hook in self.around.iter().rev() {
-            if tokio::time::timeout(AFTER, hook.after(called, reply)).await.is_err() {
+            if Box::pin(tokio::time::timeout(AFTER, hook.after(called, reply))).await.is_err() {
                 tracing::warn!(id = %reply.id, "a hook took too long to look at a reply and was given up");
             }
         }

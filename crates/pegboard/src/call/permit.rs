@@ -35,7 +35,8 @@ pub(super) async fn ask(
             format!("calls of `{}` are not allowed", route.tool.dotted_name()),
         )
         .hint("`approval` is set to `never` for it")),
-        Need::Agreement => agreement(route, call, arguments, view, deadline).await,
+        // Boxed, because it is rare and every call would pay for the room.
+        Need::Agreement => Box::pin(agreement(route, call, arguments, view, deadline)).await,
     }
 }
 

@@ -17,7 +17,11 @@ pub(super) async fn arguments<'c>(
     view: &View,
     notes: &mut Vec<String>,
 ) -> Result<Cow<'c, Arguments>, Failure> {
-    let given = handles::fill(Cow::Borrowed(&call.arguments), &view.outputs.spill).await?;
+    let mut given = Cow::Borrowed(&call.arguments);
+    if handles::may_be_in(&given) {
+        // Boxed, because it is rare and every call would pay for the room.
+        given = Box::pin(handles::fill(given, &view.outputs.spill)).await?;
+    }
     check(route, with_key(route, call, given), notes)
 }
 

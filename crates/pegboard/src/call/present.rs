@@ -32,7 +32,11 @@ pub(super) fn extract(result: CallResult) -> Outcome {
         executed: true,
         rendering: Rendering::default(),
     };
-    if result.is_error {
+    ended(answer, result.is_error)
+}
+
+fn ended(answer: Answer, failed: bool) -> Outcome {
+    if failed {
         Outcome::ToolFailed(answer)
     } else {
         Outcome::Done(answer)
@@ -119,8 +123,22 @@ impl Rules<'_> {
 
     async fn answer(&self, mut answer: Answer, failed: bool, notes: &mut Notes) -> Outcome {
         answer.rendering = self.rendering(failed);
-        pictures::set_apart(&self.results, self.outputs, &mut answer, &mut notes.warnings).await;
         let summarise = self.summarise.filter(|_| !failed && self.outputs.summarises());
+        if pictures::are_kept(&self.results) && bound::surely_fits(self, &answer, summarise) {
+            return ended(answer, failed);
+        }
+        // Boxed, because most answers are small and every call would pay for the room.
+        Box::pin(self.fitted(answer, failed, summarise, notes)).await
+    }
+
+    async fn fitted(
+        &self,
+        mut answer: Answer,
+        failed: bool,
+        summarise: Option<&Summarise>,
+        notes: &mut Notes,
+    ) -> Outcome {
+        pictures::set_apart(&self.results, self.outputs, &mut answer, &mut notes.warnings).await;
         let answer = match bound::bound(self, answer, failed, summarise, notes).await {
             Bounded::Fits(answer) => answer,
             Bounded::Refused(failure) => return Outcome::Lost(failure),
@@ -133,11 +151,7 @@ impl Rules<'_> {
                 cut.finish(summary)
             }
         };
-        if failed {
-            Outcome::ToolFailed(answer)
-        } else {
-            Outcome::Done(answer)
-        }
+        ended(answer, failed)
     }
 
     fn failure(&self, mut failure: Failure, notes: &mut Notes) -> Failure {

@@ -13,15 +13,17 @@ use crate::{
 /// How many steps may wait to be passed on. Only the newest matter, so a few are enough.
 const STEPS: usize = 16;
 
-/// Runs an exchange and passes its progress on meanwhile. When nobody wants it, nothing is done.
+/// Whether anybody wants to know how far a call is.
+pub(super) fn is_wanted(call: &ToolCall, bell: &Bell) -> bool {
+    call.progress.is_some() || bell.is_heard()
+}
+
+/// Runs an exchange and passes its progress on meanwhile.
 pub(super) async fn passed_on<F: Future>(
     call: &ToolCall,
     bell: &Bell,
     exchange: impl FnOnce(Option<mpsc::Sender<Progress>>) -> F,
 ) -> F::Output {
-    if call.progress.is_none() && !bell.is_heard() {
-        return exchange(None).await;
-    }
     let (sink, mut steps) = mpsc::channel(STEPS);
     let mut exchange = std::pin::pin!(exchange(Some(sink)));
     loop {

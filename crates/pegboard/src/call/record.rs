@@ -13,10 +13,6 @@ use crate::{
 /// What is written down about a call while it runs.
 #[derive(Debug, Clone)]
 pub(super) struct Record {
-    id: String,
-    id_given: bool,
-    /// The name as the caller wrote it.
-    asked: String,
     started: Instant,
     pub(super) queued: Duration,
     pub(super) attempts: u32,
@@ -31,23 +27,21 @@ pub(super) struct Record {
 }
 
 impl Record {
-    pub(super) fn open(route: &Route, call: &ToolCall, started: Instant) -> Self {
+    pub(super) fn open(route: &Route, call: &mut ToolCall, started: Instant) -> Self {
         tracing::debug!(id = %call.id, server = %route.server.name(), tool = %route.tool.name, "call");
         Self {
-            id: call.id.clone(),
-            id_given: call.has_given_id(),
-            asked: call.asked().to_owned(),
             started,
             queued: Duration::ZERO,
             attempts: 0,
             may_have_run: false,
             cached: false,
-            warnings: call.notes.clone(),
+            warnings: std::mem::take(&mut call.notes),
             masked: Counts::default(),
         }
     }
 
-    pub(super) fn close(self, route: &Route, presented: Presented) -> Reply {
+    /// The reply. It takes the words of the call that it repeats.
+    pub(super) fn close(self, route: &Route, call: &mut ToolCall, presented: Presented) -> Reply {
         let outcome = presented.outcome;
         let (mut warnings, mut masked) = (self.warnings, self.masked);
         masked.add_all(&presented.masked);
@@ -60,11 +54,12 @@ impl Record {
                 .for_each(|warning| masker.mask(warning, &mut masked));
         }
         let latency = self.started.elapsed();
+        let id_given = call.has_given_id();
         Reply {
-            id: self.id,
+            id: std::mem::take(&mut call.id),
             name: route.tool.dotted_name(),
-            id_given: self.id_given,
-            asked: self.asked,
+            id_given,
+            asked: call.asked.take().unwrap_or_else(|| std::mem::take(&mut call.name)),
             repaired: None,
             server: Some(route.server.name().clone()),
             tool: Some(route.tool.name.clone()),

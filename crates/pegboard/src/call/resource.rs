@@ -27,12 +27,12 @@ where
     view.bell.ring(|| created(route, &call));
     let deadline = deadline(route, &call, started);
     let let_in = let_in(view, route, &mut call, deadline).await;
-    let mut record = Record::open(route, &call, started);
+    let mut record = Record::open(route, &mut call, started);
     let ended = match let_in {
         Ok(()) => attempt(view, route, &call, deadline, &mut record, read).await,
         Err(failure) => Err(failure.into()),
     };
-    let mut reply = concluded(view, route, &call, record, ended, deadline).await;
+    let mut reply = concluded(view, route, &mut call, record, ended, deadline).await;
     view.hooks.after(route, &mut reply).await;
     view.bell.ring(|| Event::completed(&reply));
     reply

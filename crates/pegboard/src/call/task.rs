@@ -73,7 +73,7 @@ pub(crate) async fn start(
     view.bell.ring(|| created(&route, &call));
     let deadline = deadline(&route, &call, started);
     let let_in = let_in(view, &route, &mut call, deadline).await;
-    let mut record = Record::open(&route, &call, started);
+    let mut record = Record::open(&route, &mut call, started);
     let begun = match let_in {
         Ok(()) => begin(view, &route, &call, deadline, &mut record).await,
         Err(failure) => Err(failure.into()),
@@ -91,7 +91,7 @@ pub(crate) async fn start(
             },
             task,
         }),
-        Err(stop) => Err(Box::new(closed(view, &route, &call, record, Err(stop), deadline).await)),
+        Err(stop) => Err(Box::new(closed(view, &route, &mut call, record, Err(stop), deadline).await)),
     }
 }
 
@@ -120,9 +120,9 @@ pub(crate) async fn take_up(
         let what = format!("taking up a task of {}", route.tool.dotted_name());
         failed(&route, &fault, &what)
     })?;
-    let call = ToolCall::new(route.tool.dotted_name());
+    let mut call = ToolCall::new(route.tool.dotted_name());
     view.bell.ring(|| created(&route, &call));
-    let mut record = Record::open(&route, &call, Instant::now());
+    let mut record = Record::open(&route, &mut call, Instant::now());
     record.attempts = 1;
     Ok(TaskHandle {
         view: view.clone(),
@@ -177,7 +177,7 @@ async fn begin(
 async fn closed(
     view: &View,
     route: &Route,
-    call: &ToolCall,
+    call: &mut ToolCall,
     mut record: Record,
     ended: Result<CallResult, Stop>,
     deadline: Deadline,
@@ -291,8 +291,8 @@ impl TaskHandle {
             Err(_) => TaskStatus::Failed,
         };
         let (view, route) = (self.view.clone(), self.route.clone());
-        let (call, record) = (self.call.clone(), self.record.clone());
-        let closing = async move { closed(&view, &route, &call, record, ended.map_err(Stop::from), deadline).await };
+        let (mut call, record) = (self.call.clone(), self.record.clone());
+        let closing = async move { closed(&view, &route, &mut call, record, ended.map_err(Stop::from), deadline).await };
         self.task = Held::Closing(status, Closing(Mutex::new(Box::pin(closing))));
     }
 
@@ -315,7 +315,7 @@ impl TaskHandle {
             ..failure.after_sending()
         });
         let presented = present::present(&self.view, &self.route, &self.call, outcome, deadline).await;
-        let reply = self.record.clone().close(&self.route, presented);
+        let reply = self.record.clone().close(&self.route, &mut self.call.clone(), presented);
         if reply.untrusted {
             self.view.rules.taint();
         }

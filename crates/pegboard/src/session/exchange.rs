@@ -107,7 +107,7 @@ impl Session {
 
     async fn begun(&self, call: Call<'_>) -> Result<Begun, Fault> {
         let as_task = self.runs_as_task(call.tool, call.as_task);
-        let asked = Asked {
+        let mut asked = Asked {
             method: "tools/call",
             about: &call.tool.name,
             mirrored: mirrored(call.tool, call.arguments),
@@ -127,7 +127,7 @@ impl Session {
                 params
             }
         };
-        Ok(match self.rounds(asked, params).await? {
+        Ok(match self.rounds(&mut asked, params).await? {
             Settled::Done(result) => Begun::Done(result),
             Settled::Task(answer, steps) => match Task::created(&answer, self.facts.era)? {
                 Some(task) => Begun::Task(task.hidden(self.veil()), steps),

@@ -254,9 +254,12 @@ impl Session {
         let params = Params::default().with("notifications", &wanted);
         let for_long = Patience::until(Deadline::within(Duration::MAX));
         let placed = |id| news.into_iter().for_each(|news| news.listen_under(id));
-        let listening = self
-            .line
-            .exchange(Request::new("subscriptions/listen", params), for_long, placed);
+        let request = Request::new("subscriptions/listen", params);
+        let mut asking = match self.line.ask(request, placed) {
+            Ok(asking) => asking,
+            Err(fault) => return Some(fault),
+        };
+        let listening = asking.answer(for_long);
         tokio::pin!(listening);
         let agreeing = async {
             let agreed = match news {

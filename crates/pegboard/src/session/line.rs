@@ -56,30 +56,30 @@ pub(super) struct Manner {
 
 /// A request to a server.
 #[derive(Debug, Clone)]
-pub(crate) struct Request {
+pub(crate) struct Request<'a> {
     pub(crate) method: &'static str,
     pub(crate) params: Params,
     /// What it is about, where HTTP wants that in a header.
-    pub(crate) name: Option<String>,
+    pub(crate) name: Option<&'a str>,
     /// Arguments that HTTP repeats in headers.
-    pub(crate) mirrored: Vec<(String, String)>,
+    pub(crate) mirrored: &'a [(String, String)],
     /// Fields of `_meta` besides the protocol's own, as JSON without braces.
-    pub(crate) meta: String,
+    pub(crate) meta: &'a str,
 }
 
-impl Request {
+impl<'a> Request<'a> {
     pub(crate) fn new(method: &'static str, params: Params) -> Self {
         Self {
             method,
             params,
             name: None,
-            mirrored: Vec::new(),
-            meta: String::new(),
+            mirrored: &[],
+            meta: "",
         }
     }
 
-    pub(crate) fn about(mut self, name: &str) -> Self {
-        self.name = Some(name.to_owned());
+    pub(crate) fn about(mut self, name: &'a str) -> Self {
+        self.name = Some(name);
         self
     }
 }
@@ -131,68 +131,38 @@ impl Line {
     }
 
     /// Sends a request and waits for its result. Dropping the future gives the request up and tells the server.
-    pub(super) async fn request(&self, request: Request, patience: Patience) -> Result<Bytes, Fault> {
-        Ok(self.exchange(request, patience, |_| ()).await?.proven()?)
+    pub(super) async fn request(&self, request: Request<'_>, patience: Patience) -> Result<Bytes, Fault> {
+        Ok(self.ask(request, |_| ())?.answer(patience).await?.proven()?)
     }
 
-    /// Like [`Line::request`], for results that are long: they are left for the caller to read. `placed` gets the id of the request
-    /// before the server can know of it.
-    pub(super) async fn exchange(
-        &self,
-        request: Request,
-        patience: Patience,
-        placed: impl FnOnce(u64),
-    ) -> Result<Answer, Fault> {
-        let mut place = self.desk.place()?;
+    /// Sends a request. `placed` gets its id before the server can know of it. Dropping what this returns before the answer has come gives
+    /// the request up and tells the server.
+    pub(super) fn ask(&self, request: Request<'_>, placed: impl FnOnce(u64)) -> Result<Asking<'_>, Fault> {
+        let place = self.desk.place()?;
         placed(place.id);
-        let cancellable = request.method != "initialize";
-        let giving_up = GivingUp {
+        let asking = Asking {
             line: self,
-            id: place.id,
-            delivery: place.delivery.clone(),
-            cancellable,
-            needed: true,
+            is_cancellable: request.method != "initialize",
+            is_open: true,
+            place,
         };
-        let started = tokio::time::Instant::now();
-        self.post(&place, &request);
-        match place.answer(patience.idle, patience.total.instant()).await {
-            Ok(answer) => {
-                giving_up.not_needed();
-                Ok(answer?)
-            }
-            Err(late) => {
-                let kind = FaultKind::TimedOut {
-                    late_after: match late {
-                        Late::Idle => patience.idle,
-                        Late::Total => started.elapsed(),
-                    },
-                    idle: late == Late::Idle,
-                    last_words: self
-                        .wire
-                        .last_words()
-                        .map(|words| self.desk.veil().text(&words).into_owned()),
-                };
-                // Only now that it is given up is it certain whether it will be written.
-                drop(giving_up);
-                let sent = place.delivery.sent();
-                Err(Fault { kind, sent })
-            }
-        }
+        self.post(&asking.place, &request);
+        Ok(asking)
     }
 
     /// Sends a request whose answer nobody waits for.
-    pub(super) fn fire(&self, request: &Request) {
+    pub(super) fn fire(&self, request: &Request<'_>) {
         let Ok(place) = self.desk.place() else { return };
         self.post(&place, request);
         self.desk.leave(place.id);
     }
 
-    fn post(&self, place: &Place, request: &Request) {
+    fn post(&self, place: &Place, request: &Request<'_>) {
         let level = self.log_level.get();
         let meta = Meta {
             common: self.manner.modern_meta.as_deref().unwrap_or_default(),
             log_level: level.as_deref().unwrap_or_default(),
-            extra: &request.meta,
+            extra: request.meta,
             progress_token: (request.method == "tools/call").then_some(place.id),
         };
         self.wire.send(Outgoing {
@@ -248,13 +218,13 @@ impl Line {
         });
     }
 
-    pub(super) fn envelope(&self, request: &Request) -> Envelope {
+    pub(super) fn envelope(&self, request: &Request<'_>) -> Envelope {
         Envelope {
             version: self.manner.version.clone(),
             modern: self.manner.modern_meta.as_ref().map(|_| ModernEnvelope {
                 method: request.method,
-                name: request.name.clone(),
-                params: request.mirrored.clone(),
+                name: request.name.map(str::to_owned),
+                params: request.mirrored.to_vec(),
             }),
         }
     }
@@ -288,34 +258,67 @@ impl fmt::Debug for Line {
     }
 }
 
-/// Gives a request up when it is dropped before its answer has come.
-struct GivingUp<'a> {
+/// A request under way. It is given up when this is dropped before its answer has come.
+pub(super) struct Asking<'a> {
     line: &'a Line,
-    id: u64,
-    delivery: Arc<Delivery>,
-    cancellable: bool,
-    needed: bool,
+    place: Place,
+    is_cancellable: bool,
+    /// Whether the answer is still to come.
+    is_open: bool,
 }
 
-impl GivingUp<'_> {
-    fn not_needed(mut self) {
-        self.needed = false;
+impl Asking<'_> {
+    /// Waits for the answer, which is left for the caller to read.
+    pub(super) async fn answer(&mut self, patience: Patience) -> Result<Answer, Fault> {
+        match self.place.answer(patience.idle, patience.total.instant()).await {
+            Ok(answer) => {
+                self.is_open = false;
+                Ok(answer?)
+            }
+            Err(late) => Err(self.timed_out(late, patience)),
+        }
+    }
+
+    fn timed_out(&mut self, late: Late, patience: Patience) -> Fault {
+        let line = self.line;
+        let kind = FaultKind::TimedOut {
+            late_after: match late {
+                Late::Idle => patience.idle,
+                Late::Total => self.place.age(),
+            },
+            idle: late == Late::Idle,
+            last_words: line
+                .wire
+                .last_words()
+                .map(|words| line.desk.veil().text(&words).into_owned()),
+        };
+        // Only now that it is given up is it certain whether it will be written.
+        self.give_up();
+        Fault {
+            kind,
+            sent: self.place.delivery.sent(),
+        }
+    }
+
+    fn give_up(&mut self) {
+        let (line, id) = (self.line, self.place.id);
+        self.is_open = false;
+        line.desk.leave(id);
+        let never_sent = self.place.delivery.abandon();
+        let told = line.wire.abandon(id);
+        if !never_sent && !told && self.is_cancellable {
+            let params = Params::default()
+                .with("requestId", &id)
+                .with("reason", "the caller gave up");
+            line.send_notice("notifications/cancelled", &params, None);
+        }
     }
 }
 
-impl Drop for GivingUp<'_> {
+impl Drop for Asking<'_> {
     fn drop(&mut self) {
-        if !self.needed {
-            return;
-        }
-        self.line.desk.leave(self.id);
-        let never_sent = self.delivery.abandon();
-        let told = self.line.wire.abandon(self.id);
-        if !never_sent && !told && self.cancellable {
-            let params = Params::default()
-                .with("requestId", &self.id)
-                .with("reason", "the caller gave up");
-            self.line.send_notice("notifications/cancelled", &params, None);
+        if self.is_open {
+            self.give_up();
         }
     }
 }

@@ -31,7 +31,7 @@ impl Session {
         for page in 1.. {
             let params = Params::default().with_some("cursor", cursor.as_deref());
             let request = Request::new(method, params);
-            let answer = self.line.exchange(request, Patience::until(deadline), |_| ()).await?;
+            let answer = self.line.ask(request, |_| ())?.answer(Patience::until(deadline)).await?;
             let part = Page::of(&answer, key, method)?;
             items.extend(part.items);
             gathered.hears(part.freshness);

@@ -6,7 +6,8 @@ use serde_json::{Map, Value};
 use tokio::time::Instant;
 
 use super::{
-    Fault, FaultKind, Patience, Request, Session, answer::Answer, frame::Params, host::ElicitAnswer, progress::Steps,
+    Fault, FaultKind, Patience, Request, Session, answer::Answer, frame::Params, host::ElicitAnswer, line::Asking,
+    progress::Steps,
 };
 use crate::{status::Era, transport::VISIT_FIRST};
 
@@ -66,17 +67,12 @@ impl Session {
     /// Asks until there is a result. Every round is a new request with the same parameters.
     pub(super) async fn rounds<T: Rounds>(
         &self,
-        mut asked: Asked<'_>,
+        asked: &mut Asked<'_>,
         params: impl Fn() -> Params,
     ) -> Result<Settled<T>, Fault> {
         let mut round = Params::default();
         for _ in 0..=MAX_ROUNDS {
-            let mut request = Request::new(asked.method, params().and(&round)).about(asked.about);
-            request.mirrored.clone_from(&asked.mirrored);
-            request.meta.clone_from(&asked.meta);
-            let steps = asked.steps.as_mut();
-            let placed = |id| steps.into_iter().for_each(|steps| steps.go_on_under(id));
-            let answer = self.line.exchange(request, asked.patience, placed).await;
+            let answer = self.asking(asked, params().and(&round))?.answer(asked.patience).await;
             let answer = match answer {
                 Err(fault) if self.may_visit(&fault) => {
                     Box::pin(self.visit(fault, asked.patience)).await?;
@@ -85,7 +81,7 @@ impl Session {
                 answer => answer?,
             };
             if asked.as_task {
-                return Ok(Settled::Task(answer.proven()?, asked.steps));
+                return Ok(Settled::Task(answer.proven()?, asked.steps.take()));
             }
             let mut result = T::of(&answer)?;
             match result.result_type() {
@@ -94,7 +90,7 @@ impl Session {
                     round = Box::pin(self.next_round(result.take_round(), asked.patience)).await?;
                 }
                 Some("task") if T::MAY_BE_TASK => {
-                    return Ok(Settled::Task(answer.proven()?, asked.steps));
+                    return Ok(Settled::Task(answer.proven()?, asked.steps.take()));
                 }
                 Some(other) => {
                     let text = format!("its resultType is `{}`", other.escape_debug());
@@ -105,13 +101,25 @@ impl Session {
         Err(too_many_rounds())
     }
 
+    /// Sends the request of one round.
+    fn asking(&self, asked: &mut Asked<'_>, params: Params) -> Result<Asking<'_>, Fault> {
+        let request = Request {
+            mirrored: &asked.mirrored,
+            meta: &asked.meta,
+            ..Request::new(asked.method, params).about(asked.about)
+        };
+        let steps = asked.steps.as_mut();
+        self.line
+            .ask(request, |id| steps.into_iter().for_each(|steps| steps.go_on_under(id)))
+    }
+
     /// The same for what can only be a result.
     pub(super) async fn rounds_to_result<T: Rounds>(
         &self,
-        asked: Asked<'_>,
+        mut asked: Asked<'_>,
         params: impl Fn() -> Params,
     ) -> Result<T, Fault> {
-        match self.rounds(asked, params).await? {
+        match self.rounds(&mut asked, params).await? {
             Settled::Done(result) => Ok(result),
             Settled::Task(..) => Err(Fault::unreadable("a task came where none may be")),
         }

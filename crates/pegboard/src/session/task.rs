@@ -296,7 +296,7 @@ struct Given {
     rounds: usize,
 }
 
-fn about(method: &'static str, id: &str) -> Request {
+fn about<'a>(method: &'static str, id: &'a str) -> Request<'a> {
     Request::new(method, Params::default().with("taskId", id)).about(id)
 }
 

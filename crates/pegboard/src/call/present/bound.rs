@@ -64,6 +64,28 @@ impl Cut {
     }
 }
 
+/// Whether an answer is so small that nobody need look at its text.
+pub(super) fn surely_fits(rules: &Rules<'_>, answer: &Answer, summarise: Option<&Summarise>) -> bool {
+    let max_bytes = most_bytes(rules, answer);
+    if max_bytes == usize::MAX && summarise.is_none() && rules.results == rules.results.whole() {
+        return true;
+    }
+    let bounds = bounds(rules, max_bytes);
+    let sizes = Sizing::of(answer, max_bytes);
+    let per_token = if bounds.count.is_some() { 1 } else { 4 };
+    let most = summarise.map(|policy| policy.threshold_tokens.saturating_mul(per_token));
+    sizes.parts_fit && most.is_none_or(|most| sizes.shown <= most) && bounds.surely_hold(sizes.shown)
+}
+
+fn bounds<'a>(rules: &Rules<'a>, max_bytes: usize) -> Bounds<'a> {
+    Bounds {
+        bytes: max_bytes,
+        lines: rules.results.max_lines,
+        tokens: rules.results.max_tokens,
+        count: rules.outputs.count(),
+    }
+}
+
 /// Looks at an answer's size, and makes it fit.
 pub(super) async fn bound(
     rules: &Rules<'_>,
@@ -72,23 +94,13 @@ pub(super) async fn bound(
     summarise: Option<&Summarise>,
     notes: &mut Notes,
 ) -> Bounded {
-    let max_bytes = most_bytes(rules, &answer);
-    if max_bytes == usize::MAX && summarise.is_none() && rules.results == rules.results.whole() {
+    if surely_fits(rules, &answer, summarise) {
         return Bounded::Fits(answer);
     }
-    let bounds = Bounds {
-        bytes: max_bytes,
-        lines: rules.results.max_lines,
-        tokens: rules.results.max_tokens,
-        count: rules.outputs.count(),
-    };
+    let max_bytes = most_bytes(rules, &answer);
+    let bounds = bounds(rules, max_bytes);
     let threshold = summarise.map(|policy| policy.threshold_tokens);
     let sizes = Sizing::of(&answer, max_bytes);
-    let small =
-        threshold.is_none_or(|most| sizes.shown <= most.saturating_mul(if bounds.count.is_some() { 1 } else { 4 }));
-    if sizes.parts_fit && small && bounds.surely_hold(sizes.shown) {
-        return Bounded::Fits(answer);
-    }
     let over = !sizes.parts_fit || !bounds.hold(&answer.body());
     let long = threshold.is_some_and(|most| bounds.tokens_of(&answer.body()) > most);
     if !over && !long {

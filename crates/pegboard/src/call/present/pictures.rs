@@ -11,6 +11,11 @@ use crate::{
     spill::{Form, Output},
 };
 
+/// Whether the rules leave the bytes in answers where they are.
+pub(super) fn are_kept(results: &Results) -> bool {
+    !results.find_images && results.images == Images::Keep
+}
+
 /// Does what the rules say about the bytes in an answer.
 pub(super) async fn set_apart(results: &Results, outputs: &Outputs, answer: &mut Answer, warnings: &mut Vec<String>) {
     if results.find_images {
