@@ -48,7 +48,7 @@ use recover::{Next, Recovery, ToolClass};
 use stop::{Stop, after_a_lost_attempt};
 
 use std::{
-    fmt,
+    fmt::{self, Write},
     sync::{
         Arc,
         atomic::{AtomicU64, Ordering},
@@ -63,7 +63,7 @@ use tokio::{sync::mpsc, time::Instant};
 use crate::{
     args::Arguments,
     catalog::Tool,
-    config::Reading,
+    config::{Reading, ServerConfig},
     deadline::Deadline,
     event::Event,
     filter::Selection,
@@ -72,6 +72,9 @@ use crate::{
     session::{Call, CallResult, Fault, FaultKind, Patience, Progress},
     transport::Sent,
 };
+
+/// How the ids begin that we make up.
+const OURS: &str = "call-";
 
 /// One call as a caller asks for it.
 #[derive(Debug, Clone)]
@@ -116,8 +119,12 @@ impl ToolCall {
     pub fn new(name: impl Into<String>) -> Self {
         static NEXT: AtomicU64 = AtomicU64::new(1);
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
+        // With room for the largest number, so that it is not made twice.
+        let mut id = String::with_capacity(25);
+        id.push_str(OURS);
+        let _ = write!(id, "{number}");
         Self {
-            id: format!("call-{number}"),
+            id,
             numbered: Some(number),
             asked: None,
             name: name.into(),
@@ -181,7 +188,7 @@ impl ToolCall {
     /// Whether the id came from the caller.
     fn has_given_id(&self) -> bool {
         // It can be set without `id` too.
-        let ours = |number: u64| self.id.strip_prefix("call-").and_then(|text| text.parse().ok()) == Some(number);
+        let ours = |number: u64| self.id.strip_prefix(OURS).and_then(|text| text.parse().ok()) == Some(number);
         !self.numbered.is_some_and(ours)
     }
 
@@ -258,17 +265,61 @@ impl ToolCall {
     }
 }
 
+/// What all steps of a call look at.
+pub(crate) struct Job<'a> {
+    view: &'a View,
+    route: &'a Route,
+    /// The server's settings when the call began. They hold to its end.
+    config: Arc<ServerConfig>,
+    started: Instant,
+    /// The one limit for all that the call waits for.
+    deadline: Deadline,
+}
+
+impl<'a> Job<'a> {
+    fn new(view: &'a View, route: &'a Route, call: &ToolCall, started: Instant) -> Self {
+        let config = route.server.kept_config();
+        let most = config.limits.call_total;
+        Self {
+            view,
+            route,
+            deadline: Deadline::after(started, call.timeout.unwrap_or(most).min(most)),
+            config,
+            started,
+        }
+    }
+
+    /// What is left of a call that began earlier.
+    fn until(view: &'a View, route: &'a Route, deadline: Deadline) -> Self {
+        Self {
+            view,
+            route,
+            config: route.server.kept_config(),
+            started: Instant::now(),
+            deadline,
+        }
+    }
+
+    fn server(&self) -> &'a Server {
+        &self.route.server
+    }
+
+    fn tool(&self) -> &'a Tool {
+        &self.route.tool
+    }
+}
+
 /// Carries a call out on the route that was found for it. The reply takes what it repeats of the call's words.
 pub(crate) async fn run(view: &View, route: &Route, call: &mut ToolCall, started: Instant) -> Reply {
     view.bell.ring(|| created(route, call));
-    let deadline = deadline(route, call, started);
-    let mut reply = match let_in(view, route, call, deadline).await {
+    let job = Job::new(view, route, call, started);
+    let mut reply = match let_in(&job, call).await {
         // Boxed, because calls with a key are rare and every call would pay for the room.
-        Ok(()) if call.key.is_some() => Box::pin(once(view, route, call, deadline, started)).await,
-        Ok(()) => recorded(view, route, call, deadline, started).await,
+        Ok(()) if call.key.is_some() => Box::pin(once(&job, call)).await,
+        Ok(()) => recorded(&job, call).await,
         Err(failure) => {
-            let record = Record::open(route, call, started);
-            Box::pin(concluded(view, route, call, record, Err(failure.into()), deadline)).await
+            let record = Record::open(&job, call);
+            concluded(&job, call, record, Err(failure.into())).await
         }
     };
     view.hooks.after(route, &mut reply).await;
@@ -287,73 +338,60 @@ fn created(route: &Route, call: &ToolCall) -> Event {
 }
 
 /// Reads the call's arguments, so that all that follow see the same, and lets the hooks look at it.
-async fn let_in(view: &View, route: &Route, call: &mut ToolCall, deadline: Deadline) -> Result<(), Failure> {
-    prepare::read(route, call)?;
-    view.hooks.before(route, call, deadline).await
-}
-
-/// The one limit for all that a call waits for.
-fn deadline(route: &Route, call: &ToolCall, started: Instant) -> Deadline {
-    let most = route.server.config().limits.call_total;
-    Deadline::after(started, call.timeout.unwrap_or(most).min(most))
+async fn let_in(job: &Job<'_>, call: &mut ToolCall) -> Result<(), Failure> {
+    prepare::read(job, call)?;
+    job.view.hooks.before(job.route, call, job.deadline).await
 }
 
 /// Makes the call, or gives the reply to an earlier one with the same key.
-async fn once(view: &View, route: &Route, call: &mut ToolCall, deadline: Deadline, started: Instant) -> Reply {
-    let name = route.tool.dotted_name();
+async fn once(job: &Job<'_>, call: &mut ToolCall) -> Reply {
+    let name = job.tool().dotted_name();
     let key = repeat::Key {
         tool: name.clone(),
         word: call.key.clone().unwrap_or_default(),
     };
     let (id, asked, id_given) = (call.id.clone(), call.asked().to_owned(), call.has_given_id());
     let arguments = call.arguments.clone();
-    let making = recorded(view, route, call, deadline, started);
-    let reply = view.keys.once(key, &arguments, deadline, making).await;
+    let making = recorded(job, call);
+    let reply = job.view.keys.once(key, &arguments, job.deadline, making).await;
     Reply {
         id,
         name,
         asked,
         id_given,
-        server: Some(route.server.name().clone()),
-        tool: Some(route.tool.name.clone()),
+        server: Some(job.server().name().clone()),
+        tool: Some(job.tool().name.clone()),
         ..reply
     }
 }
 
 /// Makes the call, and writes down how it went.
-async fn recorded(view: &View, route: &Route, call: &mut ToolCall, deadline: Deadline, started: Instant) -> Reply {
-    let mut record = Record::open(route, call, started);
-    let ended = attempt(view, route, call, deadline, &mut record).await;
-    concluded(view, route, call, record, ended, deadline).await
+async fn recorded(job: &Job<'_>, call: &mut ToolCall) -> Reply {
+    let mut record = Record::open(job, call);
+    let ended = attempt(job, call, &mut record).await;
+    concluded(job, call, record, ended).await
 }
 
 /// The reply to a call that has come to its end, well or not.
-async fn concluded(
-    view: &View,
-    route: &Route,
-    call: &mut ToolCall,
-    mut record: Record,
-    ended: Result<Outcome, Stop>,
-    deadline: Deadline,
-) -> Reply {
+async fn concluded(job: &Job<'_>, call: &mut ToolCall, mut record: Record, ended: Result<Outcome, Stop>) -> Reply {
     let outcome = match ended {
         Ok(outcome) => outcome,
         Err(stop) => {
             stop.count_masked(&mut record.masked);
-            stop.into_outcome(route)
+            stop.into_outcome(job.route)
         }
     };
     let outcome = if record.may_have_run {
-        after_a_lost_attempt(outcome, &route.tool.dotted_name())
+        after_a_lost_attempt(outcome, &job.tool().dotted_name())
     } else {
         outcome
     };
-    let presented = present::present(view, route, call, outcome, deadline).await;
-    let reply = record.close(route, call, presented);
-    route.server.count(reply.outcome.kind(), reply.latency);
+    let presented = present::present(job, call, outcome).await;
+    let reply = record.close(job, call, presented);
+    job.server().count(reply.outcome.kind(), reply.latency);
     tracing::debug!(id = %reply.id, kind = ?reply.outcome.kind(), latency = ?reply.latency, "call ended");
     if reply.untrusted {
-        view.rules.taint();
+        job.view.rules.taint();
     }
     reply
 }
@@ -364,108 +402,108 @@ pub(crate) fn refuse(call: &ToolCall, failure: Failure, started: Instant) -> Rep
 }
 
 /// The steps of a call, in order.
-async fn attempt(
-    view: &View,
-    route: &Route,
-    call: &ToolCall,
-    deadline: Deadline,
-    record: &mut Record,
-) -> Result<Outcome, Stop> {
-    let arguments = prepare::arguments(route, call, view, &mut record.warnings).await?;
-    permit::ask(route, call, &arguments, view, deadline).await?;
-    let question = cache::Question::of(route, &route.server.config(), &arguments);
-    if let Some(answer) = question.as_ref().and_then(|(question, _)| view.cache.get(question)) {
+async fn attempt(job: &Job<'_>, call: &ToolCall, record: &mut Record) -> Result<Outcome, Stop> {
+    let arguments = prepare::arguments(job, call, &mut record.warnings).await?;
+    permit::ask(job, call, &arguments).await?;
+    let cache = &job.view.cache;
+    let question = cache::Question::of(job, &arguments);
+    if let Some(answer) = question.as_ref().and_then(|(question, _)| cache.get(question)) {
         record.cached = true;
         return Ok(Outcome::Done(answer));
     }
-    let result = delivered(view, route, call, &arguments, deadline, record).await?;
-    if let Some(failed) = output::misfit(route, &result, &mut record.warnings) {
+    let result = delivered(job, call, &arguments, record).await?;
+    if let Some(failed) = output::misfit(job, &result, &mut record.warnings) {
         return Ok(failed);
     }
     // What a user said once is not said for the next call.
     let question = question.filter(|_| !result.had_input);
     let outcome = present::extract(result);
     if let (Some((question, lifetime)), Outcome::Done(answer)) = (question, &outcome) {
-        view.cache.put(question, answer, lifetime);
+        cache.put(*question, answer, lifetime);
     }
     Ok(outcome)
 }
 
 /// Hands the call to its server, and again where that is safe: see [`recover`].
 async fn delivered(
-    view: &View,
-    route: &Route,
+    job: &Job<'_>,
     call: &ToolCall,
     arguments: &Arguments,
-    deadline: Deadline,
     record: &mut Record,
 ) -> Result<CallResult, Stop> {
-    let server = &route.server;
-    let order = Order {
-        view,
-        server,
-        call,
-        arguments,
-        meta: view.hooks.meta(route, call),
-        patience: Patience {
-            idle: server.config().limits.call_idle,
-            total: deadline,
-        },
-    };
-    let turn = server.turn(&route.tool.name, deadline).await?;
+    let (server, deadline) = (job.server(), job.deadline);
+    let turn = server.turn(&job.tool().name, deadline).await?;
     record.queued = turn.waited();
     server.retries().deposit();
     let live = server.live(deadline).await?;
     record.attempts = 1;
-    match order.give(&route.tool, &live).await? {
+    let order = Order {
+        job,
+        call,
+        arguments,
+        meta: job.view.hooks.meta(job.route, call),
+    };
+    match order.give(job.tool(), &live).await? {
         Ok(result) => Ok(result),
         // Boxed, because it is rare and every call would pay for the room.
-        Err(fault) => Box::pin(order.again(route.tool.clone(), live, fault, record)).await,
+        Err(fault) => Box::pin(order.again(live, fault, record)).await,
     }
 }
 
 /// A call as it is given to its server, once or more often.
 struct Order<'a> {
-    view: &'a View,
-    server: &'a Server,
+    job: &'a Job<'a>,
     call: &'a ToolCall,
     arguments: &'a Arguments,
     meta: Map<String, Value>,
-    patience: Patience,
 }
 
 impl Order<'_> {
+    /// Gives it to a server that is ready.
     async fn give(&self, tool: &Tool, live: &Live) -> Result<Result<CallResult, Fault>, Stop> {
-        let exchange = |progress| {
-            let call = Call {
-                tool,
-                arguments: self.arguments.as_raw(),
-                meta: &self.meta,
-                patience: self.patience,
-                progress,
-                as_task: self.call.as_task,
-            };
-            exchange(call, self.server, live)
-        };
-        if progress::is_wanted(self.call, &self.view.bell) {
+        let bell = &self.job.view.bell;
+        if progress::is_wanted(self.call, bell) {
             // Boxed, because it is rare and every call would pay for the room.
-            return Box::pin(progress::passed_on(self.call, &self.view.bell, exchange)).await;
+            let given = |progress| self.exchange(tool, live, progress);
+            return Box::pin(progress::passed_on(self.call, bell, given)).await;
         }
-        exchange(None).await
+        self.exchange(tool, live, None).await
+    }
+
+    /// One exchange with the server, if its breaker lets the call pass.
+    async fn exchange(
+        &self,
+        tool: &Tool,
+        live: &Live,
+        progress: Option<mpsc::Sender<Progress>>,
+    ) -> Result<Result<CallResult, Fault>, Stop> {
+        let breaker = self.job.server().breaker();
+        let ticket = breaker.allow(Instant::now())?;
+        let call = Call {
+            tool,
+            arguments: self.arguments.as_raw(),
+            meta: &self.meta,
+            patience: Patience {
+                idle: self.job.config.limits.call_idle,
+                total: self.job.deadline,
+            },
+            progress,
+            as_task: self.call.as_task,
+        };
+        let result = live.session.call(call).await;
+        match &result {
+            Err(fault) if fault.is_of_the_way() => breaker.failure(ticket, Instant::now()),
+            Ok(_) | Err(_) => breaker.success(ticket),
+        }
+        Ok(result)
     }
 
     /// What is done after a fault, until there is a result or nothing more can be done.
-    async fn again(
-        &self,
-        mut tool: Arc<Tool>,
-        mut live: Live,
-        mut fault: Fault,
-        record: &mut Record,
-    ) -> Result<CallResult, Stop> {
-        let (server, deadline) = (self.server, self.patience.total);
-        let config = server.kept_config();
-        let class = ToolClass::under(&config.policy, &tool).with_arguments(self.arguments);
-        let mut recovery = Recovery::new(class, &config.policy.retries);
+    async fn again(&self, mut live: Live, mut fault: Fault, record: &mut Record) -> Result<CallResult, Stop> {
+        let (server, deadline, policy) = (self.job.server(), self.job.deadline, &self.job.config.policy);
+        let mut tool = self.job.route.tool.clone();
+        let class = ToolClass::under(policy, &tool).with_arguments(self.arguments);
+        let mut recovery = Recovery::new(class, &policy.retries);
         loop {
             if matches!(fault.kind, FaultKind::TimedOut { .. }) {
                 server.suspect(live.generation);
@@ -498,16 +536,4 @@ impl Order<'_> {
             };
         }
     }
-}
-
-/// One exchange with a server that is ready, if its breaker lets the call pass.
-async fn exchange(call: Call<'_>, server: &Server, live: &Live) -> Result<Result<CallResult, Fault>, Stop> {
-    let breaker = server.breaker();
-    let ticket = breaker.allow(Instant::now())?;
-    let result = live.session.call(call).await;
-    match &result {
-        Err(fault) if fault.is_of_the_way() => breaker.failure(ticket, Instant::now()),
-        Ok(_) | Err(_) => breaker.success(ticket),
-    }
-    Ok(result)
 }

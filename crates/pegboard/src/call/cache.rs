@@ -9,10 +9,11 @@ use std::{
 use serde_json::Value;
 use tokio::time::Instant;
 
-use super::Route;
+use super::Job;
 use crate::{
     args::Arguments,
-    config::ServerConfig,
+    catalog::Tool,
+    config::Policy,
     filter,
     outcome::{Answer, Content},
 };
@@ -51,31 +52,30 @@ pub(super) struct Question {
 
 impl Question {
     /// The question of a call and how long its answer may be kept; none when it must be asked each time.
-    pub(super) fn of(route: &Route, config: &ServerConfig, arguments: &Arguments) -> Option<(Self, Duration)> {
-        let lifetime = lifetime(route, config)?;
+    pub(super) fn of(job: &Job<'_>, arguments: &Arguments) -> Option<(Box<Self>, Duration)> {
+        let lifetime = lifetime(job.tool(), &job.config.policy)?;
         // Reading and writing sorts the keys, so that their order makes no difference.
         let arguments: Value = serde_json::from_str(arguments.as_raw().get()).ok()?;
         let question = Self {
-            server: route.server.name().to_string(),
-            tool: route.tool.name.clone(),
+            server: job.server().name().to_string(),
+            tool: job.tool().name.clone(),
             arguments: arguments.to_string(),
         };
-        Some((question, lifetime))
+        Some((Box::new(question), lifetime))
     }
 }
 
 /// How long answers of a tool are kept. The time of a server is for tools that only read; a tool that is named may say nothing about
 /// itself, but one that says that it writes is always asked.
-fn lifetime(route: &Route, config: &ServerConfig) -> Option<Duration> {
-    let policy = &config.policy;
+fn lifetime(tool: &Tool, policy: &Policy) -> Option<Duration> {
     if policy.cache.is_none() && policy.tools_cache.is_empty() {
         return None;
     }
-    let hint = |name: &str| route.tool.annotations.as_ref()?.get(name)?.as_bool();
+    let hint = |name: &str| tool.annotations.as_ref()?.get(name)?.as_bool();
     let named = policy
         .tools_cache
         .iter()
-        .find(|(glob, _)| filter::fits(glob, &route.tool.name));
+        .find(|(glob, _)| filter::fits(glob, &tool.name));
     match (hint("readOnlyHint"), named) {
         (Some(false), _) => None,
         (None, _) if hint("destructiveHint") == Some(true) => None,

@@ -118,7 +118,10 @@ impl Hooks {
     pub(super) async fn after(&self, route: &Route, reply: &mut Reply) {
         let called = Called::of(route);
         for hook in self.around.iter().rev() {
-            if Box::pin(tokio::time::timeout(AFTER, hook.after(called, reply))).await.is_err() {
+            if Box::pin(tokio::time::timeout(AFTER, hook.after(called, reply)))
+                .await
+                .is_err()
+            {
                 tracing::warn!(id = %reply.id, "a hook took too long to look at a reply and was given up");
             }
         }

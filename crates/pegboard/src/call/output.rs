@@ -1,6 +1,6 @@
 //! Whether a structured answer is what the tool's schema promised.
 
-use super::Route;
+use super::Job;
 use crate::{
     config::OutputCheck,
     outcome::{Answer, Outcome},
@@ -8,8 +8,8 @@ use crate::{
 };
 
 /// The outcome of an answer that counts as failed because it is not as promised. Where that only deserves a warning, it is told in `warnings`.
-pub(super) fn misfit(route: &Route, result: &CallResult, warnings: &mut Vec<String>) -> Option<Outcome> {
-    let (tool, policy) = (&route.tool, route.server.config().policy.output_check);
+pub(super) fn misfit(job: &Job<'_>, result: &CallResult, warnings: &mut Vec<String>) -> Option<Outcome> {
+    let (tool, policy) = (job.tool(), job.config.policy.output_check);
     let schema = tool.output_schema.as_ref()?;
     // What a tool says about its failure is not what it promised.
     if policy == OutputCheck::Off || result.is_error {
@@ -27,7 +27,7 @@ pub(super) fn misfit(route: &Route, result: &CallResult, warnings: &mut Vec<Stri
         tool.dotted_name(),
         problems.join("; ")
     );
-    tracing::warn!(server = %route.server.name(), tool = %tool.name, problems = problems.len(), "a structured answer is not as promised");
+    tracing::warn!(server = %tool.server, tool = %tool.name, problems = problems.len(), "a structured answer is not as promised");
     if policy == OutputCheck::Error {
         return Some(Outcome::ToolFailed(Answer::from_text(text)));
     }

@@ -1,7 +1,7 @@
 //! Whether a call may be made: what the view's checks say about its arguments, and what people say.
 
 use super::{
-    Route, ToolCall, View,
+    Job, ToolCall,
     approve::{Decision, Question, Remembered},
     rules::Proposed,
     sight::said_about,
@@ -10,43 +10,37 @@ use crate::{
     args::Arguments,
     catalog::{Risk, Tool},
     config::{Approval, Policy},
-    deadline::Deadline,
     filter::{Case, Globs},
     outcome::{Failure, Kind},
 };
 
 /// Returns when the call may be made, or says why it may not.
-pub(super) async fn ask(
-    route: &Route,
-    call: &ToolCall,
-    arguments: &Arguments,
-    view: &View,
-    deadline: Deadline,
-) -> Result<(), Failure> {
-    check(route, arguments, view)?;
-    let need = match need(route, &route.server.config().policy) {
-        Need::Nothing if view.rules.is_tainted() && route.tool.risk() == Risk::High => Need::Agreement,
+pub(super) async fn ask(job: &Job<'_>, call: &ToolCall, arguments: &Arguments) -> Result<(), Failure> {
+    check(job, arguments)?;
+    let need = match need(job) {
+        Need::Nothing if job.view.rules.is_tainted() && job.tool().risk() == Risk::High => Need::Agreement,
         need => need,
     };
     match need {
         Need::Nothing => Ok(()),
         Need::Refusal => Err(Failure::new(
             Kind::NotPermitted,
-            format!("calls of `{}` are not allowed", route.tool.dotted_name()),
+            format!("calls of `{}` are not allowed", job.tool().dotted_name()),
         )
         .hint("`approval` is set to `never` for it")),
         // Boxed, because it is rare and every call would pay for the room.
-        Need::Agreement => Box::pin(agreement(route, call, arguments, view, deadline)).await,
+        Need::Agreement => Box::pin(agreement(job, call, arguments)).await,
     }
 }
 
 /// Asks those who may forbid a call for its arguments.
-fn check(route: &Route, arguments: &Arguments, view: &View) -> Result<(), Failure> {
-    if view.rules.checks.is_empty() {
+fn check(job: &Job<'_>, arguments: &Arguments) -> Result<(), Failure> {
+    let checks = &job.view.rules.checks;
+    if checks.is_empty() {
         return Ok(());
     }
     let refused = |why: &str| {
-        let name = route.tool.dotted_name();
+        let name = job.tool().dotted_name();
         Failure::new(
             Kind::NotPermitted,
             format!("the call of `{name}` is not allowed: {why}"),
@@ -55,12 +49,12 @@ fn check(route: &Route, arguments: &Arguments, view: &View) -> Result<(), Failur
     // What is checked must be what the server reads.
     let map = arguments.by_name().map_err(|problem| refused(&problem))?;
     let proposed = Proposed {
-        server: route.server.name(),
-        tool: &route.tool,
+        server: job.server().name(),
+        tool: job.tool(),
         arguments: &map,
     };
-    let mut checks = view.rules.checks.iter();
     checks
+        .iter()
         .try_for_each(|check| check(&proposed))
         .map_err(|why| refused(&why))
 }
@@ -73,12 +67,13 @@ enum Need {
     Refusal,
 }
 
-fn need(route: &Route, policy: &Policy) -> Need {
+fn need(job: &Job<'_>) -> Need {
+    let policy = &job.config.policy;
     if policy.approval == Approval::Auto && policy.tools.is_empty() {
         return Need::Nothing;
     }
-    let former = route.server.former_names();
-    need_of(&route.tool, policy, former.of(&route.tool.name))
+    let former = job.server().former_names();
+    need_of(job.tool(), policy, former.of(&job.tool().name))
 }
 
 /// What is said about a tool counts before the list of those that are exempt, and that before what is said about the server.
@@ -100,14 +95,8 @@ fn need_of(tool: &Tool, policy: &Policy, former: &[String]) -> Need {
 
 /// Asks for a person's agreement, unless it was given before. While somebody is asked about a tool, further calls of it wait: what is said
 /// may hold for them too.
-async fn agreement(
-    route: &Route,
-    call: &ToolCall,
-    arguments: &Arguments,
-    view: &View,
-    deadline: Deadline,
-) -> Result<(), Failure> {
-    let (rules, tool) = (&view.rules, &route.tool);
+async fn agreement(job: &Job<'_>, call: &ToolCall, arguments: &Arguments) -> Result<(), Failure> {
+    let (rules, tool) = (&job.view.rules, job.tool());
     let remembered = || [rules.agreed.about(tool), rules.agreed_for_all.about(tool)];
     if remembered().contains(&Remembered::Agreed) {
         return Ok(());
@@ -123,7 +112,7 @@ async fn agreement(
             tool.server
         )));
     };
-    let limit = rules.patience().min(deadline.remaining());
+    let limit = rules.patience().min(job.deadline.remaining());
     let asking = async {
         let _turn = rules.asking.turn(tool).await;
         let remembered = remembered();
@@ -132,7 +121,7 @@ async fn agreement(
         }
         let question = Question {
             call: &call.id,
-            server: route.server.name(),
+            server: job.server().name(),
             tool,
             arguments,
             risk: tool.risk(),

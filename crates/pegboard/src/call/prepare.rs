@@ -4,31 +4,31 @@ use std::borrow::Cow;
 
 use serde_json::{Map, Value};
 
-use super::{Route, ToolCall, ToolClass, View, handles};
+use super::{Job, ToolCall, ToolClass, handles};
 use crate::{
     args::{Arguments, in_short},
+    catalog::Tool,
     outcome::{Failure, Kind},
 };
 
 /// The arguments to send, or why the call cannot be made with what was given. What was changed on the way is told in `notes`.
 pub(super) async fn arguments<'c>(
-    route: &Route,
+    job: &Job<'_>,
     call: &'c ToolCall,
-    view: &View,
     notes: &mut Vec<String>,
 ) -> Result<Cow<'c, Arguments>, Failure> {
     let mut given = Cow::Borrowed(&call.arguments);
     if handles::may_be_in(&given) {
         // Boxed, because it is rare and every call would pay for the room.
-        given = Box::pin(handles::fill(given, &view.outputs.spill)).await?;
+        given = Box::pin(handles::fill(given, &job.view.outputs.spill)).await?;
     }
-    check(route, with_key(route, call, given), notes)
+    check(job, with_key(job, call, given), notes)
 }
 
 /// The arguments with the call's key among them, where the config says which argument that is and it was not given.
-fn with_key<'c>(route: &Route, call: &ToolCall, given: Cow<'c, Arguments>) -> Cow<'c, Arguments> {
+fn with_key<'c>(job: &Job<'_>, call: &ToolCall, given: Cow<'c, Arguments>) -> Cow<'c, Arguments> {
     let Some(key) = &call.key else { return given };
-    let ToolClass::Keyed(argument) = ToolClass::under(&route.server.config().policy, &route.tool) else {
+    let ToolClass::Keyed(argument) = ToolClass::under(&job.config.policy, job.tool()) else {
         return given;
     };
     match serde_json::from_str::<Map<String, Value>>(given.as_str()) {
@@ -42,37 +42,37 @@ fn with_key<'c>(route: &Route, call: &ToolCall, given: Cow<'c, Arguments>) -> Co
 
 /// Makes arguments of the text that was given instead of them, if one was, and turns what was written for a provider's schema into the tool's
 /// own words.
-pub(super) fn read(route: &Route, call: &mut ToolCall) -> Result<(), Failure> {
-    read_text(route, call)?;
-    let reverse = route.definition.as_ref().map(|definition| &definition.reverse);
+pub(super) fn read(job: &Job<'_>, call: &mut ToolCall) -> Result<(), Failure> {
+    read_text(job, call)?;
+    let reverse = job.route.definition.as_ref().map(|definition| &definition.reverse);
     if let Some(own) = reverse.and_then(|reverse| reverse.apply(&call.arguments)) {
         call.arguments = own;
     }
     Ok(())
 }
 
-fn read_text(route: &Route, call: &mut ToolCall) -> Result<(), Failure> {
+fn read_text(job: &Job<'_>, call: &mut ToolCall) -> Result<(), Failure> {
     if let Some(problem) = &call.unfit {
-        return Err(invalid(route, problem));
+        return Err(invalid(job.tool(), problem));
     }
     let Some(text) = call.text.take() else { return Ok(()) };
-    let reading = call.reading.unwrap_or(route.server.config().policy.args.reading);
-    let read = Arguments::read(&text, reading, route.tool.input_schema.tree())
-        .map_err(|error| invalid(route, &error.to_string()))?;
+    let reading = call.reading.unwrap_or(job.config.policy.args.reading);
+    let read = Arguments::read(&text, reading, job.tool().input_schema.tree())
+        .map_err(|error| invalid(job.tool(), &error.to_string()))?;
     call.arguments = read.arguments;
     call.notes.extend(read.notes);
     Ok(())
 }
 
 /// Compares the arguments with the tool's schema, as the server's settings say.
-fn check<'c>(route: &Route, given: Cow<'c, Arguments>, notes: &mut Vec<String>) -> Result<Cow<'c, Arguments>, Failure> {
-    let (tool, mode) = (&route.tool, route.server.config().policy.args.check);
+fn check<'c>(job: &Job<'_>, given: Cow<'c, Arguments>, notes: &mut Vec<String>) -> Result<Cow<'c, Arguments>, Failure> {
+    let (tool, mode) = (job.tool(), job.config.policy.args.check);
     match tool.checks.input.arguments(&given, tool.input_schema.tree(), mode) {
         Ok(checked) => {
             notes.extend(checked.notes);
             Ok(checked.changed.map_or(given, Cow::Owned))
         }
-        Err(problems) => Err(invalid(route, &unfit(&problems))),
+        Err(problems) => Err(invalid(tool, &unfit(&problems))),
     }
 }
 
@@ -84,9 +84,9 @@ fn unfit(problems: &[String]) -> String {
     }
 }
 
-fn invalid(route: &Route, problem: &str) -> Failure {
-    let name = route.tool.dotted_name();
-    let takes = in_short(route.tool.input_schema.tree());
+fn invalid(tool: &Tool, problem: &str) -> Failure {
+    let name = tool.dotted_name();
+    let takes = in_short(tool.input_schema.tree());
     let failure = Failure::new(Kind::InvalidArguments, format!("{name} was not called: {problem}"));
     if takes.is_empty() {
         failure.hint(format!("{name} takes no arguments that its schema names"))

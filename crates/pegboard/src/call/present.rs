@@ -6,7 +6,7 @@ mod bound;
 mod pictures;
 
 use super::{
-    Route, ToolCall, View,
+    Job, ToolCall,
     outputs::Outputs,
     summarise::{self, SummaryRequest},
 };
@@ -16,6 +16,7 @@ use crate::{
     filter,
     mask::Counts,
     outcome::{Answer, Content, Failure, Notes, Outcome, Presented, Rendering},
+    server::Server,
     session::CallResult,
 };
 use bound::Bounded;
@@ -44,35 +45,26 @@ fn ended(answer: Answer, failed: bool) -> Outcome {
 }
 
 /// Mask: hides secrets in an outcome, in every text of it, and says how many there were.
-fn mask(route: &Route, outcome: &mut Outcome) -> Counts {
+fn mask(server: &Server, outcome: &mut Outcome) -> Counts {
     let mut counts = Counts::default();
-    outcome.mask(&route.server.veil().masker(), &mut counts);
+    outcome.mask(&server.veil().masker(), &mut counts);
     counts
 }
 
 /// The outcome as it is handed on.
-pub(super) async fn present(
-    view: &View,
-    route: &Route,
-    call: &ToolCall,
-    outcome: Outcome,
-    deadline: Deadline,
-) -> Presented {
-    let (results, summarise) = {
-        let policy = &route.server.config().policy;
-        (of_tool(policy, &route.tool.name), policy.summarise.clone())
-    };
+pub(super) async fn present(job: &Job<'_>, call: &ToolCall, outcome: Outcome) -> Presented {
+    let (policy, outputs, tool) = (&job.config.policy, &job.view.outputs, job.tool());
     let rules = Rules {
-        server: route.server.name().as_str(),
-        tool: &route.tool.name,
+        server: job.server().name().as_str(),
+        tool: &tool.name,
         context: call.context.as_deref(),
-        results: view.outputs.limited(results),
-        hint: route.tool.max_result,
-        summarise: summarise.as_ref(),
-        outputs: &view.outputs,
-        deadline,
+        results: outputs.limited(of_tool(policy, &tool.name)),
+        hint: tool.max_result,
+        summarise: policy.summarise.as_ref(),
+        outputs,
+        deadline: job.deadline,
     };
-    rules.shape(outcome, |outcome| mask(route, outcome)).await
+    rules.shape(outcome, |outcome| mask(job.server(), outcome)).await
 }
 
 /// What becomes of the results of a tool: under its name, else under the first glob that fits it, else as of its server.

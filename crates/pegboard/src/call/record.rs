@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use super::{Route, ToolCall};
+use super::{Job, ToolCall};
 use crate::{
     mask::Counts,
     outcome::{Presented, Reply},
@@ -27,10 +27,10 @@ pub(super) struct Record {
 }
 
 impl Record {
-    pub(super) fn open(route: &Route, call: &mut ToolCall, started: Instant) -> Self {
-        tracing::debug!(id = %call.id, server = %route.server.name(), tool = %route.tool.name, "call");
+    pub(super) fn open(job: &Job<'_>, call: &mut ToolCall) -> Self {
+        tracing::debug!(id = %call.id, server = %job.server().name(), tool = %job.tool().name, "call");
         Self {
-            started,
+            started: job.started,
             queued: Duration::ZERO,
             attempts: 0,
             may_have_run: false,
@@ -41,14 +41,14 @@ impl Record {
     }
 
     /// The reply. It takes the words of the call that it repeats.
-    pub(super) fn close(self, route: &Route, call: &mut ToolCall, presented: Presented) -> Reply {
+    pub(super) fn close(self, job: &Job<'_>, call: &mut ToolCall, presented: Presented) -> Reply {
         let outcome = presented.outcome;
         let (mut warnings, mut masked) = (self.warnings, self.masked);
         masked.add_all(&presented.masked);
         warnings.extend(presented.notes.warnings);
         if !warnings.is_empty() {
             // They may quote what the server or a summariser said.
-            let masker = route.server.veil().masker();
+            let masker = job.server().veil().masker();
             warnings
                 .iter_mut()
                 .for_each(|warning| masker.mask(warning, &mut masked));
@@ -57,13 +57,13 @@ impl Record {
         let id_given = call.has_given_id();
         Reply {
             id: std::mem::take(&mut call.id),
-            name: route.tool.dotted_name(),
+            name: job.tool().dotted_name(),
             id_given,
             asked: call.asked.take().unwrap_or_else(|| std::mem::take(&mut call.name)),
             repaired: None,
-            server: Some(route.server.name().clone()),
-            tool: Some(route.tool.name.clone()),
-            untrusted: !route.server.config().policy.trust && outcome.has_words_of_a_server(),
+            server: Some(job.server().name().clone()),
+            tool: Some(job.tool().name.clone()),
+            untrusted: !job.config.policy.trust && outcome.has_words_of_a_server(),
             outcome,
             original_bytes: presented.original_bytes,
             masked: masked.total(),

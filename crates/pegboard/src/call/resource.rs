@@ -5,9 +5,8 @@ use std::{future::Future, sync::Arc};
 use serde_json::{Map, Value};
 use tokio::time::Instant;
 
-use super::{Record, Route, Stop, ToolCall, View, concluded, created, deadline, let_in, permit};
+use super::{Job, Record, Route, Stop, ToolCall, View, concluded, created, let_in, permit};
 use crate::{
-    deadline::Deadline,
     event::Event,
     outcome::{Answer, Body, Content, Failure, Kind, Outcome, Reply, ResourceContents},
     spill::{Form, Output},
@@ -25,24 +24,22 @@ where
     F: Future<Output = Result<Vec<ResourceContents>, Failure>>,
 {
     view.bell.ring(|| created(route, &call));
-    let deadline = deadline(route, &call, started);
-    let let_in = let_in(view, route, &mut call, deadline).await;
-    let mut record = Record::open(route, &mut call, started);
+    let job = Job::new(view, route, &call, started);
+    let let_in = let_in(&job, &mut call).await;
+    let mut record = Record::open(&job, &mut call);
     let ended = match let_in {
-        Ok(()) => attempt(view, route, &call, deadline, &mut record, read).await,
+        Ok(()) => attempt(&job, &call, &mut record, read).await,
         Err(failure) => Err(failure.into()),
     };
-    let mut reply = concluded(view, route, &mut call, record, ended, deadline).await;
+    let mut reply = concluded(&job, &mut call, record, ended).await;
     view.hooks.after(route, &mut reply).await;
     view.bell.ring(|| Event::completed(&reply));
     reply
 }
 
 async fn attempt<F>(
-    view: &View,
-    route: &Route,
+    job: &Job<'_>,
     call: &ToolCall,
-    deadline: Deadline,
     record: &mut Record,
     read: impl FnOnce(String) -> F,
 ) -> Result<Outcome, Stop>
@@ -52,9 +49,9 @@ where
     let given: Map<String, Value> = serde_json::from_str(call.arguments.as_str()).unwrap_or_default();
     let uri = given.get("uri").and_then(Value::as_str).map(str::to_owned);
     let uri = uri.ok_or_else(|| Failure::new(Kind::InvalidArguments, "`uri` is missing: it must be a text"))?;
-    permit::ask(route, call, &call.arguments, view, deadline).await?;
+    permit::ask(job, call, &call.arguments).await?;
     let waiting = Instant::now();
-    let _turn = route.server.turn(&route.tool.name, deadline).await?;
+    let _turn = job.server().turn(&job.tool().name, job.deadline).await?;
     record.queued = waiting.elapsed();
     record.attempts = 1;
     let late = |_| {
@@ -63,8 +60,8 @@ where
             "reading the resource took longer than the call may take",
         ))
     };
-    match deadline.run(read(uri)).await.unwrap_or_else(late) {
-        Ok(contents) => Ok(Outcome::Done(answer(view, contents, &mut record.warnings).await)),
+    match job.deadline.run(read(uri)).await.unwrap_or_else(late) {
+        Ok(contents) => Ok(Outcome::Done(answer(job.view, contents, &mut record.warnings).await)),
         // Whatever became of it, reading has changed nothing.
         Err(failure) => Err(Stop::Refused(Failure {
             may_have_executed: false,

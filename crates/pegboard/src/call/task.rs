@@ -11,8 +11,8 @@ use std::{
 use tokio::time::Instant;
 
 use super::{
-    Record, Route, Stop, ToolCall, View, concluded, created, deadline, failure_of, let_in, output, permit, prepare,
-    present, unavailable,
+    Job, Record, Route, Stop, ToolCall, View, concluded, created, failure_of, let_in, output, permit, prepare, present,
+    unavailable,
 };
 use crate::{
     catalog::TaskSupport,
@@ -71,17 +71,17 @@ pub(crate) async fn start(
     started: Instant,
 ) -> Result<TaskHandle, Box<Reply>> {
     view.bell.ring(|| created(&route, &call));
-    let deadline = deadline(&route, &call, started);
-    let let_in = let_in(view, &route, &mut call, deadline).await;
-    let mut record = Record::open(&route, &mut call, started);
+    let job = Job::new(view, &route, &call, started);
+    let let_in = let_in(&job, &mut call).await;
+    let mut record = Record::open(&job, &mut call);
     let begun = match let_in {
-        Ok(()) => begin(view, &route, &call, deadline, &mut record).await,
+        Ok(()) => begin(&job, &call, &mut record).await,
         Err(failure) => Err(failure.into()),
     };
     match begun {
         Ok((live, task)) => Ok(TaskHandle {
             view: view.clone(),
-            route,
+            route: route.clone(),
             call,
             record,
             live,
@@ -91,7 +91,7 @@ pub(crate) async fn start(
             },
             task,
         }),
-        Err(stop) => Err(Box::new(closed(view, &route, &mut call, record, Err(stop), deadline).await)),
+        Err(stop) => Err(Box::new(closed(&job, &mut call, record, Err(stop)).await)),
     }
 }
 
@@ -122,7 +122,8 @@ pub(crate) async fn take_up(
     })?;
     let mut call = ToolCall::new(route.tool.dotted_name());
     view.bell.ring(|| created(&route, &call));
-    let mut record = Record::open(&route, &mut call, Instant::now());
+    let job = Job::new(view, &route, &call, Instant::now());
+    let mut record = Record::open(&job, &mut call);
     record.attempts = 1;
     Ok(TaskHandle {
         view: view.clone(),
@@ -135,15 +136,10 @@ pub(crate) async fn take_up(
     })
 }
 
-async fn begin(
-    view: &View,
-    route: &Route,
-    call: &ToolCall,
-    deadline: Deadline,
-    record: &mut Record,
-) -> Result<(Live, Held), Stop> {
-    let arguments = prepare::arguments(route, call, view, &mut record.warnings).await?;
-    permit::ask(route, call, &arguments, view, deadline).await?;
+async fn begin(job: &Job<'_>, call: &ToolCall, record: &mut Record) -> Result<(Live, Held), Stop> {
+    let (view, route, deadline) = (job.view, job.route, job.deadline);
+    let arguments = prepare::arguments(job, call, &mut record.warnings).await?;
+    permit::ask(job, call, &arguments).await?;
     let server = &route.server;
     let turn = server.turn(&route.tool.name, deadline).await?;
     record.queued = turn.waited();
@@ -160,7 +156,7 @@ async fn begin(
         arguments: arguments.as_raw(),
         meta: &meta,
         patience: Patience {
-            idle: server.config().limits.call_idle,
+            idle: job.config.limits.call_idle,
             total: deadline,
         },
         progress: call.progress.clone(),
@@ -168,27 +164,20 @@ async fn begin(
     });
     let task = match begun.await? {
         Begun::Done(result) => Held::Done(result),
-        Begun::Task(task, steps) => Held::Running(task, steps),
+        Begun::Task(task, steps) => Held::Running(*task, steps),
     };
     Ok((live, task))
 }
 
 /// The reply to a call that has come to its end, told to all who listen.
-async fn closed(
-    view: &View,
-    route: &Route,
-    call: &mut ToolCall,
-    mut record: Record,
-    ended: Result<CallResult, Stop>,
-    deadline: Deadline,
-) -> Reply {
+async fn closed(job: &Job<'_>, call: &mut ToolCall, mut record: Record, ended: Result<CallResult, Stop>) -> Reply {
     let outcome: Result<Outcome, Stop> = ended.map(|result| {
-        let misfit = output::misfit(route, &result, &mut record.warnings);
+        let misfit = output::misfit(job, &result, &mut record.warnings);
         misfit.unwrap_or_else(|| present::extract(result))
     });
-    let mut reply = concluded(view, route, call, record, outcome, deadline).await;
-    view.hooks.after(route, &mut reply).await;
-    view.bell.ring(|| Event::completed(&reply));
+    let mut reply = concluded(job, call, record, outcome).await;
+    job.view.hooks.after(job.route, &mut reply).await;
+    job.view.bell.ring(|| Event::completed(&reply));
     reply
 }
 
@@ -292,7 +281,10 @@ impl TaskHandle {
         };
         let (view, route) = (self.view.clone(), self.route.clone());
         let (mut call, record) = (self.call.clone(), self.record.clone());
-        let closing = async move { closed(&view, &route, &mut call, record, ended.map_err(Stop::from), deadline).await };
+        let closing = async move {
+            let job = Job::until(&view, &route, deadline);
+            closed(&job, &mut call, record, ended.map_err(Stop::from)).await
+        };
         self.task = Held::Closing(status, Closing(Mutex::new(Box::pin(closing))));
     }
 
@@ -314,8 +306,9 @@ impl TaskHandle {
             message,
             ..failure.after_sending()
         });
-        let presented = present::present(&self.view, &self.route, &self.call, outcome, deadline).await;
-        let reply = self.record.clone().close(&self.route, &mut self.call.clone(), presented);
+        let job = Job::until(&self.view, &self.route, deadline);
+        let presented = present::present(&job, &self.call, outcome).await;
+        let reply = self.record.clone().close(&job, &mut self.call.clone(), presented);
         if reply.untrusted {
             self.view.rules.taint();
         }

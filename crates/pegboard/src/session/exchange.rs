@@ -83,20 +83,25 @@ pub(crate) enum Begun {
     /// To its end.
     Done(CallResult),
     /// The server works on it and is to be asked later. Meanwhile it may tell how far it is.
-    Task(Task, Option<Steps>),
+    Task(Box<Task>, Option<Steps>),
 }
 
 impl Session {
     /// Calls a tool and stays until its result is there. When the server asks for input first, the host gives it and the call goes on.
     pub(crate) async fn call(&self, call: Call<'_>) -> Result<CallResult, Fault> {
         let (patience, questions) = (call.patience, self.host.questions());
-        let mut result = match self.begin(call).await? {
-            Begun::Done(result) => result,
-            Begun::Task(task, steps) => Box::pin(self.see_through(task, patience, steps)).await?,
-        };
         // In the era with requests of servers nobody can tell which call a question belongs to: it may be this one.
-        result.had_input = self.host.questions() != questions;
-        Ok(result)
+        let told = |mut result: CallResult| {
+            result.had_input = self.host.questions() != questions;
+            result
+        };
+        let following = match self.begin(call).await {
+            Ok(Begun::Done(result)) => return Ok(told(result)),
+            // Boxed, because it is rare and every call would pay for the room.
+            Ok(Begun::Task(task, steps)) => Box::pin(self.see_through(*task, patience, steps)),
+            Err(fault) => return Err(fault),
+        };
+        following.await.map(told)
     }
 
     /// Calls a tool and stays until the server has answered, with the result or with a task.
@@ -130,7 +135,7 @@ impl Session {
         Ok(match self.rounds(&mut asked, params).await? {
             Settled::Done(result) => Begun::Done(result),
             Settled::Task(answer, steps) => match Task::created(&answer, self.facts.era)? {
-                Some(task) => Begun::Task(task.hidden(self.veil()), steps),
+                Some(task) => Begun::Task(Box::new(task.hidden(self.veil())), steps),
                 None => Begun::Done(read(&answer)?),
             },
         })

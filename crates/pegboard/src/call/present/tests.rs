@@ -12,6 +12,7 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::{
+    View,
     call::summarise::{Summariser, Summary, SummaryError},
     config::{Images, Join, TooLong},
     mask::{Masker, Masking},
