@@ -12,8 +12,10 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::{
-    View,
-    call::summarise::{Summariser, Summary, SummaryError},
+    call::{
+        View,
+        summarise::{Summariser, Summary, SummaryError},
+    },
     config::{Images, Join, TooLong},
     mask::{Masker, Masking},
     outcome::Kind,
