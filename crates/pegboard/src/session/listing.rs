@@ -1,6 +1,11 @@
 //! Listings to their last page, with a guard against those that have none.
 
-use std::collections::HashSet;
+use std::{
+    collections::HashSet,
+    future::{Future, poll_fn},
+    pin::pin,
+    task::Poll,
+};
 
 use bytes::Bytes;
 use serde_json::{Map, Value};
@@ -16,8 +21,7 @@ use crate::{
 const MAX_CURSOR: usize = 64 << 10;
 
 impl Session {
-    /// All items of a listing, from all its pages. A listing that does not end, or whose cursor comes twice, is an error: half a
-    /// list would look like a whole one.
+    /// All items of a listing, from all its pages.
     pub(super) async fn list(
         &self,
         method: &'static str,
@@ -26,43 +30,77 @@ impl Session {
         gathered: &mut Gathered,
     ) -> Result<Vec<Item>, Fault> {
         let mut items = Vec::new();
+        let take = |page| items.extend(page);
+        self.list_each(method, key, deadline, gathered, take).await?;
+        Ok(items)
+    }
+
+    /// Hands on the items of a listing, a page at a time. A listing that does not end, or whose cursor comes twice, is an error: half a
+    /// list would look like a whole one.
+    pub(super) async fn list_each(
+        &self,
+        method: &'static str,
+        key: &str,
+        deadline: Deadline,
+        gathered: &mut Gathered,
+        mut take: impl FnMut(Vec<Item>),
+    ) -> Result<(), Fault> {
         let mut seen = HashSet::new();
-        let mut cursor: Option<String> = None;
-        for page in 1.. {
-            let params = Params::default().with_some("cursor", cursor.as_deref());
-            let request = Request::new(method, params);
-            let answer = self.line.exchange(request, Patience::until(deadline), |_| ()).await?;
-            let part = Page::of(&answer, key, method)?;
-            items.extend(part.items);
-            gathered.hears(part.freshness);
-            let Some(next) = part.next else { break };
-            if page >= self.limits.pages || items.len() > self.limits.items {
-                let text = format!("{method} did not end after {page} pages with {} items", items.len());
+        let (mut pages, mut count) = (0, 0);
+        let mut answer = self.page(method, None, deadline).await?;
+        loop {
+            let Page {
+                mut items,
+                next,
+                freshness,
+            } = Page::of(&answer, key, method)?;
+            pages += 1;
+            count += items.len();
+            gathered.hears(freshness);
+            let Some(next) = next else {
+                if let Some(warning) = self.leave_out_surplus(key, count, &mut items) {
+                    gathered.catalog.warnings.push(warning);
+                }
+                take(items);
+                return Ok(());
+            };
+            if pages >= self.limits.pages || count > self.limits.items {
+                let text = format!("{method} did not end after {pages} pages with {count} items");
                 return Err(Fault::unreadable(text));
             }
             if next.len() > MAX_CURSOR {
-                return Err(Fault::unreadable(format!(
-                    "{method} gave a cursor of {} bytes",
-                    next.len()
-                )));
+                let text = format!("{method} gave a cursor of {} bytes", next.len());
+                return Err(Fault::unreadable(text));
             }
             if !seen.insert(next.clone()) {
-                return Err(Fault::unreadable(format!(
-                    "{method} gave the same cursor twice, on page {page}"
-                )));
+                let text = format!("{method} gave the same cursor twice, on page {pages}");
+                return Err(Fault::unreadable(text));
             }
-            cursor = Some(next);
+            // The next page is asked for first, so that its server writes it while this one is read.
+            let mut asking = pin!(self.page(method, Some(&next), deadline));
+            let early = poll_fn(|cx| Poll::Ready(asking.as_mut().poll(cx))).await;
+            take(items);
+            answer = match early {
+                Poll::Ready(answer) => answer?,
+                Poll::Pending => asking.await?,
+            };
         }
-        if items.len() > self.limits.items {
-            let surplus = items.len() - self.limits.items;
-            gathered.catalog.warnings.push(format!(
-                "{surplus} of {} {key} were left out: the limit is {}",
-                items.len(),
-                self.limits.items
-            ));
-            items.truncate(self.limits.items);
-        }
-        Ok(items)
+    }
+
+    async fn page(&self, method: &'static str, cursor: Option<&str>, deadline: Deadline) -> Result<Answer, Fault> {
+        let params = Params::default().with_some("cursor", cursor);
+        let request = Request::new(method, params);
+        self.line.exchange(request, Patience::until(deadline), |_| ()).await
+    }
+
+    /// Takes what is too much from the end of the last page, and says so.
+    fn leave_out_surplus(&self, key: &str, count: usize, items: &mut Vec<Item>) -> Option<String> {
+        let limit = self.limits.items;
+        let surplus = count.checked_sub(limit).filter(|surplus| *surplus > 0)?;
+        items.truncate(items.len().saturating_sub(surplus));
+        Some(format!(
+            "{surplus} of {count} {key} were left out: the limit is {limit}"
+        ))
     }
 }
 

@@ -3,7 +3,7 @@
 use std::{borrow::Cow, ops::Range};
 
 use super::Schema;
-use crate::{catalog::clean::is_unseen, scan::Scan};
+use crate::{catalog::clean::has_unseen, scan::Scan};
 
 /// Writes schemas in order. It is kept from one to the next, so that only the schemas themselves take memory.
 #[derive(Debug, Default)]
@@ -55,7 +55,8 @@ impl Tidy {
 
     #[expect(clippy::ptr_arg, reason = "a text that is borrowed came without escapes")]
     fn text(&mut self, text: &Cow<'_, str>) -> Option<()> {
-        if may_be_unclean(text) {
+        // Where such texts are cleaned and where they are data is for others to say.
+        if has_unseen(text) {
             return None;
         }
         match text {
@@ -173,18 +174,10 @@ impl Tidy {
     }
 }
 
-/// Whether a text holds anything that a reader would not see. Where such texts are cleaned and where they are data is for others to say.
-#[expect(clippy::ptr_arg, reason = "a text that is borrowed came without escapes")]
-fn may_be_unclean(text: &Cow<'_, str>) -> bool {
-    match text {
-        Cow::Borrowed(plain) if plain.is_ascii() => memchr::memchr(0x7f, plain.as_bytes()).is_some(),
-        text => text.chars().any(is_unseen),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::catalog::clean::is_unseen;
     use proptest::prelude::*;
     use serde_json::Value;
 

@@ -8,7 +8,7 @@ use super::{Checks, MAX_SCHEMA_BYTES, MAX_SCHEMA_DEPTH, MAX_TITLE, TaskSupport, 
 use crate::{
     catalog::{
         HeaderRule, Item, MAX_DESCRIPTION, MAX_TOOL_NAME,
-        clean::is_unseen,
+        clean::has_unseen,
         definition::Kept,
         schema::{Schema, Tidy},
     },
@@ -72,7 +72,7 @@ impl<'a> Reader<'a> {
         let name = said.name.filter(|name| (1..=MAX_TOOL_NAME).contains(&name.len()))?;
         let needs_work = |text: &Option<String>, limit: usize| {
             let text = text.as_deref().unwrap_or_default();
-            text.len() > limit || text.chars().any(is_unseen)
+            text.len() > limit || has_unseen(text)
         };
         if !scan.is_at_end()
             || name.chars().any(char::is_control)
