@@ -102,7 +102,7 @@ impl Catalog {
     }
 
     /// Takes over the tools that were read.
-    pub(crate) fn take_tools(&mut self, listed: ListedTools<'_>) {
+    pub(crate) fn take_tools(&mut self, listed: ListedTools) {
         let ListedTools { tools, problems, reader, .. } = listed;
         self.warnings.extend(problems);
         self.warnings.extend(reader.warnings);
@@ -199,16 +199,16 @@ impl Catalog {
 }
 
 /// The tools of a listing, read as its pages come.
-pub(crate) struct ListedTools<'a> {
-    reader: tool::Reader<'a>,
+pub(crate) struct ListedTools {
+    reader: tool::Reader,
     /// Takes secrets out of them at once, if there is one.
-    masker: Option<&'a Masker>,
+    masker: Option<Masker>,
     tools: Vec<Arc<Tool>>,
     problems: Vec<String>,
 }
 
-impl<'a> ListedTools<'a> {
-    pub(crate) fn new(server: &'a ServerName, headers: HeaderRule, masker: Option<&'a Masker>) -> Self {
+impl ListedTools {
+    pub(crate) fn new(server: &ServerName, headers: HeaderRule, masker: Option<Masker>) -> Self {
         Self {
             reader: tool::Reader::new(server, headers),
             masker,
@@ -217,13 +217,30 @@ impl<'a> ListedTools<'a> {
         }
     }
 
+    /// None yet, to be read in the same way.
+    pub(crate) fn none(&self) -> Self {
+        Self {
+            reader: self.reader.anew(),
+            masker: self.masker.clone(),
+            tools: Vec::new(),
+            problems: Vec::new(),
+        }
+    }
+
+    /// Adds what was read elsewhere.
+    pub(crate) fn add(&mut self, mut more: Self) {
+        self.tools.append(&mut more.tools);
+        self.problems.append(&mut more.problems);
+        self.reader.warnings.append(&mut more.reader.warnings);
+    }
+
     /// Reads the items of one page.
     pub(crate) fn read(&mut self, items: Vec<impl Into<Item>>) {
         self.tools.reserve(items.len());
         for item in items {
             match self.reader.read(item.into()) {
                 Ok(mut tool) => {
-                    if let Some(masker) = self.masker {
+                    if let Some(masker) = &self.masker {
                         masked::mask_tool(&mut tool, masker);
                     }
                     self.tools.push(Arc::new(tool));

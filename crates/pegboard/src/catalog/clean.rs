@@ -51,9 +51,9 @@ pub(super) fn clean_schema(schema: &mut Value) {
 
 /// Whether anything in a text is not seen. Most texts are ASCII, and of those the bytes tell.
 pub(crate) fn has_unseen(text: &str) -> bool {
-    let odd = |byte: u8| (byte < b' ' && byte != b'\n' && byte != b'\t') || byte >= 0x7f;
+    let odd = |byte: u8| (byte < b' ') & (byte != b'\n') & (byte != b'\t') | (byte >= 0x7f);
     // All bytes, without a way out: so the compiler looks at many at once.
-    let has_odd = text.bytes().fold(false, |found, byte| found | odd(byte));
+    let has_odd = text.bytes().fold(0, |found, byte| found | u8::from(odd(byte))) != 0;
     has_odd && text.chars().any(is_unseen)
 }
 

@@ -1,18 +1,18 @@
 //! Listings to their last page, with a guard against those that have none.
 
 use std::{
-    collections::HashSet,
-    future::{Future, poll_fn},
-    pin::pin,
-    task::Poll,
+    collections::{HashSet, VecDeque},
+    future::ready,
 };
 
 use bytes::Bytes;
+use futures_util::{FutureExt, future::BoxFuture};
 use serde_json::{Map, Value};
+use tokio::task::JoinHandle;
 
 use super::{Fault, Patience, Request, Session, answer::Answer, frame::Params};
 use crate::{
-    catalog::{Catalog, Item, store::Freshness},
+    catalog::{Catalog, Item, ListedTools, store::Freshness},
     deadline::Deadline,
     scan::Scan,
 };
@@ -20,87 +20,176 @@ use crate::{
 /// The longest cursor that is sent back.
 const MAX_CURSOR: usize = 64 << 10;
 
+/// How many tools are read at a time, beside the wait for further pages. Fewer are read before anybody else could begin.
+const MANY: usize = 256;
+
 impl Session {
     /// All items of a listing, from all its pages.
     pub(super) async fn list(
         &self,
         method: &'static str,
-        key: &str,
+        key: &'static str,
         deadline: Deadline,
         gathered: &mut Gathered,
     ) -> Result<Vec<Item>, Fault> {
-        let mut items = Vec::new();
-        let take = |page| items.extend(page);
-        self.list_each(method, key, deadline, gathered, take).await?;
+        let (mut items, mut pages) = (Vec::new(), self.pages(method, key, deadline));
+        while let Some(page) = pages.next(gathered).await? {
+            items.extend(page);
+        }
         Ok(items)
     }
 
-    /// Hands on the items of a listing, a page at a time. A listing that does not end, or whose cursor comes twice, is an error: half a
-    /// list would look like a whole one.
-    pub(super) async fn list_each(
+    /// All tools, read while their server writes further pages.
+    pub(super) async fn list_tools(
         &self,
-        method: &'static str,
-        key: &str,
         deadline: Deadline,
+        mut tools: ListedTools,
         gathered: &mut Gathered,
-        mut take: impl FnMut(Vec<Item>),
-    ) -> Result<(), Fault> {
-        let mut seen = HashSet::new();
-        let (mut pages, mut count) = (0, 0);
-        let mut answer = self.page(method, None, deadline).await?;
-        loop {
-            let Page {
-                mut items,
-                next,
-                freshness,
-            } = Page::of(&answer, key, method)?;
-            pages += 1;
-            count += items.len();
-            gathered.hears(freshness);
-            let Some(next) = next else {
-                if let Some(warning) = self.leave_out_surplus(key, count, &mut items) {
-                    gathered.catalog.warnings.push(warning);
-                }
-                take(items);
-                return Ok(());
-            };
-            if pages >= self.limits.pages || count > self.limits.items {
-                let text = format!("{method} did not end after {pages} pages with {count} items");
-                return Err(Fault::unreadable(text));
+    ) -> Result<ListedTools, Fault> {
+        let mut pages = self.pages("tools/list", "tools", deadline);
+        let mut reading = Reading::default();
+        while let Some(mut items) = pages.next(gathered).await? {
+            if items.len() < MANY && reading.parts.is_empty() {
+                tools.read(items);
+                continue;
             }
-            if next.len() > MAX_CURSOR {
-                let text = format!("{method} gave a cursor of {} bytes", next.len());
-                return Err(Fault::unreadable(text));
+            while !items.is_empty() {
+                let rest = items.split_off(items.len().min(MANY));
+                reading.make_room(&mut tools).await?;
+                reading.begin(tools.none(), items);
+                items = rest;
             }
-            if !seen.insert(next.clone()) {
-                let text = format!("{method} gave the same cursor twice, on page {pages}");
-                return Err(Fault::unreadable(text));
-            }
-            // The next page is asked for first, so that its server writes it while this one is read.
-            let mut asking = pin!(self.page(method, Some(&next), deadline));
-            let early = poll_fn(|cx| Poll::Ready(asking.as_mut().poll(cx))).await;
-            take(items);
-            answer = match early {
-                Poll::Ready(answer) => answer?,
-                Poll::Pending => asking.await?,
-            };
         }
+        while !reading.parts.is_empty() {
+            reading.finish_one(&mut tools).await?;
+        }
+        Ok(tools)
     }
 
-    async fn page(&self, method: &'static str, cursor: Option<&str>, deadline: Deadline) -> Result<Answer, Fault> {
-        let params = Params::default().with_some("cursor", cursor);
-        let request = Request::new(method, params);
-        self.line.exchange(request, Patience::until(deadline), |_| ()).await
+    fn pages(&self, method: &'static str, key: &'static str, deadline: Deadline) -> Pages<'_> {
+        let mut pages = Pages {
+            session: self,
+            method,
+            key,
+            deadline,
+            asking: None,
+            seen: HashSet::new(),
+            count: 0,
+            items: 0,
+        };
+        pages.ask(None);
+        pages
+    }
+}
+
+/// Parts of a listing that are read off the async threads, which are needed for the messages that come meanwhile.
+#[derive(Default)]
+struct Reading {
+    parts: VecDeque<JoinHandle<ListedTools>>,
+}
+
+impl Reading {
+    fn begin(&mut self, mut part: ListedTools, items: Vec<Item>) {
+        self.parts.push_back(tokio::task::spawn_blocking(move || {
+            part.read(items);
+            part
+        }));
+    }
+
+    /// As many parts are read at once as there are threads for everything else.
+    async fn make_room(&mut self, tools: &mut ListedTools) -> Result<(), Fault> {
+        if self.parts.len() >= tokio::runtime::Handle::current().metrics().num_workers() {
+            self.finish_one(tools).await?;
+        }
+        Ok(())
+    }
+
+    /// Adds the part that was begun first.
+    async fn finish_one(&mut self, tools: &mut ListedTools) -> Result<(), Fault> {
+        if let Some(part) = self.parts.pop_front() {
+            tools.add(part.await.map_err(|error| Fault::unreadable(error.to_string()))?);
+        }
+        Ok(())
+    }
+}
+
+/// A listing, a page at a time.
+struct Pages<'a> {
+    session: &'a Session,
+    method: &'static str,
+    key: &'static str,
+    deadline: Deadline,
+    /// The next page on its way; none after the last.
+    asking: Option<BoxFuture<'a, Result<Answer, Fault>>>,
+    /// The cursors so far.
+    seen: HashSet<String>,
+    /// How many pages and items have come.
+    count: usize,
+    items: usize,
+}
+
+impl Pages<'_> {
+    fn ask(&mut self, cursor: Option<String>) {
+        let (session, method, deadline) = (self.session, self.method, self.deadline);
+        self.asking = Some(Box::pin(async move {
+            let params = Params::default().with_some("cursor", cursor.as_deref());
+            let request = Request::new(method, params);
+            session.line.exchange(request, Patience::until(deadline), |_| ()).await
+        }));
+    }
+
+    /// The items of the next page; none after the last. A listing that does not end, or whose cursor comes twice, is an error: half a list
+    /// would look like a whole one.
+    async fn next(&mut self, gathered: &mut Gathered) -> Result<Option<Vec<Item>>, Fault> {
+        let Some(asking) = self.asking.take() else {
+            return Ok(None);
+        };
+        let Page {
+            mut items,
+            next,
+            freshness,
+        } = Page::of(&asking.await?, self.key, self.method)?;
+        self.count += 1;
+        self.items += items.len();
+        gathered.hears(freshness);
+        match next {
+            None => gathered.catalog.warnings.extend(self.leave_out_surplus(&mut items)),
+            Some(cursor) => {
+                self.check(&cursor)?;
+                self.ask(Some(cursor));
+                // It is sent before this page is looked at, so that its server need not wait for us.
+                if let Some(asking) = &mut self.asking
+                    && let Some(answer) = asking.now_or_never()
+                {
+                    self.asking = Some(Box::pin(ready(answer)));
+                }
+            }
+        }
+        Ok(Some(items))
+    }
+
+    /// Whether there may be a further page, under this cursor.
+    fn check(&mut self, cursor: &str) -> Result<(), Fault> {
+        let (method, count, limits) = (self.method, self.count, &self.session.limits);
+        let problem = if count >= limits.pages || self.items > limits.items {
+            format!("{method} did not end after {count} pages with {} items", self.items)
+        } else if cursor.len() > MAX_CURSOR {
+            format!("{method} gave a cursor of {} bytes", cursor.len())
+        } else if !self.seen.insert(cursor.to_owned()) {
+            format!("{method} gave the same cursor twice, on page {count}")
+        } else {
+            return Ok(());
+        };
+        Err(Fault::unreadable(problem))
     }
 
     /// Takes what is too much from the end of the last page, and says so.
-    fn leave_out_surplus(&self, key: &str, count: usize, items: &mut Vec<Item>) -> Option<String> {
-        let limit = self.limits.items;
-        let surplus = count.checked_sub(limit).filter(|surplus| *surplus > 0)?;
+    fn leave_out_surplus(&self, items: &mut Vec<Item>) -> Option<String> {
+        let (all, limit) = (self.items, self.session.limits.items);
+        let surplus = all.checked_sub(limit).filter(|surplus| *surplus > 0)?;
         items.truncate(items.len().saturating_sub(surplus));
-        Some(format!(
-            "{surplus} of {count} {key} were left out: the limit is {limit}"
-        ))
+        let key = self.key;
+        Some(format!("{surplus} of {all} {key} were left out: the limit is {limit}"))
     }
 }
 

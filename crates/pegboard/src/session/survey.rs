@@ -56,10 +56,9 @@ impl Session {
         let masker = self.veil().masker();
         if self.offers("tools") {
             let deadline = Deadline::within(self.limits.list);
-            let mut tools = ListedTools::new(&self.server, self.header_rule(), Some(&masker));
-            let take = |page| tools.read(page);
-            match self.list_each("tools/list", "tools", deadline, &mut all, take).await {
-                Ok(()) => all.catalog.take_tools(tools),
+            let tools = ListedTools::new(&self.server, self.header_rule(), Some(masker.clone()));
+            match self.list_tools(deadline, tools, &mut all).await {
+                Ok(tools) => all.catalog.take_tools(tools),
                 Err(fault) if !described.is_empty() && fault.leaves_session() => {
                     all.warn(&format!(
                         "its tools could not be listed, only those that the config describes are known: {fault}"

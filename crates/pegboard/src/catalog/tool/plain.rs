@@ -17,8 +17,8 @@ use crate::{
 };
 
 /// Reads the tools of one server.
-pub(in crate::catalog) struct Reader<'a> {
-    server: &'a ServerName,
+pub(in crate::catalog) struct Reader {
+    server: ServerName,
     headers: HeaderRule,
     tidy: Tidy,
     /// What is wrong with tools that can be used nevertheless.
@@ -38,14 +38,19 @@ struct Said {
     rest: Map<String, Value>,
 }
 
-impl<'a> Reader<'a> {
-    pub(in crate::catalog) fn new(server: &'a ServerName, headers: HeaderRule) -> Self {
+impl Reader {
+    pub(in crate::catalog) fn new(server: &ServerName, headers: HeaderRule) -> Self {
         Self {
-            server,
+            server: server.clone(),
             headers,
             tidy: Tidy::default(),
             warnings: Vec::new(),
         }
+    }
+
+    /// Another one for the same server.
+    pub(in crate::catalog) fn anew(&self) -> Self {
+        Self::new(&self.server, self.headers)
     }
 
     /// Reads one item of `tools/list`, or says in a sentence why it cannot be used.
@@ -58,7 +63,7 @@ impl<'a> Reader<'a> {
         let tree = item
             .tree()
             .map_err(|error| format!("a tool that cannot be read was left out: {error}"))?;
-        Tool::read(self.server, tree, self.headers, &mut self.warnings)
+        Tool::read(&self.server, tree, self.headers, &mut self.warnings)
     }
 
     /// The tool, as long as nothing about it is unusual.
