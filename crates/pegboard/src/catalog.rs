@@ -103,7 +103,12 @@ impl Catalog {
 
     /// Takes over the tools that were read.
     pub(crate) fn take_tools(&mut self, listed: ListedTools) {
-        let ListedTools { tools, problems, reader, .. } = listed;
+        let ListedTools {
+            tools,
+            problems,
+            reader,
+            ..
+        } = listed;
         self.warnings.extend(problems);
         self.warnings.extend(reader.warnings);
         self.tools = self.sort(tools, "tool", |tool| &tool.name);

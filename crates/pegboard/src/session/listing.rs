@@ -20,8 +20,8 @@ use crate::{
 /// The longest cursor that is sent back.
 const MAX_CURSOR: usize = 64 << 10;
 
-/// How many tools are read at a time, beside the wait for further pages. Fewer are read before anybody else could begin.
-const MANY: usize = 256;
+/// A page with more tools is read off the async threads, so many tools at a time: others wait for those threads.
+const MANY: usize = 512;
 
 impl Session {
     /// All items of a listing, from all its pages.
@@ -49,7 +49,7 @@ impl Session {
         let mut pages = self.pages("tools/list", "tools", deadline);
         let mut reading = Reading::default();
         while let Some(mut items) = pages.next(gathered).await? {
-            if items.len() < MANY && reading.parts.is_empty() {
+            if items.len() <= MANY && reading.parts.is_empty() {
                 tools.read(items);
                 continue;
             }
