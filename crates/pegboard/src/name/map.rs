@@ -153,10 +153,11 @@ impl Template {
 
     /// The name of a pair that needs no change to keep to the rules.
     fn plain(&self, (server, tool): (&str, &str), rules: &NameRules) -> Option<String> {
-        // The name is checked as a whole, and so are its parts, but for one that the style leaves out.
-        let is_kept = |part: &str| part.bytes().all(|byte| rules.takes(char::from(byte)));
-        let is_left_out = !self.0.iter().any(|part| matches!(part, Part::Server)) && !is_kept(server);
-        Some(self.fill(server, tool)).filter(|name| !is_left_out && rules.allow(name))
+        let mut bytes = server.bytes().chain(tool.bytes());
+        let is_kept = bytes.all(|byte| rules.takes(char::from(byte)));
+        is_kept
+            .then(|| self.fill(server, tool))
+            .filter(|name| rules.allow(name))
     }
 }
 
