@@ -117,6 +117,16 @@ impl Round {
     fn run_floor(&self) -> anyhow::Result<()> {
         let most = self.phases.iter().map(|phase| phase.concurrency).max().unwrap_or(1);
         let (began, spent) = (Instant::now(), memory::processor_time());
+        if self.phases.is_empty() {
+            let floors = Floor::list_all(&self.places)?;
+            println!(
+                "{}",
+                json!({ "tools": 0, "ready_ms": began.elapsed().as_secs_f64() * 1e3,
+                    "ready_cpu_ms": (memory::processor_time() - spent).as_secs_f64() * 1e3, "ready_kb": memory::kilobytes("VmRSS") })
+            );
+            drop(floors);
+            return Ok(());
+        }
         let mut floor = Floor::connect(&self.places[0], most)?;
         println!(
             "{}",

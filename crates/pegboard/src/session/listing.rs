@@ -21,7 +21,7 @@ use crate::{
 const MAX_CURSOR: usize = 64 << 10;
 
 /// A page with more tools is read off the async threads, so many tools at a time: others wait for those threads.
-const MANY: usize = 512;
+const MANY: usize = 250;
 
 impl Session {
     /// All items of a listing, from all its pages.
