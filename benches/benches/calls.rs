@@ -54,6 +54,18 @@ fn stdio(tools: usize) -> Place {
     ])
 }
 
+/// So many servers of 50 tools. Each has a command line of its own: the library would let those that are the same share one process.
+fn stdio_servers(count: usize) -> Vec<Place> {
+    let place = |number: usize| match stdio(50) {
+        Place::Command(words) => {
+            let own = ["--number".to_owned(), number.to_string()];
+            Place::Command(words.into_iter().chain(own).collect())
+        }
+        place => place,
+    };
+    (0..count).map(place).collect()
+}
+
 /// An HTTP server with so many listeners.
 struct Http {
     child: Child,
@@ -198,14 +210,18 @@ fn start(rounds: usize) -> anyhow::Result<()> {
     let http = Http::start(100, 10)?;
     let settings = [
         ("1 stdio server with 50 tools", vec![stdio(50)]),
-        ("20 stdio servers with 50 tools each", vec![stdio(50); 20]),
+        ("20 stdio servers with 50 tools each", stdio_servers(20)),
         ("100 HTTP servers with 10 tools each", http.places.clone()),
         ("1 stdio server with 10,000 tools", vec![stdio(10_000)]),
     ];
     let mut numbers = Numbers::default();
     for _ in 0..rounds {
         for (row, places) in &settings {
-            for client in ["rmcp", "board"] {
+            for client in ["floor", "rmcp", "board"] {
+                // Nobody writes HTTP by hand for a listing.
+                if client == "floor" && matches!(places[0], Place::Url(_)) {
+                    continue;
+                }
                 let round = Round {
                     client: client.to_owned(),
                     places: places.clone(),
@@ -224,11 +240,18 @@ fn start(rounds: usize) -> anyhow::Result<()> {
         ("ready_cpu_ms", "processor time of that in ms"),
         ("ready_kb", "memory after that in kB"),
     ] {
-        let mut lines = vec![["", "rmcp", "board", "board/rmcp"].map(str::to_owned).to_vec()];
+        let mut lines = vec![["", "floor", "rmcp", "board", "board/rmcp"].map(str::to_owned).to_vec()];
         for (row, _) in &settings {
             let (theirs, ours) = (numbers.median(row, "rmcp", what), numbers.median(row, "board", what));
             let ratio = ours.zip(theirs).map(|(ours, theirs)| ours / theirs);
-            lines.push(vec![(*row).to_owned(), short(theirs), short(ours), short(ratio)]);
+            let floor = numbers.median(row, "floor", what);
+            lines.push(vec![
+                (*row).to_owned(),
+                short(floor),
+                short(theirs),
+                short(ours),
+                short(ratio),
+            ]);
         }
         print(heading, &lines);
     }
@@ -245,7 +268,7 @@ fn memory() -> anyhow::Result<()> {
     let limit = Duration::from_secs(120);
     let round = |client: &str, calls: usize| Round {
         client: client.to_owned(),
-        places: vec![stdio(50); 20],
+        places: stdio_servers(20),
         modern: false,
         phases: vec![Phase {
             concurrency: 16,

@@ -26,15 +26,9 @@ impl Floor {
     pub fn connect(place: &Place, concurrency: usize) -> anyhow::Result<Self> {
         match place {
             Place::Command(words) => {
-                let mut child = Command::new(&words[0])
-                    .args(&words[1..])
-                    .stdin(Stdio::piped())
-                    .stdout(Stdio::piped())
-                    .spawn()?;
-                let output = child.stdin.take().context("no input")?;
-                let input = BufReader::with_capacity(1 << 20, child.stdout.take().context("no output")?);
-                let mut floor = Self::Pipe { child, output, input };
-                floor.shake_hands()?;
+                let mut floor = Self::spawn(words)?;
+                floor.say_hello()?;
+                floor.shake_hands("")?;
                 Ok(floor)
             }
             Place::Url(url) => {
@@ -51,13 +45,70 @@ impl Floor {
         }
     }
 
-    fn shake_hands(&mut self) -> anyhow::Result<()> {
+    /// Starts all these programs at once and lists the tools of each, one after the other as they come.
+    pub fn list_all(places: &[Place]) -> anyhow::Result<Vec<Self>> {
+        let commands = places.iter().filter_map(|place| match place {
+            Place::Command(words) => Some(words),
+            Place::Url(_) => None,
+        });
+        let mut floors = commands
+            .map(|words| Self::spawn(words))
+            .collect::<anyhow::Result<Vec<_>>>()?;
+        floors.iter_mut().try_for_each(Self::say_hello)?;
+        for floor in &mut floors {
+            floor.shake_hands("{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"tools/list\"}\n")?;
+        }
+        for floor in &mut floors {
+            floor.read_pages()?;
+        }
+        Ok(floors)
+    }
+
+    /// Reads the answer to a listing, and asks for all pages that follow.
+    fn read_pages(&mut self) -> anyhow::Result<()> {
+        const CURSOR: &str = "\"nextCursor\":\"";
+        let mut line = String::new();
         if let Self::Pipe { output, input, .. } = self {
+            while input.read_line(&mut line)? > 0 {
+                let Some(at) = line.rfind(CURSOR) else { break };
+                let cursor = line[at + CURSOR.len()..].split('"').next().unwrap_or_default();
+                let params = format!("{{\"cursor\":\"{cursor}\"}}");
+                writeln!(
+                    output,
+                    "{{\"jsonrpc\":\"2.0\",\"id\":2,\"method\":\"tools/list\",\"params\":{params}}}"
+                )?;
+                line.clear();
+            }
+        }
+        Ok(())
+    }
+
+    fn spawn(words: &[String]) -> anyhow::Result<Self> {
+        let mut child = Command::new(&words[0])
+            .args(&words[1..])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()?;
+        let output = child.stdin.take().context("no input")?;
+        let input = BufReader::with_capacity(1 << 20, child.stdout.take().context("no output")?);
+        Ok(Self::Pipe { child, output, input })
+    }
+
+    fn say_hello(&mut self) -> anyhow::Result<()> {
+        if let Self::Pipe { output, .. } = self {
             output.write_all(
                 b"{\"jsonrpc\":\"2.0\",\"id\":0,\"method\":\"initialize\",\"params\":{\"protocolVersion\":\"2025-11-25\",\"capabilities\":{},\"clientInfo\":{\"name\":\"floor\",\"version\":\"1\"}}}\n",
             )?;
+        }
+        Ok(())
+    }
+
+    /// Waits for the answer to the first words, and says what comes after it.
+    fn shake_hands(&mut self, more: &str) -> anyhow::Result<()> {
+        if let Self::Pipe { output, input, .. } = self {
             input.read_until(b'\n', &mut Vec::new())?;
-            output.write_all(b"{\"jsonrpc\":\"2.0\",\"method\":\"notifications/initialized\"}\n")?;
+            let done = "{\"jsonrpc\":\"2.0\",\"method\":\"notifications/initialized\"}\n";
+            output.write_all(format!("{done}{more}").as_bytes())?;
         }
         Ok(())
     }

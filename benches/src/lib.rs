@@ -6,3 +6,4 @@ pub mod memory;
 pub mod options;
 pub mod round;
 pub mod table;
+pub mod times;

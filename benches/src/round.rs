@@ -15,6 +15,7 @@ use crate::{
     client::{Client, Place},
     floor::Floor,
     memory,
+    times::Times,
 };
 
 /// What one round measures.
@@ -116,20 +117,31 @@ impl Round {
     fn run_floor(&self) -> anyhow::Result<()> {
         let most = self.phases.iter().map(|phase| phase.concurrency).max().unwrap_or(1);
         let (began, spent) = (Instant::now(), memory::processor_time());
+        if self.phases.is_empty() {
+            let floors = Floor::list_all(&self.places)?;
+            println!(
+                "{}",
+                json!({ "tools": 0, "ready_ms": began.elapsed().as_secs_f64() * 1e3,
+                    "ready_cpu_ms": (memory::processor_time() - spent).as_secs_f64() * 1e3, "ready_kb": memory::kilobytes("VmRSS") })
+            );
+            drop(floors);
+            return Ok(());
+        }
         let mut floor = Floor::connect(&self.places[0], most)?;
         println!(
             "{}",
             json!({ "tools": 0, "ready_ms": began.elapsed().as_secs_f64() * 1e3, "ready_cpu_ms": (memory::processor_time() - spent).as_secs_f64() * 1e3 })
         );
         for phase in &self.phases {
-            let mut times = Vec::new();
+            let (mut times, mut came) = (Times::default(), Vec::new());
             let meter = Meter::start();
             // A megabyte at a time fits no pipe, so that many requests at once would have to be read meanwhile.
             let concurrency = if phase.bytes > 100_000 { 1 } else { phase.concurrency };
-            while times.len() < phase.calls && meter.began.elapsed() < phase.limit {
-                floor.calls(concurrency, phase.bytes, &mut times)?;
+            while times.count() < phase.calls && meter.began.elapsed() < phase.limit {
+                floor.calls(concurrency, phase.bytes, &mut came)?;
+                came.drain(..).for_each(|micros| times.add(micros));
             }
-            meter.report(*phase, times);
+            meter.report(*phase, &times);
         }
         Ok(())
     }
@@ -142,7 +154,7 @@ async fn measure(client: &Arc<Client>, phase: Phase) -> anyhow::Result<()> {
     for _ in 0..phase.concurrency {
         let (client, next, began) = (client.clone(), next.clone(), meter.began);
         callers.push(tokio::spawn(async move {
-            let mut times = Vec::new();
+            let mut times = Times::default();
             loop {
                 let number = next.fetch_add(1, Ordering::Relaxed);
                 if number >= phase.calls || began.elapsed() >= phase.limit {
@@ -150,16 +162,16 @@ async fn measure(client: &Arc<Client>, phase: Phase) -> anyhow::Result<()> {
                 }
                 let started = Instant::now();
                 let came = client.call(number, phase.bytes).await?;
-                times.push(started.elapsed().as_secs_f64() * 1e6);
+                times.add(started.elapsed().as_secs_f64() * 1e6);
                 anyhow::ensure!(came > phase.bytes / 2, "{came} bytes came instead of {}", phase.bytes);
             }
         }));
     }
-    let mut times = Vec::new();
+    let mut times = Times::default();
     for caller in callers {
-        times.extend(caller.await??);
+        times.add_all(&caller.await??);
     }
-    meter.report(phase, times);
+    meter.report(phase, &times);
     Ok(())
 }
 
@@ -178,23 +190,15 @@ impl Meter {
         }
     }
 
-    fn report(self, phase: Phase, mut times: Vec<f64>) {
-        let count = times.len().max(1) as f64;
+    fn report(self, phase: Phase, times: &Times) {
+        let count = times.count().max(1) as f64;
         let took = self.began.elapsed().as_secs_f64();
         let spent = (memory::processor_time() - self.spent).as_secs_f64() * 1e6;
         let allocations = (memory::allocations() - self.allocations) as f64;
-        times.sort_by(f64::total_cmp);
-        let at = |share: f64| {
-            times
-                .get((count * share) as usize)
-                .or(times.last())
-                .copied()
-                .unwrap_or_default()
-        };
         println!(
             "{}",
-            json!({ "concurrency": phase.concurrency, "bytes": phase.bytes, "calls_per_s": count / took, "p50_us": at(0.5),
-                "p99_us": at(0.99), "cpu_us": spent / count, "allocations": allocations / count })
+            json!({ "concurrency": phase.concurrency, "bytes": phase.bytes, "calls_per_s": count / took, "p50_us": times.at(0.5),
+                "p99_us": times.at(0.99), "cpu_us": spent / count, "allocations": allocations / count })
         );
     }
 }

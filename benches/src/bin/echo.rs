@@ -1,12 +1,13 @@
 //! The server of all measurements: it looks for three words in each request and copies bytes, and so is never what is measured.
 //!
-//! `echo stdio|http [--tools N] [--page N] [--listeners N]`. Over HTTP it prints the address of each listener on a line of its own. A call's
-//! argument `n` says how many bytes of text the answer has, as they are written in JSON.
+//! `echo stdio|http [--tools N] [--page N] [--listeners N] [--number N]`; the last only tells one command line from
+//! another. Over HTTP it prints the address of each listener on a line of its own. A call's argument `n` says how many bytes of text the
+//! answer has, as they are written in JSON.
 
 use std::{
     io::{BufRead, BufReader, Read, Write},
     net::{TcpListener, TcpStream},
-    sync::Arc,
+    sync::{Arc, OnceLock},
 };
 
 use pegboard_benches::options;
@@ -24,7 +25,8 @@ fn main() -> std::io::Result<()> {
 
 struct Server {
     pages: Vec<String>,
-    text: String,
+    /// Made for the first call, so that a start costs little.
+    text: OnceLock<String>,
 }
 
 /// A text as tools give it: records with quotes and lines.
@@ -37,7 +39,7 @@ impl Server {
         let pages = tools.chunks(page.max(1)).map(|tools| tools.join(","));
         Self {
             pages: pages.collect(),
-            text: RECORD.repeat((4 << 20) / RECORD.len()),
+            text: OnceLock::new(),
         }
     }
 
@@ -71,12 +73,13 @@ impl Server {
 
     fn call(&self, request: &[u8], out: &mut Vec<u8>) {
         let wanted = word_after(request, b"\"n\":").and_then(number).unwrap_or(100);
-        let mut end = wanted.min(self.text.len());
-        while self.text.as_bytes()[..end].ends_with(b"\\") {
+        let text = self.text.get_or_init(|| RECORD.repeat((4 << 20) / RECORD.len()));
+        let mut end = wanted.min(text.len());
+        while text.as_bytes()[..end].ends_with(b"\\") {
             end -= 1;
         }
         out.extend_from_slice(br#""content":[{"type":"text","text":""#);
-        out.extend_from_slice(&self.text.as_bytes()[..end]);
+        out.extend_from_slice(&text.as_bytes()[..end]);
         out.extend_from_slice(br#""}],"isError":false"#);
     }
 

@@ -32,7 +32,7 @@ use bytes::Bytes;
 use serde::Serialize;
 use serde_json::{Map, Value};
 
-use crate::{name::ServerName, secret::Secret};
+use crate::{mask::Masker, name::ServerName, secret::Secret};
 
 /// The longest tool name that is accepted.
 const MAX_TOOL_NAME: usize = 128;
@@ -96,15 +96,21 @@ pub struct Prompt {
 impl Catalog {
     /// Reads the items of `tools/list`. Whatever is wrong with one of them becomes a warning and leaves the others alone.
     pub(crate) fn read_tools(&mut self, server: &ServerName, items: Vec<impl Into<Item>>, headers: HeaderRule) {
-        let mut tools: Vec<Arc<Tool>> = Vec::with_capacity(items.len());
-        let mut reader = tool::Reader::new(server, headers);
-        for item in items {
-            match reader.read(item.into()) {
-                Ok(tool) => tools.push(Arc::new(tool)),
-                Err(problem) => self.warnings.push(problem),
-            }
-        }
-        self.warnings.append(&mut reader.warnings);
+        let mut listed = ListedTools::new(server, headers, None);
+        listed.read(items);
+        self.take_tools(listed);
+    }
+
+    /// Takes over the tools that were read.
+    pub(crate) fn take_tools(&mut self, listed: ListedTools) {
+        let ListedTools {
+            tools,
+            problems,
+            reader,
+            ..
+        } = listed;
+        self.warnings.extend(problems);
+        self.warnings.extend(reader.warnings);
         self.tools = self.sort(tools, "tool", |tool| &tool.name);
     }
 
@@ -194,6 +200,59 @@ impl Catalog {
             .binary_search_by(|tool| tool.name.as_str().cmp(name))
             .ok()
             .map(|at| &self.tools[at])
+    }
+}
+
+/// The tools of a listing, read as its pages come.
+pub(crate) struct ListedTools {
+    reader: tool::Reader,
+    /// Takes secrets out of them at once, if there is one.
+    masker: Option<Masker>,
+    tools: Vec<Arc<Tool>>,
+    problems: Vec<String>,
+}
+
+impl ListedTools {
+    pub(crate) fn new(server: &ServerName, headers: HeaderRule, masker: Option<Masker>) -> Self {
+        Self {
+            reader: tool::Reader::new(server, headers),
+            masker,
+            tools: Vec::new(),
+            problems: Vec::new(),
+        }
+    }
+
+    /// None yet, to be read in the same way.
+    pub(crate) fn none(&self) -> Self {
+        Self {
+            reader: self.reader.anew(),
+            masker: self.masker.clone(),
+            tools: Vec::new(),
+            problems: Vec::new(),
+        }
+    }
+
+    /// Adds what was read elsewhere.
+    pub(crate) fn add(&mut self, mut more: Self) {
+        self.tools.append(&mut more.tools);
+        self.problems.append(&mut more.problems);
+        self.reader.warnings.append(&mut more.reader.warnings);
+    }
+
+    /// Reads the items of one page.
+    pub(crate) fn read(&mut self, items: Vec<impl Into<Item>>) {
+        self.tools.reserve(items.len());
+        for item in items {
+            match self.reader.read(item.into()) {
+                Ok(mut tool) => {
+                    if let Some(masker) = &self.masker {
+                        masked::mask_tool(&mut tool, masker);
+                    }
+                    self.tools.push(Arc::new(tool));
+                }
+                Err(problem) => self.problems.push(problem),
+            }
+        }
     }
 }
 

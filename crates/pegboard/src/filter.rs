@@ -56,6 +56,11 @@ impl Filter {
         self.allow.globs.is_empty() || self.allow.globs.iter().any(|glob| fits(glob))
     }
 
+    /// Whether there is anything that it denies.
+    pub(crate) fn denies_any(&self) -> bool {
+        !self.deny.globs.is_empty()
+    }
+
     pub(crate) fn denies(&self, name: &str) -> bool {
         self.deny.fit(name)
     }

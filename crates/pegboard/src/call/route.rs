@@ -9,7 +9,9 @@ pub(crate) use explain::{ambiguous, may_be_of};
 pub(crate) use repair::{folded, variants};
 
 use std::{
-    collections::HashMap,
+    borrow::Borrow,
+    collections::{HashMap, HashSet},
+    hash::{Hash, Hasher},
     sync::{Arc, OnceLock},
 };
 
@@ -53,10 +55,34 @@ impl Route {
     }
 }
 
+/// A route under its name.
+#[derive(Debug)]
+struct ByName(Arc<Route>);
+
+impl Borrow<str> for ByName {
+    fn borrow(&self) -> &str {
+        &self.0.name
+    }
+}
+
+impl Hash for ByName {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.0.name.hash(state);
+    }
+}
+
+impl PartialEq for ByName {
+    fn eq(&self, other: &Self) -> bool {
+        self.0.name == other.0.name
+    }
+}
+
+impl Eq for ByName {}
+
 /// All tools that can be called at the moment, by the name that models see.
 #[derive(Debug, Default)]
 pub(crate) struct RouteTable {
-    by_name: HashMap<String, Arc<Route>>,
+    by_name: HashSet<ByName>,
     /// In the order of servers and then of tools.
     routes: Vec<Arc<Route>>,
     /// The server and name of each tool that the view does not see.
@@ -102,6 +128,8 @@ impl RouteTable {
         let names = name_all(&found, view);
         let known = before.map(Self::compiled).unwrap_or_default();
         let mut replaced = Vec::new();
+        table.by_name.reserve(found.len());
+        table.routes.reserve_exact(found.len());
         for ((server, tool), named) in found.into_iter().zip(names) {
             let (name, rank) = match named {
                 Named::As(name, rank) => (name, rank),
@@ -110,20 +138,23 @@ impl RouteTable {
                     continue;
                 }
             };
-            let known = known.get(&(server.name().as_str(), tool.name.as_str()));
+            let known = match known.is_empty() {
+                true => None,
+                false => known.get(&(server.name().as_str(), tool.name.as_str())),
+            };
             let known = known.filter(|route| is_defined_alike(&route.tool, &tool));
             let definition = match known {
                 Some(route) => route.definition.clone(),
                 None => table.define(view, &tool),
             };
             let route = Arc::new(Route {
-                name: name.clone(),
+                name,
                 server,
                 tool,
                 definition,
                 rank,
             });
-            table.by_name.insert(name, route.clone());
+            table.by_name.replace(ByName(route.clone()));
             table.routes.push(route);
         }
         for (server, tool, by) in replaced {
@@ -168,7 +199,7 @@ impl RouteTable {
 
     /// What `name` means: the name that models see first, then the other styles with the server's name, then the tool's own name.
     pub(crate) fn find(&self, name: &str) -> Routed {
-        if let Some(route) = self.by_name.get(name) {
+        if let Some(ByName(route)) = self.by_name.get(name) {
             return Routed::To(route.clone());
         }
         match self.aliases().find(name) {

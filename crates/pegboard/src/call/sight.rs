@@ -111,7 +111,8 @@ impl<'a> Sight<'a> {
             return Err(Hidden::ByConfig);
         }
         let server = tool.server.as_str();
-        if names.any(|name| self.deny.denies(name) || self.deny.denies(&dotted(server, name))) {
+        let denies = |name: &str| self.deny.denies(name) || self.deny.denies(&dotted(server, name));
+        if self.deny.denies_any() && names.any(denies) {
             return Err(Hidden::ByView);
         }
         if self.home == Some(&tool.server) {

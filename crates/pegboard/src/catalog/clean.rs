@@ -8,7 +8,7 @@ const CUT: char = '…';
 /// Removes what is not seen: control characters but newlines and tabs, marks of direction, and characters without width. Line ends become
 /// newlines.
 pub(crate) fn clean(text: &mut String) {
-    if text.chars().any(is_unseen) {
+    if has_unseen(text) {
         text.retain(|c| !is_unseen(c));
     }
 }
@@ -47,6 +47,14 @@ pub(super) fn clean_schema(schema: &mut Value) {
         Value::Array(items) => items.iter_mut().for_each(clean_schema),
         Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
     }
+}
+
+/// Whether anything in a text is not seen. Most texts are ASCII, and of those the bytes tell.
+pub(crate) fn has_unseen(text: &str) -> bool {
+    let odd = |byte: u8| (byte < b' ') & (byte != b'\n') & (byte != b'\t') | (byte >= 0x7f);
+    // All bytes, without a way out: so the compiler looks at many at once.
+    let has_odd = text.bytes().fold(0, |found, byte| found | u8::from(odd(byte))) != 0;
+    has_odd && text.chars().any(is_unseen)
 }
 
 /// Whether a reader sees nothing of `c`, or something else because of it.
@@ -89,6 +97,7 @@ mod tests {
             ("tags\u{e0041}\u{e0042}", "tags"),
             ("\0\u{7f}\u{ad}", ""),
         ] {
+            assert_eq!(has_unseen(text), text != expected, "{text:?}");
             let mut cleaned = text.to_owned();
             clean(&mut cleaned);
             assert_eq!(cleaned, expected);
@@ -111,6 +120,11 @@ mod tests {
     }
 
     proptest! {
+        #[test]
+        fn a_look_at_bytes_finds_what_a_look_at_characters_finds(text in any::<String>()) {
+            prop_assert_eq!(has_unseen(&text), text.chars().any(is_unseen));
+        }
+
         #[test]
         fn a_cut_text_keeps_to_its_limit_and_is_a_beginning(text in any::<String>(), limit in 0_usize..40) {
             let mut short = text.clone();

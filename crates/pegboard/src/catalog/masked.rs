@@ -11,9 +11,19 @@ use crate::{
 impl Catalog {
     /// Masks everything that is only read. Addresses that change are remembered, so that they can still be reached.
     pub(crate) fn mask(&mut self, masker: &Masker) {
-        for tool in &mut self.tools {
+        self.mask_tools(masker, |_| true);
+        self.mask_beside_tools(masker);
+    }
+
+    /// Masks some of the tools, by name.
+    pub(crate) fn mask_tools(&mut self, masker: &Masker, is_one: impl Fn(&str) -> bool) {
+        for tool in self.tools.iter_mut().filter(|tool| is_one(&tool.name)) {
             mask_tool(Arc::make_mut(tool), masker);
         }
+    }
+
+    /// Masks all but the tools.
+    pub(crate) fn mask_beside_tools(&mut self, masker: &Masker) {
         for resource in self.resources.iter_mut().chain(&mut self.templates) {
             let shown = masker.text(&resource.uri);
             if !shown.counts.is_empty() {
@@ -36,7 +46,7 @@ impl Catalog {
     }
 }
 
-fn mask_tool(tool: &mut Tool, masker: &Masker) {
+pub(super) fn mask_tool(tool: &mut Tool, masker: &Masker) {
     let mut counts = Counts::default();
     mask_text(&mut tool.title, masker);
     mask_text(&mut tool.description, masker);

@@ -14,9 +14,16 @@ const STAMPS: [usize; 4] = [10, 16, 24, 30];
 ///
 /// A name that had to be altered or cut, or that another tool has too, ends in a part of the hash of its pair.
 pub(crate) fn expose(pairs: &[(&str, &str)], style: &NameStyle, rules: &NameRules) -> Vec<String> {
-    let template = literal(style.template(), rules);
-    let prefixed = literal(NameStyle::Dunder.template(), rules);
+    let template = Template::new(style.template(), rules);
+    let prefixed = Template::new(NameStyle::Dunder.template(), rules);
     let is_shared = shared_tools(pairs, style);
+    // Most tools come in order and keep their names. Then no two are the same, and nobody has to be asked who else has one.
+    let in_order = |pair: &(&str, &str)| (!is_shared(pair.1)).then(|| template.plain(*pair, rules)).flatten();
+    if let Some(names) = pairs.iter().map(in_order).collect::<Option<Vec<_>>>()
+        && names.is_sorted_by(|one, two| one < two)
+    {
+        return names;
+    }
     // A name that is altered or too long is stamped in any case, so that it stays when other tools come and go.
     let mut named: HashMap<(&str, &str), Named> = HashMap::with_capacity(pairs.len());
     for pair in pairs {
@@ -70,12 +77,10 @@ struct Named {
 }
 
 impl Named {
-    fn new(pair: (&str, &str), template: &str, rules: &NameRules) -> Self {
+    fn new(pair: (&str, &str), template: &Template, rules: &NameRules) -> Self {
         let (server, tool) = pair;
         let is_kept = [server, tool].iter().all(|part| part.chars().all(|c| rules.takes(c)));
-        let mut wish = template
-            .replace("{server}", &cleaned(server, rules))
-            .replace("{tool}", &cleaned(tool, rules));
+        let mut wish = template.fill(&cleaned(server, rules), &cleaned(tool, rules));
         let starts_well = wish.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_');
         if !starts_well && (wish.is_empty() || !rules.any_first) {
             wish.insert(0, '_');
@@ -107,21 +112,53 @@ fn cleaned(text: &str, rules: &NameRules) -> String {
     text.chars().map(|c| if rules.takes(c) { c } else { '_' }).collect()
 }
 
-/// The template with what stands around its parts fitted to the rules: a dot that may not stand becomes `__`.
-fn literal(template: &str, rules: &NameRules) -> String {
-    let mut fitted = String::with_capacity(template.len());
-    let mut rest = template;
-    while let Some(c) = rest.chars().next() {
-        let slot = ["{server}", "{tool}"].into_iter().find(|slot| rest.starts_with(slot));
-        match slot {
-            Some(slot) => fitted.push_str(slot),
-            None if rules.takes(c) => fitted.push(c),
-            None if c == '.' => fitted.push_str("__"),
-            None => fitted.push('_'),
+/// A style taken apart, with what stands around the names fitted to the rules: a dot that may not stand becomes `__`.
+struct Template(Vec<Part>);
+
+enum Part {
+    Server,
+    Tool,
+    Text(String),
+}
+
+impl Template {
+    fn new(template: &str, rules: &NameRules) -> Self {
+        let (mut parts, mut text, mut rest) = (Vec::new(), String::new(), template);
+        while let Some(c) = rest.chars().next() {
+            let slots = [("{server}", Part::Server), ("{tool}", Part::Tool)];
+            let slot = slots.into_iter().find(|(slot, _)| rest.starts_with(slot));
+            let length = slot.as_ref().map_or(c.len_utf8(), |(slot, _)| slot.len());
+            match slot {
+                Some((_, part)) => parts.extend([Part::Text(std::mem::take(&mut text)), part]),
+                None if rules.takes(c) => text.push(c),
+                None if c == '.' => text.push_str("__"),
+                None => text.push('_'),
+            }
+            rest = &rest[length..];
         }
-        rest = &rest[slot.map_or(c.len_utf8(), str::len)..];
+        parts.push(Part::Text(text));
+        Self(parts)
     }
-    fitted
+
+    fn fill(&self, server: &str, tool: &str) -> String {
+        let words = self.0.iter().map(|part| match part {
+            Part::Server => server,
+            Part::Tool => tool,
+            Part::Text(text) => text,
+        });
+        let mut name = String::with_capacity(words.clone().map(str::len).sum());
+        words.for_each(|word| name.push_str(word));
+        name
+    }
+
+    /// The name of a pair that needs no change to keep to the rules.
+    fn plain(&self, (server, tool): (&str, &str), rules: &NameRules) -> Option<String> {
+        let mut bytes = server.bytes().chain(tool.bytes());
+        let is_kept = bytes.all(|byte| rules.takes(char::from(byte)));
+        is_kept
+            .then(|| self.fill(server, tool))
+            .filter(|name| rules.allow(name))
+    }
 }
 
 /// The first `length` characters of the hash of some texts, in base32 and lower case.

@@ -215,7 +215,10 @@ impl Supervisor {
         );
         let (tasks, before) = (self.tasks.clone(), self.known.latest());
         let reaching = async {
-            tokio::time::sleep(after).await;
+            // Even a wait for nothing would last until the clock's next tick.
+            if !after.is_zero() {
+                tokio::time::sleep(after).await;
+            }
             // It bounds processes and sockets, not the processor: a start is mostly waiting.
             let _turn = starts.acquire_owned().await;
             let process = place_for(&plan.spec, processes).map_err(|error| *error)?;

@@ -1,13 +1,14 @@
 //! Listings to their last page, with a guard against those that have none.
 
-use std::collections::HashSet;
+use std::collections::{HashSet, VecDeque};
 
 use bytes::Bytes;
 use serde_json::{Map, Value};
+use tokio::task::JoinHandle;
 
-use super::{Fault, Patience, Request, Session, answer::Answer, frame::Params};
+use super::{Fault, Patience, Request, Session, answer::Answer, frame::Params, line::Asking};
 use crate::{
-    catalog::{Catalog, Item, store::Freshness},
+    catalog::{Catalog, Item, ListedTools, store::Freshness},
     deadline::Deadline,
     scan::Scan,
 };
@@ -15,54 +16,171 @@ use crate::{
 /// The longest cursor that is sent back.
 const MAX_CURSOR: usize = 64 << 10;
 
+/// A page with more tools is read off the async threads, so many tools at a time: others wait for those threads.
+const MANY: usize = 250;
+
 impl Session {
-    /// All items of a listing, from all its pages. A listing that does not end, or whose cursor comes twice, is an error: half a
-    /// list would look like a whole one.
+    /// All items of a listing, from all its pages.
     pub(super) async fn list(
         &self,
         method: &'static str,
-        key: &str,
+        key: &'static str,
         deadline: Deadline,
         gathered: &mut Gathered,
     ) -> Result<Vec<Item>, Fault> {
-        let mut items = Vec::new();
-        let mut seen = HashSet::new();
-        let mut cursor: Option<String> = None;
-        for page in 1.. {
-            let params = Params::default().with_some("cursor", cursor.as_deref());
-            let request = Request::new(method, params);
-            let answer = self.line.ask(request, |_| ())?.answer(Patience::until(deadline)).await?;
-            let part = Page::of(&answer, key, method)?;
-            items.extend(part.items);
-            gathered.hears(part.freshness);
-            let Some(next) = part.next else { break };
-            if page >= self.limits.pages || items.len() > self.limits.items {
-                let text = format!("{method} did not end after {page} pages with {} items", items.len());
-                return Err(Fault::unreadable(text));
-            }
-            if next.len() > MAX_CURSOR {
-                return Err(Fault::unreadable(format!(
-                    "{method} gave a cursor of {} bytes",
-                    next.len()
-                )));
-            }
-            if !seen.insert(next.clone()) {
-                return Err(Fault::unreadable(format!(
-                    "{method} gave the same cursor twice, on page {page}"
-                )));
-            }
-            cursor = Some(next);
-        }
-        if items.len() > self.limits.items {
-            let surplus = items.len() - self.limits.items;
-            gathered.catalog.warnings.push(format!(
-                "{surplus} of {} {key} were left out: the limit is {}",
-                items.len(),
-                self.limits.items
-            ));
-            items.truncate(self.limits.items);
+        let (mut items, mut pages) = (Vec::new(), self.pages(method, key, deadline));
+        while let Some(page) = pages.next(gathered).await? {
+            items.extend(page);
         }
         Ok(items)
+    }
+
+    /// All tools, read while their server writes further pages.
+    pub(super) async fn list_tools(
+        &self,
+        deadline: Deadline,
+        mut tools: ListedTools,
+        gathered: &mut Gathered,
+    ) -> Result<ListedTools, Fault> {
+        let mut pages = self.pages("tools/list", "tools", deadline);
+        let mut reading = Reading::default();
+        while let Some(mut items) = pages.next(gathered).await? {
+            if items.len() <= MANY && reading.parts.is_empty() {
+                tools.read(items);
+                continue;
+            }
+            while !items.is_empty() {
+                let rest = items.split_off(items.len().min(MANY));
+                reading.make_room(&mut tools).await?;
+                reading.begin(tools.none(), items);
+                items = rest;
+            }
+        }
+        while !reading.parts.is_empty() {
+            reading.finish_one(&mut tools).await?;
+        }
+        Ok(tools)
+    }
+
+    fn pages(&self, method: &'static str, key: &'static str, deadline: Deadline) -> Pages<'_> {
+        let mut pages = Pages {
+            session: self,
+            method,
+            key,
+            deadline,
+            asking: None,
+            seen: HashSet::new(),
+            count: 0,
+            items: 0,
+        };
+        pages.ask(None);
+        pages
+    }
+}
+
+/// Parts of a listing that are read off the async threads, which are needed for the messages that come meanwhile.
+#[derive(Default)]
+struct Reading {
+    parts: VecDeque<JoinHandle<ListedTools>>,
+}
+
+impl Reading {
+    fn begin(&mut self, mut part: ListedTools, items: Vec<Item>) {
+        self.parts.push_back(tokio::task::spawn_blocking(move || {
+            part.read(items);
+            part
+        }));
+    }
+
+    /// As many parts are read at once as there are threads for everything else.
+    async fn make_room(&mut self, tools: &mut ListedTools) -> Result<(), Fault> {
+        if self.parts.len() >= tokio::runtime::Handle::current().metrics().num_workers() {
+            self.finish_one(tools).await?;
+        }
+        Ok(())
+    }
+
+    /// Adds the part that was begun first.
+    async fn finish_one(&mut self, tools: &mut ListedTools) -> Result<(), Fault> {
+        if let Some(part) = self.parts.pop_front() {
+            tools.add(part.await.map_err(|error| Fault::unreadable(error.to_string()))?);
+        }
+        Ok(())
+    }
+}
+
+/// A listing, a page at a time.
+struct Pages<'a> {
+    session: &'a Session,
+    method: &'static str,
+    key: &'static str,
+    deadline: Deadline,
+    /// The next page on its way; none after the last.
+    asking: Option<Result<Asking<'a>, Fault>>,
+    /// The cursors so far.
+    seen: HashSet<String>,
+    /// How many pages and items have come.
+    count: usize,
+    items: usize,
+}
+
+impl Pages<'_> {
+    fn ask(&mut self, cursor: Option<&str>) {
+        let params = Params::default().with_some("cursor", cursor);
+        let request = Request::new(self.method, params);
+        self.asking = Some(self.session.line.ask(request, |_| ()));
+    }
+
+    /// The items of the next page; none after the last. A listing that does not end, or whose cursor comes twice, is an error: half a list
+    /// would look like a whole one.
+    async fn next(&mut self, gathered: &mut Gathered) -> Result<Option<Vec<Item>>, Fault> {
+        let Some(asking) = self.asking.take() else {
+            return Ok(None);
+        };
+        let Page {
+            mut items,
+            next,
+            freshness,
+        } = {
+            let answer = asking?.answer(Patience::until(self.deadline)).await?;
+            Page::of(&answer, self.key, self.method)?
+        };
+        self.count += 1;
+        self.items += items.len();
+        gathered.hears(freshness);
+        match next {
+            None => gathered.catalog.warnings.extend(self.leave_out_surplus(&mut items)),
+            Some(cursor) => {
+                self.check(&cursor)?;
+                // It is sent before this page is looked at, so that its server need not wait for us.
+                self.ask(Some(&cursor));
+            }
+        }
+        Ok(Some(items))
+    }
+
+    /// Whether there may be a further page, under this cursor.
+    fn check(&mut self, cursor: &str) -> Result<(), Fault> {
+        let (method, count, limits) = (self.method, self.count, &self.session.limits);
+        let problem = if count >= limits.pages || self.items > limits.items {
+            format!("{method} did not end after {count} pages with {} items", self.items)
+        } else if cursor.len() > MAX_CURSOR {
+            format!("{method} gave a cursor of {} bytes", cursor.len())
+        } else if !self.seen.insert(cursor.to_owned()) {
+            format!("{method} gave the same cursor twice, on page {count}")
+        } else {
+            return Ok(());
+        };
+        Err(Fault::unreadable(problem))
+    }
+
+    /// Takes what is too much from the end of the last page, and says so.
+    fn leave_out_surplus(&self, items: &mut Vec<Item>) -> Option<String> {
+        let (all, limit) = (self.items, self.session.limits.items);
+        let surplus = all.checked_sub(limit).filter(|surplus| *surplus > 0)?;
+        items.truncate(items.len().saturating_sub(surplus));
+        let key = self.key;
+        Some(format!("{surplus} of {all} {key} were left out: the limit is {limit}"))
     }
 }
 

@@ -2,7 +2,7 @@
 
 use super::{Described, Fault, Session, listing::Gathered};
 use crate::{
-    catalog::{Catalog, clean, store::Freshness},
+    catalog::{Catalog, ListedTools, clean, store::Freshness},
     config::Capabilities,
     deadline::Deadline,
 };
@@ -53,10 +53,12 @@ impl Session {
         before: Option<&Catalog>,
     ) -> Result<(Catalog, Freshness), Fault> {
         let mut all = Gathered::default();
+        let masker = self.veil().masker();
         if self.offers("tools") {
             let deadline = Deadline::within(self.limits.list);
-            match self.list("tools/list", "tools", deadline, &mut all).await {
-                Ok(tools) => all.catalog.read_tools(&self.server, tools, self.header_rule()),
+            let tools = ListedTools::new(&self.server, self.header_rule(), Some(masker.clone()));
+            match self.list_tools(deadline, tools, &mut all).await {
+                Ok(tools) => all.catalog.take_tools(tools),
                 Err(fault) if !described.is_empty() && fault.leaves_session() => {
                     all.warn(&format!(
                         "its tools could not be listed, only those that the config describes are known: {fault}"
@@ -75,7 +77,12 @@ impl Session {
             all.add(resources?);
             all.add(prompts?);
         }
-        all.catalog.mask(&self.veil().masker());
+        // The tools that were listed have been masked while they came. A secret may have become known meanwhile.
+        let masker_now = self.veil().masker();
+        let has_changed = !masker_now.is(&masker);
+        all.catalog
+            .mask_tools(&masker_now, |name| has_changed || described.contains_key(name));
+        all.catalog.mask_beside_tools(&masker_now);
         Ok((all.catalog, all.freshness.unwrap_or_default()))
     }
 

@@ -48,7 +48,12 @@ impl Toolset {
         let (_, live) = self.reach(server).await?;
         let known = live.catalog().prompts.iter().find(|prompt| prompt.name == name);
         if known.is_none() && !live.catalog().prompts.is_empty() {
-            let names: Vec<_> = live.catalog().prompts.iter().map(|prompt| prompt.name.as_str()).collect();
+            let names: Vec<_> = live
+                .catalog()
+                .prompts
+                .iter()
+                .map(|prompt| prompt.name.as_str())
+                .collect();
             let message = format!("server `{server}` has no prompt `{}`", name.escape_debug());
             let failure = Failure::new(Kind::InvalidArguments, message).hint(format!("it has {}", names.join(", ")));
             return Err(failure.masked(&live.session.veil().masker()));

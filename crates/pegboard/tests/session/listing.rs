@@ -27,6 +27,19 @@ async fn a_listing_is_followed_to_its_last_page() {
     }
 }
 
+/// CAT-1: pages so long that they are read in parts give the same tools, in order.
+#[tokio::test(start_paused = true)]
+async fn long_pages_are_listed_in_order() {
+    let (board, handle) = in_memory(&many(2_000).pages_of(900).fault(Fault::BrokenSchema));
+    let listing = board.toolset().list(PATIENCE).await;
+    let names = names(&listing);
+    assert_eq!(names.len(), 2_000, "{:?}", listing.warnings);
+    assert!(names.is_sorted());
+    assert_eq!(listing.warnings.len(), 1, "{:?}", listing.warnings);
+    assert_eq!(handle.count("tools/list"), 3);
+    board.shutdown().await;
+}
+
 /// F030, F031, F032: a listing that does not end is an error within its bound, and nothing of it is used.
 #[tokio::test(start_paused = true)]
 async fn a_listing_without_an_end_is_an_error_and_nothing_of_it_is_used() {

@@ -50,6 +50,12 @@ pub(super) fn name_all(found: &[(Server, Arc<Tool>)], view: &View) -> Vec<Named>
 }
 
 fn named(tools: &[(&str, &str, Rank)], style: &NameStyle, rules: &NameRules) -> Vec<Named> {
+    // Nobody else is there in most views.
+    if tools.iter().all(|(_, _, rank)| *rank == Rank::Server) {
+        let pairs: Vec<_> = tools.iter().map(|(server, tool, _)| (*server, *tool)).collect();
+        let names = name::expose(&pairs, style, rules).into_iter();
+        return names.map(|name| Named::As(name, Rank::Server)).collect();
+    }
     let of = |wanted: &dyn Fn(Rank) -> bool| {
         let pairs = tools.iter().filter(|(_, _, rank)| wanted(*rank));
         pairs.map(|(server, tool, _)| (*server, *tool)).collect::<Vec<_>>()

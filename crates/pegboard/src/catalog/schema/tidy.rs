@@ -1,15 +1,17 @@
 //! Puts a schema in order while it is read, without a tree in between.
 
-use std::{borrow::Cow, ops::Range};
+use std::borrow::Cow;
 
 use super::Schema;
-use crate::{catalog::clean::is_unseen, scan::Scan};
+use crate::{catalog::clean::has_unseen, scan::Scan};
 
 /// Writes schemas in order. It is kept from one to the next, so that only the schemas themselves take memory.
 #[derive(Debug, Default)]
 pub(in crate::catalog) struct Tidy {
     out: Vec<u8>,
     spare: Vec<u8>,
+    /// The fields so far of all objects that are not at their end.
+    fields: Vec<Field>,
     root: Root,
 }
 
@@ -20,8 +22,21 @@ struct Root {
     has_odd_properties: bool,
 }
 
-/// One field of an object: its key, and where it stands in the output with its value.
-type Field<'a> = (Cow<'a, str>, Range<usize>);
+/// Where a field of an object stands in the output.
+#[derive(Debug, Clone, Copy)]
+struct Field {
+    start: usize,
+    /// Where its key ends, with its quotes.
+    key: usize,
+    end: usize,
+}
+
+impl Field {
+    /// Its key as it is written. It has no escapes, so those of two fields compare as the keys do.
+    fn key_in(self, out: &[u8]) -> &[u8] {
+        &out[self.start + 1..self.key - 1]
+    }
+}
 
 impl Tidy {
     /// Reads a schema for arguments. `None` when anything is unusual about it, or when its root does not say that it is an object.
@@ -34,6 +49,7 @@ impl Tidy {
     /// Reads a schema that is at most `depth` deep and has at most so many bytes.
     pub(in crate::catalog) fn schema(&mut self, scan: &mut Scan<'_>, depth: usize, bytes: usize) -> Option<Schema> {
         self.out.clear();
+        self.fields.clear();
         self.value(scan, depth)?;
         if self.out.len() > bytes {
             return None;
@@ -49,13 +65,29 @@ impl Tidy {
                 let text = scan.text()?;
                 self.text(&text)
             }
-            _ => serde_json::to_writer(&mut self.out, &scan.value(0)?).ok(),
+            _ => self.literal(scan),
         }
+    }
+
+    fn literal(&mut self, scan: &mut Scan<'_>) -> Option<()> {
+        let mut ahead = scan.clone();
+        let word = match ahead.peek()? {
+            b't' | b'f' => ahead.boolean().map(|is| if is { "true" } else { "false" }),
+            _ => None,
+        };
+        // What follows a word is looked at by whoever reads on.
+        if let Some(word) = word {
+            *scan = ahead;
+            self.out.extend_from_slice(word.as_bytes());
+            return Some(());
+        }
+        serde_json::to_writer(&mut self.out, &scan.value(0)?).ok()
     }
 
     #[expect(clippy::ptr_arg, reason = "a text that is borrowed came without escapes")]
     fn text(&mut self, text: &Cow<'_, str>) -> Option<()> {
-        if may_be_unclean(text) {
+        // Where such texts are cleaned and where they are data is for others to say.
+        if has_unseen(text) {
             return None;
         }
         match text {
@@ -84,7 +116,7 @@ impl Tidy {
     fn object(&mut self, scan: &mut Scan<'_>, left: usize) -> Option<()> {
         self.out.push(b'{');
         let start = self.out.len();
-        let mut fields: Vec<Field<'_>> = Vec::new();
+        let first = self.fields.len();
         if !scan.eat(b'{') {
             return None;
         }
@@ -94,6 +126,7 @@ impl Tidy {
             self.comma(start);
             let begin = self.out.len();
             self.text(&key)?;
+            let key_end = self.out.len();
             self.out.push(b':');
             let value = self.out.len();
             if key == "required" && self.names(scan, left) == Some(()) {
@@ -104,13 +137,21 @@ impl Tidy {
             if start == 1 {
                 self.note_root(&key, value);
             }
-            fields.push((key, begin..self.out.len()));
+            self.fields.push(Field {
+                start: begin,
+                key: key_end,
+                end: self.out.len(),
+            });
+            // An escaped key stands elsewhere in the order than its text does.
+            if matches!(key, Cow::Owned(_)) {
+                return None;
+            }
             goes_on = scan.eat(b',');
             if !goes_on && !scan.eat(b'}') {
                 return None;
             }
         }
-        self.sort(start, fields)?;
+        self.sort(start, first)?;
         self.out.push(b'}');
         Some(())
     }
@@ -144,24 +185,26 @@ impl Tidy {
         Some(())
     }
 
-    /// Puts the fields that were written since `start` in the order of their keys. Of two with one key serde_json takes the last; that
+    /// Puts the fields that were written since `start`, those from `first` on, in the order of their keys. Of two with one key serde_json takes the last; that
     /// is left to it.
-    fn sort(&mut self, start: usize, mut fields: Vec<Field<'_>>) -> Option<()> {
-        if fields.is_sorted_by(|(one, _), (two, _)| one < two) {
-            return Some(());
+    fn sort(&mut self, start: usize, first: usize) -> Option<()> {
+        let (out, fields) = (&mut self.out, &mut self.fields[first..]);
+        if !fields.is_sorted_by(|one, two| one.key_in(out) < two.key_in(out)) {
+            fields.sort_by(|one, two| one.key_in(out).cmp(two.key_in(out)));
+            if fields.windows(2).any(|pair| pair[0].key_in(out) == pair[1].key_in(out)) {
+                return None;
+            }
+            self.spare.clear();
+            self.spare.extend_from_slice(&out[start..]);
+            out.truncate(start);
+            for field in fields {
+                if out.len() > start {
+                    out.push(b',');
+                }
+                out.extend_from_slice(&self.spare[field.start - start..field.end - start]);
+            }
         }
-        fields.sort_by(|(one, _), (two, _)| one.cmp(two));
-        if fields.windows(2).any(|pair| pair[0].0 == pair[1].0) {
-            return None;
-        }
-        self.spare.clear();
-        self.spare.extend_from_slice(&self.out[start..]);
-        self.out.truncate(start);
-        for (_, place) in fields {
-            self.comma(start);
-            self.out
-                .extend_from_slice(&self.spare[place.start - start..place.end - start]);
-        }
+        self.fields.truncate(first);
         Some(())
     }
 
@@ -173,18 +216,10 @@ impl Tidy {
     }
 }
 
-/// Whether a text holds anything that a reader would not see. Where such texts are cleaned and where they are data is for others to say.
-#[expect(clippy::ptr_arg, reason = "a text that is borrowed came without escapes")]
-fn may_be_unclean(text: &Cow<'_, str>) -> bool {
-    match text {
-        Cow::Borrowed(plain) if plain.is_ascii() => memchr::memchr(0x7f, plain.as_bytes()).is_some(),
-        text => text.chars().any(is_unseen),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::catalog::clean::is_unseen;
     use proptest::prelude::*;
     use serde_json::Value;
 
@@ -205,9 +240,9 @@ mod tests {
             "{}",
             "true",
             "[ ]",
-            r#" { "b" : 1 , "a" : [ 1.50 , -0 , 1e3, null, "x\u0041\n", "é" ] , "ab" : { } } "#,
+            r#" { "b" : 1 , "a" : [ 1.50 , -0 , 1e3, null, true , false, "x\u0041\n", "é" ] , "ab" : { } } "#,
             r#"{"type":"object","required":["b","a\"","\u0061"],"properties":{"required":{"default":["q","p"]},"z":{"required":[2,"a"]}}}"#,
-            r#"{"required":[],"é":1,"\u0042":2,"a":{"required":"no list"}}"#,
+            r#"{"required":[],"é":1,"B":2,"a":{"required":"no list"}}"#,
         ] {
             check(text);
         }
@@ -225,6 +260,9 @@ mod tests {
             r#"{"a":1,}"#,
             r#"{"a":"\ud800"}"#,
             r#"{"a":"\u200b"}"#,
+            r#"{"\u0042":2}"#,
+            r#"{"a":truefalse}"#,
+            r#"[true false]"#,
             "\"\u{7f}\"",
             "nul",
             &deep(33),
@@ -264,7 +302,7 @@ mod tests {
             let key = prop_oneof![
                 Just("required".to_owned()),
                 Just("type".to_owned()),
-                "\\PC{0,5}".prop_map(|key| key.replace(is_unseen, "?"))
+                "\\PC{0,5}".prop_map(|key| key.replace(|c| is_unseen(c) || matches!(c, '"' | '\\'), "?"))
             ];
             prop_oneof![
                 proptest::collection::vec(inner.clone(), 0..6).prop_map(Value::from),

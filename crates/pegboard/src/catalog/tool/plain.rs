@@ -8,7 +8,7 @@ use super::{Checks, MAX_SCHEMA_BYTES, MAX_SCHEMA_DEPTH, MAX_TITLE, TaskSupport, 
 use crate::{
     catalog::{
         HeaderRule, Item, MAX_DESCRIPTION, MAX_TOOL_NAME,
-        clean::is_unseen,
+        clean::has_unseen,
         definition::Kept,
         schema::{Schema, Tidy},
     },
@@ -17,8 +17,8 @@ use crate::{
 };
 
 /// Reads the tools of one server.
-pub(in crate::catalog) struct Reader<'a> {
-    server: &'a ServerName,
+pub(in crate::catalog) struct Reader {
+    server: ServerName,
     headers: HeaderRule,
     tidy: Tidy,
     /// What is wrong with tools that can be used nevertheless.
@@ -38,14 +38,19 @@ struct Said {
     rest: Map<String, Value>,
 }
 
-impl<'a> Reader<'a> {
-    pub(in crate::catalog) fn new(server: &'a ServerName, headers: HeaderRule) -> Self {
+impl Reader {
+    pub(in crate::catalog) fn new(server: &ServerName, headers: HeaderRule) -> Self {
         Self {
-            server,
+            server: server.clone(),
             headers,
             tidy: Tidy::default(),
             warnings: Vec::new(),
         }
+    }
+
+    /// Another one for the same server.
+    pub(in crate::catalog) fn anew(&self) -> Self {
+        Self::new(&self.server, self.headers)
     }
 
     /// Reads one item of `tools/list`, or says in a sentence why it cannot be used.
@@ -58,7 +63,7 @@ impl<'a> Reader<'a> {
         let tree = item
             .tree()
             .map_err(|error| format!("a tool that cannot be read was left out: {error}"))?;
-        Tool::read(self.server, tree, self.headers, &mut self.warnings)
+        Tool::read(&self.server, tree, self.headers, &mut self.warnings)
     }
 
     /// The tool, as long as nothing about it is unusual.
@@ -72,7 +77,7 @@ impl<'a> Reader<'a> {
         let name = said.name.filter(|name| (1..=MAX_TOOL_NAME).contains(&name.len()))?;
         let needs_work = |text: &Option<String>, limit: usize| {
             let text = text.as_deref().unwrap_or_default();
-            text.len() > limit || text.chars().any(is_unseen)
+            text.len() > limit || has_unseen(text)
         };
         if !scan.is_at_end()
             || name.chars().any(char::is_control)

@@ -47,6 +47,32 @@ fn bare_names_tell_the_server_only_where_several_have_the_tool() {
 }
 
 #[test]
+fn tools_that_come_in_order_have_the_names_that_they_have_in_any_order() {
+    let odd = ("c", "é");
+    for rest in [vec![], vec![odd], vec![("a", "one")]] {
+        let mut pairs = vec![("a", "one"), ("a", "two"), ("b", "one")];
+        pairs.extend(rest);
+        for style in [
+            NameStyle::Dunder,
+            NameStyle::Bare,
+            NameStyle::Template("same".to_owned()),
+        ] {
+            let names = expose(&pairs, &style, &NameRules::OPENAI);
+            let mut turned = pairs.clone();
+            turned.reverse();
+            let mut again = expose(&turned, &style, &NameRules::OPENAI);
+            again.reverse();
+            assert_eq!(names, again, "{style}");
+        }
+    }
+    let alone = one("c", "é", &NameStyle::Template("same".to_owned()), &NameRules::OPENAI);
+    assert_ne!(
+        alone, "same",
+        "a tool whose name cannot stand is stamped, also where it is not shown"
+    );
+}
+
+#[test]
 fn two_pairs_that_would_be_written_alike_are_both_stamped() {
     let names = expose(&[("a__b", "c"), ("a", "b__c")], &NameStyle::Dunder, &NameRules::OPENAI);
     assert_eq!(names, ["a__b__c_gh767kfiv6", "a__b__c_3ovkf5i7ci"]);

@@ -220,7 +220,9 @@ async fn quiet(session: &Session, limit: Option<Duration>, pause: Duration) {
 
 /// Waits for a change notice, not before `pause` has passed, and a little longer for the notices that follow it.
 async fn settled_change(session: &Session, pause: Duration) {
-    tokio::time::sleep(pause).await;
+    if !pause.is_zero() {
+        tokio::time::sleep(pause).await;
+    }
     session.changed().await;
     tokio::time::sleep(DEBOUNCE).await;
 }
