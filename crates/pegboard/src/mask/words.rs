@@ -97,14 +97,15 @@ impl Words {
         firsts
     }
 
-    /// Looks for marks that begin in a stretch.
+    /// Looks for marks where the sieve caught something.
     #[inline(never)]
     fn look_through(&self, stretch: &[u8; MOST], at: usize, bytes: &[u8], firsts: &mut Vec<Option<usize>>) {
-        for start in (0..STRETCH).step_by(PLACES) {
-            if let Some(block) = stretch[start..].first_chunk() {
-                self.look(block, at + start, bytes, firsts);
+        self.sieve.caught(stretch, |place| {
+            if let Some(block) = stretch[place..].first_chunk() {
+                let list = self.lists_by_slot[slot(fold(*block) as u32)];
+                self.compare(list, at + place, bytes, firsts);
             }
-        }
+        });
     }
 
     /// Looks for marks in one block.
@@ -114,25 +115,24 @@ impl Words {
         let list = |place: usize| self.lists_by_slot[slot((folded >> (8 * place)) as u32)];
         let lists: [u8; PLACES] = std::array::from_fn(list);
         if lists.iter().fold(0, |any, list| any | list) != 0 {
-            self.compare(lists, at, bytes, firsts);
+            for (place, list) in lists.into_iter().enumerate() {
+                self.compare(list, at + place, bytes, firsts);
+            }
         }
     }
 
-    /// Compares the words whose marks seem to stand from `at` on.
-    #[inline(never)]
-    fn compare(&self, lists: [u8; PLACES], at: usize, bytes: &[u8], firsts: &mut Vec<Option<usize>>) {
-        for (place, list) in lists.into_iter().enumerate() {
-            let Some(list) = usize::from(list).checked_sub(1) else {
-                continue;
-            };
-            for Place { word, offset } in &self.lists[list] {
-                let is_known = firsts.get(*word).is_some_and(Option::is_some);
-                if let Some(start) = (at + place).checked_sub(*offset)
-                    && !is_known
-                    && self.stands_at(*word, start, bytes)
-                {
-                    self.note(*word, start, firsts);
-                }
+    /// Compares the words of a list, whose mark seems to stand at `at`.
+    fn compare(&self, list: u8, at: usize, bytes: &[u8], firsts: &mut Vec<Option<usize>>) {
+        let Some(list) = usize::from(list).checked_sub(1) else {
+            return;
+        };
+        for Place { word, offset } in &self.lists[list] {
+            let is_known = firsts.get(*word).is_some_and(Option::is_some);
+            if let Some(start) = at.checked_sub(*offset)
+                && !is_known
+                && self.stands_at(*word, start, bytes)
+            {
+                self.note(*word, start, firsts);
             }
         }
     }
@@ -175,6 +175,8 @@ fn slot(bytes: u32) -> usize {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::LazyLock;
+
     use super::*;
     use proptest::prelude::*;
 
@@ -197,7 +199,8 @@ mod tests {
     }
 
     fn quickly(text: &str) -> Vec<Option<usize>> {
-        let mut firsts = Words::new(SOME.to_vec()).firsts(text);
+        static WORDS: LazyLock<Words> = LazyLock::new(|| Words::new(SOME.to_vec()));
+        let mut firsts = WORDS.firsts(text);
         firsts.resize(SOME.len(), None);
         firsts
     }

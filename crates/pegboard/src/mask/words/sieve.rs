@@ -75,16 +75,36 @@ impl Sieve {
         caught |= before & tables.seconds[usize::from(last)];
         caught != 0
     }
+
+    /// Tells every place in the stretch at which a mark may begin.
+    pub(super) fn caught<const N: usize>(&self, stretch: &[u8; N], mut tell: impl FnMut(usize)) {
+        let Some(tables) = &self.tables else {
+            return;
+        };
+        let pair = |at: usize| usize::from(u16::from_le_bytes([stretch[at], stretch[at + 1]]));
+        for at in (0..STRETCH).step_by(2) {
+            if tables.firsts[pair(at)] & tables.seconds[pair(at + 2)] != 0 {
+                tell(at);
+                tell(at + 1);
+            }
+        }
+    }
 }
 
 /// Sets a bit for a pair in any case, or for all pairs with one of its bytes.
 fn set(table: &mut [u8; PAIRS], pair: [Option<u8>; 2], bit: u8) {
-    let fits = |byte: u8, wanted: Option<u8>| wanted.is_none_or(|wanted| byte.eq_ignore_ascii_case(&wanted));
-    let [low, high] = pair.map(|wanted| (0..=u8::MAX).filter(move |byte| fits(*byte, wanted)));
+    let [low, high] = pair.map(fitting);
     for high in high {
-        for low in low.clone() {
-            table[usize::from(u16::from_le_bytes([low, high]))] |= bit;
+        for low in &low {
+            table[usize::from(u16::from_le_bytes([*low, high]))] |= bit;
         }
+    }
+}
+
+fn fitting(byte: Option<u8>) -> Vec<u8> {
+    match byte {
+        Some(byte) => vec![byte, byte.to_ascii_uppercase()],
+        None => (0..=u8::MAX).collect(),
     }
 }
 
@@ -122,6 +142,11 @@ mod tests {
             assert!(catches(&sieve, &format!("{text}..Key")), "{before}");
             assert!(!catches(&sieve, &format!("{text}sekret")), "{before}");
             assert!(!catches(&sieve, &format!("{text}k.ey")), "{before}");
+            let mut stretch = [b' '; STRETCH + 8];
+            stretch[before + 1..before + 4].copy_from_slice(b"kEy");
+            let mut places = Vec::new();
+            sieve.caught(&stretch, |place| places.push(place));
+            assert_eq!(places, [(before + 1) & !1, (before + 1) | 1]);
         }
     }
 }
