@@ -81,13 +81,22 @@ impl Sieve {
         let Some(tables) = &self.tables else {
             return;
         };
-        let pair = |at: usize| usize::from(u16::from_le_bytes([stretch[at], stretch[at + 1]]));
-        for at in (0..STRETCH).step_by(2) {
-            if tables.firsts[pair(at)] & tables.seconds[pair(at + 2)] != 0 {
-                tell(at);
-                tell(at + 1);
+        let mut before = 0;
+        let mut pair_at = |at: usize, pair: u16| {
+            if before & tables.seconds[usize::from(pair)] != 0 {
+                tell(at - 2);
+                tell(at - 1);
+            }
+            before = tables.firsts[usize::from(pair)];
+        };
+        let (words, _) = stretch.as_chunks::<8>();
+        for (number, word) in words[..STRETCH / 8].iter().enumerate() {
+            let word = u64::from_le_bytes(*word);
+            for place in 0..4 {
+                pair_at(8 * number + 2 * place, (word >> (16 * place)) as u16);
             }
         }
+        pair_at(STRETCH, u16::from_le_bytes([stretch[STRETCH], stretch[STRETCH + 1]]));
     }
 }
 
