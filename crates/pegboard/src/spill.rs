@@ -1,7 +1,8 @@
 //! Outputs that are too large for a model, put aside in files of which only one toolset knows.
 //!
 //! A handle is a number that nobody can guess, the folder belongs to one toolset and goes with it, and what is written there has been
-//! masked before. Files are written as the output came; they are laid out for reading when they are read.
+//! masked before. Files are written as the output came; they are laid out for reading when they are read. When there are too many, the
+//! file of the oldest output is written over for the newest: that costs half of removing one and making another.
 
 mod folder;
 mod jsonpath;
@@ -103,6 +104,13 @@ struct Entry {
     folder: Arc<Folder>,
 }
 
+/// Room for an output.
+struct Place {
+    folder: Arc<Folder>,
+    /// A file in the folder that nobody needs any more.
+    old: Option<String>,
+}
+
 /// Why an output could not be put aside or read.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum SpillError {
@@ -187,7 +195,7 @@ impl Store {
 
     fn keep(&self, output: Output) -> Result<String, SpillError> {
         let handle = new_handle()?;
-        let folder = self.make_room(output.text.len())?;
+        let Place { folder, old } = self.make_room(output.text.len())?;
         let entry = Entry {
             handle: handle.clone(),
             form: output.form,
@@ -195,7 +203,11 @@ impl Store {
             born: Instant::now(),
             folder,
         };
-        let written = entry.folder.write(&handle, output.text.as_bytes());
+        let content = output.text.as_bytes();
+        let written = match old {
+            Some(old) => entry.folder.write_over(&old, &handle, content),
+            None => entry.folder.write(&handle, content),
+        };
         let mut state = self.state();
         state.writing -= 1;
         if let Err(error) = written {
@@ -213,7 +225,7 @@ impl Store {
     }
 
     /// Reserves space for an output, at the cost of the oldest ones.
-    fn make_room(&self, bytes: usize) -> Result<Arc<Folder>, SpillError> {
+    fn make_room(&self, bytes: usize) -> Result<Place, SpillError> {
         let limits = &self.limits;
         if bytes > limits.bytes || limits.files == 0 {
             return Err(SpillError::TooLarge {
@@ -226,8 +238,13 @@ impl Store {
             return Err(SpillError::Closed);
         }
         state.expire(limits.ttl);
+        let mut old: Option<Entry> = None;
         while state.bytes + bytes > limits.bytes || state.entries.len() + state.writing >= limits.files {
-            if !state.drop_oldest() {
+            if let Some(older) = old.take() {
+                older.remove();
+            }
+            old = state.take_oldest();
+            if old.is_none() {
                 // All the space is reserved by outputs that are being written at this moment.
                 return Err(SpillError::TooLarge {
                     bytes,
@@ -243,18 +260,28 @@ impl Store {
                 folder
             }
         };
+        let old = old.and_then(|old| {
+            if Arc::ptr_eq(&old.folder, &folder) {
+                return Some(old.handle);
+            }
+            old.remove();
+            None
+        });
         state.bytes += bytes;
         state.writing += 1;
-        Ok(folder)
+        Ok(Place { folder, old })
     }
 
     fn read(&self, entry: &Entry) -> Result<Output, SpillError> {
-        match entry.folder.read(&entry.handle, entry.bytes) {
+        let read = entry.folder.read(&entry.handle, entry.bytes);
+        // While it was read it may have made room for another one, and its file may have been written over.
+        self.find(&entry.handle)?;
+        match read {
             Ok(text) => Ok(Output {
                 form: entry.form.clone(),
                 text: Arc::new(text),
             }),
-            // It was removed between the look and the reading.
+            // Somebody has cleaned up.
             Err(error) if error.kind() == io::ErrorKind::NotFound => Err(SpillError::Unknown(entry.handle.clone())),
             Err(error) => Err(error.into()),
         }
@@ -263,18 +290,24 @@ impl Store {
 
 impl State {
     fn expire(&mut self, ttl: Duration) {
-        while self.entries.front().is_some_and(|oldest| oldest.born.elapsed() > ttl) {
-            self.drop_oldest();
+        while self.entries.front().is_some_and(|oldest| oldest.born.elapsed() > ttl)
+            && let Some(oldest) = self.take_oldest()
+        {
+            oldest.remove();
         }
     }
 
-    fn drop_oldest(&mut self) -> bool {
-        let Some(oldest) = self.entries.pop_front() else {
-            return false;
-        };
+    /// The oldest output, of which nobody knows any more. Its file is left.
+    fn take_oldest(&mut self) -> Option<Entry> {
+        let oldest = self.entries.pop_front()?;
         self.bytes -= oldest.bytes;
-        oldest.folder.remove(&oldest.handle);
-        true
+        Some(oldest)
+    }
+}
+
+impl Entry {
+    fn remove(&self) {
+        self.folder.remove(&self.handle);
     }
 }
 

@@ -1,5 +1,7 @@
 //! Texts in JSON: found and freed of their escapes, many bytes at a time.
 
+mod front;
+
 use std::borrow::Cow;
 
 /// How many bytes are looked at together when a text has escapes.
@@ -68,12 +70,14 @@ fn candidates(block: &[u8; BLOCK]) -> u32 {
     bits(words[0]) | bits(words[1]) << 8 | bits(words[2]) << 16 | bits(words[3]) << 24
 }
 
-/// Reads a text that has escapes. The blocks are looked at in order and without regard to what was found before, so that the processor
-/// can work ahead.
+/// Reads a text that has escapes. Its last blocks are looked at in order and without regard to what was found before, so that the
+/// processor can work ahead.
 fn unescape(bytes: &[u8]) -> Option<(String, usize)> {
+    let (out, front) = front::unescape(bytes);
+    let bytes = &bytes[front..];
     let mut text = Unescaped {
-        out: Vec::with_capacity((bytes.len() + BLOCK + SHORT).min(FIRST)),
-        len: 0,
+        len: out.len(),
+        out,
         taken: 0,
     };
     let (blocks, rest) = bytes.as_chunks::<BLOCK>();
@@ -82,13 +86,13 @@ fn unescape(bytes: &[u8]) -> Option<(String, usize)> {
         if candidates != 0
             && let Some(end) = text.take_block(bytes, number * BLOCK, candidates)?
         {
-            return text.finish(end);
+            return text.finish(front + end);
         }
     }
     let mut last = [b' '; BLOCK];
     last[..rest.len()].copy_from_slice(rest);
     let end = text.take_block(bytes, bytes.len() - rest.len(), candidates(&last))?;
-    text.finish(end?)
+    text.finish(front + end?)
 }
 
 /// A text on its way into memory of its own.
@@ -270,8 +274,8 @@ mod tests {
             r#"\\\""#,
             r"\uD7FF\uE000",
         ] {
-            for before in 0..70 {
-                for after in [0, 1, 40] {
+            for before in (0..70).chain(1970..2060) {
+                for after in [0, 1, 40, 1100] {
                     let text = format!("{}{escape}{}", "a".repeat(before), "é".repeat(after));
                     assert!(agrees(text.as_bytes()).is_some(), "{text}");
                 }
@@ -298,8 +302,8 @@ mod tests {
             b"\xc3\\n",
             b"\\u00e9\xa9",
         ] {
-            for before in [0, 5, 31, 32, 63] {
-                let text = [&b"b".repeat(before), wrong].concat();
+            for before in [0, 5, 31, 32, 63, 2047, 2048, 5000] {
+                let text = [&b"b".repeat(before), wrong, &b"z".repeat(before)].concat();
                 assert_eq!(agrees(&text), None, "{wrong:?}");
             }
         }
@@ -328,6 +332,12 @@ mod tests {
     proptest! {
         #[test]
         fn texts_are_read_as_serde_json_reads_them(text in "(\\PC|[\\x00-\\x7f]|\"|\\\\){0,200}") {
+            let written = serde_json::to_string(&text).unwrap();
+            prop_assert_eq!(agrees(&written.as_bytes()[1..written.len() - 1]), Some(text));
+        }
+
+        #[test]
+        fn long_texts_are_read_as_serde_json_reads_them(text in "(\\PC{0,40}|[\"\\\\/\\]\n]{0,9}){0,150}") {
             let written = serde_json::to_string(&text).unwrap();
             prop_assert_eq!(agrees(&written.as_bytes()[1..written.len() - 1]), Some(text));
         }

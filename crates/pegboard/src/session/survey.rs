@@ -5,6 +5,7 @@ use crate::{
     catalog::{Catalog, ListedTools, clean, store::Freshness},
     config::Capabilities,
     deadline::Deadline,
+    mask::Masker,
 };
 
 /// The longest warning about a listing: it may hold the server's own words.
@@ -53,7 +54,7 @@ impl Session {
         before: Option<&Catalog>,
     ) -> Result<(Catalog, Freshness), Fault> {
         let mut all = Gathered::default();
-        let masker = self.veil().masker();
+        let masker = Masker::clone(&self.veil().masker());
         if self.offers("tools") {
             let deadline = Deadline::within(self.limits.list);
             let tools = ListedTools::new(&self.server, self.header_rule(), Some(masker.clone()));

@@ -48,14 +48,29 @@ impl Folder {
         written
     }
 
+    /// Writes a file in the place of another one that nobody needs any more.
+    pub(super) fn write_over(&self, old: &str, name: &str, content: &[u8]) -> io::Result<()> {
+        let path = self.0.join(name);
+        if fs::rename(self.0.join(old), &path).is_err() {
+            return self.write(name, content);
+        }
+        let mut options = OpenOptions::new();
+        options.write(true);
+        no_links(&mut options);
+        let written = options.open(&path).and_then(|mut file| {
+            file.write_all(content)?;
+            file.set_len(u64::try_from(content.len()).unwrap_or(u64::MAX))
+        });
+        if written.is_err() {
+            let _ = fs::remove_file(&path);
+        }
+        written
+    }
+
     pub(super) fn read(&self, name: &str, bytes: usize) -> io::Result<String> {
         let mut options = OpenOptions::new();
         options.read(true);
-        #[cfg(unix)]
-        std::os::unix::fs::OpenOptionsExt::custom_flags(
-            &mut options,
-            i32::try_from(rustix::fs::OFlags::NOFOLLOW.bits()).unwrap_or(0),
-        );
+        no_links(&mut options);
         let mut text = String::with_capacity(bytes);
         // A file that grew is not ours any more.
         let limit = u64::try_from(bytes).unwrap_or(u64::MAX);
@@ -78,6 +93,17 @@ impl Drop for Folder {
     fn drop(&mut self) {
         let _ = fs::remove_dir_all(&self.0);
     }
+}
+
+/// Nothing is opened through a link.
+fn no_links(options: &mut OpenOptions) {
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::custom_flags(
+        options,
+        i32::try_from(rustix::fs::OFlags::NOFOLLOW.bits()).unwrap_or(0),
+    );
+    #[cfg(not(unix))]
+    let _ = options;
 }
 
 fn private_folder() -> DirBuilder {
@@ -135,7 +161,18 @@ mod tests {
         assert_eq!(mode(&folder.path().join("out")), 0o600);
         assert_eq!(folder.read("out", 4).unwrap(), "text");
         assert!(folder.write("out", b"again").is_err(), "a file is written once");
+        folder.write_over("out", "next", b"abc").unwrap();
+        assert!(folder.read("out", 4).is_err(), "its file is another's now");
+        assert_eq!(folder.read("next", 100).unwrap(), "abc");
+        assert_eq!(mode(&folder.path().join("next")), 0o600);
+        folder.write_over("never there", "new", b"abcdef").unwrap();
+        assert_eq!(folder.read("new", 100).unwrap(), "abcdef");
         std::os::unix::fs::symlink("/etc/hostname", folder.path().join("link")).unwrap();
         assert!(folder.read("link", 100).is_err(), "links are not followed");
+        assert!(
+            folder.write_over("link", "there", b"abc").is_err(),
+            "nor written through"
+        );
+        assert!(folder.read("there", 100).is_err());
     }
 }

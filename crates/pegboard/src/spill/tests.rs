@@ -86,6 +86,39 @@ async fn the_oldest_make_room_for_new_ones() {
 }
 
 #[tokio::test]
+async fn an_output_is_itself_whichever_file_it_was_written_over() {
+    let parent = tempfile::tempdir().unwrap();
+    let spill = spill(parent.path(), |limits| (limits.bytes, limits.files) = (1000, 3));
+    let mut kept = Vec::new();
+    for size in [900, 50, 50, 700, 1, 300, 0, 999, 2, 3, 1000] {
+        let output = text(&"x".repeat(size));
+        kept.push((spill.keep(output.clone()).await.unwrap(), output));
+        for (handle, output) in &kept {
+            if let Ok(found) = spill.fetch(handle).await {
+                assert_eq!(found, *output);
+            }
+        }
+        let (newest, output) = &kept[kept.len() - 1];
+        assert_eq!(spill.fetch(newest).await.unwrap(), *output);
+        assert!(files(parent.path()) <= 3);
+    }
+    assert_eq!(files(parent.path()), 1);
+}
+
+#[tokio::test]
+async fn an_output_that_makes_room_while_it_is_read_is_unknown() {
+    let parent = tempfile::tempdir().unwrap();
+    let spill = spill(parent.path(), |limits| limits.files = 1);
+    let handle = spill.keep(text("old")).await.unwrap();
+    let entry = spill.0.find(&handle).unwrap();
+    spill.keep(text("new")).await.unwrap();
+    // A reader that had opened the file in time would have read what is in it now.
+    let newest = spill.0.state().entries[0].handle.clone();
+    std::fs::hard_link(entry.folder.path().join(newest), entry.folder.path().join(&handle)).unwrap();
+    assert!(matches!(spill.0.read(&entry), Err(SpillError::Unknown(_))));
+}
+
+#[tokio::test]
 async fn nothing_is_left_when_a_toolset_is_closed_or_dropped() {
     let parent = tempfile::tempdir().unwrap();
     let closed = spill(parent.path(), |_| {});

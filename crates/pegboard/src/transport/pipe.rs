@@ -1,5 +1,7 @@
 //! Messages as lines over a pair of byte streams: a writer that batches, a reader that never keeps more than one message.
 
+mod room;
+
 use std::{
     collections::VecDeque,
     io,
@@ -16,6 +18,8 @@ use tokio::{
 };
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
+use room::Room;
+
 use super::{Boxed, EndReason, FailureKind, Inbox, Outgoing, Sent, Wire, WireEnd, WireFailure};
 use crate::{
     config::Limits,
@@ -28,7 +32,7 @@ const MAX_QUEUED_BYTES: usize = 64 << 20;
 const READ_CHUNK: usize = 64 << 10;
 /// A chunk is used until less than this is left of it.
 const MIN_ROOM: usize = 4 << 10;
-/// A buffer that has grown for a long message is used for the next one as well, if it is not larger than this and comes soon.
+/// Buffers of long messages are used for the next ones as well, if they are not larger than this together and the next ones come soon.
 const MAX_KEPT: usize = 4 << 20;
 const KEEP: Duration = Duration::from_secs(1);
 /// Writes are gathered up to this size before they are handed to the system.
@@ -191,13 +195,13 @@ pub(super) async fn read_lines(
 ) -> EndReason {
     let mut lines = Lines::new(limit);
     loop {
-        let read = if lines.recent == 0 {
+        let read = if lines.room.recent == 0 {
             stream.read_buf(lines.space()).await
         } else {
             match tokio::time::timeout(KEEP, stream.read_buf(lines.space())).await {
                 Ok(read) => read,
                 Err(_) => {
-                    lines.shrink();
+                    lines.room.shrink();
                     continue;
                 }
             }
@@ -212,7 +216,7 @@ pub(super) async fn read_lines(
                     return end;
                 }
                 if !lines.noise.harmless {
-                    murmur.hear(&lines.noise.first, &lines.buffer, &*inbox);
+                    murmur.hear(&lines.noise.first, &lines.room.held, &*inbox);
                 }
             }
             Err(error) => return EndReason::Broken(error.to_string()),
@@ -242,11 +246,9 @@ impl Murmur {
 
 /// Cuts a stream of bytes into lines, with a bound on every line and on what is no message.
 struct Lines {
-    buffer: BytesMut,
-    /// How much of the buffer is known to hold no newline.
+    room: Room,
+    /// How much of what is held is known to have no newline.
     scanned: usize,
-    /// The length of the last long message, until the buffer is small again.
-    recent: usize,
     limit: usize,
     skipping: Option<Skipped>,
     noise: Noise,
@@ -275,44 +277,28 @@ struct Noise {
 impl Lines {
     fn new(limit: usize) -> Self {
         Self {
-            buffer: BytesMut::with_capacity(READ_CHUNK),
+            room: Room::new(),
             scanned: 0,
-            recent: 0,
             limit,
             skipping: None,
             noise: Noise::default(),
         }
     }
 
-    /// Where the next bytes go. A line that outgrows its chunk is given as much as the last long one had, or twice what it has, but not
-    /// more than it may have.
+    /// Where the next bytes go.
     fn space(&mut self) -> &mut BytesMut {
-        let held = self.buffer.len();
-        if self.buffer.capacity() - held < MIN_ROOM {
-            let likely = held.max((self.recent + MIN_ROOM).saturating_sub(held));
-            let allowed = self.limit.saturating_sub(held);
-            self.buffer.reserve(likely.min(allowed).max(READ_CHUNK));
-        }
-        &mut self.buffer
-    }
-
-    /// Gives back what a long message took.
-    fn shrink(&mut self) {
-        let mut small = BytesMut::with_capacity(READ_CHUNK.max(self.buffer.len()));
-        small.extend_from_slice(&self.buffer);
-        self.buffer = small;
-        self.recent = 0;
+        self.room.space(self.limit)
     }
 
     fn drain(&mut self, inbox: &dyn Inbox) -> Result<(), EndReason> {
-        while let Some(at) = memchr(b'\n', &self.buffer[self.scanned..]) {
+        let mut is_cut = false;
+        while let Some(at) = memchr(b'\n', &self.room.held[self.scanned..]) {
             let end = self.scanned + at;
-            let line = self.buffer.split_to(end).freeze();
-            self.buffer.advance(1);
+            let line = self.room.held.split_to(end).freeze();
+            self.room.held.advance(1);
             self.scanned = 0;
-            if line.len() > READ_CHUNK {
-                self.recent = line.len();
-            }
+            is_cut = true;
+            self.room.note(line.len());
             match self.skipping.take() {
                 Some(skipped) => skipped.report(&line, inbox, self.limit),
                 None if line.len() > self.limit => {
@@ -322,11 +308,11 @@ impl Lines {
                 None => self.line(&line, inbox)?,
             }
         }
-        self.scanned = self.buffer.len();
-        if self.recent > MAX_KEPT {
-            self.shrink();
+        self.scanned = self.room.held.len();
+        if is_cut {
+            self.room.settle();
         }
-        if self.buffer.len() > self.limit || self.skipping.is_some() {
+        if self.room.held.len() > self.limit || self.skipping.is_some() {
             self.skip()?;
         }
         Ok(())
@@ -334,7 +320,7 @@ impl Lines {
 
     /// Drops what was read of a line that is too long, all but its ends.
     fn skip(&mut self) -> Result<(), EndReason> {
-        let part = self.buffer.split();
+        let part = self.room.held.split();
         self.scanned = 0;
         let skipped = self.skipping.get_or_insert_with(|| Skipped {
             head: Bytes::copy_from_slice(&part[..KEPT_END.min(part.len())]),
@@ -368,7 +354,7 @@ impl Lines {
 
     /// The stream has ended. A rest without newline is a message when it is whole; cut off, it is lost like all that did not come.
     fn finish(&mut self, inbox: &dyn Inbox) {
-        let rest = trim(&self.buffer.split().freeze());
+        let rest = trim(&self.room.held.split().freeze());
         let is_message = matches!(rest.first(), Some(b'{' | b'['));
         if self.skipping.is_none() && is_message && serde_json::from_slice::<IgnoredAny>(&rest).is_ok() {
             inbox.message(rest);

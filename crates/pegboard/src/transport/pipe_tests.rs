@@ -43,31 +43,77 @@ async fn lines_may_end_in_crlf_start_with_a_mark_and_stand_between_noise() {
     assert_eq!(end, EndReason::Eof);
 }
 
+/// Keeps messages as callers do that have not read them yet.
+#[derive(Default)]
+struct Kept(Mutex<Vec<Bytes>>);
+
+impl Inbox for Kept {
+    fn message(&self, message: Bytes) -> Option<u64> {
+        self.0.lock().unwrap().push(message);
+        None
+    }
+    fn too_long(&self, _head: &[u8], _tail: &[u8], _limit: usize) {}
+    fn waits_for(&self, _id: u64) -> bool {
+        false
+    }
+    fn failed(&self, _id: u64, _failure: WireFailure) {}
+    fn ended(&self, _end: WireEnd) {}
+}
+
+fn feed(lines: &mut Lines, mut bytes: &[u8], inbox: &dyn Inbox) {
+    while !bytes.is_empty() {
+        let space = lines.space();
+        let room = space.capacity() - space.len();
+        assert!(room >= MIN_ROOM);
+        let (part, rest) = bytes.split_at(room.min(bytes.len()).min(50_000));
+        space.extend_from_slice(part);
+        bytes = rest;
+        lines.drain(inbox).unwrap();
+    }
+}
+
 #[test]
 fn what_a_long_message_took_is_used_again_and_then_given_back() {
-    let heard = Heard::default();
+    let kept = Kept::default();
     let mut lines = Lines::new(8 << 20);
-    let long = format!("{{\"text\":\"{}\"}}\n", "x".repeat(1 << 20));
-    let mut capacities = Vec::new();
-    for _ in 0..3 {
-        for part in long.as_bytes().chunks(50_000) {
-            let space = lines.space();
-            assert!(space.capacity() - space.len() >= MIN_ROOM);
-            space.extend_from_slice(part);
-            lines.drain(&heard).unwrap();
+    let mut places = Vec::new();
+    for length in [1 << 20, (1 << 20) + 5000, 1 << 20, 1 << 20] {
+        let long = format!("{{\"text\":\"{}\"}}\n", "x".repeat(length));
+        feed(&mut lines, long.as_bytes(), &kept);
+        // As soon as it is handed on, the next bytes are waited for.
+        lines.space();
+        assert_eq!(lines.room.recent, long.len() - 1);
+        for message in kept.0.lock().unwrap().drain(..) {
+            assert_eq!(message, long.trim_end());
+            places.push(message.as_ptr());
         }
-        assert_eq!(lines.recent, long.len() - 1);
-        capacities.push(lines.space().capacity());
     }
-    assert_eq!(capacities[1], capacities[2], "it grows no more");
-    lines.space().extend_from_slice(b"{\"rest\":");
-    lines.drain(&heard).unwrap();
-    lines.shrink();
-    assert_eq!((lines.recent, lines.buffer.capacity()), (0, READ_CHUNK));
-    lines.space().extend_from_slice(b"1}\n");
-    lines.drain(&heard).unwrap();
-    let messages = heard.messages.lock().unwrap();
-    assert_eq!((messages.len(), messages[3].as_str()), (4, "{\"rest\":1}"));
+    assert_eq!(places[1..], [places[1]; 3], "it is used again");
+    feed(&mut lines, b"{\"rest\":", &kept);
+    lines.room.shrink();
+    assert_eq!((lines.room.recent, lines.room.held.capacity()), (0, READ_CHUNK));
+    feed(&mut lines, b"1}\n", &kept);
+    assert_eq!(*kept.0.lock().unwrap(), ["{\"rest\":1}"]);
+}
+
+#[test]
+fn messages_that_nobody_has_read_yet_stay_as_they_are() {
+    let kept = Kept::default();
+    let mut lines = Lines::new(8 << 20);
+    let message = |n: usize| format!("{{\"n\":{n},\"text\":\"{}\"}}", "x".repeat(n % 5 * 90_000));
+    for n in 0..40 {
+        feed(&mut lines, (message(n) + "\n").as_bytes(), &kept);
+        if n % 7 == 0 {
+            kept.0.lock().unwrap().remove(0);
+        }
+    }
+    // What was read is kept here, so that nothing of it can be used again.
+    let mut last = 40;
+    for read in kept.0.lock().unwrap().iter().rev() {
+        last -= 1;
+        assert_eq!(*read, message(last));
+    }
+    assert_eq!(last, 6);
 }
 
 #[tokio::test]
