@@ -188,8 +188,7 @@ impl ToolCall {
     /// Whether the id came from the caller.
     fn has_given_id(&self) -> bool {
         // It can be set without `id` too.
-        let ours = |number: u64| self.id.strip_prefix(OURS).and_then(|text| text.parse().ok()) == Some(number);
-        !self.numbered.is_some_and(ours)
+        !self.numbered.is_some_and(|number| is_ours(&self.id, number))
     }
 
     /// The name as the model wrote it.
@@ -263,6 +262,19 @@ impl ToolCall {
         self.key = Some(key.into());
         self
     }
+}
+
+/// Whether an id is the one that we made up of this number. Every reply asks, so the number is not written out for that.
+fn is_ours(id: &str, mut number: u64) -> bool {
+    let Some(digits) = id.strip_prefix(OURS) else {
+        return false;
+    };
+    let fits = |digit: u8| {
+        let fits = u64::from(digit) == u64::from(b'0') + number % 10;
+        number /= 10;
+        fits
+    };
+    !digits.is_empty() && digits.bytes().rev().all(fits) && number == 0
 }
 
 /// What all steps of a call look at.
@@ -478,7 +490,7 @@ impl Order<'_> {
         progress: Option<mpsc::Sender<Progress>>,
     ) -> Result<Result<CallResult, Fault>, Stop> {
         let breaker = self.job.server().breaker();
-        let ticket = breaker.allow(Instant::now())?;
+        let ticket = breaker.allow_now()?;
         let call = Call {
             tool,
             arguments: self.arguments.as_raw(),
