@@ -255,7 +255,7 @@ impl Session {
         let for_long = Patience::until(Deadline::within(Duration::MAX));
         let placed = |id| news.into_iter().for_each(|news| news.listen_under(id));
         let request = Request::new("subscriptions/listen", params);
-        let mut asking = match self.line.ask(request, placed) {
+        let mut asking = match self.line.ask(&request, placed) {
             Ok(asking) => asking,
             Err(fault) => return Some(fault),
         };

@@ -132,12 +132,12 @@ impl Line {
 
     /// Sends a request and waits for its result. Dropping the future gives the request up and tells the server.
     pub(super) async fn request(&self, request: Request<'_>, patience: Patience) -> Result<Bytes, Fault> {
-        Ok(self.ask(request, |_| ())?.answer(patience).await?.proven()?)
+        Ok(self.ask(&request, |_| ())?.answer(patience).await?.proven()?)
     }
 
     /// Sends a request. `placed` gets its id before the server can know of it. Dropping what this returns before the answer has come gives
     /// the request up and tells the server.
-    pub(super) fn ask(&self, request: Request<'_>, placed: impl FnOnce(u64)) -> Result<Asking<'_>, Fault> {
+    pub(super) fn ask(&self, request: &Request<'_>, placed: impl FnOnce(u64)) -> Result<Asking<'_>, Fault> {
         let place = self.desk.place()?;
         placed(place.id);
         let asking = Asking {
@@ -146,7 +146,7 @@ impl Line {
             is_open: true,
             place,
         };
-        self.post(&asking.place, &request);
+        self.post(&asking.place, request);
         Ok(asking)
     }
 

@@ -128,7 +128,7 @@ impl Pages<'_> {
     fn ask(&mut self, cursor: Option<&str>) {
         let params = Params::default().with_some("cursor", cursor);
         let request = Request::new(self.method, params);
-        self.asking = Some(self.session.line.ask(request, |_| ()));
+        self.asking = Some(self.session.line.ask(&request, |_| ()));
     }
 
     /// The items of the next page; none after the last. A listing that does not end, or whose cursor comes twice, is an error: half a list

@@ -110,7 +110,7 @@ impl Session {
         };
         let steps = asked.steps.as_mut();
         self.line
-            .ask(request, |id| steps.into_iter().for_each(|steps| steps.go_on_under(id)))
+            .ask(&request, |id| steps.into_iter().for_each(|steps| steps.go_on_under(id)))
     }
 
     /// The same for what can only be a result.
