@@ -10,7 +10,7 @@ use std::{
 };
 
 use bytes::Bytes;
-use tokio::sync::oneshot;
+use tokio::{sync::oneshot, time::Instant};
 use tokio_util::task::{AbortOnDropHandle, TaskTracker};
 
 use super::{
@@ -144,6 +144,7 @@ impl Line {
             line: self,
             is_cancellable: request.method != "initialize",
             is_open: true,
+            started: Instant::now(),
             place,
         };
         self.post(&asking.place, request);
@@ -262,6 +263,7 @@ impl fmt::Debug for Line {
 pub(super) struct Asking<'a> {
     line: &'a Line,
     place: Place,
+    started: Instant,
     is_cancellable: bool,
     /// Whether the answer is still to come.
     is_open: bool,
@@ -284,7 +286,7 @@ impl Asking<'_> {
         let kind = FaultKind::TimedOut {
             late_after: match late {
                 Late::Idle => patience.idle,
-                Late::Total => self.place.age(),
+                Late::Total => self.started.elapsed(),
             },
             idle: late == Late::Idle,
             last_words: line

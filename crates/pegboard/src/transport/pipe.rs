@@ -60,7 +60,8 @@ struct Queue {
 }
 
 impl Outbox {
-    /// Takes a message in program order. A message that cannot be kept is failed at once.
+    /// Takes a message in program order. One for which there is no room is failed at once. One that comes after the close is left: the end of
+    /// the wire follows, and says more about it than could be said here.
     pub(super) fn push(&self, message: Outgoing, inbox: &dyn Inbox) {
         let refused = {
             let mut queue = self.lock();
@@ -74,13 +75,16 @@ impl Outbox {
         };
         match refused {
             None => self.filled.notify_one(),
-            Some((message, closed)) => {
-                let failure = if closed {
-                    WireFailure::new(FailureKind::Cut, Sent::No, "the connection is closed")
-                } else {
-                    let text = format!("more than {MAX_QUEUED_BYTES} bytes wait to be read by the server");
-                    WireFailure::new(FailureKind::Busy, Sent::No, text)
-                };
+            Some((message, true)) => {
+                message.delivery.abandon();
+                let failure = WireFailure::new(FailureKind::Cut, Sent::No, "the connection is closed");
+                if let Some(taken) = message.taken {
+                    let _ = taken.send(Err(failure));
+                }
+            }
+            Some((message, false)) => {
+                let text = format!("more than {MAX_QUEUED_BYTES} bytes wait to be read by the server");
+                let failure = WireFailure::new(FailureKind::Busy, Sent::No, text);
                 if let Some(taken) = message.taken {
                     let _ = taken.send(Err(failure.clone()));
                 }

@@ -54,11 +54,6 @@ impl Place {
         }
     }
 
-    /// For how long it has been there.
-    pub(in crate::session) fn age(&self) -> Duration {
-        self.opened.elapsed()
-    }
-
     /// When the request last showed a sign of life, or the server's own last question was answered.
     fn alive(&self) -> Instant {
         self.opened + Duration::from_millis(self.delivery.last_life().max(self.asks.answered()))
