@@ -5,12 +5,13 @@ use std::collections::BTreeMap;
 use aho_corasick::AhoCorasick;
 
 use super::Tool;
-use crate::name::{dotted, dunder};
 
 /// The most warnings of this kind. A model is not helped by more, and neither is a person.
 const MAX_WARNINGS: usize = 32;
 /// The shortest name that is looked for in descriptions, when it stands without its server's.
 const MIN_NAME: usize = 5;
+/// What stands between the names of a server and its tool. The second is also the end of `mcp__server__tool`.
+const JOINTS: [&str; 2] = [".", "__"];
 
 /// A sentence for every tool that shares its name with a tool of another server, or speaks of one. `tools` are in order.
 pub(crate) fn shadows(tools: &[&Tool]) -> Vec<String> {
@@ -50,17 +51,21 @@ fn same_names(tools: &[&Tool]) -> Vec<String> {
 }
 
 fn mentions(tools: &[&Tool]) -> Vec<String> {
-    let mut spellings: Vec<(String, &Tool)> = Vec::new();
+    let mut by_name: BTreeMap<String, Vec<&Tool>> = BTreeMap::new();
     for tool in tools {
-        let server = tool.server.as_str();
-        spellings.push((dotted(server, &tool.name), tool));
-        // Also the end of `mcp__server__tool`.
-        spellings.push((dunder(server, &tool.name), tool));
-        if is_distinct(&tool.name) {
-            spellings.push((tool.name.clone(), tool));
+        by_name.entry(tool.name.to_ascii_lowercase()).or_default().push(tool);
+    }
+    // Names are looked for once, however many servers have them; what stands before one is looked at when it is found. A name that may stand
+    // in a text by chance counts only behind its server's.
+    let mut wanted: Vec<(String, &[&Tool])> = Vec::new();
+    for (name, tools) in &by_name {
+        if tools.iter().any(|tool| is_distinct(&tool.name)) {
+            wanted.push((name.clone(), tools));
+        } else {
+            wanted.extend(JOINTS.map(|joint| (format!("{joint}{name}"), tools.as_slice())));
         }
     }
-    let words = spellings.iter().map(|(word, _)| word);
+    let words = wanted.iter().map(|(word, _)| word);
     // Only names beyond all bounds cannot be compiled, and those of tools have one.
     let Ok(finder) = AhoCorasick::builder().ascii_case_insensitive(true).build(words) else {
         return Vec::new();
@@ -70,26 +75,42 @@ fn mentions(tools: &[&Tool]) -> Vec<String> {
         let text = tool.description.as_deref().unwrap_or_default();
         let mut meant: Vec<&Tool> = Vec::new();
         for found in finder.find_overlapping_iter(text) {
-            let other = spellings[found.pattern().as_usize()].1;
-            let has_it_too = || {
-                tools
+            for other in wanted[found.pattern().as_usize()].1 {
+                let has_it_too = || {
+                    tools
+                        .iter()
+                        .any(|own| own.server == tool.server && own.name == other.name)
+                };
+                let is_told = meant
                     .iter()
-                    .any(|own| own.server == tool.server && own.name == other.name)
-            };
-            let is_told = meant
-                .iter()
-                .any(|told| told.name == other.name && told.server == other.server);
-            if other.server != tool.server && !is_told && is_word(text, found.start(), found.end()) && !has_it_too() {
-                meant.push(other);
-                warnings.push(format!(
-                    "the description of `{}` speaks of `{}`, a tool of another server",
-                    tool.dotted_name(),
-                    other.dotted_name()
-                ));
+                    .any(|told| told.name == other.name && told.server == other.server);
+                if other.server != tool.server && !is_told && is_meant(other, text, found.end()) && !has_it_too() {
+                    meant.push(other);
+                    warnings.push(format!(
+                        "the description of `{}` speaks of `{}`, a tool of another server",
+                        tool.dotted_name(),
+                        other.dotted_name()
+                    ));
+                }
             }
         }
     }
     warnings
+}
+
+/// Whether the name that ends here in a text is that of the tool, with or without its server's before it.
+fn is_meant(tool: &Tool, text: &str, end: usize) -> bool {
+    let start = end - tool.name.len();
+    let behind_server = JOINTS.iter().any(|joint| {
+        let before = tool.server.as_str().len() + joint.len();
+        let spelled = start.checked_sub(before).and_then(|from| text.get(from..start));
+        let is_spelled = |spelled: &str| {
+            let (server, joined) = spelled.split_at(tool.server.as_str().len());
+            server.eq_ignore_ascii_case(tool.server.as_str()) && joined == *joint
+        };
+        spelled.is_some_and(is_spelled) && is_word(text, start - before, end)
+    });
+    behind_server || is_distinct(&tool.name) && is_word(text, start, end)
 }
 
 /// Whether a name would hardly stand in a text by chance.
@@ -149,11 +170,18 @@ mod tests {
                 &[told],
             );
         }
+        let told = "the description of `evil.add` speaks of `mail.send`, a tool of another server";
+        for words in ["See mail.send.", "See MAIL__Send.", "See mcp__mail__send, not resend."] {
+            check(&[tool("evil", "add", words), tool("mail", "send", "")], &[told]);
+        }
     }
 
     #[test]
     fn a_common_word_a_longer_word_and_ones_own_tool_are_not() {
         check(&[tool("a", "x", "Use search for this."), tool("b", "search", "")], &[]);
+        for words in ["See ab.search.", "See b.search_all.", "See äb.search", "See b_search"] {
+            check(&[tool("a", "x", words), tool("b", "search", "")], &[]);
+        }
         check(
             &[tool("a", "x", "See resend_email_now."), tool("b", "send_email", "")],
             &[],
