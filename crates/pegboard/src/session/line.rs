@@ -1,5 +1,9 @@
 //! An open wire with a desk at our end: requests go out, answers come back to those who asked, and giving up is told to the server.
 
+mod pending;
+
+pub(super) use pending::Pending;
+
 use std::{
     fmt,
     sync::{
@@ -14,8 +18,7 @@ use tokio::{sync::oneshot, time::Instant};
 use tokio_util::task::{AbortOnDropHandle, TaskTracker};
 
 use super::{
-    answer::Answer,
-    desk::{Desk, Late, Place, Unanswered},
+    desk::{Desk, Place, Unanswered},
     frame::{self, Meta, Params},
     host,
     level::Level,
@@ -137,18 +140,18 @@ impl Line {
 
     /// Sends a request. `placed` gets its id before the server can know of it. Dropping what this returns before the answer has come gives
     /// the request up and tells the server.
-    pub(super) fn ask(&self, request: &Request<'_>, placed: impl FnOnce(u64)) -> Result<Asking<'_>, Fault> {
+    pub(super) fn ask(&self, request: &Request<'_>, placed: impl FnOnce(u64)) -> Result<Pending<'_>, Fault> {
         let place = self.desk.place()?;
         placed(place.id);
-        let asking = Asking {
+        let pending = Pending {
             line: self,
             is_cancellable: request.method != "initialize",
             is_open: true,
             started: Instant::now(),
             place,
         };
-        self.post(&asking.place, request);
-        Ok(asking)
+        self.post(&pending.place, request);
+        Ok(pending)
     }
 
     /// Sends a request whose answer nobody waits for.
@@ -256,72 +259,6 @@ impl fmt::Debug for Line {
         f.debug_struct("Line")
             .field("manner", &self.manner)
             .finish_non_exhaustive()
-    }
-}
-
-/// A request under way. It is given up when this is dropped before its answer has come.
-pub(super) struct Asking<'a> {
-    line: &'a Line,
-    place: Place,
-    started: Instant,
-    is_cancellable: bool,
-    /// Whether the answer is still to come.
-    is_open: bool,
-}
-
-impl Asking<'_> {
-    /// Waits for the answer, which is left for the caller to read.
-    pub(super) async fn answer(&mut self, patience: Patience) -> Result<Answer, Fault> {
-        match self.place.answer(patience.idle, patience.total.instant()).await {
-            Ok(answer) => {
-                self.is_open = false;
-                Ok(answer?)
-            }
-            Err(late) => Err(self.timed_out(late, patience)),
-        }
-    }
-
-    fn timed_out(&mut self, late: Late, patience: Patience) -> Fault {
-        let line = self.line;
-        let kind = FaultKind::TimedOut {
-            late_after: match late {
-                Late::Idle => patience.idle,
-                Late::Total => self.started.elapsed(),
-            },
-            idle: late == Late::Idle,
-            last_words: line
-                .wire
-                .last_words()
-                .map(|words| line.desk.veil().text(&words).into_owned()),
-        };
-        // Only now that it is given up is it certain whether it will be written.
-        self.give_up();
-        Fault {
-            kind,
-            sent: self.place.delivery.sent(),
-        }
-    }
-
-    fn give_up(&mut self) {
-        let (line, id) = (self.line, self.place.id);
-        self.is_open = false;
-        line.desk.leave(id);
-        let never_sent = self.place.delivery.abandon();
-        let told = line.wire.abandon(id);
-        if !never_sent && !told && self.is_cancellable {
-            let params = Params::default()
-                .with("requestId", &id)
-                .with("reason", "the caller gave up");
-            line.send_notice("notifications/cancelled", &params, None);
-        }
-    }
-}
-
-impl Drop for Asking<'_> {
-    fn drop(&mut self) {
-        if self.is_open {
-            self.give_up();
-        }
     }
 }
 

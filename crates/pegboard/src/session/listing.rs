@@ -6,7 +6,7 @@ use bytes::Bytes;
 use serde_json::{Map, Value};
 use tokio::task::JoinHandle;
 
-use super::{Fault, Patience, Request, Session, answer::Answer, frame::Params, line::Asking};
+use super::{Fault, Patience, Request, Session, answer::Answer, frame::Params, line::Pending};
 use crate::{
     catalog::{Catalog, Item, ListedTools, store::Freshness},
     deadline::Deadline,
@@ -116,7 +116,7 @@ struct Pages<'a> {
     key: &'static str,
     deadline: Deadline,
     /// The next page on its way; none after the last.
-    asking: Option<Result<Asking<'a>, Fault>>,
+    asking: Option<Result<Pending<'a>, Fault>>,
     /// The cursors so far.
     seen: HashSet<String>,
     /// How many pages and items have come.

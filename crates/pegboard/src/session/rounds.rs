@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 use tokio::time::Instant;
 
 use super::{
-    Fault, FaultKind, Patience, Request, Session, answer::Answer, frame::Params, host::ElicitAnswer, line::Asking,
+    Fault, FaultKind, Patience, Request, Session, answer::Answer, frame::Params, host::ElicitAnswer, line::Pending,
     progress::Steps,
 };
 use crate::{status::Era, transport::VISIT_FIRST};
@@ -102,7 +102,7 @@ impl Session {
     }
 
     /// Sends the request of one round.
-    fn asking(&self, asked: &mut Asked<'_>, params: Params) -> Result<Asking<'_>, Fault> {
+    fn asking(&self, asked: &mut Asked<'_>, params: Params) -> Result<Pending<'_>, Fault> {
         let request = Request {
             mirrored: &asked.mirrored,
             meta: &asked.meta,
