@@ -238,6 +238,14 @@ impl Store {
             return Err(SpillError::Closed);
         }
         state.expire(limits.ttl);
+        let folder = match &state.folder {
+            Some(folder) => folder.clone(),
+            None => {
+                let folder = Arc::new(Folder::create(limits.folder.as_deref(), MAX_TTL)?);
+                state.folder = Some(folder.clone());
+                folder
+            }
+        };
         let mut old: Option<Entry> = None;
         while state.bytes + bytes > limits.bytes || state.entries.len() + state.writing >= limits.files {
             if let Some(older) = old.take() {
@@ -252,14 +260,6 @@ impl Store {
                 });
             }
         }
-        let folder = match &state.folder {
-            Some(folder) => folder.clone(),
-            None => {
-                let folder = Arc::new(Folder::create(limits.folder.as_deref(), MAX_TTL)?);
-                state.folder = Some(folder.clone());
-                folder
-            }
-        };
         let old = old.and_then(|old| {
             if Arc::ptr_eq(&old.folder, &folder) {
                 return Some(old.handle);

@@ -97,11 +97,11 @@ impl Order<'_> {
         let mut tool = self.job.route.tool.clone();
         let class = ToolClass::under(policy, &tool).with_arguments(self.arguments);
         let mut recovery = Recovery::new(class, &policy.retries);
+        let mut left_behind = 0;
         loop {
             if matches!(fault.kind, FaultKind::TimedOut { .. }) {
                 server.suspect(live.generation);
             }
-            let mut left_behind = 0;
             let after = match recovery.after(&fault, deadline.remaining(), server.retries(), Instant::now()) {
                 Next::Stop => return Err(fault.into()),
                 Next::AgainSameSession { after } => after,
@@ -118,6 +118,8 @@ impl Order<'_> {
             record.may_have_run |= fault.sent == Sent::Maybe;
             tracing::debug!(id = %self.call.id, %fault, ?after, "the call is made again");
             tokio::time::sleep(after).await;
+            // Its place is given back first: it may be the one that is taken next.
+            drop(live);
             live = server.live_after(left_behind, deadline).await?;
             record.attempts = recovery.attempts();
             // It may have been listed again since.

@@ -105,8 +105,8 @@ fn is_meant(tool: &Tool, text: &str, end: usize) -> bool {
         let before = tool.server.as_str().len() + joint.len();
         let spelled = start.checked_sub(before).and_then(|from| text.get(from..start));
         let is_spelled = |spelled: &str| {
-            let (server, joined) = spelled.split_at(tool.server.as_str().len());
-            server.eq_ignore_ascii_case(tool.server.as_str()) && joined == *joint
+            let server = spelled.strip_suffix(joint);
+            server.is_some_and(|server| server.eq_ignore_ascii_case(tool.server.as_str()))
         };
         spelled.is_some_and(is_spelled) && is_word(text, start - before, end)
     });
@@ -170,6 +170,10 @@ mod tests {
                 &[told],
             );
         }
+        let told = "the description of `a.x` speaks of `github.list_issues`, a tool of another server";
+        for words in ["Use the “list_issues” tool.", "…list_issues", "€€€list_issues"] {
+            check(&[tool("a", "x", words), tool("github", "list_issues", "")], &[told]);
+        }
         let told = "the description of `evil.add` speaks of `mail.send`, a tool of another server";
         for words in ["See mail.send.", "See MAIL__Send.", "See mcp__mail__send, not resend."] {
             check(&[tool("evil", "add", words), tool("mail", "send", "")], &[told]);
@@ -179,6 +183,7 @@ mod tests {
     #[test]
     fn a_common_word_a_longer_word_and_ones_own_tool_are_not() {
         check(&[tool("a", "x", "Use search for this."), tool("b", "search", "")], &[]);
+        check(&[tool("a", "x", "ésend_email"), tool("b", "send_email", "")], &[]);
         for words in ["See ab.search.", "See b.search_all.", "See äb.search", "See b_search"] {
             check(&[tool("a", "x", words), tool("b", "search", "")], &[]);
         }

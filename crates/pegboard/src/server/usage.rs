@@ -65,7 +65,7 @@ impl Usage {
     /// Idleness counts from now, if nobody uses it any more.
     fn rest(&self) {
         let since = u64::try_from(self.made.elapsed().as_nanos()).unwrap_or(u64::MAX);
-        self.since.store(since, Ordering::SeqCst);
+        self.since.fetch_max(since, Ordering::SeqCst);
     }
 
     /// Waits until nobody has used the connection for as long as `limit` says at that moment.

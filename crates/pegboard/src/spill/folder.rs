@@ -52,6 +52,8 @@ impl Folder {
     pub(super) fn write_over(&self, old: &str, name: &str, content: &[u8]) -> io::Result<()> {
         let path = self.0.join(name);
         if fs::rename(self.0.join(old), &path).is_err() {
+            // It may be there and in somebody's hands.
+            let _ = fs::remove_file(self.0.join(old));
             return self.write(name, content);
         }
         let mut options = OpenOptions::new();

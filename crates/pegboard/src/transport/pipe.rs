@@ -302,7 +302,8 @@ impl Lines {
             self.room.held.advance(1);
             self.scanned = 0;
             is_cut = true;
-            self.room.note(line.len());
+            let skipped = self.skipping.as_ref().map_or(0, |skipped| skipped.bytes);
+            self.room.note(skipped + line.len());
             match self.skipping.take() {
                 Some(skipped) => skipped.report(&line, inbox, self.limit),
                 None if line.len() > self.limit => {

@@ -1,7 +1,7 @@
 //! Several connections of one server behind one name.
 
-use pegboard::{ByteSink, ByteSource, Config, Pegboard, Scope, ServerConfig, State};
-use pegboard_testkit::{FakeServer, Fault, Tool};
+use pegboard::{ByteSink, ByteSource, Config, Pegboard, RetryClass, Scope, ServerConfig, State};
+use pegboard_testkit::{FakeServer, Fault, Tool, When};
 use serde_json::json;
 use tokio::time::Instant;
 
@@ -70,6 +70,24 @@ async fn a_pool_grows_only_when_it_must_and_shrinks_when_it_can() {
         (State::Ready, 1, 0),
         "the first one stays, because the server starts with the board"
     );
+}
+
+/// A call that is made again gives its place back first: in a full pool it may be the only one that it can have.
+#[tokio::test(start_paused = true)]
+async fn calls_that_fail_together_in_a_full_pool_do_not_wait_for_each_other() {
+    let dying = good().fault_on(When::tool("slow").first(2), Fault::DiesBeforeExecuting { code: 1 });
+    let mut settings = serial(Scope::Pool(2));
+    settings.policy.retry.insert("slow".to_owned(), RetryClass::Safe);
+    let (board, handle) = in_memory_with(&dying, settings);
+    let tools = board.toolset();
+    board.settle(PATIENCE).await;
+    let began = Instant::now();
+    let calls = (0..2).map(|_| call(&tools, "fx.slow", json!({})));
+    for reply in futures_util::future::join_all(calls).await {
+        assert_eq!((reply.text(), reply.attempts), ("done".to_owned(), 2));
+    }
+    assert!(began.elapsed() < secs(20), "{:?}", began.elapsed());
+    assert_eq!(handle.count("tools/call"), 4);
 }
 
 /// A connection that cannot be had leaves its calls to the others.

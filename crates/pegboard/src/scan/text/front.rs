@@ -7,6 +7,8 @@ use super::{BLOCK, FIRST, LARGE, MEANT, SHORT};
 
 /// How much is read at once.
 const CHUNK: usize = 2 << 10;
+/// A text that ends before this is a short one.
+const SOON: usize = 256;
 /// A chunk, and what may be read or written beyond it.
 const WINDOW: usize = CHUNK + BLOCK + SHORT;
 
@@ -15,7 +17,7 @@ const WINDOW: usize = CHUNK + BLOCK + SHORT;
 pub(super) fn unescape(bytes: &[u8]) -> (Vec<u8>, usize) {
     let mut text = Vec::with_capacity((bytes.len() + BLOCK + SHORT).min(FIRST));
     let mut taken = 0;
-    if bytes.len() >= WINDOW {
+    if bytes.len() >= WINDOW && !ends_soon(bytes) {
         let mut chunk = [0; WINDOW];
         while let Some(window) = bytes[taken..].first_chunk()
             && let Some((len, read)) = take_chunk(window, &mut chunk)
@@ -28,6 +30,12 @@ pub(super) fn unescape(bytes: &[u8]) -> (Vec<u8>, usize) {
         }
     }
     (text, taken)
+}
+
+/// Whether a text surely ends within its first bytes, so that a chunk is not worth it. A quote behind a backslash may be one within it.
+fn ends_soon(bytes: &[u8]) -> bool {
+    let soon = &bytes[..SOON.min(bytes.len())];
+    memchr::memchr_iter(b'"', soon).any(|at| at == 0 || soon[at - 1] != b'\\')
 }
 
 /// A text that has become large is likely to be most of the `rest` of its message.

@@ -75,7 +75,8 @@ impl Room {
             chunk.extend_from_slice(&self.held);
             self.held.clear();
             self.large.push(std::mem::replace(&mut self.held, chunk));
-            let most = (MAX_KEPT / self.recent.max(1)).min(MOST_LARGE);
+            // Without a long line it is not known when they are to be given back.
+            let most = MAX_KEPT.checked_div(self.recent).unwrap_or(0).min(MOST_LARGE);
             let surplus = self.large.len().saturating_sub(most);
             self.large.drain(..surplus);
         }
