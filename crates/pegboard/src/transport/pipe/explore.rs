@@ -114,7 +114,10 @@ fn every_message_is_written_in_its_callers_order_or_left_because_the_outbox_is_c
         assert_eq!(writer.join().unwrap(), None);
 
         let (written, failed) = (lines(&text), failures.0.lock().unwrap().clone());
-        assert_eq!(failed, [], "the end of the wire tells of what was left");
+        assert!(
+            failed.is_empty(),
+            "the end of the wire tells of what was left: {failed:?}"
+        );
         assert!(!written.contains(&30), "taken after the outbox was closed");
         for first in [10, 20] {
             let of_this: Vec<u64> = written.iter().copied().filter(|id| id / 10 == first / 10).collect();
