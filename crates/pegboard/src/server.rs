@@ -86,7 +86,7 @@ pub(crate) struct Server(Arc<Inner>);
 struct Inner {
     name: ServerName,
     /// Replaced as a whole when a setting changes that needs no new connection.
-    /// Every call looks at it several times, so looking must not make the cores wait for each other.
+    /// Every call looks at it, so looking must not make the cores wait for each other.
     config: ArcSwap<ServerConfig>,
     spec: Spec,
     /// Looked at by every call, as the settings are.

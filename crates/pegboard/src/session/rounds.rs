@@ -113,7 +113,7 @@ impl Session {
             .ask(&request, |id| steps.into_iter().for_each(|steps| steps.go_on_under(id)))
     }
 
-    /// The same for what can only be a result.
+    /// Like [`Session::rounds`], for what can only be a result.
     pub(super) async fn rounds_to_result<T: Rounds>(
         &self,
         mut asked: Asked<'_>,
