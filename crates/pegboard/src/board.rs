@@ -2,16 +2,17 @@
 
 mod change;
 
-pub use change::{Applied, TooManyServers};
+pub use change::{Applied, NotConnected};
 
-mod own;
+mod health;
 mod reconcile;
 mod select;
+mod view;
 
 use std::{
     path::PathBuf,
     sync::{
-        Arc, Mutex, PoisonError,
+        Arc, Mutex,
         atomic::{AtomicU64, AtomicUsize, Ordering},
     },
     time::Duration,
@@ -21,18 +22,17 @@ use futures_util::future::join_all;
 use tokio::sync::Semaphore;
 
 use crate::{
-    call::{Approvals, Approver, Embedder, Embeddings, View},
+    call::{Approvals, Approver, Embedder, Embeddings},
     catalog::store::CatalogStore,
-    config::{BreakerPolicy, Capabilities, Config, Scope, ServerConfig, Start},
+    config::{BreakerPolicy, Capabilities, Config, ServerConfig},
     deadline::Deadline,
     event::Events,
     mask::{KnownSecrets, Veil},
     name::{NameStyle, ServerName},
     secret::Secret,
-    server::{Backoff, BadSchedule, CatalogChange, Jitter, Links, Queues, Server, Shared, Shelf},
+    server::{Backoff, BadSchedule, CatalogChange, Jitter, Links, Queues, Registry, Server, Shared},
     session::{ClientInfo, EraMemory, Host, NoHost, Root, Spec, Standing, Survey},
-    status::{BoardStatus, State, Warning},
-    toolset::Toolset,
+    status::{BoardStatus, ServerStatus},
     transport::{Dialer, Target},
 };
 
@@ -45,7 +45,7 @@ pub struct Pegboard(Arc<Inner>);
 
 #[derive(Debug)]
 struct Inner {
-    shelf: Arc<Shelf>,
+    registry: Arc<Registry>,
     maker: Maker,
     people: People,
     /// Who finds tools by meaning for views that name nobody.
@@ -98,7 +98,7 @@ impl Maker {
             veil: Veil::new(&config.policy.masking, self.secrets.clone()),
         };
         let most = self.most.load(Ordering::Relaxed);
-        if others >= most {
+        if others >= most && config.enabled {
             return Server::refused(config, spec, &self.shared, most);
         }
         Server::new(config, spec, &self.shared)
@@ -157,65 +157,46 @@ impl Pegboard {
         Self::builder(config).open()
     }
 
-    /// A view of all servers for one agent. Servers whose scope is `session` are started anew for each view and end with it.
-    pub fn toolset(&self) -> Toolset {
-        self.toolset_with(View::new())
-    }
-
-    /// A view for one agent, with settings of its own.
-    pub fn toolset_with(&self, mut view: View) -> Toolset {
-        let people = &self.0.people;
-        view.rules.begin(people.approver.as_ref(), &people.agreed);
-        view.embeddings = view.embeddings.or_else(|| self.0.embeddings.clone());
-        let own = self.own_servers(&mut view);
-        let naming = self.0.naming.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        Toolset::new(self.0.shelf.clone(), own, view.with_default_naming(&naming))
-    }
-
-    /// Starts all enabled servers that are shared, but for those that wait until somebody asks for them, and waits until each is ready or has
-    /// failed, at most for `patience`.
+    /// Starts all enabled servers, but for those that wait until the program asks for them, and waits until each is ready or has failed, at
+    /// most for `patience`. Of a server that each view has for itself, the views' own are waited for, or without views one that the next view
+    /// takes over.
     pub async fn settle(&self, patience: Duration) {
         let deadline = Deadline::within(patience);
-        let servers = self.0.shelf.all();
-        let wanted = servers.iter().filter(|server| is_started_by_board(server));
-        join_all(wanted.map(|server| server.live(deadline))).await;
+        let configured = self.0.registry.configured();
+        let wanted = configured.iter().filter(|server| server.is_asked_for());
+        let instances: Vec<_> = wanted
+            .flat_map(|server| self.0.registry.instances_in_use(server.name()))
+            .filter(|server| server.config().enabled)
+            .collect();
+        join_all(instances.iter().map(|server| server.live(deadline))).await;
     }
 
-    /// The board at this moment.
+    /// The board at this moment: one row for each live server, with the view that owns it where one does.
     pub fn status(&self) -> BoardStatus {
-        let servers: Vec<_> = self.0.shelf.all().iter().map(Server::status).collect();
-        let is_well = |state| matches!(state, State::Ready | State::Idle | State::Disabled);
-        let warnings = servers
-            .iter()
-            .filter(|server| !is_well(server.state))
-            .filter_map(|server| {
-                let error = server.last_error.as_ref()?;
-                Some(Warning {
-                    id: format!("mcp_health:{}", server.name),
-                    category: "mcp_health",
-                    message: format!("server `{}` is {}", server.name, server.state.as_str()),
-                    details: error.message.clone(),
-                    server: server.name.clone(),
-                    created_at: error.at,
-                })
-            });
+        let servers = self.0.registry.status();
         BoardStatus {
             queues: self.0.maker.shared.queues.status(),
-            healthy: servers.iter().all(|server| is_well(server.state)),
-            ready: servers
-                .iter()
-                .filter(|server| server.required)
-                .all(|server| server.state == State::Ready),
-            warnings: warnings.collect(),
+            healthy: health::is_healthy(&servers),
+            ready: self.is_ready(&servers),
+            warnings: health::warnings(&servers),
             servers,
         }
     }
 
+    /// Whether every required server is ready.
+    fn is_ready(&self, rows: &[ServerStatus]) -> bool {
+        let configured = self.0.registry.configured();
+        let mut required = configured.iter().filter(|server| server.config().required);
+        required.all(|server| health::is_served(server, rows))
+    }
+
     /// Sets the roots that a server may work in, instead of those of its config, until it is switched off. A server with a handshake is told
-    /// of the change; one that had no roots at all when it was started learns of them at its next start. `false` when there is no server of
-    /// that name that is switched on.
+    /// of the change; one that had no roots at all when it was started learns of them at its next start. This holds for every view, also one
+    /// that has roots of its own. `false` when there is no server of that name that is switched on.
     pub fn set_roots(&self, name: &ServerName, roots: &[Root]) -> bool {
-        self.0.shelf.get(name).is_some_and(|server| server.set_roots(roots))
+        let instances = self.0.registry.instances(name);
+        let set = instances.iter().filter(|server| server.set_roots(roots)).count();
+        set > 0
     }
 
     /// Hides these texts too in everything that servers say from now on. The secrets of the config are hidden unasked.
@@ -225,24 +206,24 @@ impl Pegboard {
 
     /// What happens on the board from now on: every call of every view. Without listeners nothing is recorded.
     pub fn events(&self) -> Events {
-        self.0.shelf.bell().listen()
+        self.0.registry.bell().listen()
     }
 
-    /// How the catalogue of a server changed since the board was opened, the newest change last.
+    /// How the catalogue of a server changed since the board was opened, the newest change last. Where each view has the server for itself,
+    /// the changes that each of the open views has seen.
     pub fn changes(&self, name: &ServerName) -> Vec<CatalogChange> {
-        self.0
-            .shelf
-            .get(name)
-            .map(|server| server.changes())
-            .unwrap_or_default()
+        let instances = self.0.registry.instances(name);
+        let mut changes: Vec<_> = instances.iter().flat_map(Server::changes).collect();
+        changes.sort_by_key(|change| change.at);
+        changes
     }
 
-    /// Takes no more calls and waits until those under way are done, at most for `patience`. Whether all of them are.
+    /// Takes no more calls and waits until those under way on any server of any view are done, at most for `patience`. Whether all of them are.
     pub async fn drain(&self, patience: Duration) -> bool {
-        self.0.shelf.close();
+        self.0.registry.close();
         let deadline = Deadline::within(patience);
         loop {
-            let busy: usize = self.0.shelf.all().iter().map(Server::busy).sum();
+            let busy: usize = self.0.registry.every_server().iter().map(Server::busy).sum();
             if busy == 0 || deadline.has_passed() {
                 return busy == 0;
             }
@@ -250,11 +231,12 @@ impl Pegboard {
         }
     }
 
-    /// Ends all servers and waits until their processes are gone. Calls under way end as lost, so [`Pegboard::drain`] first if they should
+    /// Ends all servers, those of views included, and waits until their processes are gone. Calls under way end as lost, so [`Pegboard::drain`] first if they should
     /// not. Every wait is bounded by the servers' limits.
     pub async fn shutdown(&self) {
-        self.0.shelf.close();
-        join_all(self.0.shelf.all().iter().map(Server::close)).await;
+        self.0.registry.close();
+        self.0.registry.close_servers().await;
+        self.0.maker.shared.ending.wait().await;
     }
 }
 
@@ -355,6 +337,7 @@ impl Builder {
                 processes: Arc::new(Semaphore::new(limits.processes.min(Semaphore::MAX_PERMITS))),
                 generations: Arc::default(),
                 links: Links::default(),
+                ending: Arc::default(),
                 backoff: self.backoff,
                 queues: Queues::new(&self.config.queues),
                 catalogs: self.catalogs,
@@ -379,18 +362,20 @@ impl Builder {
             }
         }
         for (name, config) in configured {
-            servers.push(maker.configured(name, config, servers.len()));
+            let others = counted(&servers);
+            servers.push(maker.configured(name, config, others));
         }
         for (name, dialer, settings) in self.in_process {
-            servers.push(maker.make(name, Target::InProcess(dialer), settings, servers.len()));
+            let others = counted(&servers);
+            servers.push(maker.make(name, Target::InProcess(dialer), settings, others));
         }
-        for server in &servers {
-            start_if_wanted(server);
+        for server in servers.iter().filter(|server| server.starts_unasked()) {
+            server.start();
         }
-        let shelf = Arc::new(Shelf::new(servers, revision));
+        let registry = Arc::new(Registry::new(servers, revision));
         let people = self.people;
         Pegboard(Arc::new(Inner {
-            shelf,
+            registry,
             maker,
             people,
             embeddings: self.embeddings,
@@ -407,14 +392,7 @@ impl std::fmt::Debug for Builder {
     }
 }
 
-fn start_if_wanted(server: &Server) {
-    if server.config().start == Start::Eager && is_started_by_board(server) {
-        server.start();
-    }
-}
-
-/// Servers of which each view has its own are started by the views, and some only when somebody says so.
-fn is_started_by_board(server: &Server) -> bool {
-    let config = server.config();
-    config.enabled && config.policy.scope != Scope::Session && server.is_asked_for()
+/// How many servers count towards the board's limit: those that are switched on.
+fn counted(servers: &[Server]) -> usize {
+    servers.iter().filter(|server| server.config().enabled).count()
 }

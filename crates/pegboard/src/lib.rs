@@ -225,7 +225,7 @@ mod toolset;
 mod transport;
 
 pub use args::{Arguments, ArgumentsError, ReadArguments};
-pub use board::{Applied, Builder, Pegboard, TooManyServers};
+pub use board::{Applied, Builder, NotConnected, Pegboard};
 #[cfg(feature = "http")]
 pub use call::ChatModel;
 pub use call::{

@@ -12,8 +12,9 @@ mod link;
 mod phase;
 mod pool;
 mod probe;
+mod registry;
 mod report;
-mod shelf;
+mod revision;
 mod supervisor;
 mod usage;
 
@@ -23,13 +24,16 @@ pub(crate) use backoff::{Backoff, Jitter};
 pub(crate) use breaker::{Breaker, Open};
 pub(crate) use budget::RetryBudget;
 pub use known::CatalogChange;
-pub(crate) use link::Links;
+pub(crate) use link::{Ending, Links};
 pub(crate) use phase::{Live, Outage, Phase};
-pub(crate) use shelf::Shelf;
+pub(crate) use registry::{Registry, ViewServers};
 
-use std::sync::{
-    Arc, Mutex, PoisonError,
-    atomic::{AtomicBool, AtomicU64, Ordering},
+use std::{
+    sync::{
+        Arc, Mutex, OnceLock, PoisonError, Weak,
+        atomic::{AtomicBool, AtomicU64, Ordering},
+    },
+    time::Duration,
 };
 
 use arc_swap::{ArcSwap, Guard};
@@ -40,7 +44,7 @@ use crate::{
         Catalog, FormerNames,
         store::{CatalogStore, Freshness},
     },
-    config::{BreakerPolicy, ServerConfig, Start},
+    config::{BreakerPolicy, Scope, ServerConfig, Start},
     deadline::Deadline,
     mask::Veil,
     name::ServerName,
@@ -51,8 +55,15 @@ use admit::{Gate, Permit};
 use link::Plan;
 use phase::Cause;
 use pool::{Pool, places_of_all};
+use registry::ViewTag;
 use report::Counts;
+use revision::Revision;
 use supervisor::Command;
+
+/// How long a spare session of a server that each view has for itself waits for a view.
+const SPARE: Duration = Duration::from_secs(60);
+/// How often a server that leaves the board is asked whether its calls have ended.
+const DRAIN_POLL: Duration = Duration::from_millis(10);
 
 /// What all servers of one board share.
 #[derive(Debug)]
@@ -76,6 +87,8 @@ pub(crate) struct Shared {
     pub(crate) generations: Arc<AtomicU64>,
     /// The connections that servers may share.
     pub(crate) links: Links,
+    /// The connections that are being closed.
+    pub(crate) ending: Arc<Ending>,
 }
 
 /// A cheap handle to one server. The server ends when the last handle is dropped.
@@ -101,6 +114,12 @@ struct Inner {
     counts: Counts,
     /// The catalogue of a link that has another name, and the same under ours.
     renamed: Mutex<Option<(Arc<Catalog>, Arc<Catalog>)>>,
+    /// Counts its changes for those who can see it.
+    revision: Arc<Revision>,
+    /// The view that owns it, once one does.
+    view: OnceLock<ViewTag>,
+    /// Set when it is off the board, with the server that took its place, if one did.
+    left: OnceLock<Option<Weak<Self>>>,
     shared: Arc<Shared>,
 }
 
@@ -146,6 +165,12 @@ impl Server {
             breaker: Breaker::new(config.policy.breaker.unwrap_or(shared.breaker)),
             counts: Counts::default(),
             renamed: Mutex::default(),
+            revision: match config.policy.scope {
+                Scope::Session => Revision::unseen(),
+                Scope::Shared | Scope::Pool(_) => Revision::on(shared.revision.clone()),
+            },
+            view: OnceLock::new(),
+            left: OnceLock::new(),
             shared: shared.clone(),
             config: ArcSwap::from_pointee(config),
             spec,
@@ -163,7 +188,37 @@ impl Server {
 
     fn pool_of_its_own(&self) -> Pool {
         let config = self.config();
-        Pool::new(&Plan::new(self.0.spec.clone(), &config), &config, &self.0.shared)
+        let plan = Plan::new(self.0.spec.clone(), &config);
+        let idle = self.idle_after(&config);
+        Pool::new(&plan, &config, idle, &self.0.revision, &self.0.shared)
+    }
+
+    /// After how long without a use its connection rests.
+    fn idle_after(&self, config: &ServerConfig) -> Option<Duration> {
+        if self.is_spare() && !config.required {
+            return Some(SPARE);
+        }
+        config.idle_after()
+    }
+
+    /// Whether it belongs to no view although each view has one of its own: views are given copies of it, or itself.
+    pub(crate) fn is_spare(&self) -> bool {
+        self.config().policy.scope == Scope::Session && self.view().is_none()
+    }
+
+    /// The view that owns it, if one does.
+    pub(crate) fn view(&self) -> Option<&ViewTag> {
+        self.0.view.get()
+    }
+
+    /// Makes it the server of one view.
+    fn belong_to(&self, view: &ViewTag) {
+        if self.0.view.set(view.clone()).is_ok() {
+            self.0.revision.count_on(view.revision.clone());
+            if let Some(pool) = self.pool() {
+                pool.rest_after(self.config().idle_after());
+            }
+        }
     }
 
     pub(crate) fn name(&self) -> &ServerName {
@@ -198,7 +253,8 @@ impl Server {
         }
         inner.config.store(Arc::new(config.clone()));
         let plan = Plan::new(inner.spec.clone(), &config);
-        let stays = self.pool().is_none_or(|pool| pool.retune(&plan, &config));
+        let idle = self.idle_after(&config);
+        let stays = self.pool().is_none_or(|pool| pool.retune(&plan, &config, idle));
         if stays && old.roots != config.roots {
             self.set_roots(&plan.spec.standing.roots());
         }
@@ -215,14 +271,17 @@ impl Server {
         &self.0.spec.veil
     }
 
-    /// Another server with the same settings and a process or connection of its own.
-    pub(crate) fn fresh(&self) -> Self {
+    /// Another server with the same settings and a process or connection of its own, which starts idle.
+    fn fresh(&self) -> Self {
         let mut fresh = Self::without_link(self.config().as_ref().clone(), self.0.spec.clone(), &self.0.shared);
         if let Some(inner) = Arc::get_mut(&mut fresh.0) {
             inner.is_asked_for = self.0.is_asked_for.clone();
         }
         match self.standing().as_ref() {
-            Standing::On(_) => fresh.switch_on(),
+            Standing::On(pool) => {
+                fresh.switch_on();
+                fresh.set_roots(&pool.first().plan().spec.standing.roots());
+            }
             Standing::Refused(outage) => drop(fresh.stand(Standing::Refused(outage.clone()))),
             Standing::Off | Standing::Closed => {}
         }
@@ -261,7 +320,7 @@ impl Server {
     fn stand(&self, standing: Standing) -> Arc<Standing> {
         let _alone = self.0.changing.lock().unwrap_or_else(PoisonError::into_inner);
         let old = self.0.standing.swap(Arc::new(standing));
-        self.0.shared.revision.fetch_add(1, Ordering::Release);
+        self.0.revision.bump();
         old
     }
 
@@ -323,6 +382,11 @@ impl Server {
         if let Some(pool) = self.pool() {
             pool.first().known().learn(&Arc::new(catalog), Freshness::default());
         }
+    }
+
+    /// Whether a start of it has succeeded in this program.
+    pub(crate) fn was_listed(&self) -> bool {
+        self.pool().is_some_and(|pool| pool.first().known().was_listed())
     }
 
     /// How its catalogue changed, the newest change last.
@@ -408,7 +472,7 @@ impl Server {
         if matches!(self.standing().as_ref(), Standing::Off) {
             let pool = self.pool_of_its_own();
             self.0.standing.store(Arc::new(Standing::On(pool.into())));
-            self.0.shared.revision.fetch_add(1, Ordering::Release);
+            self.0.revision.bump();
         }
     }
 
@@ -436,7 +500,13 @@ impl Server {
     async fn live_in_time(&self, left_behind: u64, deadline: Deadline) -> Result<Live, Arc<Outage>> {
         let waiting = async {
             loop {
-                let pool = self.usable(&self.standing())?.clone();
+                let usable = self.usable(&self.standing()).cloned();
+                let pool = match (usable, self.successor()) {
+                    (Err(outage), Some(next)) if outage.cause == Cause::Closed => {
+                        return Box::pin(next.live_in_time(left_behind, deadline)).await;
+                    }
+                    (usable, _) => usable?,
+                };
                 match pool.live_after(left_behind).await {
                     // It was switched off, or on again, or its settings were changed.
                     Err(outage) if outage.cause == Cause::Closed && !self.is_over(&pool) => {}
@@ -465,8 +535,32 @@ impl Server {
             Standing::On(pool) => Ok(pool),
             Standing::Off => Err(Outage::disabled().into()),
             Standing::Refused(outage) => Err(outage.clone()),
+            Standing::Closed if self.has_left() => Err(Outage::removed().into()),
             Standing::Closed => Err(Outage::closed().into()),
         }
+    }
+
+    /// Marks it as off the board. Calls that hold on to it end on its connection; those that have not reached it when it closes go to `next`.
+    pub(crate) fn leave_to(&self, next: Option<&Self>) {
+        let _ = self.0.left.set(next.map(|next| Arc::downgrade(&next.0)));
+    }
+
+    /// Whether it is off the board.
+    pub(crate) fn has_left(&self) -> bool {
+        self.0.left.get().is_some()
+    }
+
+    /// The server that took its place on the board, if one did and is still there.
+    fn successor(&self) -> Option<Self> {
+        self.0.left.get()?.as_ref()?.upgrade().map(Self)
+    }
+
+    /// Waits until no call uses it, at most until `deadline`, and closes it.
+    pub(crate) async fn drain(&self, deadline: Deadline) {
+        while self.busy() > 0 && !deadline.has_passed() {
+            tokio::time::sleep(DRAIN_POLL.min(deadline.remaining())).await;
+        }
+        self.close().await;
     }
 
     /// Whether this pool is still ours, so that nothing comes after its end.

@@ -9,7 +9,7 @@ use crate::name::ServerName;
 #[derive(Debug, Clone, Serialize)]
 #[non_exhaustive]
 pub struct BoardStatus {
-    /// One entry per configured server, by name.
+    /// One entry per live server, by name: one for each view that has the server for itself, and at least one for each configured server.
     pub servers: Vec<ServerStatus>,
     /// The queues that calls of several servers wait in, by name.
     pub queues: Vec<QueueStatus>,
@@ -27,6 +27,12 @@ pub struct BoardStatus {
 pub struct ServerStatus {
     /// Its name.
     pub name: ServerName,
+    /// The view that owns it, where each view has a server of its own.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub view: Option<String>,
+    /// Whether it is off the board and only ends its calls.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub draining: bool,
     /// Where its life stands.
     pub state: State,
     /// Since when.

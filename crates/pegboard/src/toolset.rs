@@ -43,7 +43,7 @@ use crate::{
     name::ServerName,
     outcome::{Failure, Kind, Reply},
     provider::{Definition, Provider},
-    server::{Phase, Server, Shelf},
+    server::{Outage, Phase, Server, ViewServers},
     status::State,
 };
 
@@ -53,9 +53,8 @@ use select::{Narrowed, Shadows};
 /// One agent's view of the board. It is cheap to clone.
 #[derive(Debug, Clone)]
 pub struct Toolset {
-    shelf: Arc<Shelf>,
-    /// The servers that nobody else uses, by the name of the shared one whose place they take.
-    own: Arc<[Server]>,
+    /// The servers that only this view uses, and the way to the others.
+    own: Arc<ViewServers>,
     view: Arc<View>,
     /// Set once, when the view takes no more calls.
     is_closed: Arc<AtomicBool>,
@@ -151,12 +150,22 @@ pub struct Unavailable {
     pub hint: Option<String>,
 }
 
-impl Toolset {
-    pub(crate) fn new(shelf: Arc<Shelf>, own: Vec<Server>, view: View) -> Self {
+impl Unavailable {
+    pub(crate) fn of(server: &Server, outage: &Outage) -> Self {
         Self {
-            view: Arc::new(view.opened(shelf.bell().clone())),
-            shelf,
-            own: own.into(),
+            server: server.name().clone(),
+            state: server.phase().state(),
+            error: outage.describe(),
+            hint: outage.hint.clone(),
+        }
+    }
+}
+
+impl Toolset {
+    pub(crate) fn new(own: Arc<ViewServers>, view: View) -> Self {
+        Self {
+            view: Arc::new(view.opened(own.registry().bell().clone())),
+            own,
             is_closed: Arc::default(),
             latest: Arc::default(),
             narrowed: Arc::default(),
@@ -166,11 +175,7 @@ impl Toolset {
 
     /// All servers at this moment, with those that this view has for itself. The tools that it brings along come first.
     fn servers(&self) -> Vec<Server> {
-        let ours = |name: &ServerName| self.own.iter().find(|own| own.name() == name);
-        let (brought, shared) = (self.view.home.as_ref(), self.shelf.all());
-        let others = shared.iter().filter(|server| Some(server.name()) != brought);
-        let others = others.map(|server| ours(server.name()).unwrap_or(server));
-        brought.and_then(ours).into_iter().chain(others).cloned().collect()
+        self.own.usable()
     }
 
     /// Lists the tools of all servers. Servers that are not ready are started and waited for, together and at most for `patience`.
@@ -202,13 +207,8 @@ impl Toolset {
         let mut outages: Vec<_> = waiting.join_all().await;
         outages.sort_by_key(|(at, _)| *at);
         let unavailable = outages.into_iter().filter_map(|(at, outage)| {
-            let (server, outage) = (&servers[at], outage?);
-            Some(Unavailable {
-                server: server.name().clone(),
-                state: server.phase().state(),
-                error: outage.describe(),
-                hint: outage.hint.clone(),
-            })
+            let outage = outage?;
+            Some(Unavailable::of(&servers[at], &outage))
         });
         unavailable.collect()
     }
@@ -340,7 +340,7 @@ impl Toolset {
     }
 
     fn is_closed(&self) -> bool {
-        self.is_closed.load(Ordering::Acquire) || self.shelf.is_closing()
+        self.is_closed.load(Ordering::Acquire) || self.own.registry().is_closing()
     }
 
     /// Ends the view: it takes no more calls, the servers that only it used are stopped, and what it put aside is removed. Waits until that is
@@ -348,12 +348,12 @@ impl Toolset {
     pub async fn close(&self) {
         self.is_closed.store(true, Ordering::Release);
         self.view.outputs.spill.close().await;
-        futures_util::future::join_all(self.own.iter().map(Server::close)).await;
+        self.own.close().await;
     }
 
     /// Whether anything may be asked of this view at all.
     fn check_open(&self) -> Result<(), Failure> {
-        if self.shelf.is_closing() {
+        if self.own.registry().is_closing() {
             let message = "the board is closing and takes no more calls";
             return Err(Failure::new(Kind::Unavailable, message));
         }

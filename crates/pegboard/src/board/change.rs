@@ -1,51 +1,74 @@
-//! Changes while the board runs: a new config is compared with the old one, and only what differs is touched.
+//! Changes while the board runs. A new config is compared with the running one and only what differs is touched; what is displaced ends its
+//! calls first, and a replacement that cannot be started does not displace a server that works.
 
-use std::{collections::BTreeMap, sync::PoisonError, sync::atomic::Ordering};
+use std::{collections::BTreeMap, sync::PoisonError, sync::atomic::Ordering, time::Duration};
 
 use futures_util::future::join_all;
 use serde::Serialize;
 
 use super::{
-    Pegboard, is_started_by_board,
+    Pegboard,
     reconcile::{Change, reconcile, same_connection},
-    start_if_wanted,
 };
 use crate::{
-    config::{Config, Scope, ServerConfig, Start},
+    config::{Config, ServerConfig, Start},
+    deadline::Deadline,
     name::ServerName,
     server::Server,
+    toolset::Unavailable,
 };
 
+/// How much longer than its own limits a start is waited for: by then the server has said itself why it takes so long.
+const MARGIN: Duration = Duration::from_secs(1);
+
 /// What a new config has changed.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Default, Serialize)]
 #[non_exhaustive]
 pub struct Applied {
     /// Servers that are new.
     pub added: Vec<ServerName>,
-    /// Servers that are gone.
+    /// Servers that are gone. Their calls under way end first.
     pub removed: Vec<ServerName>,
-    /// Servers that are reached in another way and were started anew.
+    /// Servers that are reached in another way now. Calls under way end on the old connection.
     pub replaced: Vec<ServerName>,
-    /// Servers whose settings changed while their process or connection stayed.
+    /// Servers whose settings changed while their process or connection stayed, and those that were switched on or off.
     pub retuned: Vec<ServerName>,
     /// Servers that the board has no room for.
     pub refused: Vec<ServerName>,
+    /// Servers that could not be started. One that is new stays on the board and is tried again as its config says; where an older server
+    /// worked, that one goes on under its old settings and is not among `replaced`.
+    pub errors: Vec<Unavailable>,
 }
 
-/// The board has as many servers as it takes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error(
-    "the board takes {most} servers and has them already; raise `max_servers`, or disconnect one that is not needed"
-)]
+/// Why [`Pegboard::connect`] did not connect a server.
+#[derive(Debug, Clone, thiserror::Error)]
 #[non_exhaustive]
-pub struct TooManyServers {
-    /// How many it takes.
-    pub most: usize,
+pub enum NotConnected {
+    /// The board has as many servers as it takes. Nothing has changed.
+    #[error(
+        "the board takes {most} servers and has them already; raise `max_servers`, or disconnect one that is not needed"
+    )]
+    TooManyServers {
+        /// How many it takes.
+        most: usize,
+    },
+    /// The server cannot be reached. It stays on the board and is tried again as its config says.
+    #[error("server `{}` cannot be reached: {}", .0.server, .0.error)]
+    Unreachable(Unavailable),
+    /// The server cannot be reached, so that the one which has its name and works stays in its place.
+    #[error("server `{}` was not replaced, because the new one cannot be reached: {}", .0.server, .0.error)]
+    NotReplaced(Unavailable),
+    /// The board is closing and takes no more servers.
+    #[error("the board is closing and takes no more servers")]
+    Closing,
 }
 
 impl Pegboard {
-    /// Makes the board what `config` says. Servers that did not change keep their process; the others are ended in good order. Servers in
-    /// this process stay, and what the config says under their names is passed over.
+    /// Makes the board what `config` says, in every open view. Servers that did not change keep their process. Servers that are removed,
+    /// replaced or switched off take no more calls, and those under way end on the old connection, within the server's own limit for a call.
+    ///
+    /// Servers that are new or switched on are started, unless they start lazily, and waited for at most as long as their own limits say; the
+    /// errors are in the result. Servers in this process stay, and what the config says under their names is passed over.
     pub async fn apply(&self, mut config: Config) -> Applied {
         config.servers.retain(|name, _| !self.has_in_process(name));
         for (name, queue) in &config.queues {
@@ -54,178 +77,248 @@ impl Pegboard {
         self.0.maker.most.store(config.limits.servers, Ordering::Relaxed);
         self.forget_refused();
         *self.0.naming.lock().unwrap_or_else(PoisonError::into_inner) = config.naming.clone();
-        let running = self.configured_servers();
         let mut applied = Applied::default();
-        let changes = reconcile(&running, &config.servers);
-        // These end first, so that a port, a lock or a connection is free for whoever takes it over.
-        for change in &changes {
-            if let Change::Remove(name) = change {
-                applied.removed.push(name.clone());
-            }
-        }
-        let removed: Vec<_> = applied
-            .removed
-            .iter()
-            .filter_map(|name| self.0.shelf.take(name))
-            .collect();
-        join_all(removed.iter().map(Server::close)).await;
-        let mut ended: Vec<Server> = Vec::new();
-        for change in changes {
-            let name = change.server().clone();
+        let (mut replacements, mut added) = (Vec::new(), Vec::new());
+        // What ends comes before what begins, so that a place, a port or a lock is free.
+        for change in reconcile(&self.configured_servers(), &config.servers) {
             match change {
-                Change::Remove(_) => {}
-                Change::Add(_, config) => {
-                    let refused = self.put(name.clone(), *config).1.is_refused();
-                    let told = if refused {
-                        &mut applied.refused
-                    } else {
-                        &mut applied.added
-                    };
-                    told.push(name);
+                Change::Remove(name) => {
+                    self.0.registry.retire(self.0.registry.take(&name)).await;
+                    applied.removed.push(name);
                 }
-                Change::Replace(_, config) => {
-                    ended.extend(self.put(name.clone(), *config).0);
-                    applied.replaced.push(name);
-                }
-                Change::Retune(_, config) | Change::Enable(_, config) | Change::Disable(_, config) => {
-                    ended.extend(self.retune(&name, *config).await);
+                Change::Disable(name, config) => {
+                    self.swap(&name, *config).await;
                     applied.retuned.push(name);
                 }
+                Change::Retune(name, config) => {
+                    self.retune(&name, *config).await;
+                    applied.retuned.push(name);
+                }
+                Change::Replace(name, config) => replacements.push((name, *config)),
+                Change::Enable(name, config) => {
+                    applied.retuned.push(name.clone());
+                    added.push((name, *config));
+                }
+                Change::Add(name, config) => {
+                    applied.added.push(name.clone());
+                    added.push((name, *config));
+                }
             }
         }
-        join_all(ended.iter().map(Server::close)).await;
+        let replaced = replacements.into_iter().map(async |(name, config)| {
+            let replaced = self.replace(&name, config, Starting::AsConfigured).await;
+            (name, replaced)
+        });
+        for (name, replaced) in join_all(replaced).await {
+            match replaced {
+                Ok(()) => applied.replaced.push(name),
+                Err(NotConnected::Unreachable(error)) => {
+                    applied.replaced.push(name);
+                    applied.errors.push(error);
+                }
+                Err(NotConnected::NotReplaced(error)) => applied.errors.push(error),
+                Err(NotConnected::TooManyServers { .. } | NotConnected::Closing) => applied.refused.push(name),
+            }
+        }
+        let mut starting = Vec::new();
+        for (name, config) in added {
+            if self.swap(&name, config).await.is_refused() {
+                applied.added.retain(|other| *other != name);
+                applied.retuned.retain(|other| *other != name);
+                applied.refused.push(name);
+            } else {
+                starting.push(name);
+            }
+        }
+        let started = starting.iter().map(|name| self.start(name, Starting::AsConfigured));
+        let errors = join_all(started).await.into_iter().filter_map(Result::err);
+        applied.errors.extend(errors);
         applied
     }
 
-    /// Adds one server, or replaces the one that has its name, and starts it unless it starts lazily.
-    pub async fn connect(&self, name: ServerName, config: ServerConfig) -> Result<(), TooManyServers> {
+    /// Adds a server, or replaces the one that has its name, and connects it, whatever its config says about when to start. An older server that
+    /// works is replaced only when the new one is ready, and ends its calls under way. With the settings that the server has already, what is not
+    /// connected is connected.
+    ///
+    /// In every open view the server is connected when this returns; where each view has the server for itself and no view is open, one is
+    /// connected for the next view.
+    pub async fn connect(&self, name: ServerName, config: ServerConfig) -> Result<(), NotConnected> {
+        if self.0.registry.is_closing() {
+            return Err(NotConnected::Closing);
+        }
         let most = self.0.maker.most.load(Ordering::Relaxed);
-        if self.others(&name) >= most {
-            return Err(TooManyServers { most });
+        if config.enabled && self.others(&name) >= most {
+            return Err(NotConnected::TooManyServers { most });
         }
-        let (old, server) = self.put(name, config);
-        server.ask_for();
-        if server.config().start != Start::Lazy && is_started_by_board(&server) {
-            server.start();
+        let running = self.0.registry.get(&name);
+        if running.is_some_and(|server| server.is_configured() && **server.config() == config) {
+            self.revive(&name).await;
+            let started = self.start(&name, Starting::Now).await;
+            return started.map_err(NotConnected::Unreachable);
         }
-        if let Some(old) = old {
-            old.close().await;
-        }
-        Ok(())
+        self.replace(&name, config, Starting::Now).await
     }
 
-    /// Takes one server off the board and ends it. `false` when there is none of that name.
+    /// Takes a server off the board, in every view: new calls find no tool of it, those under way end first. It is closed when this returns,
+    /// unless such a call goes on. `false` when there is no server of that name.
     pub async fn disconnect(&self, name: &ServerName) -> bool {
-        match self.0.shelf.take(name) {
-            Some(server) => {
-                server.close().await;
-                true
-            }
-            None => false,
-        }
+        let displaced = self.0.registry.take(name);
+        let was_there = !displaced.is_empty();
+        self.0.registry.retire(displaced).await;
+        was_there
     }
 
-    /// Starts one server anew, whatever its state. `false` when there is none of that name.
+    /// Starts a server anew at once, in every view and whatever its state. Calls under way on it end as lost. `false` when there is no server of
+    /// that name.
     pub async fn reconnect(&self, name: &ServerName) -> bool {
-        let server = self.0.shelf.get(name);
-        if let Some(server) = &server {
-            server.ask_for();
-            let is_for_views = server.config().policy.scope == Scope::Session;
-            if !is_for_views || server.phase().live().is_some() {
-                server.reconnect().await;
-            }
-        }
-        server.is_some()
+        let instances = self.0.registry.instances_in_use(name);
+        join_all(instances.iter().map(Server::reconnect)).await;
+        !instances.is_empty()
     }
 
-    /// Lists one server again. `false` when there is none of that name.
+    /// Lists a server again in every view where it is connected. `false` when it is connected in none.
     pub fn refresh(&self, name: &ServerName) -> bool {
-        let server = self.0.shelf.get(name);
-        if let Some(server) = &server {
-            server.refresh();
-        }
-        server.is_some()
+        let mut connected = self.0.registry.instances(name);
+        connected.retain(Server::is_ready);
+        connected.iter().for_each(Server::refresh);
+        !connected.is_empty()
     }
 
-    /// Switches one server on and starts it. `false` when there is none of that name.
+    /// Switches a server on in every view and starts it. `false` when there is no server of that name, or no room for one more.
     #[expect(clippy::unused_async, reason = "switching off waits, and both are used alike")]
     pub async fn enable(&self, name: &ServerName) -> bool {
-        let server = self.0.shelf.get(name);
-        if let Some(server) = &server {
+        if self.others(name) >= self.0.maker.most.load(Ordering::Relaxed) {
+            return false;
+        }
+        let instances = self.0.registry.instances(name);
+        for server in &instances {
             server.ask_for();
             server.switch_on();
-            if server.config().policy.scope != Scope::Session {
-                server.start();
-            }
         }
-        server.is_some()
+        for server in self.0.registry.instances_in_use(name) {
+            server.start();
+        }
+        !instances.is_empty()
     }
 
-    /// Switches one server off: its process ends, unless another server shares it, and its tools disappear. `false` when there is none of
-    /// that name.
+    /// Switches a server off at once, in every view: its process ends, unless another server shares it, its tools disappear, and calls under
+    /// way on it end as lost. To let those end first, apply a config that switches it off. `false` when there is no server of that name.
     pub async fn disable(&self, name: &ServerName) -> bool {
-        let server = self.0.shelf.get(name);
-        if let Some(server) = &server {
-            server.disable().await;
-        }
-        server.is_some()
+        let instances = self.0.registry.instances(name);
+        join_all(instances.iter().map(Server::disable)).await;
+        // A view that was opened meanwhile copied the server while it was on.
+        join_all(self.0.registry.instances(name).iter().map(Server::disable)).await;
+        !instances.is_empty()
     }
 
-    /// Puts a server in the place of the one that has its name. Gives back both.
-    fn put(&self, name: ServerName, config: ServerConfig) -> (Option<Server>, Server) {
-        let others = self.others(&name);
-        let server = self.0.maker.configured(name, config, others);
-        start_if_wanted(&server);
-        (self.0.shelf.put(server.clone()), server)
+    /// Puts a server in the place of the one that has its name. One that works is replaced only when the new one is ready.
+    async fn replace(&self, name: &ServerName, config: ServerConfig, starting: Starting) -> Result<(), NotConnected> {
+        let works = self.0.registry.instances(name).iter().any(Server::is_ready);
+        if works && config.enabled {
+            let new = self.make(name, config);
+            new.ask_for();
+            if let Err(error) = reached(&new).await {
+                new.close().await;
+                return Err(NotConnected::NotReplaced(error));
+            }
+            self.0.registry.retire(self.0.registry.put(new)).await;
+        } else {
+            self.swap(name, config).await;
+        }
+        self.start(name, starting).await.map_err(NotConnected::Unreachable)
     }
 
-    /// Gives a server other settings. What must be ended because it is reached in another way now is given back.
-    async fn retune(&self, name: &ServerName, wanted: ServerConfig) -> Option<Server> {
-        let server = self.0.shelf.get(name)?;
-        let old = server.config();
-        if !same_connection(&old, &wanted) {
-            return self.put(name.clone(), wanted).0;
-        }
-        let is_enabled = wanted.enabled;
-        if old.enabled && !is_enabled {
-            server.disable().await;
-        }
-        server.retune(wanted).await;
-        if !old.enabled && is_enabled {
-            server.switch_on();
-            start_if_wanted(&server);
-        }
-        self.0.shelf.touch();
-        None
+    /// Puts a server that is not started yet in the place of the one that has its name.
+    async fn swap(&self, name: &ServerName, config: ServerConfig) -> Server {
+        let new = self.make(name, config);
+        self.0.registry.retire(self.0.registry.put(new.clone())).await;
+        new
     }
 
-    /// How many servers there are besides the one of that name. Those that were refused do not count.
+    fn make(&self, name: &ServerName, config: ServerConfig) -> Server {
+        self.0.maker.configured(name.clone(), config, self.others(name))
+    }
+
+    /// Starts a server in every view and waits until each is ready or has failed. The first failure is told.
+    async fn start(&self, name: &ServerName, starting: Starting) -> Result<(), Unavailable> {
+        let mut instances = self.0.registry.instances_in_use(name);
+        instances.retain(|server| {
+            let config = server.config();
+            let is_due = starting == Starting::Now || config.start != Start::Lazy || config.required;
+            config.enabled && is_due
+        });
+        instances.iter().for_each(Server::ask_for);
+        join_all(instances.iter().map(reached)).await.into_iter().collect()
+    }
+
+    /// Tries those instances of a server again that are switched off or not ready.
+    async fn revive(&self, name: &ServerName) {
+        let mut instances = self.0.registry.instances(name);
+        instances.retain(|server| !server.is_ready());
+        instances.iter().for_each(Server::switch_on);
+        instances.retain(|server| !server.is_spare());
+        join_all(instances.iter().map(Server::reconnect)).await;
+    }
+
+    /// Gives a server other settings in every view, under which it is reached as before.
+    async fn retune(&self, name: &ServerName, wanted: ServerConfig) {
+        let Some(server) = self.0.registry.get(name) else {
+            return;
+        };
+        if !same_connection(&server.config(), &wanted) {
+            self.swap(name, wanted).await;
+            return;
+        }
+        let instances = self.0.registry.instances(name);
+        join_all(instances.iter().map(|server| server.retune(wanted.clone()))).await;
+        self.0.registry.touch();
+    }
+
+    /// How many servers there are besides the one of that name. Those that are switched off by their config or were refused do not count.
     fn others(&self, name: &ServerName) -> usize {
-        let servers = self.0.shelf.all();
-        let counts = |server: &&Server| server.name() != name && !server.is_refused();
+        let servers = self.0.registry.configured();
+        let counts = |server: &&Server| server.name() != name && server.config().enabled && !server.is_refused();
         servers.iter().filter(counts).count()
     }
 
     fn has_in_process(&self, name: &ServerName) -> bool {
-        self.0.shelf.get(name).is_some_and(|server| !server.is_configured())
+        let server = self.0.registry.get(name);
+        server.is_some_and(|server| !server.is_configured())
     }
 
     /// Servers that were refused may find room in a new config.
     fn forget_refused(&self) {
-        let servers = self.0.shelf.all();
+        let servers = self.0.registry.configured();
         let refused = servers
             .iter()
             .filter(|server| server.is_configured() && server.is_refused());
         for server in refused {
-            self.0.shelf.take(server.name());
+            self.0.registry.take(server.name());
         }
     }
 
     fn configured_servers(&self) -> BTreeMap<ServerName, ServerConfig> {
-        let servers = self.0.shelf.all();
+        let servers = self.0.registry.configured();
         let configured = servers.iter().filter(|server| server.is_configured());
         configured
             .map(|server| (server.name().clone(), server.config().as_ref().clone()))
             .collect()
+    }
+}
+
+/// Whether a server is started that its config would start only when it is used.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Starting {
+    AsConfigured,
+    Now,
+}
+
+/// Starts a server and waits until it is ready, at most as long as its own limits say.
+async fn reached(server: &Server) -> Result<(), Unavailable> {
+    let limits = server.config().limits;
+    let deadline = Deadline::within(limits.connect + limits.list + MARGIN);
+    match server.live(deadline).await {
+        Ok(_) => Ok(()),
+        Err(outage) => Err(Unavailable::of(server, &outage)),
     }
 }

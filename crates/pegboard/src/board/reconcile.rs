@@ -26,6 +26,7 @@ pub(crate) enum Change {
 
 impl Change {
     /// The server that changes.
+    #[cfg(test)]
     pub(crate) fn server(&self) -> &ServerName {
         match self {
             Self::Remove(name)

@@ -27,6 +27,8 @@ use crate::{
 #[must_use]
 #[non_exhaustive]
 pub struct View {
+    /// What status and events call it.
+    pub(crate) name: Option<String>,
     pub(crate) roots: Option<Vec<Root>>,
     /// The tools that it brings along, and the server's name under which they stand once it is opened.
     pub(crate) tools: Option<NativeTools>,
@@ -58,6 +60,12 @@ impl View {
     /// A view of everything, as the config says.
     pub fn new() -> Self {
         Self::default()
+    }
+
+    /// Sets what status and events call the view: an agent, a user, a session. Without it, views are numbered.
+    pub fn name(mut self, name: impl Into<String>) -> Self {
+        self.name = Some(name.into());
+        self
     }
 
     /// Adds tools that only this view has: those of one agent, or of one request.

@@ -45,6 +45,8 @@ struct State {
     latest: Option<Arc<Catalog>>,
     changes: VecDeque<CatalogChange>,
     former: FormerNames,
+    /// Whether this program has listed the server itself.
+    was_listed: bool,
 }
 
 impl Known {
@@ -76,6 +78,16 @@ impl Known {
         self
     }
 
+    /// Whether this program has listed the server itself, and did not only read what an earlier one kept.
+    pub(super) fn was_listed(&self) -> bool {
+        self.lock().was_listed
+    }
+
+    /// Counts it as listed by this program.
+    pub(super) fn mark_listed(&self) {
+        self.lock().was_listed = true;
+    }
+
     pub(super) fn latest(&self) -> Option<Arc<Catalog>> {
         self.lock().latest.clone()
     }
@@ -94,6 +106,7 @@ impl Known {
         let at = Timestamp::now();
         {
             let mut state = self.lock();
+            state.was_listed = true;
             let old = state.latest.replace(catalog.clone());
             let diff = old.as_ref().map(|old| CatalogDiff::between(old, catalog));
             if let Some(old) = &old {

@@ -12,6 +12,7 @@ use std::{
 };
 
 use arc_swap::ArcSwapOption;
+use futures_util::future::join_all;
 use tokio::sync::{mpsc, watch};
 use tokio_util::{
     sync::{CancellationToken, DropGuard},
@@ -22,6 +23,7 @@ use super::{
     Shared,
     known::Known,
     phase::{Live, Outage, Phase, Ready},
+    revision::Revision,
     supervisor::{Command, Memory, Supervisor},
     usage::{Freed, Usage, Use},
 };
@@ -118,20 +120,34 @@ struct Inner {
     usage: Arc<Usage>,
     holders: Arc<Holders>,
     tasks: TaskTracker,
+    /// Where the board finds the tasks of a link that has no holder any more.
+    ending: Arc<Ending>,
     stop: CancellationToken,
     _stops_on_drop: DropGuard,
 }
 
 impl Link {
     /// A link whose supervisor runs.
-    pub(super) fn new(plan: Plan, known: Arc<Known>, freed: Arc<Freed>, shared: &Shared) -> Self {
-        let (link, supervisor) = Self::unattended(plan, known, freed, shared);
+    pub(super) fn new(
+        plan: Plan,
+        known: Arc<Known>,
+        freed: Arc<Freed>,
+        revision: Arc<Revision>,
+        shared: &Shared,
+    ) -> Self {
+        let (link, supervisor) = Self::unattended(plan, known, freed, revision, shared);
         link.0.tasks.spawn(supervisor.run());
         link
     }
 
     /// A link, and its supervisor that does not run yet.
-    pub(super) fn unattended(plan: Plan, known: Arc<Known>, freed: Arc<Freed>, shared: &Shared) -> (Self, Supervisor) {
+    pub(super) fn unattended(
+        plan: Plan,
+        known: Arc<Known>,
+        freed: Arc<Freed>,
+        revision: Arc<Revision>,
+        shared: &Shared,
+    ) -> (Self, Supervisor) {
         let (publish, phase) = watch::channel(Phase::Idle);
         let ready = Arc::<ArcSwapOption<Ready>>::default();
         let name = plan.spec.name.clone();
@@ -147,7 +163,7 @@ impl Link {
             publish,
             ready: ready.clone(),
             commands: asked,
-            revision: shared.revision.clone(),
+            revision,
             generations: shared.generations.clone(),
             stop: stop.clone(),
             starts: shared.starts.clone(),
@@ -169,6 +185,7 @@ impl Link {
             usage,
             holders,
             _stops_on_drop: stop.clone().drop_guard(),
+            ending: shared.ending.clone(),
             tasks,
             stop,
         }));
@@ -362,6 +379,18 @@ impl Hold {
         true
     }
 
+    /// Sets after how long without a use this holder lets the link rest.
+    pub(super) fn rest_after(&self, idle: Option<Duration>) {
+        if let Some(limit) = self.link.0.holders.lock().get_mut(&self.number) {
+            *limit = idle;
+        }
+    }
+
+    /// Whether there is no other holder.
+    pub(super) fn is_alone(&self) -> bool {
+        self.link.0.holders.lock().len() <= 1
+    }
+
     /// Lets go. When nobody else holds the link, its end is waited for.
     pub(super) async fn close(&self) {
         self.let_go();
@@ -372,8 +401,10 @@ impl Hold {
 
     /// The second time changes nothing.
     fn let_go(&self) {
-        if self.link.0.holders.leave(self.number) {
-            self.link.0.stop.cancel();
+        let link = &self.link.0;
+        if link.holders.leave(self.number) && !link.stop.is_cancelled() {
+            link.ending.watch(&link.tasks);
+            link.stop.cancel();
         }
     }
 }
@@ -381,6 +412,28 @@ impl Hold {
 impl Drop for Hold {
     fn drop(&mut self) {
         self.let_go();
+    }
+}
+
+/// The tasks of links that have no holder any more and are closing their connections. Shutdown waits for them.
+#[derive(Debug, Default)]
+pub(crate) struct Ending(Mutex<Vec<TaskTracker>>);
+
+impl Ending {
+    fn watch(&self, tasks: &TaskTracker) {
+        let mut ending = self.lock();
+        ending.retain(|tasks| !tasks.is_empty());
+        ending.push(tasks.clone());
+    }
+
+    /// Waits until all that is closing now has closed. Every close is bounded by the limits of its server.
+    pub(crate) async fn wait(&self) {
+        let ending = std::mem::take(&mut *self.lock());
+        join_all(ending.iter().map(TaskTracker::wait)).await;
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Vec<TaskTracker>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

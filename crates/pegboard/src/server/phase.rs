@@ -212,6 +212,14 @@ impl Outage {
         }
     }
 
+    /// It is off the board, and no other server took its place.
+    pub(super) fn removed() -> Self {
+        Self {
+            hint: Some("list the tools again".to_owned()),
+            ..Self::new(Cause::Closed, "it was taken off the board")
+        }
+    }
+
     pub(super) fn closed() -> Self {
         Self::new(Cause::Closed, "the board is closed")
     }

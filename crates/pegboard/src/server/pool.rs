@@ -16,6 +16,7 @@ use super::{
     known::Known,
     link::{Hold, Link, Plan, REMIND},
     phase::{Live, Outage, Phase},
+    revision::Revision,
     supervisor::Command,
     usage::{Freed, Use},
 };
@@ -40,16 +41,22 @@ pub(super) struct Pool {
 
 impl Pool {
     /// The connections of a server. Those that all share are looked for among the links of the board.
-    pub(super) fn new(plan: &Plan, config: &ServerConfig, shared: &Shared) -> Self {
+    pub(super) fn new(
+        plan: &Plan,
+        config: &ServerConfig,
+        idle: Option<Duration>,
+        revision: &Arc<Revision>,
+        shared: &Shared,
+    ) -> Self {
         let freed = Arc::<Freed>::default();
         let known = OnceCell::new();
         let make = || {
             let known = known.get_or_init(|| Arc::new(known_of(plan, shared)));
-            Link::new(plan.clone(), known.clone(), freed.clone(), shared)
+            Link::new(plan.clone(), known.clone(), freed.clone(), revision.clone(), shared)
         };
         let is_shared = config.policy.scope == Scope::Shared;
         let members = (0..size(config)).map(|at| {
-            let idle = idle_after(config, at);
+            let idle = idle_after(config, idle, at);
             if is_shared && matches!(plan.spec.target, Target::Configured(_)) {
                 shared.links.join(plan, idle, make)
             } else {
@@ -188,14 +195,14 @@ impl Pool {
     }
 
     /// Takes new settings over where the connections can stay.
-    pub(super) fn retune(&self, plan: &Plan, config: &ServerConfig) -> bool {
+    pub(super) fn retune(&self, plan: &Plan, config: &ServerConfig, idle: Option<Duration>) -> bool {
         self.places.store(places(config), Ordering::Relaxed);
         self.members.len() == size(config)
             && self
                 .members
                 .iter()
                 .enumerate()
-                .all(|(at, hold)| hold.retune(plan.clone(), idle_after(config, at)))
+                .all(|(at, hold)| hold.retune(plan.clone(), idle_after(config, idle, at)))
     }
 
     pub(super) fn start(&self) {
@@ -220,6 +227,17 @@ impl Pool {
     pub(super) async fn reconnect(&self) {
         let running = self.links().skip(1).filter(|link| !matches!(link.phase(), Phase::Idle));
         join_all(std::iter::once(self.first()).chain(running).map(Link::reconnect)).await;
+    }
+
+    /// Sets after how long without a use the first connection rests.
+    pub(super) fn rest_after(&self, idle: Option<Duration>) {
+        self.members[0].rest_after(idle);
+    }
+
+    /// How many requests use connections that no other server holds.
+    pub(super) fn uses(&self) -> usize {
+        let own = self.members.iter().filter(|hold| hold.is_alone());
+        own.map(|hold| hold.link().uses()).sum()
     }
 
     /// Ends all connections that nobody else holds, and waits for that.
@@ -284,10 +302,10 @@ pub(super) fn places_of_all(config: &ServerConfig) -> usize {
     places(config).saturating_mul(size(config))
 }
 
-/// After how long a connection may rest. Those that were started because others were busy always may.
-fn idle_after(config: &ServerConfig, at: usize) -> Option<Duration> {
+/// After how long a connection may rest, where `first` holds for the first one. Those that were started because others were busy always may.
+fn idle_after(config: &ServerConfig, first: Option<Duration>, at: usize) -> Option<Duration> {
     match config.policy.idle_stop {
         IdleStop::Auto if at > 0 => Some(IDLE),
-        _ => config.idle_after(),
+        _ => first,
     }
 }

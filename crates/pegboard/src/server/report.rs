@@ -65,6 +65,8 @@ impl Server {
         let offers = |count: fn(&Catalog) -> usize| catalog.as_deref().map_or(0, count);
         ServerStatus {
             name: inner.name.clone(),
+            view: self.view().map(|view| view.name.to_string()),
+            draining: self.has_left(),
             state: phase.state(),
             since: phase.since().unwrap_or_else(Timestamp::now),
             transport: match &inner.spec.target {
@@ -111,9 +113,10 @@ impl Server {
         })
     }
 
-    /// How many calls are under way or wait for their turn.
+    /// How many requests are under way or wait for their turn.
     pub(crate) fn busy(&self) -> usize {
         let queue = self.0.gate.numbers();
-        queue.in_use + queue.depth
+        let uses = self.pool().map_or(0, |pool| pool.uses());
+        queue.depth + queue.in_use.max(uses)
     }
 }

@@ -27,6 +27,7 @@ use super::{
     known::Known,
     link::{Holders, Plan},
     phase::{Attempt, Cause, Live, Outage, Phase, Ready, is_crash},
+    revision::Revision,
     usage::Usage,
 };
 use crate::{
@@ -67,7 +68,7 @@ pub(super) struct Supervisor {
     pub(super) ready: Arc<ArcSwapOption<Ready>>,
     pub(super) commands: mpsc::Receiver<Command>,
     /// Raised with everything that is published.
-    pub(super) revision: Arc<AtomicU64>,
+    pub(super) revision: Arc<Revision>,
     /// Counts the sessions of the whole board.
     pub(super) generations: Arc<AtomicU64>,
     pub(super) stop: CancellationToken,
@@ -419,7 +420,7 @@ impl Supervisor {
         self.publish.send_modify(|shown| {
             std::mem::swap(shown, &mut phase);
             self.ready.store(ready);
-            self.revision.fetch_add(1, Ordering::Release);
+            self.revision.bump();
         });
     }
 }

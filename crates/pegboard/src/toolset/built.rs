@@ -24,7 +24,7 @@ pub(super) struct Latest {
 /// A route table, and the revision that it was built for.
 #[derive(Debug)]
 pub(super) struct Built {
-    revision: u64,
+    revision: (u64, u64),
     pub(super) table: Arc<RouteTable>,
     /// The tool that reads what was put aside, under a name that no server has.
     pub(super) reader: ListedTool,
@@ -62,7 +62,7 @@ impl Toolset {
     /// Takes something of what is built for what the servers offer now.
     pub(super) fn built<T>(&self, take: impl FnOnce(&Built) -> T) -> T {
         match &*self.latest.built.load() {
-            Some(built) if built.revision == self.shelf.revision() => take(built),
+            Some(built) if built.revision == self.own.revision() => take(built),
             _ => take(&self.rebuilt()),
         }
     }
@@ -70,7 +70,7 @@ impl Toolset {
     fn rebuilt(&self) -> Arc<Built> {
         let _alone = self.latest.building.lock().unwrap_or_else(PoisonError::into_inner);
         let before = self.latest.built.load_full();
-        let revision = self.shelf.revision();
+        let revision = self.own.revision();
         if let Some(built) = before.as_ref().filter(|built| built.revision == revision) {
             return built.clone();
         }

@@ -29,7 +29,7 @@ async fn start() {
     use Start::{Eager, Explicit, Lazy};
     let expected = row([
         (Eager, 1, 1),
-        (Eager, 0, 1),
+        (Eager, 1, 1),
         (Eager, 1, 1),
         (Lazy, 0, 1),
         (Explicit, 0, 0),

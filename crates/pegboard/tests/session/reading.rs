@@ -48,7 +48,7 @@ async fn the_resources_of_those_who_are_there_are_listed_beside_the_names_of_tho
     let gone = pegboard::ServerConfig::new(pegboard::Transport::Stdio(pegboard::Command::new(
         "/nonexistent/server",
     )));
-    board.connect(name("gone"), gone).await.unwrap();
+    board.connect(name("gone"), gone).await.unwrap_err();
     let tools = board.toolset();
     let listing = tools.resources(PATIENCE).await;
     assert_eq!((listing.resources.len(), listing.unavailable.len()), (2, 1));

@@ -63,6 +63,7 @@ fn server() -> (Server, thread::JoinHandle<u64>) {
         processes: Arc::new(Semaphore::new(1)),
         generations: Arc::default(),
         links: Links::default(),
+        ending: Arc::default(),
     };
     let transport = Transport::Stdio(Program::new("none"));
     let spec = Spec {
@@ -80,7 +81,13 @@ fn server() -> (Server, thread::JoinHandle<u64>) {
     let config = ServerConfig::new(transport);
     let known = Arc::new(Known::new(spec.name.clone(), None));
     let plan = Plan::new(spec.clone(), &config);
-    let (link, supervisor) = Link::unattended(plan, known, Arc::default(), &shared);
+    let (link, supervisor) = Link::unattended(
+        plan,
+        known,
+        Arc::default(),
+        super::super::revision::Revision::unseen(),
+        &shared,
+    );
     let server = Server::over(Pool::over(&link), config, spec, &Arc::new(shared));
     (server, thread::spawn(move || block_on(supervisor.run_on_silence())))
 }

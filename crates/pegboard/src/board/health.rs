@@ -1,0 +1,50 @@
+//! Health, readiness and warnings, derived from the rows of the servers.
+
+use crate::{
+    server::Server,
+    status::{ServerStatus, State, Warning},
+};
+
+/// Whether no enabled server is in trouble. What only ends its last calls does not count.
+pub(super) fn is_healthy(rows: &[ServerStatus]) -> bool {
+    counted(rows).all(|row| is_well(row.state))
+}
+
+/// One warning for each server that is in trouble, and for each view whose own server is.
+pub(super) fn warnings(rows: &[ServerStatus]) -> Vec<Warning> {
+    let troubled = counted(rows).filter(|row| !is_well(row.state));
+    troubled.filter_map(warning).collect()
+}
+
+/// Whether a required server can serve: an instance of it is ready or, where each view has its own and none needs it now, the last start of a
+/// spare went well.
+pub(super) fn is_served(server: &Server, rows: &[ServerStatus]) -> bool {
+    let of_server = || counted(rows).filter(|row| row.name == *server.name());
+    let is_ready = of_server().any(|row| row.state == State::Ready);
+    let is_resting = || of_server().all(|row| matches!(row.state, State::Idle | State::Connecting));
+    is_ready || (server.is_spare() && server.was_listed() && is_resting())
+}
+
+fn counted(rows: &[ServerStatus]) -> impl Iterator<Item = &ServerStatus> {
+    rows.iter().filter(|row| !row.draining)
+}
+
+fn is_well(state: State) -> bool {
+    matches!(state, State::Ready | State::Idle | State::Disabled)
+}
+
+fn warning(row: &ServerStatus) -> Option<Warning> {
+    let error = row.last_error.as_ref()?;
+    let (id, of_view) = match &row.view {
+        Some(view) => (format!("mcp_health:{}:{view}", row.name), format!(" of view `{view}`")),
+        None => (format!("mcp_health:{}", row.name), String::new()),
+    };
+    Some(Warning {
+        id,
+        category: "mcp_health",
+        message: format!("server `{}`{of_view} is {}", row.name, row.state.as_str()),
+        details: error.message.clone(),
+        server: row.name.clone(),
+        created_at: error.at,
+    })
+}
