@@ -4,10 +4,12 @@ use std::{
     collections::HashSet,
     fs::OpenOptions,
     io::{self, Write},
+    path::Path,
     sync::{
         Arc, Mutex, MutexGuard, PoisonError,
         atomic::{AtomicU32, Ordering},
     },
+    time::Duration,
 };
 
 use bytes::Bytes;
@@ -20,6 +22,9 @@ use crate::{
     log::{Log, Received},
     script::Script,
 };
+
+/// How often a process looks for the file that opens a gate.
+const GATE_POLL: Duration = Duration::from_millis(5);
 
 /// What a connection writes.
 #[derive(Debug, Clone)]
@@ -158,6 +163,12 @@ impl Server {
     }
 
     pub(crate) async fn pass_gate(&self, gate: &str) {
+        if Path::new(gate).is_absolute() {
+            while !Path::new(gate).exists() {
+                tokio::time::sleep(GATE_POLL).await;
+            }
+            return;
+        }
         let mut gates = self.open_gates.subscribe();
         // The sender lives as long as the server, so the wait cannot fail.
         let _ = gates.wait_for(|open| open.contains(gate)).await;

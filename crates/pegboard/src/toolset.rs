@@ -199,7 +199,7 @@ impl Toolset {
         let servers = self.chosen();
         let mut waiting = JoinSet::new();
         for (at, server) in servers.iter().enumerate() {
-            if server.config().enabled && !is_known_and_resting(server) {
+            if server.config().enabled && !server.is_ready() && !is_known_and_resting(server) {
                 let server = server.clone();
                 waiting.spawn(async move { (at, server.live(deadline).await.err()) });
             }

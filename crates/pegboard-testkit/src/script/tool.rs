@@ -240,7 +240,7 @@ impl Tool {
         self
     }
 
-    /// Waits until the test opens the gate; only in the forms that live in the test's own process.
+    /// Waits until the test opens the gate. A fake in a process of its own waits for a file: its gate is that file's absolute path.
     #[must_use]
     pub fn waits_at(mut self, gate: impl Into<String>) -> Self {
         self.gate = Some(gate.into());

@@ -60,3 +60,69 @@ fn is_any(servers: &[Server], name: &str) -> bool {
     let mut names = servers.iter().map(|server| server.name().as_str());
     names.any(|taken| taken.eq_ignore_ascii_case(name))
 }
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use serde_json::json;
+
+    use super::*;
+    use crate::{
+        call::ToolCall,
+        config::Config,
+        native::NativeTool,
+        outcome::{Answer, Kind},
+    };
+
+    fn board() -> Pegboard {
+        let hello = NativeTool::new("hello", "Says hello.", json!({"type": "object"}), |_| async {
+            Ok(Answer::from_text("hi"))
+        });
+        let mut settings = ServerConfig::in_process();
+        settings.policy.scope = Scope::Session;
+        let name = ServerName::parse("fx").unwrap();
+        Pegboard::builder(Config::default())
+            .in_process_with(name, NativeTools::new([hello]), settings)
+            .open()
+    }
+
+    async fn use_once(view: &Toolset) {
+        let reply = view.call(ToolCall::new("fx.hello")).await;
+        assert_eq!(reply.outcome.kind(), Kind::Ok, "{}", reply.text());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn two_thousand_users_that_come_and_go_leave_nothing_behind() {
+        let board = board();
+        for user in 0..2000 {
+            let view = board.toolset_with(View::new().name(format!("user-{user}")));
+            use_once(&view).await;
+            match user % 2 {
+                0 => view.close().await,
+                _ => drop(view),
+            }
+        }
+        let registry = &board.0.registry;
+        assert_eq!(registry.open_views(), 0);
+        board.0.maker.shared.ending.wait().await;
+        tokio::time::sleep(Duration::from_secs(120)).await;
+        let rows: Vec<_> = board.status().servers;
+        assert_eq!(rows.len(), 1, "the spare: {rows:?}");
+        assert_eq!(board.0.maker.shared.ending.count(), 0);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_user_who_comes_does_not_make_the_tables_of_others_stale() {
+        let board = board();
+        let first = board.toolset();
+        use_once(&first).await;
+        let before = first.revision();
+        for _ in 0..10 {
+            let view = board.toolset();
+            use_once(&view).await;
+            view.close().await;
+        }
+        assert_eq!(first.revision(), before);
+    }
+}

@@ -432,6 +432,12 @@ impl Ending {
         join_all(ending.iter().map(TaskTracker::wait)).await;
     }
 
+    /// How many links are closing.
+    #[cfg(test)]
+    pub(crate) fn count(&self) -> usize {
+        self.lock().iter().filter(|tasks| !tasks.is_empty()).count()
+    }
+
     fn lock(&self) -> MutexGuard<'_, Vec<TaskTracker>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -131,13 +131,13 @@ impl Registry {
         instances
     }
 
-    /// One row per live server, by name. A spare that rests is left out where views have the server.
+    /// One row per live server, by name. A spare without a session is left out where views have the server.
     pub(crate) fn status(&self) -> Vec<ServerStatus> {
         let (views, draining) = self.views_and_draining();
         let owned: Vec<Server> = views.iter().flat_map(|view| view.own().to_vec()).collect();
         let names: BTreeSet<&ServerName> = owned.iter().map(Server::name).collect();
         let is_shown = |server: &&Server| {
-            let rests = server.is_spare() && matches!(server.phase(), Phase::Idle);
+            let rests = matches!(server.phase(), Phase::Idle | Phase::Disabled | Phase::Closed) && server.is_spare();
             !rests || !names.contains(server.name())
         };
         let configured = self.configured();
@@ -326,6 +326,11 @@ impl Registry {
                 }
             }
         }
+    }
+
+    /// How many views are open.
+    pub(crate) fn open_views(&self) -> usize {
+        self.lock().views.len()
     }
 
     fn views_and_draining(&self) -> (Vec<Arc<ViewServers>>, Vec<Server>) {

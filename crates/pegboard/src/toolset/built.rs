@@ -54,6 +54,12 @@ impl Built {
 }
 
 impl Toolset {
+    /// Changes whenever what is built has to be built again.
+    #[cfg(test)]
+    pub(crate) fn revision(&self) -> (u64, u64) {
+        self.own.revision()
+    }
+
     /// The route table for what the servers offer now.
     pub(super) fn table(&self) -> Arc<RouteTable> {
         self.built(|built| built.table.clone())

@@ -1,0 +1,141 @@
+//! What an operator does to one server: enable, disable, connect, disconnect, reconnect, refresh.
+
+use pegboard::{Kind, NotConnected, State, ToolCall};
+
+use crate::{
+    stage::{Stage, for_each_case, until},
+    support::*,
+};
+
+#[tokio::test(flavor = "multi_thread")]
+async fn disable_revokes_a_server_in_every_view_at_once_and_enable_brings_it_back() {
+    async fn case(stage: Stage) {
+        let call = stage.call_under_way().await;
+        let before = stage.processes();
+        assert!(stage.board.disable(&name("fx")).await);
+        assert_eq!(stage.processes(), [0; 0]);
+        assert_eq!(stage.states(), vec![State::Disabled; stage.instances()]);
+        let reply = call.await.unwrap();
+        assert!(
+            reply.is_error() && reply.outcome.may_have_executed(),
+            "{}",
+            reply.text()
+        );
+        stage.serves_not(Kind::Unavailable).await;
+        let later = stage.board.toolset().call(ToolCall::new("fx.hello")).await;
+        ended_as(&later, Kind::Unavailable, false);
+        assert!(stage.board.enable(&name("fx")).await);
+        stage.serves().await;
+        assert!(stage.processes().iter().all(|pid| !before.contains(pid)));
+        assert_eq!(stage.states(), vec![State::Ready; stage.instances()]);
+        stage.board.shutdown().await;
+    }
+    for_each_case(case).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn disconnect_lets_calls_end_and_takes_the_server_off_every_view() {
+    async fn case(stage: Stage) {
+        let call = stage.call_under_way().await;
+        let before = stage.processes();
+        assert!(stage.board.disconnect(&name("fx")).await);
+        stage.serves_not(Kind::UnknownTool).await;
+        assert_eq!(stage.states(), []);
+        let rows = stage.rows();
+        assert_eq!(rows.len(), 1, "the one that still has a call: {rows:?}");
+        assert!(rows[0].draining && rows[0].in_flight == 1);
+        stage.finish();
+        assert_eq!(call.await.unwrap().text(), "done");
+        stage.gone(&before).await;
+        until("it is off the books", || stage.rows().is_empty()).await;
+        assert!(!stage.board.disconnect(&name("fx")).await);
+        stage.board.connect(name("fx"), stage.settings.clone()).await.unwrap();
+        assert_eq!(stage.states(), vec![State::Ready; stage.instances()]);
+        stage.serves().await;
+        stage.board.shutdown().await;
+    }
+    for_each_case(case).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn reconnect_starts_the_server_of_every_view_anew_at_once() {
+    async fn case(stage: Stage) {
+        let call = stage.call_under_way().await;
+        let before = stage.processes();
+        assert!(stage.board.reconnect(&name("fx")).await);
+        stage.gone(&before).await;
+        let reply = call.await.unwrap();
+        assert!(
+            reply.is_error() && reply.outcome.may_have_executed(),
+            "{}",
+            reply.text()
+        );
+        stage.serves().await;
+        assert_eq!(stage.states(), vec![State::Ready; stage.instances()]);
+        assert!(!stage.board.reconnect(&name("nobody")).await);
+        stage.board.shutdown().await;
+    }
+    for_each_case(case).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn connect_says_why_a_server_cannot_be_reached_and_leaves_one_that_works() {
+    async fn case(stage: Stage) {
+        let call = stage.call_under_way().await;
+        let before = stage.processes();
+        let refused = stage.board.connect(name("fx"), stage.broken()).await.unwrap_err();
+        assert!(matches!(refused, NotConnected::NotReplaced(_)), "{refused:?}");
+        says(&refused.to_string(), &["fx", "/nonexistent/server"]);
+        assert_eq!(stage.processes(), before);
+        stage.finish();
+        assert_eq!(call.await.unwrap().text(), "done");
+        stage.serves().await;
+        let refused = stage.board.connect(name("more"), stage.broken()).await.unwrap_err();
+        assert!(matches!(refused, NotConnected::Unreachable(_)), "{refused:?}");
+        assert!(!stage.board.status().healthy);
+        assert!(stage.states().contains(&State::Down));
+        stage.board.shutdown().await;
+        let refused = stage.board.connect(name("late"), stage.settings.clone()).await;
+        assert!(matches!(refused, Err(NotConnected::Closing)), "{refused:?}");
+    }
+    for_each_case(case).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn connect_moves_a_server_and_lets_its_calls_end_where_they_are() {
+    async fn case(stage: Stage) {
+        let call = stage.call_under_way().await;
+        let before = stage.processes();
+        stage.board.connect(name("fx"), stage.moved()).await.unwrap();
+        assert_eq!(stage.states(), vec![State::Ready; stage.instances()]);
+        stage.serves().await;
+        let now = stage.processes();
+        assert!(now.iter().any(|pid| !before.contains(pid)));
+        stage.finish();
+        assert_eq!(call.await.unwrap().text(), "done");
+        stage.gone(&before).await;
+        stage.serves().await;
+        stage.board.shutdown().await;
+    }
+    for_each_case(case).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn refresh_lists_the_server_of_every_view_again() {
+    async fn case(stage: Stage) {
+        let call = stage.call_under_way().await;
+        let before = stage.listings();
+        assert!(stage.board.refresh(&name("fx")));
+        until("each is listed again", || {
+            stage.listings() >= before + stage.instances()
+        })
+        .await;
+        assert!(!stage.board.refresh(&name("nobody")));
+        stage.finish();
+        assert_eq!(call.await.unwrap().text(), "done");
+        stage.board.disable(&name("fx")).await;
+        assert!(!stage.board.refresh(&name("fx")), "nothing is connected");
+        stage.board.shutdown().await;
+    }
+    for_each_case(case).await;
+}

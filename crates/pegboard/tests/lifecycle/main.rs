@@ -1,0 +1,11 @@
+//! Every command that changes a running board, for every scope and under every preset: two views are open and a call is under way each time.
+
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on says where it stopped")]
+
+#[path = "../support/mod.rs"]
+mod support;
+
+mod applying;
+mod commands;
+mod ending;
+mod stage;

@@ -1,0 +1,219 @@
+//! A board with one server, `fx`, under a preset and with a scope: its processes, two views and a call under way.
+
+use std::{future::Future, path::PathBuf, sync::Arc, time::Duration};
+
+use pegboard::{
+    Config, Env, Format, Pegboard, Reply, Scope, ServerConfig, ServerStatus, Start, State, ToolCall, Toolset, View,
+};
+use pegboard_testkit::{FakeServer, Tool, is_alive};
+use tokio::{
+    sync::Semaphore,
+    task::{JoinHandle, JoinSet},
+};
+
+use crate::support::*;
+
+const PRESETS: [&str; 6] = ["pegboard", "tarsy", "ai-agent", "antwort", "goat", "minion"];
+const SCOPES: [&str; 3] = ["shared", "session", "pool(2)"];
+/// How many boards are up at once.
+const BOARDS: usize = 4;
+
+/// Runs a test for every preset and scope.
+pub(crate) async fn for_each_case<F>(test: fn(Stage) -> F)
+where
+    F: Future<Output = ()> + Send + 'static,
+{
+    let (turns, mut cases) = (Arc::new(Semaphore::new(BOARDS)), JoinSet::new());
+    for preset in PRESETS {
+        for scope in SCOPES {
+            let turns = turns.clone();
+            cases.spawn(async move {
+                let _turn = turns.acquire().await.unwrap();
+                let running = tokio::spawn(async move { test(Stage::open(preset, scope, "").await).await });
+                running.await.map_err(|failed| format!("{preset}, {scope}: {failed}"))
+            });
+        }
+    }
+    let failed: Vec<String> = cases.join_all().await.into_iter().filter_map(Result::err).collect();
+    assert!(failed.is_empty(), "{}", failed.join("\n"));
+}
+
+pub(crate) struct Stage {
+    pub(crate) board: Pegboard,
+    /// The view that makes the call under way.
+    pub(crate) agent: Toolset,
+    /// A view that was opened beside it.
+    pub(crate) other: Toolset,
+    pub(crate) settings: ServerConfig,
+    folder: tempfile::TempDir,
+}
+
+impl Stage {
+    /// Both views have used the server when this returns.
+    pub(crate) async fn open(preset: &str, scope: &str, more: &str) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let settings = settings(
+            preset,
+            scope,
+            more,
+            &fake(&folder.path().join("log"), folder.path().join("gate")),
+        );
+        let board = boards([("fx", settings.clone())]);
+        let agent = board.toolset_with(View::new().name("agent"));
+        let other = board.toolset_with(View::new().name("other"));
+        let stage = Self {
+            board,
+            agent,
+            other,
+            settings,
+            folder,
+        };
+        if stage.settings.start == Start::Explicit {
+            stage.board.connect(name("fx"), stage.settings.clone()).await.unwrap();
+        }
+        stage.serves().await;
+        stage
+    }
+
+    pub(crate) fn has_own_servers(&self) -> bool {
+        self.settings.policy.scope == Scope::Session
+    }
+
+    /// How many servers the two views have.
+    pub(crate) fn instances(&self) -> usize {
+        if self.has_own_servers() { 2 } else { 1 }
+    }
+
+    /// A config with one server, `fx`.
+    pub(crate) fn config(&self, change: impl FnOnce(&mut ServerConfig)) -> Config {
+        let mut settings = self.settings.clone();
+        change(&mut settings);
+        let mut config = Config::default();
+        config.servers.insert(name("fx"), settings);
+        config
+    }
+
+    /// The settings of the same server started in another way.
+    pub(crate) fn moved(&self) -> ServerConfig {
+        let fake = fake(&self.log(), self.folder.path().join("gate")).instructions("moved");
+        reached_by(process(&fake).transport, &self.settings)
+    }
+
+    /// The settings of a server that cannot be started.
+    pub(crate) fn broken(&self) -> ServerConfig {
+        let program = pegboard::Command::new("/nonexistent/server");
+        reached_by(pegboard::Transport::Stdio(program), &self.settings)
+    }
+
+    fn log(&self) -> PathBuf {
+        self.folder.path().join("log")
+    }
+
+    /// The processes that live.
+    pub(crate) fn processes(&self) -> Vec<u32> {
+        let mut pids = spawned(&self.log());
+        pids.retain(|pid| is_alive(*pid));
+        pids
+    }
+
+    /// How often the server was listed.
+    pub(crate) fn listings(&self) -> usize {
+        pegboard_testkit::read_log(self.log()).unwrap().count("tools/list")
+    }
+
+    /// Waits until these processes are gone.
+    pub(crate) async fn gone(&self, pids: &[u32]) {
+        for pid in pids {
+            gone(*pid, secs(10)).await;
+        }
+    }
+
+    /// A call that the server has received and does not answer before [`Stage::finish`].
+    pub(crate) async fn call_under_way(&self) -> JoinHandle<Reply> {
+        let calls = || pegboard_testkit::read_log(self.log()).unwrap().count("tools/call");
+        let (before, agent) = (calls(), self.agent.clone());
+        let call = tokio::spawn(async move { agent.call(ToolCall::new("fx.slow")).await });
+        until("the call arrives", || calls() > before).await;
+        call
+    }
+
+    /// Lets the call under way be answered.
+    pub(crate) fn finish(&self) {
+        std::fs::write(self.folder.path().join("gate"), "").unwrap();
+    }
+
+    pub(crate) fn views(&self) -> [&Toolset; 2] {
+        [&self.agent, &self.other]
+    }
+
+    /// Both views list and call the server.
+    pub(crate) async fn serves(&self) {
+        for view in self.views() {
+            let reply = view.call(ToolCall::new("fx.hello")).await;
+            assert_eq!(reply.text(), "hi");
+            assert_eq!(listed(view).await, ["hello", "slow"]);
+        }
+    }
+
+    /// Neither view lists the server, and its calls end like this.
+    pub(crate) async fn serves_not(&self, kind: pegboard::Kind) {
+        for view in self.views() {
+            assert_eq!(listed(view).await, [""; 0]);
+            let reply = view.call(ToolCall::new("fx.hello")).await;
+            ended_as(&reply, kind, false);
+        }
+    }
+
+    pub(crate) fn rows(&self) -> Vec<ServerStatus> {
+        self.board.status().servers
+    }
+
+    /// The states of the servers that are on the board.
+    pub(crate) fn states(&self) -> Vec<State> {
+        let rows = self.rows().into_iter().filter(|row| !row.draining);
+        rows.map(|row| row.state).collect()
+    }
+}
+
+/// The tools of `fx` that a view lists.
+pub(crate) async fn listed(view: &Toolset) -> Vec<String> {
+    let listing = view.list(PATIENCE).await;
+    let tools = listing.tools.iter().filter(|listed| listed.tool.server == name("fx"));
+    tools.map(|listed| listed.tool.name.clone()).collect()
+}
+
+/// Waits until something is so; fails when it takes too long.
+pub(crate) async fn until(what: &str, is_so: impl Fn() -> bool) {
+    let waiting = async {
+        while !is_so() {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    };
+    let in_time = tokio::time::timeout(PATIENCE, waiting).await;
+    in_time.unwrap_or_else(|_| panic!("too late: {what}"));
+}
+
+fn fake(log: &std::path::Path, gate: PathBuf) -> FakeServer {
+    FakeServer::new("fx")
+        .log(log)
+        .tool(Tool::new("hello").answers_text("hi"))
+        .tool(Tool::new("slow").answers_text("done").waits_at(gate.to_str().unwrap()))
+}
+
+/// The server as a file with a preset sets it up.
+fn settings(preset: &str, scope: &str, more: &str, fake: &FakeServer) -> ServerConfig {
+    let text = format!(
+        "preset = '{preset}'\n[servers.fx]\ncommand = 'fake'\nscope = '{scope}'\ntransports = ['stdio']\n{more}\n"
+    );
+    let loaded = Config::from_text(&text, Format::Toml, &Env::new(|_| None));
+    assert_eq!(loaded.problems, [], "{text}");
+    let settings = loaded.config.servers.into_values().next().unwrap();
+    reached_by(process(fake).transport, &settings)
+}
+
+/// The same settings for a server that is reached in another way.
+fn reached_by(transport: pegboard::Transport, settings: &ServerConfig) -> ServerConfig {
+    let mut settings = settings.clone();
+    settings.transport = transport;
+    settings
+}
