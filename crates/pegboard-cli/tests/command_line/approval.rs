@@ -12,7 +12,7 @@ fn home() -> Home {
         .tool(Tool::new("read").read_only())
         .tool(Tool::new("wipe").description("Wipes.\x1b[2J"))
         .tool(Tool::new("secret"));
-    let more = "approval = 'writes'\ndeny = ['secret']\n";
+    let more = "trust = true\napproval = 'writes'\ndeny = ['secret']\n";
     home.write("pegboard.toml", &home.entry("fx", fake, more));
     home
 }
@@ -40,7 +40,7 @@ fn yes_on_the_command_line_is_agreement_but_not_to_what_is_hidden() {
     assert_eq!(home.run(&["call", "fx.wipe", "--yes"]).ends_with(0).out, "ok\n");
     let ran = home.run(&["call", "fx.secret", "--yes"]);
     ran.ends_with(5)
-        .says("error: tool `fx.secret` may not be used: the config hides it\nhint: ");
+        .says("error: tool `fx.secret` may not be used: the config hides it. Available tools of server `fx`: read, wipe.\nhint: ");
 }
 
 /// A terminal is had with `script`, where it is installed.

@@ -137,6 +137,8 @@ async fn primitives() {
     // ai-agent tells the model of prompts.
     let stage = Stage::new("ai-agent", "", &everything).await;
     stage.tools.list(PATIENCE).await;
-    let told = stage.tools.instructions(&Instructions::new(InstructionFormat::AiAgent));
+    let format = InstructionFormat::from(load("preset = 'ai-agent'").config.preset);
+    assert_eq!(format, InstructionFormat::AiAgent);
+    let told = stage.tools.instructions(&Instructions::new(format));
     says(&told, &["#### MCP Server: fx", "greet"]);
 }

@@ -279,6 +279,12 @@ pub(super) static TOOL: Section = Section {
         .aka(&["approval_mode"]),
         field("instructions", Kind::Text, "Words for the model about it.").aka(&["notes"]),
         field(
+            "requires",
+            TEXTS,
+            "Capabilities that an agent's view must be granted, all of them, besides the grant of the tool itself.",
+        )
+        .aka(&["required_capabilities"]),
+        field(
             "max_result",
             MAX_RESULT,
             "The largest result that is handed on as it is; short for `result.max_bytes`.",
