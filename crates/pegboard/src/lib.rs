@@ -252,7 +252,7 @@ pub use mask::{BadMasking, Counts as MaskCounts, CustomPattern, MaskStyle, Maske
 pub use name::{BadNameStyle, BadServerName, NameRules, NameStyle, ServerName};
 pub use native::{NativeTool, NativeTools};
 pub use outcome::{
-    Answer, BadBlob, Body, Completion, Content, Failure, FilledPrompt, Kind, Outcome, PromptMessage,
+    Answer, BadBlob, Body, Completion, Content, ContentType, Failure, FilledPrompt, Kind, Outcome, PromptMessage,
     Reply, ResourceContents, Role, TextPage, fence,
 };
 pub use provider::{Definition, Provider, Quarantine, Reverse, UnknownProvider};

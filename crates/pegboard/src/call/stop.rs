@@ -151,6 +151,7 @@ fn of_fault(fault: &Fault, tool: &str) -> Outcome {
             error.code, error.message
         ));
         answer.structured.clone_from(&error.data);
+        answer.error_code = Some(error.code);
         answer.executed = fault.sent == Sent::Maybe;
         return Outcome::ToolFailed(answer);
     }

@@ -1,6 +1,6 @@
 //! Seed 003, goat's client: the statuses of a connection and the states that say the same here.
 
-use pegboard::{Config, Pegboard, Risk, ServerConfig, State};
+use pegboard::{Config, Outcome, Pegboard, Risk, ServerConfig, State};
 use pegboard_testkit::{FakeServer, Fault, Tool, When};
 use serde_json::json;
 
@@ -79,6 +79,28 @@ async fn seed_003_capability_gating() {
         let got = ["tools/list", "resources/list"].map(|method| stage.handle.count(method));
         assert_eq!(got, asked, "{row}");
     }
+}
+
+/// Seed 003, JSON-RPC errors: code, message and data reach the caller.
+#[tokio::test(start_paused = true)]
+async fn seed_003_code_and_data_of_an_error_are_kept() {
+    let error = Fault::AnswersError {
+        code: -32042,
+        message: "not now".into(),
+        data: Some(json!({"retry": "tomorrow"})),
+    };
+    let stage = Stage::new("goat", "", &good().fault_on(When::tool("hello"), error)).await;
+    let reply = stage.call("hello").await;
+    says(&reply.text(), &["-32042", "not now"]);
+    assert_eq!(
+        serde_json::to_value(&reply).unwrap()["outcome"]["error_code"],
+        json!(-32042)
+    );
+    let Outcome::ToolFailed(answer) = reply.outcome else {
+        panic!("the server answered")
+    };
+    assert_eq!(answer.error_code, Some(-32042));
+    assert_eq!(answer.structured, Some(json!({"retry": "tomorrow"})));
 }
 
 /// Seed 003, ServerConnection and ServerStatus: capabilities and scope.

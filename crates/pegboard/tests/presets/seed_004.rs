@@ -1,6 +1,6 @@
 //! Seed 004, minion's client: its categories of errors (8.1) and its layers of capabilities (5.2).
 
-use pegboard::{Config, Grants, Kind, Pegboard, State, ToolCall, View};
+use pegboard::{Config, Grants, Kind, Pegboard, Provider, State, ToolCall, View};
 use pegboard_testkit::{FakeServer, Fault, Tool, When};
 use serde_json::json;
 
@@ -204,6 +204,19 @@ async fn seed_004_a_reply_names_its_server_also_when_it_cannot_be_reached() {
     // A name that says nothing about a server says nothing about it in the reply either.
     let reply = stage.tools.call(ToolCall::new("hello")).await;
     assert_eq!((reply.server, reply.tool), (None, None));
+}
+
+/// Seed 004, `Execute`: an error without content is told in words, to the program and to the model.
+#[tokio::test(start_paused = true)]
+async fn seed_004_an_error_without_words_is_told() {
+    let fake = FakeServer::new("fx").tool(Tool::new("silent").fails_with(""));
+    let reply = Stage::new("minion", "", &fake).await.call("silent").await;
+    ended_as(&reply, Kind::ToolError, true);
+    let words = "the tool reported an error without saying why";
+    assert_eq!(reply.text(), words);
+    for provider in [Provider::Mcp, Provider::OpenAi, Provider::Anthropic, Provider::Gemini] {
+        says(&provider.tool_result(&reply).to_string(), &[words]);
+    }
 }
 
 /// Seed 004, bridge: a server without tools is told of.

@@ -323,6 +323,12 @@ pub(super) static RESULT: Section = Section {
         field("structured", Kind::Word(STRUCTURED), "Which form of a result is its text."),
         field("fence", Kind::Bool, "Whether its text is put between marks that say that it comes from outside."),
         field(
+            "clean",
+            Kind::Bool,
+            "Whether characters that no person sees (control characters, marks of direction, zero width, Unicode tags) are removed, unless the server is trusted.",
+        )
+        .aka(&["sanitize", "sanitise"]),
+        field(
             "images",
             Kind::Word(IMAGES),
             "Whether pictures and sounds stay blocks of the result or are put aside under handles.",
