@@ -59,7 +59,7 @@ fn at_a_terminal_the_person_is_asked() {
         ran.ends_with(code)
             .prints("fx.wipe with {\"a\":1}")
             .prints("  Wipes.[2J")
-            .prints("its risk is high. Call it? [y/N] ")
+            .prints("Its risk is high. Call it? [y/N] ")
             .prints(words);
         assert_eq!(home.log("fx").count("tools/call"), usize::from(code == 0));
     }
