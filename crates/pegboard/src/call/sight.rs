@@ -235,7 +235,7 @@ impl<'a> Sight<'a> {
             .is_some_and(|selection| !selection.has_server(server.as_str()))
         {
             let message = format!("server `{server}` is not part of the selection");
-            return Err(self.beside_tools_elsewhere(message));
+            return Err(self.beside_tools_elsewhere(&message));
         }
         if self
             .granted
@@ -244,14 +244,14 @@ impl<'a> Sight<'a> {
         {
             let message = format!("resources and prompts of server `{server}` may not be used: they are not granted");
             return Err(self
-                .beside_tools_elsewhere(message)
+                .beside_tools_elsewhere(&message)
                 .hint(format!("the grants `mcp_integration` and `mcp_{server}` cover them")));
         }
         Ok(())
     }
 
     /// The refusal of what a server offers beside its tools, with the servers whose resources and prompts may be used.
-    fn beside_tools_elsewhere(&self, message: String) -> Failure {
+    fn beside_tools_elsewhere(&self, message: &str) -> Failure {
         let is_open = |name: &&ServerName| {
             let is_selected = self
                 .selection
