@@ -32,7 +32,7 @@ pub use embed::Embedder;
 pub(crate) use embed::Embeddings;
 pub use hook::{Budget, Called, Hook};
 pub(crate) use resource::read_resource;
-pub(crate) use route::{Route, RouteTable, Routed, ambiguous, folded, may_be_of, variants};
+pub(crate) use route::{Astray, Route, RouteTable, Routed, ambiguous, folded, listed, may_be_of, tool_of, variants};
 pub use rules::Proposed;
 pub(crate) use sight::Sight;
 pub(crate) use stop::{failure_of, unavailable};
@@ -68,6 +68,7 @@ use crate::{
     deadline::Deadline,
     event::Event,
     filter::Selection,
+    name,
     outcome::{Failure, Outcome, Reply},
     server::Server,
     session::Progress,
@@ -408,9 +409,14 @@ async fn concluded(job: &Job<'_>, call: &mut ToolCall, mut record: Record, ended
     reply
 }
 
-/// The reply to a call that has no route.
-pub(crate) fn refuse(call: &ToolCall, failure: Failure, started: Instant) -> Reply {
-    call.unanswered(Outcome::Refused(failure), started.elapsed())
+/// The reply to a call that has no route. It names server and tool as far as the call's name says which are meant.
+pub(crate) fn refuse(call: &ToolCall, astray: Astray, started: Instant) -> Reply {
+    let mut reply = call.unanswered(Outcome::Refused(astray.failure), started.elapsed());
+    if let Some((server, tool)) = astray.meant {
+        reply.name = name::dotted(server.as_str(), &tool);
+        (reply.server, reply.tool) = (Some(server), Some(tool));
+    }
+    reply
 }
 
 /// The steps of a call, in order.

@@ -20,7 +20,7 @@ pub use diff::{CatalogDiff, Changed, Changes};
 pub(crate) use instructions::{Described, Section, render};
 pub use instructions::{InstructionFormat, Instructions, ServerWords};
 pub(crate) use rename::FormerNames;
-pub use risk::Risk;
+pub use risk::{Risk, ToolKind};
 pub use schema::Schema;
 pub(crate) use shadow::shadows;
 pub use template::{TemplateError, UriTemplate};
@@ -94,6 +94,11 @@ pub struct Prompt {
 }
 
 impl Catalog {
+    /// Whether it has nothing that could be used.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.tools.is_empty() && self.resources.is_empty() && self.templates.is_empty() && self.prompts.is_empty()
+    }
+
     /// Reads the items of `tools/list`. Whatever is wrong with one of them becomes a warning and leaves the others alone.
     pub(crate) fn read_tools(&mut self, server: &ServerName, items: Vec<impl Into<Item>>, headers: HeaderRule) {
         let mut listed = ListedTools::new(server, headers, None);

@@ -10,7 +10,8 @@ use crate::{filter::fits, name::ServerName};
 /// What a caller may use. Nothing, until something is granted.
 ///
 /// Grants can be given as pairs, or as the words `mcp_integration`, `mcp_<server>` and `mcp_<server>_<tool>`. A word is looked up among
-/// what the servers offer. One that could mean tools of several servers grants nothing, and a view says so in its warnings.
+/// what the servers offer. One that could mean tools of several servers grants nothing, and a view says so in its warnings. Any other word
+/// is a capability that the config may ask for (`tools.NAME.requires`).
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Grants {
     everything: bool,
@@ -50,11 +51,16 @@ impl Grants {
         self
     }
 
-    /// Grants what a word says.
+    /// Grants what a word says, or adds a capability.
     #[must_use]
     pub fn word(mut self, word: impl Into<String>) -> Self {
         self.words.push(word.into());
         self
+    }
+
+    /// Whether a word is among those that were given, whatever it grants.
+    pub(crate) fn has_word(&self, word: &str) -> bool {
+        self.words.iter().any(|given| given == word)
     }
 
     /// What is granted on a board where the servers offer this, and words of warning.
@@ -79,6 +85,8 @@ pub(crate) struct Granted {
     globs: Vec<(ServerName, String)>,
     /// A server, and one of its tools.
     tools: Vec<(ServerName, String)>,
+    /// The servers that were never listed and may have a tool that a word means.
+    unsure: Vec<ServerName>,
     pub(crate) warnings: Vec<String>,
 }
 
@@ -91,6 +99,15 @@ impl Granted {
 }
 
 impl Granted {
+    /// Whether anything of a server may be granted.
+    pub(crate) fn may_cover(&self, server: &ServerName) -> bool {
+        let of_server = |(granted, _): &(ServerName, String)| granted == server;
+        self.everything
+            || self.globs.iter().any(of_server)
+            || self.tools.iter().any(of_server)
+            || self.unsure.contains(server)
+    }
+
     /// Whether all of a server is granted, which is what its resources and prompts need.
     pub(crate) fn covers_all_of(&self, server: &ServerName) -> bool {
         let is_all = |(granted, glob): &(ServerName, String)| granted == server && glob == "*";

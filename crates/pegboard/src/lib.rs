@@ -234,7 +234,7 @@ pub use call::{
 };
 pub use catalog::{
     Catalog, CatalogDiff, Changed, Changes, DefinitionHash, InstructionFormat, Instructions, Prompt, Resource, Risk,
-    Schema, ServerWords, TaskSupport, TemplateError, Tool, UriTemplate,
+    Schema, ServerWords, TaskSupport, TemplateError, Tool, ToolKind, UriTemplate,
 };
 pub use config::{
     Approval, ArgumentRules, Auth, BoardLimits, BreakerPolicy, BreakerRule, Capabilities, Check, ClientCert, Command,
@@ -252,8 +252,8 @@ pub use mask::{BadMasking, Counts as MaskCounts, CustomPattern, MaskStyle, Maske
 pub use name::{BadNameStyle, BadServerName, NameRules, NameStyle, ServerName};
 pub use native::{NativeTool, NativeTools};
 pub use outcome::{
-    Answer, BadBlob, Body, Completion, Content, Failure, FilledPrompt, Kind, Outcome, PromptMessage, Reply,
-    ResourceContents, Role, TextPage, fence,
+    Answer, BadBlob, Body, Completion, Content, ContentType, Failure, FilledPrompt, Kind, Outcome, PromptMessage,
+    Reply, ResourceContents, Role, TextPage, fence,
 };
 pub use provider::{Definition, Provider, Quarantine, Reverse, UnknownProvider};
 pub use secret::{SafeUrl, Secret};

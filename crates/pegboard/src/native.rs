@@ -8,6 +8,7 @@ use std::{fmt, future::Future, pin::Pin, sync::Arc};
 use serde_json::{Map, Value, json};
 
 use crate::{
+    catalog::ToolKind,
     outcome::Answer,
     transport::{ByteSink, ByteSource, Dialer},
 };
@@ -122,5 +123,9 @@ impl Dialer for NativeTools {
         tokio::spawn(serve::serve(self.clone(), theirs));
         let (read, write) = tokio::io::split(ours);
         (Box::new(read), Box::new(write))
+    }
+
+    fn tool_kind(&self) -> ToolKind {
+        ToolKind::Native
     }
 }

@@ -1,5 +1,6 @@
 //! How a call ended: for the model a result in every case, for the program a kind and the facts.
 
+mod cleaned;
 mod content;
 mod fence;
 pub(crate) mod fit;
@@ -15,11 +16,14 @@ pub use fence::around as fence;
 pub(crate) use fence::number as fence_number;
 pub use reading::{BadBlob, Body, Completion, FilledPrompt, PromptMessage, ResourceContents, Role, TextPage};
 pub(crate) use render::{Rendering, is_json_of};
-pub use reply::Reply;
+pub use reply::{ContentType, Reply};
 pub(crate) use reply::{Notes, Presented, millis};
 
 use serde::Serialize;
 use serde_json::{Map, Value};
+
+/// What a model is told of a tool that failed and said nothing.
+const SILENT: &str = "the tool reported an error without saying why";
 
 /// How a call ended. Refused, failed and lost are different things and never share a flag.
 #[derive(Debug, Clone, PartialEq)]
@@ -71,6 +75,7 @@ impl Outcome {
     /// The text for a model that reads text.
     pub fn text(&self) -> String {
         match self {
+            Self::ToolFailed(answer) if answer.is_blank() => SILENT.to_owned(),
             Self::Done(answer) | Self::ToolFailed(answer) => answer.text(),
             Self::Refused(failure) | Self::Lost(failure) => failure.message.clone(),
         }
@@ -123,6 +128,9 @@ pub struct Answer {
     pub structured: Option<Value>,
     /// What the server said about the answer.
     pub meta: Option<Map<String, Value>>,
+    /// The code of the JSON-RPC error that the server sent in place of a result. The error's message is in the text, its `data` is
+    /// [`Answer::structured`].
+    pub error_code: Option<i64>,
     /// Whether the tool ran at all; a server may answer that it never started it.
     pub(crate) executed: bool,
     /// How it becomes text.
@@ -141,6 +149,7 @@ impl Answer {
             content: content.into_iter().collect(),
             structured: None,
             meta: None,
+            error_code: None,
             executed: true,
             rendering: Rendering::default(),
         }

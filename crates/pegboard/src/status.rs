@@ -2,6 +2,7 @@
 
 use jiff::Timestamp;
 use serde::Serialize;
+use serde_json::{Map, Value};
 
 use crate::name::ServerName;
 
@@ -45,6 +46,12 @@ pub struct ServerStatus {
     pub protocol_version: Option<String>,
     /// What it says it is.
     pub server_info: Option<ServerInfo>,
+    /// What it is for, in the words of the config.
+    pub description: Option<String>,
+    /// Who shares its connection: `shared`, `session` or `pool`.
+    pub scope: &'static str,
+    /// The capabilities that it declares, once known.
+    pub capabilities: Option<Map<String, Value>>,
     /// How it wants to be used, in its own words.
     pub instructions: Option<String>,
     /// How many tools it offers.

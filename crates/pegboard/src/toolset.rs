@@ -37,8 +37,8 @@ use serde_json::{Map, Value};
 use tokio::{sync::mpsc, task::JoinSet, time::Instant};
 
 use crate::{
-    call::{self, CallStream, Route, Routed, Sight, ToolCall, View},
-    catalog::{Catalog, Schema, Tool},
+    call::{self, Astray, CallStream, Route, Routed, Sight, ToolCall, View},
+    catalog::{Catalog, Risk, Schema, Tool, ToolKind},
     deadline::Deadline,
     name::ServerName,
     outcome::{Failure, Kind, Reply},
@@ -106,11 +106,18 @@ pub struct ListedTool {
     pub tool: Arc<Tool>,
     /// The tool as the view's provider takes it, if that is not how its server defined it.
     pub definition: Option<Arc<Definition>>,
+    /// Whose tool it is.
+    pub kind: ToolKind,
+    /// How much harm a call may do. Annotations of an MCP server lower it only if the server's config says `trust = true`.
+    pub risk: Risk,
 }
 
 impl ListedTool {
     fn of(route: &Route) -> Self {
+        let is_believed = route.is_believed(&route.server.kept_config().policy);
         Self {
+            kind: route.kind,
+            risk: route.tool.risk(is_believed),
             name: route.name.clone(),
             tool: route.tool.clone(),
             definition: route.definition.clone(),
@@ -238,6 +245,12 @@ impl Toolset {
         let unchecked = |tool: &Arc<Tool>| tool.unchecked();
         for server in self.chosen() {
             if let Phase::Ready(live) = server.phase() {
+                if live.catalog().is_empty() {
+                    warnings.push(format!(
+                        "{}: the server offers no tools, and nothing else",
+                        server.name()
+                    ));
+                }
                 warnings.extend(
                     live.catalog()
                         .warnings
@@ -263,9 +276,8 @@ impl Toolset {
 
     /// The tool that `name` means. Its server is started and waited for when that is needed to know.
     pub async fn tool(&self, name: &str, patience: Duration) -> Result<Arc<Tool>, Failure> {
-        self.route(name, Deadline::within(patience))
-            .await
-            .map(|(route, _)| route.tool.clone())
+        let (route, _) = self.route(name, Deadline::within(patience)).await?;
+        Ok(route.tool.clone())
     }
 
     /// Calls a tool. There is a reply in every case; dropping the future cancels the call on the server.
@@ -282,7 +294,7 @@ impl Toolset {
         match self.known_route(&call.name) {
             Ok(Some(route)) => call::run(&self.view, &route, &mut call, started).await,
             Ok(None) => Box::pin(self.call_looked_up(call, started)).await,
-            Err(failure) => call::refuse(&call, failure, started),
+            Err(failure) => call::refuse(&call, failure.into(), started),
         }
     }
 
@@ -309,7 +321,7 @@ impl Toolset {
                 }
                 reply
             }
-            Err(failure) => call::refuse(&call, failure, started),
+            Err(astray) => call::refuse(&call, astray, started),
         }
     }
 
@@ -354,11 +366,11 @@ impl Toolset {
     /// Whether anything may be asked of this view at all.
     fn check_open(&self) -> Result<(), Failure> {
         if self.own.registry().is_closing() {
-            let message = "the board is closing and takes no more calls";
+            let message = "the board is closing and takes no more calls. Go on without tools.";
             return Err(Failure::new(Kind::Unavailable, message));
         }
         if self.is_closed() {
-            let message = "this view is closed and takes no more calls";
+            let message = "this view is closed and takes no more calls. Go on without tools.";
             return Err(Failure::new(Kind::Unavailable, message));
         }
         Ok(())
@@ -367,17 +379,21 @@ impl Toolset {
     /// Where `name` leads, if that is known.
     fn known_route(&self, name: &str) -> Result<Option<Arc<Route>>, Failure> {
         self.check_open()?;
-        self.check_selection()?;
-        match self.built(|built| built.table.find(name)) {
-            Routed::To(route) => Ok(Some(route)),
-            Routed::Ambiguous(candidates) => Err(call::ambiguous(name, &candidates)),
-            Routed::Repaired(_) | Routed::Hidden(_) | Routed::Nowhere => Ok(None),
-        }
+        self.built(|built| {
+            if let Some(failure) = &built.unusable {
+                return Err(failure.clone());
+            }
+            match built.table.find(name) {
+                Routed::To(route) => Ok(Some(route)),
+                Routed::Ambiguous(candidates) => Err(call::ambiguous(name, &candidates)),
+                Routed::Repaired(_) | Routed::Hidden(_) | Routed::Nowhere => Ok(None),
+            }
+        })
     }
 
     /// Where `name` leads, and whether it had to be repaired for that. When it is not known yet, the servers that may have the tool are
     /// waited for, and it is looked up once more.
-    pub(crate) async fn route(&self, name: &str, deadline: Deadline) -> Result<(Arc<Route>, bool), Failure> {
+    pub(crate) async fn route(&self, name: &str, deadline: Deadline) -> Result<(Arc<Route>, bool), Astray> {
         if let Some(route) = self.known_route(name)? {
             return Ok((route, false));
         }
@@ -399,7 +415,7 @@ impl Toolset {
                 tracing::info!(asked = name, tool = %route.tool.dotted_name(), "a name was repaired");
                 Ok((route, true))
             }
-            Routed::Ambiguous(candidates) => Err(call::ambiguous(name, &candidates)),
+            Routed::Ambiguous(candidates) => Err(call::ambiguous(name, &candidates).into()),
             Routed::Hidden(tool) => Err(self.unknown(&tool)),
             Routed::Nowhere => {
                 let down = unknown
@@ -408,7 +424,14 @@ impl Toolset {
                     .find_map(|(server, live)| Some((server, live.err()?)));
                 match down {
                     // The name says whose tool it is, and that server cannot be reached.
-                    Some((server, outage)) if named_one => Err(call::unavailable(server.name().as_str(), &outage)),
+                    Some((server, outage)) if named_one => {
+                        let failure = call::unavailable(server.name().as_str(), &outage);
+                        // With two servers that it could be of, the name does not say which tool is meant.
+                        Err(match (unknown.len(), call::tool_of(name, server.name())) {
+                            (1, Some(tool)) => Astray::meaning(server.name(), tool, failure),
+                            _ => failure.into(),
+                        })
+                    }
                     _ => Err(self.unknown(name)),
                 }
             }
@@ -416,9 +439,15 @@ impl Toolset {
     }
 
     /// Why a name leads nowhere: it is that of something that this view does not see, or nobody's.
-    fn unknown(&self, name: &str) -> Failure {
-        let refusal = self.refusal(name, true);
-        refusal.unwrap_or_else(|| self.table().explain(name, &self.chosen()))
+    fn unknown(&self, name: &str) -> Astray {
+        let servers = self.servers();
+        let sight = Sight::new(&self.view, &servers);
+        if let Some(refusal) = sight.refusal(name, &servers, true) {
+            return refusal;
+        }
+        let mut offering = self.chosen();
+        offering.retain(|server| server.config().enabled && sight.may_see_tools_of(server));
+        self.table().explain(name, &offering).into()
     }
 
     fn not_ready(&self) -> Vec<Server> {
@@ -441,7 +470,7 @@ const LOOK_UP: Duration = Duration::from_secs(60);
 impl Serialize for ListedTool {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let tool = &self.tool;
-        let mut listed = serializer.serialize_struct("ListedTool", 8)?;
+        let mut listed = serializer.serialize_struct("ListedTool", 10)?;
         listed.serialize_field("name", &self.name)?;
         listed.serialize_field("server", &tool.server)?;
         listed.serialize_field("tool", &tool.name)?;
@@ -450,6 +479,8 @@ impl Serialize for ListedTool {
         listed.serialize_field("input_schema", &tool.input_schema)?;
         listed.serialize_field("output_schema", &tool.output_schema)?;
         listed.serialize_field("annotations", &tool.annotations)?;
+        listed.serialize_field("kind", &self.kind)?;
+        listed.serialize_field("risk", &self.risk)?;
         listed.end()
     }
 }

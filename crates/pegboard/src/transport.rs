@@ -30,6 +30,7 @@ use tokio::{
 };
 
 use crate::{
+    catalog::ToolKind,
     config::{Limits, Transport},
     hint::Hint,
     mask::{Counts, Veil},
@@ -78,6 +79,16 @@ pub(crate) enum Target {
     InProcess(Arc<dyn Dialer>),
 }
 
+impl Target {
+    /// Whose tools the server's are.
+    pub(crate) fn tool_kind(&self) -> ToolKind {
+        match self {
+            Self::Configured(_) => ToolKind::Mcp,
+            Self::InProcess(dialer) => dialer.tool_kind(),
+        }
+    }
+}
+
 impl fmt::Debug for Target {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -91,6 +102,11 @@ impl fmt::Debug for Target {
 pub trait Dialer: Send + Sync + 'static {
     /// Opens a new connection: what the server writes, and where it reads.
     fn dial(&self) -> (ByteSource, ByteSink);
+
+    /// Whose tools it leads to: those of an MCP server, unless it says that they are this program's own.
+    fn tool_kind(&self) -> ToolKind {
+        ToolKind::Mcp
+    }
 }
 
 /// What a server in this process writes.

@@ -12,7 +12,7 @@ fn home() -> Home {
         .tool(Tool::new("read").read_only())
         .tool(Tool::new("wipe").description("Wipes.\x1b[2J"))
         .tool(Tool::new("secret"));
-    let more = "approval = 'writes'\ndeny = ['secret']\n";
+    let more = "trust = true\napproval = 'writes'\ndeny = ['secret']\n";
     home.write("pegboard.toml", &home.entry("fx", fake, more));
     home
 }
@@ -40,7 +40,7 @@ fn yes_on_the_command_line_is_agreement_but_not_to_what_is_hidden() {
     assert_eq!(home.run(&["call", "fx.wipe", "--yes"]).ends_with(0).out, "ok\n");
     let ran = home.run(&["call", "fx.secret", "--yes"]);
     ran.ends_with(5)
-        .says("error: tool `fx.secret` may not be used: the config hides it\nhint: ");
+        .says("error: tool `fx.secret` may not be used: the config hides it. Available tools of server `fx`: read, wipe.\nhint: ");
 }
 
 /// A terminal is had with `script`, where it is installed.
@@ -59,7 +59,7 @@ fn at_a_terminal_the_person_is_asked() {
         ran.ends_with(code)
             .prints("fx.wipe with {\"a\":1}")
             .prints("  Wipes.[2J")
-            .prints("its risk is high. Call it? [y/N] ")
+            .prints("Its risk is high. Call it? [y/N] ")
             .prints(words);
         assert_eq!(home.log("fx").count("tools/call"), usize::from(code == 0));
     }

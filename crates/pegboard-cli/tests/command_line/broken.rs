@@ -27,6 +27,12 @@ fn a_missing_program_is_named() {
     ran.ends_with(3)
         .says("error: server `x` is down: `no-such-program` was not found")
         .says("\nhint: install");
+    let ran = Home::new().run(&["call", "x__t", "-o", "json", "--server=x=no-such-program --flag"]);
+    let json = ran.ends_with(3).json();
+    assert_eq!(
+        (&json["server"], &json["tool"], &json["name"]),
+        (&"x".into(), &"t".into(), &"x.t".into())
+    );
 }
 
 #[test]

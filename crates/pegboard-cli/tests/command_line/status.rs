@@ -48,7 +48,8 @@ fn json_has_the_promised_shape() {
         *server,
         json!({
             "name": "good", "state": "ready", "since": null, "transport": "stdio", "era": "legacy", "protocol_version": "2025-11-25",
-            "server_info": {"name": "fx", "version": "1.0.0"}, "instructions": null, "tools": 1, "resources": 1, "prompts": 0,
+            "server_info": {"name": "fx", "version": "1.0.0"}, "instructions": null, "description": null, "scope": "shared",
+            "capabilities": {"resources": {"listChanged": true}, "tools": {"listChanged": true}}, "tools": 1, "resources": 1, "prompts": 0,
             "pid": null, "restarts": 0, "in_flight": 0, "queued": 0, "breaker": "closed", "required": false,
             "calls": {"total": 0, "failed": 0, "avg_ms": 0.0}, "last_error": null,
         })

@@ -86,6 +86,7 @@ fn json_has_the_promised_shape() {
                     "properties": {"a": {"type": "integer", "description": "the first"}, "b": {"type": ["integer", "null"]}},
                 },
                 "output_schema": null, "annotations": {"readOnlyHint": true},
+                "kind": "mcp", "risk": "high",
             }],
             "unavailable": [], "warnings": [],
         })

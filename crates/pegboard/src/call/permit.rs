@@ -18,19 +18,27 @@ use crate::{
 pub(super) async fn ask(job: &Job<'_>, call: &ToolCall, arguments: &Arguments) -> Result<(), Failure> {
     check(job, arguments)?;
     let need = match need(job) {
-        Need::Nothing if job.view.rules.is_tainted() && job.tool().risk() == Risk::High => Need::Agreement,
+        Need::Nothing if job.view.rules.is_tainted() && risk(job) == Risk::High => Need::Agreement,
         need => need,
     };
     match need {
         Need::Nothing => Ok(()),
         Need::Refusal => Err(Failure::new(
             Kind::NotPermitted,
-            format!("calls of `{}` are not allowed", job.tool().dotted_name()),
+            format!(
+                "calls of `{}` are not allowed. Go on without it.",
+                job.tool().dotted_name()
+            ),
         )
         .hint("`approval` is set to `never` for it")),
         // Boxed, because it is rare and every call would pay for the room.
         Need::Agreement => Box::pin(agreement(job, call, arguments)).await,
     }
+}
+
+/// The risk of the call under the settings with which it began.
+fn risk(job: &Job<'_>) -> Risk {
+    job.tool().risk(job.route.is_believed(&job.config.policy))
 }
 
 /// Asks those who may forbid a call for its arguments.
@@ -51,6 +59,7 @@ fn check(job: &Job<'_>, arguments: &Arguments) -> Result<(), Failure> {
     let proposed = Proposed {
         server: job.server().name(),
         tool: job.tool(),
+        risk: risk(job),
         arguments: &map,
     };
     checks
@@ -73,11 +82,12 @@ fn need(job: &Job<'_>) -> Need {
         return Need::Nothing;
     }
     let former = job.server().former_names();
-    need_of(job.tool(), policy, former.of(&job.tool().name))
+    let only_reads = job.tool().is_read_only(job.route.is_believed(policy));
+    need_of(job.tool(), only_reads, policy, former.of(&job.tool().name))
 }
 
 /// What is said about a tool counts before the list of those that are exempt, and that before what is said about the server.
-fn need_of(tool: &Tool, policy: &Policy, former: &[String]) -> Need {
+fn need_of(tool: &Tool, only_reads: bool, policy: &Policy, former: &[String]) -> Need {
     let said = said_about(policy, &tool.name, former).approval;
     let exempt = || Globs::new(&policy.approval_exempt, Case::Matters).fit(&tool.name);
     let mode = match said {
@@ -87,7 +97,7 @@ fn need_of(tool: &Tool, policy: &Policy, former: &[String]) -> Need {
     };
     match mode {
         Approval::Auto => Need::Nothing,
-        Approval::Writes if tool.is_read_only() => Need::Nothing,
+        Approval::Writes if only_reads => Need::Nothing,
         Approval::Writes | Approval::Always => Need::Agreement,
         Approval::Never => Need::Refusal,
     }
@@ -105,7 +115,7 @@ async fn agreement(job: &Job<'_>, call: &ToolCall, arguments: &Arguments) -> Res
     let refused = |message: String| Failure::new(Kind::NotPermitted, message);
     let Some(approver) = &rules.approver else {
         return Err(refused(format!(
-            "a person must agree to calls of `{name}`, and nobody can be asked"
+            "a person must agree to calls of `{name}`, and nobody can be asked. Go on without it."
         ))
         .hint(format!(
             "`approval_exempt` of server `{}` lists the tools that need no agreement",
@@ -124,7 +134,7 @@ async fn agreement(job: &Job<'_>, call: &ToolCall, arguments: &Arguments) -> Res
             server: job.server().name(),
             tool,
             arguments,
-            risk: tool.risk(),
+            risk: risk(job),
             has_changed: remembered.contains(&Remembered::Changed),
         };
         let decision = approver.decide(question).await;
@@ -138,11 +148,14 @@ async fn agreement(job: &Job<'_>, call: &ToolCall, arguments: &Arguments) -> Res
     };
     match tokio::time::timeout(limit, asking).await {
         Ok(Decision::Once | Decision::ForView | Decision::Always) => Ok(()),
-        Ok(Decision::Refused(why)) => Err(refused(format!("the call of `{name}` was not approved: {why}"))),
+        Ok(Decision::Refused(why)) => Err(refused(format!(
+            "the call of `{name}` was not approved: {}. Do not repeat it. Go on without it, or ask the user.",
+            why.trim_end().trim_end_matches('.')
+        ))),
         Err(_) => {
             let waited = limit.as_secs_f64().round();
             Err(refused(format!(
-                "the call of `{name}` was not approved: nobody answered within {waited} s"
+                "the call of `{name}` was not approved: nobody answered within {waited} s. Go on without it, or ask the user."
             )))
         }
     }
@@ -203,8 +216,13 @@ mod tests {
                 [Nothing, Agreement, Agreement, Refusal],
             ),
         ] {
-            let needs = [auto, writes, always, never].map(|mode| need_of(&tool(&hints), &policy(mode), &[]));
-            assert_eq!(needs, expected, "{hints}");
+            let needs = |trusted: bool| {
+                let tool = tool(&hints);
+                let only_reads = tool.is_read_only(trusted);
+                [auto, writes, always, never].map(|mode| need_of(&tool, only_reads, &policy(mode), &[]))
+            };
+            assert_eq!(needs(true), expected, "{hints}");
+            assert_eq!(needs(false), [Nothing, Agreement, Agreement, Refusal], "{hints}");
         }
     }
 
@@ -214,11 +232,11 @@ mod tests {
         for mode in [Approval::Writes, Approval::Always, Approval::Never] {
             let mut policy = policy(mode);
             policy.approval_exempt = vec!["t*".to_owned()];
-            assert_eq!(need_of(&tool, &policy, &[]), Need::Nothing, "{mode:?}");
+            assert_eq!(need_of(&tool, false, &policy, &[]), Need::Nothing, "{mode:?}");
             policy.tools.insert("?".to_owned(), said(Approval::Always));
-            assert_eq!(need_of(&tool, &policy, &[]), Need::Agreement, "{mode:?}");
+            assert_eq!(need_of(&tool, false, &policy, &[]), Need::Agreement, "{mode:?}");
             policy.tools.insert("t".to_owned(), said(Approval::Never));
-            assert_eq!(need_of(&tool, &policy, &[]), Need::Refusal, "{mode:?}");
+            assert_eq!(need_of(&tool, false, &policy, &[]), Need::Refusal, "{mode:?}");
         }
     }
 
@@ -226,9 +244,9 @@ mod tests {
     fn a_renamed_tool_needs_what_it_needed_before() {
         let mut policy = policy(Approval::Auto);
         policy.tools.insert("delete".to_owned(), said(Approval::Never));
-        assert_eq!(need_of(&tool(&json!(null)), &policy, &[]), Need::Nothing);
+        assert_eq!(need_of(&tool(&json!(null)), false, &policy, &[]), Need::Nothing);
         assert_eq!(
-            need_of(&tool(&json!(null)), &policy, &["delete".to_owned()]),
+            need_of(&tool(&json!(null)), false, &policy, &["delete".to_owned()]),
             Need::Refusal
         );
     }

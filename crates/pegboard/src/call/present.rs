@@ -1,4 +1,4 @@
-//! What a caller is given of a result. The order is fixed: extract, mask, bound and put aside, summarise, render.
+//! What a caller is given of a result. The order is fixed: extract, clean, mask, bound and put aside, summarise, render.
 //!
 //! Only masked text is ever bounded, written to disk or shown to a summariser. A small result passes with a look at its length.
 
@@ -30,6 +30,7 @@ pub(super) fn extract(result: CallResult) -> Outcome {
         content: result.content,
         structured: result.structured,
         meta: result.meta,
+        error_code: None,
         executed: true,
         rendering: Rendering::default(),
     };
@@ -64,7 +65,16 @@ pub(super) async fn present(job: &Job<'_>, call: &ToolCall, outcome: Outcome) ->
         outputs,
         deadline: job.deadline,
     };
-    rules.shape(outcome, |outcome| mask(job.server(), outcome)).await
+    let cleans = rules.results.clean && !policy.trust;
+    rules
+        .shape(outcome, |outcome| {
+            // First: an invisible character inside a secret would hide it from the masker.
+            if cleans {
+                outcome.clean();
+            }
+            mask(job.server(), outcome)
+        })
+        .await
 }
 
 /// What becomes of the results of a tool: under its name, else under the first glob that fits it, else as of its server.

@@ -5,7 +5,7 @@ mod explain;
 mod names;
 mod repair;
 
-pub(crate) use explain::{ambiguous, may_be_of};
+pub(crate) use explain::{ambiguous, listed, may_be_of, tool_of};
 pub(crate) use repair::{folded, variants};
 
 use std::{
@@ -17,7 +17,8 @@ use std::{
 
 use super::{Sight, View};
 use crate::{
-    catalog::Tool,
+    catalog::{Tool, ToolKind},
+    config::Policy,
     name::{self, ServerName},
     outcome::Failure,
     provider::{Definition, Provider},
@@ -38,6 +39,8 @@ pub(crate) struct Route {
     pub(crate) definition: Option<Arc<Definition>>,
     /// Whether its name wins over the same name of another tool.
     pub(crate) rank: Rank,
+    /// Whose tool it is.
+    pub(crate) kind: ToolKind,
 }
 
 impl Route {
@@ -51,7 +54,43 @@ impl Route {
             tool: Arc::new(tool),
             definition: None,
             rank: Rank::View,
+            kind: ToolKind::BuiltIn,
         }
+    }
+
+    /// Whether the tool is believed when its annotations claim that it does no harm, under its server's settings.
+    pub(crate) fn is_believed(&self, policy: &Policy) -> bool {
+        self.kind.is_believed(policy.trust)
+    }
+}
+
+/// A name that leads to no tool that the caller may use.
+#[derive(Debug)]
+pub(crate) struct Astray {
+    pub(crate) failure: Failure,
+    /// The server and the tool that the name means, if that is known.
+    pub(crate) meant: Option<(ServerName, String)>,
+}
+
+impl Astray {
+    /// The failure of a name that means this tool.
+    pub(crate) fn meaning(server: &ServerName, tool: &str, failure: Failure) -> Self {
+        Self {
+            failure,
+            meant: Some((server.clone(), tool.to_owned())),
+        }
+    }
+}
+
+impl From<Failure> for Astray {
+    fn from(failure: Failure) -> Self {
+        Self { failure, meant: None }
+    }
+}
+
+impl From<Astray> for Failure {
+    fn from(astray: Astray) -> Self {
+        astray.failure
     }
 }
 
@@ -148,6 +187,7 @@ impl RouteTable {
                 None => table.define(view, &tool),
             };
             let route = Arc::new(Route {
+                kind: server.tool_kind(),
                 name,
                 server,
                 tool,

@@ -12,7 +12,12 @@ use std::{
 use serde_json::{Map, Value};
 
 use super::{Approvals, Approver, View, approve::Asking};
-use crate::{catalog::Tool, filter::Selection, grant::Grants, name::ServerName};
+use crate::{
+    catalog::{Risk, Tool},
+    filter::Selection,
+    grant::Grants,
+    name::ServerName,
+};
 
 /// How long a person is waited for, unless something else is said.
 const PATIENCE: Duration = Duration::from_secs(300);
@@ -25,6 +30,8 @@ pub struct Proposed<'a> {
     pub server: &'a ServerName,
     /// The tool that would be called.
     pub tool: &'a Tool,
+    /// How much harm the call may do, under the settings of its server.
+    pub risk: Risk,
     /// The arguments as they would be sent. No key is there twice.
     pub arguments: &'a Map<String, Value>,
 }

@@ -2,12 +2,15 @@
 
 use std::{collections::HashMap, sync::Arc};
 
-use super::{View, route::may_be_of};
+use super::{
+    View,
+    route::{Astray, listed, may_be_of, tool_of},
+};
 use crate::{
     catalog::{FormerNames, Tool},
     config::{Policy, ServerConfig, ToolPolicy},
     filter::{Case, Filter, Selection, fits},
-    grant::{Granted, Offer},
+    grant::{Granted, Grants, Offer},
     name::{ServerName, dotted, dunder},
     outcome::{Failure, Kind},
     server::Server,
@@ -22,6 +25,7 @@ pub(crate) struct Sight<'a> {
     allow: Filter,
     deny: Filter,
     granted: Option<Granted>,
+    grants: Option<&'a Grants>,
     servers: HashMap<ServerName, OneServer>,
 }
 
@@ -44,6 +48,8 @@ pub(crate) enum Hidden {
     ByView,
     NotSelected,
     NotGranted,
+    /// Its server's config asks for a capability that the view's grants do not have.
+    NotCapable,
 }
 
 impl<'a> Sight<'a> {
@@ -66,6 +72,7 @@ impl<'a> Sight<'a> {
             home: view.home.as_ref(),
             allow: Filter::new(&rules.allow, &[], Case::Matters),
             deny: Filter::new(&[], &rules.deny, Case::Matters),
+            grants: rules.grants.as_ref(),
             granted: rules.grants.as_ref().map(|grants| {
                 let tools = servers.iter().map(|server| {
                     let catalog = server.catalog()?;
@@ -106,7 +113,8 @@ impl<'a> Sight<'a> {
         let former = server.former.of(name);
         let mut names = std::iter::once(name).chain(former.iter().map(String::as_str));
         let is_denied = names.clone().any(|name| server.filter.denies(name));
-        let is_off = said_about(&server.config.policy, name, former).enabled == Some(false);
+        let said = said_about(&server.config.policy, name, former);
+        let is_off = said.enabled == Some(false);
         if is_denied || is_off || !server.filter.allows(name) {
             return Err(Hidden::ByConfig);
         }
@@ -134,6 +142,10 @@ impl<'a> Sight<'a> {
         {
             return Err(Hidden::NotGranted);
         }
+        let has = |word: &String| self.grants.is_some_and(|grants| grants.has_word(word));
+        if !said.requires.iter().all(has) {
+            return Err(Hidden::NotCapable);
+        }
         Ok(())
     }
 
@@ -152,13 +164,14 @@ impl<'a> Sight<'a> {
 
     /// Why `name` must not be used, when it is the name of something that is hidden. While not all servers are known, a tool's own name
     /// may still be that of another server's tool, so then it must come with its server's.
-    pub(crate) fn refusal(&self, name: &str, servers: &[Server], all_known: bool) -> Option<Failure> {
+    pub(crate) fn refusal(&self, name: &str, servers: &[Server], all_known: bool) -> Option<Astray> {
         for server in servers {
             let Some(catalog) = server.catalog() else { continue };
             let means = |tool: &&Arc<Tool>| is_spelled(name, tool) || (all_known && name == tool.name);
             let hidden = catalog.tools.iter().filter(means);
             if let Some((tool, hidden)) = hidden.filter_map(|tool| Some((tool, self.look(tool).err()?))).next() {
-                return Some(self.failure(tool, hidden));
+                let failure = self.failure(tool, hidden, servers);
+                return Some(Astray::meaning(&tool.server, &tool.name, failure));
             }
         }
         let selection = self.selection?;
@@ -169,7 +182,50 @@ impl<'a> Sight<'a> {
         let (true, Some(server)) = (chosen.is_empty(), left.first()) else {
             return None;
         };
-        Some(self.not_selected(server.name().as_str(), None))
+        let failure = self.not_selected(server.name(), None, servers);
+        Some(match (left.len(), tool_of(name, server.name())) {
+            (1, Some(tool)) => Astray::meaning(server.name(), tool, failure),
+            _ => failure.into(),
+        })
+    }
+
+    /// Whether a server may have tools that are to be seen. One that was never listed may, unless the rules leave out all of it.
+    pub(crate) fn may_see_tools_of(&self, server: &Server) -> bool {
+        let name = server.name();
+        match server.catalog() {
+            Some(catalog) => catalog.tools.iter().any(|tool| self.sees(tool)),
+            None => {
+                self.selection
+                    .is_none_or(|selection| selection.has_server(name.as_str()))
+                    && self.granted.as_ref().is_none_or(|granted| granted.may_cover(name))
+            }
+        }
+    }
+
+    /// What can be called in place of a tool of `server`, in a sentence for a model: the server's other tools, or else other servers.
+    fn instead(&self, server: &ServerName, servers: &[Server]) -> String {
+        let catalog = servers
+            .iter()
+            .find(|other| other.name() == server)
+            .and_then(Server::catalog);
+        let tools = catalog.iter().flat_map(|catalog| &catalog.tools);
+        let mut tools = tools.filter(|tool| self.sees(tool)).map(|tool| tool.name.as_str());
+        match tools.next() {
+            Some(first) => {
+                let tools = listed(std::iter::once(first).chain(tools));
+                format!("Available tools of server `{server}`: {tools}.")
+            }
+            None => self.other_servers(servers),
+        }
+    }
+
+    /// The servers whose tools may be called, in a sentence for a model.
+    fn other_servers(&self, servers: &[Server]) -> String {
+        let offered = servers
+            .iter()
+            .filter(|server| server.config().enabled && self.may_see_tools_of(server));
+        let names = listed(offered.map(|server| server.name().as_str()));
+        format!("Available servers: {names}.")
     }
 
     /// Whether the resources and prompts of a server may be used, or why not.
@@ -178,7 +234,8 @@ impl<'a> Sight<'a> {
             .selection
             .is_some_and(|selection| !selection.has_server(server.as_str()))
         {
-            return Err(self.not_selected(server.as_str(), None));
+            let message = format!("server `{server}` is not part of the selection");
+            return Err(self.beside_tools_elsewhere(&message));
         }
         if self
             .granted
@@ -186,10 +243,25 @@ impl<'a> Sight<'a> {
             .is_some_and(|granted| !granted.covers_all_of(server))
         {
             let message = format!("resources and prompts of server `{server}` may not be used: they are not granted");
-            return Err(Failure::new(Kind::NotPermitted, message)
+            return Err(self
+                .beside_tools_elsewhere(&message)
                 .hint(format!("the grants `mcp_integration` and `mcp_{server}` cover them")));
         }
         Ok(())
+    }
+
+    /// The refusal of what a server offers beside its tools, with the servers whose resources and prompts may be used.
+    fn beside_tools_elsewhere(&self, message: &str) -> Failure {
+        let is_open = |name: &&ServerName| {
+            let is_selected = self
+                .selection
+                .is_none_or(|selection| selection.has_server(name.as_str()));
+            is_selected && self.granted.as_ref().is_none_or(|granted| granted.covers_all_of(name))
+        };
+        let mut open: Vec<&str> = self.servers.keys().filter(is_open).map(ServerName::as_str).collect();
+        open.sort_unstable();
+        let open = listed(open.into_iter());
+        Failure::new(Kind::NotPermitted, format!("{message}. Available servers: {open}."))
     }
 
     /// Whether a model may use what a server offers beside its tools: it must see some of the tools, or would see all that come.
@@ -205,41 +277,48 @@ impl<'a> Sight<'a> {
         Ok(())
     }
 
-    fn failure(&self, tool: &Tool, hidden: Hidden) -> Failure {
-        let (name, server) = (tool.dotted_name(), tool.server.as_str());
-        let refused = |why: &str| Failure::new(Kind::NotPermitted, format!("tool `{name}` may not be used: {why}"));
+    fn failure(&self, tool: &Tool, hidden: Hidden, servers: &[Server]) -> Failure {
+        let (name, server) = (tool.dotted_name(), &tool.server);
+        let refused = |why: &str| {
+            let instead = self.instead(server, servers);
+            Failure::new(
+                Kind::NotPermitted,
+                format!("tool `{name}` may not be used: {why}. {instead}"),
+            )
+        };
         match hidden {
             Hidden::NotForModels => refused("its server keeps it from models"),
             Hidden::ByConfig => refused("the config hides it").hint(format!(
                 "`allow`, `deny` and `tools` of server `{server}` say which of its tools are shown"
             )),
             Hidden::ByView => refused("it is not among the tools of this view"),
-            Hidden::NotSelected => self.not_selected(server, Some(&tool.name)),
+            Hidden::NotSelected => self.not_selected(server, Some(&tool.name), servers),
             Hidden::NotGranted => refused("it is not granted").hint(format!(
                 "the grants `mcp_integration`, `mcp_{server}` and `mcp_{server}_{}` cover it",
                 tool.name
             )),
+            Hidden::NotCapable => refused("it needs a capability that was not granted").hint(format!(
+                "`tools` of server `{server}` says with `requires` which words `Grants` must have for it"
+            )),
         }
     }
 
-    /// The words for what a selection leaves out: what it has instead.
-    fn not_selected(&self, server: &str, tool: Option<&str>) -> Failure {
-        let servers = self.selection.map(Selection::servers).unwrap_or_default();
-        let selected = servers.iter().find(|selected| selected.name == server);
-        let (message, there) = match (selected, tool) {
-            (Some(selected), Some(tool)) => (
-                format!("tool `{tool}` of server `{server}` is not part of the selection"),
-                format!("available tools: {}", selected.tools.join(", ")),
+    /// The refusal of what a selection leaves out, with what it has instead.
+    fn not_selected(&self, server: &ServerName, tool: Option<&str>, servers: &[Server]) -> Failure {
+        let is_selected = self
+            .selection
+            .is_some_and(|selection| selection.has_server(server.as_str()));
+        let message = match tool {
+            Some(tool) if is_selected => format!(
+                "tool `{tool}` of server `{server}` is not part of the selection. {}",
+                self.instead(server, servers)
             ),
-            _ => {
-                let names: Vec<_> = servers.iter().map(|selected| selected.name.as_str()).collect();
-                (
-                    format!("server `{server}` is not part of the selection"),
-                    format!("available servers: {}", names.join(", ")),
-                )
-            }
+            _ => format!(
+                "server `{server}` is not part of the selection. {}",
+                self.other_servers(servers)
+            ),
         };
-        Failure::new(Kind::NotPermitted, message).hint(there)
+        Failure::new(Kind::NotPermitted, message)
     }
 }
 

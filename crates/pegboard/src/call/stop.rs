@@ -71,16 +71,18 @@ impl Stop {
                     Refused::Full { .. } => Kind::LimitExceeded,
                     Refused::Late { .. } => Kind::Timeout,
                 },
-                message: refused.to_string(),
-                hint: Some(
-                    "call again later, or raise `max_in_flight` of the server or the size of its queue".to_owned(),
-                ),
+                message: advised(refused.to_string(), LATER),
+                hint: Some("raise `max_in_flight` of the server or the size of its queue".to_owned()),
                 may_have_executed: false,
             }),
             Self::Open(open) => Outcome::Refused(Failure {
                 kind: Kind::Unavailable,
-                message: format!("server `{server}` has answered none of the last calls and is left alone for a while"),
-                hint: Some(format!("call again in {} s", open.retry_after.as_secs().max(1))),
+                message: format!(
+                    "server `{server}` has answered none of the last calls and is left alone for a while. Call again in {} s, or \
+                     go on without it.",
+                    open.retry_after.as_secs().max(1)
+                ),
+                hint: None,
                 may_have_executed: false,
             }),
             Self::Outage(outage) => Outcome::Refused(unavailable(server.as_str(), &outage)),
@@ -108,11 +110,34 @@ pub(super) fn after_a_lost_attempt(outcome: Outcome, tool: &str) -> Outcome {
     }
 }
 
+const LATER: &str = "Call again later, or go on without it.";
+
+/// What a model can do about an outage. What an operator can do is in the hint.
+fn advice(outage: &Outage) -> &'static str {
+    match outage.kind() {
+        Kind::NeedsAuth => "A person must sign in to it first. Go on without it.",
+        Kind::RestartInProgress => "Call again in a moment.",
+        _ if outage.is_final() => "Calling again does not help. Go on without it.",
+        _ => LATER,
+    }
+}
+
+/// A message with advice after it, on a line of its own where the message has several.
+fn advised(mut message: String, advice: &str) -> String {
+    message.truncate(message.trim_end().trim_end_matches('.').len());
+    message.push_str(if message.contains('\n') { "\n" } else { ". " });
+    message.push_str(advice);
+    message
+}
+
 /// The failure of a call whose server cannot be reached.
 pub(crate) fn unavailable(server: &str, outage: &Outage) -> Failure {
     Failure {
         kind: outage.kind(),
-        message: format!("server `{server}` is down: {}", outage.describe()),
+        message: advised(
+            format!("server `{server}` is down: {}", outage.describe()),
+            advice(outage),
+        ),
         hint: outage.hint.clone(),
         may_have_executed: false,
     }
@@ -126,6 +151,7 @@ fn of_fault(fault: &Fault, tool: &str) -> Outcome {
             error.code, error.message
         ));
         answer.structured.clone_from(&error.data);
+        answer.error_code = Some(error.code);
         answer.executed = fault.sent == Sent::Maybe;
         return Outcome::ToolFailed(answer);
     }
@@ -138,9 +164,19 @@ fn of_fault(fault: &Fault, tool: &str) -> Outcome {
             ..failure_of(fault, tool)
         }),
         Sent::No | Sent::Rejected => Outcome::Refused(Failure {
-            message: format!("the call to {tool} was not carried out: {fault}"),
+            message: refused_message(fault, tool),
             ..failure_of(fault, tool)
         }),
+    }
+}
+
+/// The words for a call that was surely not carried out, with what a model can do about the faults that pass or that a person must mend.
+fn refused_message(fault: &Fault, tool: &str) -> String {
+    let message = format!("the call to {tool} was not carried out: {fault}");
+    match failure_of(fault, tool).kind {
+        Kind::NeedsAuth => advised(message, "A person must sign in to the server first. Go on without it."),
+        Kind::Transport | Kind::Unavailable | Kind::Timeout => advised(message, LATER),
+        _ => message,
     }
 }
 

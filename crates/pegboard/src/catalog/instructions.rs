@@ -4,7 +4,7 @@
 mod format;
 
 use super::clean::{clean, cut, one_line};
-use crate::name::ServerName;
+use crate::{config::Preset, name::ServerName};
 
 /// The most words about one server, in bytes, unless something else is said.
 const PER_SERVER: usize = 4 << 10;
@@ -41,6 +41,19 @@ pub enum InstructionFormat {
     Goat,
     /// Minion: a line `[MCP:NAME] …` for each tool.
     Minion,
+}
+
+impl From<Preset> for InstructionFormat {
+    /// The form of the design that a config starts from: `Instructions::new(config.preset.into())`. antwort has none of its own.
+    fn from(preset: Preset) -> Self {
+        match preset {
+            Preset::Tarsy => Self::Tarsy,
+            Preset::AiAgent => Self::AiAgent,
+            Preset::Goat => Self::Goat,
+            Preset::Minion => Self::Minion,
+            Preset::Pegboard | Preset::Antwort => Self::Pegboard,
+        }
+    }
 }
 
 /// Which servers' own words are told to the model. Words of the config are always told.

@@ -1,11 +1,46 @@
-//! What a tool may do to the world, as far as its own hints say. Hints are claims: what is not claimed is taken to be the worst.
+//! What a tool may do to the world. Its annotations are claims: they lower the risk only where the claimant is trusted, and what is not
+//! claimed is taken to be the worst.
 
 use serde::Serialize;
 use serde_json::Value;
 
 use super::Tool;
 
-/// How much harm a call may do, by what the tool says about itself.
+/// Whose tool it is.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum ToolKind {
+    /// A tool of an MCP server.
+    #[default]
+    Mcp,
+    /// A Rust function of this program: [`NativeTools`](crate::NativeTools) on the board or in a view.
+    Native,
+    /// A tool that Pegboard itself answers, such as `find_tools`, `read_output` and `read_resource`.
+    BuiltIn,
+}
+
+impl ToolKind {
+    /// The word for it in text and JSON.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Mcp => "mcp",
+            Self::Native => "native",
+            Self::BuiltIn => "built_in",
+        }
+    }
+
+    /// Whether a tool of this kind is believed when its annotations claim that it does no harm. Those of an MCP server are believed
+    /// only if its config says `trust = true`; this program's own tools always are.
+    pub(crate) fn is_believed(self, trusted: bool) -> bool {
+        match self {
+            Self::Mcp => trusted,
+            Self::Native | Self::BuiltIn => true,
+        }
+    }
+}
+
+/// How much harm a call may do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Risk {
@@ -13,7 +48,7 @@ pub enum Risk {
     Low,
     /// It reads from the open world, or writes without destroying in a world of its own.
     Medium,
-    /// Everything else, and every tool that says nothing about itself.
+    /// Everything else: every tool that says nothing about itself, and every tool of an MCP server without `trust = true`.
     High,
 }
 
@@ -32,16 +67,21 @@ impl Risk {
 }
 
 impl Tool {
-    /// Whether it says that it only reads, and does not say the opposite as well.
-    pub fn is_read_only(&self) -> bool {
-        self.claims("readOnlyHint") == Some(true) && self.claims("destructiveHint") != Some(true)
+    /// Whether it only reads: `trusted` says whether its annotations are believed. It must claim `readOnlyHint` and must not claim
+    /// `destructiveHint` as well.
+    pub fn is_read_only(&self, trusted: bool) -> bool {
+        trusted && self.claims("readOnlyHint") == Some(true) && self.claims("destructiveHint") != Some(true)
     }
 
-    /// How much harm a call may do, by its own hints.
-    pub fn risk(&self) -> Risk {
+    /// How much harm a call may do: `trusted` says whether its annotations are believed, and if not, the risk is high.
+    /// [`ListedTool::risk`](crate::ListedTool::risk) is the risk under the settings of the tool's server.
+    pub fn risk(&self, trusted: bool) -> Risk {
+        if !trusted {
+            return Risk::High;
+        }
         let is_closed = self.claims("openWorldHint") == Some(false);
         let adds_only = self.claims("destructiveHint") == Some(false);
-        match (self.is_read_only(), is_closed) {
+        match (self.is_read_only(trusted), is_closed) {
             (true, true) => Risk::Low,
             (true, false) => Risk::Medium,
             (false, true) if adds_only => Risk::Medium,
@@ -70,14 +110,17 @@ mod tests {
     #[test]
     fn the_risk_levels_of_goat_are_those_of_tools_without_hints() {
         assert_eq!(Risk::OF_RESOURCES, Risk::Low);
-        assert_eq!(tool(&json!(null)).risk(), Risk::High);
-        assert_eq!(tool(&json!({})).risk(), Risk::High);
+        assert_eq!(tool(&json!(null)).risk(true), Risk::High);
+        assert_eq!(tool(&json!({})).risk(true), Risk::High);
         // The names that the design gives its hints are not those on the wire, so they say nothing.
-        assert_eq!(tool(&json!({"readOnly": true, "openWorld": false})).risk(), Risk::High);
+        assert_eq!(
+            tool(&json!({"readOnly": true, "openWorld": false})).risk(true),
+            Risk::High
+        );
     }
 
     #[test]
-    fn risk_falls_only_by_what_a_tool_claims() {
+    fn risk_falls_only_by_what_a_trusted_tool_claims() {
         for (hints, reads, risk) in [
             (json!({"readOnlyHint": true, "openWorldHint": false}), true, Risk::Low),
             (json!({"readOnlyHint": true}), true, Risk::Medium),
@@ -104,7 +147,12 @@ mod tests {
             ),
         ] {
             let tool = tool(&hints);
-            assert_eq!((tool.is_read_only(), tool.risk()), (reads, risk), "{hints}");
+            assert_eq!((tool.is_read_only(true), tool.risk(true)), (reads, risk), "{hints}");
+            assert_eq!(
+                (tool.is_read_only(false), tool.risk(false)),
+                (false, Risk::High),
+                "{hints}"
+            );
         }
     }
 }

@@ -144,6 +144,8 @@ pub struct ToolPolicy {
     pub approval: Option<Approval>,
     /// Words for the model about it.
     pub instructions: Option<String>,
+    /// Capabilities that a view needs to see it: words that its grants must all have.
+    pub requires: Vec<String>,
 }
 
 impl ToolPolicy {
@@ -154,6 +156,10 @@ impl ToolPolicy {
         if self.instructions.is_none() {
             self.instructions.clone_from(&other.instructions);
         }
+        // Each rule that fits may ask for more.
+        let more = other.requires.iter().filter(|word| !self.requires.contains(word));
+        let more: Vec<String> = more.cloned().collect();
+        self.requires.extend(more);
     }
 }
 

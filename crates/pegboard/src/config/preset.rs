@@ -47,7 +47,8 @@ call_arguments = { check = "coerce" }
 result = { join = "nothing", max_bytes = 12288, mode = "spill" }
 "#;
 
-/// Remote servers that are reached when first used. Nothing is repeated, nothing is asked whether it is well.
+/// Remote servers that are reached when first used. Nothing is repeated, nothing is asked whether it is well, and results are cleaned and
+/// fenced, for they are untrusted input.
 const ANTWORT: &str = r#"
 start = "lazy"
 restart = false
@@ -60,6 +61,7 @@ health_probe = "none"
 transports = ["http", "sse"]
 capabilities = ["tools"]
 call_arguments = { read = "json", check = "off" }
+result = { clean = true, fence = true }
 "#;
 
 /// A client per agent that connects when it is told to and tries again with growing pauses.

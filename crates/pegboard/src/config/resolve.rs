@@ -331,6 +331,7 @@ fn tools(values: &Values) -> BTreeMap<String, ToolPolicy> {
             enabled: tool.bool("enabled"),
             approval: approval(tool),
             instructions: tool.value("instructions"),
+            requires: tool.strings("requires"),
         };
         (said != ToolPolicy::default()).then(|| (name.clone(), said))
     };

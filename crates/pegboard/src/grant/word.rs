@@ -40,6 +40,7 @@ pub(super) fn resolve(word: &str, offers: &[Offer<'_>], granted: &mut Granted) {
             None => {}
         }
     }
+    granted.unsure.extend(unsure.iter().map(|server| (*server).clone()));
     match (found.as_slice(), unsure.as_slice()) {
         ([(server, tool)], []) => granted.tools.push(((*server).clone(), (*tool).clone())),
         ([], _) => {}

@@ -116,6 +116,15 @@ impl Content {
         Some(from_fields(rest))
     }
 
+    /// Whether it is bytes: a picture, a sound, or a resource that is no text.
+    pub(crate) fn is_binary(&self) -> bool {
+        match self {
+            Self::Image { .. } | Self::Audio { .. } => true,
+            Self::Resource { resource, .. } => resource.contains_key("blob"),
+            Self::Text { .. } | Self::Link { .. } | Self::Other(_) => false,
+        }
+    }
+
     /// How many bytes the block's payload has as it was sent.
     pub(crate) fn payload_bytes(&self) -> usize {
         match self {

@@ -14,6 +14,7 @@ impl Outcome {
                     content,
                     structured,
                     meta,
+                    error_code: _,
                     executed: _,
                     rendering: _,
                 } = answer;

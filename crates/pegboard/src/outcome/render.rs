@@ -31,8 +31,9 @@ impl Answer {
 
     /// The blocks for a model that reads blocks: fenced like the text, if that is wanted.
     pub fn blocks(&self) -> Cow<'_, [Content]> {
-        let Some(source) = &self.rendering.fence else {
-            return Cow::Borrowed(&self.content);
+        let source = match &self.rendering.fence {
+            Some(source) if !self.content.is_empty() => source,
+            _ => return Cow::Borrowed(&self.content),
         };
         let texts: Vec<Cow<'_, str>> = self.content.iter().map(Content::to_text).collect();
         let [before, after] = fence::marks(&texts.iter().map(|text| &**text).collect::<Vec<_>>(), source);
@@ -40,6 +41,16 @@ impl Answer {
         blocks.extend_from_slice(&self.content);
         blocks.push(Content::text(after));
         Cow::Owned(blocks)
+    }
+
+    /// Whether its text is put between marks that say that it comes from outside.
+    pub(crate) fn is_fenced(&self) -> bool {
+        self.rendering.fence.is_some()
+    }
+
+    /// Whether there is nothing in it to read.
+    pub(crate) fn is_blank(&self) -> bool {
+        self.body().trim().is_empty()
     }
 
     /// The text without a fence.

@@ -106,6 +106,49 @@ impl Reply {
     pub fn is_error(&self) -> bool {
         self.outcome.is_error()
     }
+
+    /// What the answer is, by its first block; by its structured form if it has no blocks. A text that is a JSON object or array counts as
+    /// JSON. Calls that were refused or lost have a text.
+    pub fn content_type(&self) -> ContentType {
+        let (Outcome::Done(answer) | Outcome::ToolFailed(answer)) = &self.outcome else {
+            return ContentType::Text;
+        };
+        match answer.content.first() {
+            None if answer.structured.is_some() => ContentType::Json,
+            None => ContentType::Text,
+            Some(block) if block.is_binary() => ContentType::Binary,
+            Some(Content::Text { text, .. }) if is_json(text) => ContentType::Json,
+            Some(_) => ContentType::Text,
+        }
+    }
+}
+
+/// What an answer is: see [`Reply::content_type`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum ContentType {
+    /// Words.
+    Text,
+    /// A JSON object or array.
+    Json,
+    /// Bytes: a picture, a sound, or a resource that is no text.
+    Binary,
+}
+
+impl ContentType {
+    /// The word for it.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Text => "text",
+            Self::Json => "json",
+            Self::Binary => "binary",
+        }
+    }
+}
+
+fn is_json(text: &str) -> bool {
+    text.trim_start().starts_with(['{', '[']) && serde_json::from_str::<serde::de::IgnoredAny>(text).is_ok()
 }
 
 impl Serialize for Reply {
@@ -127,6 +170,11 @@ impl Serialize for Reply {
             "handle": self.handle,
             "cached": self.cached,
         });
+        if let Outcome::ToolFailed(answer) = &self.outcome
+            && let Some(code) = answer.error_code
+        {
+            outcome["error_code"] = code.into();
+        }
         if !self.masked_by.is_empty() {
             outcome["masked_by"] = json!(self.masked_by);
         }
@@ -205,6 +253,59 @@ mod tests {
             (&json["outcome"]["handle"], &json["warnings"]),
             (&json!("out_1"), &json!(["the summary failed"]))
         );
+    }
+
+    #[test]
+    fn the_first_block_says_what_an_answer_is() {
+        let of = |content: serde_json::Value| {
+            let blocks: Vec<Content> = serde_json::from_value(content).unwrap();
+            reply(Outcome::Done(Answer::from_content(blocks))).content_type()
+        };
+        let text = |text: &str| json!([{"type": "text", "text": text}, {"type": "text", "text": "{}"}]);
+        for (content, expected) in [
+            (text("plain"), ContentType::Text),
+            (text(" {\"a\": 1}"), ContentType::Json),
+            (text("[1, 2]"), ContentType::Json),
+            (text("{not json"), ContentType::Text),
+            (text("42"), ContentType::Text),
+            (json!([]), ContentType::Text),
+            (
+                json!([{"type": "image", "data": "AA==", "mimeType": "image/png"}]),
+                ContentType::Binary,
+            ),
+            (
+                json!([{"type": "resource", "resource": {"uri": "a:b", "blob": "AA=="}}]),
+                ContentType::Binary,
+            ),
+            (
+                json!([{"type": "resource", "resource": {"uri": "a:b", "text": "words"}}]),
+                ContentType::Text,
+            ),
+            (json!([{"type": "resource_link", "uri": "a:b"}]), ContentType::Text),
+        ] {
+            assert_eq!(of(content.clone()), expected, "{content}");
+        }
+        let mut structured = Answer::json(json!({"a": 1}));
+        structured.content.clear();
+        assert_eq!(reply(Outcome::Done(structured)).content_type(), ContentType::Json);
+        let refused = Outcome::Refused(Failure::new(Kind::Timeout, "late"));
+        assert_eq!(reply(refused).content_type().as_str(), "text");
+    }
+
+    /// Minion says `Unknown error` here.
+    #[test]
+    fn an_error_without_words_is_told_in_ours() {
+        for texts in [&[][..], &["", " \n"]] {
+            let silent = Answer::from_content(texts.iter().map(|text| Content::text(*text)));
+            let failed = reply(Outcome::ToolFailed(silent.clone()));
+            assert_eq!(failed.text(), "the tool reported an error without saying why");
+            assert_eq!(serde_json::to_value(&failed).unwrap()["text"], failed.text());
+            assert_eq!(reply(Outcome::Done(silent)).text().trim(), "");
+        }
+        let mut coded = Answer::from_text("no");
+        coded.error_code = Some(-32602);
+        let json = serde_json::to_value(reply(Outcome::ToolFailed(coded))).unwrap();
+        assert_eq!(json["outcome"]["error_code"], -32602);
     }
 
     #[test]

@@ -253,7 +253,7 @@ impl Outage {
     }
 
     /// Whether trying again by itself can help.
-    pub(super) fn is_final(&self) -> bool {
+    pub(crate) fn is_final(&self) -> bool {
         matches!(
             self.cause,
             Cause::NeedsAuth | Cause::Broken | Cause::Unasked | Cause::Disabled | Cause::Closed

@@ -6,11 +6,14 @@ use std::{
 };
 
 use jiff::Timestamp;
+use serde_json::{Map, Value};
 use tokio::time::Instant;
 
 use super::{Phase, Server, link::Link};
 use crate::{
-    catalog::Catalog,
+    catalog::{Catalog, ToolKind},
+    config::Scope,
+    mask,
     outcome::{Kind, millis},
     status::{CallCounts, LastError, PoolStatus, ServerStatus},
     transport::Target,
@@ -50,6 +53,11 @@ impl Server {
         counts.micros.fetch_add(micros, Ordering::Relaxed);
     }
 
+    /// Whose tools its tools are.
+    pub(crate) fn tool_kind(&self) -> ToolKind {
+        self.0.spec.target.tool_kind()
+    }
+
     /// What it looks like from outside.
     pub(crate) fn status(&self) -> ServerStatus {
         let inner = &self.0;
@@ -76,6 +84,13 @@ impl Server {
             era: session.map(|session| session.facts.era),
             protocol_version: session.map(|session| session.facts.version.to_string()),
             server_info: session.and_then(|session| session.facts.info.clone()),
+            description: self.config().description.clone(),
+            scope: match self.config().policy.scope {
+                Scope::Shared => "shared",
+                Scope::Session => "session",
+                Scope::Pool(_) => "pool",
+            },
+            capabilities: session.map(|session| self.hidden_map(session.facts.capabilities.clone())),
             instructions: session.and_then(|session| session.facts.instructions.clone()),
             tools: offers(|catalog| catalog.tools.len()),
             resources: offers(|catalog| catalog.resources.len()),
@@ -98,6 +113,12 @@ impl Server {
         self.veil().hide_in(&mut error.hint);
         self.veil().hide_in(&mut error.stderr);
         error
+    }
+
+    /// What the server said without secrets.
+    fn hidden_map(&self, mut said: Map<String, Value>) -> Map<String, Value> {
+        self.veil().masker().mask_map(&mut said, &mut mask::Counts::default());
+        said
     }
 
     /// The figures of a server that has several connections.

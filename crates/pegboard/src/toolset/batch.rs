@@ -11,8 +11,8 @@ use crate::{
 impl Toolset {
     /// Makes all calls beside each other, as far as queues allow, and gives the replies in the order of the calls.
     ///
-    /// With [`View::writes_in_turn`](crate::View::writes_in_turn), calls of tools that do not say they only read run one after the other, in
-    /// the order given.
+    /// With [`View::writes_in_turn`](crate::View::writes_in_turn), calls of tools that are not known to only read run one after the other, in
+    /// the order given. A tool of a server without `trust = true` is not known to only read, whatever it says.
     pub async fn call_all(&self, calls: Vec<ToolCall>) -> Vec<Reply> {
         if !self.view.writes_in_turn {
             return join_all(calls.into_iter().map(|call| self.call(call))).await;
@@ -33,12 +33,17 @@ impl Toolset {
         replies.into_iter().map(|(_, reply)| reply).collect()
     }
 
-    /// Whether the tool that a call means is known and says that it only reads.
+    /// Whether the tool that a call means is known, says that it only reads, and is believed.
     fn only_reads(&self, call: &ToolCall) -> bool {
         let table = match &call.selection {
             Some(selection) => self.selecting(selection).table(),
             None => self.table(),
         };
-        matches!(table.find(&call.name), Routed::To(route) if route.tool.is_read_only())
+        let Routed::To(route) = table.find(&call.name) else {
+            return false;
+        };
+        route
+            .tool
+            .is_read_only(route.is_believed(&route.server.kept_config().policy))
     }
 }

@@ -4,9 +4,10 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use arc_swap::ArcSwapOption;
 
-use super::{ListedTool, Toolset, discover::Discovery, own, reader, resource_tools::ResourceTools};
+use super::{ListedTool, Toolset, discover::Discovery, own, reader, resource_tools::ResourceTools, select};
 use crate::{
     call::{RouteTable, Sight},
+    outcome::Failure,
     search::{Index, text_of},
 };
 
@@ -25,6 +26,8 @@ pub(super) struct Latest {
 #[derive(Debug)]
 pub(super) struct Built {
     revision: (u64, u64),
+    /// Why the view's selection cannot be used, if it cannot. The table is empty then.
+    pub(super) unusable: Option<Failure>,
     pub(super) table: Arc<RouteTable>,
     /// The tool that reads what was put aside, under a name that no server has.
     pub(super) reader: ListedTool,
@@ -83,12 +86,16 @@ impl Toolset {
         let servers = self.servers();
         let sight = Sight::new(&self.view, &servers);
         let before = before.as_ref().map(|built| &*built.table);
-        let routes = RouteTable::build(&servers, &self.view, &sight, before);
+        let selection = self.view.rules.selection();
+        let unusable = selection.and_then(|selection| select::check(selection, &servers).err());
+        let offering = if unusable.is_some() { &[][..] } else { &servers };
+        let routes = RouteTable::build(offering, &self.view, &sight, before);
         let home = own::home(&servers);
         let reader = reader::listed(&home, &self.view);
         self.view.outputs.set_reader(&reader.name);
         let built = Arc::new(Built {
             revision,
+            unusable,
             table: Arc::new(routes),
             reader,
             discovery: Discovery::new(&home, &self.view),

@@ -175,9 +175,9 @@ impl Toolset {
         let name = text(given, "name")?;
         let route = match self.table().find_forgiving(name) {
             crate::call::Routed::To(route) | crate::call::Routed::Repaired(route) => route,
-            crate::call::Routed::Hidden(tool) => return Err(self.unknown(&tool)),
+            crate::call::Routed::Hidden(tool) => return Err(self.unknown(&tool).failure),
             crate::call::Routed::Ambiguous(candidates) => return Err(crate::call::ambiguous(name, &candidates)),
-            crate::call::Routed::Nowhere => return Err(self.table().explain(name, &self.servers())),
+            crate::call::Routed::Nowhere => return Err(self.unknown(name).failure),
         };
         let tool = &route.tool;
         // What is called by it is turned back from the provider's dialect, so it is shown in that.

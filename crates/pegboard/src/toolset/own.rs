@@ -9,7 +9,7 @@ use super::ListedTool;
 use crate::{
     args::Arguments,
     call::{self, RouteTable, Routed, ToolCall, View},
-    catalog::Tool,
+    catalog::{Tool, ToolKind},
     config::Reading,
     name::{self, NameStyle, ServerName},
     outcome::{Failure, Kind, Outcome, Reply},
@@ -37,6 +37,8 @@ pub(super) fn listed(home: &ServerName, definition: Value, view: &View) -> Liste
     let mut names = name::expose(&[(home.as_str(), &tool.name)], &style, &rules);
     let (provider, budget) = view.dialect();
     ListedTool {
+        kind: ToolKind::BuiltIn,
+        risk: tool.risk(true),
         name: names.pop().unwrap_or_else(|| name::dunder(home.as_str(), &tool.name)),
         definition: match provider {
             Provider::Mcp => None,

@@ -15,18 +15,24 @@ use crate::{
 impl Toolset {
     pub(super) fn server(&self, name: &ServerName) -> Result<Server, Failure> {
         let servers = self.servers();
-        Sight::new(&self.view, &servers).sees_server(name)?;
-        let found = servers.into_iter().find(|server| server.name() == name);
-        found.ok_or_else(|| {
-            let failure = Failure::new(Kind::Unavailable, format!("there is no server `{name}`"));
-            let names: Vec<_> = self.servers().iter().map(|server| server.name().to_string()).collect();
-            failure.hint(format!("the servers are {}", names.join(", ")))
-        })
+        let sight = Sight::new(&self.view, &servers);
+        sight.sees_server(name)?;
+        if let Some(server) = servers.iter().find(|server| server.name() == name) {
+            return Ok(server.clone());
+        }
+        let seen = servers
+            .iter()
+            .map(Server::name)
+            .filter(|name| sight.sees_server(name).is_ok());
+        let seen = call::listed(seen.map(ServerName::as_str));
+        let message = format!("there is no server `{name}`. Available servers: {seen}.");
+        Err(Failure::new(Kind::Unavailable, message))
     }
 
     /// A server ready for use.
     pub(super) async fn reach(&self, name: &ServerName) -> Result<(Server, Live), Failure> {
         self.check_open()?;
+        self.check_selection()?;
         let server = self.server(name)?;
         let live = server.live(Deadline::within(LOOK_UP)).await;
         let live = live.map_err(|outage| call::unavailable(name.as_str(), &outage))?;

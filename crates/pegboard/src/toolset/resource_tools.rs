@@ -37,7 +37,7 @@ impl ResourceTools {
             let definition = json!({
                 "name": name, "description": description,
                 "inputSchema": {"type": "object", "properties": properties, "required": required, "additionalProperties": false},
-                "annotations": {"readOnlyHint": true, "openWorldHint": name == READ},
+                "annotations": {"readOnlyHint": true, "openWorldHint": false},
             });
             own::listed(home, definition, view)
         };
@@ -82,7 +82,10 @@ impl Toolset {
         if !self.view.resource_tools {
             return Vec::new();
         }
-        let tools = self.built(|built| built.resources.clone());
+        let tools = self.built(|built| match built.unusable {
+            None => built.resources.clone(),
+            Some(_) => None,
+        });
         tools.iter().flat_map(ResourceTools::all).cloned().collect()
     }
 
@@ -189,7 +192,7 @@ impl Toolset {
     fn may_read(&self, server: &Server, catalog: &Catalog) -> Result<(), Failure> {
         if !server.config().policy.capabilities.resources {
             let message = format!(
-                "resources of server `{}` may not be used: its config leaves them out",
+                "resources of server `{}` may not be used: its config leaves them out. `{LIST}` shows those that can be read.",
                 server.name()
             );
             return Err(Failure::new(Kind::NotPermitted, message).hint("`capabilities` says what it is asked for"));
@@ -234,8 +237,11 @@ impl Toolset {
             (Some((only, _)), true) => Ok(only),
             (None, _) => Err(Failure::new(Kind::Unavailable, "no server has resources")),
             (Some(_), false) => {
-                let message = "`server` is missing: several servers have resources, and none lists this address";
-                Err(Failure::new(Kind::InvalidArguments, message).hint(format!("the servers are {}", names.join(", "))))
+                let names = call::listed(names.iter().map(String::as_str));
+                let message = format!(
+                    "`server` is missing: several servers have resources, and none lists this address. Available servers: {names}."
+                );
+                Err(Failure::new(Kind::InvalidArguments, message))
             }
         }
     }

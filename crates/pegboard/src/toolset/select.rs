@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use super::Toolset;
 use crate::{
-    call::{RouteTable, Sight, View},
+    call::{Astray, RouteTable, Sight, View},
     catalog::{Tool, shadows},
     filter::{Selection, fits},
     hint::Hint,
@@ -19,10 +19,13 @@ const KEPT: usize = 8;
 pub(super) type Narrowed = (Arc<Selection>, Toolset);
 
 impl Toolset {
-    /// The servers that this view uses.
+    /// The servers that this view uses. None, if its selection cannot be used.
     pub(super) fn chosen(&self) -> Vec<Server> {
         let mut servers = self.servers();
         if let Some(selection) = self.view.rules.selection() {
+            if check(selection, &servers).is_err() {
+                return Vec::new();
+            }
             servers.retain(|server| selection.has_server(server.name().as_str()));
         }
         servers
@@ -56,19 +59,11 @@ impl Toolset {
         let Some(selection) = self.view.rules.selection() else {
             return Ok(());
         };
-        let servers = self.servers();
-        let names: Vec<_> = servers.iter().map(|server| server.name().as_str()).collect();
-        selection.check_against(&names).map_err(|problem| {
-            let failure = Failure::new(Kind::NotPermitted, problem.to_string());
-            match problem.hint() {
-                Some(hint) => failure.hint(hint),
-                None => failure,
-            }
-        })
+        check(selection, &self.servers())
     }
 
     /// Why `name` must not be used, when it is the name of something that this view does not see.
-    pub(super) fn refusal(&self, name: &str, all_known: bool) -> Option<Failure> {
+    pub(super) fn refusal(&self, name: &str, all_known: bool) -> Option<Astray> {
         let servers = self.servers();
         Sight::new(&self.view, &servers).refusal(name, &servers, all_known)
     }
@@ -98,6 +93,19 @@ impl Toolset {
         doubts.extend_from_slice(&self.shadows.of(&self.table()));
         doubts
     }
+}
+
+/// Whether a selection can be used on a board with these servers. If it cannot, nothing is listed and nothing can be called.
+pub(super) fn check(selection: &Selection, servers: &[Server]) -> Result<(), Failure> {
+    let names: Vec<_> = servers.iter().map(|server| server.name().as_str()).collect();
+    selection.check_against(&names).map_err(|problem| {
+        let message = format!("{problem}. No tool can be called with this selection.");
+        let failure = Failure::new(Kind::NotPermitted, message);
+        match problem.hint() {
+            Some(hint) => failure.hint(hint),
+            None => failure,
+        }
+    })
 }
 
 /// Which tools of a route table could be taken for others, found out once for each table.

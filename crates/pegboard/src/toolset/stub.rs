@@ -15,7 +15,7 @@ use super::{
 use crate::{
     args::Arguments,
     call::ToolCall,
-    catalog::Tool,
+    catalog::{Tool, ToolKind},
     name::ServerName,
     outcome::{Answer, Failure, Kind, Outcome, Reply},
     provider::Provider,
@@ -238,6 +238,8 @@ impl Part {
             }
         };
         Ok(ListedTool {
+            kind: ToolKind::Mcp,
+            risk: tool.risk(false),
             name: self.name.clone(),
             tool: Arc::new(tool),
             definition,

@@ -24,7 +24,7 @@ impl Toolset {
         let deadline = Deadline::within(call.timeout.unwrap_or(LOOK_UP));
         match self.route(&call.name, deadline).await {
             Ok((route, _)) => call::start(&self.view, route, call, started).await,
-            Err(failure) => Err(Box::new(call::refuse(&call, failure, started))),
+            Err(astray) => Err(Box::new(call::refuse(&call, astray, started))),
         }
     }
 

@@ -22,7 +22,10 @@ async fn two_tools_that_would_share_a_name_are_both_callable() {
     }
     let reply = call(&tools, "a__b__c", json!({})).await;
     assert_eq!(reply.outcome.kind(), Kind::UnknownTool);
-    assert_eq!(reply.text(), "`a__b__c` could mean a.b__c or a__b.c");
+    assert_eq!(
+        reply.text(),
+        "`a__b__c` could mean a.b__c or a__b.c. Call the one that is meant by that name."
+    );
 }
 
 /// NAM-5, NAM-7: whatever a server calls its tools, a model can call them by names that its provider takes.
@@ -101,7 +104,10 @@ async fn small_slips_of_a_model_are_repaired_and_reported() {
         assert_eq!(serde_json::to_value(&reply).unwrap()["repaired"], json!(reply.repaired));
     }
     let reply = call(&tools, "GET_LOGS", json!({})).await;
-    assert_eq!(reply.text(), "`GET_LOGS` could mean k8s.get-logs or other.Get_Logs");
+    says(
+        &reply.text(),
+        &["`GET_LOGS` could mean k8s.get-logs or other.Get_Logs. "],
+    );
     let exact = call(&tools, "get-logs", json!({})).await;
     assert_eq!((exact.text().as_str(), exact.repaired), ("k8s: get-logs", None));
 }

@@ -29,8 +29,12 @@ fn server() -> FakeServer {
         .tool(Tool::new("wipe").destructive())
 }
 
+/// A trusted server, whose hints count.
 fn mode(approval: Approval) -> Fake {
-    fake("fx", &server()).with(|config| config.policy.approval = approval)
+    fake("fx", &server()).with(|config| {
+        config.policy.approval = approval;
+        config.policy.trust = true;
+    })
 }
 
 /// Says the same to everything, and keeps what it was asked.
@@ -91,13 +95,41 @@ async fn each_mode_asks_about_its_calls_and_a_refused_call_never_reaches_the_ser
     }
 }
 
+/// A server that is not trusted cannot lower the risk of its tools by what it says about them.
+#[tokio::test(start_paused = true)]
+async fn hints_of_an_untrusted_server_lower_neither_risk_nor_approval() {
+    let harmless = Tool::new("read").read_only().hint("openWorldHint", false);
+    for (trust, risk, asked) in [(false, Risk::High, 1), (true, Risk::Low, 0)] {
+        let fx = fake("fx", &FakeServer::new("fx").tool(harmless.clone())).with(|config| {
+            config.policy.approval = Approval::Writes;
+            config.policy.trust = trust;
+        });
+        let (board, _handles) = board([fx]);
+        let clerk = Clerk::new(Decision::Once);
+        let seen: Arc<Mutex<Vec<Risk>>> = Arc::default();
+        let record = seen.clone();
+        let view = View::new().approver(clerk.clone()).check(move |proposed| {
+            record.lock().expect("no panic").push(proposed.risk);
+            Ok(())
+        });
+        let tools = board.toolset_with(view);
+        assert_eq!(tools.list(PATIENCE).await.tools[0].risk, risk, "trust = {trust}");
+        assert_eq!(call(&tools, "fx.read", json!({})).await.text(), "ok");
+        assert_eq!(clerk.asked().len(), asked, "trust = {trust}");
+        assert_eq!(*seen.lock().expect("no panic"), [risk], "trust = {trust}");
+    }
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_person_is_shown_what_would_be_called_and_their_reason_is_told() {
     let (board, _handles) = board([mode(Approval::Writes)]);
     let clerk = Clerk::new(no());
     let tools = board.toolset_with(View::new().approver(clerk.clone()));
     let reply = call(&tools, "fx.write", json!({"path": "/x"})).await;
-    assert_eq!(reply.text(), "the call of `fx.write` was not approved: not today");
+    assert_eq!(
+        reply.text(),
+        "the call of `fx.write` was not approved: not today. Do not repeat it. Go on without it, or ask the user."
+    );
     assert_eq!(clerk.asked(), [r#"fx.write {"path":"/x"} high"#]);
 }
 
@@ -339,7 +371,8 @@ async fn a_slow_person_leaves_less_time_for_the_call() {
 
 #[tokio::test(start_paused = true)]
 async fn after_words_of_an_untrusted_server_calls_of_high_risk_are_asked_about() {
-    for (trust, expected) in [(false, 1), (true, 0)] {
+    // Without trust, a hint that the tool only reads is not believed either.
+    for (trust, expected) in [(false, 3), (true, 0)] {
         let (board, _handles) = board([mode(Approval::Auto).with(|config| config.policy.trust = trust)]);
         let asked = Arc::new(AtomicUsize::new(0));
         let counter = asked.clone();

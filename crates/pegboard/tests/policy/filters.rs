@@ -35,7 +35,7 @@ async fn a_hidden_tool_is_neither_listed_nor_called_under_any_style_of_its_name(
         ended_as(&reply, Kind::NotPermitted, false);
         assert_eq!(
             reply.text(),
-            "tool `k8s.delete_pod` may not be used: the config hides it"
+            "tool `k8s.delete_pod` may not be used: the config hides it. Available tools of server `k8s`: Exec, get_pods."
         );
         says(
             reply.outcome.hint().unwrap(),
@@ -172,7 +172,7 @@ async fn a_tool_that_is_not_for_models_is_hidden_from_them() {
     ended_as(&reply, Kind::NotPermitted, false);
     assert_eq!(
         reply.text(),
-        "tool `ui.page` may not be used: its server keeps it from models"
+        "tool `ui.page` may not be used: its server keeps it from models. Available tools of server `ui`: both."
     );
 }
 

@@ -55,7 +55,14 @@ async fn a_refusal_names_the_grants_that_would_do() {
     board.settle(PATIENCE).await;
     let tools = board.toolset_with(View::new().grants(Grants::new()));
     let reply = call(&tools, "git.log", json!({})).await;
-    assert_eq!(reply.text(), "tool `git.log` may not be used: it is not granted");
+    assert_eq!(
+        reply.text(),
+        "tool `git.log` may not be used: it is not granted. Available servers: none."
+    );
+    assert_eq!((reply.server, reply.tool.as_deref()), (Some(name("git")), Some("log")));
+    let some = board.toolset_with(View::new().grants(Grants::of_words(["mcp_git_hub_list_issues"])));
+    let reply = call(&some, "git.log", json!({})).await;
+    says(&reply.text(), &["it is not granted. Available servers: git_hub."]);
     says(
         reply.outcome.hint().unwrap(),
         &["`mcp_integration`, `mcp_git` and `mcp_git_log`"],

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use pegboard::{Arguments, Hint as _, Kind, Selection, ToolCall, View};
+use pegboard::{Arguments, Hint as _, Kind, Provider, Selection, ToolCall, View};
 use pegboard_testkit::{FakeServer, Tool};
 use serde_json::json;
 
@@ -42,14 +42,23 @@ async fn a_selection_takes_the_place_of_all_servers_and_tools() {
     ended_as(&reply, Kind::NotPermitted, false);
     assert_eq!(
         reply.text(),
-        "tool `sync` of server `argocd` is not part of the selection"
+        "tool `sync` of server `argocd` is not part of the selection. Available tools of server `argocd`: get_application_status."
     );
-    assert_eq!(reply.outcome.hint(), Some("available tools: get_application_status"));
+    assert_eq!(
+        (reply.server, reply.tool.as_deref()),
+        (Some(name("argocd")), Some("sync"))
+    );
 
     let reply = call(&tools, "github.search", json!({})).await;
     ended_as(&reply, Kind::NotPermitted, false);
-    assert_eq!(reply.text(), "server `github` is not part of the selection");
-    assert_eq!(reply.outcome.hint(), Some("available servers: k8s, argocd"));
+    assert_eq!(
+        reply.text(),
+        "server `github` is not part of the selection. Available servers: argocd, k8s."
+    );
+    assert_eq!(
+        (reply.server, reply.tool.as_deref()),
+        (Some(name("github")), Some("search"))
+    );
     assert_eq!(
         github.count("initialize"),
         0,
@@ -72,11 +81,12 @@ async fn an_unknown_server_is_an_error_before_anything_starts_and_again_at_use()
     let reply = call(&tools, "k8s.get_pods", json!({})).await;
     ended_as(&reply, Kind::NotPermitted, false);
     says(&reply.text(), &["`jenkins`, `grafana`"]);
+    // What cannot be called is not listed, and nothing is started for it.
+    let listing = tools.list(PATIENCE).await;
+    assert!(listing.tools.is_empty() && listing.unavailable.is_empty());
+    says(&listing.warnings.join("\n"), &["`jenkins`, `grafana`"]);
+    assert!(tools.find("pods", 5).is_empty());
     assert!(handles.iter().all(|handle| handle.count("initialize") == 0));
-    says(
-        &tools.list(PATIENCE).await.warnings.join("\n"),
-        &["`jenkins`, `grafana`"],
-    );
 }
 
 #[tokio::test(start_paused = true)]
@@ -91,6 +101,36 @@ async fn a_server_that_is_removed_after_the_check_is_noticed_at_use() {
         Kind::NotPermitted,
         false,
     );
+    assert!(listed(&tools).await.is_empty());
+}
+
+/// A model reads results, not hints: what it may use stands in the text, for every provider.
+#[tokio::test(start_paused = true)]
+async fn a_model_is_told_in_the_result_what_it_may_use_instead() {
+    let many: Vec<Tool> = (0..30).map(|number| Tool::new(format!("t{number:02}"))).collect();
+    let (board, _handles) = board([
+        fake("many", &FakeServer::new("many").tools(many)).with(|config| config.deny = vec!["t01".into()]),
+        fake("other", &FakeServer::new("other").tool(Tool::new("x"))),
+    ]);
+    let globs = (0..25).map(|number| format!("t{number:02}"));
+    let tools = board.toolset_with(View::new().selection(Selection::new().tools("many", globs)));
+    tools.list(PATIENCE).await;
+    for (tool, words) in [
+        ("many.t29", "Available tools of server `many`: t00, t02, "),
+        ("many.t29", "t20 and 4 more."),
+        (
+            "many.t01",
+            "the config hides it. Available tools of server `many`: t00, t02",
+        ),
+        ("other.x", "Available servers: many."),
+        ("nobody.x", "Available servers: many."),
+    ] {
+        let reply = call(&tools, tool, json!({})).await;
+        let result = Provider::Anthropic.tool_result(&reply).to_string();
+        says(&result, &[words]);
+        assert!(!result.contains("`deny`"), "{result}");
+        assert!(reply.text().len() < 300, "{}", reply.text());
+    }
 }
 
 #[tokio::test(start_paused = true)]

@@ -150,7 +150,7 @@ async fn arguments() {
         for (call, expected) in calls.into_iter().zip(expected) {
             let reply = stage.tools.call(call).await;
             let got: Option<Value> = match reply.outcome {
-                Outcome::Done(_) => Some(serde_json::from_str(&reply.text()).unwrap()),
+                Outcome::Done(_) => Some(serde_json::from_str(unfenced(&reply.text())).unwrap()),
                 _ => {
                     ended_as(&reply, Kind::InvalidArguments, false);
                     None

@@ -26,7 +26,8 @@ async fn naming() {
             let tools = stage.board.toolset_with(view);
             let listing = tools.list(PATIENCE).await.tools;
             let names: Vec<String> = listing.into_iter().map(|tool| tool.name).collect();
-            assert_eq!(call(&tools, &names[0], json!({})).await.text(), "hi", "{preset}");
+            let reply = call(&tools, &names[0], json!({})).await;
+            assert_eq!(unfenced(&reply.text()), "hi", "{preset}");
             names
         };
         assert_eq!(names(View::new()).await, [listed], "{preset}");
@@ -137,6 +138,8 @@ async fn primitives() {
     // ai-agent tells the model of prompts.
     let stage = Stage::new("ai-agent", "", &everything).await;
     stage.tools.list(PATIENCE).await;
-    let told = stage.tools.instructions(&Instructions::new(InstructionFormat::AiAgent));
+    let format = InstructionFormat::from(load("preset = 'ai-agent'").config.preset);
+    assert_eq!(format, InstructionFormat::AiAgent);
+    let told = stage.tools.instructions(&Instructions::new(format));
     says(&told, &["#### MCP Server: fx", "greet"]);
 }

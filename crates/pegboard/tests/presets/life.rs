@@ -16,7 +16,11 @@ async fn scope() {
         let stage = Stage::new(preset, "", &good()).await;
         let other = stage.board.toolset();
         for tools in [&stage.tools, &other] {
-            assert_eq!(call(tools, "fx.hello", json!({})).await.text(), "hi", "{preset}");
+            assert_eq!(
+                unfenced(&call(tools, "fx.hello", json!({})).await.text()),
+                "hi",
+                "{preset}"
+            );
         }
         let expected = if scope == Session { 2 } else { 1 };
         assert_eq!(stage.starts(), expected, "{preset}");
@@ -46,7 +50,7 @@ async fn start() {
         if start == Explicit {
             says(&listing.unavailable[0].error, &["nobody has connected it"]);
             stage.board.reconnect(&name("fx")).await;
-            assert_eq!(stage.call("hello").await.text(), "hi", "{preset}");
+            assert_eq!(unfenced(&stage.call("hello").await.text()), "hi", "{preset}");
         }
     }
 }
@@ -74,7 +78,11 @@ async fn on_start_failure() {
             assert_eq!(missing.server, name("fx"), "{preset}");
             assert!(!missing.error.is_empty(), "{preset}");
             ended_as(&call(&tools, "fx.hello", json!({})).await, Kind::Unavailable, false);
-            assert_eq!(call(&tools, "other.hello", json!({})).await.text(), "hi", "{preset}");
+            assert_eq!(
+                unfenced(&call(&tools, "other.hello", json!({})).await.text()),
+                "hi",
+                "{preset}"
+            );
             assert_eq!(board.status().ready, !required, "{preset}");
         }
     }
@@ -145,7 +153,7 @@ async fn restart_backoff() {
             stage.board.reconnect(&name("fx")).await;
         }
         tokio::time::sleep(secs(120)).await;
-        assert_eq!(stage.call("hello").await.text(), "hi", "{preset}");
+        assert_eq!(unfenced(&stage.call("hello").await.text()), "hi", "{preset}");
     }
     let waits = |preset| {
         policy(preset)

@@ -74,12 +74,20 @@ async fn seed_000_routing() {
             Kind::UnknownTool,
             &["there is no tool `!`"][..],
         ),
-        ("server not available", "nope.hello", Kind::UnknownTool, &["nope", "fx"]),
+        (
+            "server not available",
+            "nope.hello",
+            Kind::UnknownTool,
+            &["nope", "Available servers: fx."],
+        ),
         (
             "tool not in the filter",
             "fx.other",
             Kind::NotPermitted,
-            &["tool `other` of server `fx` is not part of the selection"],
+            &[
+                "tool `other` of server `fx` is not part of the selection",
+                "Available tools of server `fx`: a__b, hello.",
+            ],
         ),
     ] {
         let reply = call(tool).await;

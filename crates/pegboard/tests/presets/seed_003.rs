@@ -1,7 +1,7 @@
 //! Seed 003, goat's client: the statuses of a connection and the states that say the same here.
 
-use pegboard::{Config, Pegboard, ServerConfig, State};
-use pegboard_testkit::{FakeServer, Fault, When};
+use pegboard::{Config, Outcome, Pegboard, Risk, ServerConfig, State};
+use pegboard_testkit::{FakeServer, Fault, Tool, When};
 use serde_json::json;
 
 use crate::{support::*, words::*};
@@ -79,4 +79,71 @@ async fn seed_003_capability_gating() {
         let got = ["tools/list", "resources/list"].map(|method| stage.handle.count(method));
         assert_eq!(got, asked, "{row}");
     }
+}
+
+/// Seed 003, JSON-RPC errors: code, message and data reach the caller.
+#[tokio::test(start_paused = true)]
+async fn seed_003_code_and_data_of_an_error_are_kept() {
+    let error = Fault::AnswersError {
+        code: -32042,
+        message: "not now".into(),
+        data: Some(json!({"retry": "tomorrow"})),
+    };
+    let stage = Stage::new("goat", "", &good().fault_on(When::tool("hello"), error)).await;
+    let reply = stage.call("hello").await;
+    says(&reply.text(), &["-32042", "not now"]);
+    assert_eq!(
+        serde_json::to_value(&reply).unwrap()["outcome"]["error_code"],
+        json!(-32042)
+    );
+    let Outcome::ToolFailed(answer) = reply.outcome else {
+        panic!("the server answered")
+    };
+    assert_eq!(answer.error_code, Some(-32042));
+    assert_eq!(answer.structured, Some(json!({"retry": "tomorrow"})));
+}
+
+/// Seed 003, ServerConnection and ServerStatus: capabilities and scope.
+#[tokio::test(start_paused = true)]
+async fn seed_003_status_tells_capabilities_and_scope() {
+    let fake = good().capabilities(json!({"tools": {}, "logging": {}}));
+    let stage = Stage::untouched("goat", "scope = 'shared'\ndescription = 'For greetings.'", &fake);
+    let status = &stage.board.status().servers[0];
+    assert_eq!((status.capabilities.as_ref(), status.scope), (None, "shared"));
+    assert_eq!(status.description.as_deref(), Some("For greetings."));
+    stage.board.reconnect(&name("fx")).await;
+    stage.tools.list(PATIENCE).await;
+    let status = serde_json::to_value(stage.board.status()).unwrap();
+    assert_eq!(
+        status["servers"][0]["capabilities"],
+        json!({"tools": {}, "logging": {}})
+    );
+    for (scope, word) in [("session", "session"), ("pool(3)", "pool")] {
+        let stage = Stage::untouched("goat", &format!("scope = '{scope}'"), &fake);
+        assert_eq!(stage.board.status().servers[0].scope, word);
+    }
+}
+
+/// Seed 003, risk: resource tools are low, tools of servers are high, whatever they say about themselves.
+#[tokio::test(start_paused = true)]
+async fn seed_003_risk() {
+    let harmless = Tool::new("read").read_only().hint("openWorldHint", false);
+    let fake = FakeServer::new("fx").tool(harmless).resource("a:b", "c");
+    let stage = Stage::new("goat", "", &fake).await;
+    let tools = stage.board.toolset_with(pegboard::View::new().resource_tools());
+    let listing = tools.list(PATIENCE).await;
+    let risks: Vec<_> = listing
+        .tools
+        .iter()
+        .map(|tool| (tool.tool.name.as_str(), tool.risk))
+        .collect();
+    assert_eq!(
+        risks,
+        [
+            ("read", Risk::High),
+            ("list_resources", Risk::Low),
+            ("list_resource_templates", Risk::Low),
+            ("read_resource", Risk::Low),
+        ]
+    );
 }

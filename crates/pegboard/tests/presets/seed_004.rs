@@ -1,6 +1,6 @@
 //! Seed 004, minion's client: its categories of errors (8.1) and its layers of capabilities (5.2).
 
-use pegboard::{Config, Grants, Kind, Pegboard, State, View};
+use pegboard::{Config, Grants, Kind, Pegboard, Provider, State, ToolCall, View};
 use pegboard_testkit::{FakeServer, Fault, Tool, When};
 use serde_json::json;
 
@@ -142,4 +142,89 @@ async fn seed_004_capability_layers() {
             assert_eq!(kind, expected, "{layer}: {tool}");
         }
     }
+}
+
+/// Seed 004, `requiredCapabilities`: a tool may ask for more than the grant of itself.
+#[tokio::test(start_paused = true)]
+async fn seed_004_a_tool_may_require_further_capabilities() {
+    let fake = good().tool(Tool::new("plain"));
+    let settings = "[servers.fx.tools.'hel*']\nrequired_capabilities = ['deploy', 'on_call']";
+    let stage = Stage::new("minion", settings, &fake).await;
+    for (row, capabilities, kind) in [
+        (
+            "all of them",
+            Some(&["mcp_integration", "on_call", "deploy"][..]),
+            Kind::Ok,
+        ),
+        (
+            "one is missing",
+            Some(&["mcp_integration", "deploy"]),
+            Kind::NotPermitted,
+        ),
+        (
+            "the tool is not granted",
+            Some(&["on_call", "deploy"]),
+            Kind::NotPermitted,
+        ),
+        ("no grants at all", None, Kind::NotPermitted),
+    ] {
+        let view = match capabilities {
+            Some(words) => View::new().grants(Grants::of_words(words.iter().copied())),
+            None => View::new(),
+        };
+        let tools = stage.board.toolset_with(view);
+        let listing = tools.list(PATIENCE).await;
+        let is_listed = listing.tools.iter().any(|tool| tool.tool.name == "hello");
+        assert_eq!(is_listed, kind == Kind::Ok, "{row}");
+        let reply = call(&tools, "fx.hello", json!({})).await;
+        assert_eq!(reply.outcome.kind(), kind, "{row}: {}", reply.text());
+    }
+    // The others need nothing of that.
+    assert_eq!(stage.call("plain").await.text(), "ok");
+    let reply = stage.call("hello").await;
+    assert_eq!(
+        reply.text(),
+        "tool `fx.hello` may not be used: it needs a capability that was not granted. Available tools of server `fx`: plain."
+    );
+    says(reply.outcome.hint().unwrap(), &["`requires`"]);
+}
+
+/// Seed 004, `ToolOutput`: the server and the tool are named also when the server was never reached.
+#[tokio::test(start_paused = true)]
+async fn seed_004_a_reply_names_its_server_also_when_it_cannot_be_reached() {
+    let stage = Stage::new("minion", "", &silent()).await;
+    for asked in ["fx.hello", "fx__hello", "mcp_fx_hello"] {
+        let reply = stage.tools.call(ToolCall::new(asked)).await;
+        ended_as(&reply, Kind::Unavailable, false);
+        says(&reply.text(), &["server `fx` is down", "go on without it"]);
+        assert_eq!((reply.name.as_str(), reply.asked.as_str()), ("fx.hello", asked));
+        let json = serde_json::to_value(&reply).unwrap();
+        assert_eq!((&json["server"], &json["tool"]), (&json!("fx"), &json!("hello")));
+    }
+    // A name that says nothing about a server says nothing about it in the reply either.
+    let reply = stage.tools.call(ToolCall::new("hello")).await;
+    assert_eq!((reply.server, reply.tool), (None, None));
+}
+
+/// Seed 004, `Execute`: an error without content is told in words, to the program and to the model.
+#[tokio::test(start_paused = true)]
+async fn seed_004_an_error_without_words_is_told() {
+    let fake = FakeServer::new("fx").tool(Tool::new("silent").fails_with(""));
+    let reply = Stage::new("minion", "", &fake).await.call("silent").await;
+    ended_as(&reply, Kind::ToolError, true);
+    let words = "the tool reported an error without saying why";
+    assert_eq!(reply.text(), words);
+    for provider in [Provider::Mcp, Provider::OpenAi, Provider::Anthropic, Provider::Gemini] {
+        says(&provider.tool_result(&reply).to_string(), &[words]);
+    }
+}
+
+/// Seed 004, bridge: a server without tools is told of.
+#[tokio::test(start_paused = true)]
+async fn seed_004_a_server_without_tools_is_warned_about() {
+    let stage = Stage::new("minion", "", &FakeServer::new("fx")).await;
+    let listing = stage.tools.list(PATIENCE).await;
+    assert_eq!(listing.warnings, ["fx: the server offers no tools, and nothing else"]);
+    let stage = Stage::new("minion", "", &good()).await;
+    assert!(stage.tools.list(PATIENCE).await.warnings.is_empty());
 }

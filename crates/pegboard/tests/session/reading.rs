@@ -196,7 +196,7 @@ async fn what_a_server_does_not_offer_is_not_asked_of_it() {
         says(&refusal.message, &["does not offer"]);
     }
     let nobody = tools.read_resource(&name("nobody"), "a:b").await.unwrap_err();
-    says(nobody.hint.as_deref().unwrap(), &["fx"]);
+    says(&nobody.message, &["Available servers: fx."]);
 }
 
 /// Reading does no harm, so it is done again when the session was lost in the middle.

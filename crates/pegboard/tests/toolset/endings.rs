@@ -2,7 +2,10 @@
 
 use std::sync::Arc;
 
-use pegboard::{Closed, Kind, Outcome, ToolCall, ToolExecutor};
+use pegboard::{
+    Approval, BreakerPolicy, BreakerRule, Closed, Decision, Kind, Outcome, Provider, Question, ToolCall, ToolExecutor,
+    ToolPolicy, Toolset, View,
+};
 use pegboard_testkit::{FakeServer, Fault, Tool, When};
 use serde_json::json;
 
@@ -60,4 +63,69 @@ async fn every_failure_is_a_reply_with_words() {
     board.shutdown().await;
     let closed = call(&tools, "fx.t", json!({})).await;
     assert!(matches!(closed.outcome, Outcome::Refused(_)), "{closed:?}");
+}
+
+/// A model reads the text alone: it says what to do next, and nothing that only an operator can do.
+#[tokio::test(start_paused = true)]
+async fn every_refusal_tells_the_model_what_it_can_do_next() {
+    let fake = FakeServer::new("fx")
+        .tool(Tool::new("t"))
+        .tool(Tool::new("secret"))
+        .tool(Tool::new("ask"))
+        .tool(Tool::new("never"))
+        .tool(Tool::new("hangs"))
+        .fault_on(When::tool("hangs"), Fault::NeverAnswers);
+    let mut settings = in_process_settings();
+    settings.deny = vec!["secret".into()];
+    for (tool, approval) in [("ask", Approval::Always), ("never", Approval::Never)] {
+        let mut said = ToolPolicy::default();
+        said.approval = Some(approval);
+        settings.policy.tools.insert(tool.into(), said);
+    }
+    let mut rule = BreakerRule::default();
+    rule.failures = 1;
+    settings.policy.breaker = Some(BreakerPolicy::On(rule));
+    let (board, _handle) = in_memory_with(&fake, settings);
+    let tools = board.toolset();
+    tools.list(PATIENCE).await;
+    let closed = board.toolset();
+    closed.close().await;
+    let no = |_: &Question<'_>| Decision::Refused("Not today.".into());
+    let strict = board.toolset_with(View::new().approver(no));
+    let all = "Available tools of server `fx`: ask, hangs, never, t.";
+    let check = async |tools: &Toolset, tool: &str, words: &str| {
+        let reply = call(tools, tool, json!({})).await;
+        assert!(matches!(reply.outcome, Outcome::Refused(_)), "{tool}: {}", reply.text());
+        let told = Provider::OpenAi.tool_result(&reply)["content"]
+            .as_str()
+            .unwrap()
+            .to_owned();
+        says(&told, &[words]);
+        for operators in ["`allow`", "approval_exempt", "enabled = true", "max_in_flight"] {
+            assert!(!told.contains(operators), "{tool}: {told}");
+        }
+    };
+    check(&tools, "fx.nobody", all).await;
+    check(&tools, "nobody", "Available servers: fx.").await;
+    check(&tools, "fx.secret", all).await;
+    check(&tools, "fx.never", "Go on without it.").await;
+    check(&tools, "fx.ask", "nobody can be asked. Go on without it.").await;
+    check(
+        &strict,
+        "fx.ask",
+        "Not today. Do not repeat it. Go on without it, or ask the user.",
+    )
+    .await;
+    check(&closed, "fx.t", "Go on without tools.").await;
+    call(&tools, "fx.hangs", json!({})).await;
+    check(&tools, "fx.t", "Call again in ").await;
+    board.disable(&name("fx")).await;
+    check(
+        &tools,
+        "fx.t",
+        "it is switched off. Calling again does not help. Go on without it.",
+    )
+    .await;
+    board.shutdown().await;
+    check(&tools, "fx.t", "Go on without tools.").await;
 }

@@ -2,7 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use pegboard::{Selection, ToolCall, View};
+use pegboard::{Selection, ServerConfig, ToolCall, View};
 use pegboard_testkit::{FakeServer, Tool};
 use tokio::time::Instant;
 
@@ -12,6 +12,13 @@ fn offers() -> FakeServer {
     FakeServer::new("fx")
         .tool(Tool::new("read").read_only().answers_text("r").after(secs(1)))
         .tool(Tool::new("write").destructive().answers_text("w").after(secs(1)))
+}
+
+/// A server whose hints count.
+fn trusted() -> ServerConfig {
+    let mut settings = ServerConfig::in_process();
+    settings.policy.trust = true;
+    settings
 }
 
 fn batch() -> Vec<ToolCall> {
@@ -39,7 +46,7 @@ async fn a_batch_runs_beside_itself_and_replies_come_in_its_order() {
 
 #[tokio::test(start_paused = true)]
 async fn writes_of_a_batch_run_in_turn_when_the_view_says_so() {
-    let (board, handle) = in_memory(&offers());
+    let (board, handle) = in_memory_with(&offers(), trusted());
     let tools = board.toolset_with(View::new().writes_in_turn());
     tools.list(PATIENCE).await;
     let started = Instant::now();
@@ -54,11 +61,23 @@ async fn writes_of_a_batch_run_in_turn_when_the_view_says_so() {
     assert_eq!(names.last().unwrap(), "write");
 }
 
+#[tokio::test(start_paused = true)]
+async fn every_call_of_an_untrusted_server_counts_as_a_write() {
+    let (board, _handle) = in_memory(&offers());
+    let tools = board.toolset_with(View::new().writes_in_turn());
+    tools.list(PATIENCE).await;
+    let started = Instant::now();
+    tools
+        .call_all(vec![ToolCall::new("fx.read"), ToolCall::new("fx.read")])
+        .await;
+    assert_eq!(started.elapsed(), secs(2));
+}
+
 /// What a call means is looked up as that call sees it.
 #[tokio::test(start_paused = true)]
 async fn a_selection_and_both_hints_count_when_writes_are_told_from_reads() {
     let unsure = Tool::new("unsure").read_only().hint("destructiveHint", true);
-    let (board, _handle) = in_memory(&offers().tool(unsure.after(secs(1))));
+    let (board, _handle) = in_memory_with(&offers().tool(unsure.after(secs(1))), trusted());
     let view = View::new()
         .writes_in_turn()
         .selection(Selection::new().tools("fx", ["write"]));

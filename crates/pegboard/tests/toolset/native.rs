@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use pegboard::{Answer, Config, Kind, NativeTool, NativeTools, Pegboard, ToolCall};
+use pegboard::{Answer, Config, Kind, NativeTool, NativeTools, Pegboard, Risk, ToolCall, ToolKind};
 use serde_json::json;
 use tokio::sync::Notify;
 
@@ -35,6 +35,9 @@ async fn a_native_tool_is_listed_and_called_like_any_other() {
     let tools = board.toolset();
     let listing = tools.list(PATIENCE).await;
     assert_eq!(listing.tools[0].name, "local__echo");
+    assert_eq!(listing.tools[0].kind, ToolKind::Native);
+    // The program's own words about its tools count.
+    assert_eq!(listing.tools[0].risk, Risk::Medium);
     assert_eq!(
         listing.tools[0].tool.annotations.as_ref().unwrap()["readOnlyHint"],
         true

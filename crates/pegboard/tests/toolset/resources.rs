@@ -1,6 +1,9 @@
 //! RPI-1: resources as tools of the model.
 
-use pegboard::{Approval, Grants, Kind, NameStyle, Outcome, Pegboard, Secret, Selection, ServerConfig, Toolset, View};
+use pegboard::{
+    Approval, Grants, Kind, NameStyle, Outcome, Pegboard, Risk, Secret, Selection, ServerConfig, ToolKind, Toolset,
+    View,
+};
 use pegboard_testkit::{FakeServer, MemoryHandle, Tool};
 use serde_json::{Value, json};
 
@@ -58,6 +61,10 @@ async fn a_view_that_wants_them_shows_three_tools_and_others_do_not() {
     let shown = names(View::new().resource_tools().naming(NameStyle::Bare)).await;
     assert_eq!(shown[0], "t");
     assert_eq!(shown[1..], ours);
+    let listing = board.toolset_with(View::new().resource_tools()).list(PATIENCE).await;
+    let said: Vec<_> = listing.tools.iter().map(|tool| (tool.kind, tool.risk)).collect();
+    let (mcp, own) = ((ToolKind::Mcp, Risk::High), (ToolKind::BuiltIn, Risk::OF_RESOURCES));
+    assert_eq!(said, [mcp, own, own, own]);
     let off = call(&board.toolset(), "pegboard__list_resources", json!({})).await;
     ended_as(&off, Kind::UnknownTool, false);
 }
@@ -129,7 +136,7 @@ async fn what_is_asked_wrongly_is_explained() {
             "read_resource",
             json!({"uri": "x:y"}),
             Kind::InvalidArguments,
-            "`server` is missing",
+            "none lists this address. Available servers: a, b.",
         ),
         (
             "read_resource",
@@ -141,7 +148,7 @@ async fn what_is_asked_wrongly_is_explained() {
             "read_resource",
             json!({"uri": "x:y", "server": "c"}),
             Kind::Unavailable,
-            "there is no server `c`",
+            "there is no server `c`. Available servers: a, b.",
         ),
         (
             "list_resources",

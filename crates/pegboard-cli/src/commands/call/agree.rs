@@ -82,10 +82,7 @@ fn words(question: &Question<'_>) -> String {
     if question.has_changed {
         words.push_str("Its definition has changed since you agreed to it.\n");
     }
-    words.push_str(&format!(
-        "By its own words its risk is {}. Call it? [y/N] ",
-        question.risk.as_str()
-    ));
+    words.push_str(&format!("Its risk is {}. Call it? [y/N] ", question.risk.as_str()));
     words
 }
 

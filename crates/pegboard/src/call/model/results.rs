@@ -1,5 +1,7 @@
 //! The messages that answer a model's tool calls.
 
+use std::borrow::Cow;
+
 use serde_json::{Value, json};
 
 use crate::{
@@ -63,7 +65,6 @@ pub(super) fn messages(provider: Provider, replies: &[Reply]) -> Vec<Value> {
 fn told(reply: &Reply) -> String {
     match reply.text() {
         text if !text.trim().is_empty() => text,
-        _ if reply.is_error() => "the tool failed and said nothing".to_owned(),
         _ => "(no output)".to_owned(),
     }
 }
@@ -71,9 +72,10 @@ fn told(reply: &Reply) -> String {
 fn mcp(reply: &Reply) -> Value {
     let mut result = json!({"content": [{"type": "text", "text": told(reply)}], "isError": reply.is_error()});
     if let Outcome::Done(answer) | Outcome::ToolFailed(answer) = &reply.outcome {
-        if !answer.content.is_empty() {
+        let blocks = shown(reply);
+        if !blocks.is_empty() {
             // Content always becomes JSON.
-            result["content"] = serde_json::to_value(&answer.content).unwrap_or_default();
+            result["content"] = serde_json::to_value(&blocks).unwrap_or_default();
         }
         if let Some(structured) = &answer.structured {
             result["structuredContent"] = structured.clone();
@@ -82,10 +84,20 @@ fn mcp(reply: &Reply) -> Value {
     result
 }
 
-/// The structured form if there is one, else the text.
+/// The blocks that a model is shown, fenced where the config says so. None of a call that was refused or lost, and of a tool that failed
+/// and said nothing.
+fn shown(reply: &Reply) -> Cow<'_, [Content]> {
+    match &reply.outcome {
+        Outcome::ToolFailed(answer) if answer.is_blank() => Cow::Borrowed(&[]),
+        Outcome::Done(answer) | Outcome::ToolFailed(answer) => answer.blocks(),
+        Outcome::Refused(_) | Outcome::Lost(_) => Cow::Borrowed(&[]),
+    }
+}
+
+/// The structured form if there is one and nothing is to be fenced, else the text.
 fn gemini_output(reply: &Reply) -> Value {
     match &reply.outcome {
-        Outcome::Done(answer) => answer.structured.clone().unwrap_or_else(|| told(reply).into()),
+        Outcome::Done(answer) if !answer.is_fenced() => answer.structured.clone().unwrap_or_else(|| told(reply).into()),
         _ => told(reply).into(),
     }
 }
@@ -109,12 +121,8 @@ const BEDROCK: Blocks = Blocks {
 
 /// The blocks of a reply: pictures as such, everything else as text.
 fn blocks(reply: &Reply, form: &Blocks) -> Vec<Value> {
-    let content: &[Content] = match &reply.outcome {
-        Outcome::Done(answer) | Outcome::ToolFailed(answer) => &answer.content,
-        Outcome::Refused(_) | Outcome::Lost(_) => &[],
-    };
     let mut blocks: Vec<Value> = Vec::new();
-    for block in content {
+    for block in shown(reply).iter() {
         if let Content::Image { data, mime_type, .. } = block
             && let Some((kind, short)) = PICTURES.iter().find(|(kind, _)| kind == mime_type)
         {

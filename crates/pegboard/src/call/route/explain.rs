@@ -42,7 +42,7 @@ pub(super) fn unknown(name: &str, pairs: &[(&str, &str)], servers: &[&ServerName
 }
 
 /// Some names, the rest counted.
-fn listed<'a>(names: impl Iterator<Item = &'a str>) -> String {
+pub(crate) fn listed<'a>(names: impl Iterator<Item = &'a str>) -> String {
     let names: Vec<&str> = names.collect();
     match names.len() {
         0 => "none".to_owned(),
@@ -85,9 +85,20 @@ pub(crate) fn may_be_of(name: &str, server: &ServerName) -> bool {
     after_server(name, server.as_str()).iter().any(Option::is_some)
 }
 
+/// The tool of `server` that `name` means in the first style that fits, whether the server has it or not. For reports only: calls are
+/// routed by looking names up.
+pub(crate) fn tool_of<'a>(name: &'a str, server: &ServerName) -> Option<&'a str> {
+    let tool = after_server(name, server.as_str()).into_iter().flatten().next();
+    tool.filter(|tool| !tool.is_empty())
+}
+
 /// The failure of a name that could mean several tools.
 pub(crate) fn ambiguous(name: &str, candidates: &[String]) -> Failure {
-    let message = format!("`{}` could mean {}", name.escape_debug(), candidates.join(" or "));
+    let message = format!(
+        "`{}` could mean {}. Call the one that is meant by that name.",
+        name.escape_debug(),
+        candidates.join(" or ")
+    );
     Failure::new(Kind::UnknownTool, message).hint("say which one with `server.tool`")
 }
 

@@ -279,6 +279,12 @@ pub(super) static TOOL: Section = Section {
         .aka(&["approval_mode"]),
         field("instructions", Kind::Text, "Words for the model about it.").aka(&["notes"]),
         field(
+            "requires",
+            TEXTS,
+            "Capabilities that an agent's view must be granted, all of them, besides the grant of the tool itself.",
+        )
+        .aka(&["required_capabilities"]),
+        field(
             "max_result",
             MAX_RESULT,
             "The largest result that is handed on as it is; short for `result.max_bytes`.",
@@ -316,6 +322,12 @@ pub(super) static RESULT: Section = Section {
         field("join", Kind::Word(JOINS), "What stands between the blocks of a result in its text.").aka(&["separator"]),
         field("structured", Kind::Word(STRUCTURED), "Which form of a result is its text."),
         field("fence", Kind::Bool, "Whether its text is put between marks that say that it comes from outside."),
+        field(
+            "clean",
+            Kind::Bool,
+            "Whether characters that no person sees (control characters, marks of direction, zero width, Unicode tags) are removed, unless the server is trusted.",
+        )
+        .aka(&["sanitize", "sanitise"]),
         field(
             "images",
             Kind::Word(IMAGES),

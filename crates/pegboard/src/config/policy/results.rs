@@ -24,6 +24,9 @@ pub struct Results {
     pub structured: Structured,
     /// Whether the text is put between marks that say that it comes from outside.
     pub fence: bool,
+    /// Whether control characters, marks of direction, zero-width characters and Unicode tags are removed from results of a server without
+    /// `trust = true`.
+    pub clean: bool,
     /// Where pictures and sounds go.
     pub images: Images,
     /// Whether pictures that a server has hidden in text as base64 are looked for.
@@ -55,6 +58,7 @@ impl Default for Results {
             join: Join::default(),
             structured: Structured::default(),
             fence: false,
+            clean: false,
             images: Images::default(),
             find_images: false,
         }

@@ -48,6 +48,7 @@ fn over(values: &Values, base: Results) -> Results {
     results.max_lines = table.count("max_lines").or(results.max_lines);
     results.max_tokens = table.count("max_tokens").or(results.max_tokens);
     results.fence = table.bool("fence").unwrap_or(results.fence);
+    results.clean = table.bool("clean").unwrap_or(results.clean);
     results.find_images = table.bool("find_images").unwrap_or(results.find_images);
     results.too_long = match table.word("mode") {
         Some("head") => TooLong::Head,
