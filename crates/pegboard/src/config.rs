@@ -8,6 +8,7 @@ mod adhoc;
 mod check;
 mod env_file;
 mod expand;
+mod explain;
 mod fields;
 mod import;
 mod life;
@@ -34,6 +35,7 @@ mod units;
 mod tests;
 
 pub use expand::Env;
+pub use explain::{Explained, Overridden, ValueOrigin};
 pub use life::{BoardLimits, BreakerPolicy, BreakerRule, Health, IdleStop, Probe, Restart, Retry};
 pub use limits::Limits;
 pub use load::{Loaded, Origin, Source};

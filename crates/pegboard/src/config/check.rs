@@ -2,7 +2,10 @@
 
 mod text;
 
-use std::{collections::BTreeMap, time::Duration};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    time::Duration,
+};
 
 use super::{
     expand::{self, Env},
@@ -71,6 +74,7 @@ impl<'a> Check<'a> {
                     key: entry.key.clone(),
                     rank: self.rank,
                     file: self.report.file_name(),
+                    variables: variables(&entry.value, found.via),
                 };
                 values.insert(found.field.name, found_here);
             }
@@ -316,6 +320,27 @@ impl<'a> Check<'a> {
         self.report.error(node.at, path, message);
         None
     }
+}
+
+/// The names of the variables that a value refers to, each once.
+fn variables(node: &Node, via: Option<Via>) -> Vec<String> {
+    fn collect(node: &Node, names: &mut BTreeSet<String>) {
+        match &node.value {
+            Value::Text(text) => names.extend(expand::pieces(text).into_iter().filter_map(|piece| match piece {
+                expand::Piece::Variable { name, .. } => Some(name.to_owned()),
+                _ => None,
+            })),
+            Value::List(items) => items.iter().for_each(|item| collect(item, names)),
+            Value::Map(entries) => entries.iter().for_each(|entry| collect(&entry.value, names)),
+            Value::Null | Value::Bool(_) | Value::Int(_) | Value::Float(_) => {}
+        }
+    }
+    if let (Some(Via::VariableName), Value::Text(name)) = (via, &node.value) {
+        return vec![name.clone()];
+    }
+    let mut names = BTreeSet::new();
+    collect(node, &mut names);
+    names.into_iter().collect()
 }
 
 /// Keys that people keep notes and YAML anchors under.

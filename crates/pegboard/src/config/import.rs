@@ -65,12 +65,25 @@ fn gather_reconnecting(shaped: &mut Shaped) {
     };
     let (parts, rest): (Vec<Entry>, Vec<Entry>) = std::mem::take(&mut shaped.rest).into_iter().partition(is_one);
     shaped.rest = rest;
-    if let Some(at) = parts.first().map(|part| part.at) {
-        shaped.rest.push(Entry {
-            key: "restart".to_owned(),
-            at,
-            value: Node::new(Value::Map(parts), at),
-        });
+    let Some(at) = parts.first().map(|part| part.at) else {
+        return;
+    };
+    let entry = |key: &str, value: Node| Entry {
+        key: key.to_owned(),
+        at: value.at,
+        value,
+    };
+    let restart = shaped.rest.iter_mut().find(|entry| snake(&entry.key) == "restart");
+    match restart.map(|entry| &mut entry.value) {
+        Some(Node {
+            value: Value::Map(keys),
+            ..
+        }) => keys.extend(parts),
+        Some(switch) => {
+            let enabled = entry("enabled", switch.clone());
+            switch.value = Value::Map(std::iter::once(enabled).chain(parts).collect());
+        }
+        None => shaped.rest.push(entry("restart", Node::new(Value::Map(parts), at))),
     }
 }
 

@@ -10,9 +10,10 @@ use std::{
 use serde::Serialize;
 
 use super::{
-    Config, Format, Misconfigured, Preset, Problem, Queue, ServerConfig, Severity, adhoc,
+    Config, Explained, Format, Misconfigured, Preset, Problem, Queue, ServerConfig, Severity, adhoc,
     check::{Check, join},
     expand::Env,
+    explain,
     fields::{SERVER, TOP, nearest, snake},
     import, preset,
     problem::{MAX_PROBLEMS, Report},
@@ -183,6 +184,16 @@ impl Loaded {
     /// The resolved config for people: every setting of every server, variables not replaced, secrets hidden.
     pub fn show(&self) -> serde_json::Value {
         show::loaded(self)
+    }
+
+    /// Every setting that is in effect, with where it comes from: the top of the file first, then server by server.
+    pub fn explain(&self) -> Vec<Explained> {
+        explain::loaded(self)
+    }
+
+    /// The full name and the meaning of a setting of servers, or of the top of the file: `callTimeout` is `call_timeout`.
+    pub fn setting(name: &str, is_server: bool) -> Option<(String, &'static str)> {
+        explain::doc(name, is_server)
     }
 }
 

@@ -48,7 +48,7 @@ call_arguments = { check = "coerce" }
 result = { join = "nothing", max_bytes = 12288, mode = "spill" }
 "#;
 
-/// Remote servers that are reached when first used. Nothing is repeated, nothing is asked whether it is well.
+/// Servers that are reached when first used. Nothing is repeated, nothing is asked whether it is well.
 const ANTWORT: &str = r#"
 start = "lazy"
 restart = false
@@ -58,7 +58,7 @@ call_total_timeout = "24h"
 retry = 0
 breaker = "off"
 health_probe = "none"
-transports = ["http", "sse"]
+transports = ["stdio", "http", "sse"]
 capabilities = ["tools"]
 call_arguments = { read = "json", check = "off" }
 "#;

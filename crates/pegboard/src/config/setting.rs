@@ -74,6 +74,8 @@ pub(super) struct Found {
     pub(super) rank: Rank,
     /// The file, or the preset's name.
     pub(super) file: Arc<str>,
+    /// The variables that took part in it.
+    pub(super) variables: Vec<String>,
 }
 
 impl Found {
@@ -85,6 +87,7 @@ impl Found {
             key: self.key.clone(),
             rank: self.rank,
             file: self.file.clone(),
+            variables: self.variables.clone(),
         }
     }
 }
