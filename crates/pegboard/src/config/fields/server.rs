@@ -24,7 +24,7 @@ pub(in crate::config) static SERVER: Section = Section {
         field("env", Kind::Map(&Kind::Secret), "Variables set for it.").aka(&["envs", "environment"]).default("{}"),
         field("env_file", Kind::Text, "A file of `NAME=value` lines with more variables for it, relative to the config file. `env` wins."),
         field("env_pass", TEXTS, "Names of our own variables that it sees too.").aka(&["env_vars", "env_keys"]).default("[]"),
-        field("env_policy", Kind::Word(ENV_POLICIES), "Which of our own variables it sees: a short list that programs need, none, or with `inherit` all but the keys of model providers, `OTEL_*`, `PEGBOARD_*`, and what makes programs load other code (`LD_*`, `PYTHONPATH`, `NODE_OPTIONS`, …). `env` and `env_pass` hand on any of them.").default("\"allowlist\""),
+        field("env_policy", Kind::Word(ENV_POLICIES), "Which of our own variables it sees: a short list that programs need, none, or with `inherit` all but the keys of model providers, `OTEL_*`, `PEGBOARD_*`, and what makes programs load other code (`LD_*`, `PYTHONPATH`, `NODE_OPTIONS`, …). `env` and `env_pass` hand them on; those that load code also need `allow_loader_env`.").default("\"allowlist\""),
         field("allow_loader_env", Kind::Bool, "Whether `env` may set variables that make a program load foreign code, such as LD_PRELOAD.").default("false"),
         field("cwd", Kind::Text, "The folder it is started in, relative to the config file. `~` is the home folder.")
             .aka(&["working_dir", "working_directory", "work_dir"]),

@@ -48,7 +48,8 @@ pub(super) fn command(resolve: &mut Resolve<'_>, values: &Values) -> Option<Comm
 
 /// A path is relative to the config file; a name is looked up on the `PATH`.
 fn program_path(resolve: &Resolve<'_>, written: &str) -> String {
-    if !written.contains('/') && !(cfg!(windows) && written.contains('\\')) {
+    let is_path = written.contains('/') || (cfg!(windows) && written.contains('\\'));
+    if !is_path {
         return written.to_owned();
     }
     let path = resolve.resolve_path(written);
