@@ -2,7 +2,7 @@
 
 mod toml;
 
-use pegboard::{Config, Explained, Loaded};
+use pegboard::{Config, Explained, Loaded, Problem, ValueOrigin};
 use serde_json::{Value, json};
 
 use super::{Stage, empty};
@@ -16,7 +16,7 @@ use crate::{
 pub(super) async fn show(mut stage: Stage<'_>) -> Exit {
     let settings = Settings::load(&stage.global);
     let loaded = &settings.loaded;
-    let exit = exit(loaded);
+    let exit = exit(loaded.problems.iter());
     let mut report = if stage.output.is_json() {
         let mut shown = loaded.show();
         shown["problems"] = json!(loaded.problems);
@@ -32,7 +32,7 @@ pub(super) async fn show(mut stage: Stage<'_>) -> Exit {
         report.data = output::clean(&toml::of(loaded)).into_owned();
         report
     };
-    report = with_problems(report, loaded);
+    report = with_problems(report, loaded.problems.iter());
     stage.print(report).await
 }
 
@@ -45,17 +45,28 @@ pub(super) async fn explain(mut stage: Stage<'_>, what: Option<String>) -> Exit 
             let document = json!({"settings": [], "problems": loaded.problems});
             complaint.report(empty(&stage.output, Exit::Usage, &document))
         }
-        Ok(found) if stage.output.is_json() => {
-            let document = json!({"settings": found.settings, "problems": loaded.problems});
-            Report::json(exit(loaded), &document)
-        }
         Ok(found) => {
-            let mut report = Report::new(exit(loaded));
-            report.data = match found.settings.as_slice() {
-                [one] if found.is_one => in_full(one),
-                settings => in_a_table(settings),
+            // What is wrong with other servers says nothing about this one.
+            let server = what
+                .as_ref()
+                .and(found.settings.first())
+                .and_then(|one| one.server.as_ref());
+            let concerns = |problem: &&Problem| match (server, problem.server()) {
+                (Some(server), Some(other)) => server.as_str() == other,
+                _ => true,
             };
-            with_problems(report, loaded)
+            let problems: Vec<&Problem> = loaded.problems.iter().filter(concerns).collect();
+            let exit = exit(problems.iter().copied());
+            if stage.output.is_json() {
+                Report::json(exit, &json!({"settings": found.settings, "problems": problems}))
+            } else {
+                let mut report = Report::new(exit);
+                report.data = match found.settings.as_slice() {
+                    [one] if found.is_one => in_full(one),
+                    settings => in_a_table(settings),
+                };
+                with_problems(report, problems.into_iter())
+            }
         }
     };
     stage.print(report).await
@@ -67,15 +78,15 @@ pub(super) async fn schema(mut stage: Stage<'_>) -> Exit {
     stage.print(report).await
 }
 
-fn exit(loaded: &Loaded) -> Exit {
-    match loaded.errors().next() {
-        Some(_) => Exit::Usage,
-        None => Exit::Done,
+fn exit<'a>(mut problems: impl Iterator<Item = &'a Problem>) -> Exit {
+    match problems.any(Problem::is_error) {
+        true => Exit::Usage,
+        false => Exit::Done,
     }
 }
 
-fn with_problems(mut report: Report, loaded: &Loaded) -> Report {
-    for problem in &loaded.problems {
+fn with_problems<'a>(mut report: Report, problems: impl Iterator<Item = &'a Problem>) -> Report {
+    for problem in problems {
         report = if problem.is_error() {
             report.error(&problem.to_string(), None)
         } else {
@@ -149,7 +160,10 @@ fn full_name(one: &Explained) -> String {
 fn in_full(one: &Explained) -> String {
     let mut text = format!("{} = {}\n", full_name(one), toml::value(&one.value));
     let mut line = |words: String| text.push_str(&format!("  {}\n", one_line(&words)));
-    line(format!("from {}", one.from));
+    line(match &one.from {
+        ValueOrigin::Follows { .. } => one.from.to_string(),
+        from => format!("from {from}"),
+    });
     if !one.variables.is_empty() {
         line(format!("with the variables {}", one.variables.join(", ")));
     }

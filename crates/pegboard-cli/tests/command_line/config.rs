@@ -181,8 +181,12 @@ fn show_and_explain_tell_where_values_come_from() {
     );
 
     let one = home.run(&["config", "explain", "x.callTimeout"]);
-    one.prints("servers.x.call_timeout = \"90s\"\n  from ");
+    one.ends_with(0).prints("servers.x.call_timeout = \"90s\"\n  from ");
     one.prints("pegboard.toml:5\n  instead of \"1m\" (preset tarsy)\n  instead of \"1m\" (default)\n");
+    let moved = home.run(&["config", "explain", "x.call_total_timeout"]);
+    moved
+        .ends_with(0)
+        .prints("= \"90s\"\n  follows from call_timeout\n  instead of \"1m\" (preset tarsy)\n");
     home.run(&["config", "explain", "x.retry"])
         .prints("servers.x.retry.attempts");
     home.run(&["config", "explain", "connect_timeout"])
