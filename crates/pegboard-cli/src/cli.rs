@@ -54,6 +54,7 @@ impl Cli {
                 let global = config.global.over(self.global);
                 match config.verb {
                     ConfigVerb::Show(show) => show.under(global, |_| Verb::ConfigShow),
+                    ConfigVerb::Explain(explain) => explain.under(global, |explain| Verb::ConfigExplain(explain.what)),
                     ConfigVerb::Schema => (Verb::ConfigSchema, global),
                 }
             }
@@ -75,6 +76,7 @@ pub(crate) enum Verb {
     PromptsGet(PromptGet),
     Status,
     ConfigShow,
+    ConfigExplain(Option<String>),
     ConfigSchema,
     Mask(Mask),
     DemoServer(DemoOptions),
@@ -178,7 +180,7 @@ enum Command {
     /// Show the config, or what may be in one
     #[command(
         disable_help_subcommand = true,
-        after_help = "Example:\n  pegboard config show -c pegboard.toml"
+        after_help = "Examples:\n  pegboard config show -c pegboard.toml\n  pegboard config explain github.call_timeout"
     )]
     Config(ConfigArgs),
     /// Hide secrets in what comes in on stdin
@@ -309,9 +311,22 @@ enum ConfigVerb {
     /// Show the config that is used, and what is wrong with it
     #[command(after_help = "Example:\n  pegboard config show -c pegboard.toml")]
     Show(With<Nothing>),
+    /// Tell where each setting comes from, and what it means
+    #[command(
+        after_help = "Examples:\n  pegboard config explain\n  pegboard config explain github\n  \
+                      pegboard config explain github.call_timeout"
+    )]
+    Explain(With<ConfigExplain>),
     /// Print the JSON Schema of config files
     #[command(after_help = "Example:\n  pegboard config schema > pegboard.schema.json")]
     Schema,
+}
+
+#[derive(Debug, Args)]
+struct ConfigExplain {
+    /// A server, one setting of it, or a setting of the top
+    #[arg(value_name = "SERVER[.SETTING]")]
+    what: Option<String>,
 }
 
 #[derive(Debug, Args)]

@@ -62,6 +62,7 @@ pub(crate) async fn run(verb: Verb, global: Global, output: Output) -> Exit {
         Verb::PromptsGet(get) => prompts::get(stage, get).await,
         Verb::Status => status::run(stage).await,
         Verb::ConfigShow => config::show(stage).await,
+        Verb::ConfigExplain(what) => config::explain(stage, what).await,
         Verb::ConfigSchema => config::schema(stage).await,
         Verb::Mask(mask) => mask::run(stage, mask).await,
         Verb::Completions(shell) => completions::run(stage, shell).await,

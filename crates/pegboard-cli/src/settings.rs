@@ -2,13 +2,17 @@
 
 use std::path::PathBuf;
 
-use pegboard::{Config, Env, Format, Loaded, Pegboard, Problem, ServerName, Source, Start};
+use pegboard::{Config, Env, Format, Loaded, Pegboard, Problem, Reading, ServerName, Source, Start, ValueOrigin};
 use serde_json::json;
 
 use crate::{
     cli::Global,
     output::{self, Output},
 };
+
+const DEMO: &str = "no config found, using the built-in demo server; see `pegboard --help`";
+/// What is said when every server is misconfigured.
+pub(crate) const NOTHING: &str = "no server can be used";
 
 /// The servers of this run.
 #[derive(Debug)]
@@ -51,23 +55,55 @@ impl Settings {
         }
     }
 
+    /// The note that the demo server stands in, if it does.
+    pub(crate) fn demo_note(&self) -> Option<&'static str> {
+        self.is_demo.then_some(DEMO)
+    }
+
     /// Tells the user what is wrong or surprising about them. Programs read the same in the document that they get.
     pub(crate) fn announce(&self, output: &Output) {
-        if self.is_demo {
-            output.note("no config found, using the built-in demo server; see `pegboard --help`");
+        if let Some(note) = self.demo_note() {
+            output.note(note);
         }
         for problem in &self.loaded.problems {
             output.say(&output::warning(&problem.to_string()));
         }
     }
 
-    /// What is wrong with the config, for programs.
+    /// What is wrong or surprising about the config, for programs.
     pub(crate) fn warnings(&self) -> impl Iterator<Item = String> {
-        self.loaded.problems.iter().map(ToString::to_string)
+        let note = self.demo_note().map(str::to_owned);
+        note.into_iter()
+            .chain(self.loaded.problems.iter().map(ToString::to_string))
     }
 
     /// The config with the wanted servers, or why there is nothing to work with.
+    ///
+    /// A source of which nothing could be read stops everything: what it forbids would be allowed without it.
     pub(crate) fn usable(&self) -> Result<Config, Complaint> {
+        let config = self.shown()?;
+        match listed(self.loaded.errors()) {
+            Some(errors) if config.servers.is_empty() => Err(Complaint {
+                message: NOTHING.to_owned(),
+                hint: Some(errors),
+            }),
+            _ => Ok(config),
+        }
+    }
+
+    /// The same, also when no server can be used.
+    pub(crate) fn shown(&self) -> Result<Config, Complaint> {
+        let unreadable = &self.loaded.unreadable;
+        if !unreadable.is_empty() {
+            let problems = self.loaded.errors();
+            return Err(Complaint {
+                message: format!(
+                    "{} cannot be read as a config, so nothing was done",
+                    unreadable.join(" and ")
+                ),
+                hint: listed(problems.filter(|problem| unreadable.contains(&problem.file))),
+            });
+        }
         let mut config = self.loaded.config.clone();
         for name in &self.only {
             if !config.servers.keys().any(|known| known.as_str() == name) {
@@ -75,17 +111,22 @@ impl Settings {
             }
         }
         if !self.only.is_empty() {
-            config
-                .servers
-                .retain(|name, _| self.only.iter().any(|wanted| wanted == name.as_str()));
+            let is_wanted = |name: &ServerName| self.only.iter().any(|wanted| wanted == name.as_str());
+            config.servers.retain(|name, _| is_wanted(name));
+            config.misconfigured.retain(|name, _| is_wanted(name));
         }
-        let errors = listed(self.loaded.errors());
-        match errors {
-            Some(errors) if config.servers.is_empty() => Err(Complaint {
-                message: "no server can be used".to_owned(),
-                hint: Some(errors),
-            }),
-            _ => Ok(config),
+        Ok(config)
+    }
+
+    /// Lets texts be read with a look at the tool's schema where neither the config nor a preset says how they are read.
+    pub(crate) fn guide(&self, config: &mut Config) {
+        let explained = self.loaded.explain();
+        let is_said = |name: &ServerName| {
+            let mut settings = explained.iter().filter(|one| one.server.as_ref() == Some(name));
+            settings.any(|one| one.field == "call_arguments.read" && one.from != ValueOrigin::Default)
+        };
+        for (_, server) in config.servers.iter_mut().filter(|(name, _)| !is_said(name)) {
+            server.policy.args.reading = Reading::Guided;
         }
     }
 
@@ -99,17 +140,21 @@ impl Settings {
 
     /// The names of servers that were written down but cannot be used.
     pub(crate) fn broken(&self) -> impl Iterator<Item = &str> {
-        let unusable = |name: &&str| !self.loaded.config.servers.keys().any(|known| known.as_str() == *name);
-        self.loaded.errors().filter_map(server_of).filter(unusable)
+        self.loaded.config.misconfigured.keys().map(ServerName::as_str)
     }
 
     /// What to say about a server that is asked for and not there.
     pub(crate) fn missing(&self, name: &str) -> Complaint {
-        let errors = self.loaded.errors();
-        if let Some(errors) = listed(errors.filter(|problem| server_of(problem) == Some(name))) {
+        let mut misconfigured = self.loaded.config.misconfigured.iter();
+        if let Some((_, found)) = misconfigured.find(|(known, _)| known.as_str() == name) {
+            let problems = &found.problems;
             return Complaint {
                 message: format!("server `{name}` cannot be used as it is configured"),
-                hint: Some(errors),
+                hint: Some(if problems.is_empty() {
+                    found.why.clone()
+                } else {
+                    problems.join("\n")
+                }),
             };
         }
         let names: Vec<_> = self.loaded.config.servers.keys().map(ServerName::as_str).collect();
@@ -156,11 +201,6 @@ fn cache_folder() -> Option<PathBuf> {
         set("XDG_CACHE_HOME").or_else(|| Some(set("HOME")?.join(".cache")))
     };
     Some(folder?.join("pegboard"))
-}
-
-/// The server that a problem is about.
-pub(crate) fn server_of(problem: &Problem) -> Option<&str> {
-    problem.field.strip_prefix("servers.")?.split('.').next()
 }
 
 /// The demo server: this program once more. Its path is no place for variables.

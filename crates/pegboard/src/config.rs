@@ -8,11 +8,14 @@ mod adhoc;
 mod check;
 mod env_file;
 mod expand;
+mod explain;
 mod fields;
 mod import;
 mod life;
 mod limits;
 mod load;
+mod merge;
+mod misconfigured;
 mod policy;
 mod preset;
 mod problem;
@@ -32,9 +35,11 @@ mod units;
 mod tests;
 
 pub use expand::Env;
+pub use explain::{Explained, Overridden, ValueOrigin};
 pub use life::{BoardLimits, BreakerPolicy, BreakerRule, Health, IdleStop, Probe, Restart, Retry};
 pub use limits::Limits;
 pub use load::{Loaded, Origin, Source};
+pub use misconfigured::Misconfigured;
 pub use policy::{
     Approval, ArgumentRules, Capabilities, Check, Images, Join, OutputCheck, Pins, Policy, Queue, Reading, Results,
     RetryClass, Scope, Structured, Summarise, SummaryModel, TooLong, ToolPolicy,
@@ -66,8 +71,10 @@ use crate::{
 #[derive(Debug, Clone, Default, PartialEq)]
 #[non_exhaustive]
 pub struct Config {
-    /// The configured servers. One that could not be read is not among them.
+    /// The configured servers that can be used.
     pub servers: BTreeMap<ServerName, ServerConfig>,
+    /// The configured servers that cannot be used as they are written.
+    pub misconfigured: BTreeMap<ServerName, Misconfigured>,
     /// The queues that calls wait in, by name.
     pub queues: BTreeMap<String, Queue>,
     /// The design whose defaults the servers start from.
@@ -129,6 +136,18 @@ pub enum Preset {
 }
 
 impl Preset {
+    /// The word for it in config files.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Pegboard => "pegboard",
+            Self::Tarsy => "tarsy",
+            Self::AiAgent => "ai-agent",
+            Self::Antwort => "antwort",
+            Self::Goat => "goat",
+            Self::Minion => "minion",
+        }
+    }
+
     fn named(word: Option<&str>) -> Self {
         match word {
             Some("tarsy") => Self::Tarsy,

@@ -5,8 +5,8 @@ pub(super) mod ask;
 mod input;
 
 use pegboard::{
-    Arguments, Config, Deadline, Failure, Kind, Outcome, Pegboard, Progress, Reading, Reply, State, ToolCall, Toolset,
-    View,
+    Arguments, Config, Deadline, Failure, Kind, Outcome, Pegboard, Progress, Reply, ServerStatus, State, ToolCall,
+    Toolset, View,
 };
 use tokio::{sync::mpsc, time::Instant};
 
@@ -22,7 +22,7 @@ pub(super) async fn run(mut stage: Stage<'_>, options: cli::Call) -> Exit {
     let started = Instant::now();
     let unanswered = |outcome| Reply::unanswered("call-1", &options.tool, outcome, started.elapsed());
     let settings = Settings::load(&stage.global);
-    let (config, given) = match prepare(&mut stage, &settings, &options).await {
+    let (mut config, given) = match prepare(&mut stage, &settings, &options).await {
         Ok(ready) => ready,
         Err((failure, exit)) => {
             let mut report = report(&stage.output, &unanswered(Outcome::Refused(failure)));
@@ -31,6 +31,7 @@ pub(super) async fn run(mut stage: Stage<'_>, options: cli::Call) -> Exit {
         }
     };
     settings.announce(&stage.output);
+    settings.guide(&mut config);
     let user = ask::Terminal::new(&stage.output, options.json.as_deref() == Some("-"));
     let board = settings::board(config).tools_only().host(user).open();
     stage.output.waiting(&format!("calling {}", options.tool));
@@ -51,7 +52,7 @@ pub(super) async fn run(mut stage: Stage<'_>, options: cli::Call) -> Exit {
     let mut report = report(&stage.output, &reply);
     if !stage.output.is_json() {
         report = match reply.outcome.kind() {
-            Kind::UnknownTool => name_absent(&board, report),
+            Kind::UnknownTool => name_absent(&board, &settings, report),
             Kind::Timeout if stage.is_late() => report.hint(TIMEOUT),
             _ => report,
         };
@@ -105,7 +106,7 @@ async fn make(
     let started = Instant::now();
     let call = match (given, &options.text) {
         (Some(arguments), _) => call.arguments(arguments),
-        (None, Some(text)) => call.text(text).reading(Reading::Guided),
+        (None, Some(text)) => call.text(text),
         (None, None) if options.pairs.is_empty() => call,
         (None, None) => match typed(&toolset, options, deadline).await {
             Ok(arguments) => call.arguments(arguments),
@@ -169,8 +170,18 @@ fn report(output: &Output, reply: &Reply) -> Report {
 }
 
 /// Adds the servers that could not be asked for a tool that nobody else has.
-fn name_absent(board: &Pegboard, mut report: Report) -> Report {
-    for server in board.status().servers {
+fn name_absent(board: &Pegboard, settings: &Settings, mut report: Report) -> Report {
+    for (name, misconfigured) in &settings.loaded.config.misconfigured {
+        let why = &misconfigured.why;
+        report = report.warning(&format!("server `{name}` could not be asked: {why}"));
+    }
+    let misconfigured = |server: &ServerStatus| settings.loaded.config.misconfigured.contains_key(&server.name);
+    for server in board
+        .status()
+        .servers
+        .into_iter()
+        .filter(|server| !misconfigured(server))
+    {
         let why = match (&server.last_error, server.state) {
             (Some(error), _) => &error.message,
             (None, State::Connecting) => "it is still starting",

@@ -1,39 +1,74 @@
-//! `pegboard config`: the config as it is meant, and what one may say.
+//! `pegboard config`: the config as it is meant, where each setting comes from, and what one may say.
 
-use pegboard::Config;
-use serde_json::json;
+mod toml;
 
-use super::Stage;
+use pegboard::{Config, Explained, Loaded, Problem, ValueOrigin};
+use serde_json::{Value, json};
+
+use super::{Stage, empty};
 use crate::{
     exit::Exit,
-    output::{self, Report},
-    settings::Settings,
+    output::{self, Report, Table, one_line},
+    settings::{Complaint, Settings},
 };
 
 /// Shows the config, and every problem with its file and line. Errors make the command fail.
 pub(super) async fn show(mut stage: Stage<'_>) -> Exit {
     let settings = Settings::load(&stage.global);
     let loaded = &settings.loaded;
-    let exit = match loaded.errors().next() {
-        Some(_) => Exit::Usage,
-        None => Exit::Done,
-    };
-    let mut shown = loaded.show();
+    let exit = exit(loaded.problems.iter());
     let mut report = if stage.output.is_json() {
+        let mut shown = loaded.show();
         shown["problems"] = json!(loaded.problems);
+        if let Some(note) = settings.demo_note() {
+            shown["warnings"] = json!([note]);
+        }
         Report::json(exit, &shown)
     } else {
+        if let Some(note) = settings.demo_note() {
+            stage.output.note(note);
+        }
         let mut report = Report::new(exit);
-        report.data = format!("{}\n", output::clean(&format!("{shown:#}")));
+        report.data = output::clean(&toml::of(loaded)).into_owned();
         report
     };
-    for problem in &loaded.problems {
-        report = if problem.is_error() {
-            report.error(&problem.to_string(), None)
-        } else {
-            report.warning(&problem.to_string())
-        };
-    }
+    report = with_problems(report, loaded.problems.iter());
+    stage.print(report).await
+}
+
+/// Tells where settings come from: all of them, those of a server, or one.
+pub(super) async fn explain(mut stage: Stage<'_>, what: Option<String>) -> Exit {
+    let settings = Settings::load(&stage.global);
+    let loaded = &settings.loaded;
+    let report = match wanted(&settings, what.as_deref()) {
+        Err(complaint) => {
+            let document = json!({"settings": [], "problems": loaded.problems});
+            complaint.report(empty(&stage.output, Exit::Usage, &document))
+        }
+        Ok(found) => {
+            // What is wrong with other servers says nothing about this one.
+            let server = what
+                .as_ref()
+                .and(found.settings.first())
+                .and_then(|one| one.server.as_ref());
+            let concerns = |problem: &&Problem| match (server, problem.server()) {
+                (Some(server), Some(other)) => server.as_str() == other,
+                _ => true,
+            };
+            let problems: Vec<&Problem> = loaded.problems.iter().filter(concerns).collect();
+            let exit = exit(problems.iter().copied());
+            if stage.output.is_json() {
+                Report::json(exit, &json!({"settings": found.settings, "problems": problems}))
+            } else {
+                let mut report = Report::new(exit);
+                report.data = match found.settings.as_slice() {
+                    [one] if found.is_one => in_full(one),
+                    settings => in_a_table(settings),
+                };
+                with_problems(report, problems.into_iter())
+            }
+        }
+    };
     stage.print(report).await
 }
 
@@ -41,4 +76,116 @@ pub(super) async fn show(mut stage: Stage<'_>) -> Exit {
 pub(super) async fn schema(mut stage: Stage<'_>) -> Exit {
     let report = Report::json(Exit::Done, &Config::schema());
     stage.print(report).await
+}
+
+fn exit<'a>(mut problems: impl Iterator<Item = &'a Problem>) -> Exit {
+    match problems.any(Problem::is_error) {
+        true => Exit::Usage,
+        false => Exit::Done,
+    }
+}
+
+fn with_problems<'a>(mut report: Report, problems: impl Iterator<Item = &'a Problem>) -> Report {
+    for problem in problems {
+        report = if problem.is_error() {
+            report.error(&problem.to_string(), None)
+        } else {
+            report.warning(&problem.to_string())
+        };
+    }
+    report
+}
+
+/// What was asked about.
+struct Wanted {
+    settings: Vec<Explained>,
+    /// Whether it is a single setting.
+    is_one: bool,
+}
+
+fn wanted(settings: &Settings, what: Option<&str>) -> Result<Wanted, Complaint> {
+    let mut explained = settings.loaded.explain();
+    let all = |settings| Wanted {
+        settings,
+        is_one: false,
+    };
+    let Some(what) = what.map(|what| what.strip_prefix("servers.").unwrap_or(what)) else {
+        return Ok(all(explained));
+    };
+    let (server, field) = match what.split_once('.') {
+        Some((server, field)) => (server, Some(field)),
+        None => (what, None),
+    };
+    let loaded = &settings.loaded;
+    let is_server = loaded.config.servers.keys().any(|name| name.as_str() == server);
+    let is_broken = settings.broken().any(|name| name == server);
+    // A setting of the top has no server before it.
+    let (server, field) = match (is_server || is_broken, Loaded::setting(what, false)) {
+        (false, Some(_)) => (None, Some(what)),
+        _ => (Some(server), field),
+    };
+    if let Some(name) = server.filter(|_| !is_server) {
+        return Err(settings.missing(name));
+    }
+    explained.retain(|one| one.server.as_ref().map(pegboard::ServerName::as_str) == server);
+    let Some(field) = field else {
+        return Ok(all(explained));
+    };
+    let Some((name, doc)) = Loaded::setting(field, server.is_some()) else {
+        return Err(Complaint {
+            message: format!("there is no setting `{field}`"),
+            hint: Some("`pegboard config schema` lists the settings there are".to_owned()),
+        });
+    };
+    explained.retain(|one| one.field == name || one.field.starts_with(&format!("{name}.")));
+    if explained.is_empty() {
+        return Err(Complaint {
+            message: format!("`{name}` is not set and has no default"),
+            hint: (!doc.is_empty()).then(|| doc.to_owned()),
+        });
+    }
+    Ok(Wanted {
+        is_one: explained.len() == 1,
+        settings: explained,
+    })
+}
+
+fn full_name(one: &Explained) -> String {
+    match &one.server {
+        Some(server) => format!("servers.{server}.{}", one.field),
+        None => one.field.clone(),
+    }
+}
+
+fn in_full(one: &Explained) -> String {
+    let mut text = format!("{} = {}\n", full_name(one), toml::value(&one.value));
+    let mut line = |words: String| text.push_str(&format!("  {}\n", one_line(&words)));
+    line(match &one.from {
+        ValueOrigin::Follows { .. } => one.from.to_string(),
+        from => format!("from {from}"),
+    });
+    if !one.variables.is_empty() {
+        line(format!("with the variables {}", one.variables.join(", ")));
+    }
+    for over in &one.over {
+        line(format!("instead of {} ({})", toml::value(&over.value), over.from));
+    }
+    if !one.doc.is_empty() {
+        line(one.doc.to_owned());
+    }
+    output::clean(&text).into_owned()
+}
+
+fn in_a_table(settings: &[Explained]) -> String {
+    let mut table = Table::indented(0);
+    table.row(["SETTING", "FROM", "VALUE"].map(str::to_owned));
+    for one in settings {
+        let value: &Value = &one.value;
+        table.row([
+            one_line(&full_name(one)),
+            one_line(&one.from.to_string()),
+            one_line(&toml::value(value)),
+        ]);
+    }
+    table.render(output::width())
 }

@@ -13,7 +13,7 @@ use crate::{
 
 pub(super) async fn run(mut stage: Stage<'_>) -> Exit {
     let settings = Settings::load(&stage.global);
-    let config = match settings.usable() {
+    let config = match settings.shown() {
         Ok(config) => config,
         Err(complaint) => {
             let report = empty(&stage.output, Exit::Usage, &Document::without_board(&settings));
@@ -21,6 +21,7 @@ pub(super) async fn run(mut stage: Stage<'_>) -> Exit {
         }
     };
     settings.announce(&stage.output);
+    let is_hopeless = config.servers.is_empty() && !config.misconfigured.is_empty();
     let board = settings::board(config).open();
     stage.output.waiting("asking the servers");
     let patience = stage.deadline.remaining();
@@ -31,12 +32,17 @@ pub(super) async fn run(mut stage: Stage<'_>) -> Exit {
             let status = board.status();
             let any_ready = status.servers.iter().any(|server| server.state == State::Ready);
             let exit = match stage.is_late() && !any_ready {
+                _ if is_hopeless => Exit::Usage,
                 true => Exit::Timeout,
                 false => Exit::Done,
             };
-            match stage.output.is_json() {
+            let report = match stage.output.is_json() {
                 true => Report::json(exit, &Document::of(&status, &settings)),
                 false => text(exit, &status),
+            };
+            match is_hopeless {
+                true => report.error(settings::NOTHING, Some("`pegboard config show` lists what is wrong")),
+                false => report,
             }
         }
     };
@@ -80,16 +86,27 @@ impl<'a> Document<'a> {
 
 fn config_warnings(settings: &Settings) -> impl Iterator<Item = Value> {
     let now = jiff::Timestamp::now();
-    settings.loaded.problems.iter().map(move |problem| {
+    let note = settings.demo_note().map(move |note| {
+        json!({
+            "id": "config:demo",
+            "category": "config",
+            "message": note,
+            "details": note,
+            "server": "demo",
+            "created_at": now,
+        })
+    });
+    let problems = settings.loaded.problems.iter().map(move |problem| {
         json!({
             "id": format!("config:{}:{}", problem.file, problem.field),
             "category": "config",
             "message": problem.message,
             "details": problem.to_string(),
-            "server": settings::server_of(problem),
+            "server": problem.server(),
             "created_at": now,
         })
-    })
+    });
+    note.into_iter().chain(problems)
 }
 
 fn text(exit: Exit, status: &BoardStatus) -> Report {

@@ -42,7 +42,8 @@ fn problems_are_shown_with_file_and_line_and_errors_fail_the_command() {
     let ran = home.run(&["config", "show"]);
     ran.ends_with(2)
         .says(":5: servers.b.commands: there is no such setting (did you mean `command`?)");
-    ran.prints("\"command\": \"x\"");
+    ran.prints("command = \"x\"").prints("pegboard.toml:2\n");
+    ran.prints("# [servers.b] cannot be used: `commands`: there is no such setting\n");
     let json = home.run(&["config", "show", "-o", "json"]).ends_with(2).json();
     assert_eq!(json["problems"][0]["line"], 5);
     assert_eq!(json["servers"]["a"]["command"], "x");
@@ -89,7 +90,9 @@ fn a_config_that_cannot_be_read_is_no_reason_to_use_the_demo_server() {
     for file in ["none.toml", "broken.toml"] {
         for command in [&["tools"][..], &["status"], &["call", "x.y"]] {
             let ran = home.run(&[&["-c", file], command].concat());
-            ran.ends_with(2).says("error: no server can be used\nhint: ").says(file);
+            ran.ends_with(2).says(&format!(
+                "error: {file} cannot be read as a config, so nothing was done\nhint: {file}:"
+            ));
             assert_eq!(ran.out, "");
             home.run(&[&["-c", file, "-o", "json"], command].concat())
                 .ends_with(2)
@@ -106,4 +109,182 @@ fn the_schema_and_the_config_without_files_are_json_documents() {
     assert!(schema["$schema"].as_str().unwrap().contains("2020-12"));
     let shown = home.run(&["config", "show", "-o", "json"]).ends_with(0).json();
     assert_eq!(shown["servers"]["demo"]["args"], serde_json::json!(["demo-server"]));
+}
+
+#[test]
+fn nothing_runs_when_one_of_several_files_cannot_be_read() {
+    let home = Home::new();
+    let good = home.entry("good", FakeServer::new("fx").tool(Tool::new("t")), "");
+    home.write("good.toml", &good);
+    home.write("broken.toml", "[servers.good\ndeny = ['t']\n");
+    for file in ["none.toml", "broken.toml"] {
+        for order in [["good.toml", file], [file, "good.toml"]] {
+            let files = ["-c", order[0], "-c", order[1]];
+            for command in [&["call", "good.t"][..], &["tools"], &["status"], &["mask"]] {
+                let ran = home.run(&[&files, command].concat());
+                ran.ends_with(2).says(&format!("error: {file} cannot be read"));
+                assert_eq!(ran.out, "");
+            }
+        }
+    }
+    assert!(!home.path("good.log").exists(), "no server was started");
+}
+
+#[test]
+fn a_misconfigured_server_is_named_when_its_tool_is_called() {
+    let home = Home::new();
+    let good = home.entry("good", FakeServer::new("fx").tool(Tool::new("t")), "");
+    home.write(
+        "pegboard.toml",
+        &format!("[servers.bad]\nurl = 'https://h/'\nauth = 'oauth'\n{good}"),
+    );
+    for name in ["bad.t", "bad__t", "mcp__bad__t", "mcp_bad_t"] {
+        let ran = home.run(&["call", name]);
+        ran.ends_with(2)
+            .says("server `bad` cannot be used as it is configured")
+            .says("OAuth");
+    }
+    // A name that does not tell its server.
+    let ran = home.run(&["call", "find_it"]);
+    ran.ends_with(2)
+        .says("warning: server `bad` could not be asked: `auth`: signing in with OAuth");
+}
+
+#[test]
+fn show_and_explain_tell_where_values_come_from() {
+    let home = Home::new();
+    home.write(
+        "pegboard.toml",
+        "preset = 'tarsy'\nconnect_timeout = '5s'\n[servers.x]\ncommand = 'a'\ntimeout = '90s'\n[servers.bad]\n",
+    );
+    let shown = home.run(&["config", "show"]);
+    shown.ends_with(2).prints("preset = \"tarsy\"");
+    for (setting, from) in [
+        ("call_timeout = \"90s\"", "/pegboard.toml:5\n"),
+        ("connect_timeout = \"5s\"", "/pegboard.toml:2, for all servers\n"),
+        ("scope = \"session\"", "# preset tarsy\n"),
+        ("max_pages = 100", "# default\n"),
+    ] {
+        let servers = shown.out.split_once("[servers.x]").unwrap().1;
+        let (_, rest) = servers
+            .split_once(setting)
+            .unwrap_or_else(|| panic!("{setting}: {servers}"));
+        let line = rest.split_inclusive('\n').next().unwrap();
+        assert!(line.ends_with(from), "{setting}: {line}");
+    }
+    let json = home.run(&["config", "show", "-o", "json"]).ends_with(2).json();
+    assert_eq!(json["servers"]["x"]["preset"], "tarsy");
+    assert_eq!(json["servers"]["x"]["origins"]["scope"], "preset tarsy");
+    assert!(
+        json["misconfigured"]["bad"]["why"].as_str().unwrap().contains("either"),
+        "{json}"
+    );
+
+    let one = home.run(&["config", "explain", "x.callTimeout"]);
+    one.ends_with(0).prints("servers.x.call_timeout = \"90s\"\n  from ");
+    one.prints("pegboard.toml:5\n  instead of \"1m\" (preset tarsy)\n  instead of \"1m\" (default)\n");
+    let moved = home.run(&["config", "explain", "x.call_total_timeout"]);
+    moved
+        .ends_with(0)
+        .prints("= \"90s\"\n  follows from call_timeout\n  instead of \"1m\" (preset tarsy)\n");
+    home.run(&["config", "explain", "x.retry"])
+        .prints("servers.x.retry.attempts");
+    home.run(&["config", "explain", "connect_timeout"])
+        .prints("connect_timeout = \"5s\"");
+    home.run(&["config", "explain", "x"]).prints("servers.x.scope");
+    let json = home.run(&["config", "explain", "x.scope", "-o", "json"]).json();
+    let from = serde_json::json!({"kind": "preset", "preset": "tarsy"});
+    assert_eq!(
+        (
+            json["settings"][0]["from"].clone(),
+            json["settings"][0]["value"].as_str()
+        ),
+        (from, Some("session"))
+    );
+    for (what, words) in [
+        ("nobody", "there is no server `nobody`"),
+        ("x.nothing", "there is no setting `nothing`"),
+        ("x.description", "`description` is not set"),
+        ("bad", "server `bad` cannot be used as it is configured"),
+    ] {
+        home.run(&["config", "explain", what]).ends_with(2).says(words);
+    }
+}
+
+#[test]
+fn a_text_is_read_as_the_server_is_configured() {
+    let home = Home::new();
+    let fake = || FakeServer::new("fx").tool(Tool::new("echo").echoes());
+    home.write(
+        "tarsy.toml",
+        &format!("preset = 'tarsy'\n{}", home.entry("fx", fake(), "")),
+    );
+    home.write("plain.toml", &home.entry("fx", fake(), ""));
+    home.write(
+        "strict.toml",
+        &home.entry("fx", fake(), "call_arguments = { read = 'json' }"),
+    );
+    let call = |file: &str, text: &str| home.run(&["-c", file, "call", "fx.echo", "--text", text]);
+    call("tarsy.toml", "namespace: default")
+        .ends_with(0)
+        .prints("{\"namespace\":\"default\"}");
+    call("tarsy.toml", "\"pods\"")
+        .ends_with(0)
+        .prints("{\"input\":\"pods\"}");
+    call("plain.toml", "{'text': 'a'}")
+        .ends_with(0)
+        .prints("{\"text\":\"a\"}");
+    call("strict.toml", "namespace: default").ends_with(2);
+}
+
+#[test]
+fn a_config_is_found_above_and_its_paths_do_not_depend_on_where_one_stands() {
+    let home = Home::new();
+    let (program, args) = home
+        .command_of("fx", FakeServer::new("fx").tool(Tool::new("t").answers_text("fine")))
+        .split_once(' ')
+        .map(|(program, args)| {
+            (
+                program.to_owned(),
+                args.split(' ').map(str::to_owned).collect::<Vec<_>>(),
+            )
+        })
+        .unwrap();
+    let text = format!("[servers.fx]\ncommand = './bin/fx'\nargs = {args:?}\ncwd = 'sub'\nenv_file = 'x.env'\n");
+    home.write("repo/pegboard.toml", &text);
+    home.write("repo/x.env", "A=1\n");
+    home.write("repo/.git/HEAD", "");
+    home.write("repo/sub/deep/file", "");
+    home.write("repo/bin/keep", "");
+    std::os::unix::fs::symlink(program, home.path("repo/bin/fx")).unwrap();
+    std::os::unix::fs::symlink(home.path("repo/pegboard.toml"), home.path("link.toml")).unwrap();
+    for (cwd, options) in [
+        ("repo", &[][..]),
+        ("repo/sub/deep", &[]),
+        ("repo", &["-c", "pegboard.toml"]),
+        ("repo", &["-c", "./pegboard.toml"]),
+        ("repo/sub", &["-c", "../pegboard.toml"]),
+        ("", &["-c", "repo/pegboard.toml"]),
+        ("", &["-c", "link.toml"]),
+    ] {
+        let mut command = home.pegboard(&[options, &["call", "fx.t"]].concat());
+        command.current_dir(home.path(cwd));
+        assert_eq!(
+            super::home::Ran::of(command).ends_with(0).out,
+            "fine\n",
+            "{cwd} {options:?}"
+        );
+    }
+}
+
+#[test]
+fn programs_are_told_that_the_demo_server_stands_in() {
+    let home = Home::new();
+    let note = "no config found, using the built-in demo server";
+    let tools = home.run(&["tools", "-o", "json"]).ends_with(0).json();
+    assert!(tools["warnings"][0].as_str().unwrap().starts_with(note), "{tools}");
+    let status = home.run(&["status", "-o", "json"]).ends_with(0).json();
+    assert_eq!(status["warnings"][0]["id"], "config:demo");
+    let shown = home.run(&["config", "show", "-o", "json"]).ends_with(0).json();
+    assert!(shown["warnings"][0].as_str().unwrap().starts_with(note), "{shown}");
 }

@@ -184,7 +184,7 @@ fn programs_get_a_document_also_when_the_config_cannot_be_used() {
         has(&ran.ends_with(2).json(), &expected);
         let ran = home.run(command);
         assert_eq!(ran.ends_with(2).out, "", "{command:?}");
-        ran.says("no server can be used");
+        ran.says("pegboard.toml cannot be read as a config");
     }
 }
 

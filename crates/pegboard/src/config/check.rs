@@ -2,13 +2,16 @@
 
 mod text;
 
-use std::{collections::BTreeMap, time::Duration};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    time::Duration,
+};
 
 use super::{
     expand::{self, Env},
     fields::{Effect, Field, Kind, Match, Section, Via, Word, nearest, snake},
     problem::{MAX_PROBLEMS, Report},
-    setting::{Found, Setting, Values, Whatever},
+    setting::{Found, Rank, Setting, Values, Whatever},
     show,
     tree::{Entry, Node, Place, Value},
     units,
@@ -18,15 +21,18 @@ use super::{
 pub(super) struct Check<'a> {
     pub(super) report: &'a mut Report,
     env: &'a Env<'a>,
+    /// What the settings rank as.
+    rank: Rank,
     lenient: bool,
     expanded: usize,
 }
 
 impl<'a> Check<'a> {
-    pub(super) fn new(report: &'a mut Report, env: &'a Env<'a>) -> Self {
+    pub(super) fn new(report: &'a mut Report, env: &'a Env<'a>, rank: Rank) -> Self {
         Self {
             report,
             env,
+            rank,
             lenient: env.is_lenient(),
             expanded: 0,
         }
@@ -62,8 +68,15 @@ impl<'a> Check<'a> {
             }
             if let Some(setting) = self.field(found, entry, &field) {
                 self.note_effect(found.field, &setting, entry.at, &field);
-                let (at, key) = (entry.at, entry.key.clone());
-                values.insert(found.field.name, Found { setting, at, key });
+                let found_here = Found {
+                    setting,
+                    at: entry.at,
+                    key: entry.key.clone(),
+                    rank: self.rank,
+                    file: self.report.file_name(),
+                    variables: variables(&entry.value, found.via),
+                };
+                values.insert(found.field.name, found_here);
             }
         }
         values
@@ -106,7 +119,7 @@ impl<'a> Check<'a> {
             None => {
                 // Peers disagree about the unit of a bare `timeout`, so what was understood is said.
                 let unit = match (&node.value, found.unit) {
-                    (Value::Int(number), None) if snake(&entry.key) == "timeout" => {
+                    (Value::Int(number), None) if *number != 0 && snake(&entry.key) == "timeout" => {
                         let (unit, word) = if *number < 1000 {
                             (1000, "seconds")
                         } else {
@@ -198,19 +211,18 @@ impl<'a> Check<'a> {
             (Kind::Bool, Value::Bool(value)) => Some(Setting::Bool(*value)),
             (Kind::Word(words), Value::Text(text)) => self.word(words, text, node.at, path),
             (Kind::Count { min, max }, Value::Int(number)) => {
-                let count = u64::try_from(*number).unwrap_or(0);
                 let shown = (min.to_string(), max.to_string());
-                self.bounded(count, (*min, *max), &shown, node.at, path)
+                self.bounded(u64::try_from(*number).ok(), (*min, *max), &shown, node.at, path)
                     .map(Setting::Count)
             }
             (Kind::Size { min, max }, Value::Int(_) | Value::Text(_)) => {
                 let bytes = match &node.value {
-                    Value::Int(number) => Some(u64::try_from(*number).unwrap_or(0)),
-                    Value::Text(text) => units::size(text),
+                    Value::Int(number) => u64::try_from(*number).ok(),
+                    Value::Text(text) => match units::size(text) {
+                        None => return self.wrong(node, path, &describe(kind)),
+                        bytes => bytes,
+                    },
                     _ => None,
-                };
-                let Some(bytes) = bytes else {
-                    return self.wrong(node, path, &describe(kind));
                 };
                 let shown = (units::SizeText(*min).to_string(), units::SizeText(*max).to_string());
                 self.bounded(bytes, (*min, *max), &shown, node.at, path)
@@ -232,8 +244,17 @@ impl<'a> Check<'a> {
                 Ok(number) => seconds(number, unit),
                 Err(_) => units::duration(text),
             },
-            (Value::Int(number), Some(unit)) => seconds((*number).max(0) as f64, unit),
-            (Value::Float(number), Some(unit)) => seconds(number.max(0.0), unit),
+            (Value::Int(0), _) if bounds.0 > 0 => {
+                let longest = units::duration_text(Duration::from_millis(bounds.1));
+                let hint = format!("leave the setting out; the longest limit is `\"{longest}\"`");
+                self.report.warn_with(node.at, path, "0 means that it is not set", hint);
+                return None;
+            }
+            (Value::Int(number), Some(unit)) => match number.is_negative() {
+                true => None,
+                false => seconds(*number as f64, unit),
+            },
+            (Value::Float(number), Some(unit)) => seconds(*number, unit),
             (Value::Int(_) | Value::Float(_), None) => {
                 self.report.error_with(
                     node.at,
@@ -251,20 +272,21 @@ impl<'a> Check<'a> {
         let millis = u64::try_from(duration.as_millis()).unwrap_or(u64::MAX);
         let text = |millis| units::duration_text(Duration::from_millis(millis));
         let shown = (text(bounds.0), text(bounds.1));
-        self.bounded(millis, bounds, &shown, node.at, path)?;
+        self.bounded(Some(millis), bounds, &shown, node.at, path)?;
         Some(Setting::Duration(duration))
     }
 
     fn bounded(
         &mut self,
-        value: u64,
+        value: Option<u64>,
         bounds: (u64, u64),
         shown: &(String, String),
         at: Place,
         path: &str,
     ) -> Option<u64> {
-        if (bounds.0..=bounds.1).contains(&value) {
-            return Some(value);
+        // A number below zero is `None`.
+        if value.is_some_and(|value| (bounds.0..=bounds.1).contains(&value)) {
+            return value;
         }
         let message = format!("must be between {} and {}", shown.0, shown.1);
         self.report.error(at, path, message);
@@ -300,6 +322,27 @@ impl<'a> Check<'a> {
     }
 }
 
+/// The names of the variables that a value refers to, each once.
+fn variables(node: &Node, via: Option<Via>) -> Vec<String> {
+    fn collect(node: &Node, names: &mut BTreeSet<String>) {
+        match &node.value {
+            Value::Text(text) => names.extend(expand::pieces(text).into_iter().filter_map(|piece| match piece {
+                expand::Piece::Variable { name, .. } => Some(name.to_owned()),
+                _ => None,
+            })),
+            Value::List(items) => items.iter().for_each(|item| collect(item, names)),
+            Value::Map(entries) => entries.iter().for_each(|entry| collect(&entry.value, names)),
+            Value::Null | Value::Bool(_) | Value::Int(_) | Value::Float(_) => {}
+        }
+    }
+    if let (Some(Via::VariableName), Value::Text(name)) = (via, &node.value) {
+        return vec![name.clone()];
+    }
+    let mut names = BTreeSet::new();
+    collect(node, &mut names);
+    names.into_iter().collect()
+}
+
 /// Keys that people keep notes and YAML anchors under.
 pub(super) fn is_note(key: &str) -> bool {
     ["x-", "//", "_comment"].iter().any(|start| key.starts_with(start))
@@ -316,7 +359,7 @@ pub(super) fn join(path: &str, key: &str) -> String {
     if path.is_empty() { key } else { format!("{path}.{key}") }
 }
 
-fn find_word(words: &'static [Word], text: &str) -> Option<&'static str> {
+pub(super) fn find_word(words: &'static [Word], text: &str) -> Option<&'static str> {
     let text = snake(text.trim());
     let is = |name: &str| snake(name) == text;
     words
@@ -330,7 +373,8 @@ fn fits(kind: &Kind, node: &Node, unit: Option<u64>) -> bool {
     match (kind, &node.value) {
         (Kind::Word(words), Value::Text(text)) => find_word(words, text).is_some(),
         (Kind::Duration { .. }, Value::Text(text)) => expand::has_variables(text) || units::duration(text).is_some(),
-        (Kind::Duration { .. }, Value::Int(_) | Value::Float(_)) => unit.is_some(),
+        (Kind::Duration { .. }, Value::Int(number)) => unit.is_some() || *number == 0,
+        (Kind::Duration { .. }, Value::Float(_)) => unit.is_some(),
         (Kind::Bool, Value::Bool(_)) | (Kind::Count { .. } | Kind::Size { .. }, Value::Int(_)) => true,
         (Kind::Text | Kind::Secret | Kind::Size { .. }, Value::Text(_)) => true,
         (Kind::List(_), Value::List(_)) | (Kind::Map(_) | Kind::Table(_), Value::Map(_)) => true,

@@ -5,7 +5,7 @@ mod parts;
 mod server;
 
 pub(super) use parts::TOP;
-pub(super) use server::SERVER;
+pub(super) use server::{SERVER, TYPES};
 
 /// A table in the file: the fields it may have.
 #[derive(Debug)]
@@ -223,15 +223,21 @@ pub(super) fn nearest(wrong: &str, names: impl Iterator<Item = &'static str>) ->
         .map(|(_, name)| name)
 }
 
-/// `toolsAllowed`, `tools-allowed` and `ToolsAllowed` as `tools_allowed`.
+/// `toolsAllowed`, `tools-allowed` and `ToolsAllowed` as `tools_allowed`; `HTTPUrl` as `http_url`.
 pub(super) fn snake(key: &str) -> String {
+    // One word, though it is written like two.
+    let key = key.replace("OAuth", "Oauth");
     let mut snake = String::with_capacity(key.len() + 4);
-    let mut lower_before = false;
-    for c in key.chars() {
-        if c.is_ascii_uppercase() && lower_before {
+    let (mut lower_before, mut upper_before) = (false, false);
+    let mut chars = key.chars().peekable();
+    while let Some(c) = chars.next() {
+        // The last capital of several in a row starts the next word, if one follows.
+        let starts_word = upper_before && chars.peek().is_some_and(char::is_ascii_lowercase);
+        if c.is_ascii_uppercase() && (lower_before || starts_word) {
             snake.push('_');
         }
         lower_before = c.is_ascii_lowercase() || c.is_ascii_digit();
+        upper_before = c.is_ascii_uppercase();
         snake.push(if c == '-' { '_' } else { c.to_ascii_lowercase() });
     }
     snake
@@ -296,6 +302,10 @@ mod tests {
             ("requestTimeoutMs", "call_timeout", Some(1)),
             ("startup_timeout_sec", "connect_timeout", Some(1000)),
             ("healthProbe", "health_probe", None),
+            ("HTTPUrl", "url", None),
+            ("URL", "url", None),
+            ("OAuth", "oauth", None),
+            ("VerifySSL", "insecure", None),
         ] {
             let found = SERVER.find(key).unwrap();
             assert_eq!((found.field.name, found.unit), (name, unit), "{key}");

@@ -27,10 +27,8 @@ pub(super) fn shape(root: Node, report: &mut Report) -> Shaped {
     match root.value {
         Value::Map(entries) => top(entries, &mut shaped, report),
         Value::List(_) => servers(root, &mut shaped, report),
-        Value::Null => {}
-        Value::Bool(_) | Value::Int(_) | Value::Float(_) | Value::Text(_) => {
-            report.error(root.at, "", "a config is a table of settings");
-        }
+        // A text that holds neither was refused when it was read.
+        Value::Null | Value::Bool(_) | Value::Int(_) | Value::Float(_) | Value::Text(_) => {}
     }
     shaped
 }
@@ -53,8 +51,39 @@ fn top(entries: Vec<Entry>, shaped: &mut Shaped, report: &mut Report) {
             _ => shaped.rest.push(entry),
         }
     }
+    gather_reconnecting(shaped);
     if foreign {
         leave_out_foreign(shaped, report);
+    }
+}
+
+/// minion's settings for restarts stand beside each other at the top; here they are the keys of `restart`.
+fn gather_reconnecting(shaped: &mut Shaped) {
+    let is_one = |entry: &Entry| {
+        let names = ["enable_auto_reconnect", "max_reconnect_retries", "reconnect_backoff"];
+        names.contains(&snake(&entry.key).as_str())
+    };
+    let (parts, rest): (Vec<Entry>, Vec<Entry>) = std::mem::take(&mut shaped.rest).into_iter().partition(is_one);
+    shaped.rest = rest;
+    let Some(at) = parts.first().map(|part| part.at) else {
+        return;
+    };
+    let entry = |key: &str, value: Node| Entry {
+        key: key.to_owned(),
+        at: value.at,
+        value,
+    };
+    let restart = shaped.rest.iter_mut().find(|entry| snake(&entry.key) == "restart");
+    match restart.map(|entry| &mut entry.value) {
+        Some(Node {
+            value: Value::Map(keys),
+            ..
+        }) => keys.extend(parts),
+        Some(switch) => {
+            let enabled = entry("enabled", switch.clone());
+            switch.value = Value::Map(std::iter::once(enabled).chain(parts).collect());
+        }
+        None => shaped.rest.push(entry("restart", Node::new(Value::Map(parts), at))),
     }
 }
 

@@ -10,14 +10,15 @@ use std::{
 use serde::Serialize;
 
 use super::{
-    Config, Format, Preset, Problem, Queue, ServerConfig, Severity, adhoc,
+    Config, Explained, Format, Misconfigured, Preset, Problem, Queue, ServerConfig, Severity, adhoc,
     check::{Check, join},
     expand::Env,
+    explain,
     fields::{SERVER, TOP, nearest, snake},
     import, preset,
     problem::{MAX_PROBLEMS, Report},
-    resolve::{self, Resolve, masking, results},
-    setting::{Setting, Values},
+    resolve::{self, Resolve, masking},
+    setting::{Rank, Setting, Values},
     show,
     tree::{self, Entry, Node, Value},
 };
@@ -70,7 +71,11 @@ impl Source {
         }
     }
 
-    /// The config file that is used when none is named: one in `folder`, or else one in the user's config folder.
+    /// The config file that is used when none is named: the nearest one in `folder` and the folders above it, or else one in
+    /// the user's config folder.
+    ///
+    /// The search ends with the root of the repository (a folder with `.git`), the home folder or the root of the file
+    /// system, and before a folder above that any user may write to: a file there could have been left by anybody.
     pub fn discover(folder: &Path, env: &Env<'_>) -> Option<Self> {
         let user = if cfg!(windows) {
             env.get("APPDATA").map(PathBuf::from)
@@ -82,7 +87,7 @@ impl Source {
                 .or_else(home)
         };
         let user = user.map(|folder| folder.join("pegboard"));
-        let folders = std::iter::once(folder.to_owned()).chain(user);
+        let folders = project_folders(folder, env).into_iter().chain(user);
         let mut files = folders.flat_map(|folder| FILE_NAMES.map(|name| folder.join(name)));
         files.find(|path| path.is_file()).map(Self::file)
     }
@@ -104,6 +109,37 @@ impl Source {
     }
 }
 
+/// `folder` and the folders above it that belong to the same project.
+fn project_folders(folder: &Path, env: &Env<'_>) -> Vec<PathBuf> {
+    let home = env.get("HOME").or_else(|| env.get("USERPROFILE")).map(PathBuf::from);
+    let home = home.and_then(|home| home.canonicalize().ok());
+    let start = folder.canonicalize().unwrap_or_else(|_| folder.to_owned());
+    let mut folders = vec![folder.to_owned()];
+    for (inner, outer) in start.ancestors().zip(start.ancestors().skip(1)) {
+        if inner.join(".git").exists() || home.as_deref() == Some(inner) || is_open_to_all(outer) {
+            break;
+        }
+        folders.push(outer.to_owned());
+    }
+    folders
+}
+
+/// Whether every user may create files in a folder.
+#[cfg(unix)]
+fn is_open_to_all(folder: &Path) -> bool {
+    use std::os::unix::fs::PermissionsExt as _;
+
+    // A folder that cannot be looked at is not trusted.
+    folder
+        .metadata()
+        .map_or(true, |meta| meta.permissions().mode() & 0o002 != 0)
+}
+
+#[cfg(not(unix))]
+fn is_open_to_all(_: &Path) -> bool {
+    false
+}
+
 /// A config and what is worth knowing about it.
 #[derive(Debug, Default)]
 #[non_exhaustive]
@@ -114,8 +150,11 @@ pub struct Loaded {
     pub problems: Vec<Problem>,
     /// Where each server was written.
     pub origins: BTreeMap<ServerName, Origin>,
-    /// The sources that were read, in order.
+    /// The sources, in order.
     pub sources: Vec<String>,
+    /// The sources of which nothing could be read: a file that is not there, or a text that does not parse. Whatever they
+    /// forbid is not forbidden, so a program should rather stop than go on without them.
+    pub unreadable: Vec<String>,
     /// What was written for each server, for showing.
     pub(super) written: BTreeMap<ServerName, Values>,
     pub(super) top: Values,
@@ -146,6 +185,16 @@ impl Loaded {
     pub fn show(&self) -> serde_json::Value {
         show::loaded(self)
     }
+
+    /// Every setting that is in effect, with where it comes from: the top of the file first, then server by server.
+    pub fn explain(&self) -> Vec<Explained> {
+        explain::loaded(self)
+    }
+
+    /// The full name and the meaning of a setting of servers, or of the top of the file: `callTimeout` is `call_timeout`.
+    pub fn setting(name: &str, is_server: bool) -> Option<(String, &'static str)> {
+        explain::doc(name, is_server)
+    }
 }
 
 pub(super) fn load(sources: &[Source], env: &Env<'_>) -> Loaded {
@@ -154,16 +203,23 @@ pub(super) fn load(sources: &[Source], env: &Env<'_>) -> Loaded {
     let mut layers = Vec::new();
     for source in sources {
         let mut report = Report::new(source.name.as_str());
-        let servers = read(source, &mut report).map(|root| {
-            let layer = with_folders(env, base(source));
-            top(root, &layer, &mut loaded, &mut report)
-        });
-        layers.push((source, servers.unwrap_or_default(), report));
+        let base = base(source);
+        let servers = match read(source, &mut report) {
+            Some(root) => {
+                let layer = with_folders(env, base.as_deref());
+                top(root, &layer, &mut loaded, &mut report)
+            }
+            None => {
+                loaded.unreadable.push(source.name.clone());
+                Vec::new()
+            }
+        };
+        layers.push((source, base, servers, report));
     }
-    for (source, servers, mut report) in layers {
+    for (source, base, servers, mut report) in layers {
         let layer = Layer {
-            base: base(source),
-            env: &with_folders(env, base(source)),
+            base: base.as_deref(),
+            env: &with_folders(env, base.as_deref()),
             file: &source.name,
         };
         for (entry, settings) in &servers {
@@ -172,7 +228,7 @@ pub(super) fn load(sources: &[Source], env: &Env<'_>) -> Loaded {
         loaded.sources.push(source.name.clone());
         loaded.problems.extend(report.into_problems());
     }
-    resolve::defaults(&mut loaded);
+    add_misshapen(&mut loaded);
     loaded.config.preset = Preset::named(loaded.top.word("preset"));
     let limits = &mut loaded.config.limits;
     for (name, limit) in [
@@ -181,11 +237,6 @@ pub(super) fn load(sources: &[Source], env: &Env<'_>) -> Loaded {
         ("max_starts", &mut limits.starts),
     ] {
         *limit = loaded.top.count(name).unwrap_or(*limit);
-    }
-    for (name, server) in &mut loaded.config.servers {
-        if let Some(values) = loaded.written.get(name) {
-            results::settle(&loaded.top, values, &mut server.policy);
-        }
     }
     let written = naming(&loaded.top).and_then(Result::ok);
     loaded.config.naming = written.unwrap_or_else(|| loaded.config.preset.naming());
@@ -203,11 +254,30 @@ fn spread_masking(loaded: &mut Loaded) {
     loaded.config.masking = everywhere;
 }
 
-/// The folder that a source's paths are relative to.
-fn base(source: &Source) -> Option<&Path> {
-    match &source.content {
-        Content::File(path) => path.parent(),
-        Content::Text(..) | Content::Server(_) => None,
+/// The folder that a source's paths are relative to: that of the file itself, however its path is written and whatever links
+/// lead to it.
+fn base(source: &Source) -> Option<PathBuf> {
+    let Content::File(path) = &source.content else {
+        return None;
+    };
+    // The canonical paths of Windows are of a form that many programs do not take.
+    let real = if cfg!(windows) { None } else { path.canonicalize().ok() };
+    let path = real.or_else(|| std::path::absolute(path).ok())?;
+    path.parent().map(Path::to_owned)
+}
+
+/// Adds the servers that are not even tables, or that were not read for other reasons.
+fn add_misshapen(loaded: &mut Loaded) {
+    let Loaded { config, problems, .. } = loaded;
+    for problem in problems.iter().filter(|problem| problem.is_error()) {
+        let name = problem.server().and_then(|name| ServerName::parse(name).ok());
+        if let Some(name) = name.filter(|name| !config.servers.contains_key(name)) {
+            let entry = config.misconfigured.entry(name).or_default();
+            if entry.why.is_empty() {
+                entry.why.clone_from(&problem.message);
+                entry.problems.push(problem.to_string());
+            }
+        }
     }
 }
 
@@ -215,8 +285,8 @@ fn base(source: &Source) -> Option<&Path> {
 fn top(root: Node, env: &Env<'_>, loaded: &mut Loaded, report: &mut Report) -> Vec<(Entry, Vec<Entry>)> {
     let shaped = import::shape(root, report);
     let rest = without_stray_servers(shaped.rest, report);
-    let top = Check::new(report, env).section(&TOP, &rest, "");
-    results::check(&top, "", report);
+    let top = Check::new(report, env, Rank::Top).section(&TOP, &rest, "");
+    resolve::check(&top, "", report);
     if let Some(found) = top.find("masking") {
         masking::check(report, "", found);
     }
@@ -252,7 +322,11 @@ fn read(source: &Source, report: &mut Report) -> Option<Node> {
         }
     };
     match tree::read(text, format) {
-        Ok(root) => Some(root),
+        Ok(root) if matches!(root.value, Value::Map(_) | Value::List(_) | Value::Null) => Some(root),
+        Ok(root) => {
+            report.error(root.at, "", "a config is a table of settings");
+            None
+        }
         Err(error) => {
             report.error(error.at, "", error.message);
             None
@@ -314,6 +388,7 @@ impl Layer<'_> {
             Ok(name) => name,
             Err(error) => return report.error(entry.at, &path, error.to_string()),
         };
+        let before = report.len();
         if let Some(other) = loaded
             .config
             .servers
@@ -321,20 +396,30 @@ impl Layer<'_> {
             .find(|known| **known != name && folded(known) == folded(&name))
         {
             let message = format!("the name is too close to `{other}`: models and providers mix up case, `-` and `_`");
-            return report.error_with(entry.at, &path, message, "rename one of them");
+            report.error_with(entry.at, &path, message, "rename one of them");
+            let misconfigured = Misconfigured::new(settings, report.errors_from(before));
+            loaded.config.misconfigured.insert(name, misconfigured);
+            return;
         }
         // Whatever an earlier layer said about this server is void, also when this entry turns out to be bad.
         loaded.config.servers.remove(&name);
         loaded.origins.remove(&name);
         loaded.written.remove(&name);
-        if let Some((values, server)) = self.resolve(entry, settings, &path, &loaded.top, report) {
-            let origin = Origin {
-                file: self.file.to_owned(),
-                line: entry.at.line,
-            };
-            loaded.config.servers.insert(name.clone(), server);
-            loaded.origins.insert(name.clone(), origin);
-            loaded.written.insert(name, values);
+        loaded.config.misconfigured.remove(&name);
+        match self.resolve(entry, settings, &path, &loaded.top, report) {
+            Some((values, server)) => {
+                let origin = Origin {
+                    file: self.file.to_owned(),
+                    line: entry.at.line,
+                };
+                loaded.config.servers.insert(name.clone(), server);
+                loaded.origins.insert(name.clone(), origin);
+                loaded.written.insert(name, values);
+            }
+            None => {
+                let misconfigured = Misconfigured::new(settings, report.errors_from(before));
+                loaded.config.misconfigured.insert(name, misconfigured);
+            }
         }
     }
 
@@ -347,9 +432,10 @@ impl Layer<'_> {
         report: &mut Report,
     ) -> Option<(Values, ServerConfig)> {
         let errors = report.errors();
-        let mut check = Check::new(report, self.env);
+        let mut check = Check::new(report, self.env, Rank::Server);
         check.lenient(is_disabled(settings));
         let written = check.section(&SERVER, settings, path);
+        resolve::check(&written, path, report);
         let values = preset::filled(written, top);
         // Settings that were refused would be reported once more as missing.
         let good = report.errors() == errors;
@@ -359,7 +445,6 @@ impl Layer<'_> {
             base: self.base,
             path,
             at: entry.at,
-            top,
         };
         let server = good.then(|| resolve.server(&values)).flatten()?;
         (report.errors() == errors).then_some((values, server))

@@ -5,9 +5,10 @@ use super::{
     check::Check,
     expand::Env,
     fields::SERVER,
+    merge,
     problem::Report,
     resolve::{REMOTE_ONLY, STDIO_ONLY},
-    setting::Values,
+    setting::{Rank, Values},
     tree,
 };
 use crate::name::NameStyle;
@@ -47,8 +48,7 @@ call_arguments = { check = "coerce" }
 result = { join = "nothing", max_bytes = 12288, mode = "spill" }
 "#;
 
-/// Remote servers that are reached when first used. Nothing is repeated, nothing is asked whether it is well, and results are cleaned and
-/// fenced, for they are untrusted input.
+/// Servers that are reached when first used. Nothing is repeated, and results are cleaned and fenced, for they are untrusted input.
 const ANTWORT: &str = r#"
 start = "lazy"
 restart = false
@@ -58,7 +58,7 @@ call_total_timeout = "24h"
 retry = 0
 breaker = "off"
 health_probe = "none"
-transports = ["http", "sse"]
+transports = ["stdio", "http", "sse"]
 capabilities = ["tools"]
 call_arguments = { read = "json", check = "off" }
 result = { clean = true, fence = true }
@@ -122,29 +122,28 @@ impl Preset {
     }
 
     /// The same settings, checked like every other setting. They hold no variables, so that it does not matter whose environment is asked.
-    fn values(self) -> Values {
-        let mut report = Report::new("preset");
+    pub(super) fn values(self) -> Values {
+        let mut report = Report::new(self.as_str());
         let root = tree::read(self.settings(), Some(Format::Toml));
         let entries = root.ok().and_then(tree::Node::into_entries).unwrap_or_default();
         let env = Env::new(|_| None);
-        Check::new(&mut report, &env).section(&SERVER, &entries, "preset")
+        Check::new(&mut report, &env, Rank::Preset).section(&SERVER, &entries, "preset")
     }
 }
 
-/// A server's settings with those of its preset, or of the file's, for all that neither the server nor the top of the file says.
-pub(super) fn filled(mut written: Values, top: &Values) -> Values {
+/// A server's settings; under them those of the top of the file; under both those of the preset that either names.
+pub(super) fn filled(written: Values, top: &Values) -> Values {
     let preset = Preset::named(written.word("preset").or_else(|| top.word("preset")));
-    let useless = if written.find("url").is_some() {
+    let mut values = merge::plain(written);
+    let useless = if values.find("url").is_some() {
         STDIO_ONLY
     } else {
         REMOTE_ONLY
     };
-    for (name, found) in preset.values().iter() {
-        if written.find(name).is_none() && top.find(name).is_none() && !useless.contains(&name) {
-            written.insert(name, found.clone());
-        }
+    for lower in [merge::plain(top.clone()), merge::plain(preset.values())] {
+        merge::under(&mut values, lower, useless);
     }
-    written
+    values
 }
 
 #[cfg(test)]
@@ -202,7 +201,7 @@ mod tests {
             let root = tree::read(preset.settings(), Some(Format::Toml)).unwrap();
             let entries = root.into_entries().unwrap();
             let env = Env::new(|_| None);
-            let values = Check::new(&mut report, &env).section(&SERVER, &entries, "preset");
+            let values = Check::new(&mut report, &env, Rank::Preset).section(&SERVER, &entries, "preset");
             let problems: Vec<_> = report.into_problems().iter().map(ToString::to_string).collect();
             assert!(problems.is_empty(), "{preset:?}: {problems:?}");
             assert!(values.iter().count() > 8, "{preset:?}");

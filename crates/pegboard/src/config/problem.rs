@@ -40,6 +40,11 @@ impl Problem {
     pub fn is_error(&self) -> bool {
         self.severity == Severity::Error
     }
+
+    /// The name of the server whose settings it is about.
+    pub fn server(&self) -> Option<&str> {
+        self.field.strip_prefix("servers.")?.split('.').next()
+    }
 }
 
 impl fmt::Display for Problem {
@@ -91,6 +96,11 @@ impl Report {
         }
     }
 
+    /// The file, or the name that a text was given.
+    pub(super) fn file_name(&self) -> Arc<str> {
+        self.file.clone()
+    }
+
     pub(super) fn error(&mut self, at: Place, field: &str, message: impl Into<String>) {
         self.add(Severity::Error, Some(at), field, message.into(), None);
     }
@@ -115,6 +125,16 @@ impl Report {
     /// How many errors there are so far; a server during whose reading it rose is not used.
     pub(super) fn errors(&self) -> usize {
         self.errors
+    }
+
+    /// How many problems there are so far.
+    pub(super) fn len(&self) -> usize {
+        self.problems.len()
+    }
+
+    /// The errors that came after the first `len` problems.
+    pub(super) fn errors_from(&self, len: usize) -> impl Iterator<Item = &Problem> {
+        self.problems.iter().skip(len).filter(|problem| problem.is_error())
     }
 
     /// The problems in the order of their lines.

@@ -8,8 +8,6 @@ pub(super) mod results;
 mod schemas;
 mod stdio;
 
-pub(super) use arguments::defaults;
-
 use std::{
     collections::BTreeMap,
     path::{Path, PathBuf},
@@ -17,12 +15,11 @@ use std::{
 };
 
 use super::{
-    Approval, ArgumentRules, Capabilities, EraChoice, Limits, Pins, Policy, RetryClass, ServerConfig, Start,
-    ToolPolicy, Transport,
+    Approval, Capabilities, EraChoice, Limits, Pins, Policy, RetryClass, ServerConfig, Start, ToolPolicy, Transport,
     check::join,
     expand::Env,
     problem::Report,
-    setting::{Setting, Values},
+    setting::{Rank, Setting, Values},
     tree::Place,
 };
 use crate::mask::Masking;
@@ -65,8 +62,25 @@ pub(super) struct Resolve<'a> {
     pub(super) path: &'a str,
     /// Where the server's name stands.
     pub(super) at: Place,
-    /// What holds for every server that does not say otherwise.
-    pub(super) top: &'a Values,
+}
+
+/// Reports values that no server could use: those of a server's own table, or those of the top of a file.
+pub(super) fn check(values: &Values, path: &str, report: &mut Report) {
+    results::check(values, path, report);
+    life::check(values, path, report);
+    if let Some(Setting::Text(text)) = values.get("era")
+        && !is_version(&text.value)
+    {
+        let message = "must be auto, probe, modern, legacy, or a version such as `2025-06-18`";
+        report.error(text.at, &join(path, "era"), message);
+    }
+    let (idle, total) = (values.duration("call_timeout"), values.duration("call_total_timeout"));
+    if let (Some(idle), Some(total), Some(found)) = (idle, total, values.find("call_total_timeout"))
+        && total < idle
+    {
+        let path = join(path, &found.key);
+        report.error(found.at, &path, "must not be less than `call_timeout`");
+    }
 }
 
 impl Resolve<'_> {
@@ -75,10 +89,6 @@ impl Resolve<'_> {
         let transport = self
             .transport(values)
             .and_then(|transport| self.allowed(transport, values));
-        let limits = self.limits(values);
-        let era = self.era(values);
-        let life = self.life(values);
-        results::check(values, self.path, self.report);
         let transport = transport?;
         self.warn_if_not_built(&transport);
         let mut server = ServerConfig::new(transport);
@@ -89,15 +99,15 @@ impl Resolve<'_> {
             Some("explicit") => Start::Explicit,
             _ => Start::Eager,
         };
-        server.era = era;
-        server.limits = limits;
+        server.era = era(values);
+        server.limits = limits(values);
         server.allow = values.strings("allow");
         server.deny = values.strings("deny");
         server.roots = values.strings("roots");
         server.description = values.value("description");
         server.instructions = values.value("instructions");
         server.tool_schemas = schemas::tools(values);
-        server.policy = policy(values, life);
+        server.policy = policy(values, Life::of(values));
         if let Some(found) = values.find("masking") {
             masking::check(self.report, self.path, found);
         }
@@ -140,13 +150,10 @@ impl Resolve<'_> {
 
     /// Refuses a transport that `transports` leaves out.
     fn allowed(&mut self, transport: Transport, values: &Values) -> Option<Transport> {
-        let words = |values: &Values| match values.get("transports") {
-            Some(Setting::List(words)) => Some(words.iter().filter_map(Setting::word).collect::<Vec<_>>()),
-            _ => None,
-        };
-        let Some(allowed) = words(values).or_else(|| words(self.top)) else {
+        let Some((Setting::List(words), found)) = values.find("transports").map(|found| (&found.setting, found)) else {
             return Some(transport);
         };
+        let allowed: Vec<&str> = words.iter().filter_map(Setting::word).collect();
         let fits = |word: &&str| match &transport {
             Transport::Auto(_) => matches!(*word, "http" | "sse" | "remote"),
             other => *word == other.kind(),
@@ -159,16 +166,23 @@ impl Resolve<'_> {
         } else {
             "url"
         };
-        let message = format!(
-            "the server is reached over {}, and `transports` allows {}",
-            transport.kind(),
-            if allowed.is_empty() {
-                "nothing".to_owned()
-            } else {
-                allowed.join(" and ")
-            },
-        );
-        self.refuse(values.at(key).unwrap_or(self.at), key, &message)
+        let kind = transport.kind();
+        let (of, hint) = match found.rank {
+            Rank::Preset => (
+                format!(" of preset `{}`", found.file),
+                format!("write `transports = [\"{kind}\"]` in the server's table if it is meant"),
+            ),
+            Rank::Top | Rank::Server => (String::new(), format!("add `{kind}` to `{}`", found.key)),
+        };
+        let list = if allowed.is_empty() {
+            "nothing".to_owned()
+        } else {
+            allowed.join(" and ")
+        };
+        let message = format!("the server is reached over {kind}, and `transports`{of} allows {list}");
+        let at = values.at(key).unwrap_or(self.at);
+        self.report.error_with(at, &join(self.path, key), message, hint);
+        None
     }
 
     fn refuse<T>(&mut self, at: Place, key: &str, message: &str) -> Option<T> {
@@ -184,55 +198,6 @@ impl Resolve<'_> {
         }
     }
 
-    fn limits(&mut self, values: &Values) -> Limits {
-        let mut limits = Limits::default();
-        for (name, limit) in [
-            ("connect_timeout", &mut limits.connect),
-            ("list_timeout", &mut limits.list),
-            ("call_timeout", &mut limits.call_idle),
-            ("call_total_timeout", &mut limits.call_total),
-            ("write_timeout", &mut limits.write),
-            ("era_silence", &mut limits.era_silence),
-            ("stop_timeout", &mut limits.stop),
-        ] {
-            *limit = values.duration(name).unwrap_or(*limit);
-        }
-        for (name, limit) in [
-            ("max_message", &mut limits.message_bytes),
-            ("max_pages", &mut limits.pages),
-            ("max_items", &mut limits.items),
-            ("max_in_flight", &mut limits.in_flight),
-        ] {
-            *limit = values.count(name).unwrap_or(*limit);
-        }
-        if limits.call_total < limits.call_idle {
-            match values.find("call_total_timeout") {
-                Some(found) => {
-                    let path = join(self.path, &found.key);
-                    self.report
-                        .error(found.at, &path, "must not be less than `call_timeout`");
-                }
-                None => limits.call_total = limits.call_idle,
-            }
-        }
-        limits
-    }
-
-    fn era(&mut self, values: &Values) -> EraChoice {
-        match values.get("era") {
-            Some(Setting::Word("probe")) => EraChoice::Probe,
-            Some(Setting::Word("modern")) => EraChoice::Modern,
-            Some(Setting::Word("legacy")) => EraChoice::Legacy,
-            Some(Setting::Text(text)) if is_version(&text.value) => EraChoice::Version(text.value.clone()),
-            Some(Setting::Text(text)) => {
-                let message = "must be auto, probe, modern, legacy, or a version such as `2025-06-18`";
-                self.report.error(text.at, &join(self.path, "era"), message);
-                EraChoice::Auto
-            }
-            _ => EraChoice::Auto,
-        }
-    }
-
     /// A path relative to the config file, with `~` for the home folder.
     fn resolve_path(&self, written: &str) -> PathBuf {
         let home = || self.env.get("HOME").or_else(|| self.env.get("USERPROFILE"));
@@ -242,9 +207,52 @@ impl Resolve<'_> {
             return Path::new(&home).join(written.trim_start_matches('~').trim_start_matches('/'));
         }
         match self.base {
-            Some(base) => base.join(written),
+            // A leading `.` says nothing more.
+            Some(base) => base.join(written.strip_prefix("./").unwrap_or(written)),
             None => PathBuf::from(written),
         }
+    }
+}
+
+fn limits(values: &Values) -> Limits {
+    let mut limits = Limits::default();
+    for (name, limit) in [
+        ("connect_timeout", &mut limits.connect),
+        ("list_timeout", &mut limits.list),
+        ("call_timeout", &mut limits.call_idle),
+        ("call_total_timeout", &mut limits.call_total),
+        ("write_timeout", &mut limits.write),
+        ("era_silence", &mut limits.era_silence),
+        ("stop_timeout", &mut limits.stop),
+    ] {
+        *limit = values.duration(name).unwrap_or(*limit);
+    }
+    for (name, limit) in [
+        ("max_message", &mut limits.message_bytes),
+        ("max_pages", &mut limits.pages),
+        ("max_items", &mut limits.items),
+        ("max_in_flight", &mut limits.in_flight),
+    ] {
+        *limit = values.count(name).unwrap_or(*limit);
+    }
+    if limits.call_total < limits.call_idle {
+        // The weaker of the two yields, a default or a preset's to a written one.
+        if values.rank("call_total_timeout") > values.rank("call_timeout") {
+            limits.call_idle = limits.call_total;
+        } else {
+            limits.call_total = limits.call_idle;
+        }
+    }
+    limits
+}
+
+fn era(values: &Values) -> EraChoice {
+    match values.get("era") {
+        Some(Setting::Word("probe")) => EraChoice::Probe,
+        Some(Setting::Word("modern")) => EraChoice::Modern,
+        Some(Setting::Word("legacy")) => EraChoice::Legacy,
+        Some(Setting::Text(text)) if is_version(&text.value) => EraChoice::Version(text.value.clone()),
+        _ => EraChoice::Auto,
     }
 }
 
@@ -291,12 +299,11 @@ fn policy(values: &Values, life: Life) -> Policy {
         },
         retry: retry(values),
         trust: values.bool("trust") == Some(true) || values.word("trust") == Some("trusted"),
-        args: arguments::rules(values, ArgumentRules::default()),
+        args: arguments::rules(values),
         output_check: arguments::output_check(values).unwrap_or_default(),
         // The settings for all servers come under these once every layer is read.
         masking: masking::layered(&Masking::default(), values.get("masking")),
-        // Results are settled when all layers are known: see `results`.
-        ..Policy::default()
+        ..results::of(values)
     }
 }
 

@@ -1,6 +1,6 @@
 //! Settings after they were checked against the table of fields and expanded, before they are put together.
 
-use std::{collections::BTreeMap, fmt, time::Duration};
+use std::{collections::BTreeMap, fmt, sync::Arc, time::Duration};
 
 use super::tree::{Node, Place};
 
@@ -71,6 +71,36 @@ pub(super) struct Found {
     pub(super) at: Place,
     /// The key as it was written.
     pub(super) key: String,
+    pub(super) rank: Rank,
+    /// The file, or the preset's name.
+    pub(super) file: Arc<str>,
+    /// The variables that took part in it.
+    pub(super) variables: Vec<String>,
+}
+
+impl Found {
+    /// Another setting that was found in the same place.
+    pub(super) fn beside(&self, setting: Setting) -> Self {
+        Self {
+            setting,
+            at: self.at,
+            key: self.key.clone(),
+            rank: self.rank,
+            file: self.file.clone(),
+            variables: self.variables.clone(),
+        }
+    }
+}
+
+/// Which of two settings wins: the later variant.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Rank {
+    /// The preset's.
+    Preset,
+    /// What the top of a file says for all servers.
+    Top,
+    /// What a server's own table says.
+    Server,
 }
 
 impl Values {
@@ -80,6 +110,23 @@ impl Values {
 
     pub(super) fn insert(&mut self, name: &'static str, found: Found) {
         self.0.insert(name, found);
+    }
+
+    pub(super) fn find_mut(&mut self, name: &str) -> Option<&mut Found> {
+        self.0.get_mut(name)
+    }
+
+    pub(super) fn remove(&mut self, name: &str) -> Option<Found> {
+        self.0.remove(name)
+    }
+
+    /// The rank of a setting; `None`, which is less than any, if it is not set.
+    pub(super) fn rank(&self, name: &str) -> Option<Rank> {
+        self.find(name).map(|found| found.rank)
+    }
+
+    pub(super) fn into_iter(self) -> impl Iterator<Item = (&'static str, Found)> {
+        self.0.into_iter()
     }
 
     pub(super) fn iter(&self) -> impl Iterator<Item = (&'static str, &Found)> {

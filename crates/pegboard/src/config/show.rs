@@ -1,5 +1,7 @@
 //! The resolved config for people: complete, variables not replaced, secrets hidden.
 
+use std::collections::BTreeMap;
+
 use serde_json::{Map, Value as Json, json};
 
 use super::{
@@ -12,7 +14,7 @@ use super::{
     tree::{Node, Value},
     units,
 };
-use crate::secret::HIDDEN;
+use crate::{name::ServerName, secret::HIDDEN};
 
 /// Everything that was loaded.
 pub(super) fn loaded(loaded: &Loaded) -> Json {
@@ -24,6 +26,13 @@ pub(super) fn loaded(loaded: &Loaded) -> Json {
     shown.insert("queues".into(), queues.into());
     // It may follow from the preset.
     shown.insert("naming".into(), loaded.config.naming.to_string().into());
+    let mut origins: BTreeMap<Option<&ServerName>, Map<String, Json>> = BTreeMap::new();
+    let explained = loaded.explain();
+    for one in &explained {
+        let of = origins.entry(one.server.as_ref()).or_default();
+        of.insert(one.field.clone(), one.from.to_string().into());
+    }
+    shown.insert("origins".into(), origins.remove(&None).unwrap_or_default().into());
     let mut servers = Map::new();
     for (name, config) in &loaded.config.servers {
         let mut entry = match loaded.written.get(name) {
@@ -33,9 +42,17 @@ pub(super) fn loaded(loaded: &Loaded) -> Json {
         if let Some(origin) = loaded.origins.get(name) {
             entry.insert("origin".into(), json!({"file": origin.file, "line": origin.line}));
         }
+        if let Some(origins) = origins.remove(&Some(name)) {
+            entry.insert("origins".into(), origins.into());
+        }
         servers.insert(name.to_string(), entry.into());
     }
     shown.insert("servers".into(), servers.into());
+    let misconfigured = loaded.config.misconfigured.iter().map(|(name, why)| {
+        let shown = json!({"why": why.why, "problems": why.problems});
+        (name.to_string(), shown)
+    });
+    shown.insert("misconfigured".into(), Json::Object(misconfigured.collect()));
     shown.insert("sources".into(), json!(loaded.sources));
     shown.into()
 }
@@ -47,9 +64,10 @@ fn server(config: &ServerConfig, values: &Values) -> Map<String, Json> {
     };
     let mut shown = section(&SERVER, values, |name| !other.contains(&name));
     shown.insert("type".into(), config.transport.kind().into());
-    // These two are not always what was written for them: one follows from `call_timeout`, one also from `tls`.
-    let total = units::duration_text(config.limits.call_total);
-    shown.insert("call_total_timeout".into(), total.into());
+    // These are not always what was written for them: of two limits one follows from the other, and one setting also from `tls`.
+    let (idle, total) = (config.limits.call_idle, config.limits.call_total);
+    shown.insert("call_timeout".into(), units::duration_text(idle).into());
+    shown.insert("call_total_timeout".into(), units::duration_text(total).into());
     if let Some(endpoint) = config.transport.endpoint() {
         shown.insert("insecure".into(), endpoint.tls.insecure.into());
     }

@@ -1,8 +1,11 @@
 //! Tests of whole files, from text to config.
 
+mod designs;
+mod found;
 mod golden;
 mod life;
 mod masking;
+mod misconfigured;
 mod problems;
 mod results;
 mod safety;

@@ -146,7 +146,8 @@ pub enum EnvPolicy {
     /// A short list that programs need to run at all: `PATH`, `HOME`, `LANG` and the like.
     #[default]
     Allowlist,
-    /// All of them, except those that make programs load foreign code, and the keys of model providers.
+    /// All of them, except the keys of model providers (`OPENAI_API_KEY` and the like), `OTEL_*`, `PEGBOARD_*`, and those that
+    /// make programs load other code (`LD_*`, `PYTHONPATH`, `NODE_OPTIONS` and the like). A config hands these on by name.
     Inherit,
     /// None: only what the config names.
     Explicit,

@@ -84,7 +84,7 @@ fn transports() {
         &["stdio", "http", "sse", "websocket"][..],
         &["stdio", "http", "sse"],
         &["stdio", "http", "sse", "websocket"],
-        &["http", "sse"],
+        &["stdio", "http", "sse"],
         &["stdio", "http"],
         &["stdio", "http"],
     ]);
@@ -101,7 +101,13 @@ fn transports() {
         let errors: Vec<String> = loaded.errors().map(ToString::to_string).collect();
         assert_eq!(errors.len(), 4 - allowed.len(), "{preset}: {errors:?}");
         for error in errors {
-            says(&error, &["and `transports` allows"]);
+            says(
+                &error,
+                &[
+                    &format!("and `transports` of preset `{preset}` allows"),
+                    "in the server's table",
+                ],
+            );
         }
         let opted = format!("preset = '{preset}'\ntransports = ['stdio', 'http', 'sse', 'websocket']\n{servers}");
         assert_eq!(load(&opted).config.servers.len(), 4, "{preset}");

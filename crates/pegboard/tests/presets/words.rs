@@ -20,13 +20,7 @@ pub(crate) fn load(text: &str) -> Loaded {
 
 /// The settings of `fx` in a file with this preset, and the rest of the file.
 pub(crate) fn file(preset: &str, settings: &str) -> (ServerConfig, Config) {
-    // antwort takes processes only where a server says so.
-    let opt_in = if preset == "antwort" {
-        "transports = ['stdio']"
-    } else {
-        ""
-    };
-    let text = format!("preset = '{preset}'\n[servers.fx]\ncommand = 'in-process'\n{opt_in}\n{settings}\n");
+    let text = format!("preset = '{preset}'\n[servers.fx]\ncommand = 'in-process'\n{settings}\n");
     let loaded = load(&text);
     assert_eq!(loaded.problems, [], "{text}");
     let mut config = loaded.config;

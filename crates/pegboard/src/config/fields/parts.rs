@@ -1,8 +1,8 @@
 //! The tables inside a server's table, the words they share, and the top of the file.
 
 use super::{
-    Kind, Section, Via, Word, field,
-    server::{AUTH_WORDS, TYPES},
+    Field, Kind, Section, Via, Word, field,
+    server::{AUTH_WORDS, CAPABILITIES, ENV_POLICIES, ERAS, IDLE_WORDS, PROBES, STARTS, TYPES},
     spelled, word,
 };
 
@@ -91,10 +91,63 @@ pub(in crate::config) static TOP: Section = Section {
             "How tools are named for models: a style, or a template such as `{server}_{tool}`.",
         )
         .default("\"dunder\""),
+        // What holds for every server that does not say otherwise.
+        of_all("connect_timeout", LIMIT).aka(&["startup_timeout", "init_timeout", "connection_timeout"]),
+        of_all("list_timeout", LIMIT),
+        of_all("call_timeout", LIMIT).aka(&["default_timeout", "request_timeout", "tool_timeout"]),
+        of_all("call_total_timeout", LIMIT),
+        of_all("write_timeout", LIMIT),
+        of_all("era_silence", LIMIT),
+        of_all("stop_timeout", LIMIT),
+        of_all(
+            "max_message",
+            Kind::Size {
+                min: 1024,
+                max: 1 << 30,
+            },
+        ),
+        of_all("max_pages", Kind::Count { min: 1, max: 100_000 }),
+        of_all("max_items", Kind::Count { min: 1, max: 1_000_000 }),
+        of_all("max_in_flight", Kind::Count { min: 1, max: 65_536 }),
+        of_all("start", Kind::Word(STARTS)),
+        of_all("era", Kind::Either(&[Kind::Word(ERAS), Kind::Text])),
+        of_all(
+            "scope",
+            Kind::Either(&[Kind::Word(SCOPES), Kind::Text, Kind::Table(&SCOPE)]),
+        ),
+        of_all("restart", Kind::Either(&[Kind::Bool, Kind::Table(&RESTART)])),
+        of_all("idle_stop", Kind::Either(&[Kind::Word(IDLE_WORDS), LIMIT])),
+        of_all("health_probe", Kind::Word(PROBES)),
+        of_all("health_interval", Kind::Either(&[Kind::Word(&[word("off")]), LIMIT])),
+        of_all("health_timeout", LIMIT),
+        of_all(
+            "breaker",
+            Kind::Either(&[Kind::Bool, Kind::Word(&[word("off")]), Kind::Table(&BREAKER)]),
+        )
+        .aka(&["circuit_breaker"]),
+        of_all(
+            "retry",
+            Kind::Either(&[
+                Kind::Count { min: 0, max: 100 },
+                Kind::Word(RETRY_WORDS),
+                Kind::Table(&RETRY),
+            ]),
+        ),
+        of_all("env_policy", Kind::Word(ENV_POLICIES)),
+        of_all("capabilities", Kind::List(&Kind::Word(CAPABILITIES))),
+        of_all("case_insensitive", Kind::Bool),
+        of_all("approval", Kind::Word(APPROVALS)),
+        of_all("max_result", MAX_RESULT),
+        of_all("structured", Kind::Word(STRUCTURED)),
         field("serve", Kind::Map(&Kind::Any), "Settings of the daemon.").later(),
         field("inputs", Kind::Any, "").foreign(),
     ],
 };
+
+/// A setting of servers that may stand at the top of the file too.
+const fn of_all(name: &'static str, kind: Kind) -> Field {
+    field(name, kind, "The same for every server that does not say otherwise.")
+}
 
 pub(super) static AUTH: Section = Section {
     name: "auth",
@@ -211,19 +264,29 @@ pub(super) static RLIMITS: Section = Section {
     ],
 };
 
+/// A wait that may be none.
+const WAIT: Kind = Kind::Duration {
+    min: 0,
+    max: 24 * 3600 * 1000,
+};
+
 pub(super) static RESTART: Section = Section {
     name: "restart",
     fields: &[
-        field("enabled", Kind::Bool, "Whether it is started again.").default("true"),
+        field("enabled", Kind::Bool, "Whether it is started again.")
+            .aka(&["enable_auto_reconnect"])
+            .default("true"),
         field(
             "backoff",
-            Kind::List(&Kind::Duration {
-                min: 0,
-                max: 24 * 3600 * 1000,
-            }),
-            "The waits before each attempt; the last one repeats.",
-        ),
-        field("max_attempts", COUNT, "After so many attempts it stays down.").aka(&["max_retries", "attempts"]),
+            Kind::Either(&[Kind::List(&WAIT), WAIT]),
+            "The waits before each attempt; the last one repeats. A single wait is doubled up to 30 seconds.",
+        )
+        .aka(&["reconnect_backoff"]),
+        field("max_attempts", COUNT, "After so many attempts it stays down.").aka(&[
+            "max_retries",
+            "attempts",
+            "max_reconnect_retries",
+        ]),
         field(
             "wait",
             Kind::Duration {
@@ -241,7 +304,9 @@ pub(super) static RETRY: Section = Section {
     name: "retry",
     fields: &[
         field("mode", Kind::Word(RETRY_WORDS), "Which calls may be made again."),
-        field("attempts", Kind::Count { min: 0, max: 100 }, "How often.").aka(&["max_retries", "max_attempts"]),
+        field("attempts", Kind::Count { min: 0, max: 100 }, "How often.")
+            .aka(&["max_retries", "max_attempts"])
+            .default("2"),
         field(
             "key_argument",
             Kind::Text,

@@ -24,7 +24,7 @@ pub(in crate::config) static SERVER: Section = Section {
         field("env", Kind::Map(&Kind::Secret), "Variables set for it.").aka(&["envs", "environment"]).default("{}"),
         field("env_file", Kind::Text, "A file of `NAME=value` lines with more variables for it, relative to the config file. `env` wins."),
         field("env_pass", TEXTS, "Names of our own variables that it sees too.").aka(&["env_vars", "env_keys"]).default("[]"),
-        field("env_policy", Kind::Word(ENV_POLICIES), "Which of our own variables it sees: a short list that programs need, all but keys of model providers and variables that load code, or none.").default("\"allowlist\""),
+        field("env_policy", Kind::Word(ENV_POLICIES), "Which of our own variables it sees: a short list that programs need, none, or with `inherit` all but the keys of model providers, `OTEL_*`, `PEGBOARD_*`, and what makes programs load other code (`LD_*`, `PYTHONPATH`, `NODE_OPTIONS`, …). `env` and `env_pass` hand them on; those that load code also need `allow_loader_env`.").default("\"allowlist\""),
         field("allow_loader_env", Kind::Bool, "Whether `env` may set variables that make a program load foreign code, such as LD_PRELOAD.").default("false"),
         field("cwd", Kind::Text, "The folder it is started in, relative to the config file. `~` is the home folder.")
             .aka(&["working_dir", "working_directory", "work_dir"]),
@@ -152,7 +152,7 @@ const TTL: &[Kind] = &[
     Kind::Word(&[word("off")]),
 ];
 
-pub(super) const TYPES: &[super::Word] = &[
+pub(in crate::config) const TYPES: &[super::Word] = &[
     spelled("stdio", &["local"]),
     spelled("http", &["streamable_http", "streamablehttp", "streamable"]),
     spelled("sse", &["http+sse", "http_sse"]),
@@ -160,7 +160,7 @@ pub(super) const TYPES: &[super::Word] = &[
     spelled("remote", &["auto"]),
 ];
 
-const ENV_POLICIES: &[super::Word] = &[
+pub(super) const ENV_POLICIES: &[super::Word] = &[
     spelled("allowlist", &["allow_list"]),
     word("inherit"),
     spelled("explicit", &["none"]),
@@ -172,16 +172,16 @@ pub(super) const AUTH_WORDS: &[super::Word] = &[
     spelled("api_key", &["apikey"]),
     spelled("oauth", &["oauth2"]),
 ];
-const STARTS: &[super::Word] = &[
+pub(super) const STARTS: &[super::Word] = &[
     spelled("eager", &["background", "auto"]),
     word("lazy"),
     spelled("explicit", &["manual"]),
 ];
-const CAPABILITIES: &[super::Word] = &[word("tools"), word("resources"), word("prompts")];
-const IDLE_WORDS: &[super::Word] = &[word("auto"), spelled("off", &["never", "none"])];
+pub(super) const CAPABILITIES: &[super::Word] = &[word("tools"), word("resources"), word("prompts")];
+pub(super) const IDLE_WORDS: &[super::Word] = &[word("auto"), spelled("off", &["never", "none"])];
 const TRUST: &[super::Word] = &[word("trusted"), word("untrusted")];
-const ERAS: &[super::Word] = &[word("auto"), word("probe"), word("modern"), word("legacy")];
-const PROBES: &[super::Word] = &[
+pub(super) const ERAS: &[super::Word] = &[word("auto"), word("probe"), word("modern"), word("legacy")];
+pub(super) const PROBES: &[super::Word] = &[
     word("auto"),
     word("ping"),
     spelled("list_tools", &["list"]),

@@ -1,31 +1,12 @@
-//! How arguments and structured answers are checked, as one server or the top of the file says it.
+//! How arguments and structured answers are checked.
 
 use super::Values;
-use crate::config::{ArgumentRules, Check, Config, OutputCheck, Reading, load::Loaded};
+use crate::config::{ArgumentRules, Check, OutputCheck, Reading};
 
-/// Lets what the top of the file says hold for every server that does not say otherwise.
-pub(in crate::config) fn defaults(loaded: &mut Loaded) {
-    let Loaded {
-        config: Config { servers, .. },
-        written,
-        top,
-        ..
-    } = loaded;
-    let rules_of_all = rules(top, ArgumentRules::default());
-    for (name, server) in servers {
-        let Some(values) = written.get(name) else { continue };
-        server.policy.args = rules(values, rules_of_all);
-        server.policy.output_check = output_check(values).or(output_check(top)).unwrap_or_default();
-    }
-}
-
-/// The rules that `values` change.
-pub(super) fn rules(values: &Values, mut rules: ArgumentRules) -> ArgumentRules {
+pub(super) fn rules(values: &Values) -> ArgumentRules {
+    let mut rules = ArgumentRules::default();
     let table = values.table("call_arguments");
-    let check = values
-        .word("call_arguments")
-        .or_else(|| table.and_then(|table| table.word("check")));
-    rules.check = match check {
+    rules.check = match table.and_then(|table| table.word("check")) {
         Some("off") => Check::Off,
         Some("required") => Check::Required,
         Some("relaxed") => Check::Relaxed,
@@ -54,7 +35,7 @@ pub(super) fn output_check(values: &Values) -> Option<OutputCheck> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::{Env, Format};
+    use crate::config::{Config, Env, Format};
 
     fn check(settings: &str, name: &str, expected: (Reading, Check, OutputCheck)) {
         let loaded = Config::from_text(settings, Format::Toml, &Env::process());

@@ -2,18 +2,19 @@
 
 use std::{collections::BTreeMap, time::Duration};
 
-use super::Resolve;
 use crate::config::{
     BreakerPolicy, BreakerRule, Health, IdleStop, Probe, Restart, Retry, RetryClass, Scope,
     check::join,
+    problem::Report,
     setting::{Setting, Values},
-    tree::Place,
 };
 
 /// The most connections of one pool.
 const MAX_POOL: usize = 64;
 /// The longest list of waits. It is one that a person writes.
 const MAX_WAITS: usize = 64;
+/// How far a single wait is doubled.
+const LONGEST_WAIT: Duration = Duration::from_secs(30);
 
 /// What the settings of a server's life come to.
 pub(super) struct Life {
@@ -25,68 +26,82 @@ pub(super) struct Life {
     pub(super) breaker: Option<BreakerPolicy>,
 }
 
-impl Resolve<'_> {
-    pub(super) fn life(&mut self, values: &Values) -> Life {
-        Life {
-            scope: self.scope(values),
+impl Life {
+    pub(super) fn of(values: &Values) -> Self {
+        Self {
+            scope: scope(values),
             idle_stop: match (values.word("idle_stop"), values.duration("idle_stop")) {
                 (Some("off"), _) => IdleStop::Never,
                 (_, Some(idle)) => IdleStop::After(idle),
                 _ => IdleStop::Auto,
             },
-            restart: self.restart(values),
+            restart: restart(values),
             health: health(values),
             retries: retries(values),
             breaker: breaker(values),
         }
     }
+}
 
-    fn scope(&mut self, values: &Values) -> Scope {
-        match values.get("scope") {
-            Some(Setting::Word("session")) => Scope::Session,
-            Some(Setting::Table(table)) => table.count("pool").map_or(Scope::Shared, Scope::Pool),
-            Some(Setting::Text(text)) => match pool(&text.value) {
-                Some(size) => Scope::Pool(size),
-                None => {
-                    let message = format!("must be shared, session, or pool(N) with N from 1 to {MAX_POOL}");
-                    self.report.error(text.at, &join(self.path, "scope"), message);
-                    Scope::Shared
-                }
-            },
-            _ => Scope::Shared,
-        }
+/// Reports a scope that is none, and waits that cannot be a schedule.
+pub(super) fn check(values: &Values, path: &str, report: &mut Report) {
+    if let Some(Setting::Text(text)) = values.get("scope")
+        && pool(&text.value).is_none()
+    {
+        let message = format!("must be shared, session, or pool(N) with N from 1 to {MAX_POOL}");
+        report.error(text.at, &join(path, "scope"), message);
     }
-
-    fn restart(&mut self, values: &Values) -> Restart {
-        let defaults = Restart::default();
-        let Some(table) = values.table("restart") else {
-            return Restart {
-                enabled: values.bool("restart").unwrap_or(defaults.enabled),
-                ..defaults
-            };
-        };
-        let waits = durations(table, "backoff");
-        if let Some(at) = table.at("backoff") {
-            self.check_waits(&waits, at);
-        }
-        Restart {
-            enabled: table.bool("enabled").unwrap_or(defaults.enabled),
-            waits,
-            max_attempts: table.count("max_attempts").and_then(|most| u32::try_from(most).ok()),
-            wait: table.duration("wait").unwrap_or(defaults.wait),
-        }
+    if let Some(table) = values.table("restart")
+        && let Some(found) = table.find("backoff")
+        && let Some(problem) = bad_waits(&waits(table))
+    {
+        report.error(found.at, &join(path, "restart.backoff"), problem);
     }
+}
 
-    /// The same rules as for a schedule that a program sets.
-    fn check_waits(&mut self, waits: &[Duration], at: Place) {
-        let problem = match waits.last() {
-            None => "needs at least one wait",
-            Some(last) if last.is_zero() => "must not end with zero: a broken server would be started without a pause",
-            Some(_) if waits.len() > MAX_WAITS => "has more waits than anybody needs",
-            Some(_) if !waits.is_sorted() => "must only grow",
-            Some(_) => return,
-        };
-        self.report.error(at, &join(self.path, "restart.backoff"), problem);
+fn scope(values: &Values) -> Scope {
+    match values.get("scope") {
+        Some(Setting::Word("session")) => Scope::Session,
+        Some(Setting::Table(table)) => table.count("pool").map_or(Scope::Shared, Scope::Pool),
+        Some(Setting::Text(text)) => pool(&text.value).map_or(Scope::Shared, Scope::Pool),
+        _ => Scope::Shared,
+    }
+}
+
+fn restart(values: &Values) -> Restart {
+    let defaults = Restart::default();
+    let Some(table) = values.table("restart") else {
+        return defaults;
+    };
+    Restart {
+        enabled: table.bool("enabled").unwrap_or(defaults.enabled),
+        waits: waits(table),
+        max_attempts: table.count("max_attempts").and_then(|most| u32::try_from(most).ok()),
+        wait: table.duration("wait").unwrap_or(defaults.wait),
+    }
+}
+
+/// The waits before restarts. A single one doubles up to [`LONGEST_WAIT`].
+fn waits(restart: &Values) -> Vec<Duration> {
+    let Some(Setting::Duration(first)) = restart.get("backoff") else {
+        return durations(restart, "backoff");
+    };
+    let doubled = std::iter::successors(Some(*first), |wait| {
+        (!wait.is_zero() && *wait < LONGEST_WAIT).then(|| (*wait * 2).min(LONGEST_WAIT))
+    });
+    doubled.collect()
+}
+
+/// The same rules as for a schedule that a program sets.
+fn bad_waits(waits: &[Duration]) -> Option<&'static str> {
+    match waits.last() {
+        None => Some("needs at least one wait"),
+        Some(last) if last.is_zero() => {
+            Some("must not end with zero: a broken server would be started without a pause")
+        }
+        Some(_) if waits.len() > MAX_WAITS => Some("has more waits than anybody needs"),
+        Some(_) if !waits.is_sorted() => Some("must only grow"),
+        Some(_) => None,
     }
 }
 
@@ -129,28 +144,20 @@ fn health(values: &Values) -> Health {
 
 fn retries(values: &Values) -> Retry {
     let defaults = Retry::default();
-    match values.get("retry") {
-        Some(Setting::Count(attempts)) => Retry {
-            attempts: u32::try_from(*attempts).unwrap_or(u32::MAX),
-            ..defaults
-        },
-        Some(Setting::Word(word)) => Retry {
-            mode: Some(class(word)),
-            ..defaults
-        },
-        Some(Setting::Table(table)) => Retry {
-            mode: table
-                .value("key_argument")
-                .map(RetryClass::Key)
-                .or_else(|| table.word("mode").map(class)),
-            attempts: table
-                .count("attempts")
-                .and_then(|attempts| u32::try_from(attempts).ok())
-                .unwrap_or(defaults.attempts),
-            waits: durations(table, "backoff"),
-            even_if_run: table.bool("unsafe").unwrap_or(false),
-        },
-        _ => defaults,
+    let Some(table) = values.table("retry") else {
+        return defaults;
+    };
+    Retry {
+        mode: table
+            .value("key_argument")
+            .map(RetryClass::Key)
+            .or_else(|| table.word("mode").map(class)),
+        attempts: table
+            .count("attempts")
+            .and_then(|attempts| u32::try_from(attempts).ok())
+            .unwrap_or(defaults.attempts),
+        waits: durations(table, "backoff"),
+        even_if_run: table.bool("unsafe").unwrap_or(false),
     }
 }
 
@@ -163,11 +170,10 @@ fn class(word: &str) -> RetryClass {
 }
 
 fn breaker(values: &Values) -> Option<BreakerPolicy> {
-    let table = match values.get("breaker")? {
-        Setting::Bool(true) => return Some(BreakerPolicy::default()),
-        Setting::Table(table) if table.bool("enabled") != Some(false) => table,
-        _ => return Some(BreakerPolicy::Off),
-    };
+    let table = values.table("breaker")?;
+    if table.bool("enabled") == Some(false) {
+        return Some(BreakerPolicy::Off);
+    }
     let defaults = BreakerRule::default();
     let count = |name: &str, default: u32| {
         let count = table.count(name).and_then(|count| u32::try_from(count).ok());

@@ -9,7 +9,7 @@ use crate::{
     config::{
         Auth, ClientCert, Endpoint, Tls, Transport,
         check::join,
-        setting::{Setting, Text, Values},
+        setting::{Found, Setting, Text, Values},
         suspect,
         tree::Place,
     },
@@ -174,8 +174,24 @@ fn auth(resolve: &mut Resolve<'_>, values: &Values) -> Option<Credentials> {
     {
         return resolve.refuse(at, "auth.header", "is not a header name");
     }
+    let has_header = values
+        .map("headers")
+        .iter()
+        .any(|(name, _)| name.eq_ignore_ascii_case("authorization"));
+    let is_known = has_header || bearer.is_some() || basic.is_some() || key.is_some();
+    if let Some(found) = sign_in(values, table)
+        && (kind == Some("oauth") || (kind != Some("none") && !is_known))
+    {
+        resolve.report.error_with(
+            found.at,
+            &join(resolve.path, &found.key),
+            "signing in with OAuth is not built in yet, so that the server would be asked without credentials",
+            "give it a token: `auth = { bearer = \"${TOKEN}\" }`",
+        );
+        return None;
+    }
     match (kind, bearer, basic, key) {
-        (Some("none"), ..) | (Some("oauth") | None, None, None, None) => Some((Auth::None, None)),
+        (Some("none"), ..) | (None, None, None, None) => Some((Auth::None, None)),
         (Some("bearer") | None, Some(token), None, None) => Some((Auth::Bearer(secret(token)), None)),
         (Some("basic") | None, None, Some(basic), None) => Some((basic, None)),
         (Some("api_key") | None, None, None, Some(key)) => Some((Auth::None, Some(key))),
@@ -184,6 +200,21 @@ fn auth(resolve: &mut Resolve<'_>, values: &Values) -> Option<Credentials> {
         (None, ..) => resolve.refuse(at, "auth", "names more than one way to say who we are"),
         (Some(kind), ..) => resolve.refuse(at, "auth", &format!("does not hold what `{kind}` needs")),
     }
+}
+
+/// The setting that asks for a sign-in with OAuth.
+fn sign_in<'a>(values: &'a Values, auth: &Values) -> Option<&'a Found> {
+    let is_on = |values: &Values| match values.get("oauth") {
+        Some(Setting::Bool(on)) => *on,
+        Some(Setting::Table(table)) => table.bool("enabled").unwrap_or(true),
+        _ => false,
+    };
+    let by_word = ["auth", "auth_type"]
+        .into_iter()
+        .find(|name| values.word(name) == Some("oauth"));
+    let in_table = || (auth.word("type") == Some("oauth") || is_on(auth)).then_some("auth");
+    let beside = || is_on(values).then_some("oauth");
+    values.find(by_word.or_else(in_table).or_else(beside)?)
 }
 
 fn tls(resolve: &mut Resolve<'_>, values: &Values) -> Option<Tls> {

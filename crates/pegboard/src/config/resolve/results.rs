@@ -1,4 +1,4 @@
-//! What becomes of results: the settings of the file's top, of a server over them, and of a tool over both.
+//! What becomes of results: the settings of a server, and of a tool over them.
 
 use std::collections::BTreeMap;
 
@@ -27,11 +27,15 @@ pub(in crate::config) fn check(values: &Values, path: &str, report: &mut Report)
     }
 }
 
-/// Settles what becomes of a server's results, from the top of the file and the server's own settings.
-pub(in crate::config) fn settle(top: &Values, server: &Values, policy: &mut Policy) {
-    policy.results = over(server, over(top, policy.results));
-    policy.tool_results = of_tools(server, policy.results);
-    policy.summarise = summarise(server.get("summarise"), top.get("summarise"));
+/// A policy that says what becomes of a server's results, and nothing else.
+pub(super) fn of(values: &Values) -> Policy {
+    let results = over(values, Results::default());
+    Policy {
+        results,
+        tool_results: of_tools(values, results),
+        summarise: values.table("summarise").and_then(summarise),
+        ..Policy::default()
+    }
 }
 
 /// The settings of a table over those that hold without it.
@@ -99,32 +103,16 @@ fn of_tools(server: &Values, base: Results) -> BTreeMap<String, Results> {
         .collect()
 }
 
-/// Whether and how results are summarised: each part as the server says, else as the top says.
-fn summarise(server: Option<&Setting>, top: Option<&Setting>) -> Option<Summarise> {
-    let enabled = |setting: Option<&Setting>| match setting? {
-        Setting::Bool(enabled) => Some(*enabled),
-        Setting::Table(table) => Some(table.bool("enabled").unwrap_or(true)),
-        _ => None,
-    };
-    if !enabled(server).or_else(|| enabled(top)).unwrap_or(false) {
+fn summarise(table: &Values) -> Option<Summarise> {
+    if table.bool("enabled") == Some(false) {
         return None;
     }
-    let tables = [server, top].map(|setting| match setting {
-        Some(Setting::Table(table)) => Some(table),
-        _ => None,
-    });
-    let count = |name| tables.iter().flatten().find_map(|table| table.count(name));
     let defaults = Summarise::default();
     Some(Summarise {
-        threshold_tokens: count("threshold_tokens").unwrap_or(defaults.threshold_tokens),
-        max_tokens: count("max_tokens").unwrap_or(defaults.max_tokens),
-        timeout: tables
-            .iter()
-            .flatten()
-            .find_map(|table| table.duration("timeout"))
-            .unwrap_or(defaults.timeout),
-        // An address and the key for it stand in one table, so that a key is never sent to another table's address.
-        model: tables.iter().flatten().find_map(|table| model(table)),
+        threshold_tokens: table.count("threshold_tokens").unwrap_or(defaults.threshold_tokens),
+        max_tokens: table.count("max_tokens").unwrap_or(defaults.max_tokens),
+        timeout: table.duration("timeout").unwrap_or(defaults.timeout),
+        model: model(table),
     })
 }
 

@@ -33,7 +33,7 @@ pub(super) fn command(resolve: &mut Resolve<'_>, values: &Values) -> Option<Comm
     }
     hint_at_shell_line(resolve, program, args);
     warn_of_secrets(resolve, args);
-    let mut command = Command::new(program.value.clone());
+    let mut command = Command::new(program_path(resolve, &program.value));
     command.args = args.iter().map(|arg| Secret::new(arg.value.as_str())).collect();
     command.env_policy = match values.word("env_policy") {
         Some("inherit") => EnvPolicy::Inherit,
@@ -44,6 +44,19 @@ pub(super) fn command(resolve: &mut Resolve<'_>, values: &Values) -> Option<Comm
     command.rlimits = values.table("rlimits").map(rlimits).unwrap_or_default();
     command.env = environment(resolve, values)?;
     Some(command)
+}
+
+/// A path is relative to the config file; a name is looked up on the `PATH`.
+fn program_path(resolve: &Resolve<'_>, written: &str) -> String {
+    let is_path = written.contains('/') || (cfg!(windows) && written.contains('\\'));
+    if !is_path {
+        return written.to_owned();
+    }
+    let path = resolve.resolve_path(written);
+    // It comes from two texts, so that it is one.
+    path.into_os_string()
+        .into_string()
+        .unwrap_or_else(|_| written.to_owned())
 }
 
 fn rlimits(table: &Values) -> Rlimits {

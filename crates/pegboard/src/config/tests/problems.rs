@@ -426,3 +426,30 @@ fn a_naming_is_a_style_or_a_template() {
          `{server}_{tool}`"
     );
 }
+
+#[test]
+fn a_number_below_zero_is_an_error_and_a_limit_of_zero_is_not_set() {
+    for settings in [
+        "retry = -1",
+        "retry = { attempts = -1 }",
+        "max_in_flight = -1",
+        "max_message = -1",
+        "connect_timeout_ms = -5",
+        "restart = { wait_ms = -5 }",
+        "cache = -1",
+        "timeout = -30",
+    ] {
+        let loaded = toml(&format!("[servers.x]\ncommand = 'a'\n{settings}\n"));
+        assert_eq!(loaded.errors().count(), 1, "{settings}: {:?}", loaded.problems);
+        assert!(loaded.config.servers.is_empty(), "{settings}");
+    }
+    for settings in [
+        "timeout = 0",
+        "call_timeout = 0",
+        "requestTimeoutMs = 0",
+        "RequestTimeout = 0",
+    ] {
+        let x = server(&format!("preset = 'tarsy'\n[servers.x]\ncommand = 'a'\n{settings}\n"));
+        assert_eq!(x.limits.call_idle, Duration::from_secs(60), "{settings}");
+    }
+}

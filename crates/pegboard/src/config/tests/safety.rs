@@ -72,7 +72,8 @@ proptest! {
                 server.policy.queue = None;
             }
             let problems: Vec<String> = loaded.problems.iter().map(ToString::to_string).collect();
-            let printed = format!("{server:?} {} {problems:?} {:?}", loaded.show(), loaded.problems);
+            let told = (loaded.explain(), &loaded.config.misconfigured);
+            let printed = format!("{server:?} {} {problems:?} {:?} {told:?}", loaded.show(), loaded.problems);
             prop_assert!(!printed.contains(&secret), "{settings}\n{printed}");
         }
     }
@@ -84,7 +85,12 @@ fn a_secret_written_out_is_not_shown_either() {
         "[servers.x]\nurl = 'https://u:s3cr3tvalue@h/?token=s3cr3tvalue'\nheaders = { A = 's3cr3tvalue' }\n[servers.y]\ncommand = 'a'\nargs = ['--api-key', 's3cr3tvalue']\nenv = { A = 's3cr3tvalue' }\n",
     );
     assert_eq!(loaded.config.servers.len(), 2);
-    let printed = format!("{} {:?} {loaded:?}", loaded.show(), loaded.config);
+    let printed = format!(
+        "{} {:?} {:?} {loaded:?}",
+        loaded.show(),
+        loaded.explain(),
+        loaded.config
+    );
     assert!(!printed.contains("s3cr3tvalue"), "{printed}");
 }
 

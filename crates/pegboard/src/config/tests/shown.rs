@@ -7,11 +7,15 @@ fn the_resolved_config_is_complete_and_hides_secrets() {
     let loaded = toml(
         "[servers.x]\ncommand = 'uvx'\nargs = ['--zone', '${ZONE}']\nenv = { KEY = '${GITHUB_TOKEN}', TZ = 'UTC' }\ntimeout = '90s'\n",
     );
-    insta::assert_snapshot!(format!("{:#}", loaded.show()), @r#"
+    let mut shown = loaded.show();
+    shown.as_object_mut().unwrap().remove("origins");
+    shown["servers"]["x"].as_object_mut().unwrap().remove("origins");
+    insta::assert_snapshot!(format!("{shown:#}"), @r#"
     {
       "max_processes": 256,
       "max_servers": 100,
       "max_starts": 64,
+      "misconfigured": {},
       "naming": "dunder",
       "preset": "pegboard",
       "queues": {},
@@ -80,6 +84,50 @@ fn the_resolved_config_is_complete_and_hides_secrets() {
       ]
     }
     "#);
+}
+
+#[test]
+fn every_value_says_where_it_comes_from() {
+    let top = "preset = 'tarsy'\nconnectTimeout = '5s'\n";
+    let loaded = toml(&format!(
+        "{top}[servers.x]\ncommand = 'a'\nargs = ['${{ZONE}}']\ntimeout = '90s'\nretry = {{ unsafe = true }}\n\
+         [servers.y]\nurl = 'https://h/mcp'\npreset = 'goat'\n"
+    ));
+    let shown = loaded.show();
+    let of = |server: &str, field: &str| shown["servers"][server]["origins"][field].as_str().unwrap().to_owned();
+    for (server, field, from) in [
+        ("x", "command", "pegboard.toml:4"),
+        ("x", "call_timeout", "pegboard.toml:6"),
+        ("x", "call_total_timeout", "follows from call_timeout"),
+        ("x", "connect_timeout", "pegboard.toml:2, for all servers"),
+        ("x", "retry.unsafe", "pegboard.toml:7"),
+        ("x", "retry.attempts", "preset tarsy"),
+        ("x", "restart.enabled", "preset tarsy"),
+        ("x", "preset", "pegboard.toml:1, for all servers"),
+        ("x", "type", "follows from command"),
+        ("x", "max_pages", "default"),
+        ("y", "preset", "pegboard.toml:10"),
+        ("y", "scope", "preset goat"),
+    ] {
+        assert_eq!(of(server, field), from, "{server}.{field}");
+    }
+    assert_eq!(shown["servers"]["x"]["preset"], "tarsy");
+    assert_eq!(shown["servers"]["y"]["preset"], "goat");
+    assert_eq!(shown["origins"]["naming"], "preset tarsy");
+    let explained = loaded.explain();
+    let one = |field: &str| {
+        explained
+            .iter()
+            .find(|one| one.server.is_some() && one.field == field)
+            .unwrap()
+    };
+    assert_eq!(one("args").variables, ["ZONE"]);
+    let over: Vec<String> = one("call_total_timeout")
+        .over
+        .iter()
+        .map(|over| format!("{} {}", over.value, over.from))
+        .collect();
+    assert_eq!(over, ["\"1m\" preset tarsy", "\"10m\" default"]);
 }
 
 #[test]
@@ -182,9 +230,13 @@ fn what_is_shown_can_be_read_again() {
     assert_eq!(first.errors().count(), 0, "{:?}", first.problems);
     let mut shown = first.show();
     for server in shown["servers"].as_object_mut().unwrap().values_mut() {
-        server.as_object_mut().unwrap().remove("origin");
+        for told in ["origin", "origins"] {
+            server.as_object_mut().unwrap().remove(told);
+        }
     }
-    shown.as_object_mut().unwrap().remove("sources");
+    for told in ["sources", "origins", "misconfigured"] {
+        shown.as_object_mut().unwrap().remove(told);
+    }
     let second = Config::from_text(&shown.to_string(), Format::Json, &env());
     assert_eq!(second.errors().count(), 0, "{:?}", second.problems);
     assert_eq!(second.config, first.config);

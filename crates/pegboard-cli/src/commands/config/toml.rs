@@ -1,0 +1,95 @@
+//! The resolved config as a TOML file, with a comment on each line that says where its value comes from.
+
+use std::fmt::Write as _;
+
+use pegboard::{Explained, Loaded, ServerName};
+use serde_json::Value;
+
+/// Where comments start, unless a value is longer.
+const COLUMN: usize = 44;
+
+pub(super) fn of(loaded: &Loaded) -> String {
+    let mut text = String::new();
+    let explained = loaded.explain();
+    for one in explained.iter().filter(|one| one.server.is_none()) {
+        line(&mut text, one);
+    }
+    for (name, misconfigured) in &loaded.config.misconfigured {
+        let _ = writeln!(text, "\n# [servers.{name}] cannot be used: {}", misconfigured.why);
+    }
+    for name in loaded.config.servers.keys() {
+        server(&mut text, name, loaded, &explained);
+    }
+    text
+}
+
+fn server(text: &mut String, name: &ServerName, loaded: &Loaded, explained: &[Explained]) {
+    let head = format!("[servers.{name}]");
+    let at = match loaded.origins.get(name) {
+        Some(origin) => format!("{}:{}", origin.file, origin.line),
+        None => "added by the program".to_owned(),
+    };
+    let _ = writeln!(text, "\n{head:COLUMN$} # {at}");
+    for one in explained.iter().filter(|one| one.server.as_ref() == Some(name)) {
+        line(text, one);
+    }
+}
+
+fn line(text: &mut String, one: &Explained) {
+    let setting = format!("{} = {}", one.field, value(&one.value));
+    let _ = writeln!(text, "{setting:COLUMN$} # {}", one.from);
+}
+
+/// A value as TOML writes it on one line.
+pub(super) fn value(value: &Value) -> String {
+    match value {
+        Value::Array(items) => {
+            let items: Vec<String> = items.iter().map(self::value).collect();
+            format!("[{}]", items.join(", "))
+        }
+        Value::Object(entries) => {
+            let entries: Vec<String> = entries
+                .iter()
+                .map(|(key, value)| format!("{} = {}", self::key(key), self::value(value)))
+                .collect();
+            match entries.as_slice() {
+                [] => "{}".to_owned(),
+                entries => format!("{{ {} }}", entries.join(", ")),
+            }
+        }
+        // TOML has no null; nothing that is shown is one.
+        Value::Null => "\"\"".to_owned(),
+        // The strings, numbers and truth values of JSON are those of TOML.
+        plain => plain.to_string(),
+    }
+}
+
+fn key(key: &str) -> String {
+    let is_bare = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
+    match !key.is_empty() && key.chars().all(is_bare) {
+        true => key.to_owned(),
+        false => Value::from(key).to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use pegboard::{Config, Env, Format};
+
+    use super::*;
+
+    #[test]
+    fn what_is_shown_is_a_config_of_the_same_meaning() {
+        let text = "preset = 'tarsy'\ncall_timeout = '20s'\n[servers.x]\ncommand = 'a'\nargs = ['b \"c\"', '\\\\']\n\
+                    tools = { 'a b' = { retry = 'safe' } }\n";
+        let env = Env::new(|_| None);
+        let loaded = Config::from_text(text, Format::Toml, &env);
+        let shown = of(&loaded);
+        let again = Config::from_text(&shown, Format::Toml, &env);
+        assert_eq!(again.problems, [], "{shown}");
+        assert_eq!(again.config, loaded.config, "{shown}");
+        assert!(shown.contains("call_timeout = \"20s\""), "{shown}");
+        assert!(shown.contains("# config:2, for all servers\n"), "{shown}");
+        assert!(shown.contains("# preset tarsy\n"), "{shown}");
+    }
+}

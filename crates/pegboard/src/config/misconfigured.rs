@@ -1,0 +1,72 @@
+//! Servers that a config names but that cannot be used as they are written.
+
+use super::{
+    Problem,
+    check::find_word,
+    fields::{SERVER, TYPES},
+    tree::{Entry, Value},
+};
+
+/// A server that cannot be used as it is written. It keeps its name and its row, so that it is missed where it is wanted.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Misconfigured {
+    /// Why, in one line, without file and line.
+    pub why: String,
+    /// Every error, with its file, line and setting. Values of variables are never part of them.
+    pub problems: Vec<String>,
+    /// How it would be reached, if that can be told: `stdio`, `http`, `sse` or `websocket`.
+    pub transport: Option<&'static str>,
+    /// Whether the board may be called ready without it.
+    pub required: bool,
+}
+
+impl Misconfigured {
+    /// The server with these settings, which were refused for these reasons.
+    pub(super) fn new<'a>(settings: &[Entry], errors: impl Iterator<Item = &'a Problem>) -> Self {
+        let (mut why, mut problems) = (Vec::new(), Vec::new());
+        for error in errors {
+            let setting = error.field.splitn(3, '.').nth(2);
+            why.push(match setting {
+                Some(setting) => format!("`{setting}`: {}", error.message),
+                None => error.message.clone(),
+            });
+            problems.push(error.to_string());
+        }
+        if why.is_empty() {
+            // Past a number of problems the others are only counted.
+            why.push("the config has too many errors".to_owned());
+        }
+        Self {
+            why: why.join("; "),
+            problems,
+            transport: transport(settings),
+            required: find(settings, "required").is_some_and(|required| *required == Value::Bool(true)),
+        }
+    }
+}
+
+/// The value of a setting under whichever of its names it is written.
+fn find<'a>(settings: &'a [Entry], name: &str) -> Option<&'a Value> {
+    let is_it = |entry: &&Entry| {
+        let found = SERVER.find(&entry.key);
+        found.is_some_and(|found| found.via.is_none() && found.field.name == name)
+    };
+    settings.iter().find(is_it).map(|entry| &entry.value.value)
+}
+
+fn transport(settings: &[Entry]) -> Option<&'static str> {
+    if let Some(Value::Text(word)) = find(settings, "type") {
+        let word = find_word(TYPES, word)?;
+        return Some(if word == "remote" { "http" } else { word });
+    }
+    match (find(settings, "command"), find(settings, "url")) {
+        (Some(_), None) => Some("stdio"),
+        (None, Some(Value::Text(url))) => Some(match url.trim().trim_end_matches('/') {
+            url if url.starts_with("ws:") || url.starts_with("wss:") => "websocket",
+            url if url.ends_with("/sse") => "sse",
+            _ => "http",
+        }),
+        _ => None,
+    }
+}
