@@ -329,6 +329,7 @@ impl Registry {
     }
 
     /// How many views are open.
+    #[cfg(test)]
     pub(crate) fn open_views(&self) -> usize {
         self.lock().views.len()
     }
