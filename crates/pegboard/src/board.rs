@@ -196,7 +196,7 @@ impl Pegboard {
                     message: format!("server `{}` is {}", server.name, server.state.as_str()),
                     details: error.message.clone(),
                     server: server.name.clone(),
-                    created_at: error.at,
+                    created_at: server.since,
                 })
             });
         BoardStatus {

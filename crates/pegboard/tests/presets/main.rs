@@ -11,6 +11,7 @@ mod life;
 mod results;
 mod seed_000;
 mod seed_001;
+mod seed_002;
 mod seed_003;
 mod seed_004;
 mod words;

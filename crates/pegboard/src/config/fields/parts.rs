@@ -223,7 +223,12 @@ pub(super) static RESTART: Section = Section {
             }),
             "The waits before each attempt; the last one repeats.",
         ),
-        field("max_attempts", COUNT, "After so many attempts it stays down.").aka(&["max_retries", "attempts"]),
+        field(
+            "max_attempts",
+            COUNT,
+            "After so many failed starts in a row it is started only for a call, or by an operator.",
+        )
+        .aka(&["max_retries", "attempts"]),
         field(
             "wait",
             Kind::Duration {
@@ -247,7 +252,17 @@ pub(super) static RETRY: Section = Section {
             Kind::Text,
             "The argument that makes a repeated call harmless.",
         ),
-        field("backoff", Kind::List(&LIMIT), "The waits before each attempt."),
+        field(
+            "backoff",
+            Kind::List(&LIMIT),
+            "The waits before each attempt; the last one repeats.",
+        ),
+        field(
+            "jitter",
+            Kind::Count { min: 0, max: 99 },
+            "By how many percent these waits are varied, both ways.",
+        )
+        .default("0"),
         field("unsafe", Kind::Bool, "Also repeat calls that may have run.").default("false"),
     ],
 };
