@@ -340,9 +340,9 @@ impl Outage {
         }
         let left = |at: Instant| at.saturating_duration_since(Instant::now()).as_secs();
         let next = match (self.next.unasked, self.next.on_demand) {
-            (Some(at), _) => format!("; next try in {} s", left(at)),
-            (None, Some(at)) if left(at) > 0 => format!("; a call starts it again in {} s", left(at)),
-            (None, Some(_)) => "; the next call starts it again".to_owned(),
+            (_, Some(at)) if left(at) > 0 => format!("; a call starts it again in {} s", left(at)),
+            (_, Some(_)) => "; the next call starts it again".to_owned(),
+            (Some(at), None) => format!("; next try in {} s", left(at)),
             (None, None) => String::new(),
         };
         format!("{} (for {age} s{next})", self.message)

@@ -398,3 +398,24 @@ async fn seed_001_a_probe_falls_back_to_listing() {
         assert_eq!(stage.handle.count("ping"), pings, "{row}");
     }
 }
+
+/// Seed 001, restart loop: a remote server that a call did not reach is probed, down with the reason, and back without being asked for.
+#[tokio::test]
+async fn seed_001_a_remote_server_that_is_gone_is_noticed_and_found_again() {
+    let http = good().serve_http().await.unwrap();
+    let board = Pegboard::open(servers(&json!({"fx": {"type": "http", "url": http.url()}})));
+    let tools = board.toolset();
+    assert_eq!(call(&tools, "fx.hello", json!({})).await.text(), "hi");
+    http.stop().await;
+    ended_as(&call(&tools, "fx.hello", json!({})).await, Kind::Unavailable, false);
+    let waiting = async {
+        while board.status().servers[0].state != State::Down {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    };
+    tokio::time::timeout(PATIENCE, waiting).await.unwrap();
+    http.restart().await.unwrap();
+    ready(&board).await;
+    assert_eq!(call(&tools, "fx.hello", json!({})).await.text(), "hi");
+    board.shutdown().await;
+}
