@@ -42,7 +42,7 @@ async fn without_restarts_the_next_call_starts_a_lost_server() {
     board.settle(PATIENCE).await;
     let starts = handle.starts();
     handle.kill();
-    assert_eq!(settled(&board).await, State::Down, "and not well, for nobody has it");
+    assert_eq!(settled(&board).await, State::Down, "lost, and not idle");
     let status = board.status();
     assert!(!status.healthy);
     assert!(status.servers[0].last_error.is_some());
