@@ -402,6 +402,7 @@ async fn concluded(job: &Job<'_>, call: &mut ToolCall, mut record: Record, ended
     let presented = present::present(job, call, outcome).await;
     let reply = record.close(job, call, presented);
     job.server().count(reply.outcome.kind(), reply.latency);
+    job.server().remember_failure(&reply);
     tracing::debug!(id = %reply.id, kind = ?reply.outcome.kind(), latency = ?reply.latency, "call ended");
     if reply.untrusted {
         job.view.rules.taint();

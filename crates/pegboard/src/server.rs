@@ -514,10 +514,10 @@ impl Server {
                 }
             }
         };
-        deadline.run(waiting).await.unwrap_or_else(|_| {
-            let restarts = self.phase().restarts();
-            Err(Outage::still_starting().after_restarts(restarts).into())
-        })
+        deadline
+            .run(waiting)
+            .await
+            .unwrap_or_else(|_| Err(self.phase().overdue().into()))
     }
 
     /// The server ready for use, if it is that at this moment.

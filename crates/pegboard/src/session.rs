@@ -123,22 +123,46 @@ impl Session {
         capability.and_then(|capability| capability.get("listChanged")) == Some(&Value::Bool(true))
     }
 
-    /// Whether the server answers at all: to a listing of its tools, or in whatever words its era has for that.
-    pub(crate) async fn is_alive(&self, lists: bool, limit: std::time::Duration) -> bool {
-        let method = match self.facts.era {
-            _ if lists && self.offers("tools") => "tools/list",
-            Era::Legacy => "ping",
-            Era::Modern => "server/discover",
-        };
-        let patience = Patience::until(Deadline::within(limit));
-        match self
-            .line
-            .request(Request::new(method, frame::Params::default()), patience)
-            .await
-        {
-            Ok(_) => true,
-            Err(fault) => matches!(fault.kind, FaultKind::Error(_) | FaultKind::Unreadable(_)),
+    /// Probes the server within `limit`: with `ping`, or with `server/discover` in the era without it. If that is refused, or unanswered
+    /// for half of the time, its tools are listed as well, and either result will do.
+    pub(crate) async fn probe(&self, limit: std::time::Duration) -> Result<(), Fault> {
+        let deadline = Deadline::within(limit);
+        let asking = self.answers(
+            match self.facts.era {
+                Era::Legacy => "ping",
+                Era::Modern => "server/discover",
+            },
+            deadline,
+        );
+        if !self.offers("tools") {
+            return match asking.await {
+                Err(fault) if fault.is_answer() => Ok(()),
+                answer => answer,
+            };
         }
+        tokio::pin!(asking);
+        let first = tokio::select! {
+            biased;
+            answer = &mut asking => Some(answer),
+            () = tokio::time::sleep(limit / 2) => None,
+        };
+        match first {
+            Some(Ok(())) => Ok(()),
+            Some(Err(_)) => self.answers("tools/list", deadline).await,
+            None => {
+                let listing = self.answers("tools/list", deadline);
+                tokio::pin!(listing);
+                let either = futures_util::future::select_ok([asking, listing]).await;
+                either.map(|((), _)| ())
+            }
+        }
+    }
+
+    /// Whether the server answers a request without parameters with a result.
+    async fn answers(&self, method: &'static str, deadline: Deadline) -> Result<(), Fault> {
+        let request = Request::new(method, frame::Params::default());
+        let answer = self.line.request(request, Patience::until(deadline)).await;
+        answer.map(|_| ()).map_err(|fault| fault.hidden(self.veil()))
     }
 
     /// What stands between the server's words and everybody else.

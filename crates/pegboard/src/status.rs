@@ -74,8 +74,12 @@ pub struct ServerStatus {
     pub required: bool,
     /// Calls so far.
     pub calls: CallCounts,
-    /// What went wrong last, with the end of its error output.
+    /// What went wrong last: the outage while it is down, else the later of its last outage and its last failed call.
     pub last_error: Option<LastError>,
+    /// When its health was last checked: by a probe, or by starting it. A successful call is no check.
+    pub checked_at: Option<Timestamp>,
+    /// Why that check failed; `None` if the server was well.
+    pub check_error: Option<String>,
     /// Its connections, when it has a pool of them.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pool: Option<PoolStatus>,

@@ -44,6 +44,7 @@ fn json_has_the_promised_shape() {
     let server = &mut status["servers"][0];
     assert!(server["pid"].take().is_u64());
     assert!(server["since"].take().as_str().unwrap().ends_with('Z'));
+    assert!(server["checked_at"].take().as_str().unwrap().ends_with('Z'));
     assert_eq!(
         *server,
         json!({
@@ -52,6 +53,7 @@ fn json_has_the_promised_shape() {
             "capabilities": {"resources": {"listChanged": true}, "tools": {"listChanged": true}}, "tools": 1, "resources": 1, "prompts": 0,
             "pid": null, "restarts": 0, "in_flight": 0, "queued": 0, "breaker": "closed", "required": false,
             "calls": {"total": 0, "failed": 0, "avg_ms": 0.0}, "last_error": null,
+            "checked_at": null, "check_error": null,
         })
     );
     assert_eq!(status["servers"][1]["state"], "disabled");

@@ -45,6 +45,6 @@ fn warning(row: &ServerStatus) -> Option<Warning> {
         message: format!("server `{}`{of_view} is {}", row.name, row.state.as_str()),
         details: error.message.clone(),
         server: row.name.clone(),
-        created_at: error.at,
+        created_at: row.since,
     })
 }

@@ -12,6 +12,7 @@ use super::{
 use crate::{
     args::Arguments,
     catalog::Tool,
+    config::Policy,
     server::Live,
     session::{Call, CallResult, Fault, FaultKind, Patience, Progress},
     transport::Sent,
@@ -99,11 +100,17 @@ impl Order<'_> {
         let mut recovery = Recovery::new(class, &policy.retries);
         let mut left_behind = 0;
         loop {
-            if matches!(fault.kind, FaultKind::TimedOut { .. }) {
+            let has_timed_out = matches!(fault.kind, FaultKind::TimedOut { .. });
+            if has_timed_out {
                 server.suspect(live.generation);
             }
             let after = match recovery.after(&fault, deadline.remaining(), server.retries(), Instant::now()) {
-                Next::Stop => return Err(fault.into()),
+                Next::Stop => {
+                    if fault.is_of_the_way() && !has_timed_out && is_probed_after_failures(policy) {
+                        server.suspect(live.generation);
+                    }
+                    return Err(fault.into());
+                }
                 Next::AgainSameSession { after } => after,
                 Next::AgainNewSession { after } => {
                     left_behind = live.generation;
@@ -131,4 +138,10 @@ impl Order<'_> {
             };
         }
     }
+}
+
+/// Whether a call that failed on its way leads to a probe: where no schedule would find out soon that the server is gone. Elsewhere calls go
+/// on trying until a probe is due, because a server that is back is found by the next of them.
+fn is_probed_after_failures(policy: &Policy) -> bool {
+    !policy.restart.enabled || policy.health.every.is_none()
 }

@@ -250,7 +250,7 @@ impl<'a> Recovery<'a> {
     fn pause(&mut self) -> Duration {
         let at = (self.tries.made as usize).min(self.rule.waits.len());
         match at.checked_sub(1).and_then(|at| self.rule.waits.get(at)) {
-            Some(wait) => *wait,
+            Some(wait) => self.pauses.varied(*wait, self.rule.jitter),
             None => self.pauses.next(),
         }
     }
@@ -306,6 +306,16 @@ impl Pauses {
             noise: None,
             last: PAUSE.0,
         }
+    }
+
+    /// A wait varied by up to `percent` of itself, both ways.
+    fn varied(&mut self, wait: Duration, percent: u32) -> Duration {
+        if percent == 0 || self.is_steady {
+            return wait;
+        }
+        let noise = self.noise.get_or_insert_with(Noise::random);
+        let part = f64::from(percent.min(100)) / 100.0;
+        wait.mul_f64(1.0 + part * (2.0 * noise.unit() - 1.0))
     }
 
     fn next(&mut self) -> Duration {

@@ -21,14 +21,19 @@ pub enum IdleStop {
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Restart {
-    /// Whether it is started again unasked. Otherwise the next call starts it, once the wait that is due has passed.
+    /// Whether it is started again unasked. Otherwise the next call starts it, once the wait that is due has passed; see also
+    /// [`Health::restarts`].
     pub enabled: bool,
     /// The waits before each attempt; the last one repeats. Empty for those of the board.
     pub waits: Vec<Duration>,
-    /// After so many failed starts in a row it stays down until somebody asks for it.
+    /// After so many failed starts in a row it is not started unasked any more. Calls then make one attempt at a time, at most one per
+    /// longest wait.
     pub max_attempts: Option<u32>,
     /// How long a call waits for a restart; with zero it fails at once.
     pub wait: Duration,
+    /// How long callers wait, counted from the first start, while starts fail and are repeated; with zero they fail with the first failed
+    /// start. A failure that no repetition can mend, such as a missing program, ends the wait.
+    pub start_wait: Duration,
 }
 
 impl Default for Restart {
@@ -38,6 +43,7 @@ impl Default for Restart {
             waits: Vec::new(),
             max_attempts: None,
             wait: Duration::from_secs(10),
+            start_wait: Duration::ZERO,
         }
     }
 }
@@ -48,10 +54,13 @@ impl Default for Restart {
 pub struct Health {
     /// In which words.
     pub probe: Probe,
-    /// After so much silence, while no call is under way; `None` for only after a call has timed out.
+    /// After so much silence, or so long after the last listing with [`Probe::ListTools`], while no call is under way; `None` for only
+    /// after a call has failed on its way.
     pub every: Option<Duration>,
     /// How long the answer may take.
     pub within: Duration,
+    /// Whether a server whose session was lost is started again when a probe is due, also where [`Restart::enabled`] is `false`.
+    pub restarts: bool,
 }
 
 impl Default for Health {
@@ -60,6 +69,7 @@ impl Default for Health {
             probe: Probe::Auto,
             every: Some(Duration::from_secs(60)),
             within: Duration::from_secs(5),
+            restarts: false,
         }
     }
 }
@@ -67,10 +77,11 @@ impl Default for Health {
 /// The words in which a server is asked whether it is well.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Probe {
-    /// Those of its era: `ping` where there is a handshake, `server/discover` where there is none.
+    /// Those of its era: `ping` where there is a handshake, `server/discover` where there is none. If that is refused, or unanswered for
+    /// half of the time, the tools are listed before the server counts as dead.
     #[default]
     Auto,
-    /// A listing of its tools.
+    /// A listing of its tools, which takes the place of the one before. A server that cannot be listed is started anew.
     ListTools,
     /// It is never asked.
     Never,
@@ -86,6 +97,8 @@ pub struct Retry {
     pub attempts: u32,
     /// The waits before that; the last one repeats. Empty for short random ones.
     pub waits: Vec<Duration>,
+    /// By how many percent of itself each of these waits is varied at random, both ways.
+    pub jitter: u32,
     /// Whether calls that may have run are made again too, whatever they do.
     pub even_if_run: bool,
 }
@@ -96,6 +109,7 @@ impl Default for Retry {
             mode: None,
             attempts: 2,
             waits: Vec::new(),
+            jitter: 0,
             even_if_run: false,
         }
     }

@@ -21,10 +21,12 @@ breaker = "off"
 health_probe = "list_tools"
 health_interval = "15s"
 health_timeout = "5s"
+health_restart = true
 connect_timeout = "30s"
+list_timeout = "10s"
 call_timeout = "60s"
 call_total_timeout = "60s"
-retry = 1
+retry = { attempts = 1, backoff = ["500ms"], jitter = 50 }
 env_policy = "inherit"
 transports = ["stdio", "http", "sse"]
 capabilities = ["tools"]
@@ -35,6 +37,7 @@ summarise = true
 /// Shared servers that are warmed up and restarted for ever, and handles for results over 12 KiB.
 const AI_AGENT: &str = r#"
 connect_timeout = "60s"
+start_wait = "60s"
 call_timeout = "300s"
 call_total_timeout = "300s"
 retry = 0
@@ -57,7 +60,8 @@ call_timeout = "24h"
 call_total_timeout = "24h"
 retry = 0
 breaker = "off"
-health_probe = "none"
+health_interval = "60s"
+health_restart = true
 transports = ["stdio", "http", "sse"]
 capabilities = ["tools"]
 call_arguments = { read = "json", check = "off" }
@@ -84,10 +88,11 @@ call_arguments = { check = "required" }
 const MINION: &str = r#"
 start = "lazy"
 connect_timeout = "30s"
+start_wait = "30s"
 call_timeout = "60s"
-call_total_timeout = "60s"
-retry = 3
-restart = { backoff = ["1s", "2s", "4s", "8s", "16s", "30s"], max_attempts = 3 }
+call_total_timeout = "250s"
+retry = { attempts = 3, backoff = ["1s", "2s", "4s", "8s", "16s", "30s"] }
+restart = { backoff = ["1s", "2s", "4s", "8s", "16s", "30s"], max_attempts = 4 }
 breaker = { failures = 5, percent = 50, of = 10, open = "30s", probes = 3, successes = 2 }
 health_interval = "30s"
 env_policy = "inherit"

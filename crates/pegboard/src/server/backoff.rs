@@ -117,6 +117,11 @@ impl Backoff {
         }
     }
 
+    /// The last and longest wait, without jitter.
+    pub(crate) fn longest(&self) -> Duration {
+        self.waits.last().copied().unwrap_or_default()
+    }
+
     /// Starts over.
     pub(crate) fn reset(&mut self) {
         self.step = 0;

@@ -23,6 +23,7 @@ use super::{
     Shared,
     known::Known,
     phase::{Live, Outage, Phase, Ready},
+    probe::{Check, Checks},
     revision::Revision,
     supervisor::{Command, Memory, Supervisor},
     usage::{Freed, Usage, Use},
@@ -116,6 +117,7 @@ struct Inner {
     ready: Arc<ArcSwapOption<Ready>>,
     /// What is asked of the supervisor. A full channel loses only what others have asked for as well.
     commands: mpsc::Sender<Command>,
+    checks: Arc<Checks>,
     known: Arc<Known>,
     usage: Arc<Usage>,
     holders: Arc<Holders>,
@@ -156,6 +158,7 @@ impl Link {
         // More may be spawned; it only means that their end can be waited for.
         tasks.close();
         let (usage, holders) = (Usage::new(freed), Arc::<Holders>::default());
+        let checks = Arc::<Checks>::default();
         let plan = Arc::new(RwLock::new(Arc::new(plan)));
         let supervisor = Supervisor {
             plan: plan.clone(),
@@ -170,6 +173,7 @@ impl Link {
             processes: shared.processes.clone(),
             process: None,
             memory: Memory::new(&shared.backoff),
+            checks: checks.clone(),
             known: known.clone(),
             usage: usage.clone(),
             holders: holders.clone(),
@@ -181,6 +185,7 @@ impl Link {
             phase,
             ready,
             commands,
+            checks,
             known,
             usage,
             holders,
@@ -207,6 +212,11 @@ impl Link {
 
     pub(super) fn known(&self) -> &Known {
         &self.0.known
+    }
+
+    /// The last check of its server's health.
+    pub(super) fn last_check(&self) -> Option<Check> {
+        self.0.checks.last()
     }
 
     /// How many use it now.
@@ -240,13 +250,25 @@ impl Link {
     /// The session that is ready, once it is, and when it is not the one that was left behind. When the server is down, the outage.
     pub(super) async fn live_after(&self, left_behind: u64) -> Result<Live, Arc<Outage>> {
         let mut phase = self.0.phase.clone();
+        // A caller waits for one start: whether one has begun, and the outage that it was to end.
+        let (mut waits, mut ended) = (false, None);
         loop {
             match &*phase.borrow_and_update() {
                 Phase::Ready(live) if live.generation != left_behind => return Ok(live.clone()),
                 Phase::Ready(_) => self.ask(Command::Replace(left_behind)),
-                Phase::Connecting(_) => {}
+                Phase::Connecting(_) => waits = true,
+                Phase::Down(outage) if ended.as_ref().is_some_and(|ended| Arc::ptr_eq(ended, outage)) => {
+                    self.ask(Command::Start);
+                }
+                Phase::Down(outage) if !waits && outage.is_ended_by_calls() => {
+                    self.ask(Command::Start);
+                    (waits, ended) = (true, Some(outage.clone()));
+                }
                 Phase::Down(outage) => return Err(outage.clone()),
-                Phase::Idle => self.ask(Command::Start),
+                Phase::Idle => {
+                    self.ask(Command::Start);
+                    waits = true;
+                }
                 Phase::Disabled | Phase::Closed => return Err(Outage::closed().into()),
             }
             // A command that found the supervisor's mailbox full is given again.

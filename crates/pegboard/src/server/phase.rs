@@ -26,7 +26,7 @@ pub(crate) enum Phase {
     Connecting(Attempt),
     /// Ready for calls.
     Ready(Live),
-    /// Not to be reached. Callers fail at once; the supervisor goes on trying behind it.
+    /// Not to be reached. Callers fail at once, unless the outage is one that calls end; the supervisor goes on trying behind it.
     Down(Arc<Outage>),
     /// Closed with its board.
     Closed,
@@ -117,11 +117,66 @@ pub(crate) struct Outage {
     pub(crate) message: String,
     pub(crate) hint: Option<String>,
     pub(crate) stderr: Option<String>,
+    /// When this failure happened: the loss of the session, or the last failed start.
     pub(crate) at: Timestamp,
-    began: Instant,
+    /// When the outage began. Further failed starts do not move it.
+    began: Moment,
     pub(crate) restarts: u32,
-    /// When the next start is due. `None` when nobody will try unasked.
-    retry: Option<Instant>,
+    next: NextStart,
+}
+
+/// A point in time on both clocks: one to show, one to measure with.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Moment {
+    shown: Timestamp,
+    measured: Instant,
+}
+
+impl Moment {
+    pub(super) fn now() -> Self {
+        Self {
+            shown: Timestamp::now(),
+            measured: Instant::now(),
+        }
+    }
+}
+
+/// When a server that is down is started again.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct NextStart {
+    /// The supervisor starts it at this time, without being asked. `None` for never.
+    pub(super) unasked: Option<Instant>,
+    /// From this time on a call starts it and waits. `None` if calls fail at once.
+    pub(super) on_demand: Option<Instant>,
+}
+
+impl NextStart {
+    /// Only an operator starts it.
+    pub(super) const NEVER: Self = Self {
+        unasked: None,
+        on_demand: None,
+    };
+
+    /// The supervisor starts it after a delay.
+    pub(super) fn unasked_in(delay: Duration) -> Self {
+        Self {
+            unasked: Some(Instant::now() + delay),
+            on_demand: None,
+        }
+    }
+
+    /// The first call after a delay starts it.
+    pub(super) fn on_demand_in(delay: Duration) -> Self {
+        Self {
+            unasked: None,
+            on_demand: Some(Instant::now() + delay),
+        }
+    }
+
+    /// Whether a call starts it now.
+    pub(super) fn is_on_demand(&self) -> bool {
+        self.on_demand.is_some_and(|at| at <= Instant::now())
+    }
 }
 
 /// What kind of outage it is, which decides what happens next.
@@ -155,9 +210,9 @@ impl Outage {
             hint: None,
             stderr: None,
             at: Timestamp::now(),
-            began: Instant::now(),
+            began: Moment::now(),
             restarts: 0,
-            retry: None,
+            next: NextStart::NEVER,
         }
     }
 
@@ -231,10 +286,10 @@ impl Outage {
         }
     }
 
-    /// Nobody tries again unasked.
+    /// The supervisor has made all the starts that the config allows.
     pub(super) fn given_up_after(mut self, starts: u32) -> Self {
         self.message = format!(
-            "{}; after {starts} failed starts it is left alone until somebody connects it",
+            "{}; after {starts} failed starts it is started only for a call, or by an operator",
             self.message
         );
         self
@@ -245,11 +300,24 @@ impl Outage {
         self
     }
 
-    pub(super) fn with(mut self, cause: Cause, restarts: u32, retry_in: Option<Duration>) -> Self {
+    /// The outage as callers see it: part of one that began at `began`, with the next start.
+    pub(super) fn with(mut self, cause: Cause, restarts: u32, began: Moment, next: NextStart) -> Self {
         self.cause = cause;
         self.restarts = restarts;
-        self.retry = retry_in.map(|delay| Instant::now() + delay);
+        self.began = began;
+        self.next = next;
         self
+    }
+
+    /// The same outage with another next start.
+    pub(super) fn with_next(mut self, next: NextStart) -> Self {
+        self.next = next;
+        self
+    }
+
+    /// Whether a call starts the server instead of failing.
+    pub(super) fn is_ended_by_calls(&self) -> bool {
+        self.next.is_on_demand()
     }
 
     /// Whether trying again by itself can help.
@@ -272,17 +340,20 @@ impl Outage {
         }
     }
 
-    /// What is wrong, for how long, and when it is tried again.
+    /// What is wrong, how long the server has been down, and when it is started again.
     pub(crate) fn describe(&self) -> String {
-        let age = self.began.elapsed().as_secs();
-        let retry = self
-            .retry
-            .map(|at| at.saturating_duration_since(Instant::now()).as_secs());
-        match (age, retry) {
-            (0, _) => self.message.clone(),
-            (age, None) => format!("{} (for {age} s)", self.message),
-            (age, Some(left)) => format!("{} (for {age} s; next try in {left} s)", self.message),
+        let age = self.began.measured.elapsed().as_secs();
+        if age == 0 {
+            return self.message.clone();
         }
+        let left = |at: Instant| at.saturating_duration_since(Instant::now()).as_secs();
+        let next = match (self.next.unasked, self.next.on_demand) {
+            (_, Some(at)) if left(at) > 0 => format!("; a call starts it again in {} s", left(at)),
+            (_, Some(_)) => "; the next call starts it again".to_owned(),
+            (Some(at), None) => format!("; next try in {} s", left(at)),
+            (None, None) => String::new(),
+        };
+        format!("{} (for {age} s{next})", self.message)
     }
 }
 
@@ -290,7 +361,8 @@ impl Outage {
 fn cause_of(error: &ConnectError) -> Cause {
     let of_failure = |kind: &FailureKind| match kind {
         FailureKind::NeedsAuth => Cause::NeedsAuth,
-        FailureKind::Connect(ConnectFault::Tls | ConnectFault::Redirect) | FailureKind::Protocol => Cause::Broken,
+        FailureKind::Connect(ConnectFault::Tls | ConnectFault::Redirect) => Cause::Broken,
+        // Also an answer that is no MCP: a maintenance page or a captive portal goes away by itself.
         _ => Cause::Failed,
     };
     match &error.fault.kind {
@@ -331,8 +403,23 @@ impl Phase {
         match self {
             Self::Connecting(attempt) => Some(attempt.since),
             Self::Ready(live) => Some(live.since),
-            Self::Down(outage) => Some(outage.at),
+            Self::Down(outage) => Some(outage.began.shown),
             Self::Disabled | Self::Idle | Self::Closed => None,
+        }
+    }
+
+    /// The outage of a caller whose deadline passed before the server was ready.
+    pub(super) fn overdue(&self) -> Outage {
+        let outage = Outage::still_starting().after_restarts(self.restarts());
+        match self {
+            Self::Connecting(Attempt {
+                after: Some(before), ..
+            }) => Outage {
+                message: format!("{}; the attempt before failed: {}", outage.message, before.message),
+                hint: before.hint.clone().or(outage.hint),
+                ..outage
+            },
+            _ => outage,
         }
     }
 

@@ -268,11 +268,15 @@ impl Look {
     fn of(link: &Link) -> Self {
         match link.phase() {
             Phase::Ready(_) | Phase::Connecting(_) => Self::Running,
-            // Somebody has picked it and is about to start it.
-            Phase::Idle if link.uses() > 0 => Self::Running,
-            Phase::Idle => Self::Resting,
+            Phase::Idle => Self::of_unstarted(link),
+            Phase::Down(outage) if outage.is_ended_by_calls() => Self::of_unstarted(link),
             Phase::Down(_) | Phase::Disabled | Phase::Closed => Self::Down,
         }
+    }
+
+    /// A call that has picked it is about to start it.
+    fn of_unstarted(link: &Link) -> Self {
+        if link.uses() > 0 { Self::Running } else { Self::Resting }
     }
 }
 

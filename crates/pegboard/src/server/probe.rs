@@ -1,8 +1,36 @@
-//! Has the machine slept? Then a quiet connection may be dead, and is probed before its next use.
+//! What is remembered of a server's health checks, and whether the machine has slept since the last one: then a quiet connection may be dead.
 
-use std::time::{Duration, SystemTime};
+use std::{
+    sync::{Mutex, PoisonError},
+    time::{Duration, SystemTime},
+};
 
+use jiff::Timestamp;
 use tokio::time::Instant;
+
+/// The last health check of one connection: a probe, or a start.
+#[derive(Debug, Default)]
+pub(super) struct Checks(Mutex<Option<Check>>);
+
+/// One health check.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Check {
+    pub(super) at: Timestamp,
+    /// Why it failed; `None` if the server was well.
+    pub(super) error: Option<String>,
+}
+
+impl Checks {
+    pub(super) fn last(&self) -> Option<Check> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// A check has ended now, with this error or well.
+    pub(super) fn ended(&self, error: Option<String>) {
+        let at = Timestamp::now();
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(Check { at, error });
+    }
+}
 
 /// How far the wall clock may run ahead of the timers before that counts as sleep.
 const SLEPT: Duration = Duration::from_secs(30);

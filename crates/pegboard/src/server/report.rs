@@ -1,7 +1,10 @@
 //! What a server looks like from outside: its figures and its status.
 
 use std::{
-    sync::atomic::{AtomicU64, Ordering},
+    sync::{
+        Mutex, PoisonError,
+        atomic::{AtomicU64, Ordering},
+    },
     time::Duration,
 };
 
@@ -9,15 +12,18 @@ use jiff::Timestamp;
 use serde_json::{Map, Value};
 use tokio::time::Instant;
 
-use super::{Phase, Server, link::Link};
+use super::{Phase, Server, link::Link, probe::Check};
 use crate::{
     catalog::{Catalog, ToolKind},
     config::Scope,
     mask,
-    outcome::{Kind, millis},
+    outcome::{Kind, Outcome, Reply, millis},
     status::{CallCounts, LastError, PoolStatus, ServerStatus},
     transport::Target,
 };
+
+/// The longest message that is remembered of a failed call. A tool may answer with a whole page.
+const MAX_MESSAGE: usize = 500;
 
 /// The calls of a server so far.
 #[derive(Debug, Default)]
@@ -25,6 +31,8 @@ pub(super) struct Counts {
     total: AtomicU64,
     failed: AtomicU64,
     micros: AtomicU64,
+    /// Written only when a call has failed.
+    last_error: Mutex<Option<LastError>>,
 }
 
 impl Counts {
@@ -58,6 +66,48 @@ impl Server {
         self.0.spec.target.tool_kind()
     }
 
+    /// Remembers how a call failed that was handed to the server. Calls that were refused before that say nothing about it, and outages are
+    /// known already.
+    pub(crate) fn remember_failure(&self, reply: &Reply) {
+        let kind = reply.outcome.kind();
+        if reply.attempts == 0 || matches!(kind, Kind::Ok | Kind::Cancelled) {
+            return;
+        }
+        let text = reply.outcome.text();
+        let message = match &reply.outcome {
+            Outcome::ToolFailed(_) => format!("{} reported an error: {text}", reply.name),
+            _ => text,
+        };
+        let error = LastError {
+            message: shortened(message),
+            hint: reply.outcome.hint().map(str::to_owned),
+            at: Timestamp::now(),
+            stderr: None,
+        };
+        let last_error = &self.0.counts.last_error;
+        *last_error.lock().unwrap_or_else(PoisonError::into_inner) = Some(error);
+    }
+
+    /// What went wrong last. An outage that lasts comes before failed calls, however late they are.
+    fn last_error(&self, phase: &Phase) -> Option<LastError> {
+        let of_calls = &self.0.counts.last_error;
+        let of_calls = of_calls.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let last = match (phase.last_error(), of_calls) {
+            (Some(outage), Some(call)) if matches!(phase, Phase::Ready(_)) && call.at > outage.at => call,
+            (Some(outage), _) => outage,
+            (None, call) => call?,
+        };
+        Some(self.hidden(last))
+    }
+
+    /// The latest check of all its connections.
+    fn last_check(&self) -> Option<Check> {
+        let pool = self.pool()?;
+        let mut check = pool.links().filter_map(Link::last_check).max_by_key(|check| check.at)?;
+        self.veil().hide_in(&mut check.error);
+        Some(check)
+    }
+
     /// What it looks like from outside.
     pub(crate) fn status(&self) -> ServerStatus {
         let inner = &self.0;
@@ -71,6 +121,7 @@ impl Server {
             Phase::Disabled | Phase::Connecting(_) | Phase::Down(_) | Phase::Closed => None,
         };
         let offers = |count: fn(&Catalog) -> usize| catalog.as_deref().map_or(0, count);
+        let check = self.last_check();
         ServerStatus {
             name: inner.name.clone(),
             view: self.view().map(|view| view.name.to_string()),
@@ -102,7 +153,9 @@ impl Server {
             breaker: self.breaker().state(Instant::now()).as_str(),
             required: self.config().required,
             calls: inner.counts.status(),
-            last_error: phase.last_error().map(|error| self.hidden(error)),
+            last_error: self.last_error(&phase),
+            checked_at: check.as_ref().map(|check| check.at),
+            check_error: check.and_then(|check| check.error),
             pool: self.pool_status(),
         }
     }
@@ -140,4 +193,14 @@ impl Server {
         let uses = self.pool().map_or(0, |pool| pool.uses());
         queue.depth + queue.in_use.max(uses)
     }
+}
+
+/// A message of at most [`MAX_MESSAGE`] bytes.
+fn shortened(mut message: String) -> String {
+    if message.len() > MAX_MESSAGE {
+        let end = (0..=MAX_MESSAGE).rev().find(|at| message.is_char_boundary(*at));
+        message.truncate(end.unwrap_or_default());
+        message.push('…');
+    }
+    message
 }

@@ -1,7 +1,8 @@
 //! The task that owns a server's session. Every state is a function, every transition its return value.
 //!
 //! What callers see is published as a [`Phase`]. While a server is down they fail at once, and the supervisor goes on trying behind it
-//! without going back to `Connecting`, so that nobody waits for a start that will fail again.
+//! without going back to `Connecting`, so that no caller waits for a start that will fail again. Two rules soften that: while first starts
+//! fail, callers wait for as long as `start_wait` says, and a server that is not restarted unasked is started by the next call.
 
 mod serving;
 
@@ -26,12 +27,14 @@ use super::{
     backoff::{Backoff, CrashLoop, was_healthy},
     known::Known,
     link::{Holders, Plan},
-    phase::{Attempt, Cause, Live, Outage, Phase, Ready, is_crash},
+    phase::{Attempt, Cause, Live, Moment, NextStart, Outage, Phase, Ready, is_crash},
+    probe::Checks,
     revision::Revision,
     usage::Usage,
 };
 use crate::{
     catalog::{Catalog, store::Freshness},
+    config::Probe,
     session::{ConnectError, Session, Spec, Survey, connect},
     transport::{DialError, EndReason, FailureKind, Sent, WireEnd, WireFailure},
 };
@@ -79,6 +82,8 @@ pub(super) struct Supervisor {
     /// The place of our process among them.
     pub(super) process: Option<OwnedSemaphorePermit>,
     pub(super) memory: Memory,
+    /// Where health checks are noted.
+    pub(super) checks: Arc<Checks>,
     /// What the server offered last.
     pub(super) known: Arc<Known>,
     pub(super) usage: Arc<Usage>,
@@ -100,6 +105,12 @@ pub(super) struct Memory {
     /// Starts that failed in a row.
     failures: u32,
     last_outage: Option<Arc<Outage>>,
+    /// When the outage began that lasts; `None` while the server is ready, and before its first start has failed.
+    began: Option<Moment>,
+    /// Until when callers wait while first starts fail.
+    held_until: Option<Instant>,
+    /// Whether the last session was lost, so that the next start is a restart.
+    is_lost: bool,
 }
 
 impl Memory {
@@ -113,11 +124,18 @@ impl Memory {
             restarts: 0,
             failures: 0,
             last_outage: None,
+            began: None,
+            held_until: None,
+            is_lost: false,
         }
     }
 
     /// How long to wait now, by the waits of the plan, or without any by those of the board.
     fn next_wait(&mut self, waits: &[Duration]) -> Duration {
+        self.schedule(waits).next()
+    }
+
+    fn schedule(&mut self, waits: &[Duration]) -> &mut Backoff {
         if self.waits != waits {
             self.waits = waits.to_vec();
             self.backoff = if waits.is_empty() {
@@ -126,7 +144,7 @@ impl Memory {
                 self.usual.scheduled(waits)
             };
         }
-        self.backoff.next()
+        &mut self.backoff
     }
 
     /// What happened before does not count any more.
@@ -148,10 +166,8 @@ enum Step {
     /// Start it behind an outage that callers see.
     DialBehind,
     Serve(Live),
-    /// Wait before the next start.
-    Wait(Duration),
-    /// Wait until an operator does something.
-    Halt,
+    /// Wait for the next start.
+    Wait(NextStart),
     Stop,
 }
 
@@ -166,8 +182,7 @@ impl Supervisor {
                     Step::Dial { after, patience } => self.dialing(after, Some(patience)).await,
                     Step::DialBehind => self.dialing(Duration::ZERO, None).await,
                     Step::Serve(live) => self.serving(live).await,
-                    Step::Wait(delay) => self.waiting(delay).await,
-                    Step::Halt => self.halted().await,
+                    Step::Wait(next) => self.waiting(next).await,
                     Step::Stop => break,
                 }
             }
@@ -197,11 +212,7 @@ impl Supervisor {
     /// Starts the server. With `patience`, callers see `Connecting` until it has passed; the start itself goes on.
     async fn dialing(&mut self, after: Duration, patience: Option<Duration>) -> Step {
         if patience.is_some() {
-            self.show(Phase::Connecting(Attempt {
-                since: Timestamp::now(),
-                after: self.memory.last_outage.clone(),
-                restarts: self.memory.restarts,
-            }));
+            self.show_connecting();
         }
         let plan = self.plan();
         let limit = if plan.spec.fetches_first() {
@@ -226,28 +237,29 @@ impl Supervisor {
             reach(&plan, (survey, before), limit, &tasks, process).await
         };
         tokio::pin!(reaching);
-        // Whoever can wait as long as the start may take learns how it ends.
+        // Callers that can wait as long as the start may take learn how it ends.
         let overtaken = patience.filter(|patience| *patience < after + limit);
-        let mut shown_until = overtaken.map(|patience| Instant::now() + patience);
+        let mut shown_until = match patience {
+            Some(_) => overtaken.map(|patience| Instant::now() + patience),
+            None => self.memory.held_until,
+        };
         let reached = loop {
-            let overdue = async {
-                match shown_until {
-                    Some(at) => tokio::time::sleep_until(at).await,
-                    None => std::future::pending().await,
-                }
-            };
             tokio::select! {
                 biased;
                 () = self.stop.cancelled() => return Step::Stop,
                 reached = &mut reaching => break reached,
-                () = overdue => {
+                () = at(shown_until) => {
                     shown_until = None;
-                    let outage = Outage::still_starting().with(Cause::StillStarting, self.memory.restarts, None);
-                    self.show(Phase::Down(outage.into()));
+                    self.turn_callers_away();
                 }
                 // What is asked for meanwhile is met by the start itself.
-                command = self.commands.recv() => if command.is_none() {
-                    return Step::Stop;
+                command = self.commands.recv() => match command {
+                    None => return Step::Stop,
+                    Some(Command::Start) if self.is_ended_by_calls() => {
+                        shown_until = Some(Instant::now() + self.patience());
+                        self.show_connecting();
+                    }
+                    Some(_) => {}
                 }
             }
         };
@@ -270,6 +282,10 @@ impl Supervisor {
         tracing::info!(tools = catalog.tools.len(), version = %session.facts.version, "ready");
         self.memory.generation = self.generations.fetch_add(1, Ordering::Relaxed) + 1;
         self.memory.failures = 0;
+        self.memory.began = None;
+        self.memory.held_until = None;
+        self.memory.is_lost = false;
+        self.checks.ended(None);
         self.process = process;
         let catalog = Arc::new(catalog);
         self.known.learn(&catalog, freshness);
@@ -289,68 +305,104 @@ impl Supervisor {
     fn failed(&mut self, error: &ConnectError) -> Step {
         tracing::info!(error = %self.plan().spec.veil.text(&error.to_string()), "cannot be reached");
         let outage = Outage::of_start(error);
+        self.checks.ended(Some(outage.message.clone()));
         if outage.is_final() {
             let cause = outage.cause;
-            self.down(outage, cause, None);
-            return Step::Halt;
+            return self.down(outage, cause, NextStart::NEVER);
         }
         let cause = if self.memory.generation > 0 {
             Cause::RestartFailed
         } else {
             Cause::Failed
         };
-        let restart = &self.plan().restart;
+        let plan = self.plan();
+        let restart = &plan.restart;
         self.memory.failures = self.memory.failures.saturating_add(1);
         if restart.max_attempts.is_some_and(|most| self.memory.failures >= most) {
-            self.down(outage.given_up_after(self.memory.failures), cause, None);
-            return Step::Halt;
+            let outage = outage.given_up_after(self.memory.failures);
+            // A busy agent must not start a broken server with every call.
+            let pause = self.memory.schedule(&restart.waits).longest();
+            return self.down(outage, cause, NextStart::on_demand_in(pause));
         }
         // A server that says when to come back is not asked before.
-        let delay = self
-            .memory
-            .next_wait(&restart.waits)
-            .max(error.retry_after().unwrap_or_default());
-        let delay = if restart.enabled { delay } else { delay.max(SHOWN) };
-        self.down(outage, cause, Some(delay));
-        Step::Wait(delay)
+        let asked_for = error.retry_after().unwrap_or_default();
+        let delay = self.memory.next_wait(&restart.waits).max(asked_for);
+        if !restart.enabled {
+            let next = match self.next_probe() {
+                Some(every) => NextStart {
+                    unasked: Some(Instant::now() + every.max(asked_for)),
+                    ..NextStart::on_demand_in(SHOWN.max(asked_for))
+                },
+                None => NextStart::on_demand_in(delay.max(SHOWN)),
+            };
+            return self.down(outage, cause, next);
+        }
+        let next = NextStart::unasked_in(delay);
+        if self.memory.held_until.is_none_or(|until| until <= Instant::now()) {
+            return self.down(outage, cause, next);
+        }
+        let outage = self.of_this_outage(outage, cause, next);
+        self.memory.last_outage = Some(outage);
+        self.show_connecting();
+        Step::Wait(next)
     }
 
-    /// A session has ended: the server is started again at once, or rarely when it keeps ending.
-    fn lost(&mut self, end: &WireEnd, served: Duration) -> Step {
+    /// A session has ended: the server is started again at once, or rarely when it keeps ending. With `for_a_call`, a call waits for the
+    /// next session.
+    fn lost(&mut self, end: &WireEnd, served: Duration, for_a_call: bool) -> Step {
         tracing::info!(reason = %end.reason, "the session ended");
         self.memory.restarts = self.memory.restarts.saturating_add(1);
         self.forgive(served);
+        self.memory.is_lost = true;
         let plan = self.plan();
         let (restart, outage) = (&plan.restart, Outage::of_end(end));
         if is_crash(end) && self.memory.crashes.exited(Instant::now()) {
             let delay = self.memory.next_wait(&restart.waits);
             let delay = self.memory.crashes.wait(delay);
-            self.down(outage, Cause::CrashLooping, Some(delay));
-            return Step::Wait(delay);
+            let next = if restart.enabled {
+                NextStart::unasked_in(delay)
+            } else {
+                NextStart {
+                    unasked: self.next_probe().map(|every| Instant::now() + every.max(delay)),
+                    ..NextStart::on_demand_in(delay)
+                }
+            };
+            return self.down(outage, Cause::CrashLooping, next);
+        }
+        let is_wanted = restart.enabled || for_a_call || self.next_probe().is_some();
+        if let EndReason::Replaced(_) = end.reason
+            && is_wanted
+        {
+            // Only this session was of no use: there is no reason to wait before the next.
+            return self.restart(outage, Duration::ZERO, restart.wait.max(RENEWAL));
         }
         if !restart.enabled {
-            // Whoever needs it starts it.
-            self.memory.last_outage = Some(Arc::new(outage));
-            return Step::Rest;
-        }
-        if let EndReason::Replaced(_) = end.reason {
-            // The server is there and only this session was of no use, so nobody need wait for the next.
-            self.memory.last_outage = Some(Arc::new(outage));
-            return Step::Dial {
-                after: Duration::ZERO,
-                patience: restart.wait.max(RENEWAL),
+            let next = NextStart {
+                unasked: self.next_probe().map(|every| Instant::now() + every),
+                ..NextStart::on_demand_in(Duration::ZERO)
             };
+            return self.down(outage, Cause::Failed, next);
         }
         let delay = self.memory.next_wait(&restart.waits);
         if delay.is_zero() || delay < restart.wait {
-            self.memory.last_outage = Some(Arc::new(outage));
-            return Step::Dial {
-                after: delay,
-                patience: restart.wait,
-            };
+            return self.restart(outage, delay, restart.wait);
         }
-        self.down(outage, Cause::RestartFailed, Some(delay));
-        Step::Wait(delay)
+        self.down(outage, Cause::RestartFailed, NextStart::unasked_in(delay))
+    }
+
+    /// Starts the server again while callers wait.
+    fn restart(&mut self, outage: Outage, after: Duration, patience: Duration) -> Step {
+        let outage = self.of_this_outage(outage, Cause::Failed, NextStart::NEVER);
+        self.memory.last_outage = Some(outage);
+        Step::Dial { after, patience }
+    }
+
+    /// How long after a failure a lost server is looked for by a probe, where no restart is due.
+    fn next_probe(&self) -> Option<Duration> {
+        let health = self.plan().health;
+        let is_probed = health.restarts && health.probe != Probe::Never;
+        // What has never been ready is left to the callers.
+        health.every.filter(|_| is_probed && self.memory.generation > 0)
     }
 
     /// A session that was healthy lets what happened before it be forgotten.
@@ -360,48 +412,97 @@ impl Supervisor {
         }
     }
 
-    fn down(&mut self, outage: Outage, cause: Cause, retry_in: Option<Duration>) {
-        let outage = Arc::new(outage.with(cause, self.memory.restarts, retry_in));
+    /// The server is down from now on, or still.
+    fn down(&mut self, outage: Outage, cause: Cause, next: NextStart) -> Step {
+        self.memory.held_until = None;
+        let outage = self.of_this_outage(outage, cause, next);
         self.memory.last_outage = Some(outage.clone());
+        self.show(Phase::Down(outage));
+        Step::Wait(next)
+    }
+
+    /// A failure as part of the outage that lasts, which begins with it if there is none.
+    fn of_this_outage(&mut self, outage: Outage, cause: Cause, next: NextStart) -> Arc<Outage> {
+        let began = *self.memory.began.get_or_insert_with(Moment::now);
+        Arc::new(outage.with(cause, self.memory.restarts, began, next))
+    }
+
+    fn show_connecting(&self) {
+        let since = match &*self.publish.borrow() {
+            Phase::Connecting(attempt) => attempt.since,
+            _ => Timestamp::now(),
+        };
+        self.show(Phase::Connecting(Attempt {
+            since,
+            after: self.memory.last_outage.clone(),
+            restarts: self.memory.restarts,
+        }));
+    }
+
+    /// Callers have waited long enough for the start that is under way. They are told why the one before failed, if it did.
+    fn turn_callers_away(&mut self) {
+        let failed = match self.memory.held_until.take() {
+            Some(_) if self.memory.failures > 0 => self.memory.last_outage.as_deref().cloned(),
+            _ => None,
+        };
+        let outage = match failed {
+            Some(outage) => Arc::new(outage.with_next(NextStart::NEVER)),
+            None => self.of_this_outage(Outage::still_starting(), Cause::StillStarting, NextStart::NEVER),
+        };
         self.show(Phase::Down(outage));
     }
 
-    async fn waiting(&mut self, delay: Duration) -> Step {
-        let due = tokio::time::sleep(delay);
-        tokio::pin!(due);
+    /// Whether callers see an outage that a call ends.
+    fn is_ended_by_calls(&self) -> bool {
+        matches!(&*self.publish.borrow(), Phase::Down(outage) if outage.is_ended_by_calls())
+    }
+
+    async fn waiting(&mut self, next: NextStart) -> Step {
         loop {
             tokio::select! {
                 biased;
                 () = self.stop.cancelled() => return Step::Stop,
-                () = &mut due => return if self.plan().restart.enabled { Step::DialBehind } else { Step::Rest },
+                () = at(next.unasked) => return Step::DialBehind,
+                () = at(self.memory.held_until) => {
+                    self.memory.held_until = None;
+                    if let Some(outage) = self.memory.last_outage.clone() {
+                        self.show(Phase::Down(outage));
+                    }
+                }
                 command = self.commands.recv() => match command {
                     None => return Step::Stop,
                     Some(Command::Reconnect) => return self.first_dial(),
+                    Some(Command::Start) if next.is_on_demand() => {
+                        return Step::Dial { after: Duration::ZERO, patience: self.patience() };
+                    }
                     Some(_) => {}
                 }
             }
         }
     }
 
-    async fn halted(&mut self) -> Step {
-        loop {
-            match self.next_command().await {
-                None => return Step::Stop,
-                Some(Command::Reconnect) => return self.first_dial(),
-                Some(_) => {}
-            }
-        }
-    }
-
     fn first_dial(&mut self) -> Step {
         self.memory.reset();
+        self.memory.is_lost = false;
         self.dial()
     }
 
-    fn dial(&self) -> Step {
+    fn dial(&mut self) -> Step {
+        let hold = self.plan().restart.start_wait;
+        self.memory.held_until = (!hold.is_zero()).then(|| Instant::now() + hold);
         Step::Dial {
             after: Duration::ZERO,
-            patience: self.plan().spec.limits.connect,
+            patience: self.patience().max(hold),
+        }
+    }
+
+    /// How long callers wait for a start: less for a restart, because the server was there.
+    fn patience(&self) -> Duration {
+        let plan = self.plan();
+        if self.memory.is_lost {
+            plan.restart.wait
+        } else {
+            plan.spec.limits.connect
         }
     }
 
@@ -422,6 +523,14 @@ impl Supervisor {
             self.ready.store(ready);
             self.revision.bump();
         });
+    }
+}
+
+/// Waits until `time`, or for ever without one.
+async fn at(time: Option<Instant>) {
+    match time {
+        Some(time) => tokio::time::sleep_until(time).await,
+        None => std::future::pending().await,
     }
 }
 

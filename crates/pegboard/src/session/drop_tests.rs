@@ -101,7 +101,7 @@ async fn check<F: Future>(what: &str, session: &Session, begin: impl Fn() -> F) 
         let ended = ends_within(polls, begin()).await;
         nothing_is_left(session, &format!("{what} after {polls} polls"));
         assert!(
-            session.is_alive(false, Duration::from_secs(5)).await,
+            session.probe(Duration::from_secs(5)).await.is_ok(),
             "{what} broke the session after {polls} polls"
         );
         if ended {
@@ -159,7 +159,7 @@ async fn every_future_of_a_session_can_be_dropped_at_any_time() {
         })
         .await;
         check("cancelling a task", &session, || session.cancel_task("t")).await;
-        check("a ping", &session, || session.is_alive(false, Duration::from_secs(5))).await;
+        check("a ping", &session, || session.probe(Duration::from_secs(5))).await;
         session.close().await;
     }
 }

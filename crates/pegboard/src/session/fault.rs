@@ -27,6 +27,20 @@ impl Fault {
         }
     }
 
+    /// Whether it is an answer of the server, although not a result.
+    pub(crate) fn is_answer(&self) -> bool {
+        match &self.kind {
+            FaultKind::Error(_) | FaultKind::Unreadable(_) => true,
+            FaultKind::Wire(failure) => matches!(failure.kind, FailureKind::Rpc(_)),
+            FaultKind::Ended(_) | FaultKind::Dial(_) | FaultKind::TimedOut { .. } => false,
+        }
+    }
+
+    /// Whether the server is there and wants fewer requests.
+    pub(crate) fn is_busy(&self) -> bool {
+        matches!(&self.kind, FaultKind::Wire(failure) if matches!(failure.kind, FailureKind::Status { code: 429, .. }))
+    }
+
     /// Whether only this one request failed, so that others may be answered.
     pub(super) fn leaves_session(&self) -> bool {
         match &self.kind {

@@ -328,12 +328,12 @@ impl Fault {
         self.code() == Some(-32601)
     }
 
-    /// Whether it is a fault of the way to the server, as opposed to an answer that came. The end of a whole session is not: the
-    /// supervisor sees to that.
+    /// Whether it is a fault of the way to the server, as opposed to an answer of it; a web page in place of an answer is one. The end of a
+    /// whole session is not: the supervisor sees to that.
     pub(crate) fn is_of_the_way(&self) -> bool {
         match &self.kind {
             FaultKind::Wire(failure) => match failure.kind {
-                FailureKind::Connect(_) | FailureKind::Cut => true,
+                FailureKind::Connect(_) | FailureKind::Cut | FailureKind::Protocol => true,
                 FailureKind::Status { code, .. } => code >= 500,
                 _ => false,
             },

@@ -1,5 +1,9 @@
 //! What a server offers, listed: its tools must come, and all the rest may fail without taking them away.
 
+use std::time::Duration;
+
+use tokio::time::Instant;
+
 use super::{Described, Fault, Session, listing::Gathered};
 use crate::{
     catalog::{Catalog, ListedTools, clean, store::Freshness},
@@ -45,6 +49,22 @@ impl Session {
     ) -> Result<(Catalog, Freshness), Fault> {
         let listed = self.listed(survey, described, before).await;
         listed.map_err(|fault| fault.hidden(self.veil()))
+    }
+
+    /// Lists the tools again, within `limit`. All else stays as it was `before`.
+    pub(crate) async fn tools_again(
+        &self,
+        described: &Described,
+        before: &Catalog,
+        limit: Duration,
+    ) -> Result<(Catalog, Freshness), Fault> {
+        let started = Instant::now();
+        let listing = tokio::time::timeout(limit, self.catalog(Survey::Tools, described, None)).await;
+        let (mut catalog, freshness) = listing.unwrap_or_else(|_| Err(Fault::late(started)))?;
+        catalog.keep_resources(Some(before));
+        catalog.keep_templates(Some(before));
+        catalog.keep_prompts(Some(before));
+        Ok((catalog, freshness))
     }
 
     async fn listed(

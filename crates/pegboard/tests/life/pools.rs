@@ -40,6 +40,28 @@ async fn four_calls_of_a_serial_server_take_as_long_as_one_in_a_pool() {
     }
 }
 
+/// Lost connections that only calls start again are taken one by one, as those that were never started.
+#[tokio::test(start_paused = true)]
+async fn a_pool_without_restarts_is_started_again_by_the_calls_that_need_it() {
+    let mut settings = serial(Scope::Pool(2));
+    settings.policy.restart.enabled = false;
+    let (board, handle) = in_memory_with(&good(), settings);
+    let tools = board.toolset();
+    for lives in 1..=2 {
+        let began = Instant::now();
+        let calls = (0..2).map(|_| call(&tools, "fx.slow", json!({})));
+        for reply in futures_util::future::join_all(calls).await {
+            assert_eq!(reply.text(), "done", "{lives}");
+        }
+        assert_eq!(began.elapsed().as_secs(), 10, "{lives}");
+        let pool = board.status().servers[0].pool.clone().expect("a pool");
+        assert_eq!(pool.ready, 2, "{lives}");
+        handle.kill();
+        tokio::time::sleep(std::time::Duration::from_millis(1)).await;
+        assert_eq!(board.status().servers[0].state, State::Down, "{lives}");
+    }
+}
+
 /// Connections are started only when those that run are busy, and one row of the status tells of all.
 #[tokio::test(start_paused = true)]
 async fn a_pool_grows_only_when_it_must_and_shrinks_when_it_can() {

@@ -112,6 +112,7 @@ async fn a_quiet_server_is_probed_and_replaced_when_it_is_dead() {
     handle.change(|script| {
         *script = good()
             .fault_on(When::method("ping"), Fault::NeverAnswers)
+            .fault_on(When::method("tools/list"), Fault::NeverAnswers)
             .script()
             .clone()
     });

@@ -42,7 +42,10 @@ async fn without_restarts_the_next_call_starts_a_lost_server() {
     board.settle(PATIENCE).await;
     let starts = handle.starts();
     handle.kill();
-    assert_eq!(settled(&board).await, State::Idle);
+    assert_eq!(settled(&board).await, State::Down, "lost, and not idle");
+    let status = board.status();
+    assert!(!status.healthy);
+    assert!(status.servers[0].last_error.is_some());
     tokio::time::sleep(secs(3600)).await;
     assert_eq!(handle.starts(), starts);
     assert_eq!(call(&tools, "fx.hello", json!({})).await.text(), "hi");
@@ -64,7 +67,7 @@ async fn without_restarts_a_failed_start_is_tried_again_by_the_next_call_only() 
     assert_eq!(call(&tools, "fx.hello", json!({})).await.text(), "hi");
 }
 
-/// After so many failed starts a server stays down, until somebody asks for it.
+/// After so many failed starts a server stays down, until an operator asks for it.
 #[tokio::test(start_paused = true)]
 async fn a_server_is_left_alone_after_its_last_attempt() {
     let (board, handle) = in_memory_with(&silent(), restarts(|restart| restart.max_attempts = Some(3)));
@@ -159,7 +162,9 @@ async fn a_server_at_work_is_not_asked() {
     let mut settings = in_process_settings();
     settings.limits.call_idle = secs(3600);
     settings.limits.call_total = secs(3600);
-    let deaf = good().fault_on(When::method("ping"), Fault::NeverAnswers);
+    let deaf = good()
+        .fault_on(When::method("ping"), Fault::NeverAnswers)
+        .fault_on(When::method("tools/list").after(1), Fault::NeverAnswers);
     let (board, handle) = in_memory_with(&deaf, settings);
     board.settle(PATIENCE).await;
     assert_eq!(call(&board.toolset(), "fx.slow", json!({})).await.text(), "done");
@@ -182,6 +187,7 @@ async fn a_server_that_is_never_asked_by_itself_is_asked_after_a_timeout() {
         settings.limits.call_idle = secs(5);
         let dead = good()
             .fault_on(When::method("ping"), Fault::NeverAnswers)
+            .fault_on(When::method("tools/list").after(1), Fault::NeverAnswers)
             .fault_on(When::tool("hello"), Fault::NeverAnswers);
         let (board, _handle) = in_memory_with(&dead, settings);
         let reply = call(&board.toolset(), "fx.hello", json!({})).await;

@@ -22,7 +22,7 @@ async fn call_timeout() {
         (300, true),
         (DAY, true),
         (DAY, true),
-        (60, false),
+        (60, true),
     ]);
     for (preset, (seconds, lives_by_progress)) in expected {
         // Nobody is interrupted by a probe here.

@@ -92,14 +92,7 @@ async fn on_start_failure() {
 /// its own where restarts are on demand, and is still turned away where they go on by themselves.
 #[tokio::test(start_paused = true)]
 async fn connect_and_acquire_timeout() {
-    let expected = row([
-        (30, Some(10)),
-        (30, Some(30)),
-        (60, Some(10)),
-        (30, Some(30)),
-        (30, Some(10)),
-        (30, None),
-    ]);
+    let expected = row([(30, 10), (30, 30), (60, 10), (30, 30), (30, 10), (30, 30)]);
     for (preset, (seconds, later)) in expected {
         assert_eq!(file(preset, "").0.limits.connect, secs(seconds), "{preset}");
         let stage = Stage::new(preset, "", &silent()).await;
@@ -114,16 +107,25 @@ async fn connect_and_acquire_timeout() {
         tokio::time::sleep(secs(600)).await;
         let took = took().await;
         match later {
-            Some(30) => assert_eq!(took, 30, "{preset}: on demand"),
-            Some(most) => assert!(took <= most, "{preset}: {took}"),
-            None => {}
+            30 => assert_eq!(took, 30, "{preset}: on demand"),
+            most => assert!(took <= most, "{preset}: {took}"),
         }
     }
-    assert_eq!(
-        policy("tarsy").restart.wait,
-        secs(10),
-        "a call waits so long for a new session"
-    );
+}
+
+/// Row `start_wait`: a caller waits while first starts fail and are repeated, or fails with the first of them.
+#[tokio::test(start_paused = true)]
+async fn start_wait() {
+    for (preset, wait) in row([0, 0, 60, 0, 0, 30]) {
+        assert_eq!(policy(preset).restart.start_wait, secs(wait), "{preset}");
+        let stage = Stage::new(preset, "", &crashing()).await;
+        let recovering = async {
+            tokio::time::sleep(secs(2)).await;
+            stage.handle.change(|script| *script = good().script().clone());
+        };
+        let (reply, ()) = tokio::join!(stage.call("hello"), recovering);
+        assert_eq!(reply.is_error(), wait == 0, "{preset}: {}", reply.text());
+    }
 }
 
 /// Row `restart backoff`: how often a server that never answers is started in an hour, and in the next.
@@ -135,7 +137,7 @@ async fn restart_backoff() {
         (55..=75, 55..=65),
         (1..=1, 0..=0),
         (110..=130, 110..=120),
-        (3..=3, 0..=0),
+        (4..=4, 0..=0),
     ]);
     for (preset, (first, second)) in expected {
         let stage = Stage::new(preset, "connect_timeout = '1s'", &silent()).await;
@@ -146,11 +148,10 @@ async fn restart_backoff() {
         let then = stage.starts() - after_one;
         assert!(first.contains(&after_one), "{preset}: {after_one}");
         assert!(second.contains(&then), "{preset}: {then}");
-        // Whatever it was left at, a server that is well again is used again when somebody asks for it.
+        // Whatever it was left at, a server that is well again is used again by the next call.
         stage.handle.change(|script| *script = good().script().clone());
         if preset == "minion" {
             assert_eq!(stage.board.status().servers[0].state, State::Down);
-            stage.board.reconnect(&name("fx")).await;
         }
         tokio::time::sleep(secs(120)).await;
         assert_eq!(unfenced(&stage.call("hello").await.text()), "hi", "{preset}");
@@ -167,7 +168,8 @@ async fn restart_backoff() {
     assert_eq!(waits("goat"), [1, 2, 4, 8, 16, 30]);
     assert_eq!(
         (waits("minion"), policy("minion").restart.max_attempts),
-        (waits("goat"), Some(3))
+        (waits("goat"), Some(4)),
+        "three after the first"
     );
     // Where the next call starts it, nobody else does.
     for (preset, on_demand) in row([false, true, false, true, false, false]) {
@@ -182,7 +184,7 @@ async fn health() {
         ("ping", 3..=5),
         ("tools/list", 17..=19),
         ("ping", 0..=0),
-        ("ping", 0..=0),
+        ("ping", 3..=5),
         ("ping", 0..=0),
         ("ping", 8..=10),
     ]);
@@ -203,18 +205,19 @@ async fn health() {
     );
 }
 
-/// Row `health`, after a call has timed out: ai-agent asks once and waits three seconds; antwort and goat never ask.
+/// Row `health`, after a call has timed out: ai-agent waits three seconds for an answer, antwort five; goat never asks.
 #[tokio::test(start_paused = true)]
 async fn health_after_a_timeout() {
-    for (preset, asks) in [("ai-agent", 1), ("antwort", 0), ("goat", 0)] {
+    for (preset, asks, within) in [("ai-agent", 1, 3), ("antwort", 1, 5), ("goat", 0, 5)] {
         let dead = FakeServer::new("fx")
             .tool(Tool::new("hello"))
             .fault_on(When::tool("hello"), Fault::NeverAnswers)
-            .fault_on(When::method("ping"), Fault::NeverAnswers);
+            .fault_on(When::method("ping"), Fault::NeverAnswers)
+            .fault_on(When::method("tools/list").after(1), Fault::NeverAnswers);
         let stage = Stage::new(preset, "call_timeout = '5s'\ncall_total_timeout = '5s'", &dead).await;
         ended_as(&stage.call("hello").await, Kind::Timeout, true);
         let starts = stage.starts();
-        tokio::time::sleep(secs(2)).await;
+        tokio::time::sleep(secs(within - 1)).await;
         assert_eq!((stage.handle.count("ping"), stage.starts()), (asks, starts), "{preset}");
         tokio::time::sleep(secs(2)).await;
         assert_eq!(
@@ -223,8 +226,21 @@ async fn health_after_a_timeout() {
             "{preset}: one that does not answer is replaced"
         );
     }
-    assert_eq!(policy("ai-agent").health.within, secs(3));
-    for preset in ["antwort", "goat"] {
-        assert_eq!(policy(preset).health.probe, Probe::Never, "{preset}");
+    assert_eq!(policy("goat").health.probe, Probe::Never);
+}
+
+/// Row `health`: which servers that were lost are looked for by a probe, although their restarts are left to calls.
+#[tokio::test(start_paused = true)]
+async fn health_restart() {
+    for (preset, restarts) in row([false, true, false, true, false, false]) {
+        assert_eq!(policy(preset).health.restarts, restarts, "{preset}");
+        let stage = Stage::new(preset, "restart = false", &good()).await;
+        stage.call("hello").await;
+        let starts = stage.starts();
+        stage.handle.kill();
+        tokio::time::sleep(secs(61)).await;
+        assert_eq!(stage.starts(), starts + u32::from(restarts), "{preset}");
+        assert_eq!(stage.call("hello").await.text(), "hi", "{preset}");
+        assert_eq!(stage.starts(), starts + 1, "{preset}: once");
     }
 }

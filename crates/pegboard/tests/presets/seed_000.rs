@@ -1,10 +1,11 @@
 //! Seed 000, TARSy's client: its tables of parsing, routing and recovery, seen by an agent under the preset `tarsy`.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
-use pegboard::{Kind, Outcome, Reply, Selection, ToolCall, ToolExecutor, View};
+use pegboard::{Kind, Outcome, Reply, Selection, State, ToolCall, ToolExecutor, View};
 use pegboard_testkit::{FakeServer, Fault, Tool, When};
 use serde_json::{Value, json};
+use tokio::time::Instant;
 
 use crate::{support::*, words::*};
 
@@ -182,4 +183,176 @@ async fn seed_000_a_session_is_recreated_once() {
         assert_eq!(reply.attempts, 2);
     }
     assert_eq!(stage.starts(), 2);
+}
+
+/// Seed 000, section 6: a new session has ten seconds (`ReinitTimeout`), not the thirty of the first.
+#[tokio::test(start_paused = true)]
+async fn seed_000_reinit_timeout() {
+    let tool = Tool::new("read").read_only().answers_text("ok");
+    let fake = FakeServer::new("fx")
+        .tool(tool)
+        .fault_on(When::tool("read"), Fault::DiesBeforeExecuting { code: 1 });
+    let stage = Stage::new("tarsy", "trust = true", &fake).await;
+    stage.tools.list(PATIENCE).await;
+    let calling = async {
+        let began = Instant::now();
+        let reply = stage.call("read").await;
+        (reply, began.elapsed().as_secs())
+    };
+    let breaking = async {
+        stage.handle.wait_for("tools/call", 1).await;
+        stage.handle.change(|script| *script = silent().script().clone());
+    };
+    let ((reply, took), ()) = tokio::join!(calling, breaking);
+    assert!(reply.is_error(), "{}", reply.text());
+    assert_eq!((took, stage.starts()), (10, 2), "{}", reply.text());
+}
+
+/// Seed 000, section 6: the pause before the retry is 250 to 750 ms.
+#[tokio::test(start_paused = true)]
+async fn seed_000_retry_backoff() {
+    for _ in 0..20 {
+        let tool = Tool::new("read").read_only().answers_text("ok");
+        let fake = FakeServer::new("fx")
+            .tool(tool)
+            .fault_on(When::tool("read").first(1), Fault::DiesAfterExecuting { code: 1 });
+        let stage = Stage::new("tarsy", "trust = true", &fake).await;
+        stage.tools.list(PATIENCE).await;
+        let began = Instant::now();
+        assert_eq!(stage.call("read").await.text(), "ok");
+        let pause = began.elapsed().as_millis();
+        assert!((250..=760).contains(&pause), "{pause}");
+    }
+}
+
+/// Seed 000, constants: a listing has ten seconds (`MCPListToolsTimeout`).
+#[tokio::test(start_paused = true)]
+async fn seed_000_list_tools_timeout() {
+    let fake = good().fault_on(When::method("tools/list"), Fault::NeverAnswers);
+    let stage = Stage::new("tarsy", "", &fake).await;
+    let began = Instant::now();
+    assert!(stage.call("hello").await.is_error());
+    assert_eq!(began.elapsed().as_secs(), 10);
+}
+
+/// Seed 000, section 8: the listing of a health check is what the agent sees from then on, also between its calls.
+#[tokio::test(start_paused = true)]
+async fn seed_000_a_health_check_updates_the_tools() {
+    let stage = Stage::new("tarsy", "", &good()).await;
+    assert_eq!(stage.tools.list(PATIENCE).await.tools.len(), 1);
+    let more = good().tool(Tool::new("more").answers_text("new"));
+    stage.handle.change(|script| *script = more.script().clone());
+    for _ in 0..4 {
+        tokio::time::sleep(secs(4)).await;
+        assert_eq!(stage.call("hello").await.text(), "hi");
+    }
+    assert_eq!(stage.tools.list(PATIENCE).await.tools.len(), 2, "without a notice");
+    assert_eq!(stage.call("more").await.text(), "new");
+    assert_eq!(stage.starts(), 1);
+}
+
+/// Seed 000, section 8: a health check that fails, in whatever way, makes the session anew, once, and unasked.
+#[tokio::test(start_paused = true)]
+async fn seed_000_a_failed_health_check_reinitializes() {
+    let error = Fault::AnswersError {
+        code: -32603,
+        message: "out of order".into(),
+        data: None,
+    };
+    for (row, fault) in [
+        ("an error", error),
+        ("no answer", Fault::NeverAnswers),
+        ("closed", Fault::CutThenEof),
+    ] {
+        let fake = good().fault_on(When::method("tools/list").nth(2), fault);
+        let stage = Stage::new("tarsy", "", &fake).await;
+        stage.tools.list(PATIENCE).await;
+        assert_eq!(stage.starts(), 1, "{row}");
+        tokio::time::sleep(secs(40)).await;
+        assert_eq!(stage.starts(), 2, "{row}");
+        assert_eq!(stage.call("hello").await.text(), "hi", "{row}");
+        assert_eq!(stage.starts(), 2, "{row}");
+    }
+}
+
+/// Seed 000, section 8: a server that cannot be had again is unhealthy, with a warning, until a later check finds it. The board shows
+/// the servers that are shared.
+#[tokio::test(start_paused = true)]
+async fn seed_000_a_server_that_is_gone_is_unhealthy_until_a_check_finds_it() {
+    for (row, kills) in [("killed between calls", true), ("lists nothing any more", false)] {
+        let stage = Stage::new("tarsy", "scope = 'shared'", &good()).await;
+        stage.board.settle(PATIENCE).await;
+        assert!(stage.board.status().healthy, "{row}");
+        let dead = crashing().fault_on(
+            When::method("tools/list"),
+            Fault::AnswersError {
+                code: -32603,
+                message: "out of order".into(),
+                data: None,
+            },
+        );
+        stage.handle.change(|script| *script = dead.script().clone());
+        if kills {
+            stage.handle.kill();
+        }
+        tokio::time::sleep(secs(16)).await;
+        let since = stage.board.status().servers[0].since;
+        for _ in 0..4 {
+            let starts = stage.starts();
+            tokio::time::sleep(secs(15)).await;
+            assert!(stage.starts() > starts, "{row}: every check tries again");
+            let status = stage.board.status();
+            let server = &status.servers[0];
+            assert_eq!((server.state, status.healthy), (State::Down, false), "{row}");
+            assert_eq!(status.warnings.len(), 1, "{row}");
+            says(&status.warnings[0].details, &["closed its output"]);
+            assert_eq!((server.since, status.warnings[0].created_at), (since, since), "{row}");
+            says(
+                server.check_error.as_deref().unwrap_or_default(),
+                &["closed its output"],
+            );
+        }
+        stage.handle.change(|script| *script = good().script().clone());
+        tokio::time::sleep(secs(15)).await;
+        let status = stage.board.status();
+        assert_eq!((status.servers[0].state, status.healthy), (State::Ready, true), "{row}");
+        assert!(status.warnings.is_empty(), "{row}");
+        assert_eq!(status.servers[0].check_error, None, "{row}");
+    }
+}
+
+/// Seed 000, section 8: between two checks, a call is an attempt of its own.
+#[tokio::test(start_paused = true)]
+async fn seed_000_a_call_does_not_wait_for_the_next_check() {
+    let stage = Stage::new("tarsy", "", &good()).await;
+    stage.tools.list(PATIENCE).await;
+    stage.handle.change(|script| *script = crashing().script().clone());
+    stage.handle.kill();
+    tokio::time::sleep(secs(1)).await;
+    let began = Instant::now();
+    assert!(stage.call("hello").await.is_error());
+    assert!(began.elapsed() < secs(1));
+    stage.handle.change(|script| *script = good().script().clone());
+    tokio::time::sleep(secs(1)).await;
+    assert_eq!(stage.call("hello").await.text(), "hi");
+    assert!(began.elapsed() < secs(3));
+}
+
+/// Seed 000, section 8: `HealthStatus.LastCheck`.
+#[tokio::test(start_paused = true)]
+async fn seed_000_the_time_of_the_last_check() {
+    let stage = Stage::untouched("tarsy", "scope = 'shared'", &good());
+    let checked = || stage.board.status().servers[0].checked_at;
+    assert_eq!(checked(), None);
+    stage.board.settle(PATIENCE).await;
+    let mut last = checked().expect("a start is a check");
+    for _ in 0..3 {
+        tokio::time::sleep(secs(15) + Duration::from_millis(1)).await;
+        let next = checked().unwrap();
+        assert!(next > last);
+        last = next;
+    }
+    let asked = stage.handle.count("tools/list");
+    stage.call("hello").await;
+    assert_eq!((checked(), stage.handle.count("tools/list")), (Some(last), asked));
 }

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use pegboard::{Config, Env, Format, Pegboard, Probe, Scope, ServerConfig, State, ToolCall, Transport};
-use pegboard_testkit::{FakeServer, Tool, is_alive};
+use pegboard::{Config, Env, Format, Kind, Pegboard, Probe, Scope, ServerConfig, State, ToolCall, Transport};
+use pegboard_testkit::{Era, FakeServer, Fault, Tool, When, is_alive};
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
@@ -231,4 +231,191 @@ async fn seed_001_acquire_timeout_and_short_circuit() {
         "T=300s: it has recovered unasked"
     );
     assert_eq!(stage.call("hello").await.text(), "hi", "T=305s");
+}
+
+/// Seed 001, acquire, with a server that fails quickly: the first callers wait together while it is started again and again.
+#[tokio::test(start_paused = true)]
+async fn seed_001_callers_wait_over_failing_starts() {
+    let stage = Stage::new("ai-agent", "", &crashing()).await;
+    let began = Instant::now();
+    let second = async {
+        tokio::time::sleep(secs(5)).await;
+        stage.call("hello").await
+    };
+    let recovering = async {
+        tokio::time::sleep(secs(20)).await;
+        let status = stage.board.status().servers[0].clone();
+        assert_eq!(status.state, State::Connecting);
+        says(&status.last_error.unwrap().message, &["closed its output"]);
+        stage.handle.change(|script| *script = good().script().clone());
+    };
+    let (first, second, ()) = tokio::join!(stage.call("hello"), second, recovering);
+    assert_eq!((first.text().as_str(), second.text().as_str()), ("hi", "hi"));
+    // 0, 1, 2, 5, 10 and 30 s after each other.
+    assert_eq!(began.elapsed().as_secs(), 48);
+}
+
+/// Seed 001, acquire: with a server that goes on failing the first callers fail together after sixty seconds, and later ones at once, with
+/// the age of the failure.
+#[tokio::test(start_paused = true)]
+async fn seed_001_callers_fail_together_and_learn_since_when() {
+    let stage = Stage::new("ai-agent", "", &crashing()).await;
+    let began = Instant::now();
+    let second = async {
+        tokio::time::sleep(secs(5)).await;
+        stage.call("hello").await
+    };
+    let (first, second) = tokio::join!(stage.call("hello"), second);
+    assert_eq!(began.elapsed().as_secs(), 60, "together");
+    for reply in [first, second] {
+        ended_as(&reply, Kind::Unavailable, false);
+        says(&reply.text(), &["closed its output"]);
+    }
+    let since = stage.board.status().servers[0].since;
+    for at in [65, 120, 450] {
+        tokio::time::sleep_until(began + secs(at) + Duration::from_millis(100)).await;
+        let asked = Instant::now();
+        let reply = stage.call("hello").await;
+        assert!(asked.elapsed() < secs(1), "a short circuit");
+        says(
+            &reply.text(),
+            &["closed its output", &format!("(for {at} s; next try in")],
+        );
+        assert_eq!(stage.board.status().servers[0].since, since, "{at}");
+    }
+    stage.handle.change(|script| *script = good().script().clone());
+    tokio::time::sleep(secs(60)).await;
+    assert_eq!(stage.call("hello").await.text(), "hi");
+}
+
+/// Seed 001, acquire: a caller with less time learns why it waited, and a failure that no retry can mend is told at once.
+#[tokio::test(start_paused = true)]
+async fn seed_001_who_does_not_wait_for_failing_starts() {
+    let stage = Stage::new("ai-agent", "", &crashing()).await;
+    let reply = stage.tools.call(ToolCall::new("fx.hello").timeout(secs(7))).await;
+    ended_as(&reply, Kind::Unavailable, false);
+    says(&reply.text(), &["did not become ready in time", "closed its output"]);
+    let config = servers(&json!({"fx": {"command": "/no/such/program"}}));
+    let board = Pegboard::open(config);
+    let began = Instant::now();
+    assert!(call(&board.toolset(), "fx.hello", json!({})).await.is_error());
+    assert!(began.elapsed() < secs(1));
+    assert_eq!(board.status().servers[0].state, State::Down);
+}
+
+/// Seed 001, background retries: a page in place of the server, such as one about maintenance, is an outage like any other.
+#[tokio::test]
+async fn seed_001_a_web_page_in_place_of_the_server_is_retried() {
+    let page = good().fault_on(When::always(), Fault::HtmlPage);
+    for (preset, waits) in [("ai-agent", true), ("pegboard", false)] {
+        let http = page.serve_http().await.unwrap();
+        let url = http.url();
+        let loaded = load(&format!("preset = '{preset}'\n[servers.fx]\nurl = '{url}'"));
+        assert_eq!(loaded.problems, []);
+        let board = Pegboard::open(loaded.config);
+        let tools = board.toolset();
+        let recovering = async {
+            tokio::time::sleep(Duration::from_millis(300)).await;
+            http.change(|script| *script = good().script().clone());
+        };
+        let (reply, ()) = tokio::join!(call(&tools, "fx.hello", json!({})), recovering);
+        assert_eq!(reply.is_error(), !waits, "{preset}: {}", reply.text());
+        ready(&board).await;
+        assert_eq!(call(&tools, "fx.hello", json!({})).await.text(), "hi", "{preset}");
+        board.shutdown().await;
+    }
+}
+
+/// A page in place of an answer is a fault of the way and never an answer, and it ends no session that is well otherwise.
+#[tokio::test]
+async fn seed_001_a_web_page_in_place_of_an_answer_is_lost() {
+    for era in [Era::Legacy, Era::Modern] {
+        let fake = good().era(era).fault_on(When::tool("hello").first(1), Fault::HtmlPage);
+        let http = fake.serve_http().await.unwrap();
+        let mut config = servers(&json!({"fx": {"type": "http", "url": http.url()}}));
+        config.servers.get_mut(&name("fx")).unwrap().limits.connect = secs(10);
+        let board = Pegboard::open(config);
+        let tools = board.toolset();
+        let reply = call(&tools, "fx.hello", json!({})).await;
+        ended_as(&reply, Kind::Transport, true);
+        says(&reply.text(), &["text/html"]);
+        let error = board.status().servers[0].last_error.clone().unwrap();
+        says(&error.message, &["fx.hello", "text/html"]);
+        assert_eq!(call(&tools, "fx.hello", json!({})).await.text(), "hi");
+        assert_eq!(board.status().servers[0].restarts, 0);
+        board.shutdown().await;
+    }
+}
+
+/// Seed 001, health probes: where `ping` is refused or not answered, the tools are listed before the server is restarted.
+#[tokio::test(start_paused = true)]
+async fn seed_001_a_probe_falls_back_to_listing() {
+    let refused = Fault::AnswersError {
+        code: -32601,
+        message: "no such method".into(),
+        data: None,
+    };
+    for (row, era, ping, list, restarts) in [
+        ("both", Era::Legacy, None, None, 0),
+        ("no answer", Era::Legacy, Some(Fault::NeverAnswers), None, 0),
+        ("refused", Era::Legacy, Some(refused.clone()), None, 0),
+        (
+            "neither",
+            Era::Legacy,
+            Some(Fault::NeverAnswers),
+            Some(Fault::NeverAnswers),
+            1,
+        ),
+        ("both refused", Era::Legacy, Some(refused.clone()), Some(refused), 1),
+        ("no answer, modern", Era::Modern, Some(Fault::NeverAnswers), None, 0),
+        (
+            "neither, modern",
+            Era::Modern,
+            Some(Fault::NeverAnswers),
+            Some(Fault::NeverAnswers),
+            1,
+        ),
+    ] {
+        let mut fake = FakeServer::new("fx")
+            .era(era)
+            .tool(Tool::new("mute"))
+            .fault_on(When::tool("mute"), Fault::NeverAnswers);
+        let word = match era {
+            Era::Modern => When::method("server/discover").after(1),
+            _ => When::method("ping"),
+        };
+        if let Some(fault) = ping {
+            fake = fake.fault_on(word, fault);
+        }
+        if let Some(fault) = list {
+            fake = fake.fault_on(When::method("tools/list").nth(2), fault);
+        }
+        let stage = Stage::new("ai-agent", "call_timeout = '5s'", &fake).await;
+        ended_as(&stage.call("mute").await, Kind::Timeout, true);
+        tokio::time::sleep(secs(4)).await;
+        assert_eq!(stage.board.status().servers[0].restarts, restarts, "{row}");
+        let pings = usize::from(era == Era::Legacy);
+        assert_eq!(stage.handle.count("ping"), pings, "{row}");
+    }
+}
+
+/// Seed 001, restart loop: a remote server that a call did not reach is probed, down with the reason, and back without being asked for.
+#[tokio::test]
+async fn seed_001_a_remote_server_that_is_gone_is_noticed_and_found_again() {
+    let http = good().serve_http().await.unwrap();
+    let board = Pegboard::open(servers(&json!({"fx": {"type": "http", "url": http.url()}})));
+    let tools = board.toolset();
+    assert_eq!(call(&tools, "fx.hello", json!({})).await.text(), "hi");
+    http.stop().await;
+    ended_as(&call(&tools, "fx.hello", json!({})).await, Kind::Unavailable, false);
+    let waiting = async {
+        while board.status().servers[0].state != State::Down {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    };
+    tokio::time::timeout(PATIENCE, waiting).await.unwrap();
+    http.restart().await.unwrap();
+    ready(&board).await;
+    assert_eq!(call(&tools, "fx.hello", json!({})).await.text(), "hi");
+    board.shutdown().await;
 }

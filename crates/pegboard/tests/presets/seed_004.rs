@@ -3,6 +3,7 @@
 use pegboard::{Config, Grants, Kind, Pegboard, Provider, State, ToolCall, View};
 use pegboard_testkit::{FakeServer, Fault, Tool, When};
 use serde_json::json;
+use tokio::time::Instant;
 
 use crate::{support::*, words::*};
 
@@ -25,16 +26,113 @@ fn seed_004_configuration_errors() {
     }
 }
 
-/// Seed 004, 8.1, connection errors: tried again with growing pauses, then left.
+/// Seed 004, 8.1 and 8.4, connection errors: three retries with growing pauses, then left.
 #[tokio::test(start_paused = true)]
 async fn seed_004_connection_errors() {
     let stage = Stage::new("minion", "", &silent()).await;
     ended_as(&stage.call("hello").await, Kind::Unavailable, false);
     tokio::time::sleep(secs(3600)).await;
-    assert_eq!(stage.starts(), 3, "three attempts");
+    assert_eq!(stage.starts(), 4, "one attempt and three retries");
     let status = stage.board.status().servers[0].clone();
     assert_eq!(status.state, State::Down);
-    says(&status.last_error.unwrap().message, &["after 3 failed starts"]);
+    says(&status.last_error.unwrap().message, &["after 4 failed starts"]);
+}
+
+/// Seed 004, 5.3: a call on a client that is not connected connects it, also after the retries are used up; many calls make few attempts.
+#[tokio::test(start_paused = true)]
+async fn seed_004_a_call_connects_a_server_that_was_given_up() {
+    let stage = Stage::new("minion", "", &crashing()).await;
+    ended_as(&stage.call("hello").await, Kind::Unavailable, false);
+    let began = Instant::now();
+    let given_up = stage.starts();
+    let mut refused = String::new();
+    for _ in 0..120 {
+        let reply = stage.call("hello").await;
+        assert!(reply.is_error());
+        refused = reply.text();
+        tokio::time::sleep(secs(1)).await;
+    }
+    says(
+        &refused,
+        &["closed its output", "failed starts", "a call starts it again in"],
+    );
+    let attempts = f64::from(stage.starts() - given_up) / f64::from(given_up) * 4.0;
+    assert!((3.0..=5.0).contains(&attempts), "{attempts} in {:?}", began.elapsed());
+    stage.handle.change(|script| *script = good().script().clone());
+    tokio::time::sleep(secs(30)).await;
+    let (one, two) = tokio::join!(stage.call("hello"), stage.call("hello"));
+    assert_eq!((one.text().as_str(), two.text().as_str()), ("hi", "hi"));
+    assert_eq!(stage.board.status().servers[0].state, State::Ready);
+    // A new life has all its retries.
+    stage.handle.change(|script| *script = crashing().script().clone());
+    stage.handle.kill();
+    tokio::time::sleep(secs(200)).await;
+    let message = stage.board.status().servers[0].last_error.clone().unwrap().message;
+    says(&message, &["after 4 failed starts"]);
+}
+
+/// Seed 004, 8.4: call retries pause 1, 2 and 4 seconds.
+#[tokio::test(start_paused = true)]
+async fn seed_004_pauses_between_call_retries() {
+    let fake = FakeServer::new("fx")
+        .tool(Tool::new("read").read_only())
+        .fault_on(When::tool("read"), Fault::UnknownResultType);
+    let stage = Stage::new("minion", "trust = true", &fake).await;
+    stage.tools.list(PATIENCE).await;
+    let began = Instant::now();
+    assert_eq!(stage.call("read").await.attempts, 4);
+    assert_eq!(began.elapsed().as_secs(), 7);
+    let waits: Vec<u64> = policy("minion")
+        .retries
+        .waits
+        .iter()
+        .map(|wait| wait.as_secs())
+        .collect();
+    assert_eq!(waits, [1, 2, 4, 8, 16, 30]);
+}
+
+/// Seed 004, 8.4: with `unsafe`, a call that timed out is made again, and its time leaves room for all retries.
+#[tokio::test(start_paused = true)]
+async fn seed_004_timeouts_are_retried_where_that_is_allowed() {
+    let settings = "retry = { attempts = 3, backoff = ['1s', '2s', '4s'], unsafe = true }";
+    for (mute, attempts, seconds) in [(2, 3, 123), (9, 4, 247)] {
+        let fake = good().fault_on(When::tool("hello").first(mute), Fault::NeverAnswers);
+        let stage = Stage::new("minion", settings, &fake).await;
+        stage.tools.list(PATIENCE).await;
+        let began = Instant::now();
+        let reply = stage.call("hello").await;
+        assert_eq!((reply.attempts, began.elapsed().as_secs()), (attempts, seconds));
+        assert_eq!(reply.is_error(), mute == 9, "{}", reply.text());
+    }
+}
+
+/// Seed 004, client metrics: the last error of a call, and its time, beside a server that is well.
+#[tokio::test(start_paused = true)]
+async fn seed_004_the_last_error_of_calls() {
+    let schema = json!({"type": "object", "required": ["n"]});
+    let fake = good()
+        .tool(Tool::new("logic").fails_with("no such issue"))
+        .tool(Tool::new("strict").schema(schema))
+        .tool(Tool::new("mute"))
+        .fault_on(When::tool("mute"), Fault::NeverAnswers);
+    let stage = Stage::new("minion", "", &fake).await;
+    let last = || {
+        let status = stage.board.status();
+        assert!(status.healthy && status.warnings.is_empty(), "the server is well");
+        status.servers[0].last_error.clone()
+    };
+    stage.call("hello").await;
+    stage.call("strict").await;
+    assert_eq!(last(), None, "what was not sent says nothing about the server");
+    stage.call("logic").await;
+    let first = last().expect("an error");
+    says(&first.message, &["fx.logic", "no such issue"]);
+    stage.call("mute").await;
+    let second = last().expect("an error");
+    says(&second.message, &["fx.mute", "60 s"]);
+    assert!(second.at > first.at);
+    stage.call("hello").await;
+    assert_eq!(last(), Some(second), "it stays the last one");
 }
 
 /// Seed 004, 8.1, authentication errors: told at once, warned about, and not tried again.

@@ -101,6 +101,15 @@ pub(crate) fn good() -> FakeServer {
     FakeServer::new("fx").tool(Tool::new("hello").answers_text("hi"))
 }
 
+/// A server that ends as soon as it is spoken to.
+pub(crate) fn crashing() -> FakeServer {
+    let fault = Fault::ExitsAtHandshake {
+        code: 3,
+        stderr: String::new(),
+    };
+    FakeServer::new("fx").fault(fault)
+}
+
 pub(crate) fn silent() -> FakeServer {
     FakeServer::new("fx").fault(Fault::SilentHandshake)
 }

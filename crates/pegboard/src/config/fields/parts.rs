@@ -282,11 +282,12 @@ pub(super) static RESTART: Section = Section {
             "The waits before each attempt; the last one repeats. A single wait is doubled up to 30 seconds.",
         )
         .aka(&["reconnect_backoff"]),
-        field("max_attempts", COUNT, "After so many attempts it stays down.").aka(&[
-            "max_retries",
-            "attempts",
-            "max_reconnect_retries",
-        ]),
+        field(
+            "max_attempts",
+            COUNT,
+            "After so many failed starts in a row it is started only for a call, or by an operator.",
+        )
+        .aka(&["max_retries", "attempts", "max_reconnect_retries"]),
         field(
             "wait",
             Kind::Duration {
@@ -312,7 +313,17 @@ pub(super) static RETRY: Section = Section {
             Kind::Text,
             "The argument that makes a repeated call harmless.",
         ),
-        field("backoff", Kind::List(&LIMIT), "The waits before each attempt."),
+        field(
+            "backoff",
+            Kind::List(&LIMIT),
+            "The waits before each attempt; the last one repeats.",
+        ),
+        field(
+            "jitter",
+            Kind::Count { min: 0, max: 99 },
+            "By how many percent these waits are varied, both ways.",
+        )
+        .default("0"),
         field("unsafe", Kind::Bool, "Also repeat calls that may have run.").default("false"),
     ],
 };

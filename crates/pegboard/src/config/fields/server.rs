@@ -57,13 +57,14 @@ pub(in crate::config) static SERVER: Section = Section {
         field("idle_stop", Kind::Either(&[Kind::Word(IDLE_WORDS), LIMIT]), "After how long without a call it is stopped; the next call starts it. `auto` is five minutes for shared servers that start lazily and are not required, else never.")
             .aka(&["idle_timeout", "idle_ttl"])
             .default("\"auto\""),
-        field("health_probe", Kind::Word(PROBES), "How an idle server is asked whether it is well: in the words of its era, by listing its tools, or not at all.")
+        field("health_probe", Kind::Word(PROBES), "How an idle server is asked whether it is well: in the words of its era and then by listing its tools, by listing them at once, or not at all.")
             .aka(&["health", "health_check"])
             .default("\"auto\""),
         field("health_interval", Kind::Either(&[Kind::Word(&[word("off")]), LIMIT]), "After how much silence it is asked. With `off` only after a call has timed out.")
             .aka(&["health_check_interval"])
             .default("\"1m\""),
         field("health_timeout", LIMIT, "How long the answer is waited for.").default("\"5s\""),
+        field("health_restart", Kind::Bool, "Whether a server that was lost is started again when it would be asked, also with `restart = false`.").default("false"),
         field("breaker", Kind::Either(&[Kind::Bool, Kind::Word(&[word("off")]), Kind::Table(&BREAKER)]), "When callers are turned away at once, because it answers nobody.").aka(&["circuit_breaker"]),
         field("session_cleanup_url", Kind::Text, "Asked with DELETE when an agent's session ends.").later(),
         field("session_gone_status", Kind::List(&COUNT), "HTTP statuses by which this server says that it forgot the session, besides 404; the answer must speak of a session."),
@@ -72,6 +73,9 @@ pub(in crate::config) static SERVER: Section = Section {
         field("connect_timeout", LIMIT, "From spawn or connect until the server has answered the handshake.")
             .aka(&["startup_timeout", "init_timeout", "connection_timeout", "start_timeout"])
             .default("\"30s\""),
+        field("start_wait", Kind::Duration { min: 0, max: 24 * 3600 * 1000 }, "How long callers wait from the first start on while starts fail and are repeated. With zero they fail with the first failed start.")
+            .aka(&["acquire_timeout", "acquire_wait"])
+            .default("\"0s\""),
         field("list_timeout", LIMIT, "For listing the tools of a server, all pages together, and again for all else that it offers.").aka(&["list_tools_timeout"]).default("\"30s\""),
         field("call_timeout", LIMIT, "For one call without a sign of life; progress starts it anew.")
             .aka(&["timeout", "request_timeout", "tool_timeout", "tool_call_timeout", "read_timeout"])

@@ -69,7 +69,10 @@ fn scope(values: &Values) -> Scope {
 }
 
 fn restart(values: &Values) -> Restart {
-    let defaults = Restart::default();
+    let defaults = Restart {
+        start_wait: values.duration("start_wait").unwrap_or_default(),
+        ..Restart::default()
+    };
     let Some(table) = values.table("restart") else {
         return defaults;
     };
@@ -78,6 +81,7 @@ fn restart(values: &Values) -> Restart {
         waits: waits(table),
         max_attempts: table.count("max_attempts").and_then(|most| u32::try_from(most).ok()),
         wait: table.duration("wait").unwrap_or(defaults.wait),
+        start_wait: defaults.start_wait,
     }
 }
 
@@ -139,6 +143,7 @@ fn health(values: &Values) -> Health {
             None => values.duration("health_interval").or(defaults.every),
         },
         within: values.duration("health_timeout").unwrap_or(defaults.within),
+        restarts: values.bool("health_restart").unwrap_or(defaults.restarts),
     }
 }
 
@@ -157,6 +162,10 @@ fn retries(values: &Values) -> Retry {
             .and_then(|attempts| u32::try_from(attempts).ok())
             .unwrap_or(defaults.attempts),
         waits: durations(table, "backoff"),
+        jitter: table
+            .count("jitter")
+            .and_then(|percent| u32::try_from(percent).ok())
+            .unwrap_or(defaults.jitter),
         even_if_run: table.bool("unsafe").unwrap_or(false),
     }
 }

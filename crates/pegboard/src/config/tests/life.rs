@@ -61,8 +61,12 @@ fn restarts_and_health_are_read() {
         waits: [0, 1, 30].map(secs).into(),
         max_attempts: Some(5),
         wait: Duration::ZERO,
+        start_wait: Duration::ZERO,
     };
     assert_eq!(restart, expected);
+    let waits = |settings: &str| with(settings).policy.restart.start_wait;
+    assert_eq!(waits("start_wait = '1m'"), secs(60));
+    assert_eq!(waits("start_wait = '1m'\nrestart = { wait = '0s' }"), secs(60));
     for (backoff, problem) in [
         ("[]", "needs at least one wait"),
         ("['2s', '1s']", "must only grow"),
@@ -84,8 +88,10 @@ fn restarts_and_health_are_read() {
         probe: Probe::ListTools,
         every: Some(secs(15)),
         within: secs(3),
+        restarts: false,
     };
     assert_eq!(health, expected);
+    assert!(with("health_restart = true").policy.health.restarts);
     assert_eq!(with("health_interval = 'off'").policy.health.every, None);
     assert_eq!(with("health_probe = 'none'").policy.health.probe, Probe::Never);
     assert_eq!(with("health_probe = 'ping'").policy.health.probe, Probe::Auto);
@@ -101,10 +107,11 @@ fn retries_trust_and_queues_are_read() {
         mode: None,
         attempts: 3,
         waits: [1, 2].map(secs).into(),
+        jitter: 50,
         even_if_run: true,
     };
     assert_eq!(
-        retries("retry = { attempts = 3, backoff = ['1s', '2s'], unsafe = true }"),
+        retries("retry = { attempts = 3, backoff = ['1s', '2s'], jitter = 50, unsafe = true }"),
         expected
     );
     let keyed = Some(RetryClass::Key("id".into()));

@@ -41,7 +41,6 @@ impl Supervisor {
                     Step::Serve(self.live(reached))
                 }
                 Step::Serve(live) => self.serving(live).await,
-                Step::Halt => self.halted().await,
                 Step::Stop => break,
             }
         }

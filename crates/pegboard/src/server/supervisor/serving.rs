@@ -6,12 +6,13 @@ use tokio::time::{Instant, MissedTickBehavior};
 
 use super::{Command, Step, Supervisor};
 use crate::{
+    catalog::{Catalog, diff::CatalogDiff, store::Freshness},
     config::Probe,
     server::{
         phase::{Live, Phase},
         probe::Wakefulness,
     },
-    session::Session,
+    session::{FaultKind, Session},
     transport::{EndReason, WireEnd},
 };
 
@@ -48,7 +49,7 @@ impl Supervisor {
         // Kept across turns of the loop, so that a notice is not lost when something else happens meanwhile.
         let mut change = Box::pin(settled_change(&session, Duration::ZERO));
         let mut keeping = Box::pin(session.keep());
-        let mut quiet = Box::pin(quiet(&session, self.quiet_limit(), Duration::ZERO));
+        let mut quiet = Box::pin(quiet(&session, self.probing(), Duration::ZERO));
         let idle = || Box::pin(usage.idle(|| holders.idle_after()));
         let mut idling = idle();
         let end = loop {
@@ -82,10 +83,10 @@ impl Supervisor {
                         old.close().await;
                         drop(process);
                     });
-                    return self.lost(&closed("its session was of no use any more"), began.elapsed());
+                    return self.lost(&closed("its session was of no use any more"), began.elapsed(), true);
                 }
                 Event::Asked(Command::Suspect(generation)) if generation == live.generation => {
-                    if let Err(end) = self.probe(&session).await {
+                    if let Err(end) = self.probe(&mut live).await {
                         break end;
                     }
                 }
@@ -97,7 +98,7 @@ impl Supervisor {
                     self.relist(&mut live).await;
                 }
                 Event::Tick if awake.woke() => {
-                    if let Err(end) = self.probe(&session).await {
+                    if let Err(end) = self.probe(&mut live).await {
                         break end;
                     }
                 }
@@ -106,11 +107,11 @@ impl Supervisor {
                 Event::Quiet => {
                     // A server that is at work on a call may have no ear for anything else.
                     if self.usage.count() == 0
-                        && let Err(end) = self.probe(&session).await
+                        && let Err(end) = self.probe(&mut live).await
                     {
                         break end;
                     }
-                    quiet.set(self::quiet(&session, self.quiet_limit(), TICK));
+                    quiet.set(self::quiet(&session, self.probing(), TICK));
                 }
                 Event::Idle => {
                     if self.usage.end() {
@@ -123,7 +124,7 @@ impl Supervisor {
                 }
             }
         };
-        let step = self.lost(&end, began.elapsed());
+        let step = self.lost(&end, began.elapsed(), false);
         self.close(&session).await;
         step
     }
@@ -134,29 +135,74 @@ impl Supervisor {
         self.process = None;
     }
 
-    /// After how much silence the server is asked whether it is well.
-    fn quiet_limit(&self) -> Option<Duration> {
+    /// How and how often the server is probed.
+    fn probing(&self) -> Option<(Probe, Duration)> {
         let health = self.plan().health;
-        health.every.filter(|_| health.probe != Probe::Never)
+        let every = health.every.filter(|_| health.probe != Probe::Never)?;
+        Some((health.probe, every))
     }
 
-    /// Asks a server whether it is well. Any answer will do.
-    async fn probe(&self, session: &Session) -> Result<(), WireEnd> {
-        let health = self.plan().health;
-        if health.probe == Probe::Never {
+    /// Probes a server. A listing of its tools takes the place of the one before, if they differ.
+    async fn probe(&self, live: &mut Live) -> Result<(), WireEnd> {
+        let (plan, session) = (self.plan(), live.session.clone());
+        let health = plan.health;
+        let asking = async {
+            match health.probe {
+                Probe::Never => Ok(None),
+                Probe::ListTools if session.offers("tools") => {
+                    let listing = session.tools_again(&plan.described, live.catalog(), health.within);
+                    listing.await.map(Some)
+                }
+                Probe::ListTools | Probe::Auto => session.probe(health.within).await.map(|()| None),
+            }
+        };
+        let answer = tokio::select! {
+            biased;
+            () = self.stop.cancelled() => return Ok(()),
+            end = session.ended() => return Err(end),
+            answer = asking => answer,
+        };
+        let fault = match answer {
+            Ok(None) if health.probe == Probe::Never => return Ok(()),
+            Ok(listed) => {
+                self.checks.ended(None);
+                let listed = listed.filter(|(catalog, _)| !CatalogDiff::between(live.catalog(), catalog).is_empty());
+                if let Some((catalog, freshness)) = listed {
+                    self.take_over(live, catalog, freshness);
+                }
+                return Ok(());
+            }
+            Err(fault) => fault,
+        };
+        // Where the config describes the tools, their listing may be refused.
+        if fault.is_busy() || (fault.is_answer() && !plan.described.is_empty()) {
+            self.checks.ended(None);
             return Ok(());
         }
-        let lists = health.probe == Probe::ListTools;
-        tokio::select! {
-            biased;
-            () = self.stop.cancelled() => Ok(()),
-            end = session.ended() => Err(end),
-            alive = session.is_alive(lists, health.within) => if alive {
-                Ok(())
-            } else {
-                Err(closed(&format!("it did not answer a probe within {} s", health.within.as_secs_f64())))
+        let why = match &fault.kind {
+            FaultKind::TimedOut { .. } => {
+                format!("it did not answer a probe within {} s", health.within.as_secs_f64())
             }
+            _ => format!("a probe failed: {fault}"),
+        };
+        self.checks.ended(Some(why.clone()));
+        Err(closed(&why))
+    }
+
+    /// Shows another catalogue of the same session.
+    fn take_over(&self, live: &mut Live, catalog: Catalog, freshness: Freshness) {
+        for news in catalog
+            .warnings
+            .iter()
+            .filter(|warning| !live.catalog().warnings.contains(warning))
+        {
+            tracing::warn!("{news}");
         }
+        let ready = Arc::make_mut(&mut live.ready);
+        ready.listed = Arc::new(catalog);
+        ready.listing += 1;
+        self.known.learn(&ready.listed, freshness);
+        self.show(Phase::Ready(live.clone()));
     }
 
     /// Lists the server again and shows the new catalogue in one step. The old one stays when the new one cannot be had.
@@ -170,19 +216,8 @@ impl Supervisor {
         };
         match listed {
             Ok((catalog, freshness)) => {
-                for news in catalog
-                    .warnings
-                    .iter()
-                    .filter(|warning| !live.catalog().warnings.contains(warning))
-                {
-                    tracing::warn!("{news}");
-                }
-                let ready = Arc::make_mut(&mut live.ready);
-                ready.listed = Arc::new(catalog);
-                ready.listing += 1;
-                ready.stale_at = freshness.ttl.map(|ttl| Instant::now() + ttl);
-                self.known.learn(&ready.listed, freshness);
-                self.show(Phase::Ready(live.clone()));
+                Arc::make_mut(&mut live.ready).stale_at = freshness.ttl.map(|ttl| Instant::now() + ttl);
+                self.take_over(live, catalog, freshness);
             }
             Err(fault) => {
                 tracing::warn!(%fault, "the changed listing could not be read; the old one stays");
@@ -203,11 +238,15 @@ fn closed(why: &str) -> WireEnd {
     WireEnd::new(EndReason::Replaced(why.to_owned()))
 }
 
-/// Waits until the server has said nothing for as long as `limit`, but not before `pause` has passed.
-async fn quiet(session: &Session, limit: Option<Duration>, pause: Duration) {
-    let Some(limit) = limit else {
+/// Waits until the next probe is due, but not before `pause` has passed: when the server has said nothing for as long as the probe's
+/// interval. Listings are due by time alone, because no word of the server replaces them.
+async fn quiet(session: &Session, probing: Option<(Probe, Duration)>, pause: Duration) {
+    let Some((probe, limit)) = probing else {
         return std::future::pending().await;
     };
+    if probe == Probe::ListTools {
+        return tokio::time::sleep(limit).await;
+    }
     tokio::time::sleep(pause.min(limit)).await;
     loop {
         let left = limit.saturating_sub(session.quiet_for());

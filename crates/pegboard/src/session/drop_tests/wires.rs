@@ -40,7 +40,7 @@ async fn check<T, F: Future<Output = T>>(what: &str, session: &Session, begin: i
             let ended = ends_when_woken(polls, lingers, begin()).await;
             nothing_is_left(session, &format!("{what} after {polls} polls"));
             assert!(
-                session.is_alive(false, Duration::from_secs(5)).await,
+                session.probe(Duration::from_secs(5)).await.is_ok(),
                 "{what} broke the session after {polls} polls"
             );
             if ended {
@@ -97,7 +97,7 @@ async fn on(spec: &Spec) {
     check("a listing", &session, || session.catalog(all, &undescribed, None)).await;
     check("reading", &session, || session.read_resource("note://a")).await;
     check("a prompt", &session, || session.get_prompt("p", &none)).await;
-    check("a ping", &session, || session.is_alive(false, Duration::from_secs(5))).await;
+    check("a ping", &session, || session.probe(Duration::from_secs(5))).await;
     session.close().await;
     tasks.close();
     let ended = tokio::time::timeout(Duration::from_secs(20), tasks.wait()).await;
