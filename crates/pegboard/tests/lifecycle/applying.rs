@@ -3,7 +3,7 @@
 use pegboard::{Config, Kind, Start, State, ToolCall};
 
 use crate::{
-    stage::{Stage, for_each_case, listed, until},
+    stage::{Stage, for_each_case, listed, said, until},
     support::*,
 };
 
@@ -15,7 +15,7 @@ async fn the_same_config_changes_nothing() {
         let applied = stage.board.apply(stage.config(|_| {})).await;
         assert!(applied.replaced.is_empty() && applied.retuned.is_empty() && applied.errors.is_empty());
         stage.finish();
-        assert_eq!(call.await.unwrap().text(), "done");
+        assert_eq!(said(&call.await.unwrap()), "done");
         stage.serves().await;
         assert_eq!(stage.processes()[..before.len()], before);
         stage.board.shutdown().await;
@@ -37,7 +37,7 @@ async fn a_tool_that_is_denied_is_gone_from_every_view_and_the_processes_stay() 
         }
         assert_eq!(stage.processes(), before);
         stage.finish();
-        assert_eq!(call.await.unwrap().text(), "done");
+        assert_eq!(said(&call.await.unwrap()), "done");
         stage.board.apply(stage.config(|_| {})).await;
         stage.serves().await;
         stage.board.shutdown().await;
@@ -55,7 +55,7 @@ async fn approval_that_is_taken_back_holds_in_every_view() {
             ended_as(&view.call(ToolCall::new("fx.hello")).await, Kind::NotPermitted, false);
         }
         stage.finish();
-        assert_eq!(call.await.unwrap().text(), "done");
+        assert_eq!(said(&call.await.unwrap()), "done");
         stage.board.shutdown().await;
     }
     for_each_case(case).await;
@@ -76,7 +76,7 @@ async fn a_server_that_moves_ends_its_calls_where_they_are_and_takes_new_ones_wh
         assert_eq!(draining.len(), 1, "{draining:?}");
         assert_eq!(draining[0].in_flight, 1);
         stage.finish();
-        assert_eq!(call.await.unwrap().text(), "done");
+        assert_eq!(said(&call.await.unwrap()), "done");
         stage.gone(&before).await;
         stage.serves().await;
         stage.board.shutdown().await;
@@ -99,7 +99,7 @@ async fn a_replacement_that_cannot_start_does_not_displace_a_server_that_works()
         says(&applied.errors[0].error, &["/nonexistent/server"]);
         assert_eq!(stage.processes(), before);
         stage.finish();
-        assert_eq!(call.await.unwrap().text(), "done");
+        assert_eq!(said(&call.await.unwrap()), "done");
         stage.serves().await;
         stage.board.shutdown().await;
     }
@@ -119,7 +119,7 @@ async fn a_server_that_is_switched_off_ends_its_calls_and_takes_no_more() {
         assert_eq!(stage.states(), vec![State::Disabled; stage.instances()]);
         stage.serves_not(Kind::Unavailable).await;
         stage.finish();
-        assert_eq!(call.await.unwrap().text(), "done");
+        assert_eq!(said(&call.await.unwrap()), "done");
         stage.gone(&before).await;
         let applied = stage.board.apply(stage.config(|_| {})).await;
         assert_eq!((applied.retuned, applied.errors.len()), (vec![name("fx")], 0));
@@ -138,7 +138,7 @@ async fn a_server_that_is_removed_ends_its_calls_and_is_gone_from_every_view() {
         assert_eq!(applied.removed, [name("fx")]);
         stage.serves_not(Kind::UnknownTool).await;
         stage.finish();
-        assert_eq!(call.await.unwrap().text(), "done");
+        assert_eq!(said(&call.await.unwrap()), "done");
         stage.gone(&before).await;
         until("no row is left", || stage.rows().is_empty()).await;
         stage.board.shutdown().await;
@@ -168,10 +168,10 @@ async fn what_is_added_is_connected_in_every_view_and_an_error_is_told_for_what_
         let state = if is_lazy { State::Idle } else { State::Ready };
         assert_eq!(good, vec![state; stage.instances()]);
         for view in stage.views() {
-            assert_eq!(view.call(ToolCall::new("good.hello")).await.text(), "hi");
+            assert_eq!(said(&view.call(ToolCall::new("good.hello")).await), "hi");
         }
         stage.finish();
-        assert_eq!(call.await.unwrap().text(), "done");
+        assert_eq!(said(&call.await.unwrap()), "done");
         stage.board.shutdown().await;
     }
     for_each_case(case).await;

@@ -3,7 +3,7 @@
 use pegboard::{Kind, NotConnected, State, ToolCall};
 
 use crate::{
-    stage::{Stage, for_each_case, until},
+    stage::{Stage, for_each_case, said, until},
     support::*,
 };
 
@@ -45,7 +45,7 @@ async fn disconnect_lets_calls_end_and_takes_the_server_off_every_view() {
         assert_eq!(rows.len(), 1, "the one that still has a call: {rows:?}");
         assert!(rows[0].draining && rows[0].in_flight == 1);
         stage.finish();
-        assert_eq!(call.await.unwrap().text(), "done");
+        assert_eq!(said(&call.await.unwrap()), "done");
         stage.gone(&before).await;
         until("it is off the books", || stage.rows().is_empty()).await;
         assert!(!stage.board.disconnect(&name("fx")).await);
@@ -88,7 +88,7 @@ async fn connect_says_why_a_server_cannot_be_reached_and_leaves_one_that_works()
         says(&refused.to_string(), &["fx", "/nonexistent/server"]);
         assert_eq!(stage.processes(), before);
         stage.finish();
-        assert_eq!(call.await.unwrap().text(), "done");
+        assert_eq!(said(&call.await.unwrap()), "done");
         stage.serves().await;
         let refused = stage.board.connect(name("more"), stage.broken()).await.unwrap_err();
         assert!(matches!(refused, NotConnected::Unreachable(_)), "{refused:?}");
@@ -112,7 +112,7 @@ async fn connect_moves_a_server_and_lets_its_calls_end_where_they_are() {
         let now = stage.processes();
         assert!(now.iter().any(|pid| !before.contains(pid)));
         stage.finish();
-        assert_eq!(call.await.unwrap().text(), "done");
+        assert_eq!(said(&call.await.unwrap()), "done");
         stage.gone(&before).await;
         stage.serves().await;
         stage.board.shutdown().await;
@@ -132,7 +132,7 @@ async fn refresh_lists_the_server_of_every_view_again() {
         .await;
         assert!(!stage.board.refresh(&name("nobody")));
         stage.finish();
-        assert_eq!(call.await.unwrap().text(), "done");
+        assert_eq!(said(&call.await.unwrap()), "done");
         stage.board.disable(&name("fx")).await;
         assert!(!stage.board.refresh(&name("fx")), "nothing is connected");
         stage.board.shutdown().await;

@@ -3,7 +3,7 @@
 use pegboard::{Kind, Start, State, ToolCall, View};
 
 use crate::{
-    stage::{Stage, for_each_case, until},
+    stage::{Stage, for_each_case, said, until},
     support::*,
 };
 
@@ -23,7 +23,7 @@ async fn status_has_a_row_for_each_live_server_with_its_view_and_its_calls() {
         let status = stage.board.status();
         assert!(status.healthy && status.warnings.is_empty());
         stage.finish();
-        assert_eq!(call.await.unwrap().text(), "done");
+        assert_eq!(said(&call.await.unwrap()), "done");
         stage.board.shutdown().await;
     }
     for_each_case(case).await;
@@ -40,7 +40,7 @@ async fn drain_waits_for_the_calls_of_every_view_and_lets_no_more_in() {
         let board = stage.board.clone();
         let draining = tokio::spawn(async move { board.drain(PATIENCE).await });
         stage.finish();
-        assert_eq!(call.await.unwrap().text(), "done");
+        assert_eq!(said(&call.await.unwrap()), "done");
         assert!(draining.await.unwrap());
         stage.board.shutdown().await;
         assert_eq!(stage.processes(), [0; 0]);
@@ -57,7 +57,7 @@ async fn shutdown_returns_when_the_processes_of_every_view_are_gone() {
             board, agent, other, ..
         } = &stage;
         let gone = board.toolset_with(View::new().name("gone"));
-        assert_eq!(gone.call(ToolCall::new("fx.hello")).await.text(), "hi");
+        assert_eq!(said(&gone.call(ToolCall::new("fx.hello")).await), "hi");
         drop(gone);
         board.shutdown().await;
         assert_eq!(stage.processes(), [0; 0]);
@@ -84,9 +84,9 @@ async fn a_view_that_closes_takes_its_own_servers_along_and_no_others() {
         let rows = stage.rows();
         assert_eq!((rows.len(), rows[0].state), (1, State::Ready));
         stage.finish();
-        assert_eq!(call.await.unwrap().text(), "done");
+        assert_eq!(said(&call.await.unwrap()), "done");
         let hello = stage.agent.call(ToolCall::new("fx.hello")).await;
-        assert_eq!(hello.text(), "hi");
+        assert_eq!(said(&hello), "hi");
         stage.agent.close().await;
         if stage.has_own_servers() {
             assert_eq!(stage.processes(), [0; 0]);
@@ -110,7 +110,7 @@ async fn a_required_server_makes_the_board_ready_before_the_first_view_and_after
         }
         until("the board is ready", || board.status().ready).await;
         let view = board.toolset();
-        assert_eq!(view.call(ToolCall::new("fx.hello")).await.text(), "hi");
+        assert_eq!(said(&view.call(ToolCall::new("fx.hello")).await), "hi");
         assert!(board.status().ready);
         let rows = board.status().servers;
         assert_eq!(rows.len(), 1, "the view has taken the spare over: {rows:?}");

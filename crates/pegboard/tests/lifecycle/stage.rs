@@ -150,7 +150,7 @@ impl Stage {
     pub(crate) async fn serves(&self) {
         for view in self.views() {
             let reply = view.call(ToolCall::new("fx.hello")).await;
-            assert_eq!(reply.text(), "hi");
+            assert_eq!(said(&reply), "hi");
             assert_eq!(listed(view).await, ["hello", "slow"]);
         }
     }
@@ -180,6 +180,11 @@ pub(crate) async fn listed(view: &Toolset) -> Vec<String> {
     let listing = view.list(PATIENCE).await;
     let tools = listing.tools.iter().filter(|listed| listed.tool.server == name("fx"));
     tools.map(|listed| listed.tool.name.clone()).collect()
+}
+
+/// What the server said, without the fence that some presets put around it.
+pub(crate) fn said(reply: &Reply) -> String {
+    unfenced(&reply.text()).to_owned()
 }
 
 /// Waits until something is so; fails when it takes too long.

@@ -87,16 +87,6 @@ pub(crate) fn dialer(handle: &MemoryHandle) -> impl Fn() -> (ByteSource, ByteSin
     }
 }
 
-/// A text without the fence around it, if it has one.
-pub(crate) fn unfenced(text: &str) -> &str {
-    if !text.starts_with("<untrusted-") {
-        return text;
-    }
-    let (_, text) = text.split_once('\n').expect("a line before the text");
-    let (text, _) = text.rsplit_once('\n').expect("a line after the text");
-    text
-}
-
 pub(crate) fn good() -> FakeServer {
     FakeServer::new("fx").tool(Tool::new("hello").answers_text("hi"))
 }

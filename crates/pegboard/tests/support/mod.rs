@@ -172,3 +172,13 @@ pub(crate) async fn ready(board: &Pegboard) {
         .await
         .expect("the server is ready in time");
 }
+
+/// A text without the fence around it, if it has one.
+pub(crate) fn unfenced(text: &str) -> &str {
+    if !text.starts_with("<untrusted-") {
+        return text;
+    }
+    let (_, text) = text.split_once('\n').expect("a line before the text");
+    let (text, _) = text.rsplit_once('\n').expect("a line after the text");
+    text
+}
