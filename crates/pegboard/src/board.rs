@@ -24,13 +24,13 @@ use tokio::sync::Semaphore;
 use crate::{
     call::{Approvals, Approver, Embedder, Embeddings},
     catalog::store::CatalogStore,
-    config::{BreakerPolicy, Capabilities, Config, ServerConfig},
+    config::{BreakerPolicy, Capabilities, Config, Misconfigured, ServerConfig},
     deadline::Deadline,
     event::Events,
     mask::{KnownSecrets, Veil},
     name::{NameStyle, ServerName},
     secret::Secret,
-    server::{Backoff, BadSchedule, CatalogChange, Jitter, Links, Queues, Registry, Server, Shared},
+    server::{Backoff, BadSchedule, CatalogChange, Jitter, Links, Outage, Queues, Registry, Server, Shared},
     session::{ClientInfo, EraMemory, Host, NoHost, Root, Spec, Standing, Survey},
     status::{BoardStatus, ServerStatus},
     transport::{Dialer, Target},
@@ -84,8 +84,29 @@ struct Maker {
 impl Maker {
     /// A server, or one that says that there is no room for it beside `others`.
     fn make(&self, name: ServerName, target: Target, config: ServerConfig, others: usize) -> Server {
+        let spec = self.spec(name, target, &config);
+        let most = self.most.load(Ordering::Relaxed);
+        if others >= most && config.enabled {
+            return Server::refused(config, spec, &self.shared, Outage::too_many(most));
+        }
+        Server::new(config, spec, &self.shared)
+    }
+
+    fn configured(&self, name: ServerName, config: ServerConfig, others: usize) -> Server {
+        let target = Target::Configured(Box::new(config.transport.clone()));
+        self.make(name, target, config, others)
+    }
+
+    /// A server that keeps its row although its config cannot be used.
+    fn misconfigured(&self, name: ServerName, misconfigured: &Misconfigured) -> Server {
+        let config = misconfigured.placeholder();
+        let spec = self.spec(name, Target::Configured(Box::new(config.transport.clone())), &config);
+        Server::refused(config, spec, &self.shared, Outage::misconfigured(misconfigured))
+    }
+
+    fn spec(&self, name: ServerName, target: Target, config: &ServerConfig) -> Spec {
         self.secrets.learn(config.secrets());
-        let spec = Spec {
+        Spec {
             standing: Standing::new(&config.roots),
             roots: config.roots.clone(),
             name,
@@ -96,17 +117,7 @@ impl Maker {
             client: self.client.clone(),
             memory: self.memory.clone(),
             veil: Veil::new(&config.policy.masking, self.secrets.clone()),
-        };
-        let most = self.most.load(Ordering::Relaxed);
-        if others >= most && config.enabled {
-            return Server::refused(config, spec, &self.shared, most);
         }
-        Server::new(config, spec, &self.shared)
-    }
-
-    fn configured(&self, name: ServerName, config: ServerConfig, others: usize) -> Server {
-        let target = Target::Configured(Box::new(config.transport.clone()));
-        self.make(name, target, config, others)
     }
 }
 
@@ -365,6 +376,11 @@ impl Builder {
             let others = counted(&servers);
             servers.push(maker.configured(name, config, others));
         }
+        for (name, misconfigured) in &self.config.misconfigured {
+            if !self.in_process.iter().any(|(other, _, _)| other == name) {
+                servers.push(maker.misconfigured(name.clone(), misconfigured));
+            }
+        }
         for (name, dialer, settings) in self.in_process {
             let others = counted(&servers);
             servers.push(maker.make(name, Target::InProcess(dialer), settings, others));
@@ -392,7 +408,8 @@ impl std::fmt::Debug for Builder {
     }
 }
 
-/// How many servers count towards the board's limit: those that are switched on.
+/// How many servers count towards the board's limit: those that are switched on and can be used.
 fn counted(servers: &[Server]) -> usize {
-    servers.iter().filter(|server| server.config().enabled).count()
+    let counts = |server: &&Server| server.config().enabled && !server.is_refused();
+    servers.iter().filter(counts).count()
 }

@@ -129,7 +129,7 @@ enum Standing {
     On(Arc<Pool>),
     /// Switched off by its config or by an operator.
     Off,
-    /// The board has no room for it.
+    /// The board has no room for it, or cannot use its config.
     Refused(Arc<Outage>),
     /// Closed for good.
     Closed,
@@ -145,10 +145,10 @@ impl Server {
         server
     }
 
-    /// A server that the board has no room for. It says so to everybody who asks.
-    pub(crate) fn refused(config: ServerConfig, spec: Spec, shared: &Arc<Shared>, most: usize) -> Self {
+    /// A server that the board does not start, because it has no room for it or cannot use its config. Every use of it fails with the reason.
+    pub(crate) fn refused(config: ServerConfig, spec: Spec, shared: &Arc<Shared>, why: Outage) -> Self {
         let server = Self::without_link(config, spec, shared);
-        server.stand(Standing::Refused(Outage::too_many(most).into()));
+        server.stand(Standing::Refused(why.into()));
         server
     }
 
@@ -307,7 +307,7 @@ impl Server {
         matches!(self.0.spec.target, Target::Configured(_))
     }
 
-    /// Whether the board has no room for it.
+    /// Whether the board does not start it, for want of room or of a config that can be used.
     pub(crate) fn is_refused(&self) -> bool {
         matches!(self.standing().as_ref(), Standing::Refused(_))
     }

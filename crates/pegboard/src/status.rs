@@ -142,6 +142,8 @@ pub enum State {
     CrashLooping,
     /// Waits for somebody to sign in.
     NeedsAuth,
+    /// Its config cannot be used.
+    Misconfigured,
     /// Closed with its board.
     Closed,
 }
@@ -157,6 +159,7 @@ impl State {
             Self::Down => "down",
             Self::CrashLooping => "crash_looping",
             Self::NeedsAuth => "needs_auth",
+            Self::Misconfigured => "misconfigured",
             Self::Closed => "closed",
         }
     }

@@ -14,7 +14,7 @@ use crate::{
     config::{Config, ServerConfig, Start},
     deadline::Deadline,
     name::ServerName,
-    server::Server,
+    server::{Outage, Server},
     toolset::Unavailable,
 };
 
@@ -35,7 +35,7 @@ pub struct Applied {
     pub retuned: Vec<ServerName>,
     /// Servers that the board has no room for.
     pub refused: Vec<ServerName>,
-    /// Servers that could not be started. One that is new stays on the board and is tried again as its config says; where an older server
+    /// Servers that could not be started, or whose config cannot be used. One that is new stays on the board and is tried again as its config says; where an older server
     /// worked, that one goes on under its old settings and is not among `replaced`.
     pub errors: Vec<Unavailable>,
 }
@@ -71,6 +71,7 @@ impl Pegboard {
     /// errors are in the result. Servers in this process stay, and what the config says under their names is passed over.
     pub async fn apply(&self, mut config: Config) -> Applied {
         config.servers.retain(|name, _| !self.has_in_process(name));
+        config.misconfigured.retain(|name, _| !self.has_in_process(name));
         for (name, queue) in &config.queues {
             self.0.maker.shared.queues.grow(name, queue.concurrent);
         }
@@ -78,6 +79,7 @@ impl Pegboard {
         self.forget_refused();
         *self.0.naming.lock().unwrap_or_else(PoisonError::into_inner) = config.naming.clone();
         let mut applied = Applied::default();
+        self.keep_misconfigured(&mut config, &mut applied);
         let (mut replacements, mut added) = (Vec::new(), Vec::new());
         // What ends comes before what begins, so that a place, a port or a lock is free.
         for change in reconcile(&self.configured_servers(), &config.servers) {
@@ -284,6 +286,26 @@ impl Pegboard {
     fn has_in_process(&self, name: &ServerName) -> bool {
         let server = self.0.registry.get(name);
         server.is_some_and(|server| !server.is_configured())
+    }
+
+    /// A server whose new config cannot be used goes on under its old one; without an old one it has a row that says why.
+    fn keep_misconfigured(&self, config: &mut Config, applied: &mut Applied) {
+        for (name, misconfigured) in &config.misconfigured {
+            let server = match self.0.registry.get(name) {
+                Some(running) => {
+                    config.servers.insert(name.clone(), running.config().as_ref().clone());
+                    running
+                }
+                None => {
+                    let server = self.0.maker.misconfigured(name.clone(), misconfigured);
+                    self.0.registry.put(server.clone());
+                    config.servers.insert(name.clone(), server.config().as_ref().clone());
+                    server
+                }
+            };
+            let outage = Outage::misconfigured(misconfigured);
+            applied.errors.push(Unavailable::of(&server, &outage));
+        }
     }
 
     /// Servers that were refused may find room in a new config.

@@ -1,11 +1,12 @@
 //! Servers that a config names but that cannot be used as they are written.
 
 use super::{
-    Problem,
+    Command, Endpoint, Problem, ServerConfig, Transport,
     check::find_word,
     fields::{SERVER, TYPES},
     tree::{Entry, Value},
 };
+use crate::secret::SafeUrl;
 
 /// A server that cannot be used as it is written. It keeps its name and its row, so that it is missed where it is wanted.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -22,6 +23,20 @@ pub struct Misconfigured {
 }
 
 impl Misconfigured {
+    /// Settings for a server that is never started: it only has a row, with what is known of it.
+    pub(crate) fn placeholder(&self) -> ServerConfig {
+        let nowhere = || SafeUrl::parse("http://misconfigured.invalid").map(Endpoint::new);
+        let transport = match (self.transport, nowhere()) {
+            (Some("http"), Ok(endpoint)) => Transport::Http(endpoint),
+            (Some("sse"), Ok(endpoint)) => Transport::Sse(endpoint),
+            (Some("websocket"), Ok(endpoint)) => Transport::WebSocket(endpoint),
+            _ => Transport::Stdio(Command::new("misconfigured")),
+        };
+        let mut config = ServerConfig::new(transport);
+        config.required = self.required;
+        config
+    }
+
     /// The server with these settings, which were refused for these reasons.
     pub(super) fn new<'a>(settings: &[Entry], errors: impl Iterator<Item = &'a Problem>) -> Self {
         let (mut why, mut problems) = (Vec::new(), Vec::new());

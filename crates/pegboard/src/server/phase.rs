@@ -8,6 +8,7 @@ use tokio::time::Instant;
 use super::usage::{Stay, Use};
 use crate::{
     catalog::Catalog,
+    config::Misconfigured,
     hint::Hint,
     outcome::Kind,
     session::{ConnectError, FaultKind, Session},
@@ -194,6 +195,8 @@ pub(crate) enum Cause {
     NeedsAuth,
     /// The config must change first.
     Broken,
+    /// The config cannot be used, and the server was never tried.
+    Misconfigured,
     /// It starts only when somebody says so, and nobody did.
     Unasked,
     /// Switched off.
@@ -257,12 +260,24 @@ impl Outage {
     }
 
     /// The board has as many servers as it takes.
-    pub(super) fn too_many(most: usize) -> Self {
+    pub(crate) fn too_many(most: usize) -> Self {
         Self {
             hint: Some("raise `max_servers`, or remove servers that are not needed".to_owned()),
             ..Self::new(
                 Cause::Broken,
                 format!("the board takes {most} servers, and this would be one more"),
+            )
+        }
+    }
+
+    /// Its config cannot be used.
+    pub(crate) fn misconfigured(misconfigured: &Misconfigured) -> Self {
+        let problems = misconfigured.problems.join("; ");
+        Self {
+            hint: Some(format!("correct its config: {problems}")).filter(|_| !problems.is_empty()),
+            ..Self::new(
+                Cause::Misconfigured,
+                format!("it is misconfigured: {}", misconfigured.why),
             )
         }
     }
@@ -324,7 +339,7 @@ impl Outage {
     pub(crate) fn is_final(&self) -> bool {
         matches!(
             self.cause,
-            Cause::NeedsAuth | Cause::Broken | Cause::Unasked | Cause::Disabled | Cause::Closed
+            Cause::NeedsAuth | Cause::Broken | Cause::Misconfigured | Cause::Unasked | Cause::Disabled | Cause::Closed
         )
     }
 
@@ -334,9 +349,13 @@ impl Outage {
             Cause::NeedsAuth => Kind::NeedsAuth,
             Cause::RestartFailed | Cause::CrashLooping => Kind::RestartFailed,
             Cause::StillStarting if self.restarts > 0 => Kind::RestartInProgress,
-            Cause::Failed | Cause::StillStarting | Cause::Broken | Cause::Unasked | Cause::Disabled | Cause::Closed => {
-                Kind::Unavailable
-            }
+            Cause::Failed
+            | Cause::StillStarting
+            | Cause::Broken
+            | Cause::Misconfigured
+            | Cause::Unasked
+            | Cause::Disabled
+            | Cause::Closed => Kind::Unavailable,
         }
     }
 
@@ -384,6 +403,7 @@ impl Phase {
                 Cause::NeedsAuth => State::NeedsAuth,
                 Cause::CrashLooping => State::CrashLooping,
                 Cause::Disabled => State::Disabled,
+                Cause::Misconfigured => State::Misconfigured,
                 Cause::Unasked => State::Idle,
                 Cause::Closed => State::Closed,
                 Cause::Failed | Cause::StillStarting | Cause::RestartFailed | Cause::Broken => State::Down,
