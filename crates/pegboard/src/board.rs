@@ -25,8 +25,9 @@ use crate::{
     catalog::store::CatalogStore,
     config::{BreakerPolicy, Capabilities, Config, Scope, ServerConfig, Start},
     deadline::Deadline,
-    event::Events,
+    event::{Bell, Events},
     mask::{KnownSecrets, Veil},
+    metrics::Metrics,
     name::{NameStyle, ServerName},
     secret::Secret,
     server::{Backoff, BadSchedule, CatalogChange, Jitter, Links, Queues, Server, Shared, Shelf},
@@ -167,6 +168,9 @@ impl Pegboard {
         let people = &self.0.people;
         view.rules.begin(people.approver.as_ref(), &people.agreed);
         view.embeddings = view.embeddings.or_else(|| self.0.embeddings.clone());
+        if view.name.is_none() {
+            view.name = Some(self.0.shelf.tallies().next_view().into());
+        }
         let own = self.own_servers(&mut view);
         let naming = self.0.naming.lock().unwrap_or_else(PoisonError::into_inner).clone();
         Toolset::new(self.0.shelf.clone(), own, view.with_default_naming(&naming))
@@ -223,9 +227,16 @@ impl Pegboard {
         self.0.maker.secrets.learn(secrets);
     }
 
-    /// What happens on the board from now on: every call of every view. Without listeners nothing is recorded.
+    /// What happens on the board from now on: every call of every view, and every change of a server's state. Without listeners nothing is
+    /// recorded.
     pub fn events(&self) -> Events {
         self.0.shelf.bell().listen()
+    }
+
+    /// The counters and histograms of the board, since it was opened. Reading them stops no call.
+    pub fn metrics(&self) -> Metrics {
+        let shelf = &self.0.shelf;
+        shelf.tallies().read(shelf.bell().lost())
     }
 
     /// How the catalogue of a server changed since the board was opened, the newest change last.
@@ -345,16 +356,17 @@ impl Builder {
 
     /// Opens the board. It must be called within a tokio runtime.
     pub fn open(self) -> Pegboard {
-        let revision = Arc::new(AtomicU64::new(1));
         let limits = self.config.limits;
         let maker = Maker {
             shared: Arc::new(Shared {
                 survey: self.survey,
-                revision: revision.clone(),
+                revision: Arc::new(AtomicU64::new(1)),
                 starts: Arc::new(Semaphore::new(limits.starts.max(1))),
                 processes: Arc::new(Semaphore::new(limits.processes.min(Semaphore::MAX_PERMITS))),
                 generations: Arc::default(),
                 links: Links::default(),
+                bell: Bell::default(),
+                tallies: Arc::default(),
                 backoff: self.backoff,
                 queues: Queues::new(&self.config.queues),
                 catalogs: self.catalogs,
@@ -387,7 +399,7 @@ impl Builder {
         for server in &servers {
             start_if_wanted(server);
         }
-        let shelf = Arc::new(Shelf::new(servers, revision));
+        let shelf = Arc::new(Shelf::new(servers, &maker.shared));
         let people = self.people;
         Pegboard(Arc::new(Inner {
             shelf,

@@ -5,6 +5,7 @@ mod approve;
 mod cache;
 mod deliver;
 mod embed;
+mod guard;
 mod handles;
 mod hook;
 mod model;
@@ -25,11 +26,13 @@ mod stop;
 mod stream;
 mod summarise;
 mod task;
+mod trace;
 mod view;
 
 pub use approve::{Approvals, Approved, Approver, Decision, Question};
 pub use embed::Embedder;
 pub(crate) use embed::Embeddings;
+pub(crate) use guard::CallGuard;
 pub use hook::{Budget, Called, Hook};
 pub(crate) use resource::read_resource;
 pub(crate) use route::{Route, RouteTable, Routed, ambiguous, folded, may_be_of, variants};
@@ -42,6 +45,7 @@ pub use summarise::ChatModel;
 pub use summarise::{Summariser, Summary, SummaryError, SummaryRequest};
 pub use task::TaskHandle;
 pub(crate) use task::{start, take_up};
+pub(crate) use trace::{is_traced, traced};
 pub use view::View;
 
 use record::Record;
@@ -57,7 +61,6 @@ use std::{
     time::Duration,
 };
 
-use jiff::Timestamp;
 use serde_json::{Map, Value};
 use tokio::{sync::mpsc, time::Instant};
 
@@ -66,7 +69,6 @@ use crate::{
     catalog::Tool,
     config::{Reading, ServerConfig},
     deadline::Deadline,
-    event::Event,
     filter::Selection,
     outcome::{Failure, Outcome, Reply},
     server::Server,
@@ -322,8 +324,13 @@ impl<'a> Job<'a> {
 }
 
 /// Carries a call out on the route that was found for it. The reply takes what it repeats of the call's words.
-pub(crate) async fn run(view: &View, route: &Route, call: &mut ToolCall, started: Instant) -> Reply {
-    view.bell.ring(|| created(route, call));
+pub(crate) async fn run(
+    view: &View,
+    route: &Route,
+    call: &mut ToolCall,
+    started: Instant,
+    guard: CallGuard<'_>,
+) -> Reply {
     let job = Job::new(view, route, call, started);
     let mut reply = match let_in(&job, call).await {
         // Boxed, because calls with a key are rare and every call would pay for the room.
@@ -335,18 +342,8 @@ pub(crate) async fn run(view: &View, route: &Route, call: &mut ToolCall, started
         }
     };
     view.hooks.after(route, &mut reply).await;
-    view.bell.ring(|| Event::completed(&reply));
+    guard.complete(&reply);
     reply
-}
-
-fn created(route: &Route, call: &ToolCall) -> Event {
-    Event::CallCreated {
-        id: call.id.clone(),
-        name: route.tool.dotted_name(),
-        server: route.server.name().clone(),
-        tool: route.tool.name.clone(),
-        at: Timestamp::now(),
-    }
 }
 
 /// Reads the call's arguments, so that all that follow see the same, and lets the hooks look at it.
@@ -373,6 +370,7 @@ async fn once(job: &Job<'_>, call: &mut ToolCall) -> Reply {
         id_given,
         server: Some(job.server().name().clone()),
         tool: Some(job.tool().name.clone()),
+        latency: job.started.elapsed(),
         ..reply
     }
 }
@@ -400,8 +398,7 @@ async fn concluded(job: &Job<'_>, call: &mut ToolCall, mut record: Record, ended
     };
     let presented = present::present(job, call, outcome).await;
     let reply = record.close(job, call, presented);
-    job.server().count(reply.outcome.kind(), reply.latency);
-    tracing::debug!(id = %reply.id, kind = ?reply.outcome.kind(), latency = ?reply.latency, "call ended");
+    job.server().counts().took(&reply);
     if reply.untrusted {
         job.view.rules.taint();
     }
@@ -409,8 +406,10 @@ async fn concluded(job: &Job<'_>, call: &mut ToolCall, mut record: Record, ended
 }
 
 /// The reply to a call that has no route.
-pub(crate) fn refuse(call: &ToolCall, failure: Failure, started: Instant) -> Reply {
-    call.unanswered(Outcome::Refused(failure), started.elapsed())
+pub(crate) fn refuse(call: &ToolCall, failure: Failure, started: Instant, guard: CallGuard<'_>) -> Reply {
+    let reply = call.unanswered(Outcome::Refused(failure), started.elapsed());
+    guard.complete(&reply);
+    reply
 }
 
 /// The steps of a call, in order.

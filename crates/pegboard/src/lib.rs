@@ -204,6 +204,7 @@ mod filter;
 mod grant;
 mod hint;
 mod mask;
+mod metrics;
 mod name;
 mod native;
 mod outcome;
@@ -249,6 +250,7 @@ pub use filter::{BadSelection, Selected, Selection};
 pub use grant::Grants;
 pub use hint::Hint;
 pub use mask::{BadMasking, Counts as MaskCounts, CustomPattern, MaskStyle, Masked, Masker, Masking};
+pub use metrics::{Bucket, CallMetrics, Histogram, Metrics, ServerMetrics};
 pub use name::{BadNameStyle, BadServerName, NameRules, NameStyle, ServerName};
 pub use native::{NativeTool, NativeTools};
 pub use outcome::{

@@ -7,6 +7,7 @@ mod admit;
 pub(crate) mod backoff;
 mod breaker;
 mod budget;
+mod herald;
 mod known;
 mod link;
 mod phase;
@@ -42,16 +43,19 @@ use crate::{
     },
     config::{BreakerPolicy, ServerConfig, Start},
     deadline::Deadline,
+    event::Bell,
     mask::Veil,
+    metrics::{Counts, Tallies},
     name::ServerName,
     session::{Root, Spec, Survey},
+    status::State,
     transport::Target,
 };
 use admit::{Gate, Permit};
+use herald::Herald;
 use link::Plan;
 use phase::Cause;
 use pool::{Pool, places_of_all};
-use report::Counts;
 use supervisor::Command;
 
 /// What all servers of one board share.
@@ -76,6 +80,10 @@ pub(crate) struct Shared {
     pub(crate) generations: Arc<AtomicU64>,
     /// The connections that servers may share.
     pub(crate) links: Links,
+    /// Where events are rung.
+    pub(crate) bell: Bell,
+    /// The counters of the board, by server name.
+    pub(crate) tallies: Arc<Tallies>,
 }
 
 /// A cheap handle to one server. The server ends when the last handle is dropped.
@@ -98,7 +106,9 @@ struct Inner {
     gate: Gate,
     retries: RetryBudget,
     breaker: Breaker,
-    counts: Counts,
+    /// The counters of all servers of this name, read and written without a lock.
+    counts: Arc<Counts>,
+    herald: Arc<Herald>,
     /// The catalogue of a link that has another name, and the same under ours.
     renamed: Mutex<Option<(Arc<Catalog>, Arc<Catalog>)>>,
     shared: Arc<Shared>,
@@ -134,7 +144,12 @@ impl Server {
     }
 
     fn without_link(config: ServerConfig, spec: Spec, shared: &Arc<Shared>) -> Self {
+        let counts = shared.tallies.of(&spec.name);
+        let state = if config.enabled { State::Idle } else { State::Disabled };
+        let (name, veil, bell) = (spec.name.clone(), spec.veil.clone(), shared.bell.clone());
         Self(Arc::new(Inner {
+            herald: Herald::new(name, veil, bell, counts.clone(), state),
+            counts,
             name: spec.name.clone(),
             standing: ArcSwap::from_pointee(Standing::Off),
             changing: Mutex::default(),
@@ -144,7 +159,6 @@ impl Server {
                 .gate(spec.name.as_str(), places_of_all(&config), &config.policy),
             retries: RetryBudget::new(Instant::now()),
             breaker: Breaker::new(config.policy.breaker.unwrap_or(shared.breaker)),
-            counts: Counts::default(),
             renamed: Mutex::default(),
             shared: shared.clone(),
             config: ArcSwap::from_pointee(config),
@@ -152,18 +166,20 @@ impl Server {
         }))
     }
 
-    /// A server over a pool that exists.
+    /// A server over a connection that exists.
     #[cfg(test)]
     #[cfg(feature = "explore")]
-    fn over(pool: Pool, config: ServerConfig, spec: Spec, shared: &Arc<Shared>) -> Self {
+    fn over(link: &link::Link, config: ServerConfig, spec: Spec, shared: &Arc<Shared>) -> Self {
         let server = Self::without_link(config, spec, shared);
+        let pool = Pool::over(link, &server.0.herald);
         server.stand(Standing::On(pool.into()));
         server
     }
 
     fn pool_of_its_own(&self) -> Pool {
         let config = self.config();
-        Pool::new(&Plan::new(self.0.spec.clone(), &config), &config, &self.0.shared)
+        let plan = Plan::new(self.0.spec.clone(), &config);
+        Pool::new(&plan, &config, &self.0.shared, &self.0.herald)
     }
 
     pub(crate) fn name(&self) -> &ServerName {
@@ -208,6 +224,16 @@ impl Server {
                 self.start();
             }
         }
+    }
+
+    /// The counters of all servers of this name.
+    pub(crate) fn counts(&self) -> &Arc<Counts> {
+        &self.0.counts
+    }
+
+    /// Says which view has it for itself, for events.
+    pub(crate) fn belongs_to(&self, view: &str) {
+        self.0.herald.belongs_to(view);
     }
 
     /// What stands between its words and everybody else.
@@ -260,6 +286,13 @@ impl Server {
     /// Changes its standing and gives back the old one.
     fn stand(&self, standing: Standing) -> Arc<Standing> {
         let _alone = self.0.changing.lock().unwrap_or_else(PoisonError::into_inner);
+        match &standing {
+            // Its connections tell how it stands.
+            Standing::On(_) => {}
+            Standing::Off => self.0.herald.end_pool(State::Disabled, None),
+            Standing::Refused(outage) => self.0.herald.end_pool(State::Down, Some(outage)),
+            Standing::Closed => self.0.herald.end_pool(State::Closed, None),
+        }
         let old = self.0.standing.swap(Arc::new(standing));
         self.0.shared.revision.fetch_add(1, Ordering::Release);
         old

@@ -34,6 +34,9 @@ impl Pegboard {
             view.home = Some(server.name().clone());
             own.push(server);
         }
+        for server in &own {
+            server.belongs_to(view.name.as_deref().unwrap_or_default());
+        }
         own
     }
 

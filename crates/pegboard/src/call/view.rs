@@ -14,6 +14,7 @@ use super::{
 };
 use crate::{
     event::Bell,
+    metrics::Tallies,
     name::{NameRules, NameStyle, ServerName},
     native::NativeTools,
     provider::Provider,
@@ -27,6 +28,8 @@ use crate::{
 #[must_use]
 #[non_exhaustive]
 pub struct View {
+    /// What it is called in events; set when it is opened.
+    pub(crate) name: Option<Arc<str>>,
     pub(crate) roots: Option<Vec<Root>>,
     /// The tools that it brings along, and the server's name under which they stand once it is opened.
     pub(crate) tools: Option<NativeTools>,
@@ -52,6 +55,7 @@ pub struct View {
     pub(crate) cache: Arc<Cache>,
     pub(crate) keys: Arc<Keys>,
     pub(crate) bell: Bell,
+    pub(crate) tallies: Arc<Tallies>,
 }
 
 impl View {
@@ -87,6 +91,12 @@ impl View {
             Some(before) => before.and(&tools),
             None => tools,
         });
+        self
+    }
+
+    /// Names the view, for the events of servers that only this view uses. Without this it is `view-1`, `view-2` and so on.
+    pub fn name(mut self, name: impl Into<String>) -> Self {
+        self.name = Some(name.into().into());
         self
     }
 
@@ -201,12 +211,13 @@ impl View {
     }
 
     /// The same view for one toolset: nothing that is kept between calls is shared with another one.
-    pub(crate) fn opened(self, bell: Bell) -> Self {
+    pub(crate) fn opened(self, bell: Bell, tallies: Arc<Tallies>) -> Self {
         Self {
             cache: Arc::default(),
             keys: Arc::default(),
             outputs: self.outputs.opened(),
             bell,
+            tallies,
             ..self
         }
     }

@@ -13,6 +13,7 @@ use futures_util::future::join_all;
 
 use super::{
     Shared,
+    herald::{Herald, Seat},
     known::Known,
     link::{Hold, Link, Plan, REMIND},
     phase::{Live, Outage, Phase},
@@ -40,7 +41,8 @@ pub(super) struct Pool {
 
 impl Pool {
     /// The connections of a server. Those that all share are looked for among the links of the board.
-    pub(super) fn new(plan: &Plan, config: &ServerConfig, shared: &Shared) -> Self {
+    pub(super) fn new(plan: &Plan, config: &ServerConfig, shared: &Shared, herald: &Arc<Herald>) -> Self {
+        let number = herald.begin_pool(size(config));
         let freed = Arc::<Freed>::default();
         let known = OnceCell::new();
         let make = || {
@@ -50,11 +52,12 @@ impl Pool {
         let is_shared = config.policy.scope == Scope::Shared;
         let members = (0..size(config)).map(|at| {
             let idle = idle_after(config, at);
+            let seat = Seat::new(herald, number, at);
             if is_shared && matches!(plan.spec.target, Target::Configured(_)) {
-                shared.links.join(plan, idle, make)
+                shared.links.join(plan, idle, seat, make)
             } else {
                 // A link that was made just now has not ended.
-                make().hold(idle).expect("nobody has held it yet")
+                make().hold(idle, seat).expect("nobody has held it yet")
             }
         });
         Self {
@@ -68,9 +71,10 @@ impl Pool {
     /// A pool over one link that exists.
     #[cfg(test)]
     #[cfg(feature = "explore")]
-    pub(super) fn over(link: &Link) -> Self {
+    pub(super) fn over(link: &Link, herald: &Arc<Herald>) -> Self {
+        let seat = Seat::new(herald, herald.begin_pool(1), 0);
         Self {
-            members: link.hold(None).into_iter().collect(),
+            members: link.hold(None, seat).into_iter().collect(),
             places: usize::MAX.into(),
             picking: Mutex::default(),
             freed: Arc::default(),

@@ -1,55 +1,18 @@
 //! What a server looks like from outside: its figures and its status.
 
-use std::{
-    sync::atomic::{AtomicU64, Ordering},
-    time::Duration,
-};
-
 use jiff::Timestamp;
 use tokio::time::Instant;
 
 use super::{Phase, Server, link::Link};
 use crate::{
     catalog::Catalog,
-    outcome::{Kind, millis},
+    metrics::CallMetrics,
+    outcome::millis,
     status::{CallCounts, LastError, PoolStatus, ServerStatus},
     transport::Target,
 };
 
-/// The calls of a server so far.
-#[derive(Debug, Default)]
-pub(super) struct Counts {
-    total: AtomicU64,
-    failed: AtomicU64,
-    micros: AtomicU64,
-}
-
-impl Counts {
-    fn status(&self) -> CallCounts {
-        let total = self.total.load(Ordering::Relaxed);
-        let spent = Duration::from_micros(self.micros.load(Ordering::Relaxed));
-        CallCounts {
-            total,
-            failed: self.failed.load(Ordering::Relaxed),
-            avg_ms: spent
-                .checked_div(u32::try_from(total).unwrap_or(u32::MAX))
-                .map_or(0.0, millis),
-        }
-    }
-}
-
 impl Server {
-    /// Counts a call that has ended.
-    pub(crate) fn count(&self, kind: Kind, took: Duration) {
-        let counts = &self.0.counts;
-        counts.total.fetch_add(1, Ordering::Relaxed);
-        if kind != Kind::Ok {
-            counts.failed.fetch_add(1, Ordering::Relaxed);
-        }
-        let micros = u64::try_from(took.as_micros()).unwrap_or(u64::MAX);
-        counts.micros.fetch_add(micros, Ordering::Relaxed);
-    }
-
     /// What it looks like from outside.
     pub(crate) fn status(&self) -> ServerStatus {
         let inner = &self.0;
@@ -84,7 +47,8 @@ impl Server {
             queued: queue.depth,
             breaker: self.breaker().state(Instant::now()).as_str(),
             required: self.config().required,
-            calls: inner.counts.status(),
+            calls: call_counts(&inner.counts.calls()),
+            ready_after_ms: phase.live().map(|live| millis(live.start)),
             last_error: phase.last_error().map(|error| self.hidden(error)),
             pool: self.pool_status(),
         }
@@ -115,5 +79,14 @@ impl Server {
     pub(crate) fn busy(&self) -> usize {
         let queue = self.0.gate.numbers();
         queue.in_use + queue.depth
+    }
+}
+
+/// The plain mean over all calls, not a moving average: it does not depend on when it is read, and the histogram tells the rest.
+fn call_counts(calls: &CallMetrics) -> CallCounts {
+    CallCounts {
+        total: calls.total,
+        failed: calls.failed,
+        avg_ms: calls.latency.mean_ms().map_or(0.0, |mean| (mean * 1e3).round() / 1e3),
     }
 }

@@ -5,8 +5,8 @@ use std::sync::{
     atomic::{AtomicBool, AtomicU64, Ordering},
 };
 
-use super::Server;
-use crate::{event::Bell, name::ServerName};
+use super::{Server, Shared};
+use crate::{event::Bell, metrics::Tallies, name::ServerName};
 
 /// The servers of one board.
 #[derive(Debug)]
@@ -16,17 +16,20 @@ pub(crate) struct Shelf {
     revision: Arc<AtomicU64>,
     /// Set once, when the board takes no more calls.
     is_closing: AtomicBool,
-    /// Where it is told what happens.
+    /// Where events are rung.
     bell: Bell,
+    /// The counters of the board.
+    tallies: Arc<Tallies>,
 }
 
 impl Shelf {
-    pub(crate) fn new(servers: Vec<Server>, revision: Arc<AtomicU64>) -> Self {
+    pub(crate) fn new(servers: Vec<Server>, shared: &Shared) -> Self {
         Self {
             servers: RwLock::new(sorted(servers)),
-            revision,
+            revision: shared.revision.clone(),
             is_closing: AtomicBool::new(false),
-            bell: Bell::default(),
+            bell: shared.bell.clone(),
+            tallies: shared.tallies.clone(),
         }
     }
 
@@ -41,6 +44,10 @@ impl Shelf {
 
     pub(crate) fn bell(&self) -> &Bell {
         &self.bell
+    }
+
+    pub(crate) fn tallies(&self) -> &Arc<Tallies> {
+        &self.tallies
     }
 
     /// All servers at this moment.

@@ -31,6 +31,7 @@ use super::{
 };
 use crate::{
     catalog::{Catalog, store::Freshness},
+    outcome::millis,
     session::{ConnectError, Session, Spec, Survey, connect},
     transport::{DialError, EndReason, FailureKind, Sent, WireEnd, WireFailure},
 };
@@ -156,7 +157,8 @@ enum Step {
 
 impl Supervisor {
     pub(super) async fn run(mut self) {
-        let span = tracing::info_span!("server", name = %self.plan().spec.name);
+        // Wherever a line of it is logged, the name is too.
+        let span = tracing::error_span!("server", name = %self.plan().spec.name);
         async {
             let mut step = Step::Rest;
             loop {
@@ -220,9 +222,11 @@ impl Supervisor {
                 tokio::time::sleep(after).await;
             }
             // It bounds processes and sockets, not the processor: a start is mostly waiting.
+            let began = Instant::now();
             let _turn = starts.acquire_owned().await;
             let process = place_for(&plan.spec, processes).map_err(|error| *error)?;
-            reach(&plan, (survey, before), limit, &tasks, process).await
+            let reached = reach(&plan, (survey, before), limit, &tasks, process).await;
+            reached.map(|reached| (reached, began.elapsed()))
         };
         tokio::pin!(reaching);
         // Whoever can wait as long as the start may take learns how it ends.
@@ -251,12 +255,12 @@ impl Supervisor {
             }
         };
         match reached {
-            Ok(reached) => Step::Serve(self.live(reached)),
+            Ok((reached, took)) => Step::Serve(self.live(reached, took)),
             Err(error) => self.failed(&error),
         }
     }
 
-    fn live(&mut self, reached: Reached) -> Live {
+    fn live(&mut self, reached: Reached, took: Duration) -> Live {
         let Reached {
             session,
             catalog,
@@ -266,12 +270,13 @@ impl Supervisor {
         for warning in &catalog.warnings {
             tracing::info!("{warning}");
         }
-        tracing::info!(tools = catalog.tools.len(), version = %session.facts.version, "ready");
+        let (tools, version) = (catalog.tools.len(), &session.facts.version);
+        tracing::info!(tools, %version, ready_after_ms = millis(took), "ready");
         self.memory.generation = self.generations.fetch_add(1, Ordering::Relaxed) + 1;
         self.memory.failures = 0;
         self.process = process;
         let catalog = Arc::new(catalog);
-        self.known.learn(&catalog, freshness);
+        self.learn(&catalog, freshness);
         Live::new(Arc::new(Ready {
             session: Arc::new(session),
             listed: catalog,
@@ -279,14 +284,23 @@ impl Supervisor {
             generation: self.memory.generation,
             listing: 0,
             since: Timestamp::now(),
+            start: took,
             restarts: self.memory.restarts,
             last_outage: self.memory.last_outage.clone(),
         }))
     }
 
+    /// Remembers what the server offers, and reports how that differs from before.
+    fn learn(&self, catalog: &Arc<Catalog>, freshness: Freshness) {
+        if let Some(diff) = self.known.learn(catalog, freshness) {
+            self.holders.report(|seat| seat.catalog_changed(&diff));
+        }
+    }
+
     /// A start has failed: callers learn why, and it is tried again unless that cannot help.
     fn failed(&mut self, error: &ConnectError) -> Step {
-        tracing::info!(error = %self.plan().spec.veil.text(&error.to_string()), "cannot be reached");
+        tracing::warn!(error = %self.plan().spec.veil.text(&error.to_string()), "the start failed");
+        self.holders.report(|seat| seat.start_failed());
         let outage = Outage::of_start(error);
         if outage.is_final() {
             let cause = outage.cause;
@@ -316,7 +330,7 @@ impl Supervisor {
 
     /// A session has ended: the server is started again at once, or rarely when it keeps ending.
     fn lost(&mut self, end: &WireEnd, served: Duration) -> Step {
-        tracing::info!(reason = %end.reason, "the session ended");
+        tracing::warn!(reason = %self.plan().spec.veil.text(&end.reason.to_string()), "the connection was lost");
         self.memory.restarts = self.memory.restarts.saturating_add(1);
         self.forgive(served);
         let plan = self.plan();
@@ -421,6 +435,8 @@ impl Supervisor {
             self.ready.store(ready);
             self.revision.fetch_add(1, Ordering::Release);
         });
+        let shown = self.publish.borrow().clone();
+        self.holders.report(|seat| seat.changed(&shown));
     }
 }
 

@@ -154,7 +154,10 @@ impl Supervisor {
             alive = session.is_alive(lists, health.within) => if alive {
                 Ok(())
             } else {
-                Err(closed(&format!("it did not answer a probe within {} s", health.within.as_secs_f64())))
+                let reason = format!("it did not answer a probe within {} s", health.within.as_secs_f64());
+                tracing::warn!(reason, "a probe failed");
+                self.holders.report(|seat| seat.probe_failed(&reason));
+                Err(closed(&reason))
             }
         }
     }
@@ -181,7 +184,7 @@ impl Supervisor {
                 ready.listed = Arc::new(catalog);
                 ready.listing += 1;
                 ready.stale_at = freshness.ttl.map(|ttl| Instant::now() + ttl);
-                self.known.learn(&ready.listed, freshness);
+                self.learn(&ready.listed, freshness);
                 self.show(Phase::Ready(live.clone()));
             }
             Err(fault) => {
