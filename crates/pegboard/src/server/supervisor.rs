@@ -338,6 +338,7 @@ impl Supervisor {
         if is_crash(end) && self.memory.crashes.exited(Instant::now()) {
             let delay = self.memory.next_wait(&restart.waits);
             let delay = self.memory.crashes.wait(delay);
+            tracing::warn!(next_try_in = ?delay, "the server ends again and again");
             self.down(outage, Cause::CrashLooping, Some(delay));
             return Step::Wait(delay);
         }
