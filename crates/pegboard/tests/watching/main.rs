@@ -1,4 +1,4 @@
-//! What a program can learn of a board that works: events, counters and logs. Nothing is missed and nothing is told twice.
+//! What a program can learn of a board that works: events and counters. Nothing is missed and nothing is told twice.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on says where it stopped")]
 
@@ -6,7 +6,6 @@
 mod support;
 
 mod calls;
-mod logs;
 mod metrics;
 mod servers;
 mod words;

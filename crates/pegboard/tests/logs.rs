@@ -1,8 +1,12 @@
 //! Log lines and spans: what goes wrong is a warning with the server's name, and no content is in them.
 
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on says where it stopped")]
+
+mod support;
+
 use std::{
     io,
-    sync::{Arc, Mutex},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
 use pegboard::{Secret, Start, ToolCall};
@@ -11,14 +15,24 @@ use serde_json::json;
 use tracing::subscriber::DefaultGuard;
 use tracing_subscriber::{EnvFilter, fmt::format::FmtSpan};
 
-use crate::support::*;
+use support::*;
+
+/// What a subscriber wants is kept for all threads, so these tests run in turn, and apart from tests without a subscriber.
+static ALONE: Mutex<()> = Mutex::new(());
+
+/// A subscriber of this thread, until it is dropped.
+struct Logging {
+    _subscriber: DefaultGuard,
+    _alone: MutexGuard<'static, ()>,
+}
 
 /// Lines that were logged on this thread.
 #[derive(Clone, Default)]
 struct Log(Arc<Mutex<Vec<u8>>>);
 
 impl Log {
-    fn start(filter: &str) -> (Self, DefaultGuard) {
+    fn start(filter: &str) -> (Self, Logging) {
+        let alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
         let log = Self::default();
         let writer = log.clone();
         let subscriber = tracing_subscriber::fmt()
@@ -28,7 +42,11 @@ impl Log {
             .with_span_events(FmtSpan::CLOSE)
             .with_writer(move || writer.clone())
             .finish();
-        (log, tracing::subscriber::set_default(subscriber))
+        let logging = Logging {
+            _subscriber: tracing::subscriber::set_default(subscriber),
+            _alone: alone,
+        };
+        (log, logging)
     }
 
     fn text(&self) -> String {
@@ -144,7 +162,7 @@ async fn every_line_of_a_servers_error_output_is_logged_with_its_name_and_masked
 
 #[tokio::test(start_paused = true)]
 async fn the_wire_can_be_traced_masked_and_bounded_and_is_not_unless_asked_for() {
-    let (log, _guard) = Log::start("pegboard::wire=trace");
+    let (log, logging) = Log::start("pegboard::wire=trace");
     let long = good().tool(Tool::new("long").answers_text("x".repeat(1 << 20)));
     let (board, _handle) = in_memory_with(&long, lazy());
     board.hide([Secret::new("hunter2hunter2")]);
@@ -160,7 +178,7 @@ async fn the_wire_can_be_traced_masked_and_bounded_and_is_not_unless_asked_for()
         log.text().lines().all(|line| line.len() < 8 << 10),
         "a line is too long"
     );
-    drop(_guard);
+    drop(logging);
 
     let (log, _guard) = Log::start("debug");
     call(&tools, "fx.t", json!({"key": "private argument"})).await;
