@@ -190,6 +190,11 @@
 #[doc = include_str!("../../../README.md")]
 struct ReadmeDoctests;
 
+/// So are those about observability.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/concepts/observability.md")]
+struct ObservabilityDoctests;
+
 mod args;
 #[cfg(feature = "bench")]
 #[doc(hidden)]

@@ -299,7 +299,12 @@ impl Supervisor {
 
     /// A start has failed: callers learn why, and it is tried again unless that cannot help.
     fn failed(&mut self, error: &ConnectError) -> Step {
-        tracing::warn!(error = %self.plan().spec.veil.text(&error.to_string()), "the start failed");
+        // A target of its own: a program that shows outages itself can leave it out.
+        tracing::warn!(
+            target: "pegboard::start",
+            error = %self.plan().spec.veil.text(&error.to_string()),
+            "the start failed"
+        );
         self.holders.report(|seat| seat.start_failed());
         let outage = Outage::of_start(error);
         if outage.is_final() {

@@ -98,13 +98,14 @@ async fn a_start_that_fails_is_told_each_time_with_its_reason_and_no_secret() {
     let deadline = tokio::time::Instant::now() + PATIENCE;
     let mut reasons = Vec::new();
     while reasons.len() < 2 {
-        match tokio::time::timeout_at(deadline, events.next()).await.unwrap().unwrap() {
-            Event::ServerChanged {
-                state: State::Down,
-                reason,
-                ..
-            } => reasons.push(reason.unwrap()),
-            _ => {}
+        let event = tokio::time::timeout_at(deadline, events.next()).await.unwrap();
+        if let Some(Event::ServerChanged {
+            state: State::Down,
+            reason,
+            ..
+        }) = event
+        {
+            reasons.push(reason.unwrap());
         }
     }
     for reason in &reasons {
