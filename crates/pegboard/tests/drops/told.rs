@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use futures_util::FutureExt;
-use pegboard::{Event, Events, Kind, Pegboard, Scope, Start, ToolCall, View};
+use futures_util::{FutureExt, future::BoxFuture};
+use pegboard::{Event, Events, Kind, Pegboard, Scope, Start, ToolCall, Toolset, View};
 use pegboard_testkit::Era;
 use serde_json::json;
 
@@ -56,6 +56,9 @@ impl Seen {
     }
 }
 
+/// Begins something that makes calls.
+type Begin = fn(Toolset) -> BoxFuture<'static, ()>;
+
 async fn on(wire: Wire, era: Era, scope: Scope, start: Start) {
     let bench = Bench::new(wire, fake(era), |settings| {
         settings.policy.scope = scope;
@@ -65,10 +68,7 @@ async fn on(wire: Wire, era: Era, scope: Scope, start: Start) {
     let board = &bench.board;
     let (mut events, mut seen) = (board.events(), Seen::default());
     let view = || View::new().tool_budget(1).resource_tools().always_list_read_output();
-    let calls: [(
-        &str,
-        fn(pegboard::Toolset) -> futures_util::future::BoxFuture<'static, ()>,
-    ); 9] = [
+    let calls: [(&str, Begin); 9] = [
         ("a call", |tools| {
             Box::pin(async move { drop(tools.call(ToolCall::new("fx.t")).await) })
         }),
