@@ -20,7 +20,8 @@ pub(crate) fn start(global: &Global, output: &Output) -> Result<(), String> {
         (Some(filter), ..) => filter.as_str(),
         (None, _, 2..) => "off",
         (None, _, 1) => "error",
-        (None, 0, 0) => "warn",
+        // Commands say themselves, with a hint, which servers could not be started.
+        (None, 0, 0) => "warn,pegboard::start=error",
         (None, 1, 0) => "warn,pegboard=info",
         (None, 2, 0) => "warn,pegboard=debug",
         (None, _, 0) => "info,pegboard=trace",

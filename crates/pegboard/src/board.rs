@@ -26,8 +26,9 @@ use crate::{
     catalog::store::CatalogStore,
     config::{BreakerPolicy, Capabilities, Config, Misconfigured, ServerConfig},
     deadline::Deadline,
-    event::Events,
+    event::{Bell, Events},
     mask::{KnownSecrets, Veil},
+    metrics::Metrics,
     name::{NameStyle, ServerName},
     secret::Secret,
     server::{Backoff, BadSchedule, CatalogChange, Jitter, Links, Outage, Queues, Registry, Server, Shared},
@@ -215,9 +216,16 @@ impl Pegboard {
         self.0.maker.secrets.learn(secrets);
     }
 
-    /// What happens on the board from now on: every call of every view. Without listeners nothing is recorded.
+    /// What happens on the board from now on: every call of every view, and every change of a server's state. Without listeners nothing is
+    /// recorded.
     pub fn events(&self) -> Events {
         self.0.registry.bell().listen()
+    }
+
+    /// The counters and histograms of the board, since it was opened. Reading them stops no call.
+    pub fn metrics(&self) -> Metrics {
+        let registry = &self.0.registry;
+        registry.tallies().read(registry.bell().lost())
     }
 
     /// How the catalogue of a server changed since the board was opened, the newest change last. Where each view has the server for itself,
@@ -338,17 +346,18 @@ impl Builder {
 
     /// Opens the board. It must be called within a tokio runtime.
     pub fn open(self) -> Pegboard {
-        let revision = Arc::new(AtomicU64::new(1));
         let limits = self.config.limits;
         let maker = Maker {
             shared: Arc::new(Shared {
                 survey: self.survey,
-                revision: revision.clone(),
+                revision: Arc::new(AtomicU64::new(1)),
                 starts: Arc::new(Semaphore::new(limits.starts.max(1))),
                 processes: Arc::new(Semaphore::new(limits.processes.min(Semaphore::MAX_PERMITS))),
                 generations: Arc::default(),
                 links: Links::default(),
                 ending: Arc::default(),
+                bell: Bell::default(),
+                tallies: Arc::default(),
                 backoff: self.backoff,
                 queues: Queues::new(&self.config.queues),
                 catalogs: self.catalogs,
@@ -388,7 +397,7 @@ impl Builder {
         for server in servers.iter().filter(|server| server.starts_unasked()) {
             server.start();
         }
-        let registry = Arc::new(Registry::new(servers, revision));
+        let registry = Arc::new(Registry::new(servers, &maker.shared));
         let people = self.people;
         Pegboard(Arc::new(Inner {
             registry,

@@ -5,6 +5,7 @@ mod approve;
 mod cache;
 mod deliver;
 mod embed;
+mod guard;
 mod handles;
 mod hook;
 mod model;
@@ -25,11 +26,13 @@ mod stop;
 mod stream;
 mod summarise;
 mod task;
+mod trace;
 mod view;
 
 pub use approve::{Approvals, Approved, Approver, Decision, Question};
 pub use embed::Embedder;
 pub(crate) use embed::Embeddings;
+pub(crate) use guard::CallGuard;
 pub use hook::{Budget, Called, Hook};
 pub(crate) use resource::read_resource;
 pub(crate) use route::{Astray, Route, RouteTable, Routed, ambiguous, folded, listed, may_be_of, tool_of, variants};
@@ -42,6 +45,7 @@ pub use summarise::ChatModel;
 pub use summarise::{Summariser, Summary, SummaryError, SummaryRequest};
 pub use task::TaskHandle;
 pub(crate) use task::{start, take_up};
+pub(crate) use trace::{is_traced, traced};
 pub use view::View;
 
 use record::Record;
@@ -57,7 +61,6 @@ use std::{
     time::Duration,
 };
 
-use jiff::Timestamp;
 use serde_json::{Map, Value};
 use tokio::{sync::mpsc, time::Instant};
 
@@ -66,7 +69,6 @@ use crate::{
     catalog::Tool,
     config::{Reading, ServerConfig},
     deadline::Deadline,
-    event::Event,
     filter::Selection,
     name,
     outcome::{Failure, Outcome, Reply},
@@ -323,8 +325,13 @@ impl<'a> Job<'a> {
 }
 
 /// Carries a call out on the route that was found for it. The reply takes what it repeats of the call's words.
-pub(crate) async fn run(view: &View, route: &Route, call: &mut ToolCall, started: Instant) -> Reply {
-    view.bell.ring(|| created(route, call));
+pub(crate) async fn run(
+    view: &View,
+    route: &Route,
+    call: &mut ToolCall,
+    started: Instant,
+    guard: CallGuard<'_>,
+) -> Reply {
     let job = Job::new(view, route, call, started);
     let mut reply = match let_in(&job, call).await {
         // Boxed, because calls with a key are rare and every call would pay for the room.
@@ -336,18 +343,8 @@ pub(crate) async fn run(view: &View, route: &Route, call: &mut ToolCall, started
         }
     };
     view.hooks.after(route, &mut reply).await;
-    view.bell.ring(|| Event::completed(&reply));
+    guard.complete(&reply);
     reply
-}
-
-fn created(route: &Route, call: &ToolCall) -> Event {
-    Event::CallCreated {
-        id: call.id.clone(),
-        name: route.tool.dotted_name(),
-        server: route.server.name().clone(),
-        tool: route.tool.name.clone(),
-        at: Timestamp::now(),
-    }
 }
 
 /// Reads the call's arguments, so that all that follow see the same, and lets the hooks look at it.
@@ -374,6 +371,7 @@ async fn once(job: &Job<'_>, call: &mut ToolCall) -> Reply {
         id_given,
         server: Some(job.server().name().clone()),
         tool: Some(job.tool().name.clone()),
+        latency: job.started.elapsed(),
         ..reply
     }
 }
@@ -401,9 +399,8 @@ async fn concluded(job: &Job<'_>, call: &mut ToolCall, mut record: Record, ended
     };
     let presented = present::present(job, call, outcome).await;
     let reply = record.close(job, call, presented);
-    job.server().count(reply.outcome.kind(), reply.latency);
+    job.server().counts().took(&reply);
     job.server().remember_failure(&reply);
-    tracing::debug!(id = %reply.id, kind = ?reply.outcome.kind(), latency = ?reply.latency, "call ended");
     if reply.untrusted {
         job.view.rules.taint();
     }
@@ -411,12 +408,13 @@ async fn concluded(job: &Job<'_>, call: &mut ToolCall, mut record: Record, ended
 }
 
 /// The reply to a call that has no route. It names server and tool as far as the call's name says which are meant.
-pub(crate) fn refuse(call: &ToolCall, astray: Astray, started: Instant) -> Reply {
+pub(crate) fn refuse(call: &ToolCall, astray: Astray, started: Instant, guard: CallGuard<'_>) -> Reply {
     let mut reply = call.unanswered(Outcome::Refused(astray.failure), started.elapsed());
     if let Some((server, tool)) = astray.meant {
         reply.name = name::dotted(server.as_str(), &tool);
         (reply.server, reply.tool) = (Some(server), Some(tool));
     }
+    guard.complete(&reply);
     reply
 }
 

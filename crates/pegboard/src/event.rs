@@ -1,13 +1,14 @@
-//! What happens on a board, told to whoever listens: every call from its beginning to its end, without its content.
+//! The events of a board: every call from its beginning to its end, without its content, and every change of a server's state.
 
 use std::{
     future::poll_fn,
     pin::Pin,
     sync::{
         Arc,
-        atomic::{AtomicUsize, Ordering},
+        atomic::{AtomicU64, AtomicUsize, Ordering},
     },
     task::{Context, Poll},
+    time::Duration,
 };
 
 use futures_util::Stream;
@@ -18,6 +19,7 @@ use tokio::sync::broadcast;
 use crate::{
     name::ServerName,
     outcome::{Kind, Reply, millis},
+    status::State,
     sync::Heard,
 };
 
@@ -25,20 +27,23 @@ use crate::{
 const BEHIND: usize = 1024;
 
 /// Something that happened on a board. All events of one call have its id.
+///
+/// Every call rings [`Event::CallCreated`] and [`Event::CallCompleted`] once each, also one that is refused or whose future is dropped. A
+/// listener that subscribes while a call is under way may see its end only.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(tag = "event", rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Event {
-    /// A call was asked for and its tool was found.
+    /// A call was made.
     CallCreated {
         /// The call.
         id: String,
-        /// `server.tool`.
+        /// `server.tool`, or the name as asked for while its tool is not known.
         name: String,
-        /// The server.
-        server: ServerName,
+        /// The server. `None` for a call whose tool is not known, or not known yet: its server may have to be started first.
+        server: Option<ServerName>,
         /// The tool as its server calls it.
-        tool: String,
+        tool: Option<String>,
         /// When.
         at: Timestamp,
     },
@@ -53,11 +58,12 @@ pub enum Event {
         /// The server's words.
         message: Option<String>,
     },
-    /// A call ended.
+    /// A call ended. One whose future was dropped ended as [`Kind::Cancelled`], and so did a task whose handle was dropped before its reply
+    /// was fetched.
     CallCompleted {
         /// The call.
         id: String,
-        /// `server.tool`.
+        /// `server.tool`, or the name as asked for when there is no such tool.
         name: String,
         /// The server.
         server: Option<ServerName>,
@@ -71,6 +77,49 @@ pub enum Event {
         latency_ms: f64,
         /// How many bytes the answer's payload had.
         original_bytes: usize,
+        /// When.
+        at: Timestamp,
+    },
+    /// The state of a server changed, or a server that is down failed to start once more.
+    ServerChanged {
+        /// The server.
+        server: ServerName,
+        /// The view that uses it alone; `None` for a server that all views share.
+        view: Option<String>,
+        /// The state before.
+        from: State,
+        /// The state now. That of a server with a pool of connections is that of the best of them.
+        state: State,
+        /// Why it cannot be used, or why it is started again. Secrets are masked.
+        reason: Option<String>,
+        /// How long the start took, from the attempt to the first listing of tools. Set when the server is ready.
+        ready_after_ms: Option<f64>,
+        /// When.
+        at: Timestamp,
+    },
+    /// A server offers other tools, resources or prompts than before.
+    CatalogChanged {
+        /// The server.
+        server: ServerName,
+        /// The view that uses it alone; `None` for a server that all views share.
+        view: Option<String>,
+        /// How many items are new.
+        added: usize,
+        /// How many are gone.
+        removed: usize,
+        /// How many are described differently.
+        changed: usize,
+        /// When.
+        at: Timestamp,
+    },
+    /// A server did not answer a health probe in time. Its connection is replaced, which [`Event::ServerChanged`] tells.
+    ProbeFailed {
+        /// The server.
+        server: ServerName,
+        /// The view that uses it alone; `None` for a server that all views share.
+        view: Option<String>,
+        /// What was wrong. Secrets are masked.
+        reason: String,
         /// When.
         at: Timestamp,
     },
@@ -95,12 +144,38 @@ impl Event {
             at: Timestamp::now(),
         }
     }
+
+    /// The end of a call whose future was dropped.
+    pub(crate) fn cancelled(call: CallEnd, took: Duration) -> Self {
+        Self::CallCompleted {
+            id: call.id,
+            name: call.name,
+            server: call.server,
+            tool: call.tool,
+            kind: Kind::Cancelled,
+            is_error: true,
+            latency_ms: millis(took),
+            original_bytes: 0,
+            at: Timestamp::now(),
+        }
+    }
+}
+
+/// What is known of a call that ends without a reply.
+#[derive(Debug)]
+pub(crate) struct CallEnd {
+    pub(crate) id: String,
+    pub(crate) name: String,
+    pub(crate) server: Option<ServerName>,
+    pub(crate) tool: Option<String>,
 }
 
 /// The events of a board from now on, in order. A listener that is too slow is told how many it missed.
 #[derive(Debug)]
 pub struct Events {
     heard: Heard<Event>,
+    /// How many events all listeners of the board have missed.
+    lost: Arc<AtomicU64>,
     _listener: Listener,
 }
 
@@ -116,7 +191,11 @@ impl Stream for Events {
 
     fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Event>> {
         let heard = self.heard.poll(context);
-        heard.map(|heard| heard.map(|event| event.unwrap_or_else(|events| Event::Missed { events })))
+        let missed = |events| {
+            self.lost.fetch_add(events, Ordering::Relaxed);
+            Event::Missed { events }
+        };
+        heard.map(|heard| heard.map(|event| event.unwrap_or_else(missed)))
     }
 }
 
@@ -126,6 +205,7 @@ pub(crate) struct Bell {
     events: broadcast::Sender<Event>,
     /// How many listen. The channel knows too, but only under its lock, and every call asks.
     listeners: Arc<AtomicUsize>,
+    lost: Arc<AtomicU64>,
 }
 
 /// Somebody who listens, for as long as it is there.
@@ -158,10 +238,16 @@ impl Bell {
         }
     }
 
+    /// How many events slow listeners have missed.
+    pub(crate) fn lost(&self) -> u64 {
+        self.lost.load(Ordering::Relaxed)
+    }
+
     pub(crate) fn listen(&self) -> Events {
         let events = self.events.subscribe();
         Events {
             heard: Heard::new(events),
+            lost: self.lost.clone(),
             _listener: Listener::new(&self.listeners),
         }
     }
@@ -172,6 +258,7 @@ impl Default for Bell {
         Self {
             events: broadcast::channel(BEHIND).0,
             listeners: Arc::default(),
+            lost: Arc::default(),
         }
     }
 }
@@ -197,6 +284,7 @@ mod tests {
             bell.ring(|| step(f64::from(u32::try_from(n).unwrap())));
         }
         assert_eq!(events.next().await, Some(Event::Missed { events: 5 }));
+        assert_eq!(bell.lost(), 5);
         assert_eq!(events.next().await, Some(step(5.0)));
     }
 

@@ -190,6 +190,11 @@
 #[doc = include_str!("../../../README.md")]
 struct ReadmeDoctests;
 
+/// So are those about observability.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/concepts/observability.md")]
+struct ObservabilityDoctests;
+
 mod args;
 #[cfg(feature = "bench")]
 #[doc(hidden)]
@@ -204,6 +209,7 @@ mod filter;
 mod grant;
 mod hint;
 mod mask;
+mod metrics;
 mod name;
 mod native;
 mod outcome;
@@ -249,6 +255,7 @@ pub use filter::{BadSelection, Selected, Selection};
 pub use grant::Grants;
 pub use hint::Hint;
 pub use mask::{BadMasking, Counts as MaskCounts, CustomPattern, MaskStyle, Masked, Masker, Masking};
+pub use metrics::{Bucket, CallMetrics, Histogram, Metrics, ServerMetrics};
 pub use name::{BadNameStyle, BadServerName, NameRules, NameStyle, ServerName};
 pub use native::{NativeTool, NativeTools};
 pub use outcome::{

@@ -226,7 +226,7 @@ impl std::fmt::Display for Failure {
 impl std::error::Error for Failure {}
 
 /// The kinds of ending that programs can tell apart.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Kind {
@@ -260,6 +260,46 @@ pub enum Kind {
     Internal,
 }
 
+impl Kind {
+    /// Every kind, in the order of its declaration.
+    pub(crate) const ALL: [Self; 14] = [
+        Self::Ok,
+        Self::ToolError,
+        Self::UnknownTool,
+        Self::InvalidArguments,
+        Self::NotPermitted,
+        Self::LimitExceeded,
+        Self::Unavailable,
+        Self::RestartInProgress,
+        Self::RestartFailed,
+        Self::NeedsAuth,
+        Self::Transport,
+        Self::Timeout,
+        Self::Cancelled,
+        Self::Internal,
+    ];
+
+    /// The name in events, metrics and JSON.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Ok => "ok",
+            Self::ToolError => "tool_error",
+            Self::UnknownTool => "unknown_tool",
+            Self::InvalidArguments => "invalid_arguments",
+            Self::NotPermitted => "not_permitted",
+            Self::LimitExceeded => "limit_exceeded",
+            Self::Unavailable => "unavailable",
+            Self::RestartInProgress => "restart_in_progress",
+            Self::RestartFailed => "restart_failed",
+            Self::NeedsAuth => "needs_auth",
+            Self::Transport => "transport",
+            Self::Timeout => "timeout",
+            Self::Cancelled => "cancelled",
+            Self::Internal => "internal",
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -291,6 +331,14 @@ mod tests {
         assert_eq!(structured.text(), r#"{"a":1}"#);
         let blocks = Answer::from_content([Content::text("one"), Content::text("two")]);
         assert_eq!(blocks.text(), "one\ntwo");
+    }
+
+    #[test]
+    fn the_list_of_kinds_has_each_at_its_place_under_its_name() {
+        for (at, kind) in Kind::ALL.into_iter().enumerate() {
+            assert_eq!(kind as usize, at);
+            assert_eq!(serde_json::json!(kind), kind.as_str());
+        }
     }
 
     #[test]

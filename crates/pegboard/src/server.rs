@@ -7,6 +7,7 @@ mod admit;
 pub(crate) mod backoff;
 mod breaker;
 mod budget;
+mod herald;
 mod known;
 mod link;
 mod phase;
@@ -46,17 +47,20 @@ use crate::{
     },
     config::{BreakerPolicy, Scope, ServerConfig, Start},
     deadline::Deadline,
+    event::Bell,
     mask::Veil,
+    metrics::{Counts, Tallies},
     name::ServerName,
     session::{Root, Spec, Survey},
+    status::{LastError, State},
     transport::Target,
 };
 use admit::{Gate, Permit};
+use herald::Herald;
 use link::Plan;
 use phase::Cause;
 use pool::{Pool, places_of_all};
 use registry::ViewTag;
-use report::Counts;
 use revision::Revision;
 use supervisor::Command;
 
@@ -89,6 +93,10 @@ pub(crate) struct Shared {
     pub(crate) links: Links,
     /// The connections that are being closed.
     pub(crate) ending: Arc<Ending>,
+    /// Where events are rung.
+    pub(crate) bell: Bell,
+    /// The counters of the board, by server name.
+    pub(crate) tallies: Arc<Tallies>,
 }
 
 /// A cheap handle to one server. The server ends when the last handle is dropped.
@@ -111,7 +119,11 @@ struct Inner {
     gate: Gate,
     retries: RetryBudget,
     breaker: Breaker,
-    counts: Counts,
+    /// The counters of all servers of this name, read and written without a lock.
+    counts: Arc<Counts>,
+    herald: Arc<Herald>,
+    /// How the last call failed that did. Written only then.
+    failed_call: Mutex<Option<LastError>>,
     /// The catalogue of a link that has another name, and the same under ours.
     renamed: Mutex<Option<(Arc<Catalog>, Arc<Catalog>)>>,
     /// Counts its changes for those who can see it.
@@ -153,7 +165,12 @@ impl Server {
     }
 
     fn without_link(config: ServerConfig, spec: Spec, shared: &Arc<Shared>) -> Self {
+        let counts = shared.tallies.of(&spec.name);
+        let state = if config.enabled { State::Idle } else { State::Disabled };
+        let (name, veil, bell) = (spec.name.clone(), spec.veil.clone(), shared.bell.clone());
         Self(Arc::new(Inner {
+            herald: Herald::new(name, veil, bell, counts.clone(), state),
+            counts,
             name: spec.name.clone(),
             standing: ArcSwap::from_pointee(Standing::Off),
             changing: Mutex::default(),
@@ -163,7 +180,7 @@ impl Server {
                 .gate(spec.name.as_str(), places_of_all(&config), &config.policy),
             retries: RetryBudget::new(Instant::now()),
             breaker: Breaker::new(config.policy.breaker.unwrap_or(shared.breaker)),
-            counts: Counts::default(),
+            failed_call: Mutex::default(),
             renamed: Mutex::default(),
             revision: match config.policy.scope {
                 Scope::Session => Revision::unseen(),
@@ -177,11 +194,12 @@ impl Server {
         }))
     }
 
-    /// A server over a pool that exists.
+    /// A server over a connection that exists.
     #[cfg(test)]
     #[cfg(feature = "explore")]
-    fn over(pool: Pool, config: ServerConfig, spec: Spec, shared: &Arc<Shared>) -> Self {
+    fn over(link: &link::Link, config: ServerConfig, spec: Spec, shared: &Arc<Shared>) -> Self {
         let server = Self::without_link(config, spec, shared);
+        let pool = Pool::over(link, &server.0.herald);
         server.stand(Standing::On(pool.into()));
         server
     }
@@ -190,7 +208,8 @@ impl Server {
         let config = self.config();
         let plan = Plan::new(self.0.spec.clone(), &config);
         let idle = self.idle_after(&config);
-        Pool::new(&plan, &config, idle, &self.0.revision, &self.0.shared)
+        let tellers = (&self.0.revision, &self.0.herald);
+        Pool::new(&plan, &config, idle, tellers, &self.0.shared)
     }
 
     /// After how long without a use its connection rests.
@@ -214,6 +233,7 @@ impl Server {
     /// Makes it the server of one view.
     fn belong_to(&self, view: &ViewTag) {
         if self.0.view.set(view.clone()).is_ok() {
+            self.0.herald.belongs_to(&view.name);
             self.0.revision.count_on(view.revision.clone());
             if let Some(pool) = self.pool() {
                 pool.rest_after(self.config().idle_after());
@@ -264,6 +284,11 @@ impl Server {
                 self.start();
             }
         }
+    }
+
+    /// The counters of all servers of this name.
+    pub(crate) fn counts(&self) -> &Arc<Counts> {
+        &self.0.counts
     }
 
     /// What stands between its words and everybody else.
@@ -319,6 +344,13 @@ impl Server {
     /// Changes its standing and gives back the old one.
     fn stand(&self, standing: Standing) -> Arc<Standing> {
         let _alone = self.0.changing.lock().unwrap_or_else(PoisonError::into_inner);
+        match &standing {
+            // Its connections tell how it stands.
+            Standing::On(_) => {}
+            Standing::Off => self.0.herald.end_pool(State::Disabled, None),
+            Standing::Refused(outage) => self.0.herald.end_pool(State::Down, Some(outage)),
+            Standing::Closed => self.0.herald.end_pool(State::Closed, None),
+        }
         let old = self.0.standing.swap(Arc::new(standing));
         self.0.revision.bump();
         old

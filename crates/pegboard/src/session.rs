@@ -30,6 +30,7 @@ pub(crate) mod steps;
 mod survey;
 mod task;
 mod tidings;
+mod trace;
 
 pub use events::{LogMessage, ServerEvent, ServerEvents};
 pub use host::{Choice, ElicitAnswer, Elicitation, Field, FieldKind, Form, Host, NoHost, SamplingLimits, TextFormat};

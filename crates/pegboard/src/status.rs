@@ -72,7 +72,9 @@ pub struct ServerStatus {
     pub breaker: &'static str,
     /// Whether the board needs it to be ready.
     pub required: bool,
-    /// Calls so far.
+    /// How long the start took that made it ready, from the attempt to the first listing of tools.
+    pub ready_after_ms: Option<f64>,
+    /// Calls so far, of all servers that the board has had under this name.
     pub calls: CallCounts,
     /// What went wrong last: the outage while it is down, else the later of its last outage and its last failed call.
     pub last_error: Option<LastError>,
@@ -204,7 +206,7 @@ pub struct CallCounts {
     pub total: u64,
     /// Those that did not end well.
     pub failed: u64,
-    /// How long they took on average.
+    /// How long they took: the mean over all calls, not a moving average.
     pub avg_ms: f64,
 }
 

@@ -37,9 +37,10 @@ use serde_json::{Map, Value};
 use tokio::{sync::mpsc, task::JoinSet, time::Instant};
 
 use crate::{
-    call::{self, Astray, CallStream, Route, Routed, Sight, ToolCall, View},
+    call::{self, Astray, CallGuard, CallStream, Route, Routed, Sight, ToolCall, View},
     catalog::{Catalog, Risk, Schema, Tool, ToolKind},
     deadline::Deadline,
+    metrics::Tallies,
     name::ServerName,
     outcome::{Failure, Kind, Reply},
     provider::{Definition, Provider},
@@ -56,8 +57,8 @@ pub struct Toolset {
     /// The servers that only this view uses, and the way to the others.
     own: Arc<ViewServers>,
     view: Arc<View>,
-    /// Set once, when the view takes no more calls.
-    is_closed: Arc<AtomicBool>,
+    /// Ends once, when the view takes no more calls.
+    is_open: Arc<Openness>,
     latest: Arc<Latest>,
     /// The same view with the selections of single calls, the newest first.
     narrowed: Arc<Mutex<Vec<Narrowed>>>,
@@ -171,9 +172,9 @@ impl Unavailable {
 impl Toolset {
     pub(crate) fn new(own: Arc<ViewServers>, view: View) -> Self {
         Self {
-            view: Arc::new(view.opened(own.registry().bell().clone())),
+            view: Arc::new(view.opened(own.registry().bell().clone(), own.registry().tallies().clone())),
+            is_open: Arc::new(Openness::new(own.registry().tallies())),
             own,
-            is_closed: Arc::default(),
             latest: Arc::default(),
             narrowed: Arc::default(),
             shadows: Arc::default(),
@@ -282,6 +283,14 @@ impl Toolset {
 
     /// Calls a tool. There is a reply in every case; dropping the future cancels the call on the server.
     pub async fn call(&self, call: ToolCall) -> Reply {
+        // Boxed, because it is rare and every call would pay for the room.
+        if call::is_traced() {
+            return Box::pin(call::traced(call, |call| self.call_untraced(call))).await;
+        }
+        self.call_untraced(call).await
+    }
+
+    async fn call_untraced(&self, call: ToolCall) -> Reply {
         let (mut call, started) = (call, Instant::now());
         if let Some(selection) = &call.selection {
             let narrowed = self.selecting(selection);
@@ -292,37 +301,69 @@ impl Toolset {
             return Box::pin(self.call_any(call, started)).await;
         }
         match self.known_route(&call.name) {
-            Ok(Some(route)) => call::run(&self.view, &route, &mut call, started).await,
-            Ok(None) => Box::pin(self.call_looked_up(call, started)).await,
-            Err(failure) => call::refuse(&call, failure.into(), started),
+            Ok(Some(route)) => {
+                let guard = CallGuard::routed(&self.view, &route, &call, started);
+                call::run(&self.view, &route, &mut call, started, guard).await
+            }
+            Ok(None) => {
+                let guard = CallGuard::open(&self.view, &call, started);
+                Box::pin(self.call_looked_up(call, started, guard)).await
+            }
+            Err(failure) => {
+                let guard = CallGuard::open(&self.view, &call, started);
+                call::refuse(&call, failure.into(), started, guard)
+            }
         }
     }
 
     /// Calls a tool that may be one of ours.
-    async fn call_any(&self, mut call: ToolCall, started: Instant) -> Reply {
-        if self.has_own_tools() {
-            match self.call_own(call, started).await {
+    async fn call_any(&self, call: ToolCall, started: Instant) -> Reply {
+        let guard = CallGuard::open(&self.view, &call, started);
+        self.call_opened(call, started, guard).await
+    }
+
+    /// Calls a tool that may be one of ours, as part of a call that has begun.
+    async fn call_opened(&self, call: ToolCall, started: Instant, guard: CallGuard<'_>) -> Reply {
+        let (mut call, mut guard) = (call, guard);
+        if self.has_own_tools() && !self.is_closed() {
+            match self.call_own(call, started, guard).await {
                 Ok(reply) => return reply,
-                Err(other) => call = other,
+                Err(other) => (call, guard) = *other,
             }
         }
-        self.call_looked_up(call, started).await
+        self.call_looked_up(call, started, guard).await
     }
 
     /// Calls a tool that may have to be looked for.
-    async fn call_looked_up(&self, mut call: ToolCall, started: Instant) -> Reply {
+    async fn call_looked_up(&self, mut call: ToolCall, started: Instant, mut guard: CallGuard<'_>) -> Reply {
         let deadline = Deadline::after(started, call.timeout.unwrap_or(LOOK_UP));
-        match self.route(&call.name, deadline).await {
+        match self.route_in_call(&call.name, deadline, &mut guard).await {
             Ok((route, is_repaired)) => {
                 let written = is_repaired.then(|| call.name.clone());
-                let mut reply = call::run(&self.view, &route, &mut call, started).await;
+                let mut guard: CallGuard<'_> = guard;
+                guard.route(&route);
+                let mut reply = call::run(&self.view, &route, &mut call, started, guard).await;
                 if let Some(written) = written {
                     reply.repaired = Some(format!("`{}` was taken for `{}`", written.escape_debug(), reply.name));
                 }
                 reply
             }
-            Err(astray) => call::refuse(&call, astray, started),
+            Err(astray) => call::refuse(&call, astray, started, guard),
         }
+    }
+
+    /// Where `name` leads. Listeners are told of the call before servers are waited for.
+    async fn route_in_call(
+        &self,
+        name: &str,
+        deadline: Deadline,
+        guard: &mut CallGuard<'_>,
+    ) -> Result<(Arc<Route>, bool), Astray> {
+        let may_wait = self.known_route(name)?.is_none() && !self.not_ready().is_empty();
+        if may_wait {
+            guard.create();
+        }
+        self.route(name, deadline).await
     }
 
     /// Whether there may be tools that the toolset itself answers. It costs a look at some flags.
@@ -332,14 +373,16 @@ impl Toolset {
     }
 
     /// The reply to a call of a tool that the toolset itself answers, or the call back when another tool is meant.
-    async fn call_own(&self, mut call: ToolCall, started: Instant) -> Result<Reply, ToolCall> {
-        if let Some(reply) = self.read_output(&mut call, started).await {
-            return Ok(reply);
-        }
-        match self.discover(call, started).await {
-            Err(call) => self.use_resources(call, started).await,
-            reply => reply,
-        }
+    async fn call_own<'a>(&'a self, call: ToolCall, started: Instant, guard: CallGuard<'a>) -> OwnReply<'a> {
+        let (call, guard) = match self.read_output(call, started, guard).await {
+            Err(other) => *other,
+            reply => return reply,
+        };
+        let (call, guard) = match self.discover(call, started, guard).await {
+            Err(other) => *other,
+            reply => return reply,
+        };
+        self.use_resources(call, started, guard).await
     }
 
     /// Calls a tool and tells what happens meanwhile: the call is created, makes progress, and is completed with its reply. Progress does
@@ -352,13 +395,13 @@ impl Toolset {
     }
 
     fn is_closed(&self) -> bool {
-        self.is_closed.load(Ordering::Acquire) || self.own.registry().is_closing()
+        self.is_open.has_ended() || self.own.registry().is_closing()
     }
 
     /// Ends the view: it takes no more calls, the servers that only it used are stopped, and what it put aside is removed. Waits until that is
     /// done. All clones of the toolset end together.
     pub async fn close(&self) {
-        self.is_closed.store(true, Ordering::Release);
+        self.is_open.end();
         self.view.outputs.spill.close().await;
         self.own.close().await;
     }
@@ -454,6 +497,42 @@ impl Toolset {
         let mut servers = self.chosen();
         servers.retain(|server| server.phase().live().is_none());
         servers
+    }
+}
+
+/// The reply to a call of one of our own tools, or the call back when another tool is meant.
+type OwnReply<'a> = Result<Reply, Box<(ToolCall, CallGuard<'a>)>>;
+
+/// Whether a view takes calls. It counts among the open views of its board until it is closed or its last clone is dropped.
+#[derive(Debug)]
+struct Openness {
+    has_ended: AtomicBool,
+    tallies: Arc<Tallies>,
+}
+
+impl Openness {
+    fn new(tallies: &Arc<Tallies>) -> Self {
+        tallies.view_opened();
+        Self {
+            has_ended: AtomicBool::new(false),
+            tallies: tallies.clone(),
+        }
+    }
+
+    fn has_ended(&self) -> bool {
+        self.has_ended.load(Ordering::Acquire)
+    }
+
+    fn end(&self) {
+        if !self.has_ended.swap(true, Ordering::AcqRel) {
+            self.tallies.view_closed();
+        }
+    }
+}
+
+impl Drop for Openness {
+    fn drop(&mut self) {
+        self.end();
     }
 }
 

@@ -177,6 +177,11 @@ pub(crate) trait Inbox: Send + Sync + 'static {
     fn shown(&self, text: &str) -> String {
         text.to_owned()
     }
+
+    /// The name of the server, for logs.
+    fn server(&self) -> &str {
+        ""
+    }
 }
 
 /// One message on its way out.

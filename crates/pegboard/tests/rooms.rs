@@ -24,6 +24,7 @@ const ROOMS: &[&str] = &[
     "outcome",
     "spill",
     "event",
+    "metrics",
     // One wire.
     "auth",
     "shim",

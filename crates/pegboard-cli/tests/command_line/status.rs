@@ -45,6 +45,7 @@ fn json_has_the_promised_shape() {
     assert!(server["pid"].take().is_u64());
     assert!(server["since"].take().as_str().unwrap().ends_with('Z'));
     assert!(server["checked_at"].take().as_str().unwrap().ends_with('Z'));
+    assert!(server["ready_after_ms"].take().as_f64().is_some_and(|took| took > 0.0));
     assert_eq!(
         *server,
         json!({
@@ -52,7 +53,7 @@ fn json_has_the_promised_shape() {
             "server_info": {"name": "fx", "version": "1.0.0"}, "instructions": null, "description": null, "scope": "shared",
             "capabilities": {"resources": {"listChanged": true}, "tools": {"listChanged": true}}, "tools": 1, "resources": 1, "prompts": 0,
             "pid": null, "restarts": 0, "in_flight": 0, "queued": 0, "breaker": "closed", "required": false,
-            "calls": {"total": 0, "failed": 0, "avg_ms": 0.0}, "last_error": null,
+            "ready_after_ms": null, "calls": {"total": 0, "failed": 0, "avg_ms": 0.0}, "last_error": null,
             "checked_at": null, "check_error": null,
         })
     );

@@ -30,10 +30,7 @@ impl Pegboard {
         view.embeddings = view.embeddings.or_else(|| self.0.embeddings.clone());
         let brought = view.tools.clone().map(|tools| self.brought_along(tools));
         view.home = brought.as_ref().map(|server| server.name().clone());
-        let own = self
-            .0
-            .registry
-            .open_view(view.name.as_deref(), view.own_roots(), brought);
+        let own = self.0.registry.open_view(view.name.clone(), view.own_roots(), brought);
         let naming = self.0.naming.lock().unwrap_or_else(PoisonError::into_inner).clone();
         Toolset::new(own, view.with_default_naming(&naming))
     }

@@ -5,9 +5,8 @@ use std::{future::Future, sync::Arc};
 use serde_json::{Map, Value};
 use tokio::time::Instant;
 
-use super::{Job, Record, Route, Stop, ToolCall, View, concluded, created, let_in, permit};
+use super::{CallGuard, Job, Record, Route, Stop, ToolCall, View, concluded, let_in, permit};
 use crate::{
-    event::Event,
     outcome::{Answer, Body, Content, Failure, Kind, Outcome, Reply, ResourceContents},
     spill::{Form, Output},
 };
@@ -18,12 +17,12 @@ pub(crate) async fn read_resource<F>(
     route: &Route,
     mut call: ToolCall,
     started: Instant,
+    guard: CallGuard<'_>,
     read: impl FnOnce(String) -> F,
 ) -> Reply
 where
     F: Future<Output = Result<Vec<ResourceContents>, Failure>>,
 {
-    view.bell.ring(|| created(route, &call));
     let job = Job::new(view, route, &call, started);
     let let_in = let_in(&job, &mut call).await;
     let mut record = Record::open(&job, &mut call);
@@ -33,7 +32,7 @@ where
     };
     let mut reply = concluded(&job, &mut call, record, ended).await;
     view.hooks.after(route, &mut reply).await;
-    view.bell.ring(|| Event::completed(&reply));
+    guard.complete(&reply);
     reply
 }
 

@@ -11,13 +11,12 @@ use std::{
 use tokio::time::Instant;
 
 use super::{
-    Job, Record, Route, Stop, ToolCall, View, concluded, created, failure_of, let_in, output, permit, prepare, present,
-    unavailable,
+    CallGuard, Job, Record, Route, Stop, ToolCall, View, concluded, failure_of, let_in, output, permit, prepare,
+    present, unavailable,
 };
 use crate::{
     catalog::TaskSupport,
     deadline::Deadline,
-    event::Event,
     outcome::{Failure, Kind, Outcome, Reply},
     server::Live,
     session::{Begun, Call, CallResult, Fault, FaultKind, Patience, Session, Steps, Task, TaskState, TaskStatus},
@@ -30,12 +29,16 @@ const LOST_SESSIONS: u32 = 5;
 const GIVEN_UP: i64 = -32800;
 
 /// A call that its server carries out as a task. Dropping the handle leaves the task alone; [`TaskHandle::cancel`] gives it up.
+///
+/// For events and metrics the call ends when its reply is fetched, or as cancelled when the handle is dropped before that.
 #[derive(Debug)]
 pub struct TaskHandle {
     view: Arc<View>,
     route: Arc<Route>,
     call: ToolCall,
     record: Record,
+    /// Rings the end of the call; taken when its reply is made.
+    guard: Option<CallGuard<'static>>,
     live: Live,
     /// The id under which its server knows it.
     id: Option<String>,
@@ -69,8 +72,8 @@ pub(crate) async fn start(
     route: Arc<Route>,
     mut call: ToolCall,
     started: Instant,
+    guard: CallGuard<'_>,
 ) -> Result<TaskHandle, Box<Reply>> {
-    view.bell.ring(|| created(&route, &call));
     let job = Job::new(view, &route, &call, started);
     let let_in = let_in(&job, &mut call).await;
     let mut record = Record::open(&job, &mut call);
@@ -81,6 +84,7 @@ pub(crate) async fn start(
     match begun {
         Ok((live, task)) => Ok(TaskHandle {
             view: view.clone(),
+            guard: Some(guard.held(view, &route)),
             route: route.clone(),
             call,
             record,
@@ -91,7 +95,7 @@ pub(crate) async fn start(
             },
             task,
         }),
-        Err(stop) => Err(Box::new(closed(&job, &mut call, record, Err(stop)).await)),
+        Err(stop) => Err(Box::new(closed(&job, &mut call, record, guard, Err(stop)).await)),
     }
 }
 
@@ -121,8 +125,9 @@ pub(crate) async fn take_up(
         failed(&route, &fault, &what)
     })?;
     let mut call = ToolCall::new(route.tool.dotted_name());
-    view.bell.ring(|| created(&route, &call));
-    let job = Job::new(view, &route, &call, Instant::now());
+    let started = Instant::now();
+    let guard = CallGuard::routed(view, &route, &call, started).held(view, &route);
+    let job = Job::new(view, &route, &call, started);
     let mut record = Record::open(&job, &mut call);
     record.attempts = 1;
     Ok(TaskHandle {
@@ -130,6 +135,7 @@ pub(crate) async fn take_up(
         route,
         call,
         record,
+        guard: Some(guard),
         live,
         id: Some(id.to_owned()),
         task: Held::Running(task, None),
@@ -170,14 +176,20 @@ async fn begin(job: &Job<'_>, call: &ToolCall, record: &mut Record) -> Result<(L
 }
 
 /// The reply to a call that has come to its end, told to all who listen.
-async fn closed(job: &Job<'_>, call: &mut ToolCall, mut record: Record, ended: Result<CallResult, Stop>) -> Reply {
+async fn closed(
+    job: &Job<'_>,
+    call: &mut ToolCall,
+    mut record: Record,
+    guard: CallGuard<'_>,
+    ended: Result<CallResult, Stop>,
+) -> Reply {
     let outcome: Result<Outcome, Stop> = ended.map(|result| {
         let misfit = output::misfit(job, &result, &mut record.warnings);
         misfit.unwrap_or_else(|| present::extract(result))
     });
     let mut reply = concluded(job, call, record, outcome).await;
     job.view.hooks.after(job.route, &mut reply).await;
-    job.view.bell.ring(|| Event::completed(&reply));
+    guard.complete(&reply);
     reply
 }
 
@@ -281,9 +293,10 @@ impl TaskHandle {
         };
         let (view, route) = (self.view.clone(), self.route.clone());
         let (mut call, record) = (self.call.clone(), self.record.clone());
+        let guard = self.guard.take().expect("a call is closed once");
         let closing = async move {
             let job = Job::until(&view, &route, deadline);
-            closed(&job, &mut call, record, ended.map_err(Stop::from)).await
+            closed(&job, &mut call, record, guard, ended.map_err(Stop::from)).await
         };
         self.task = Held::Closing(status, Closing(Mutex::new(Box::pin(closing))));
     }

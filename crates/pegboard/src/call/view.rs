@@ -14,6 +14,7 @@ use super::{
 };
 use crate::{
     event::Bell,
+    metrics::Tallies,
     name::{NameRules, NameStyle, ServerName},
     native::NativeTools,
     provider::Provider,
@@ -27,8 +28,8 @@ use crate::{
 #[must_use]
 #[non_exhaustive]
 pub struct View {
-    /// What status and events call it.
-    pub(crate) name: Option<String>,
+    /// What status and events call it; set when it is opened.
+    pub(crate) name: Option<Arc<str>>,
     pub(crate) roots: Option<Vec<Root>>,
     /// The tools that it brings along, and the server's name under which they stand once it is opened.
     pub(crate) tools: Option<NativeTools>,
@@ -54,18 +55,13 @@ pub struct View {
     pub(crate) cache: Arc<Cache>,
     pub(crate) keys: Arc<Keys>,
     pub(crate) bell: Bell,
+    pub(crate) tallies: Arc<Tallies>,
 }
 
 impl View {
     /// A view of everything, as the config says.
     pub fn new() -> Self {
         Self::default()
-    }
-
-    /// Sets what status and events call the view: an agent, a user, a session. Without it, views are numbered.
-    pub fn name(mut self, name: impl Into<String>) -> Self {
-        self.name = Some(name.into());
-        self
     }
 
     /// Adds tools that only this view has: those of one agent, or of one request.
@@ -95,6 +91,12 @@ impl View {
             Some(before) => before.and(&tools),
             None => tools,
         });
+        self
+    }
+
+    /// Names the view, for the events of servers that only this view uses. Without this it is `view-1`, `view-2` and so on.
+    pub fn name(mut self, name: impl Into<String>) -> Self {
+        self.name = Some(name.into().into());
         self
     }
 
@@ -209,12 +211,13 @@ impl View {
     }
 
     /// The same view for one toolset: nothing that is kept between calls is shared with another one.
-    pub(crate) fn opened(self, bell: Bell) -> Self {
+    pub(crate) fn opened(self, bell: Bell, tallies: Arc<Tallies>) -> Self {
         Self {
             cache: Arc::default(),
             keys: Arc::default(),
             outputs: self.outputs.opened(),
             bell,
+            tallies,
             ..self
         }
     }

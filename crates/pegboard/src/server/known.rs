@@ -101,10 +101,10 @@ impl Known {
         self.lock().former.clone()
     }
 
-    /// The server was listed. What differs from before is remembered, and kept for the next program.
-    pub(super) fn learn(&self, catalog: &Arc<Catalog>, freshness: Freshness) {
+    /// The server was listed. What differs from before is remembered, kept for the next program, and returned.
+    pub(super) fn learn(&self, catalog: &Arc<Catalog>, freshness: Freshness) -> Option<CatalogDiff> {
         let at = Timestamp::now();
-        {
+        let changed = {
             let mut state = self.lock();
             state.was_listed = true;
             let old = state.latest.replace(catalog.clone());
@@ -113,16 +113,18 @@ impl Known {
                 state.former.learn(old, catalog);
             }
             match diff {
-                Some(diff) if diff.is_empty() => return,
+                Some(diff) if diff.is_empty() => return None,
                 Some(diff) => {
                     tracing::info!(diff = %serde_json::to_string(&diff).unwrap_or_default(), "the catalogue changed");
+                    let change = diff.clone();
                     state.changes.push_back(CatalogChange { at, diff });
                     let surplus = state.changes.len().saturating_sub(CHANGES);
                     state.changes.drain(..surplus);
+                    Some(change)
                 }
-                None => {}
+                None => None,
             }
-        }
+        };
         if let Some((store, fingerprint)) = &self.kept {
             let stored = Stored {
                 catalog: catalog.as_ref().clone(),
@@ -133,6 +135,7 @@ impl Known {
                 tracing::debug!(%error, "the catalogue is not kept");
             }
         }
+        changed
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {

@@ -21,6 +21,7 @@ use tokio_util::{
 
 use super::{
     Shared,
+    herald::Seat,
     known::Known,
     phase::{Live, Outage, Phase, Ready},
     probe::{Check, Checks},
@@ -234,8 +235,8 @@ impl Link {
     }
 
     /// Begins to hold it, with the time after which this holder lets it rest; `None` when it has ended.
-    pub(super) fn hold(&self, idle: Option<Duration>) -> Option<Hold> {
-        let number = self.0.holders.enter(idle)?;
+    pub(super) fn hold(&self, idle: Option<Duration>, seat: Seat) -> Option<Hold> {
+        let number = self.0.holders.enter(idle, seat, &self.0.phase)?;
         let link = self.clone();
         Some(Hold { link, number })
     }
@@ -321,23 +322,40 @@ impl Link {
     }
 }
 
-/// Those who hold a link, by number, and after how long each of them lets it rest.
+/// Those who hold a link, by number.
 #[derive(Debug, Default)]
 pub(super) struct Holders {
-    state: Mutex<BTreeMap<u64, Option<Duration>>>,
+    state: Mutex<BTreeMap<u64, Holder>>,
     entered: AtomicU64,
     is_over: CancellationToken,
 }
 
+/// A server that holds a link.
+#[derive(Debug)]
+struct Holder {
+    /// After how long without a use it lets the link rest.
+    idle: Option<Duration>,
+    seat: Seat,
+}
+
 impl Holders {
-    fn enter(&self, idle: Option<Duration>) -> Option<u64> {
+    fn enter(&self, idle: Option<Duration>, mut seat: Seat, phase: &watch::Receiver<Phase>) -> Option<u64> {
         let mut state = self.lock();
         if self.is_over.is_cancelled() {
             return None;
         }
         let number = self.entered.fetch_add(1, Ordering::Relaxed);
-        state.insert(number, idle);
+        // Under the lock, as all reports are: no phase is missed or reported after a later one.
+        seat.join(&phase.borrow());
+        state.insert(number, Holder { idle, seat });
         Some(number)
+    }
+
+    /// Reports something to every server that holds the link.
+    pub(super) fn report(&self, mut report: impl FnMut(&mut Seat)) {
+        for holder in self.lock().values_mut() {
+            report(&mut holder.seat);
+        }
     }
 
     /// Whether it was the last one.
@@ -355,12 +373,11 @@ impl Holders {
         let state = self.lock();
         let longest = state
             .values()
-            .copied()
-            .try_fold(Duration::ZERO, |most, idle| idle.map(|idle| most.max(idle)));
+            .try_fold(Duration::ZERO, |most, holder| holder.idle.map(|idle| most.max(idle)));
         longest.filter(|_| !state.is_empty())
     }
 
-    fn lock(&self) -> MutexGuard<'_, BTreeMap<u64, Option<Duration>>> {
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<u64, Holder>> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -397,14 +414,16 @@ impl Hold {
             }
             *self.link.0.plan.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(plan);
         }
-        holders.insert(self.number, idle);
+        if let Some(holder) = holders.get_mut(&self.number) {
+            holder.idle = idle;
+        }
         true
     }
 
     /// Sets after how long without a use this holder lets the link rest.
     pub(super) fn rest_after(&self, idle: Option<Duration>) {
-        if let Some(limit) = self.link.0.holders.lock().get_mut(&self.number) {
-            *limit = idle;
+        if let Some(holder) = self.link.0.holders.lock().get_mut(&self.number) {
+            holder.idle = idle;
         }
     }
 
@@ -471,16 +490,16 @@ pub(crate) struct Links(Mutex<Vec<Weak<Inner>>>);
 
 impl Links {
     /// A share in a link that fits the plan: one that is there, or the one that is made now.
-    pub(super) fn join(&self, plan: &Plan, idle: Option<Duration>, make: impl Fn() -> Link) -> Hold {
+    pub(super) fn join(&self, plan: &Plan, idle: Option<Duration>, seat: Seat, make: impl Fn() -> Link) -> Hold {
         let mut links = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         links.retain(|link| link.strong_count() > 0);
         let mut known = links.iter().filter_map(Weak::upgrade).map(Link);
-        let shared = known.find_map(|link| link.plan().fits(plan).then(|| link.hold(idle)).flatten());
+        let shared = known.find_map(|link| link.plan().fits(plan).then(|| link.hold(idle, seat.clone())).flatten());
         shared.unwrap_or_else(|| {
             let link = make();
             links.push(Arc::downgrade(&link.0));
             // A link that was made just now has not ended.
-            link.hold(idle).expect("nobody has held it yet")
+            link.hold(idle, seat).expect("nobody has held it yet")
         })
     }
 }

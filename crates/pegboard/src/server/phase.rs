@@ -65,6 +65,8 @@ pub(crate) struct Ready {
     /// Counts the listings of this session.
     pub(super) listing: u64,
     pub(crate) since: Timestamp,
+    /// How long the start took, from the attempt to the first listing.
+    pub(crate) start: Duration,
     pub(crate) restarts: u32,
     /// What went wrong last, even though all is well now.
     pub(crate) last_outage: Option<Arc<Outage>>,

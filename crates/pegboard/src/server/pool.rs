@@ -13,6 +13,7 @@ use futures_util::future::join_all;
 
 use super::{
     Shared,
+    herald::{Herald, Seat},
     known::Known,
     link::{Hold, Link, Plan, REMIND},
     phase::{Live, Outage, Phase},
@@ -45,9 +46,10 @@ impl Pool {
         plan: &Plan,
         config: &ServerConfig,
         idle: Option<Duration>,
-        revision: &Arc<Revision>,
+        (revision, herald): (&Arc<Revision>, &Arc<Herald>),
         shared: &Shared,
     ) -> Self {
+        let number = herald.begin_pool(size(config));
         let freed = Arc::<Freed>::default();
         let known = OnceCell::new();
         let make = || {
@@ -57,11 +59,12 @@ impl Pool {
         let is_shared = config.policy.scope == Scope::Shared;
         let members = (0..size(config)).map(|at| {
             let idle = idle_after(config, idle, at);
+            let seat = Seat::new(herald, number, at);
             if is_shared && matches!(plan.spec.target, Target::Configured(_)) {
-                shared.links.join(plan, idle, make)
+                shared.links.join(plan, idle, seat, make)
             } else {
                 // A link that was made just now has not ended.
-                make().hold(idle).expect("nobody has held it yet")
+                make().hold(idle, seat).expect("nobody has held it yet")
             }
         });
         Self {
@@ -75,9 +78,10 @@ impl Pool {
     /// A pool over one link that exists.
     #[cfg(test)]
     #[cfg(feature = "explore")]
-    pub(super) fn over(link: &Link) -> Self {
+    pub(super) fn over(link: &Link, herald: &Arc<Herald>) -> Self {
+        let seat = Seat::new(herald, herald.begin_pool(1), 0);
         Self {
-            members: link.hold(None).into_iter().collect(),
+            members: link.hold(None, seat).into_iter().collect(),
             places: usize::MAX.into(),
             picking: Mutex::default(),
             freed: Arc::default(),

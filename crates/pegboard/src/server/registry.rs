@@ -15,8 +15,11 @@ use std::{
 use futures_util::future::join_all;
 use tokio_util::task::TaskTracker;
 
-use super::{Phase, Server, Standing};
-use crate::{config::Start, deadline::Deadline, event::Bell, name::ServerName, session::Root, status::ServerStatus};
+use super::{Phase, Server, Shared, Standing};
+use crate::{
+    config::Start, deadline::Deadline, event::Bell, metrics::Tallies, name::ServerName, session::Root,
+    status::ServerStatus,
+};
 
 /// Every live server of one board.
 #[derive(Debug)]
@@ -30,8 +33,10 @@ pub(crate) struct Registry {
     revision: Arc<AtomicU64>,
     /// Set once, when the board takes no more calls.
     is_closing: AtomicBool,
-    /// Where it is told what happens.
+    /// Where events are rung.
     bell: Bell,
+    /// The counters of the board.
+    tallies: Arc<Tallies>,
     /// The tasks that wait for the last calls of servers which have left the board.
     tasks: TaskTracker,
 }
@@ -67,7 +72,7 @@ pub(crate) struct ViewServers {
 }
 
 impl Registry {
-    pub(crate) fn new(servers: Vec<Server>, revision: Arc<AtomicU64>) -> Self {
+    pub(crate) fn new(servers: Vec<Server>, shared: &Shared) -> Self {
         let tasks = TaskTracker::new();
         // More may be spawned; it only means that their end can be waited for.
         tasks.close();
@@ -75,9 +80,10 @@ impl Registry {
             servers: RwLock::new(sorted(servers)),
             state: Mutex::default(),
             opened_views: AtomicU64::new(0),
-            revision,
+            revision: shared.revision.clone(),
             is_closing: AtomicBool::new(false),
-            bell: Bell::default(),
+            bell: shared.bell.clone(),
+            tallies: shared.tallies.clone(),
             tasks,
         }
     }
@@ -93,6 +99,10 @@ impl Registry {
 
     pub(crate) fn bell(&self) -> &Bell {
         &self.bell
+    }
+
+    pub(crate) fn tallies(&self) -> &Arc<Tallies> {
+        &self.tallies
     }
 
     /// The shared servers and the spares at this moment, one for each configured server.
@@ -151,13 +161,13 @@ impl Registry {
     /// Opens a view and gives it its own servers. Those that start eagerly are started.
     pub(crate) fn open_view(
         self: &Arc<Self>,
-        name: Option<&str>,
+        name: Option<Arc<str>>,
         roots: Option<&[Root]>,
         brought: Option<Server>,
     ) -> Arc<ViewServers> {
         let number = self.opened_views.fetch_add(1, Ordering::Relaxed) + 1;
         let tag = ViewTag {
-            name: name.map_or_else(|| format!("view-{number}").into(), Into::into),
+            name: name.unwrap_or_else(|| format!("view-{number}").into()),
             number,
             revision: Arc::new(AtomicU64::new(1)),
         };

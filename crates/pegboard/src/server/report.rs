@@ -1,12 +1,6 @@
 //! What a server looks like from outside: its figures and its status.
 
-use std::{
-    sync::{
-        Mutex, PoisonError,
-        atomic::{AtomicU64, Ordering},
-    },
-    time::Duration,
-};
+use std::sync::PoisonError;
 
 use jiff::Timestamp;
 use serde_json::{Map, Value};
@@ -17,6 +11,7 @@ use crate::{
     catalog::{Catalog, ToolKind},
     config::Scope,
     mask,
+    metrics::CallMetrics,
     outcome::{Kind, Outcome, Reply, millis},
     status::{CallCounts, LastError, PoolStatus, ServerStatus},
     transport::Target,
@@ -25,42 +20,7 @@ use crate::{
 /// The longest message that is remembered of a failed call. A tool may answer with a whole page.
 const MAX_MESSAGE: usize = 500;
 
-/// The calls of a server so far.
-#[derive(Debug, Default)]
-pub(super) struct Counts {
-    total: AtomicU64,
-    failed: AtomicU64,
-    micros: AtomicU64,
-    /// Written only when a call has failed.
-    last_error: Mutex<Option<LastError>>,
-}
-
-impl Counts {
-    fn status(&self) -> CallCounts {
-        let total = self.total.load(Ordering::Relaxed);
-        let spent = Duration::from_micros(self.micros.load(Ordering::Relaxed));
-        CallCounts {
-            total,
-            failed: self.failed.load(Ordering::Relaxed),
-            avg_ms: spent
-                .checked_div(u32::try_from(total).unwrap_or(u32::MAX))
-                .map_or(0.0, millis),
-        }
-    }
-}
-
 impl Server {
-    /// Counts a call that has ended.
-    pub(crate) fn count(&self, kind: Kind, took: Duration) {
-        let counts = &self.0.counts;
-        counts.total.fetch_add(1, Ordering::Relaxed);
-        if kind != Kind::Ok {
-            counts.failed.fetch_add(1, Ordering::Relaxed);
-        }
-        let micros = u64::try_from(took.as_micros()).unwrap_or(u64::MAX);
-        counts.micros.fetch_add(micros, Ordering::Relaxed);
-    }
-
     /// Whose tools its tools are.
     pub(crate) fn tool_kind(&self) -> ToolKind {
         self.0.spec.target.tool_kind()
@@ -84,13 +44,13 @@ impl Server {
             at: Timestamp::now(),
             stderr: None,
         };
-        let last_error = &self.0.counts.last_error;
+        let last_error = &self.0.failed_call;
         *last_error.lock().unwrap_or_else(PoisonError::into_inner) = Some(error);
     }
 
     /// What went wrong last. An outage that lasts comes before failed calls, however late they are.
     fn last_error(&self, phase: &Phase) -> Option<LastError> {
-        let of_calls = &self.0.counts.last_error;
+        let of_calls = &self.0.failed_call;
         let of_calls = of_calls.lock().unwrap_or_else(PoisonError::into_inner).clone();
         let last = match (phase.last_error(), of_calls) {
             (Some(outage), Some(call)) if matches!(phase, Phase::Ready(_)) && call.at > outage.at => call,
@@ -152,7 +112,8 @@ impl Server {
             queued: queue.depth,
             breaker: self.breaker().state(Instant::now()).as_str(),
             required: self.config().required,
-            calls: inner.counts.status(),
+            calls: call_counts(&inner.counts.calls()),
+            ready_after_ms: phase.live().map(|live| millis(live.start)),
             last_error: self.last_error(&phase),
             checked_at: check.as_ref().map(|check| check.at),
             check_error: check.and_then(|check| check.error),
@@ -203,4 +164,13 @@ fn shortened(mut message: String) -> String {
         message.push('…');
     }
     message
+}
+
+/// The plain mean over all calls, not a moving average: it does not depend on when it is read, and the histogram tells the rest.
+fn call_counts(calls: &CallMetrics) -> CallCounts {
+    CallCounts {
+        total: calls.total,
+        failed: calls.failed,
+        avg_ms: calls.latency.mean_ms().map_or(0.0, |mean| (mean * 1e3).round() / 1e3),
+    }
 }

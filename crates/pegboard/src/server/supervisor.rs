@@ -35,6 +35,7 @@ use super::{
 use crate::{
     catalog::{Catalog, store::Freshness},
     config::Probe,
+    outcome::millis,
     session::{ConnectError, Session, Spec, Survey, connect},
     transport::{DialError, EndReason, FailureKind, Sent, WireEnd, WireFailure},
 };
@@ -173,7 +174,8 @@ enum Step {
 
 impl Supervisor {
     pub(super) async fn run(mut self) {
-        let span = tracing::info_span!("server", name = %self.plan().spec.name);
+        // Wherever a line of it is logged, the name is too.
+        let span = tracing::error_span!("server", name = %self.plan().spec.name);
         async {
             let mut step = Step::Rest;
             loop {
@@ -232,9 +234,11 @@ impl Supervisor {
                 tokio::time::sleep(after).await;
             }
             // It bounds processes and sockets, not the processor: a start is mostly waiting.
+            let began = Instant::now();
             let _turn = starts.acquire_owned().await;
             let process = place_for(&plan.spec, processes).map_err(|error| *error)?;
-            reach(&plan, (survey, before), limit, &tasks, process).await
+            let reached = reach(&plan, (survey, before), limit, &tasks, process).await;
+            reached.map(|reached| (reached, began.elapsed()))
         };
         tokio::pin!(reaching);
         // Callers that can wait as long as the start may take learn how it ends.
@@ -264,12 +268,12 @@ impl Supervisor {
             }
         };
         match reached {
-            Ok(reached) => Step::Serve(self.live(reached)),
+            Ok((reached, took)) => Step::Serve(self.live(reached, took)),
             Err(error) => self.failed(&error),
         }
     }
 
-    fn live(&mut self, reached: Reached) -> Live {
+    fn live(&mut self, reached: Reached, took: Duration) -> Live {
         let Reached {
             session,
             catalog,
@@ -279,7 +283,8 @@ impl Supervisor {
         for warning in &catalog.warnings {
             tracing::info!("{warning}");
         }
-        tracing::info!(tools = catalog.tools.len(), version = %session.facts.version, "ready");
+        let (tools, version) = (catalog.tools.len(), &session.facts.version);
+        tracing::info!(tools, %version, ready_after_ms = millis(took), "ready");
         self.memory.generation = self.generations.fetch_add(1, Ordering::Relaxed) + 1;
         self.memory.failures = 0;
         self.memory.began = None;
@@ -288,7 +293,7 @@ impl Supervisor {
         self.checks.ended(None);
         self.process = process;
         let catalog = Arc::new(catalog);
-        self.known.learn(&catalog, freshness);
+        self.learn(&catalog, freshness);
         Live::new(Arc::new(Ready {
             session: Arc::new(session),
             listed: catalog,
@@ -296,14 +301,28 @@ impl Supervisor {
             generation: self.memory.generation,
             listing: 0,
             since: Timestamp::now(),
+            start: took,
             restarts: self.memory.restarts,
             last_outage: self.memory.last_outage.clone(),
         }))
     }
 
+    /// Remembers what the server offers, and reports how that differs from before.
+    fn learn(&self, catalog: &Arc<Catalog>, freshness: Freshness) {
+        if let Some(diff) = self.known.learn(catalog, freshness) {
+            self.holders.report(|seat| seat.catalog_changed(&diff));
+        }
+    }
+
     /// A start has failed: callers learn why, and it is tried again unless that cannot help.
     fn failed(&mut self, error: &ConnectError) -> Step {
-        tracing::info!(error = %self.plan().spec.veil.text(&error.to_string()), "cannot be reached");
+        // A target of its own: a program that shows outages itself can leave it out.
+        tracing::warn!(
+            target: "pegboard::start",
+            error = %self.plan().spec.veil.text(&error.to_string()),
+            "the start failed"
+        );
+        self.holders.report(|seat| seat.start_failed());
         let outage = Outage::of_start(error);
         self.checks.ended(Some(outage.message.clone()));
         if outage.is_final() {
@@ -350,7 +369,7 @@ impl Supervisor {
     /// A session has ended: the server is started again at once, or rarely when it keeps ending. With `for_a_call`, a call waits for the
     /// next session.
     fn lost(&mut self, end: &WireEnd, served: Duration, for_a_call: bool) -> Step {
-        tracing::info!(reason = %end.reason, "the session ended");
+        tracing::warn!(reason = %self.plan().spec.veil.text(&end.reason.to_string()), "the connection was lost");
         self.memory.restarts = self.memory.restarts.saturating_add(1);
         self.forgive(served);
         self.memory.is_lost = true;
@@ -359,6 +378,7 @@ impl Supervisor {
         if is_crash(end) && self.memory.crashes.exited(Instant::now()) {
             let delay = self.memory.next_wait(&restart.waits);
             let delay = self.memory.crashes.wait(delay);
+            tracing::warn!(next_try_in = ?delay, "the server ends again and again");
             let next = if restart.enabled {
                 NextStart::unasked_in(delay)
             } else {
@@ -523,6 +543,8 @@ impl Supervisor {
             self.ready.store(ready);
             self.revision.bump();
         });
+        let shown = self.publish.borrow().clone();
+        self.holders.report(|seat| seat.changed(&shown));
     }
 }
 

@@ -24,9 +24,11 @@ use super::{
     frame::{self, Incoming},
     news::News,
     progress::{Listeners, Progress},
+    trace,
 };
 use crate::{
     mask::Veil,
+    name::ServerName,
     sync::{
         Mutex, MutexGuard,
         atomic::{AtomicBool, AtomicU64, Ordering},
@@ -64,6 +66,8 @@ pub(crate) struct Desk {
     pub(super) changed: Notify,
     /// Set once, when the wire is gone.
     end: watch::Sender<Option<WireEnd>>,
+    /// Whose words they are, for logs.
+    server: ServerName,
     /// What stands before everything that the server says beside its results.
     veil: Veil,
 }
@@ -108,11 +112,12 @@ pub(super) struct ServerRequest {
 impl Desk {
     #[cfg(test)]
     pub(super) fn new() -> (Arc<Self>, mpsc::Receiver<ServerRequest>) {
-        Self::behind(Veil::default())
+        let name = ServerName::parse("one").expect("a name");
+        Self::behind(name, Veil::default())
     }
 
     /// A desk for a server whose words are masked.
-    pub(super) fn behind(veil: Veil) -> (Arc<Self>, mpsc::Receiver<ServerRequest>) {
+    pub(super) fn behind(server: ServerName, veil: Veil) -> (Arc<Self>, mpsc::Receiver<ServerRequest>) {
         let (requests, heard) = mpsc::channel(64);
         let desk = Self {
             state: Mutex::default(),
@@ -127,6 +132,7 @@ impl Desk {
             news: OnceLock::new(),
             changed: Notify::new(),
             end: watch::Sender::new(None),
+            server,
             veil,
         };
         (Arc::new(desk), heard)
@@ -199,6 +205,10 @@ impl Desk {
     }
 
     /// What stands before everything that the server says.
+    pub(super) fn server(&self) -> &ServerName {
+        &self.server
+    }
+
     pub(super) fn veil(&self) -> &Veil {
         &self.veil
     }
@@ -260,7 +270,7 @@ impl Desk {
         if !self.resolve(id, answer) {
             if (1..self.next_id.load(Ordering::Relaxed)).contains(&id) {
                 // Late because we gave up, or the second of two: no reason to leave, however often it happens.
-                tracing::debug!(id, "an answer that nobody waits for any more");
+                tracing::debug!(server = %self.server, id, "an answer that nobody waits for any more");
             } else {
                 self.stray("an answer to a request that was never made");
             }
@@ -287,7 +297,9 @@ impl Desk {
             | "notifications/prompts/list_changed" => self.changed.notify_one(),
             _ => match self.news.get() {
                 Some(news) => news.hear(method, params),
-                None => tracing::debug!(method = %self.veil.text(method).escape_debug(), "notification"),
+                None => {
+                    tracing::debug!(server = %self.server, method = %self.veil.text(method).escape_debug(), "notification")
+                }
             },
         }
     }
@@ -357,7 +369,7 @@ impl Desk {
         } else {
             self.asks.take_back(id.get())
         };
-        tracing::debug!(is_known, "the server takes a request back");
+        tracing::debug!(server = %self.server, is_known, "the server takes a request back");
     }
 
     /// Whether the server may ask anything from now on.
@@ -387,7 +399,7 @@ impl Desk {
 
     fn stray_of(&self, what: &str, weight: u64) {
         let strays = self.strays.fetch_add(weight, Ordering::Relaxed) + weight;
-        tracing::debug!(strays, what, "a message that fits nothing");
+        tracing::debug!(server = %self.server, strays, what, "a message that fits nothing");
         if strays >= MAX_STRAYS {
             let text = format!("it sent too many messages that fit nothing; the last was {what}");
             self.ended(WireEnd::new(EndReason::Protocol(text)));
@@ -407,6 +419,9 @@ impl Desk {
 impl Inbox for Desk {
     fn message(&self, message: Bytes) -> Option<u64> {
         self.heard.store(self.now(), Ordering::Relaxed);
+        if trace::is_wanted() {
+            trace::received(&self.server, &self.veil, &message);
+        }
         match message.first() {
             Some(b'[') => self.read_batch(&message),
             _ => self.read(&message),
@@ -438,6 +453,10 @@ impl Inbox for Desk {
 
     fn shown(&self, text: &str) -> String {
         self.veil.text(text).into_owned()
+    }
+
+    fn server(&self) -> &str {
+        self.server.as_str()
     }
 
     fn ended(&self, mut end: WireEnd) {

@@ -24,7 +24,7 @@ use std::{
 use serde_json::{Map, Value, json};
 use tokio::{sync::mpsc, task::JoinSet};
 
-use super::{desk::ServerRequest, frame, standing::Standing};
+use super::{desk::ServerRequest, frame, standing::Standing, trace};
 use crate::{
     mask::Veil,
     name::ServerName,
@@ -397,7 +397,9 @@ impl Answering {
                 request = self.requests.recv(), if waiting.len() < WAITING => request,
             };
             let Some(request) = request else { return };
-            tracing::debug!(method = %self.desk.veil.text(&request.method).escape_debug(), "the server asks");
+            let method = self.desk.veil.text(&request.method);
+            tracing::debug!(server = %self.desk.server, method = %method.escape_debug(), "the server asks");
+            drop(method);
             if takes_thought(&request.method) {
                 waiting.push_back(request);
             } else {
@@ -426,8 +428,16 @@ async fn answer(desk: Arc<Desk>, request: ServerRequest, wire: Arc<dyn Wire>) {
         }
     };
     let answer = result.as_ref().map_err(|(code, message)| (*code, message.as_str()));
+    let body = frame::answer(&request.id, answer);
+    if trace::is_wanted() {
+        if takes_thought(&request.method) {
+            trace::answered(&desk.server, &request.method, body.len());
+        } else {
+            trace::sent(&desk.server, &desk.veil, &body);
+        }
+    }
     wire.send(Outgoing {
-        body: frame::answer(&request.id, answer),
+        body,
         id: None,
         delivery: Arc::new(Delivery::default()),
         envelope: Envelope::default(),

@@ -22,6 +22,7 @@ use super::{
     frame::{self, Meta, Params},
     host,
     level::Level,
+    trace,
 };
 use crate::{
     deadline::Deadline,
@@ -169,13 +170,21 @@ impl Line {
             extra: request.meta,
             progress_token: (request.method == "tools/call").then_some(place.id),
         };
+        let body = frame::request(place.id, request.method, &request.params, meta);
+        self.trace(&body);
         self.wire.send(Outgoing {
-            body: frame::request(place.id, request.method, &request.params, meta),
+            body,
             id: Some(place.id),
             delivery: place.delivery.clone(),
             envelope: self.envelope(request),
             taken: None,
         });
+    }
+
+    fn trace(&self, message: &[u8]) {
+        if trace::is_wanted() {
+            trace::sent(self.desk.server(), self.desk.veil(), message);
+        }
     }
 
     /// The level from which on the server sends its log with the answers, where every request says so.
@@ -213,8 +222,10 @@ impl Line {
             extra: "",
             progress_token: None,
         };
+        let body = frame::notification(method, params, meta);
+        self.trace(&body);
         self.wire.send(Outgoing {
-            body: frame::notification(method, params, meta),
+            body,
             id: None,
             delivery: Arc::new(Delivery::default()),
             envelope: self.envelope(&Request::new(method, Params::default())),

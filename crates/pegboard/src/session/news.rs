@@ -17,7 +17,7 @@ use super::{
     standing::{LogLevel, Standing},
     tidings::{Tidings, TidingsOf},
 };
-use crate::mask::Veil;
+use crate::{mask::Veil, name::ServerName};
 
 /// The longest message of a log that is kept, in bytes of JSON.
 const MAX_LOG: usize = 64 << 10;
@@ -31,6 +31,8 @@ const MAX_WORD: usize = 8 << 10;
 /// What one session has told so far.
 #[derive(Debug)]
 pub(super) struct News {
+    /// Whose news they are, for logs.
+    server: ServerName,
     standing: Arc<Standing>,
     veil: Veil,
     /// The request under which we listen to news of addresses.
@@ -43,8 +45,9 @@ pub(super) struct News {
 }
 
 impl News {
-    pub(super) fn new(standing: Arc<Standing>, veil: Veil) -> Arc<Self> {
+    pub(super) fn new(server: ServerName, standing: Arc<Standing>, veil: Veil) -> Arc<Self> {
         Arc::new(Self {
+            server,
             standing,
             veil,
             listening: AtomicU64::new(0),
@@ -82,13 +85,15 @@ impl News {
             }
             // The second is the word of the newest era.
             "notifications/tasks/status" | "notifications/tasks" => self.tasks.hear(params, &self.veil),
-            _ => tracing::debug!(method = %self.veil.text(method).escape_debug(), "notification"),
+            _ => {
+                tracing::debug!(server = %self.server, method = %self.veil.text(method).escape_debug(), "notification")
+            }
         }
     }
 
     fn log(&self, params: &str) {
         if params.len() > MAX_LOG {
-            tracing::debug!(bytes = params.len(), "a log message of the server was too long");
+            tracing::debug!(server = %self.server, bytes = params.len(), "a log message of the server was too long");
             return;
         }
         let Ok(mut log) = serde_json::from_str::<Log>(params) else {
@@ -103,7 +108,7 @@ impl News {
         };
         let text = &text[..text.floor_char_boundary(MAX_TRACED)];
         let logger_name = logger.as_deref().unwrap_or_default().escape_debug();
-        tracing::debug!(target: "pegboard::server_log", level = level.as_str(), logger = %logger_name, text = %text.escape_debug(), "server log");
+        tracing::debug!(target: "pegboard::server_log", server = %self.server, level = level.as_str(), logger = %logger_name, text = %text.escape_debug(), "server log");
         self.standing.tell(ServerEvent::Log(LogMessage { level, logger, data }));
     }
 
@@ -199,7 +204,7 @@ mod tests {
     use serde_json::json;
 
     fn news() -> Arc<News> {
-        News::new(Standing::new(&[]), Veil::default())
+        News::new(ServerName::parse("one").unwrap(), Standing::new(&[]), Veil::default())
     }
 
     fn hear(news: &News, method: &str, params: &Value) {

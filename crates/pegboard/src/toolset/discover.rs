@@ -3,13 +3,13 @@
 use serde_json::{Map, Value, json};
 use tokio::time::Instant;
 
-use super::{FoundTool, ListedTool, Toolset, own};
+use super::{FoundTool, ListedTool, OwnReply, Toolset, own};
 use crate::{
     args::Arguments,
-    call::{ToolCall, View},
+    call::{CallGuard, ToolCall, View},
     config::Reading,
     name::ServerName,
-    outcome::{Answer, Failure, Kind, Outcome, Reply},
+    outcome::{Answer, Failure, Kind, Outcome},
 };
 
 /// How many tools are found at most, and when nothing else is said.
@@ -115,14 +115,19 @@ impl Toolset {
     }
 
     /// The reply to a call of one of the three, or the call back when another tool is meant.
-    pub(super) async fn discover(&self, mut call: ToolCall, started: Instant) -> Result<Reply, ToolCall> {
+    pub(super) async fn discover<'a>(
+        &'a self,
+        mut call: ToolCall,
+        started: Instant,
+        mut guard: CallGuard<'a>,
+    ) -> OwnReply<'a> {
         let names_one = || {
             [FIND, DESCRIBE, CALL]
                 .iter()
                 .any(|name| own::may_mean(&call.name, name))
         };
         if self.view.tool_budget.is_none() || !names_one() {
-            return Err(call);
+            return Err(Box::new((call, guard)));
         }
         let (discovery, routes) = self.built(|built| (built.discovery.clone(), built.table.clone()));
         let meant = discovery
@@ -130,16 +135,27 @@ impl Toolset {
             .into_iter()
             .find(|tool| own::means(&call.name, tool, &routes));
         let Some(listed) = meant else {
-            return Err(call);
+            return Err(Box::new((call, guard)));
         };
         let asked = call.name.clone();
-        let mut reply = match self.ask_one(listed, &mut call).await {
-            Ok(Some(outcome)) => own::reply(&call, &listed.tool, outcome, started.elapsed()),
-            // The tool that is called makes its own reply.
-            Ok(None) => Box::pin(self.call(call)).await,
-            Err(failure) => own::reply(&call, &listed.tool, Outcome::Refused(failure), started.elapsed()),
+        // A call that is passed on is one call, of the tool that it leads to.
+        if listed.tool.name != CALL {
+            guard.own(&listed.tool);
+        }
+        let outcome = match self.ask_one(listed, &mut call).await {
+            Ok(Some(outcome)) => outcome,
+            Ok(None) => {
+                // The tool that is called makes its own reply.
+                let mut reply = Box::pin(self.call_opened(call, started, guard)).await;
+                own::tell_repair(&mut reply, &asked, listed);
+                return Ok(reply);
+            }
+            Err(failure) => Outcome::Refused(failure),
         };
+        guard.own(&listed.tool);
+        let mut reply = own::reply(&call, &listed.tool, outcome, started.elapsed());
         own::tell_repair(&mut reply, &asked, listed);
+        guard.complete(&reply);
         Ok(reply)
     }
 

@@ -52,9 +52,12 @@ impl ToolExecutor for Toolset {
 
     fn execute(&self, call: ToolCall) -> Boxed<'_, Result<Reply, Closed>> {
         Box::pin(async {
-            match self.is_closed() {
+            let is_closed = self.is_closed();
+            // A call that comes too late is refused, counted and told to listeners like any other.
+            let reply = self.call(call).await;
+            match is_closed {
                 true => Err(Closed),
-                false => Ok(self.call(call).await),
+                false => Ok(reply),
             }
         })
     }

@@ -3,12 +3,12 @@
 use serde_json::{Map, Value, json};
 use tokio::time::Instant;
 
-use super::{ListedTool, Toolset, own};
+use super::{ListedTool, OwnReply, Toolset, own};
 use crate::{
-    call::{ToolCall, View},
+    call::{CallGuard, ToolCall, View},
     config::Reading,
     name::ServerName,
-    outcome::{Answer, Failure, Kind, Outcome, Reply},
+    outcome::{Answer, Failure, Kind, Outcome},
     spill::{Query, SpillError},
 };
 
@@ -47,16 +47,24 @@ impl Toolset {
         (outputs.always_readable || outputs.spill.is_used()).then(|| self.built(|built| built.reader.clone()))
     }
 
-    /// The reply to a call of the tool, or nothing when another tool is meant.
-    pub(super) async fn read_output(&self, call: &mut ToolCall, started: Instant) -> Option<Reply> {
+    /// The reply to a call of the tool, or the call back when another tool is meant.
+    pub(super) async fn read_output<'a>(
+        &'a self,
+        mut call: ToolCall,
+        started: Instant,
+        mut guard: CallGuard<'a>,
+    ) -> OwnReply<'a> {
         let outputs = &self.view.outputs;
         // Without anything to read this costs a look at a flag.
         if !(outputs.spill.is_used() || outputs.always_readable) || !own::may_mean(&call.name, NAME) {
-            return None;
+            return Err(Box::new((call, guard)));
         }
         let (reader, routes) = self.built(|built| (built.reader.clone(), built.table.clone()));
-        own::means(&call.name, &reader, &routes).then_some(())?;
-        let read = own::read(call, &reader, Reading::Guided).and_then(|given| arguments(&given));
+        if !own::means(&call.name, &reader, &routes) {
+            return Err(Box::new((call, guard)));
+        }
+        guard.own(&reader.tool);
+        let read = own::read(&mut call, &reader, Reading::Guided).and_then(|given| arguments(&given));
         let outcome = match read {
             Err(failure) => Outcome::Refused(failure),
             Ok((handle, query)) => match outputs.spill.page(&handle, query, PAGE).await {
@@ -65,9 +73,10 @@ impl Toolset {
                 Err(problem) => Outcome::ToolFailed(Answer::from_text(problem.to_string())),
             },
         };
-        let mut reply = own::reply(call, &reader.tool, outcome, started.elapsed());
+        let mut reply = own::reply(&call, &reader.tool, outcome, started.elapsed());
         own::tell_repair(&mut reply, &call.name, &reader);
-        Some(reply)
+        guard.complete(&reply);
+        Ok(reply)
     }
 }
 

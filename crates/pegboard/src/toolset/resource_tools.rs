@@ -3,9 +3,9 @@
 use serde_json::{Map, Value, json};
 use tokio::time::Instant;
 
-use super::{LOOK_UP, ListedTool, Toolset, own, reach::must_offer};
+use super::{LOOK_UP, ListedTool, OwnReply, Toolset, own, reach::must_offer};
 use crate::{
-    call::{self, Route, Sight, ToolCall, View},
+    call::{self, CallGuard, Route, Sight, ToolCall, View},
     catalog::{Catalog, Resource},
     config::Reading,
     name::ServerName,
@@ -90,30 +90,38 @@ impl Toolset {
     }
 
     /// The reply to a call of one of the three, or the call back when another tool is meant.
-    pub(super) async fn use_resources(&self, mut call: ToolCall, started: Instant) -> Result<Reply, ToolCall> {
+    pub(super) async fn use_resources<'a>(
+        &'a self,
+        mut call: ToolCall,
+        started: Instant,
+        mut guard: CallGuard<'a>,
+    ) -> OwnReply<'a> {
         // Without the tools this costs a look at a flag.
         if !self.view.resource_tools || !own::may_mean(&call.name, "_resource") {
-            return Err(call);
+            return Err(Box::new((call, guard)));
         }
         let (tools, routes) = self.built(|built| (built.resources.clone(), built.table.clone()));
         let mut meant = tools.iter().flat_map(ResourceTools::all);
         let Some(meant) = meant.find(|tool| own::means(&call.name, tool, &routes)) else {
-            return Err(call);
+            return Err(Box::new((call, guard)));
         };
         let given = match own::read(&mut call, meant, Reading::Guided) {
             Ok(given) => given,
             Err(failure) => {
-                let refused = Outcome::Refused(failure);
-                return Ok(own::reply(&call, &meant.tool, refused, started.elapsed()));
+                let reply = own::reply(&call, &meant.tool, Outcome::Refused(failure), started.elapsed());
+                guard.own(&meant.tool);
+                guard.complete(&reply);
+                return Ok(reply);
             }
         };
         let asked = call.name.clone();
         if meant.tool.name == READ {
             // Boxed, because it is rare and every call would pay for the room.
-            let mut reply = Box::pin(self.read_for_model(call, meant, given, started)).await;
+            let mut reply = Box::pin(self.read_for_model(call, meant, given, started, guard)).await;
             own::tell_repair(&mut reply, &asked, meant);
             return Ok(reply);
         }
+        guard.own(&meant.tool);
         let listed = self.page_of_resources(&meant.tool.name, &given, &call).await;
         let untrusted = listed.as_ref().is_ok_and(|(_, untrusted)| *untrusted);
         let outcome = match listed {
@@ -123,6 +131,7 @@ impl Toolset {
         let mut reply = own::reply(&call, &meant.tool, outcome, started.elapsed());
         reply.untrusted = untrusted;
         own::tell_repair(&mut reply, &asked, meant);
+        guard.complete(&reply);
         Ok(reply)
     }
 
@@ -207,16 +216,27 @@ impl Toolset {
         listed: &ListedTool,
         given: Map<String, Value>,
         started: Instant,
+        guard: CallGuard<'_>,
     ) -> Reply {
+        let mut guard: CallGuard<'_> = guard;
+        // Which server it reads from may take a while to find out.
+        guard.create();
         let server = match self.server_to_read(&given, &call).await {
             Ok(server) => server,
-            Err(failure) => return own::reply(&call, &listed.tool, Outcome::Refused(failure), started.elapsed()),
+            Err(failure) => {
+                let reply = own::reply(&call, &listed.tool, Outcome::Refused(failure), started.elapsed());
+                guard.own(&listed.tool);
+                guard.complete(&reply);
+                return reply;
+            }
         };
         call.text = None;
         call.arguments = given.into();
         let name = server.name().clone();
         let route = Route::through(&listed.name, &listed.tool, server);
-        call::read_resource(&self.view, &route, call, started, |uri| async move {
+        let mut guard: CallGuard<'_> = guard;
+        guard.route(&route);
+        call::read_resource(&self.view, &route, call, started, guard, |uri| async move {
             self.read_resource(&name, &uri).await
         })
         .await

@@ -4,7 +4,7 @@ use tokio::time::Instant;
 
 use super::{LOOK_UP, Toolset};
 use crate::{
-    call::{self, TaskHandle, ToolCall},
+    call::{self, CallGuard, TaskHandle, ToolCall},
     deadline::Deadline,
     outcome::{Failure, Reply},
 };
@@ -22,9 +22,15 @@ impl Toolset {
     async fn start_here(&self, call: ToolCall) -> Result<TaskHandle, Box<Reply>> {
         let started = Instant::now();
         let deadline = Deadline::within(call.timeout.unwrap_or(LOOK_UP));
-        match self.route(&call.name, deadline).await {
-            Ok((route, _)) => call::start(&self.view, route, call, started).await,
-            Err(astray) => Err(Box::new(call::refuse(&call, astray, started))),
+        let mut guard = CallGuard::open(&self.view, &call, started);
+        match self.route_in_call(&call.name, deadline, &mut guard).await {
+            Ok((route, _)) => {
+                let kept = route.clone();
+                let mut guard: CallGuard<'_> = guard;
+                guard.route(&kept);
+                call::start(&self.view, route, call, started, guard).await
+            }
+            Err(astray) => Err(Box::new(call::refuse(&call, astray, started, guard))),
         }
     }
 

@@ -389,7 +389,7 @@ impl Noise {
             // Masked before it is cut: half a secret is one too.
             let shown = inbox.shown(&String::from_utf8_lossy(&line[..line.len().min(MAX_FIRST)]));
             self.first = shown[..shown.floor_char_boundary(200)].to_owned();
-            tracing::warn!(line = %self.first.escape_debug(), "the server prints text where messages belong");
+            tracing::warn!(server = inbox.server(), line = %self.first.escape_debug(), "the server prints text where messages belong");
         }
         if !self.harmless && (self.lines > MAX_NOISE_LINES || self.bytes > MAX_NOISE_BYTES) {
             return Err(EndReason::Protocol(format!(

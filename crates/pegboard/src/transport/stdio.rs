@@ -86,7 +86,7 @@ async fn collect_stderr(tail: Tail, stderr: ChildStderr, process: Process, inbox
     };
     tokio::select! {
         biased;
-        () = tail.collect(stderr, |text| inbox.shown(text)) => {}
+        () = tail.collect(stderr, inbox.server(), |text| inbox.shown(text)) => {}
         () = ended => {}
     }
 }

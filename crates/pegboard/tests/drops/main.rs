@@ -7,5 +7,6 @@
 mod support;
 
 mod starts;
+mod told;
 mod wires;
 mod words;

@@ -43,6 +43,7 @@ async fn dropping_the_stream_cancels_the_call() {
 async fn a_board_tells_its_listeners_of_every_call_without_content() {
     let fake = FakeServer::new("fx").tool(Tool::new("long").answers_text("private").progress(1, secs(1)));
     let (board, _handle) = in_memory(&fake);
+    board.settle(PATIENCE).await;
     let mut events = board.events();
     board.toolset().call(ToolCall::new("fx.long").id("a")).await;
     let mut seen = Vec::new();
@@ -67,6 +68,7 @@ async fn a_board_tells_its_listeners_of_every_call_without_content() {
 async fn a_listener_that_falls_behind_is_told_and_holds_nothing_up() {
     let fake = FakeServer::new("fx").tool(Tool::new("t"));
     let (board, _handle) = in_memory(&fake);
+    board.settle(PATIENCE).await;
     let mut events = board.events();
     let tools = board.toolset();
     for _ in 0..600 {

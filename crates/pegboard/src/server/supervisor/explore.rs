@@ -12,7 +12,7 @@ use crate::{
     config::{BreakerPolicy, Command as Program, EraChoice, Limits, ServerConfig, Transport},
     deadline::Deadline,
     name::ServerName,
-    server::{Links, Queues, Server, Shared, known::Known, link::Link, pool::Pool},
+    server::{Links, Queues, Server, Shared, known::Known, link::Link},
     session::{EraMemory, NoHost, Standing},
     sync::explore::{explore, idle_runtime},
     transport::Target,
@@ -38,7 +38,7 @@ impl Supervisor {
                         freshness: Freshness::default(),
                         process: None,
                     };
-                    Step::Serve(self.live(reached))
+                    Step::Serve(self.live(reached, Duration::ZERO))
                 }
                 Step::Serve(live) => self.serving(live).await,
                 Step::Stop => break,
@@ -63,6 +63,8 @@ fn server() -> (Server, thread::JoinHandle<u64>) {
         generations: Arc::default(),
         links: Links::default(),
         ending: Arc::default(),
+        bell: crate::event::Bell::default(),
+        tallies: Arc::default(),
     };
     let transport = Transport::Stdio(Program::new("none"));
     let spec = Spec {
@@ -87,7 +89,7 @@ fn server() -> (Server, thread::JoinHandle<u64>) {
         super::super::revision::Revision::unseen(),
         &shared,
     );
-    let server = Server::over(Pool::over(&link), config, spec, &Arc::new(shared));
+    let server = Server::over(&link, config, spec, &Arc::new(shared));
     (server, thread::spawn(move || block_on(supervisor.run_on_silence())))
 }
 

@@ -185,6 +185,8 @@ impl Supervisor {
             }
             _ => format!("a probe failed: {fault}"),
         };
+        tracing::warn!(reason = %plan.spec.veil.text(&why), "a probe failed");
+        self.holders.report(|seat| seat.probe_failed(&why));
         self.checks.ended(Some(why.clone()));
         Err(closed(&why))
     }
@@ -201,7 +203,7 @@ impl Supervisor {
         let ready = Arc::make_mut(&mut live.ready);
         ready.listed = Arc::new(catalog);
         ready.listing += 1;
-        self.known.learn(&ready.listed, freshness);
+        self.learn(&ready.listed, freshness);
         self.show(Phase::Ready(live.clone()));
     }
 

@@ -60,8 +60,9 @@ impl Opening<'_> {
     }
 
     async fn open_at(&self, target: &Target) -> Result<Line, Fault> {
-        let (desk, requests) = Desk::behind(self.spec.veil.clone());
-        desk.set_news(News::new(self.spec.standing.clone(), self.spec.veil.clone()));
+        let spec = self.spec;
+        let (desk, requests) = Desk::behind(spec.name.clone(), spec.veil.clone());
+        desk.set_news(News::new(spec.name.clone(), spec.standing.clone(), spec.veil.clone()));
         // What was spent on an attempt before this one is not given again.
         let limits = Limits {
             connect: self.deadline.remaining(),

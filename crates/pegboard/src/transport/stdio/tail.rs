@@ -20,13 +20,18 @@ const MAX_LINE: usize = 64 << 10;
 pub(super) struct Tail(Arc<Mutex<VecDeque<u8>>>);
 
 impl Tail {
-    /// Reads the stream to its end and keeps the last part. `shown` makes a text fit to be written down.
-    pub(super) async fn collect(self, mut stream: impl AsyncRead + Unpin, shown: impl Fn(&str) -> String) {
+    /// Reads the stream to its end, logs its lines and keeps the last part. `shown` makes a text fit to be written down.
+    pub(super) async fn collect(
+        self,
+        mut stream: impl AsyncRead + Unpin,
+        server: &str,
+        shown: impl Fn(&str) -> String,
+    ) {
         let mut chunk = vec![0; 8 << 10];
         let mut unlogged = Vec::new();
         while let Ok(read @ 1..) = stream.read(&mut chunk).await {
             let text = &chunk[..read];
-            log_lines(&mut unlogged, text, &shown);
+            log_lines(&mut unlogged, text, server, &shown);
             let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
             kept.extend(text);
             let surplus = kept.len().saturating_sub(KEPT);
@@ -64,8 +69,8 @@ impl Tail {
 }
 
 /// Logs the lines that are complete. A secret that is written in two parts is not logged in two.
-fn log_lines(unlogged: &mut Vec<u8>, text: &[u8], shown: &impl Fn(&str) -> String) {
-    if !tracing::enabled!(tracing::Level::DEBUG) {
+fn log_lines(unlogged: &mut Vec<u8>, text: &[u8], server: &str, shown: &impl Fn(&str) -> String) {
+    if !tracing::enabled!(target: "pegboard::stderr", tracing::Level::DEBUG) {
         return;
     }
     unlogged.extend_from_slice(text);
@@ -76,7 +81,9 @@ fn log_lines(unlogged: &mut Vec<u8>, text: &[u8], shown: &impl Fn(&str) -> Strin
     };
     let lines: Vec<u8> = unlogged.drain(..end).collect();
     let lines = shown(&String::from_utf8_lossy(&lines));
-    tracing::debug!(text = %lines.trim_end().escape_debug(), "stderr");
+    for line in lines.lines().filter(|line| !line.trim().is_empty()) {
+        tracing::debug!(target: "pegboard::stderr", server, text = %line.trim_end().escape_debug(), "stderr");
+    }
 }
 
 #[cfg(test)]
@@ -85,7 +92,7 @@ mod tests {
 
     async fn tail(input: &[u8]) -> Option<String> {
         let tail = Tail::default();
-        tail.clone().collect(input, str::to_owned).await;
+        tail.clone().collect(input, "one", str::to_owned).await;
         tail.text(str::to_owned)
     }
 
@@ -101,7 +108,7 @@ mod tests {
     async fn memory_stays_bounded_however_much_is_written() {
         let tail = Tail::default();
         tail.clone()
-            .collect(vec![b'x'; 3 << 20].as_slice(), str::to_owned)
+            .collect(vec![b'x'; 3 << 20].as_slice(), "one", str::to_owned)
             .await;
         assert_eq!(tail.0.lock().unwrap().len(), KEPT);
     }
