@@ -177,8 +177,16 @@ fn listed<'a>(problems: impl Iterator<Item = &'a Problem>) -> Option<String> {
     (!lines.is_empty()).then(|| lines.join("\n"))
 }
 
-/// A board that remembers across runs which era each server speaks. Nothing is started before it is needed.
+/// A board for a command that uses some of the servers. None is started before it is needed, not even a required one.
 pub(crate) fn board(mut config: Config) -> pegboard::Builder {
+    for server in config.servers.values_mut() {
+        server.required = false;
+    }
+    whole_board(config)
+}
+
+/// A board for a command that looks at every server. It remembers across runs which era each of them speaks.
+pub(crate) fn whole_board(mut config: Config) -> pegboard::Builder {
     for server in config.servers.values_mut() {
         server.start = Start::Lazy;
     }

@@ -103,6 +103,7 @@ async fn lost_connections_failed_starts_and_failed_probes_are_warnings_with_the_
     handle.change(|script| {
         *script = good()
             .fault_on(When::method("ping"), Fault::NeverAnswers)
+            .fault_on(When::method("tools/list"), Fault::NeverAnswers)
             .script()
             .clone()
     });

@@ -10,9 +10,10 @@ use crate::{
     settings::Complaint,
 };
 
-/// It is enough that one server could be listed.
+/// It is enough that one server could be listed. Those whose config cannot be used are not among the `enabled`.
 pub(super) fn exit(unavailable: &[Unavailable], enabled: usize, is_late: bool) -> Exit {
-    if unavailable.len() < enabled || enabled == 0 {
+    let unreached = unavailable.iter().filter(|server| !is_misconfigured(server));
+    if unreached.count() < enabled || enabled == 0 {
         Exit::Done
     } else if is_late {
         Exit::Timeout
@@ -23,14 +24,18 @@ pub(super) fn exit(unavailable: &[Unavailable], enabled: usize, is_late: bool) -
     }
 }
 
-/// Adds the servers that were not there.
+/// Adds the servers that were not there. What is wrong with the config is told already.
 pub(super) fn name_absent(mut report: Report, unavailable: &[Unavailable]) -> Report {
-    for server in unavailable {
+    for server in unavailable.iter().filter(|server| !is_misconfigured(server)) {
         let state = server.state.as_str();
         let message = format!("server `{}` is {state}: {}", server.server, server.error);
         report = report.error(&message, server.hint.as_deref());
     }
     report
+}
+
+fn is_misconfigured(server: &Unavailable) -> bool {
+    server.state == State::Misconfigured
 }
 
 /// What was read, or why it was not.

@@ -22,7 +22,7 @@ pub(super) async fn run(mut stage: Stage<'_>) -> Exit {
     };
     settings.announce(&stage.output);
     let is_hopeless = config.servers.is_empty() && !config.misconfigured.is_empty();
-    let board = settings::board(config).open();
+    let board = settings::whole_board(config).open();
     stage.output.waiting("asking the servers");
     let patience = stage.deadline.remaining();
     let report = match stage.work(board.settle(patience)).await {
@@ -126,7 +126,12 @@ fn text(exit: Exit, status: &BoardStatus) -> Report {
     let mut report = Report::new(exit);
     for server in &status.servers {
         table.row(row(server));
-        if let Some(error) = &server.last_error {
+        // What is wrong with the config is told already.
+        let error = server
+            .last_error
+            .as_ref()
+            .filter(|_| server.state != State::Misconfigured);
+        if let Some(error) = error {
             let message = format!(
                 "server `{}` is {}: {}",
                 server.name,

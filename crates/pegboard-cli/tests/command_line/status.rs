@@ -57,14 +57,22 @@ fn json_has_the_promised_shape() {
             "checked_at": null, "check_error": null,
         })
     );
-    assert_eq!(status["servers"][1]["state"], "disabled");
-    assert_eq!((&status["healthy"], &status["ready"]), (&json!(true), &json!(true)));
+    assert_eq!(
+        (&status["servers"][1]["name"], &status["servers"][1]["state"]),
+        (&json!("odd"), &json!("misconfigured"))
+    );
+    assert!(status["servers"][1]["last_error"]["message"].is_string());
+    assert_eq!(status["servers"][2]["state"], "disabled");
+    assert_eq!((&status["healthy"], &status["ready"]), (&json!(false), &json!(true)));
     assert_eq!(status["queues"][0]["name"], "default");
     assert!(status["queues"][0]["capacity"].is_u64());
-    assert_eq!(
-        (&status["warnings"][0]["category"], &status["warnings"][0]["server"]),
-        (&json!("config"), &json!("odd"))
-    );
+    let about = |category: &str| {
+        let warnings = status["warnings"].as_array().unwrap();
+        let mut about = warnings.iter().filter(|warning| warning["category"] == category);
+        about.next().map(|warning| warning["server"].clone())
+    };
+    assert_eq!(about("mcp_health"), Some(json!("odd")));
+    assert_eq!(about("config"), Some(json!("odd")));
 }
 
 #[test]

@@ -174,9 +174,10 @@ mod tests {
 
     #[test]
     fn a_written_limit_moves_the_presets_other_one() {
-        for preset in ["tarsy", "minion"] {
-            let ninety = [(secs(90), secs(90)); 2];
-            assert_eq!(limits(preset, "call_timeout = '90s'"), ninety, "{preset}");
+        for (preset, total) in [("tarsy", 60), ("minion", 250)] {
+            let longer = total + 30;
+            let both = [(secs(longer), secs(longer)); 2];
+            assert_eq!(limits(preset, &format!("call_timeout = '{longer}s'")), both, "{preset}");
             let ten = [(secs(10), secs(10)); 2];
             assert_eq!(limits(preset, "call_total_timeout = '10s'"), ten, "{preset}");
         }

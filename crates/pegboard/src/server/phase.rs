@@ -279,7 +279,7 @@ impl Outage {
             hint: Some(format!("correct its config: {problems}")).filter(|_| !problems.is_empty()),
             ..Self::new(
                 Cause::Misconfigured,
-                format!("it is misconfigured: {}", misconfigured.why),
+                format!("its config cannot be used: {}", misconfigured.why),
             )
         }
     }

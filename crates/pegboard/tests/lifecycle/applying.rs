@@ -18,6 +18,7 @@ async fn the_same_config_changes_nothing() {
         assert_eq!(said(&call.await.unwrap()), "done");
         stage.serves().await;
         assert_eq!(stage.processes()[..before.len()], before);
+        stage.told(&[]);
         stage.board.shutdown().await;
     }
     for_each_case(case).await;
@@ -40,6 +41,7 @@ async fn a_tool_that_is_denied_is_gone_from_every_view_and_the_processes_stay() 
         assert_eq!(said(&call.await.unwrap()), "done");
         stage.board.apply(stage.config(|_| {})).await;
         stage.serves().await;
+        stage.told(&[]);
         stage.board.shutdown().await;
     }
     for_each_case(case).await;
@@ -56,6 +58,7 @@ async fn approval_that_is_taken_back_holds_in_every_view() {
         }
         stage.finish();
         assert_eq!(said(&call.await.unwrap()), "done");
+        stage.told(&[]);
         stage.board.shutdown().await;
     }
     for_each_case(case).await;
@@ -79,6 +82,7 @@ async fn a_server_that_moves_ends_its_calls_where_they_are_and_takes_new_ones_wh
         assert_eq!(said(&call.await.unwrap()), "done");
         stage.gone(&before).await;
         stage.serves().await;
+        stage.told(&[State::Ready, State::Closed]);
         stage.board.shutdown().await;
     }
     for_each_case(case).await;
@@ -101,6 +105,7 @@ async fn a_replacement_that_cannot_start_does_not_displace_a_server_that_works()
         stage.finish();
         assert_eq!(said(&call.await.unwrap()), "done");
         stage.serves().await;
+        stage.told(&[]);
         stage.board.shutdown().await;
     }
     for_each_case(case).await;
@@ -124,6 +129,7 @@ async fn a_server_that_is_switched_off_ends_its_calls_and_takes_no_more() {
         let applied = stage.board.apply(stage.config(|_| {})).await;
         assert_eq!((applied.retuned, applied.errors.len()), (vec![name("fx")], 0));
         stage.serves().await;
+        stage.told(&[State::Closed, State::Ready]);
         stage.board.shutdown().await;
     }
     for_each_case(case).await;
@@ -141,6 +147,7 @@ async fn a_server_that_is_removed_ends_its_calls_and_is_gone_from_every_view() {
         assert_eq!(said(&call.await.unwrap()), "done");
         stage.gone(&before).await;
         until("no row is left", || stage.rows().is_empty()).await;
+        stage.told(&[State::Closed]);
         stage.board.shutdown().await;
     }
     for_each_case(case).await;
@@ -172,6 +179,7 @@ async fn what_is_added_is_connected_in_every_view_and_an_error_is_told_for_what_
         }
         stage.finish();
         assert_eq!(said(&call.await.unwrap()), "done");
+        stage.told(&[State::Ready]);
         stage.board.shutdown().await;
     }
     for_each_case(case).await;

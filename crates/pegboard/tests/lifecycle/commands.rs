@@ -28,6 +28,7 @@ async fn disable_revokes_a_server_in_every_view_at_once_and_enable_brings_it_bac
         stage.serves().await;
         assert!(stage.processes().iter().all(|pid| !before.contains(pid)));
         assert_eq!(stage.states(), vec![State::Ready; stage.instances()]);
+        stage.told(&[State::Disabled, State::Connecting, State::Ready]);
         stage.board.shutdown().await;
     }
     for_each_case(case).await;
@@ -52,6 +53,7 @@ async fn disconnect_lets_calls_end_and_takes_the_server_off_every_view() {
         stage.board.connect(name("fx"), stage.settings.clone()).await.unwrap();
         assert_eq!(stage.states(), vec![State::Ready; stage.instances()]);
         stage.serves().await;
+        stage.told(&[State::Closed, State::Ready]);
         stage.board.shutdown().await;
     }
     for_each_case(case).await;
@@ -73,6 +75,7 @@ async fn reconnect_starts_the_server_of_every_view_anew_at_once() {
         stage.serves().await;
         assert_eq!(stage.states(), vec![State::Ready; stage.instances()]);
         assert!(!stage.board.reconnect(&name("nobody")).await);
+        stage.told(&[State::Connecting, State::Ready]);
         stage.board.shutdown().await;
     }
     for_each_case(case).await;
@@ -115,6 +118,7 @@ async fn connect_moves_a_server_and_lets_its_calls_end_where_they_are() {
         assert_eq!(said(&call.await.unwrap()), "done");
         stage.gone(&before).await;
         stage.serves().await;
+        stage.told(&[State::Ready, State::Closed]);
         stage.board.shutdown().await;
     }
     for_each_case(case).await;
@@ -135,6 +139,7 @@ async fn refresh_lists_the_server_of_every_view_again() {
         assert_eq!(said(&call.await.unwrap()), "done");
         stage.board.disable(&name("fx")).await;
         assert!(!stage.board.refresh(&name("fx")), "nothing is connected");
+        stage.told(&[State::Disabled]);
         stage.board.shutdown().await;
     }
     for_each_case(case).await;

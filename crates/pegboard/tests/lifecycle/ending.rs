@@ -24,6 +24,7 @@ async fn status_has_a_row_for_each_live_server_with_its_view_and_its_calls() {
         assert!(status.healthy && status.warnings.is_empty());
         stage.finish();
         assert_eq!(said(&call.await.unwrap()), "done");
+        stage.told(&[]);
         stage.board.shutdown().await;
     }
     for_each_case(case).await;
@@ -43,6 +44,7 @@ async fn drain_waits_for_the_calls_of_every_view_and_lets_no_more_in() {
         assert_eq!(said(&call.await.unwrap()), "done");
         assert!(draining.await.unwrap());
         stage.board.shutdown().await;
+        stage.told(&[State::Closed]);
         assert_eq!(stage.processes(), [0; 0]);
     }
     for_each_case(case).await;

@@ -1,9 +1,17 @@
 //! A board with one server, `fx`, under a preset and with a scope: its processes, two views and a call under way.
 
-use std::{future::Future, path::PathBuf, sync::Arc, time::Duration};
+use std::{
+    collections::BTreeMap,
+    future::Future,
+    path::PathBuf,
+    sync::{Arc, Mutex},
+    time::Duration,
+};
 
+use futures_util::FutureExt;
 use pegboard::{
-    Config, Env, Format, Pegboard, Reply, Scope, ServerConfig, ServerStatus, Start, State, ToolCall, Toolset, View,
+    Config, Env, Event, Events, Format, Pegboard, Reply, Scope, ServerConfig, ServerStatus, Start, State, ToolCall,
+    Toolset, View,
 };
 use pegboard_testkit::{FakeServer, Tool, is_alive};
 use tokio::{
@@ -45,6 +53,8 @@ pub(crate) struct Stage {
     /// A view that was opened beside it.
     pub(crate) other: Toolset,
     pub(crate) settings: ServerConfig,
+    /// What happened since both views have used the server.
+    events: Mutex<Events>,
     folder: tempfile::TempDir,
 }
 
@@ -61,7 +71,8 @@ impl Stage {
         let board = boards([("fx", settings.clone())]);
         let agent = board.toolset_with(View::new().name("agent"));
         let other = board.toolset_with(View::new().name("other"));
-        let stage = Self {
+        let mut stage = Self {
+            events: Mutex::new(board.events()),
             board,
             agent,
             other,
@@ -72,6 +83,7 @@ impl Stage {
             stage.board.connect(name("fx"), stage.settings.clone()).await.unwrap();
         }
         stage.serves().await;
+        stage.events = Mutex::new(stage.board.events());
         stage
     }
 
@@ -161,6 +173,30 @@ impl Stage {
             assert_eq!(listed(view).await, [""; 0]);
             let reply = view.call(ToolCall::new("fx.hello")).await;
             ended_as(&reply, kind, false);
+        }
+    }
+
+    /// Checks that every call was told from its beginning to its end exactly once, and that servers came to these states, in some view.
+    pub(crate) fn told(&self, states: &[State]) {
+        let mut events = self.events.lock().unwrap();
+        let (mut calls, mut seen) = (BTreeMap::<String, (u32, u32)>::new(), Vec::new());
+        while let Some(Some(event)) = events.next().now_or_never() {
+            match event {
+                Event::CallCreated { id, .. } => calls.entry(id).or_default().0 += 1,
+                Event::CallCompleted { id, .. } => calls.entry(id).or_default().1 += 1,
+                Event::ServerChanged { state, view, .. } => {
+                    assert!(view.is_none() || self.has_own_servers(), "{view:?}");
+                    seen.push(state);
+                }
+                _ => {}
+            }
+        }
+        assert!(
+            !calls.is_empty() && calls.values().all(|told| *told == (1, 1)),
+            "{calls:?}"
+        );
+        for state in states {
+            assert!(seen.contains(state), "{state:?} is not among {seen:?}");
         }
     }
 

@@ -75,6 +75,8 @@ async fn a_server_that_cannot_be_reached_is_named_with_the_reason() {
         })
     });
     github.kill();
+    // The end of the connection is seen first.
+    tokio::time::sleep(secs(1)).await;
     tools.list(secs(1)).await;
     let text = tools.instructions(&Instructions::new(InstructionFormat::Tarsy));
     says(

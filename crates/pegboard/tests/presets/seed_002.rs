@@ -147,7 +147,7 @@ async fn seed_002_a_remote_server_that_is_gone_is_down_after_a_failed_call() {
     assert_eq!(loaded.problems, []);
     let board = Pegboard::open(loaded.config);
     let tools = board.toolset();
-    assert_eq!(call(&tools, "fx.hello", json!({})).await.text(), "hi");
+    assert_eq!(unfenced(&call(&tools, "fx.hello", json!({})).await.text()), "hi");
     assert!(board.status().healthy);
     http.stop().await;
     let reply = call(&tools, "fx.hello", json!({})).await;
@@ -162,7 +162,7 @@ async fn seed_002_a_remote_server_that_is_gone_is_down_after_a_failed_call() {
     http.restart().await.unwrap();
     // A failed start is shown for a second.
     tokio::time::sleep(secs(1)).await;
-    assert_eq!(call(&tools, "fx.hello", json!({})).await.text(), "hi");
+    assert_eq!(unfenced(&call(&tools, "fx.hello", json!({})).await.text()), "hi");
     let status = board.status();
     assert!(status.healthy && status.warnings.is_empty());
     board.shutdown().await;
@@ -172,7 +172,7 @@ async fn seed_002_a_remote_server_that_is_gone_is_down_after_a_failed_call() {
 #[tokio::test(start_paused = true)]
 async fn seed_002_a_server_that_hangs_is_found_by_probes() {
     let stage = Stage::new("antwort", "", &good()).await;
-    assert_eq!(stage.call("hello").await.text(), "hi");
+    assert_eq!(unfenced(&stage.call("hello").await.text()), "hi");
     let hung = FakeServer::new("fx").fault_on(When::always(), Fault::NeverAnswers);
     stage.handle.change(|script| *script = hung.script().clone());
     tokio::time::sleep(secs(80)).await;

@@ -288,7 +288,9 @@ async fn check(way: &Way, scope: Scope, view: View, with_known_tools: bool) {
     if way.name.contains("looked for") {
         let mut config = process(&FakeServer::new("slow").fault(Fault::SilentHandshake));
         config.start = Start::Lazy;
-        board.connect(name("slow"), config).await.unwrap();
+        let mut wanted = Config::default();
+        wanted.servers.insert(name("slow"), config);
+        board.apply(wanted).await;
     }
     let tools = board.toolset_with(view);
     if with_known_tools && !way.name.contains("looked for") {

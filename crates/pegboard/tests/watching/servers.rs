@@ -149,6 +149,7 @@ async fn a_probe_that_fails_and_a_catalogue_that_changes_are_told() {
     handle.change(|script| {
         *script = good()
             .fault_on(When::method("ping"), Fault::NeverAnswers)
+            .fault_on(When::method("tools/list"), Fault::NeverAnswers)
             .script()
             .clone()
     });
@@ -176,7 +177,7 @@ async fn servers_of_one_view_are_told_with_its_name_and_counted_under_theirs() {
         drop(tools);
     }
     let told = changes(&mut events).await;
-    for view in ["agent", "view-1", "view-2"] {
+    for view in ["agent", "view-2", "view-3"] {
         let of_view: Vec<_> = told
             .iter()
             .filter_map(|change| change.strip_prefix(&format!("{view}: ")))
