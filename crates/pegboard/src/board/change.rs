@@ -223,7 +223,7 @@ impl Pegboard {
                 new.close().await;
                 return Err(NotConnected::NotReplaced(error));
             }
-            self.0.registry.retire(self.0.registry.put(new)).await;
+            self.0.registry.retire(self.0.registry.put(&new)).await;
         } else {
             self.swap(name, config).await;
         }
@@ -233,7 +233,7 @@ impl Pegboard {
     /// Puts a server that is not started yet in the place of the one that has its name.
     async fn swap(&self, name: &ServerName, config: ServerConfig) -> Server {
         let new = self.make(name, config);
-        self.0.registry.retire(self.0.registry.put(new.clone())).await;
+        self.0.registry.retire(self.0.registry.put(&new)).await;
         new
     }
 
@@ -298,7 +298,7 @@ impl Pegboard {
                 }
                 None => {
                     let server = self.0.maker.misconfigured(name.clone(), misconfigured);
-                    self.0.registry.put(server.clone());
+                    self.0.registry.put(&server);
                     config.servers.insert(name.clone(), server.config().as_ref().clone());
                     server
                 }

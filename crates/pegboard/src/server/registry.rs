@@ -222,7 +222,7 @@ impl Registry {
 
     /// Puts a server on the board, in the place of the one that has its name, and gives views copies where each has its own. Gives back all
     /// servers that it displaces, for [`Registry::retire`].
-    pub(crate) fn put(&self, server: Server) -> Vec<Server> {
+    pub(crate) fn put(&self, server: &Server) -> Vec<Server> {
         // Dropped after the lock, because the last handle of a view takes it.
         let views: Vec<_>;
         let state = self.lock();
@@ -242,14 +242,14 @@ impl Registry {
             }
             let next = kept.iter().find(|own| *own.name() == name);
             for own in &of_name {
-                own.leave_to(Some(next.unwrap_or(&server)));
+                own.leave_to(Some(next.unwrap_or(server)));
             }
             displaced.extend(of_name);
             view.replace_own(kept);
         }
         if let Some(old) = &old {
             // A shared server has no successor among servers of views: those are private.
-            old.leave_to(Some(&server).filter(|_| !is_spare));
+            old.leave_to(Some(server).filter(|_| !is_spare));
         }
         displaced.extend(old);
         drop(state);

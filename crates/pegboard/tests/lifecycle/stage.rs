@@ -3,7 +3,7 @@
 use std::{
     collections::BTreeMap,
     future::Future,
-    path::PathBuf,
+    path::{Path, PathBuf},
     sync::{Arc, Mutex},
     time::Duration,
 };
@@ -66,7 +66,7 @@ impl Stage {
             preset,
             scope,
             more,
-            &fake(&folder.path().join("log"), folder.path().join("gate")),
+            &fake(&folder.path().join("log"), &folder.path().join("gate")),
         );
         let board = boards([("fx", settings.clone())]);
         let agent = board.toolset_with(View::new().name("agent"));
@@ -107,7 +107,7 @@ impl Stage {
 
     /// The settings of the same server started in another way.
     pub(crate) fn moved(&self) -> ServerConfig {
-        let fake = fake(&self.log(), self.folder.path().join("gate")).instructions("moved");
+        let fake = fake(&self.log(), &self.folder.path().join("gate")).instructions("moved");
         reached_by(process(&fake).transport, &self.settings)
     }
 
@@ -234,7 +234,7 @@ pub(crate) async fn until(what: &str, is_so: impl Fn() -> bool) {
     in_time.unwrap_or_else(|_| panic!("too late: {what}"));
 }
 
-fn fake(log: &std::path::Path, gate: PathBuf) -> FakeServer {
+fn fake(log: &Path, gate: &Path) -> FakeServer {
     FakeServer::new("fx")
         .log(log)
         .tool(Tool::new("hello").answers_text("hi"))
