@@ -4,6 +4,7 @@
 mod support;
 
 mod changing;
+mod misconfigured;
 mod pools;
 mod processes;
 mod restarting;
@@ -11,3 +12,4 @@ mod resting;
 mod room;
 mod rules;
 mod sharing;
+mod views;
