@@ -53,6 +53,8 @@ struct Inner {
     embeddings: Option<Arc<Embeddings>>,
     /// How views name tools unless they say so themselves.
     naming: Mutex<NameStyle>,
+    /// One permit, for the one who changes the config.
+    changes: Semaphore,
 }
 
 /// Who is asked by views that name nobody, and what was agreed to for all views.
@@ -405,6 +407,7 @@ impl Builder {
             people,
             embeddings: self.embeddings,
             naming,
+            changes: Semaphore::new(1),
         }))
     }
 }

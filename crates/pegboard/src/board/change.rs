@@ -67,25 +67,28 @@ impl Pegboard {
     /// Makes the board what `config` says, in every open view. Servers that did not change keep their process. Servers that are removed,
     /// replaced or switched off take no more calls, and those under way end on the old connection, within the server's own limit for a call.
     ///
+    /// Changes are made one after the other: a second call of this or of [`Pegboard::connect`] waits for the first.
+    ///
     /// Servers that are new or switched on are started, unless they start lazily, and waited for at most as long as their own limits say; the
     /// errors are in the result. Servers in this process stay, and what the config says under their names is passed over.
     pub async fn apply(&self, mut config: Config) -> Applied {
+        let _turn = self.0.changes.acquire().await;
         config.servers.retain(|name, _| !self.has_in_process(name));
         config.misconfigured.retain(|name, _| !self.has_in_process(name));
         for (name, queue) in &config.queues {
             self.0.maker.shared.queues.grow(name, queue.concurrent);
         }
         self.0.maker.most.store(config.limits.servers, Ordering::Relaxed);
-        self.forget_refused();
+        self.forget_refused().await;
         *self.0.naming.lock().unwrap_or_else(PoisonError::into_inner) = config.naming.clone();
         let mut applied = Applied::default();
-        self.keep_misconfigured(&mut config, &mut applied);
+        self.keep_misconfigured(&mut config, &mut applied).await;
         let (mut replacements, mut added) = (Vec::new(), Vec::new());
         // What ends comes before what begins, so that a place, a port or a lock is free.
         for change in reconcile(&self.configured_servers(), &config.servers) {
             match change {
                 Change::Remove(name) => {
-                    self.0.registry.retire(self.0.registry.take(&name)).await;
+                    self.0.registry.take(&name).closed().await;
                     applied.removed.push(name);
                 }
                 Change::Disable(name, config) => {
@@ -145,6 +148,7 @@ impl Pegboard {
     /// In every open view the server is connected when this returns; where each view has the server for itself and no view is open, one is
     /// connected for the next view.
     pub async fn connect(&self, name: ServerName, config: ServerConfig) -> Result<(), NotConnected> {
+        let _turn = self.0.changes.acquire().await;
         if self.0.registry.is_closing() {
             return Err(NotConnected::Closing);
         }
@@ -164,9 +168,9 @@ impl Pegboard {
     /// Takes a server off the board, in every view: new calls find no tool of it, those under way end first. It is closed when this returns,
     /// unless such a call goes on. `false` when there is no server of that name.
     pub async fn disconnect(&self, name: &ServerName) -> bool {
-        let displaced = self.0.registry.take(name);
-        let was_there = !displaced.is_empty();
-        self.0.registry.retire(displaced).await;
+        let departure = self.0.registry.take(name);
+        let was_there = !departure.is_empty();
+        departure.closed().await;
         was_there
     }
 
@@ -223,7 +227,7 @@ impl Pegboard {
                 new.close().await;
                 return Err(NotConnected::NotReplaced(error));
             }
-            self.0.registry.retire(self.0.registry.put(&new)).await;
+            self.0.registry.put(&new).closed().await;
         } else {
             self.swap(name, config).await;
         }
@@ -233,7 +237,7 @@ impl Pegboard {
     /// Puts a server that is not started yet in the place of the one that has its name.
     async fn swap(&self, name: &ServerName, config: ServerConfig) -> Server {
         let new = self.make(name, config);
-        self.0.registry.retire(self.0.registry.put(&new)).await;
+        self.0.registry.put(&new).closed().await;
         new
     }
 
@@ -289,7 +293,7 @@ impl Pegboard {
     }
 
     /// A server whose new config cannot be used goes on under its old one; without an old one it has a row that says why.
-    fn keep_misconfigured(&self, config: &mut Config, applied: &mut Applied) {
+    async fn keep_misconfigured(&self, config: &mut Config, applied: &mut Applied) {
         for (name, misconfigured) in &config.misconfigured {
             let server = match self.0.registry.get(name) {
                 Some(running) => {
@@ -298,7 +302,7 @@ impl Pegboard {
                 }
                 None => {
                     let server = self.0.maker.misconfigured(name.clone(), misconfigured);
-                    self.0.registry.put(&server);
+                    self.0.registry.put(&server).closed().await;
                     config.servers.insert(name.clone(), server.config().as_ref().clone());
                     server
                 }
@@ -309,13 +313,13 @@ impl Pegboard {
     }
 
     /// Servers that were refused may find room in a new config.
-    fn forget_refused(&self) {
+    async fn forget_refused(&self) {
         let servers = self.0.registry.configured();
         let refused = servers
             .iter()
             .filter(|server| server.is_configured() && server.is_refused());
         for server in refused {
-            self.0.registry.take(server.name());
+            self.0.registry.take(server.name()).closed().await;
         }
     }
 

@@ -13,6 +13,7 @@ use std::{
 };
 
 use futures_util::future::join_all;
+use tokio::task::JoinHandle;
 use tokio_util::task::TaskTracker;
 
 use super::{Phase, Server, Shared, Standing};
@@ -220,12 +221,12 @@ impl Registry {
         copy
     }
 
-    /// Puts a server on the board, in the place of the one that has its name, and gives views copies where each has its own. Gives back all
-    /// servers that it displaces, for [`Registry::retire`].
-    pub(crate) fn put(&self, server: &Server) -> Vec<Server> {
+    /// Puts a server on the board, in the place of the one that has its name, and gives views copies where each has its own. All servers that it
+    /// displaces end, as [`Departure`] says.
+    pub(crate) fn put(self: &Arc<Self>, server: &Server) -> Departure {
         // Dropped after the lock, because the last handle of a view takes it.
         let views: Vec<_>;
-        let state = self.lock();
+        let mut state = self.lock();
         if self.is_closing() {
             drop(server.stand(Standing::Closed));
         }
@@ -252,16 +253,17 @@ impl Registry {
             old.leave_to(Some(server).filter(|_| !is_spare));
         }
         displaced.extend(old);
+        state.draining.extend_from_slice(&displaced);
         drop(state);
         self.touch();
-        displaced
+        self.retire(displaced)
     }
 
-    /// Takes a server off the board, and the copies of it off the views. Gives back all of them, for [`Registry::retire`].
-    pub(crate) fn take(&self, name: &ServerName) -> Vec<Server> {
+    /// Takes a server off the board, and the copies of it off the views. All of them end, as [`Departure`] says.
+    pub(crate) fn take(self: &Arc<Self>, name: &ServerName) -> Departure {
         // Dropped after the lock, because the last handle of a view takes it.
         let views: Vec<_>;
-        let state = self.lock();
+        let mut state = self.lock();
         views = open_views(&state);
         let mut displaced: Vec<Server> = self.exchange(name, None).into_iter().collect();
         for view in &views {
@@ -273,9 +275,10 @@ impl Registry {
         for server in &displaced {
             server.leave_to(None);
         }
+        state.draining.extend_from_slice(&displaced);
         drop(state);
         self.touch();
-        displaced
+        self.retire(displaced)
     }
 
     fn exchange(&self, name: &ServerName, new: Option<Server>) -> Option<Server> {
@@ -286,24 +289,31 @@ impl Registry {
         old.pop()
     }
 
-    /// Ends servers that have left the board. Those without calls are closed before this returns; the others are closed by a task when their
-    /// last call has ended, at the latest when no call of theirs may go on.
-    pub(crate) async fn retire(self: &Arc<Self>, servers: Vec<Server>) {
-        // Only a session that is ready can have calls; those that wait for a start go to the successor.
-        let has_calls = |server: &Server| server.is_ready() && server.busy() > 0;
-        let (busy, idle): (Vec<_>, Vec<_>) = servers.into_iter().partition(has_calls);
-        for server in busy {
-            self.lock().draining.push(server.clone());
+    /// Ends servers that have left the board, each in a task of its own, which goes on when the caller gives up.
+    fn retire(self: &Arc<Self>, servers: Vec<Server>) -> Departure {
+        let mut departure = Departure {
+            count: servers.len(),
+            idle: Vec::new(),
+        };
+        for server in servers {
+            // Only a session that is ready can have calls; those that wait for a start go to the successor.
+            let has_calls = server.is_ready() && server.busy() > 0;
+            let limit = server.config().limits.call_total;
             let registry = Arc::downgrade(self);
-            let deadline = Deadline::within(server.config().limits.call_total);
-            self.tasks.spawn(async move {
-                server.drain(deadline).await;
+            let ending = self.tasks.spawn(async move {
+                match has_calls {
+                    true => server.drain(Deadline::within(limit)).await,
+                    false => server.close().await,
+                }
                 if let Some(registry) = registry.upgrade() {
                     registry.lock().draining.retain(|other| !other.is(&server));
                 }
             });
+            if !has_calls {
+                departure.idle.push(ending);
+            }
         }
-        join_all(idle.iter().map(Server::close)).await;
+        departure
     }
 
     /// Closes every server and waits until they are closed. [`Registry::close`] comes first, so that none is added meanwhile.
@@ -317,25 +327,28 @@ impl Registry {
         self.revision.fetch_add(1, Ordering::Release);
     }
 
-    /// A view is gone. A required server must not be without a session because its last view left.
-    fn forget(&self, number: u64, own: &[Server]) {
+    /// Forgets a view and gives back the servers that it had. A required server must not be without a session because its last view left.
+    fn forget(&self, view: &ViewServers) -> Vec<Server> {
         // Dropped after the lock, because the last handle of a view takes it.
         let other: Option<_>;
         let mut state = self.lock();
-        state.views.remove(&number);
+        state.views.remove(&view.tag.number);
         other = state.views.values().find_map(Weak::upgrade);
+        let servers = view.all();
+        view.replace_own(Vec::new());
         drop(state);
         // Every open view has a copy of each spare.
         if other.is_none() && !self.is_closing() {
             for spare in self.configured().iter().filter(|server| server.is_spare()) {
                 if spare.config().required && spare.starts_unasked() {
-                    if own.iter().any(|own| own.name() == spare.name() && own.is_ready()) {
+                    if servers.iter().any(|own| own.name() == spare.name() && own.is_ready()) {
                         spare.vouch();
                     }
                     spare.start();
                 }
             }
         }
+        servers
     }
 
     /// How many views are open.
@@ -402,16 +415,34 @@ impl ViewServers {
 
     /// Ends the servers of the view and waits until they are closed.
     pub(crate) async fn close(&self) {
-        let servers = self.all();
-        self.replace_own(Vec::new());
-        self.registry.forget(self.tag.number, &servers);
+        let servers = self.registry.forget(self);
         join_all(servers.iter().map(Server::close)).await;
     }
 }
 
 impl Drop for ViewServers {
     fn drop(&mut self) {
-        self.registry.forget(self.tag.number, &self.own());
+        self.registry.forget(self);
+    }
+}
+
+/// The end of servers that have left the board. Those with calls under way take no more and are closed when these have ended, at the latest when
+/// no call of theirs may go on. The others are closed at once, and [`Departure::closed`] waits for them.
+#[must_use = "servers without calls should have ended before what takes their place begins"]
+pub(crate) struct Departure {
+    count: usize,
+    idle: Vec<JoinHandle<()>>,
+}
+
+impl Departure {
+    /// Whether no server has left.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.count == 0
+    }
+
+    /// Waits until the servers without calls are closed.
+    pub(crate) async fn closed(self) {
+        join_all(self.idle).await;
     }
 }
 
