@@ -10,6 +10,7 @@ mod budget;
 mod herald;
 mod known;
 mod link;
+mod membership;
 mod phase;
 mod pool;
 mod probe;
@@ -29,12 +30,9 @@ pub(crate) use link::{Ending, Links};
 pub(crate) use phase::{Live, Outage, Phase};
 pub(crate) use registry::{Registry, ViewServers};
 
-use std::{
-    sync::{
-        Arc, Mutex, OnceLock, PoisonError, Weak,
-        atomic::{AtomicBool, AtomicU64, Ordering},
-    },
-    time::Duration,
+use std::sync::{
+    Arc, Mutex, OnceLock, PoisonError, Weak,
+    atomic::{AtomicBool, AtomicU64, Ordering},
 };
 
 use arc_swap::{ArcSwap, Guard};
@@ -58,16 +56,11 @@ use crate::{
 use admit::{Gate, Permit};
 use herald::Herald;
 use link::Plan;
+use membership::ViewTag;
 use phase::Cause;
 use pool::{Pool, places_of_all};
-use registry::ViewTag;
 use revision::Revision;
 use supervisor::Command;
-
-/// How long a spare session of a server that each view has for itself waits for a view.
-const SPARE: Duration = Duration::from_secs(60);
-/// How often a server that leaves the board is asked whether its calls have ended.
-const DRAIN_POLL: Duration = Duration::from_millis(10);
 
 /// What all servers of one board share.
 #[derive(Debug)]
@@ -212,35 +205,6 @@ impl Server {
         Pool::new(&plan, &config, idle, tellers, &self.0.shared)
     }
 
-    /// After how long without a use its connection rests.
-    fn idle_after(&self, config: &ServerConfig) -> Option<Duration> {
-        if self.is_spare() && !config.required {
-            return Some(SPARE);
-        }
-        config.idle_after()
-    }
-
-    /// Whether it belongs to no view although each view has one of its own: views are given copies of it, or itself.
-    pub(crate) fn is_spare(&self) -> bool {
-        self.config().policy.scope == Scope::Session && self.view().is_none()
-    }
-
-    /// The view that owns it, if one does.
-    pub(crate) fn view(&self) -> Option<&ViewTag> {
-        self.0.view.get()
-    }
-
-    /// Makes it the server of one view.
-    fn belong_to(&self, view: &ViewTag) {
-        if self.0.view.set(view.clone()).is_ok() {
-            self.0.herald.belongs_to(&view.name);
-            self.0.revision.count_on(view.revision.clone());
-            if let Some(pool) = self.pool() {
-                pool.rest_after(self.config().idle_after());
-            }
-        }
-    }
-
     pub(crate) fn name(&self) -> &ServerName {
         &self.0.name
     }
@@ -294,23 +258,6 @@ impl Server {
     /// What stands between its words and everybody else.
     pub(crate) fn veil(&self) -> &Veil {
         &self.0.spec.veil
-    }
-
-    /// Another server with the same settings and a process or connection of its own, which starts idle.
-    fn fresh(&self) -> Self {
-        let mut fresh = Self::without_link(self.config().as_ref().clone(), self.0.spec.clone(), &self.0.shared);
-        if let Some(inner) = Arc::get_mut(&mut fresh.0) {
-            inner.is_asked_for = self.0.is_asked_for.clone();
-        }
-        match self.standing().as_ref() {
-            Standing::On(pool) => {
-                fresh.switch_on();
-                fresh.set_roots(&pool.first().plan().spec.standing.roots());
-            }
-            Standing::Refused(outage) => drop(fresh.stand(Standing::Refused(outage.clone()))),
-            Standing::Off | Standing::Closed => {}
-        }
-        fresh
     }
 
     /// What is wanted of every session that it has, and of those that share its connection; nothing while it is switched off.
@@ -570,29 +517,6 @@ impl Server {
             Standing::Closed if self.has_left() => Err(Outage::removed().into()),
             Standing::Closed => Err(Outage::closed().into()),
         }
-    }
-
-    /// Marks it as off the board. Calls that hold on to it end on its connection; those that have not reached it when it closes go to `next`.
-    pub(crate) fn leave_to(&self, next: Option<&Self>) {
-        let _ = self.0.left.set(next.map(|next| Arc::downgrade(&next.0)));
-    }
-
-    /// Whether it is off the board.
-    pub(crate) fn has_left(&self) -> bool {
-        self.0.left.get().is_some()
-    }
-
-    /// The server that took its place on the board, if one did and is still there.
-    fn successor(&self) -> Option<Self> {
-        self.0.left.get()?.as_ref()?.upgrade().map(Self)
-    }
-
-    /// Waits until no call uses it, at most until `deadline`, and closes it.
-    pub(crate) async fn drain(&self, deadline: Deadline) {
-        while self.busy() > 0 && !deadline.has_passed() {
-            tokio::time::sleep(DRAIN_POLL.min(deadline.remaining())).await;
-        }
-        self.close().await;
     }
 
     /// Whether this pool is still ours, so that nothing comes after its end.

@@ -16,11 +16,8 @@ use futures_util::future::join_all;
 use tokio::task::JoinHandle;
 use tokio_util::task::TaskTracker;
 
-use super::{Phase, Server, Shared, Standing};
-use crate::{
-    config::Start, deadline::Deadline, event::Bell, metrics::Tallies, name::ServerName, session::Root,
-    status::ServerStatus,
-};
+use super::{Phase, Server, Shared, Standing, membership::ViewTag};
+use crate::{deadline::Deadline, event::Bell, metrics::Tallies, name::ServerName, session::Root, status::ServerStatus};
 
 /// Every live server of one board.
 #[derive(Debug)]
@@ -47,16 +44,6 @@ struct State {
     views: BTreeMap<u64, Weak<ViewServers>>,
     /// Servers that are off the board and still have calls.
     draining: Vec<Server>,
-}
-
-/// Who owns a server that each view has for itself.
-#[derive(Debug, Clone)]
-pub(crate) struct ViewTag {
-    /// What status calls the view.
-    pub(crate) name: Arc<str>,
-    number: u64,
-    /// Counts the changes of the view's servers.
-    pub(super) revision: Arc<AtomicU64>,
 }
 
 /// The servers of one view that no other view uses. They end with it.
@@ -443,32 +430,6 @@ impl Departure {
     /// Waits until the servers without calls are closed.
     pub(crate) async fn closed(self) {
         join_all(self.idle).await;
-    }
-}
-
-impl Server {
-    /// Whether it is started with the board, or with the view that owns it, without anyone asking for it.
-    pub(crate) fn starts_unasked(&self) -> bool {
-        let config = self.config();
-        let is_wanted = config.start == Start::Eager || config.required;
-        config.enabled && is_wanted && self.is_asked_for()
-    }
-
-    /// Whether it is ready for calls at this moment.
-    pub(crate) fn is_ready(&self) -> bool {
-        self.phase().live().is_some()
-    }
-
-    /// Counts it as started well, because a copy of it was.
-    fn vouch(&self) {
-        if let Some(pool) = self.pool() {
-            pool.first().known().mark_listed();
-        }
-    }
-
-    /// Whether both are handles to the same server.
-    fn is(&self, other: &Self) -> bool {
-        Arc::ptr_eq(&self.0, &other.0)
     }
 }
 

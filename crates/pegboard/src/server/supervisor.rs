@@ -4,7 +4,11 @@
 //! without going back to `Connecting`, so that no caller waits for a start that will fail again. Two rules soften that: while first starts
 //! fail, callers wait for as long as `start_wait` says, and a server that is not restarted unasked is started by the next call.
 
+mod memory;
+mod reach;
 mod serving;
+
+pub(super) use memory::Memory;
 
 use std::{
     sync::{
@@ -23,8 +27,10 @@ use tokio::{
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use tracing::Instrument;
 
+use reach::{Reached, place_for, reach};
+
 use super::{
-    backoff::{Backoff, CrashLoop, was_healthy},
+    backoff::was_healthy,
     known::Known,
     link::{Holders, Plan},
     phase::{Attempt, Cause, Live, Moment, NextStart, Outage, Phase, Ready, is_crash},
@@ -36,8 +42,8 @@ use crate::{
     catalog::{Catalog, store::Freshness},
     config::Probe,
     outcome::millis,
-    session::{ConnectError, Session, Spec, Survey, connect},
-    transport::{DialError, EndReason, FailureKind, Sent, WireEnd, WireFailure},
+    session::{ConnectError, Survey},
+    transport::{EndReason, WireEnd},
 };
 
 /// How long callers wait at least for a session that takes the place of another: its server is there.
@@ -91,69 +97,6 @@ pub(super) struct Supervisor {
     pub(super) holders: Arc<Holders>,
     /// All that must have ended before the server counts as closed.
     pub(super) tasks: TaskTracker,
-}
-
-/// What a supervisor remembers between sessions.
-pub(super) struct Memory {
-    /// The schedule of the board, and ours: the waits of the plan when it was last looked at.
-    usual: Backoff,
-    backoff: Backoff,
-    waits: Vec<Duration>,
-    crashes: CrashLoop,
-    /// The session that we had last; zero for none.
-    generation: u64,
-    restarts: u32,
-    /// Starts that failed in a row.
-    failures: u32,
-    last_outage: Option<Arc<Outage>>,
-    /// When the outage began that lasts; `None` while the server is ready, and before its first start has failed.
-    began: Option<Moment>,
-    /// Until when callers wait while first starts fail.
-    held_until: Option<Instant>,
-    /// Whether the last session was lost, so that the next start is a restart.
-    is_lost: bool,
-}
-
-impl Memory {
-    pub(super) fn new(backoff: &Backoff) -> Self {
-        Self {
-            usual: backoff.clone(),
-            backoff: backoff.clone(),
-            waits: Vec::new(),
-            crashes: CrashLoop::default(),
-            generation: 0,
-            restarts: 0,
-            failures: 0,
-            last_outage: None,
-            began: None,
-            held_until: None,
-            is_lost: false,
-        }
-    }
-
-    /// How long to wait now, by the waits of the plan, or without any by those of the board.
-    fn next_wait(&mut self, waits: &[Duration]) -> Duration {
-        self.schedule(waits).next()
-    }
-
-    fn schedule(&mut self, waits: &[Duration]) -> &mut Backoff {
-        if self.waits != waits {
-            self.waits = waits.to_vec();
-            self.backoff = if waits.is_empty() {
-                self.usual.clone()
-            } else {
-                self.usual.scheduled(waits)
-            };
-        }
-        &mut self.backoff
-    }
-
-    /// What happened before does not count any more.
-    fn reset(&mut self) {
-        self.backoff.reset();
-        self.crashes.reset();
-        self.failures = 0;
-    }
 }
 
 enum Step {
@@ -554,52 +497,6 @@ async fn at(time: Option<Instant>) {
         Some(time) => tokio::time::sleep_until(time).await,
         None => std::future::pending().await,
     }
-}
-
-/// A server that was connected to and listed.
-struct Reached {
-    session: Session,
-    catalog: Catalog,
-    freshness: Freshness,
-    process: Option<OwnedSemaphorePermit>,
-}
-
-/// Connects and lists. A server that cannot be listed is not left running.
-async fn reach(
-    plan: &Plan,
-    (survey, before): (Survey, Option<Arc<Catalog>>),
-    limit: Duration,
-    tasks: &TaskTracker,
-    process: Option<OwnedSemaphorePermit>,
-) -> Result<Reached, ConnectError> {
-    let session = connect(&plan.spec, limit, tasks).await?;
-    match session.catalog(survey, &plan.described, before.as_deref()).await {
-        Ok((catalog, freshness)) => Ok(Reached {
-            session,
-            catalog,
-            freshness,
-            process,
-        }),
-        Err(fault) => {
-            session.close().await;
-            Err(ConnectError { fault, only_era: false })
-        }
-    }
-}
-
-/// The place of a server's process among those of the board.
-fn place_for(spec: &Spec, processes: Arc<Semaphore>) -> Result<Option<OwnedSemaphorePermit>, Box<ConnectError>> {
-    if !spec.is_process() {
-        return Ok(None);
-    }
-    let full = |_| {
-        let text =
-            "the board has as many processes as it may; raise `max_processes`, or stop servers that are not needed";
-        let failure = WireFailure::new(FailureKind::Busy, Sent::No, text);
-        let fault = DialError::Failed(failure).into();
-        Box::new(ConnectError { fault, only_era: false })
-    };
-    processes.try_acquire_owned().map(Some).map_err(full)
 }
 
 #[cfg(test)]
