@@ -24,7 +24,7 @@ use tokio::sync::Semaphore;
 use crate::{
     call::{Approvals, Approver, Embedder, Embeddings},
     catalog::store::CatalogStore,
-    config::{BreakerPolicy, Capabilities, Config, Misconfigured, ServerConfig},
+    config::{BoardLimits, BreakerPolicy, Capabilities, Config, Misconfigured, ServerConfig},
     deadline::Deadline,
     event::{Bell, Events},
     mask::{KnownSecrets, Veil},
@@ -82,6 +82,8 @@ struct Maker {
     secrets: KnownSecrets,
     /// How many servers the board takes.
     most: AtomicUsize,
+    /// How many processes it may have.
+    processes: AtomicUsize,
 }
 
 impl Maker {
@@ -93,6 +95,14 @@ impl Maker {
             return Server::refused(config, spec, &self.shared, Outage::too_many(most));
         }
         Server::new(config, spec, &self.shared)
+    }
+
+    /// Takes over the limits of another config. The number of processes only grows: those that run keep their places.
+    fn take_limits(&self, limits: &BoardLimits) {
+        self.most.store(limits.servers, Ordering::Relaxed);
+        let wanted = limits.processes.min(Semaphore::MAX_PERMITS);
+        let before = self.processes.fetch_max(wanted, Ordering::Relaxed);
+        self.shared.processes.add_permits(wanted.saturating_sub(before));
     }
 
     fn configured(&self, name: ServerName, config: ServerConfig, others: usize) -> Server {
@@ -180,7 +190,7 @@ impl Pegboard {
         let wanted = configured.iter().filter(|server| server.is_asked_for());
         let instances: Vec<_> = wanted
             .flat_map(|server| self.0.registry.instances_in_use(server.name()))
-            .filter(|server| server.config().enabled)
+            .filter(|server| server.is_enabled())
             .collect();
         join_all(instances.iter().map(|server| server.live(deadline))).await;
     }
@@ -244,9 +254,11 @@ impl Pegboard {
         self.0.registry.close();
         let deadline = Deadline::within(patience);
         loop {
-            let busy: usize = self.0.registry.every_server().iter().map(Server::busy).sum();
-            if busy == 0 || deadline.has_passed() {
-                return busy == 0;
+            let requests: usize = self.0.registry.every_server().iter().map(Server::busy).sum();
+            // Calls that wait for a person's agreement have no place with a server yet.
+            let is_idle = requests == 0 && self.0.registry.tallies().in_flight() == 0;
+            if is_idle || deadline.has_passed() {
+                return is_idle;
             }
             tokio::time::sleep(DRAIN_LOOK.min(deadline.remaining())).await;
         }
@@ -358,6 +370,7 @@ impl Builder {
                 generations: Arc::default(),
                 links: Links::default(),
                 ending: Arc::default(),
+                made: AtomicU64::new(1),
                 bell: Bell::default(),
                 tallies: Arc::default(),
                 backoff: self.backoff,
@@ -370,6 +383,7 @@ impl Builder {
             memory: Arc::new(EraMemory::new(self.memory)),
             secrets: KnownSecrets::default(),
             most: AtomicUsize::new(limits.servers),
+            processes: AtomicUsize::new(limits.processes.min(Semaphore::MAX_PERMITS)),
         };
         // All of them are known before the first server says a word.
         let in_process = self.in_process.iter().map(|(_, _, settings)| settings);
@@ -422,6 +436,6 @@ impl std::fmt::Debug for Builder {
 
 /// How many servers count towards the board's limit: those that are switched on and can be used.
 fn counted(servers: &[Server]) -> usize {
-    let counts = |server: &&Server| server.config().enabled && !server.is_refused();
+    let counts = |server: &&Server| server.is_enabled() && !server.is_refused();
     servers.iter().filter(counts).count()
 }

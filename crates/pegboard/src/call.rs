@@ -400,6 +400,7 @@ async fn concluded(job: &Job<'_>, call: &mut ToolCall, mut record: Record, ended
     let presented = present::present(job, call, outcome).await;
     let reply = record.close(job, call, presented);
     job.server().counts().took(&reply);
+    job.server().count_for_view(&reply);
     job.server().remember_failure(&reply);
     if reply.untrusted {
         job.view.rules.taint();
@@ -422,6 +423,7 @@ pub(crate) fn refuse(call: &ToolCall, astray: Astray, started: Instant, guard: C
 async fn attempt(job: &Job<'_>, call: &ToolCall, record: &mut Record) -> Result<Outcome, Stop> {
     let arguments = prepare::arguments(job, call, &mut record.warnings).await?;
     permit::ask(job, call, &arguments).await?;
+    job.view.check_open()?;
     let cache = &job.view.cache;
     let question = cache::Question::of(job, &arguments);
     if let Some(answer) = question.as_ref().and_then(|(question, _)| cache.get(question)) {

@@ -191,6 +191,12 @@ impl Counts {
         }
     }
 
+    /// How many calls have begun and not ended.
+    pub(crate) fn in_flight(&self) -> u64 {
+        let begun = self.begun.load(Ordering::Relaxed);
+        begun.saturating_sub(self.calls().total)
+    }
+
     pub(crate) fn ready(&self, after: Duration) {
         self.ready_after.record(after);
         let micros = u64::try_from(after.as_micros()).unwrap_or(u64::MAX);

@@ -31,7 +31,7 @@ pub(crate) use phase::{Live, Outage, Phase};
 pub(crate) use registry::{Registry, ViewServers};
 
 use std::sync::{
-    Arc, Mutex, OnceLock, PoisonError, Weak,
+    Arc, Mutex, OnceLock, PoisonError,
     atomic::{AtomicBool, AtomicU64, Ordering},
 };
 
@@ -56,9 +56,10 @@ use crate::{
 use admit::{Gate, Permit};
 use herald::Herald;
 use link::Plan;
-use membership::ViewTag;
+use membership::{Place, Switch, ViewTag};
 use phase::Cause;
 use pool::{Pool, places_of_all};
+use report::ViewCalls;
 use revision::Revision;
 use supervisor::Command;
 
@@ -86,6 +87,8 @@ pub(crate) struct Shared {
     pub(crate) links: Links,
     /// The connections that are being closed.
     pub(crate) ending: Arc<Ending>,
+    /// Counts the servers that were made.
+    pub(crate) made: AtomicU64,
     /// Where events are rung.
     pub(crate) bell: Bell,
     /// The counters of the board, by server name.
@@ -107,8 +110,10 @@ struct Inner {
     standing: ArcSwap<Standing>,
     /// Held while the standing changes.
     changing: Mutex<()>,
-    /// Whether somebody has asked for it, where its config says that somebody must. Those made after it share that.
+    /// Whether the program has asked for it, where its config says that it must. Copies share it.
     is_asked_for: Arc<AtomicBool>,
+    /// What an operator said since the config last did. Copies share it, and so does the server that takes its place.
+    switch: Arc<Switch>,
     gate: Gate,
     retries: RetryBudget,
     breaker: Breaker,
@@ -123,9 +128,29 @@ struct Inner {
     revision: Arc<Revision>,
     /// The view that owns it, once one does.
     view: OnceLock<ViewTag>,
-    /// Set when it is off the board, with the server that took its place, if one did.
-    left: OnceLock<Option<Weak<Self>>>,
+    /// Its place on the board, which the server that takes its place has too.
+    place: OnceLock<Arc<Place>>,
+    /// Set when it is off the board.
+    has_left: AtomicBool,
+    /// Tells servers apart that had the same name one after the other.
+    number: u64,
+    /// Its own calls, while a view owns it: the other counters are for all servers of its name.
+    calls: ViewCalls,
     shared: Arc<Shared>,
+}
+
+/// Connections that a server has left behind. They end, unless other servers share them, when this is dropped.
+#[derive(Default)]
+#[must_use = "the end of connections should be waited for"]
+pub(crate) struct Leftover(Option<Arc<Standing>>);
+
+impl Leftover {
+    /// Ends the connections that no other server holds, and waits for that.
+    pub(crate) async fn close(self) {
+        if let Some(Standing::On(pool)) = self.0.as_deref() {
+            pool.close().await;
+        }
+    }
 }
 
 /// Whether a server may be used, and how.
@@ -144,15 +169,15 @@ impl Server {
     /// A server that has not been started yet.
     pub(crate) fn new(config: ServerConfig, spec: Spec, shared: &Arc<Shared>) -> Self {
         let server = Self::without_link(config, spec, shared);
-        if server.config().enabled {
-            server.switch_on();
-        }
+        server.follow_switch();
         server
     }
 
     /// A server that the board does not start, because it has no room for it or cannot use its config. Every use of it fails with the reason.
     pub(crate) fn refused(config: ServerConfig, spec: Spec, shared: &Arc<Shared>, why: Outage) -> Self {
         let server = Self::without_link(config, spec, shared);
+        // Told when it is put on the board.
+        server.mute();
         server.stand(Standing::Refused(why.into()));
         server
     }
@@ -168,6 +193,7 @@ impl Server {
             standing: ArcSwap::from_pointee(Standing::Off),
             changing: Mutex::default(),
             is_asked_for: Arc::new(AtomicBool::new(config.start != Start::Explicit)),
+            switch: Arc::default(),
             gate: shared
                 .queues
                 .gate(spec.name.as_str(), places_of_all(&config), &config.policy),
@@ -180,7 +206,10 @@ impl Server {
                 Scope::Shared | Scope::Pool(_) => Revision::on(shared.revision.clone()),
             },
             view: OnceLock::new(),
-            left: OnceLock::new(),
+            place: OnceLock::new(),
+            has_left: AtomicBool::new(false),
+            number: shared.made.fetch_add(1, Ordering::Relaxed),
+            calls: ViewCalls::default(),
             shared: shared.clone(),
             config: ArcSwap::from_pointee(config),
             spec,
@@ -219,11 +248,11 @@ impl Server {
         self.0.config.load_full()
     }
 
-    /// Takes over settings under which the server is still reached as before. Its connections stay, unless they are shared with others who
-    /// keep the old settings.
-    pub(crate) async fn retune(&self, config: ServerConfig) {
+    /// Takes over settings under which the server is still reached as before. Its connections stay, unless they are shared with others that
+    /// keep the old settings; then they are left behind.
+    pub(crate) fn retune(&self, config: &ServerConfig) -> Leftover {
         let inner = &self.0;
-        inner.gate.grow(places_of_all(&config));
+        inner.gate.resize(places_of_all(config));
         inner.gate.bind(&inner.shared.queues, &config.policy);
         inner.spec.veil.follow(&config.policy.masking);
         inner.spec.veil.learn(config.secrets());
@@ -236,18 +265,20 @@ impl Server {
             inner.is_asked_for.store(true, Ordering::Relaxed);
         }
         inner.config.store(Arc::new(config.clone()));
-        let plan = Plan::new(inner.spec.clone(), &config);
-        let idle = self.idle_after(&config);
-        let stays = self.pool().is_none_or(|pool| pool.retune(&plan, &config, idle));
+        let plan = Plan::new(inner.spec.clone(), config);
+        let idle = self.idle_after(config);
+        let stays = self.pool().is_none_or(|pool| pool.retune(&plan, config, idle));
         if stays && old.roots != config.roots {
             self.set_roots(&plan.spec.standing.roots());
         }
-        if !stays {
-            self.leave_pool_for(Standing::On(self.pool_of_its_own().into())).await;
-            if config.start == Start::Eager {
-                self.start();
-            }
+        if stays {
+            return Leftover(None);
         }
+        let left = self.stand(Standing::On(self.pool_of_its_own().into()));
+        if config.start == Start::Eager {
+            self.start();
+        }
+        Leftover(Some(left))
     }
 
     /// The counters of all servers of this name.
@@ -279,6 +310,19 @@ impl Server {
         matches!(self.0.spec.target, Target::Configured(_))
     }
 
+    /// Whether its config cannot be used.
+    pub(crate) fn is_misconfigured(&self) -> bool {
+        matches!(self.standing().as_ref(), Standing::Refused(outage) if outage.cause == Cause::Misconfigured)
+    }
+
+    /// Whether both are refused for the same reason.
+    pub(crate) fn is_refused_like(&self, other: &Self) -> bool {
+        match (self.standing().as_ref(), other.standing().as_ref()) {
+            (Standing::Refused(ours), Standing::Refused(theirs)) => ours.message == theirs.message,
+            _ => false,
+        }
+    }
+
     /// Whether the board does not start it, for want of room or of a config that can be used.
     pub(crate) fn is_refused(&self) -> bool {
         matches!(self.standing().as_ref(), Standing::Refused(_))
@@ -295,7 +339,10 @@ impl Server {
             // Its connections tell how it stands.
             Standing::On(_) => {}
             Standing::Off => self.0.herald.end_pool(State::Disabled, None),
-            Standing::Refused(outage) => self.0.herald.end_pool(State::Down, Some(outage)),
+            Standing::Refused(outage) => {
+                let state = Phase::Down(outage.clone()).state();
+                self.0.herald.end_pool(state, Some(outage));
+            }
             Standing::Closed => self.0.herald.end_pool(State::Closed, None),
         }
         let old = self.0.standing.swap(Arc::new(standing));
@@ -455,11 +502,16 @@ impl Server {
         }
     }
 
-    /// Switches the server off, and waits until its connection has ended, if nobody else uses that.
+    /// Switches the server off. Its connections end when what this returns is closed or dropped.
+    pub(crate) fn switch_off(&self) -> Leftover {
+        Leftover(self.pool().map(|_| self.stand(Standing::Off)))
+    }
+
+    /// Switches the server off, and waits until its connections have ended, if no other server uses them.
+    #[cfg(test)]
+    #[cfg(feature = "explore")]
     pub(crate) async fn disable(&self) {
-        if self.pool().is_some() {
-            self.leave_pool_for(Standing::Off).await;
-        }
+        self.switch_off().close().await;
     }
 
     /// The server ready for use: at once when it is, after its start when that is under way. When it is down, the outage.
@@ -482,6 +534,9 @@ impl Server {
                 let usable = self.usable(&self.standing()).cloned();
                 let pool = match (usable, self.successor()) {
                     (Err(outage), Some(next)) if outage.cause == Cause::Closed => {
+                        if !self.has_same_rules_as(&next) {
+                            return Err(Outage::replaced().into());
+                        }
                         return Box::pin(next.live_in_time(left_behind, deadline)).await;
                     }
                     (usable, _) => usable?,

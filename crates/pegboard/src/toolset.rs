@@ -203,11 +203,14 @@ impl Toolset {
 
     /// Starts the servers that are not ready and waits for them, together and at most for `patience`. Those that stay away are named.
     async fn wake(&self, patience: Duration) -> Vec<Unavailable> {
+        if self.is_closed() {
+            return Vec::new();
+        }
         let deadline = Deadline::within(patience);
         let servers = self.chosen();
         let mut waiting = JoinSet::new();
         for (at, server) in servers.iter().enumerate() {
-            if server.config().enabled && !server.is_ready() && !is_known_and_resting(server) {
+            if server.is_enabled() && !server.is_ready() && !is_known_and_resting(server) {
                 let server = server.clone();
                 waiting.spawn(async move { (at, server.live(deadline).await.err()) });
             }
@@ -402,6 +405,7 @@ impl Toolset {
     /// done. All clones of the toolset end together.
     pub async fn close(&self) {
         self.is_open.end();
+        self.view.is_closed.store(true, Ordering::Release);
         self.view.outputs.spill.close().await;
         self.own.close().await;
     }
@@ -448,7 +452,7 @@ impl Toolset {
         let named_one = !unknown.is_empty();
         if unknown.is_empty() {
             unknown = self.not_ready();
-            unknown.retain(|server| server.config().enabled);
+            unknown.retain(|server| server.is_enabled());
         }
         let waiting = futures_util::future::join_all(unknown.iter().map(|server| server.live(deadline)));
         let outcomes = waiting.await;
@@ -489,7 +493,7 @@ impl Toolset {
             return refusal;
         }
         let mut offering = self.chosen();
-        offering.retain(|server| server.config().enabled && sight.may_see_tools_of(server));
+        offering.retain(|server| server.is_enabled() && sight.may_see_tools_of(server));
         self.table().explain(name, &offering).into()
     }
 

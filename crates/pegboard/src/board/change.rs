@@ -14,7 +14,7 @@ use crate::{
     config::{Config, ServerConfig, Start},
     deadline::Deadline,
     name::ServerName,
-    server::{Outage, Server},
+    server::{Leftover, Outage, Server},
     toolset::Unavailable,
 };
 
@@ -38,6 +38,23 @@ pub struct Applied {
     /// Servers that could not be started, or whose config cannot be used. One that is new stays on the board and is tried again as its config says; where an older server
     /// worked, that one goes on under its old settings and is not among `replaced`.
     pub errors: Vec<Unavailable>,
+}
+
+/// Under which of its lists a change is told.
+#[derive(Debug, Clone, Copy)]
+enum Told {
+    Replaced,
+    Retuned,
+}
+
+impl Applied {
+    fn tell(&mut self, name: ServerName, told: Told) {
+        let list = match told {
+            Told::Replaced => &mut self.replaced,
+            Told::Retuned => &mut self.retuned,
+        };
+        list.push(name);
+    }
 }
 
 /// Why [`Pegboard::connect`] did not connect a server.
@@ -70,15 +87,22 @@ impl Pegboard {
     /// Changes are made one after the other: a second call of this or of [`Pegboard::connect`] waits for the first.
     ///
     /// Servers that are new or switched on are started, unless they start lazily, and waited for at most as long as their own limits say; the
-    /// errors are in the result. Servers in this process stay, and what the config says under their names is passed over.
+    /// errors are in the result. What an operator said with [`Pegboard::enable`] or [`Pegboard::disable`] holds until the config says something else
+    /// about `enabled`. Servers in this process stay, and what the config says under their names is passed over. A board that is closing changes
+    /// nothing.
+    ///
+    /// A config of which a source could not be read lacks what that source says: see [`Loaded::readable`](crate::Loaded::readable).
     pub async fn apply(&self, mut config: Config) -> Applied {
         let _turn = self.0.changes.acquire().await;
+        if self.0.registry.is_closing() {
+            return Applied::default();
+        }
         config.servers.retain(|name, _| !self.has_in_process(name));
         config.misconfigured.retain(|name, _| !self.has_in_process(name));
         for (name, queue) in &config.queues {
             self.0.maker.shared.queues.grow(name, queue.concurrent);
         }
-        self.0.maker.most.store(config.limits.servers, Ordering::Relaxed);
+        self.0.maker.take_limits(&config.limits);
         self.forget_refused().await;
         *self.0.naming.lock().unwrap_or_else(PoisonError::into_inner) = config.naming.clone();
         let mut applied = Applied::default();
@@ -95,30 +119,26 @@ impl Pegboard {
                     self.swap(&name, *config).await;
                     applied.retuned.push(name);
                 }
-                Change::Retune(name, config) => {
-                    self.retune(&name, *config).await;
+                Change::Retune(name, config) if self.keeps_connection(&name, &config) => {
+                    self.retune(&name, &config).await;
                     applied.retuned.push(name);
                 }
-                Change::Replace(name, config) => replacements.push((name, *config)),
-                Change::Enable(name, config) => {
-                    applied.retuned.push(name.clone());
-                    added.push((name, *config));
+                Change::Retune(name, config) | Change::Enable(name, config) => {
+                    replacements.push((name, *config, Told::Retuned));
                 }
-                Change::Add(name, config) => {
-                    applied.added.push(name.clone());
-                    added.push((name, *config));
-                }
+                Change::Replace(name, config) => replacements.push((name, *config, Told::Replaced)),
+                Change::Add(name, config) => added.push((name, *config)),
             }
         }
-        let replaced = replacements.into_iter().map(async |(name, config)| {
+        let replaced = replacements.into_iter().map(async |(name, config, told)| {
             let replaced = self.replace(&name, config, Starting::AsConfigured).await;
-            (name, replaced)
+            (name, replaced, told)
         });
-        for (name, replaced) in join_all(replaced).await {
+        for (name, replaced, told) in join_all(replaced).await {
             match replaced {
-                Ok(()) => applied.replaced.push(name),
+                Ok(()) => applied.tell(name, told),
                 Err(NotConnected::Unreachable(error)) => {
-                    applied.replaced.push(name);
+                    applied.tell(name, told);
                     applied.errors.push(error);
                 }
                 Err(NotConnected::NotReplaced(error)) => applied.errors.push(error),
@@ -128,11 +148,10 @@ impl Pegboard {
         let mut starting = Vec::new();
         for (name, config) in added {
             if self.swap(&name, config).await.is_refused() {
-                applied.added.retain(|other| *other != name);
-                applied.retuned.retain(|other| *other != name);
                 applied.refused.push(name);
             } else {
-                starting.push(name);
+                starting.push(name.clone());
+                applied.added.push(name);
             }
         }
         let started = starting.iter().map(|name| self.start(name, Starting::AsConfigured));
@@ -157,7 +176,8 @@ impl Pegboard {
             return Err(NotConnected::TooManyServers { most });
         }
         let running = self.0.registry.get(&name);
-        if running.is_some_and(|server| server.is_configured() && **server.config() == config) {
+        let is_same = |server: Server| server.is_configured() && !server.is_refused() && **server.config() == config;
+        if running.is_some_and(is_same) {
             self.revive(&name).await;
             let started = self.start(&name, Starting::Now).await;
             return started.map_err(NotConnected::Unreachable);
@@ -190,53 +210,90 @@ impl Pegboard {
         !connected.is_empty()
     }
 
-    /// Switches a server on in every view and starts it. `false` when there is no server of that name, or no room for one more.
-    #[expect(clippy::unused_async, reason = "switching off waits, and both are used alike")]
+    /// Switches a server on in every view and starts it. `false` when there is no server of that name, no room for one more, or no config that can
+    /// be used.
     pub async fn enable(&self, name: &ServerName) -> bool {
-        if self.others(name) >= self.0.maker.most.load(Ordering::Relaxed) {
+        let Some(server) = self.0.registry.get(name) else {
+            return false;
+        };
+        let has_room = self.others(name) < self.0.maker.most.load(Ordering::Relaxed);
+        if !has_room || self.0.registry.is_closing() || server.is_misconfigured() {
             return false;
         }
-        let instances = self.0.registry.instances(name);
-        for server in &instances {
+        if server.is_refused() {
+            // There is room for it now.
+            self.swap(name, server.config().as_ref().clone()).await;
+        }
+        let (_, _) = self.0.registry.change(name, |server| {
+            server.set_switch(true);
             server.ask_for();
             server.switch_on();
-        }
+            Leftover::default()
+        });
         for server in self.0.registry.instances_in_use(name) {
             server.start();
         }
-        !instances.is_empty()
+        true
     }
 
     /// Switches a server off at once, in every view: its process ends, unless another server shares it, its tools disappear, and calls under
-    /// way on it end as lost. To let those end first, apply a config that switches it off. `false` when there is no server of that name.
+    /// way on it end as lost, also on a server of that name that only ended its calls. To let those end first, apply a config that switches it
+    /// off. `false` when there is no server of that name.
     pub async fn disable(&self, name: &ServerName) -> bool {
-        let instances = self.0.registry.instances(name);
-        join_all(instances.iter().map(Server::disable)).await;
-        // A view that was opened meanwhile copied the server while it was on.
-        join_all(self.0.registry.instances(name).iter().map(Server::disable)).await;
-        !instances.is_empty()
+        let (was_there, left) = self.0.registry.change(name, |server| {
+            server.set_switch(false);
+            server.switch_off()
+        });
+        join_all(left.into_iter().map(Leftover::close)).await;
+        self.0.registry.close_draining(name).await;
+        was_there
     }
 
-    /// Puts a server in the place of the one that has its name. One that works is replaced only when the new one is ready.
+    /// Puts a server in the place of the one that has its name. Where that works, in any view, the new one must be ready there first.
     async fn replace(&self, name: &ServerName, config: ServerConfig, starting: Starting) -> Result<(), NotConnected> {
-        let works = self.0.registry.instances(name).iter().any(Server::is_ready);
-        if works && config.enabled {
-            let new = self.make(name, config);
-            new.ask_for();
-            if let Err(error) = reached(&new).await {
-                new.close().await;
-                return Err(NotConnected::NotReplaced(error));
+        let registry = &self.0.registry;
+        let works = |server: &Server| server.is_ready() || (server.is_enabled() && server.rests_well());
+        let works = registry.instances(name).iter().any(works);
+        if !works || !config.enabled {
+            let new = self.swap(name, config).await;
+            if new.is_refused() {
+                let most = self.0.maker.most.load(Ordering::Relaxed);
+                return Err(NotConnected::TooManyServers { most });
             }
-            self.0.registry.put(&new).closed().await;
-        } else {
-            self.swap(name, config).await;
+            return self.start(name, starting).await.map_err(NotConnected::Unreachable);
         }
+        let candidate = self.make(name, config);
+        candidate.mute();
+        candidate.ask_for();
+        let prepared = registry.prepare(&candidate);
+        let candidates: Vec<_> = std::iter::once(&candidate).chain(prepared.servers()).cloned().collect();
+        let expected = registry.expect(candidates.clone());
+        let reached: Result<Vec<()>, _> = join_all(candidates.iter().map(reached)).await.into_iter().collect();
+        // What an operator did meanwhile holds.
+        let old = registry.get(name).filter(|_| !registry.is_closing());
+        let (Ok(_), Some(old)) = (&reached, old) else {
+            expected.close().await;
+            let error = reached.err();
+            let error = error.unwrap_or_else(|| Unavailable::of(&candidate, &Outage::removed()));
+            return Err(NotConnected::NotReplaced(error));
+        };
+        for candidate in &candidates {
+            candidate.inherit_switch(&old);
+        }
+        let server = match candidate.view() {
+            Some(_) => candidate.fresh(),
+            None => candidate.clone(),
+        };
+        registry.put_prepared(&server, &prepared).closed().await;
         self.start(name, starting).await.map_err(NotConnected::Unreachable)
     }
 
     /// Puts a server that is not started yet in the place of the one that has its name.
     async fn swap(&self, name: &ServerName, config: ServerConfig) -> Server {
         let new = self.make(name, config);
+        if let Some(old) = self.0.registry.get(name) {
+            new.inherit_switch(&old);
+        }
         self.0.registry.put(&new).closed().await;
         new
     }
@@ -251,7 +308,7 @@ impl Pegboard {
         instances.retain(|server| {
             let config = server.config();
             let is_due = starting == Starting::Now || config.start != Start::Lazy || config.required;
-            config.enabled && is_due
+            server.is_enabled() && is_due
         });
         instances.iter().for_each(Server::ask_for);
         join_all(instances.iter().map(reached)).await.into_iter().collect()
@@ -261,29 +318,29 @@ impl Pegboard {
     async fn revive(&self, name: &ServerName) {
         let mut instances = self.0.registry.instances(name);
         instances.retain(|server| !server.is_ready());
+        instances.iter().for_each(Server::reset_switch);
         instances.iter().for_each(Server::switch_on);
         instances.retain(|server| !server.is_spare());
         join_all(instances.iter().map(Server::reconnect)).await;
     }
 
+    /// Whether a server can take over these settings without another connection.
+    fn keeps_connection(&self, name: &ServerName, wanted: &ServerConfig) -> bool {
+        let server = self.0.registry.get(name);
+        server.is_some_and(|server| same_connection(&server.config(), wanted))
+    }
+
     /// Gives a server other settings in every view, under which it is reached as before.
-    async fn retune(&self, name: &ServerName, wanted: ServerConfig) {
-        let Some(server) = self.0.registry.get(name) else {
-            return;
-        };
-        if !same_connection(&server.config(), &wanted) {
-            self.swap(name, wanted).await;
-            return;
-        }
-        let instances = self.0.registry.instances(name);
-        join_all(instances.iter().map(|server| server.retune(wanted.clone()))).await;
+    async fn retune(&self, name: &ServerName, wanted: &ServerConfig) {
+        let (_, left) = self.0.registry.change(name, |server| server.retune(wanted));
+        join_all(left.into_iter().map(Leftover::close)).await;
         self.0.registry.touch();
     }
 
     /// How many servers there are besides the one of that name. Those that are switched off by their config or were refused do not count.
     fn others(&self, name: &ServerName) -> usize {
         let servers = self.0.registry.configured();
-        let counts = |server: &&Server| server.name() != name && server.config().enabled && !server.is_refused();
+        let counts = |server: &&Server| server.name() != name && server.is_enabled() && !server.is_refused();
         servers.iter().filter(counts).count()
     }
 
@@ -295,18 +352,15 @@ impl Pegboard {
     /// A server whose new config cannot be used goes on under its old one; without an old one it has a row that says why.
     async fn keep_misconfigured(&self, config: &mut Config, applied: &mut Applied) {
         for (name, misconfigured) in &config.misconfigured {
+            let placeholder = self.0.maker.misconfigured(name.clone(), misconfigured);
             let server = match self.0.registry.get(name) {
-                Some(running) => {
-                    config.servers.insert(name.clone(), running.config().as_ref().clone());
-                    running
-                }
-                None => {
-                    let server = self.0.maker.misconfigured(name.clone(), misconfigured);
-                    self.0.registry.put(&server).closed().await;
-                    config.servers.insert(name.clone(), server.config().as_ref().clone());
-                    server
+                Some(running) if !running.is_misconfigured() || running.is_refused_like(&placeholder) => running,
+                _ => {
+                    self.0.registry.put(&placeholder).closed().await;
+                    placeholder
                 }
             };
+            config.servers.insert(name.clone(), server.config().as_ref().clone());
             let outage = Outage::misconfigured(misconfigured);
             applied.errors.push(Unavailable::of(&server, &outage));
         }
@@ -317,7 +371,7 @@ impl Pegboard {
         let servers = self.0.registry.configured();
         let refused = servers
             .iter()
-            .filter(|server| server.is_configured() && server.is_refused());
+            .filter(|server| server.is_configured() && server.is_refused() && !server.is_misconfigured());
         for server in refused {
             self.0.registry.take(server.name()).closed().await;
         }

@@ -45,7 +45,8 @@ struct Entry {
 /// What was asked: the server, the tool, and the arguments in one spelling.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) struct Question {
-    server: String,
+    /// The server by its number: another one may have its name by now.
+    server: u64,
     tool: String,
     arguments: String,
 }
@@ -57,7 +58,7 @@ impl Question {
         // Reading and writing sorts the keys, so that their order makes no difference.
         let arguments: Value = serde_json::from_str(arguments.as_raw().get()).ok()?;
         let question = Self {
-            server: job.server().name().to_string(),
+            server: job.server().number(),
             tool: job.tool().name.clone(),
             arguments: arguments.to_string(),
         };
@@ -143,7 +144,7 @@ mod tests {
 
     fn question(arguments: &str) -> Question {
         Question {
-            server: "s".into(),
+            server: 1,
             tool: "t".into(),
             arguments: arguments.into(),
         }

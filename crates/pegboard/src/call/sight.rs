@@ -223,7 +223,7 @@ impl<'a> Sight<'a> {
     fn other_servers(&self, servers: &[Server]) -> String {
         let offered = servers
             .iter()
-            .filter(|server| server.config().enabled && self.may_see_tools_of(server));
+            .filter(|server| server.is_enabled() && self.may_see_tools_of(server));
         let names = listed(offered.map(|server| server.name().as_str()));
         format!("Available servers: {names}.")
     }

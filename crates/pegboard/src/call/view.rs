@@ -1,6 +1,9 @@
 //! What one agent's view of the board is made of.
 
-use std::sync::Arc;
+use std::sync::{
+    Arc,
+    atomic::{AtomicBool, Ordering},
+};
 
 use serde_json::{Map, Value};
 
@@ -17,6 +20,7 @@ use crate::{
     metrics::Tallies,
     name::{NameRules, NameStyle, ServerName},
     native::NativeTools,
+    outcome::{Failure, Kind},
     provider::Provider,
     session::Root,
 };
@@ -56,6 +60,8 @@ pub struct View {
     pub(crate) keys: Arc<Keys>,
     pub(crate) bell: Bell,
     pub(crate) tallies: Arc<Tallies>,
+    /// Set when the view is closed, for calls that waited for a person's agreement until then.
+    pub(crate) is_closed: Arc<AtomicBool>,
 }
 
 impl View {
@@ -218,7 +224,17 @@ impl View {
             outputs: self.outputs.opened(),
             bell,
             tallies,
+            is_closed: Arc::default(),
             ..self
         }
+    }
+
+    /// Whether a call that was let in may still be made.
+    pub(super) fn check_open(&self) -> Result<(), Failure> {
+        if self.is_closed.load(Ordering::Acquire) {
+            let message = "this view was closed before the call was made. Go on without tools.";
+            return Err(Failure::new(Kind::Unavailable, message));
+        }
+        Ok(())
     }
 }

@@ -69,6 +69,12 @@ impl Tallies {
         counts
     }
 
+    /// How many calls of servers have begun and not ended.
+    pub(crate) fn in_flight(&self) -> u64 {
+        let names = self.names.lock().unwrap_or_else(PoisonError::into_inner);
+        names.counts.values().map(|named| named.counts.in_flight()).sum()
+    }
+
     pub(crate) fn view_opened(&self) {
         self.views.fetch_add(1, Ordering::Relaxed);
     }

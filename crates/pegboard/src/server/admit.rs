@@ -175,9 +175,10 @@ impl Gate {
         self.bound.store(Arc::new(bound));
     }
 
-    /// Lets at least `places` calls in at once from now on.
-    pub(crate) fn grow(&self, places: usize) {
+    /// Lets `places` calls in at once from now on. Calls under way beyond that go on.
+    pub(crate) fn resize(&self, places: usize) {
         self.own.grow(places);
+        self.own.shrink(places);
     }
 
     /// The numbers of the server's own queue.
@@ -344,6 +345,13 @@ impl Queue {
             self.0.places.add_permits(wanted - *capacity);
             *capacity = wanted;
         }
+    }
+
+    /// Takes places away that no call has.
+    fn shrink(&self, places: usize) {
+        let mut capacity = self.0.capacity.lock().unwrap_or_else(PoisonError::into_inner);
+        let surplus = capacity.saturating_sub(places.max(1));
+        *capacity -= self.0.places.forget_permits(surplus);
     }
 
     fn numbers(&self) -> QueueNumbers {

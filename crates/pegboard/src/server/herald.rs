@@ -43,6 +43,7 @@ struct Shown {
     pool: u64,
     /// The states of the connections.
     links: Vec<State>,
+    is_muted: bool,
 }
 
 impl Herald {
@@ -57,13 +58,50 @@ impl Herald {
                 state,
                 pool: 0,
                 links: Vec::new(),
+                is_muted: false,
             }),
         })
     }
 
-    /// Says which view has the server for itself.
-    pub(super) fn belongs_to(&self, view: &Arc<str>) {
+    /// Says which view has the server for itself from now on. Listeners are told that the board's server became the view's.
+    pub(super) fn belong_to(&self, view: &Arc<str>) {
+        let mut shown = self.lock();
+        let state = shown.state;
+        if state != State::Idle {
+            self.show(&mut shown, State::Idle, None, None);
+        }
         let _ = self.view.set(view.clone());
+        if state != State::Idle {
+            self.show(&mut shown, state, None, None);
+        }
+    }
+
+    /// Tells nothing until it takes the place of another: what a replacement does before that is no state of the server that is used.
+    pub(super) fn mute(&self) {
+        self.lock().is_muted = true;
+    }
+
+    /// Tells of its states from now on, if it did not.
+    pub(super) fn unmute(&self) {
+        let mut shown = self.lock();
+        if std::mem::take(&mut shown.is_muted) {
+            let state = std::mem::replace(&mut shown.state, State::Idle);
+            self.show(&mut shown, state, None, None);
+        }
+    }
+
+    /// Speaks for the server from now on, in the place of the one that had its name before, which falls silent.
+    pub(super) fn take_over(&self, old: &Self) {
+        let from = {
+            let mut old = old.lock();
+            old.is_muted = true;
+            old.state
+        };
+        let mut shown = self.lock();
+        shown.is_muted = false;
+        // Told also when both are in the same state: listeners learn that the server is another one.
+        let state = shown.state;
+        self.ring(from, state, None, None);
     }
 
     /// The server gets a new pool of connections. The number of the pool is needed for their seats.
@@ -107,9 +145,13 @@ impl Herald {
     fn show(&self, shown: &mut Shown, state: State, why: Option<&Outage>, ready_after: Option<Duration>) {
         let from = std::mem::replace(&mut shown.state, state);
         let fails_again = from == state && matches!(state, State::Down | State::CrashLooping) && why.is_some();
-        if from == state && !fails_again {
+        if shown.is_muted || (from == state && !fails_again) {
             return;
         }
+        self.ring(from, state, why, ready_after);
+    }
+
+    fn ring(&self, from: State, state: State, why: Option<&Outage>, ready_after: Option<Duration>) {
         self.bell.ring(|| Event::ServerChanged {
             server: self.server.clone(),
             view: self.view(),

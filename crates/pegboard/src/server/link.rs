@@ -310,7 +310,7 @@ impl Link {
     pub(super) async fn reconnect(&self) {
         let mut phase = self.0.phase.clone();
         let old = phase.borrow_and_update().clone();
-        self.ask(Command::Reconnect);
+        let mut is_asked = self.0.commands.try_send(Command::Reconnect).is_ok();
         let is_left = |phase: &Phase| match (phase, &old) {
             (Phase::Ready(now), Phase::Ready(old)) => now.generation != old.generation,
             (Phase::Down(now), Phase::Down(old)) => !Arc::ptr_eq(now, old),
@@ -318,7 +318,15 @@ impl Link {
             _ => true,
         };
         // Closing a server is bounded, so that is never cut short.
-        let _ = tokio::time::timeout(SWITCH, phase.wait_for(is_left)).await;
+        let deadline = Deadline::within(SWITCH);
+        while !deadline.has_passed() {
+            let waited = tokio::time::timeout(REMIND, phase.wait_for(is_left)).await;
+            if is_asked && waited.is_ok() {
+                return;
+            }
+            // The supervisor's mailbox was full.
+            is_asked = is_asked || self.0.commands.try_send(Command::Reconnect).is_ok();
+        }
     }
 }
 

@@ -1,11 +1,14 @@
 //! Where a server belongs: to the board, to one view, or off the board with its last calls.
 
 use std::{
-    sync::{Arc, atomic::AtomicU64},
+    sync::{
+        Arc, Mutex, PoisonError, Weak,
+        atomic::{AtomicU8, AtomicU64, Ordering},
+    },
     time::Duration,
 };
 
-use super::{Server, Standing};
+use super::{Inner, Phase, Server, Standing};
 use crate::{
     config::{Scope, ServerConfig, Start},
     deadline::Deadline,
@@ -26,12 +29,72 @@ pub(crate) struct ViewTag {
     pub(super) revision: Arc<AtomicU64>,
 }
 
+/// A place on the board, and the server that has it now. All servers that had it one after the other know it.
+#[derive(Debug, Default)]
+pub(super) struct Place(Mutex<Weak<Inner>>);
+
+impl Place {
+    fn take(&self, server: &Arc<Inner>) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Arc::downgrade(server);
+    }
+
+    fn taken_by(&self) -> Option<Arc<Inner>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).upgrade()
+    }
+}
+
+/// What an operator said about a server while it ran: on, off, or nothing, so that its config decides.
+#[derive(Debug, Default)]
+pub(super) struct Switch(AtomicU8);
+
+const AS_CONFIGURED: u8 = 0;
+const ON: u8 = 1;
+const OFF: u8 = 2;
+
 impl Server {
+    /// Whether it may be used: as an operator said last, or else as its config says.
+    pub(crate) fn is_enabled(&self) -> bool {
+        match self.0.switch.0.load(Ordering::Relaxed) {
+            ON => true,
+            OFF => false,
+            _ => self.config().enabled,
+        }
+    }
+
+    /// Remembers what an operator says, for this server and its copies.
+    pub(crate) fn set_switch(&self, is_on: bool) {
+        let word = if is_on { ON } else { OFF };
+        self.0.switch.0.store(word, Ordering::Relaxed);
+    }
+
+    /// Leaves it to the config again whether it may be used.
+    pub(crate) fn reset_switch(&self) {
+        self.0.switch.0.store(AS_CONFIGURED, Ordering::Relaxed);
+    }
+
+    /// Takes over what an operator said of the server whose place it takes, unless the config has changed its mind since.
+    pub(crate) fn inherit_switch(&self, old: &Self) {
+        if old.config().enabled == self.config().enabled && !self.is_refused() {
+            let word = old.0.switch.0.load(Ordering::Relaxed);
+            self.0.switch.0.store(word, Ordering::Relaxed);
+            self.follow_switch();
+        }
+    }
+
+    /// Switches it on or off, as is wanted. A server that is switched off here has not been started yet.
+    pub(super) fn follow_switch(&self) {
+        match (self.is_enabled(), self.pool().is_some()) {
+            (true, false) => self.switch_on(),
+            (false, true) => drop(self.stand(Standing::Off)),
+            _ => {}
+        }
+    }
+
     /// Whether it is started with the board, or with the view that owns it, without anyone asking for it.
     pub(crate) fn starts_unasked(&self) -> bool {
         let config = self.config();
         let is_wanted = config.start == Start::Eager || config.required;
-        config.enabled && is_wanted && self.is_asked_for()
+        self.is_enabled() && is_wanted && self.is_asked_for()
     }
 
     /// Whether it is ready for calls at this moment.
@@ -72,7 +135,7 @@ impl Server {
     /// Makes it the server of one view.
     pub(super) fn belong_to(&self, view: &ViewTag) {
         if self.0.view.set(view.clone()).is_ok() {
-            self.0.herald.belongs_to(&view.name);
+            self.0.herald.belong_to(&view.name);
             self.0.revision.count_on(view.revision.clone());
             if let Some(pool) = self.pool() {
                 pool.rest_after(self.config().idle_after());
@@ -80,11 +143,12 @@ impl Server {
         }
     }
 
-    /// Another server with the same settings and a process or connection of its own, which starts idle.
-    pub(super) fn fresh(&self) -> Self {
+    /// Another server with the same settings and a process or connection of its own, which starts idle and has no owner.
+    pub(crate) fn fresh(&self) -> Self {
         let mut fresh = Self::without_link(self.config().as_ref().clone(), self.0.spec.clone(), &self.0.shared);
         if let Some(inner) = Arc::get_mut(&mut fresh.0) {
             inner.is_asked_for = self.0.is_asked_for.clone();
+            inner.switch = self.0.switch.clone();
         }
         match self.standing().as_ref() {
             Standing::On(pool) => {
@@ -97,26 +161,75 @@ impl Server {
         fresh
     }
 
-    /// Marks it as off the board. Calls that hold on to it end on its connection; those that have not reached it when it closes go to `next`.
+    /// Marks it as off the board. Calls that hold on to it end on its connection; those that have not reached it when it closes go to `next`, if
+    /// the same rules hold there.
     pub(crate) fn leave_to(&self, next: Option<&Self>) {
-        let _ = self.0.left.set(next.map(|next| Arc::downgrade(&next.0)));
+        self.0.has_left.store(true, Ordering::Release);
+        if let Some(next) = next {
+            let place = self.0.place.get_or_init(Arc::default);
+            place.take(&next.0);
+            let _ = next.0.place.set(place.clone());
+            next.0.herald.take_over(&self.0.herald);
+        }
+    }
+
+    /// Whether a call that was let in here would be let in there too.
+    pub(super) fn has_same_rules_as(&self, next: &Self) -> bool {
+        let (ours, theirs) = (self.config(), next.config());
+        let moved = ServerConfig {
+            transport: theirs.transport.clone(),
+            era: theirs.era.clone(),
+            ..ours.as_ref().clone()
+        };
+        moved == **theirs && !ours.policy.serial
+    }
+
+    /// Tells servers apart that had the same name one after the other.
+    pub(crate) fn number(&self) -> u64 {
+        self.0.number
+    }
+
+    /// Tells listeners nothing until it takes the place of another server, or [`Server::unmute`] is called.
+    pub(crate) fn mute(&self) {
+        self.0.herald.mute();
+    }
+
+    /// Tells listeners of its states from now on.
+    pub(super) fn unmute(&self) {
+        self.0.herald.unmute();
     }
 
     /// Whether it is off the board.
     pub(crate) fn has_left(&self) -> bool {
-        self.0.left.get().is_some()
+        self.0.has_left.load(Ordering::Acquire)
     }
 
-    /// The server that took its place on the board, if one did and is still there.
+    /// The server that has its place on the board now, if one does.
     pub(super) fn successor(&self) -> Option<Self> {
-        self.0.left.get()?.as_ref()?.upgrade().map(Self)
+        let next = self.0.place.get()?.taken_by().map(Self)?;
+        (self.has_left() && !next.is(self)).then_some(next)
+    }
+
+    /// Whether it rests after a start that went well.
+    pub(crate) fn rests_well(&self) -> bool {
+        matches!(self.phase(), Phase::Idle) && self.was_listed()
     }
 
     /// Waits until no call uses it, at most until `deadline`, and closes it.
     pub(crate) async fn drain(&self, deadline: Deadline) {
-        while self.busy() > 0 && !deadline.has_passed() {
-            tokio::time::sleep(DRAIN_POLL.min(deadline.remaining())).await;
+        let pool = self.pool();
+        wait_while(|| self.busy() > 0, deadline).await;
+        let left = self.stand(Standing::Closed);
+        // A call may have taken the connection just before.
+        wait_while(|| pool.as_ref().is_some_and(|pool| pool.uses() > 0), deadline).await;
+        if let Standing::On(pool) = &*left {
+            pool.close().await;
         }
-        self.close().await;
+    }
+}
+
+async fn wait_while(is_so: impl Fn() -> bool, deadline: Deadline) {
+    while is_so() && !deadline.has_passed() {
+        tokio::time::sleep(DRAIN_POLL.min(deadline.remaining())).await;
     }
 }

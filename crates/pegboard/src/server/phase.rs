@@ -284,8 +284,19 @@ impl Outage {
         }
     }
 
+    /// It is off the board, and the server that took its place has other rules.
+    pub(super) fn replaced() -> Self {
+        Self {
+            hint: Some("call the tool again".to_owned()),
+            ..Self::new(
+                Cause::Closed,
+                "it was replaced by a server with other settings while the call waited; call the tool again",
+            )
+        }
+    }
+
     /// It is off the board, and no other server took its place.
-    pub(super) fn removed() -> Self {
+    pub(crate) fn removed() -> Self {
         Self {
             hint: Some("list the tools again".to_owned()),
             ..Self::new(Cause::Closed, "it was taken off the board")

@@ -16,7 +16,7 @@ use futures_util::future::join_all;
 use tokio::task::JoinHandle;
 use tokio_util::task::TaskTracker;
 
-use super::{Phase, Server, Shared, Standing, membership::ViewTag};
+use super::{Leftover, Phase, Server, Shared, Standing, membership::ViewTag};
 use crate::{deadline::Deadline, event::Bell, metrics::Tallies, name::ServerName, session::Root, status::ServerStatus};
 
 /// Every live server of one board.
@@ -44,6 +44,8 @@ struct State {
     views: BTreeMap<u64, Weak<ViewServers>>,
     /// Servers that are off the board and still have calls.
     draining: Vec<Server>,
+    /// Servers that are started before they take the place of others.
+    candidates: Vec<Server>,
 }
 
 /// The servers of one view that no other view uses. They end with it.
@@ -61,6 +63,7 @@ pub(crate) struct ViewServers {
 
 impl Registry {
     pub(crate) fn new(servers: Vec<Server>, shared: &Shared) -> Self {
+        servers.iter().for_each(Server::unmute);
         let tasks = TaskTracker::new();
         // More may be spawned; it only means that their end can be waited for.
         tasks.close();
@@ -104,13 +107,45 @@ impl Registry {
 
     /// Every live server: shared ones, spares, those of views, and those that only end their calls.
     pub(crate) fn every_server(&self) -> Vec<Server> {
-        let (views, draining) = self.views_and_draining();
+        // Dropped after the lock, because the last handle of a view takes it.
+        let views: Vec<_>;
+        let state = self.lock();
+        views = open_views(&state);
         let mut servers = self.configured().to_vec();
         for view in &views {
             servers.extend(view.all());
         }
-        servers.extend(draining);
+        servers.extend_from_slice(&state.draining);
+        servers.extend_from_slice(&state.candidates);
         servers
+    }
+
+    /// Changes the server of that name and the copies of it that views have, while no view is opened. Whether there is such a server, and what
+    /// must be closed because of the change.
+    pub(crate) fn change(&self, name: &ServerName, change: impl Fn(&Server) -> Leftover) -> (bool, Vec<Leftover>) {
+        // Dropped after the lock, because the last handle of a view takes it.
+        let views: Vec<_>;
+        let state = self.lock();
+        views = open_views(&state);
+        let of_views = views.iter().filter_map(|view| view.get(name));
+        let instances: Vec<Server> = self.get(name).into_iter().chain(of_views).collect();
+        (!instances.is_empty(), instances.iter().map(change).collect())
+    }
+
+    /// Closes what is off the board and has calls of a server of that name under way.
+    pub(crate) async fn close_draining(&self, name: &ServerName) {
+        let mut draining = self.lock().draining.clone();
+        draining.retain(|server| server.name() == name);
+        join_all(draining.iter().map(Server::close)).await;
+    }
+
+    /// Counts servers among those that shutdown ends, until what this returns is dropped.
+    pub(crate) fn expect(self: &Arc<Self>, candidates: Vec<Server>) -> Expected {
+        self.lock().candidates.extend_from_slice(&candidates);
+        Expected {
+            registry: self.clone(),
+            candidates,
+        }
     }
 
     /// The server of that name, the copies of it that views have, or nothing. The spare comes first.
@@ -193,7 +228,7 @@ impl Registry {
             }
             None => {
                 let next = spare.fresh();
-                if spare.was_listed() {
+                if spare.was_listed() && !matches!(spare.phase(), Phase::Down(_)) {
                     next.vouch();
                 }
                 self.exchange(spare.name(), Some(next));
@@ -211,6 +246,11 @@ impl Registry {
     /// Puts a server on the board, in the place of the one that has its name, and gives views copies where each has its own. All servers that it
     /// displaces end, as [`Departure`] says.
     pub(crate) fn put(self: &Arc<Self>, server: &Server) -> Departure {
+        self.put_prepared(server, &Prepared::default())
+    }
+
+    /// The same with servers for some views that are ready already.
+    pub(crate) fn put_prepared(self: &Arc<Self>, server: &Server, prepared: &Prepared) -> Departure {
         // Dropped after the lock, because the last handle of a view takes it.
         let views: Vec<_>;
         let mut state = self.lock();
@@ -225,7 +265,9 @@ impl Registry {
         for view in &views {
             let own = view.own();
             let (of_name, mut kept): (Vec<_>, Vec<_>) = own.iter().cloned().partition(|own| *own.name() == name);
-            if is_spare && let Some(spare) = self.get(&name) {
+            if let Some(ready) = prepared.0.get(&view.tag.number) {
+                kept.push(ready.clone());
+            } else if is_spare && let Some(spare) = self.get(&name) {
                 kept.push(self.copy_for(view, &spare));
             }
             let next = kept.iter().find(|own| *own.name() == name);
@@ -239,11 +281,42 @@ impl Registry {
             // A shared server has no successor among servers of views: those are private.
             old.leave_to(Some(server).filter(|_| !is_spare));
         }
+        server.unmute();
         displaced.extend(old);
         state.draining.extend_from_slice(&displaced);
         drop(state);
         self.touch();
         self.retire(displaced)
+    }
+
+    /// Servers for the views whose own server of that name works, to be started before they take its place: the candidate itself for the first
+    /// of them, copies of it for the others. None where all views share the server.
+    pub(crate) fn prepare(&self, candidate: &Server) -> Prepared {
+        if !candidate.is_spare() {
+            return Prepared::default();
+        }
+        let (views, _) = self.views_and_draining();
+        let mut prepared = BTreeMap::new();
+        let mut first = Some(candidate.clone());
+        for view in views {
+            if !view.get(candidate.name()).is_some_and(|own| own.is_ready()) {
+                continue;
+            }
+            let server = match (&view.roots, first.take_if(|_| view.roots.is_none())) {
+                (_, Some(candidate)) => candidate,
+                (roots, None) => {
+                    let copy = candidate.fresh();
+                    copy.mute();
+                    if let Some(roots) = roots {
+                        copy.set_roots(roots);
+                    }
+                    copy
+                }
+            };
+            server.belong_to(&view.tag);
+            prepared.insert(view.tag.number, server);
+        }
+        Prepared(prepared)
     }
 
     /// Takes a server off the board, and the copies of it off the views. All of them end, as [`Departure`] says.
@@ -288,7 +361,7 @@ impl Registry {
             let limit = server.config().limits.call_total;
             let registry = Arc::downgrade(self);
             let ending = self.tasks.spawn(async move {
-                match has_calls {
+                match has_calls || server.is_ready() {
                     true => server.drain(Deadline::within(limit)).await,
                     false => server.close().await,
                 }
@@ -410,6 +483,36 @@ impl ViewServers {
 impl Drop for ViewServers {
     fn drop(&mut self) {
         self.registry.forget(self);
+    }
+}
+
+/// Servers that are being started before they take the place of others.
+pub(crate) struct Expected {
+    registry: Arc<Registry>,
+    candidates: Vec<Server>,
+}
+
+impl Expected {
+    /// Closes them, because they are not used after all.
+    pub(crate) async fn close(&self) {
+        join_all(self.candidates.iter().map(Server::close)).await;
+    }
+}
+
+impl Drop for Expected {
+    fn drop(&mut self) {
+        let is_ours = |server: &Server| self.candidates.iter().any(|candidate| candidate.is(server));
+        self.registry.lock().candidates.retain(|server| !is_ours(server));
+    }
+}
+
+/// Servers for views that are not theirs yet, by the numbers of the views.
+#[derive(Debug, Default)]
+pub(crate) struct Prepared(BTreeMap<u64, Server>);
+
+impl Prepared {
+    pub(crate) fn servers(&self) -> impl Iterator<Item = &Server> {
+        self.0.values()
     }
 }
 

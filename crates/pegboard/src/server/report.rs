@@ -1,6 +1,12 @@
 //! What a server looks like from outside: its figures and its status.
 
-use std::sync::PoisonError;
+use std::{
+    sync::{
+        PoisonError,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::Duration,
+};
 
 use jiff::Timestamp;
 use serde_json::{Map, Value};
@@ -24,6 +30,20 @@ impl Server {
     /// Whose tools its tools are.
     pub(crate) fn tool_kind(&self) -> ToolKind {
         self.0.spec.target.tool_kind()
+    }
+
+    /// Counts a call that has ended for the view that owns the server.
+    pub(crate) fn count_for_view(&self, reply: &Reply) {
+        if self.view().is_none() {
+            return;
+        }
+        let calls = &self.0.calls;
+        calls.total.fetch_add(1, Ordering::Relaxed);
+        if reply.outcome.kind() != Kind::Ok {
+            calls.failed.fetch_add(1, Ordering::Relaxed);
+        }
+        let micros = u64::try_from(reply.latency.as_micros()).unwrap_or(u64::MAX);
+        calls.micros.fetch_add(micros, Ordering::Relaxed);
     }
 
     /// Remembers how a call failed that was handed to the server. Calls that were refused before that say nothing about it, and outages are
@@ -112,7 +132,10 @@ impl Server {
             queued: queue.depth,
             breaker: self.breaker().state(Instant::now()).as_str(),
             required: self.config().required,
-            calls: call_counts(&inner.counts.calls()),
+            calls: match self.view() {
+                Some(_) => inner.calls.status(),
+                None => call_counts(&inner.counts.calls()),
+            },
             ready_after_ms: phase.live().map(|live| millis(live.start)),
             last_error: self.last_error(&phase),
             checked_at: check.as_ref().map(|check| check.at),
@@ -164,6 +187,28 @@ fn shortened(mut message: String) -> String {
         message.push('…');
     }
     message
+}
+
+/// The calls of a server that one view owns.
+#[derive(Debug, Default)]
+pub(super) struct ViewCalls {
+    total: AtomicU64,
+    failed: AtomicU64,
+    micros: AtomicU64,
+}
+
+impl ViewCalls {
+    fn status(&self) -> CallCounts {
+        let total = self.total.load(Ordering::Relaxed);
+        let spent = Duration::from_micros(self.micros.load(Ordering::Relaxed));
+        CallCounts {
+            total,
+            failed: self.failed.load(Ordering::Relaxed),
+            avg_ms: spent
+                .checked_div(u32::try_from(total).unwrap_or(u32::MAX))
+                .map_or(0.0, millis),
+        }
+    }
 }
 
 /// The plain mean over all calls, not a moving average: it does not depend on when it is read, and the histogram tells the rest.

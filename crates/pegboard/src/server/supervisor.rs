@@ -199,9 +199,10 @@ impl Supervisor {
                     shown_until = None;
                     self.turn_callers_away();
                 }
-                // What is asked for meanwhile is met by the start itself.
+                // What else is asked for meanwhile is met by the start itself.
                 command = self.commands.recv() => match command {
                     None => return Step::Stop,
+                    Some(Command::Reconnect) => return self.first_dial(),
                     Some(Command::Start) if self.is_ended_by_calls() => {
                         shown_until = Some(Instant::now() + self.patience());
                         self.show_connecting();

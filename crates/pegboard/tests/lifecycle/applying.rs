@@ -82,7 +82,7 @@ async fn a_server_that_moves_ends_its_calls_where_they_are_and_takes_new_ones_wh
         assert_eq!(said(&call.await.unwrap()), "done");
         stage.gone(&before).await;
         stage.serves().await;
-        stage.told(&[State::Ready, State::Closed]);
+        stage.told(&[State::Ready]);
         stage.board.shutdown().await;
     }
     for_each_case(case).await;
@@ -129,7 +129,7 @@ async fn a_server_that_is_switched_off_ends_its_calls_and_takes_no_more() {
         let applied = stage.board.apply(stage.config(|_| {})).await;
         assert_eq!((applied.retuned, applied.errors.len()), (vec![name("fx")], 0));
         stage.serves().await;
-        stage.told(&[State::Closed, State::Ready]);
+        stage.told(&[State::Disabled, State::Ready]);
         stage.board.shutdown().await;
     }
     for_each_case(case).await;
