@@ -435,6 +435,7 @@ impl Hint for Fault {
                 EndReason::Protocol(_) => {
                     Some("check that the command starts an MCP server and prints nothing else".to_owned())
                 }
+                EndReason::TooLarge(_) => Some("raise `max_message` of the server, or ask for less".to_owned()),
                 EndReason::Stalled(_) => {
                     Some("the server hangs; raise `write_timeout` if it may be busy for so long".to_owned())
                 }

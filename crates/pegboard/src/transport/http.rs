@@ -226,9 +226,10 @@ impl Shared {
         match Media::of(&response) {
             Media::Json => {
                 let body = web::body(response, self.web.limit()).await?;
-                match self.inbox.message(web::trimmed(body)) {
-                    Some(answered) if answered == id => Ok(()),
-                    _ => Err(protocol("the answer does not belong to the request".to_owned())),
+                if self.inbox.message_for(id, web::trimmed(body)) {
+                    Ok(())
+                } else {
+                    Err(protocol("the answer does not belong to the request".to_owned()))
                 }
             }
             Media::Events if envelope.modern.is_some() => self
