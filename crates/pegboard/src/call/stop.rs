@@ -197,6 +197,7 @@ pub(crate) fn failure_of(fault: &Fault, what: &str) -> Failure {
     let kind = match &fault.kind {
         FaultKind::TimedOut { .. } => Kind::Timeout,
         FaultKind::Unreadable(_) => Kind::Internal,
+        FaultKind::NoVersion(_) => Kind::Unavailable,
         FaultKind::Error(_) => Kind::ToolError,
         FaultKind::Wire(failure) => match failure.kind {
             FailureKind::NeedsAuth => Kind::NeedsAuth,
