@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use pegboard::Kind;
+use pegboard::{Kind, Outcome};
 
 /// How the command ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -27,7 +27,15 @@ pub(crate) enum Exit {
 }
 
 impl Exit {
-    /// The code for a call that ended like this.
+    /// The code for a call with this outcome. A call that may have run was not refused, whichever limit discarded its answer.
+    pub(crate) fn of_outcome(outcome: &Outcome) -> Self {
+        match (outcome, outcome.kind()) {
+            (Outcome::Lost(_), Kind::LimitExceeded) => Self::Unavailable,
+            (_, kind) => Self::of(kind),
+        }
+    }
+
+    /// The code for a request that ended like this.
     pub(crate) fn of(kind: Kind) -> Self {
         match kind {
             Kind::Ok => Self::Done,
@@ -52,6 +60,7 @@ impl From<Exit> for ExitCode {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use pegboard::Failure;
 
     #[test]
     fn every_kind_of_ending_has_the_promised_code() {
@@ -73,5 +82,12 @@ mod tests {
         ] {
             assert_eq!(Exit::of(kind) as u8, code, "{kind:?}");
         }
+    }
+
+    #[test]
+    fn a_call_whose_answer_was_too_large_is_lost_and_not_refused() {
+        let limited = || Failure::new(Kind::LimitExceeded, "too large");
+        assert_eq!(Exit::of_outcome(&Outcome::Lost(limited())), Exit::Unavailable);
+        assert_eq!(Exit::of_outcome(&Outcome::Refused(limited())), Exit::Refused);
     }
 }

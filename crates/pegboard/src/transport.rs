@@ -161,6 +161,11 @@ pub(crate) trait Inbox: Send + Sync + 'static {
     /// One whole message. Returns the id of our request that it answers.
     fn message(&self, message: Bytes) -> Option<u64>;
 
+    /// One whole message from the response to our request `id`, which may answer no other request. Returns whether it answers `id`.
+    fn message_for(&self, id: u64, message: Bytes) -> bool {
+        self.message(message) == Some(id)
+    }
+
     /// A message that was longer than allowed; `head` and `tail` are its first and last bytes.
     fn too_long(&self, head: &[u8], tail: &[u8], limit: usize);
 
@@ -423,7 +428,7 @@ impl WireEnd {
             | EndReason::Broken(text)
             | EndReason::Protocol(text)
             | EndReason::Replaced(text) => veil.hide(text),
-            EndReason::Closed | EndReason::Eof | EndReason::Stalled(_) => {}
+            EndReason::Closed | EndReason::Eof | EndReason::Stalled(_) | EndReason::TooLarge(_) => {}
         }
     }
 }
@@ -443,6 +448,9 @@ pub(crate) enum EndReason {
     Stalled(Duration),
     #[error("the server broke the protocol: {0}")]
     Protocol(String),
+    /// A message that is larger than the limit, on a wire that cannot skip it.
+    #[error("the server sent a message larger than {0} bytes, the limit that `max_message` sets")]
+    TooLarge(usize),
     /// We gave the session up for a new one, though the wire still held.
     #[error("{0}")]
     Replaced(String),

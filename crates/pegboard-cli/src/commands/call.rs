@@ -146,7 +146,7 @@ fn is_of(tool: &str, server: &str) -> bool {
 }
 
 fn report(output: &Output, reply: &Reply) -> Report {
-    let exit = Exit::of(reply.outcome.kind());
+    let exit = Exit::of_outcome(&reply.outcome);
     if output.is_json() {
         return Report::json(exit, reply);
     }

@@ -221,7 +221,7 @@ fn the_exit_code_tells_how_the_call_ended() {
         (
             FakeServer::new("fx").tool(Tool::new("t").answers(Answer::Bytes(10_000))),
             "max_message = '4KiB'",
-            5,
+            3,
             "limit_exceeded",
         ),
         (on_call(Fault::NeverAnswers), "call_timeout = '300ms'", 124, "timeout"),

@@ -173,6 +173,10 @@ fn remedy(fault: &Fault, tries: &Tries, pause: Duration) -> Next {
     match &fault.kind {
         FaultKind::Error(error) => of_error(error.code, tries),
         FaultKind::Wire(failure) => of_wire(failure, fault.sent, tries, pause),
+        // We closed it ourselves before the call was sent: the next session takes it, if there is one.
+        FaultKind::Ended(end) if end.reason == EndReason::Closed && fault.sent == Sent::No => {
+            Next::AgainNewSession { after: Duration::ZERO }
+        }
         // We closed it ourselves, or the server reads nothing and would not read the next attempt either.
         FaultKind::Ended(end) if matches!(end.reason, EndReason::Closed | EndReason::Stalled(_)) => Next::Stop,
         FaultKind::Ended(_) => Next::AgainNewSession { after: pause },
@@ -184,6 +188,8 @@ fn remedy(fault: &Fault, tries: &Tries, pause: Duration) -> Next {
             Next::AgainSameSession { after } => Next::AgainNewSession { after },
             next => next,
         },
+        // Both sides stay as they are.
+        FaultKind::NoVersion(_) => Next::Stop,
         FaultKind::TimedOut { .. } | FaultKind::Unreadable(_) => Next::AgainSameSession { after: pause },
     }
 }

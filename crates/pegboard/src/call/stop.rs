@@ -156,6 +156,13 @@ fn of_fault(fault: &Fault, tool: &str) -> Outcome {
         return Outcome::ToolFailed(answer);
     }
     match fault.sent {
+        Sent::Maybe if is_too_large(fault) => Outcome::Lost(Failure {
+            message: format!(
+                "the call to {tool} was answered, but the answer was discarded for its size: {fault}, the limit that `max_message` of \
+                 the server sets. It may have been carried out. Check the state before repeating it, and ask for less."
+            ),
+            ..failure_of(fault, tool)
+        }),
         Sent::Maybe => Outcome::Lost(Failure {
             message: format!(
                 "the call to {tool} was delivered but no answer came back ({fault}). It may have been carried out. Check the \
@@ -168,6 +175,11 @@ fn of_fault(fault: &Fault, tool: &str) -> Outcome {
             ..failure_of(fault, tool)
         }),
     }
+}
+
+/// Whether an answer came and was larger than the limit.
+fn is_too_large(fault: &Fault) -> bool {
+    matches!(&fault.kind, FaultKind::Wire(failure) if failure.kind == FailureKind::TooLarge)
 }
 
 /// The words for a call that was surely not carried out, with what a model can do about the faults that pass or that a person must mend.
@@ -185,6 +197,7 @@ pub(crate) fn failure_of(fault: &Fault, what: &str) -> Failure {
     let kind = match &fault.kind {
         FaultKind::TimedOut { .. } => Kind::Timeout,
         FaultKind::Unreadable(_) => Kind::Internal,
+        FaultKind::NoVersion(_) => Kind::Unavailable,
         FaultKind::Error(_) => Kind::ToolError,
         FaultKind::Wire(failure) => match failure.kind {
             FailureKind::NeedsAuth => Kind::NeedsAuth,

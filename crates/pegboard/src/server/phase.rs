@@ -221,8 +221,13 @@ impl Outage {
         }
     }
 
-    /// The start failed.
-    pub(super) fn of_start(error: &ConnectError) -> Self {
+    /// A start failed. Where it is the first one, an error with which the server refuses our requests as such is believed to last: a server
+    /// that was ready before may be in the middle of an update.
+    pub(super) fn of_start(error: &ConnectError, is_first: bool) -> Self {
+        let cause = match &error.fault.kind {
+            FaultKind::Error(error) if is_first && INVALID.contains(&error.code) => Cause::Broken,
+            _ => cause_of(error),
+        };
         Self {
             hint: error.hint(),
             stderr: match &error.fault.kind {
@@ -230,7 +235,7 @@ impl Outage {
                 FaultKind::TimedOut { last_words, .. } => last_words.clone(),
                 _ => None,
             },
-            ..Self::new(cause_of(error), error.to_string())
+            ..Self::new(cause, error.to_string())
         }
     }
 
@@ -374,20 +379,40 @@ impl Outage {
 
     /// What is wrong, how long the server has been down, and when it is started again.
     pub(crate) fn describe(&self) -> String {
-        let age = self.began.measured.elapsed().as_secs();
-        if age == 0 {
+        let age = match self.began.measured.elapsed().as_secs() {
+            0 => None,
+            age => Some(format!("for {age} s")),
+        };
+        let notes: Vec<String> = age.into_iter().chain(self.next_start()).collect();
+        if notes.is_empty() {
             return self.message.clone();
         }
-        let left = |at: Instant| at.saturating_duration_since(Instant::now()).as_secs();
-        let next = match (self.next.unasked, self.next.on_demand) {
-            (_, Some(at)) if left(at) > 0 => format!("; a call starts it again in {} s", left(at)),
-            (_, Some(_)) => "; the next call starts it again".to_owned(),
-            (Some(at), None) => format!("; next try in {} s", left(at)),
-            (None, None) => String::new(),
+        format!("{} ({})", self.message, notes.join("; "))
+    }
+
+    /// When the server is started again; `None` where a change of its config or its board decides that.
+    fn next_start(&self) -> Option<String> {
+        // Rounded up: at a time that is named, the start has begun.
+        let left = |at: Instant| at.saturating_duration_since(Instant::now()).as_millis().div_ceil(1000);
+        let text = match (self.next.unasked, self.next.on_demand, self.cause) {
+            (_, Some(at), _) if left(at) > 0 => format!("a call starts it again in {} s", left(at)),
+            (_, Some(_), _) => "the next call starts it again".to_owned(),
+            (Some(at), None, _) if left(at) > 0 => format!("next try in {} s", left(at)),
+            (Some(_), None, _) => "it is being tried again".to_owned(),
+            (None, None, Cause::NeedsAuth | Cause::Broken) => {
+                "it is not tried again before it is reconnected".to_owned()
+            }
+            (None, None, Cause::StillStarting | Cause::Failed | Cause::RestartFailed | Cause::CrashLooping) => {
+                "it is being tried again".to_owned()
+            }
+            (None, None, Cause::Misconfigured | Cause::Unasked | Cause::Disabled | Cause::Closed) => return None,
         };
-        format!("{} (for {age} s{next})", self.message)
+        Some(text)
     }
 }
+
+/// Errors with which a server refuses a request as such: it is invalid, or its method or parameters are.
+const INVALID: [i64; 4] = [-32600, -32601, -32602, -32022];
 
 /// Which failures another try cannot mend: the config or somebody's credentials must change first.
 fn cause_of(error: &ConnectError) -> Cause {
@@ -398,6 +423,7 @@ fn cause_of(error: &ConnectError) -> Cause {
         _ => Cause::Failed,
     };
     match &error.fault.kind {
+        FaultKind::NoVersion(_) => Cause::Broken,
         FaultKind::Dial(DialError::Spawn(error)) if error.is_lasting() => Cause::Broken,
         FaultKind::Dial(DialError::Tls(_) | DialError::Setting(_) | DialError::NotBuilt(_)) => Cause::Broken,
         FaultKind::Dial(DialError::Failed(failure)) | FaultKind::Wire(failure) => of_failure(&failure.kind),

@@ -267,7 +267,7 @@ impl Supervisor {
             "the start failed"
         );
         self.holders.report(|seat| seat.start_failed());
-        let outage = Outage::of_start(error);
+        let outage = Outage::of_start(error, self.memory.generation == 0);
         self.checks.ended(Some(outage.message.clone()));
         if outage.is_final() {
             let cause = outage.cause;

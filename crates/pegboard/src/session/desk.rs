@@ -214,34 +214,33 @@ impl Desk {
     }
 
     /// Reads the messages of a batch. A batch inside a batch is no message: following it down would cost the stack.
-    fn read_batch(&self, batch: &Bytes) -> Option<u64> {
+    fn read_batch(&self, batch: &Bytes, from: Origin) -> Option<u64> {
         let parts: Vec<&RawValue> = match serde_json::from_slice(batch) {
             Ok(parts) => parts,
-            Err(error) => return self.unreadable(batch, &error.to_string()),
+            Err(error) => return self.unreadable(batch, &error.to_string(), from),
         };
         let answered = parts
             .iter()
-            .map(|part| self.read(&batch.slice_ref(part.get().as_bytes())));
+            .map(|part| self.read(&batch.slice_ref(part.get().as_bytes()), from));
         answered.fold(None, Option::or)
     }
 
     /// Reads one message. Returns the request that it answers.
-    fn read(&self, message: &Bytes) -> Option<u64> {
+    fn read(&self, message: &Bytes, from: Origin) -> Option<u64> {
         match message.first() {
             Some(b'{') => {}
             Some(b'[') => {
                 self.stray("a batch inside a batch");
                 return None;
             }
-            _ => return self.unreadable(message, "it is no object"),
+            _ => return self.unreadable(message, "it is no object", from),
         }
         if let Some((id, answer)) = Answer::guess(message) {
-            self.hand_out(id, Ok(answer));
-            return Some(id);
+            return self.hand_out(id, Ok(answer), from);
         }
         let incoming: Incoming<'_> = match serde_json::from_slice(message) {
             Ok(incoming) => incoming,
-            Err(error) => return self.unreadable(message, &error.to_string()),
+            Err(error) => return self.unreadable(message, &error.to_string(), from),
         };
         match (&incoming.method, incoming.id) {
             (Some(method), Some(id)) => {
@@ -249,24 +248,27 @@ impl Desk {
                 None
             }
             (Some(method), None) => {
-                self.notification(method, incoming.params);
+                self.notification(method, incoming.params, from);
                 None
             }
-            (None, _) => self.answer(message, &incoming),
+            (None, _) => self.answer(message, &incoming, from),
         }
     }
 
-    fn answer(&self, message: &Bytes, incoming: &Incoming<'_>) -> Option<u64> {
+    fn answer(&self, message: &Bytes, incoming: &Incoming<'_>, from: Origin) -> Option<u64> {
         let Some(id) = incoming.our_id() else {
             self.stray("an answer without an id of ours");
             return None;
         };
         let result = incoming.outcome();
-        self.hand_out(id, result.map(|result| Answer::proven_in(message, result.get())));
-        Some(id)
+        self.hand_out(id, result.map(|result| Answer::proven_in(message, result.get())), from)
     }
 
-    fn hand_out(&self, id: u64, answer: Result<Answer, Unanswered>) {
+    fn hand_out(&self, id: u64, answer: Result<Answer, Unanswered>, from: Origin) -> Option<u64> {
+        if !from.may_answer(id) {
+            self.misplaced(id);
+            return None;
+        }
         if !self.resolve(id, answer) {
             if (1..self.next_id.load(Ordering::Relaxed)).contains(&id) {
                 // Late because we gave up, or the second of two: no reason to leave, however often it happens.
@@ -275,12 +277,19 @@ impl Desk {
                 self.stray("an answer to a request that was never made");
             }
         }
+        Some(id)
+    }
+
+    /// A response to one request that came in the response to another. The request that it names keeps waiting for its own.
+    fn misplaced(&self, id: u64) {
+        tracing::warn!(server = %self.server, id, "ignored a response on the stream of another request");
+        self.stray("a response on the stream of another request");
     }
 
     /// A message that is no JSON-RPC costs the call whose answer it seems to be, and nothing else.
-    fn unreadable(&self, message: &[u8], why: &str) -> Option<u64> {
+    fn unreadable(&self, message: &[u8], why: &str, from: Origin) -> Option<u64> {
         match frame::lenient_id(message) {
-            Some(id) if self.resolve(id, Err(unreadable(why))) => Some(id),
+            Some(id) if from.may_answer(id) && self.resolve(id, Err(unreadable(why))) => Some(id),
             _ => {
                 self.stray("a message that cannot be read");
                 None
@@ -288,10 +297,10 @@ impl Desk {
         }
     }
 
-    fn notification(&self, method: &str, params: Option<&RawValue>) {
+    fn notification(&self, method: &str, params: Option<&RawValue>, from: Origin) {
         match method {
             "notifications/progress" => self.progress(params),
-            "notifications/cancelled" => self.cancelled(params),
+            "notifications/cancelled" => self.cancelled(params, from),
             "notifications/tools/list_changed"
             | "notifications/resources/list_changed"
             | "notifications/prompts/list_changed" => self.changed.notify_one(),
@@ -348,7 +357,7 @@ impl Desk {
     }
 
     /// The server takes back a question of its own. In the era in which it has none, it ends a stream that we asked for.
-    fn cancelled(&self, params: Option<&RawValue>) {
+    fn cancelled(&self, params: Option<&RawValue>, from: Origin) {
         #[derive(Deserialize)]
         struct Params<'a> {
             #[serde(borrow, rename = "requestId")]
@@ -365,7 +374,7 @@ impl Desk {
                 masked: Default::default(),
             };
             let ours = id.get().parse().ok();
-            ours.is_some_and(|id| self.resolve(id, Err(Unanswered::Error(ended))))
+            ours.is_some_and(|id| from.may_answer(id) && self.resolve(id, Err(Unanswered::Error(ended))))
         } else {
             self.asks.take_back(id.get())
         };
@@ -416,16 +425,44 @@ impl Desk {
     }
 }
 
-impl Inbox for Desk {
-    fn message(&self, message: Bytes) -> Option<u64> {
+/// Where a message came from.
+#[derive(Debug, Clone, Copy)]
+enum Origin {
+    /// A wire or stream that carries the responses to all requests.
+    Anywhere,
+    /// The response to this one request.
+    ResponseTo(u64),
+}
+
+impl Origin {
+    fn may_answer(self, id: u64) -> bool {
+        match self {
+            Self::Anywhere => true,
+            Self::ResponseTo(request) => request == id,
+        }
+    }
+}
+
+impl Desk {
+    fn hear(&self, message: &Bytes, from: Origin) -> Option<u64> {
         self.heard.store(self.now(), Ordering::Relaxed);
         if trace::is_wanted() {
-            trace::received(&self.server, &self.veil, &message);
+            trace::received(&self.server, &self.veil, message);
         }
         match message.first() {
-            Some(b'[') => self.read_batch(&message),
-            _ => self.read(&message),
+            Some(b'[') => self.read_batch(message, from),
+            _ => self.read(message, from),
         }
+    }
+}
+
+impl Inbox for Desk {
+    fn message(&self, message: Bytes) -> Option<u64> {
+        self.hear(&message, Origin::Anywhere)
+    }
+
+    fn message_for(&self, id: u64, message: Bytes) -> bool {
+        self.hear(&message, Origin::ResponseTo(id)) == Some(id)
     }
 
     fn too_long(&self, head: &[u8], tail: &[u8], limit: usize) {

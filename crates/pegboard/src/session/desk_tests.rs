@@ -167,3 +167,41 @@ async fn a_batch_is_read_and_what_is_nested_in_it_is_not_followed_down() {
     assert_eq!(hear(&desk, &batch), Some(place.id));
     assert_eq!(answer(&mut place).await.unwrap(), "1");
 }
+
+/// SIGSTOP and SIGCONT: the timer of the request has fired long ago, and the reader wakes only after it.
+#[tokio::test(start_paused = true)]
+async fn an_answer_that_arrived_while_the_process_was_stopped_is_read_before_the_timer_is_believed() {
+    let opened = Instant::now();
+    for (idle, total) in [(LONG, 2 * LONG), (2 * LONG, LONG)] {
+        let desk = desk();
+        let mut place = desk.place().unwrap();
+        let id = place.id;
+        let begun = Instant::now();
+        let waiting = tokio::spawn(async move { place.answer(idle, begun + total).await });
+        let reader = desk.clone();
+        tokio::spawn(async move {
+            tokio::time::sleep_until(begun + 30 * LONG).await;
+            hear(&reader, &format!(r#"{{"id":{id},"result":{{}}}}"#));
+        });
+        tokio::task::yield_now().await;
+        tokio::time::advance(60 * LONG).await;
+        assert!(waiting.await.unwrap().expect("not late").is_ok());
+    }
+    assert!(opened.elapsed() < 121 * LONG, "nothing else was waited for");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_request_that_is_not_answered_is_late_at_its_limit_and_soon_after_a_stop() {
+    let desk = desk();
+    let mut place = desk.place().unwrap();
+    let begun = Instant::now();
+    assert_eq!(place.answer(2 * LONG, begun + LONG).await, Err(Late::Total));
+    assert_eq!(begun.elapsed(), LONG);
+    let mut place = desk.place().unwrap();
+    let waiting = tokio::spawn(async move { place.answer(LONG, Instant::now() + 2 * LONG).await });
+    tokio::task::yield_now().await;
+    tokio::time::advance(60 * LONG).await;
+    let resumed = Instant::now();
+    assert_eq!(waiting.await.unwrap(), Err(Late::Total));
+    assert!(resumed.elapsed() <= Duration::from_secs(1));
+}

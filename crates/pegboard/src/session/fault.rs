@@ -23,14 +23,18 @@ impl Fault {
         match &self.kind {
             FaultKind::Ended(end) => end.reason != EndReason::Closed,
             FaultKind::Wire(failure) => failure.kind == FailureKind::SessionGone,
-            FaultKind::TimedOut { .. } | FaultKind::Dial(_) | FaultKind::Error(_) | FaultKind::Unreadable(_) => false,
+            FaultKind::TimedOut { .. }
+            | FaultKind::Dial(_)
+            | FaultKind::Error(_)
+            | FaultKind::Unreadable(_)
+            | FaultKind::NoVersion(_) => false,
         }
     }
 
     /// Whether it is an answer of the server, although not a result.
     pub(crate) fn is_answer(&self) -> bool {
         match &self.kind {
-            FaultKind::Error(_) | FaultKind::Unreadable(_) => true,
+            FaultKind::Error(_) | FaultKind::Unreadable(_) | FaultKind::NoVersion(_) => true,
             FaultKind::Wire(failure) => matches!(failure.kind, FailureKind::Rpc(_)),
             FaultKind::Ended(_) | FaultKind::Dial(_) | FaultKind::TimedOut { .. } => false,
         }
@@ -44,7 +48,9 @@ impl Fault {
     /// Whether only this one request failed, so that others may be answered.
     pub(super) fn leaves_session(&self) -> bool {
         match &self.kind {
-            FaultKind::Error(_) | FaultKind::Unreadable(_) | FaultKind::TimedOut { .. } => true,
+            FaultKind::Error(_) | FaultKind::Unreadable(_) | FaultKind::NoVersion(_) | FaultKind::TimedOut { .. } => {
+                true
+            }
             FaultKind::Wire(failure) => matches!(
                 failure.kind,
                 FailureKind::Rpc(_) | FailureKind::Status { .. } | FailureKind::TooLarge | FailureKind::Protocol

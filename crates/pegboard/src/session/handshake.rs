@@ -231,7 +231,12 @@ impl Opening<'_> {
         let mut line = self.open().await?;
         match self.discover(&mut line, self.probe_deadline()).await {
             Ok(facts) => return Ok(modern(Opened { line, facts })),
-            Err(fault) if matches!(fault.kind, FaultKind::Error(_) | FaultKind::Unreadable(_)) => {
+            Err(fault)
+                if matches!(
+                    fault.kind,
+                    FaultKind::Error(_) | FaultKind::Unreadable(_) | FaultKind::NoVersion(_)
+                ) =>
+            {
                 match self.initialize(&mut line).await {
                     Ok(facts) => return Ok(legacy(Opened { line, facts })),
                     Err(fault) if !matches!(fault.kind, FaultKind::Ended(_)) => {
@@ -383,7 +388,7 @@ impl ConnectError {
 impl Hint for ConnectError {
     fn hint(&self) -> Option<String> {
         let hint = match &self.fault.kind {
-            FaultKind::Error(_) | FaultKind::Unreadable(_) if self.only_era => {
+            FaultKind::Error(_) | FaultKind::Unreadable(_) | FaultKind::NoVersion(_) if self.only_era => {
                 "the server may not speak the `era` that its config names; leave `era` out to have it found out"
             }
             FaultKind::TimedOut { last_words: None, .. } => {

@@ -300,6 +300,8 @@ pub(crate) enum FaultKind {
     },
     /// The answer is not what the protocol says.
     Unreadable(String),
+    /// The server speaks none of our protocol versions.
+    NoVersion(String),
 }
 
 /// Errors with which a server proves that it did not run the request.
@@ -322,7 +324,7 @@ impl Fault {
             FaultKind::Ended(end) => end.hide(veil),
             FaultKind::Dial(error) => error.hide(veil),
             FaultKind::TimedOut { last_words, .. } => veil.hide_in(last_words),
-            FaultKind::Unreadable(text) => veil.hide(text),
+            FaultKind::Unreadable(text) | FaultKind::NoVersion(text) => veil.hide(text),
         }
         self
     }
@@ -349,7 +351,11 @@ impl Fault {
                 _ => false,
             },
             FaultKind::TimedOut { .. } => true,
-            FaultKind::Ended(_) | FaultKind::Dial(_) | FaultKind::Error(_) | FaultKind::Unreadable(_) => false,
+            FaultKind::Ended(_)
+            | FaultKind::Dial(_)
+            | FaultKind::Error(_)
+            | FaultKind::Unreadable(_)
+            | FaultKind::NoVersion(_) => false,
         }
     }
 
@@ -413,6 +419,7 @@ impl fmt::Display for Fault {
                 write!(f, "{what} {}", seconds(*late_after))
             }
             FaultKind::Unreadable(text) => write!(f, "the answer cannot be used: {text}"),
+            FaultKind::NoVersion(text) => f.write_str(text),
         }
     }
 }
@@ -435,6 +442,7 @@ impl Hint for Fault {
                 EndReason::Protocol(_) => {
                     Some("check that the command starts an MCP server and prints nothing else".to_owned())
                 }
+                EndReason::TooLarge(_) => Some("raise `max_message` of the server, or ask for less".to_owned()),
                 EndReason::Stalled(_) => {
                     Some("the server hangs; raise `write_timeout` if it may be busy for so long".to_owned())
                 }
@@ -452,6 +460,9 @@ impl Hint for Fault {
             }
             FaultKind::Unreadable(_) => {
                 Some("the server breaks the protocol; look for a newer version of it".to_owned())
+            }
+            FaultKind::NoVersion(_) => {
+                Some("update the server or pegboard, so that both speak the same protocol version".to_owned())
             }
             FaultKind::Error(_) => None,
         }

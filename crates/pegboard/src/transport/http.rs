@@ -161,11 +161,19 @@ impl Shared {
             taken,
         } = message;
         let is_modern = envelope.modern.is_some();
-        let result = self.post(body, id, &delivery, envelope).await;
-        if let Err(failure) = &result {
+        let mut result = self.post(body, id, &delivery, envelope).await;
+        if let Err(failure) = &mut result {
             let mut session = self.session();
             let reason = why_over(failure, is_modern, session.version.is_some());
             session.over = session.over.or(reason);
+            if let Some(reason) = reason
+                && reason != FORGOTTEN
+                && is_refused_for_its_era(failure, is_modern)
+            {
+                // The next session speaks the server's era, and the call can be made there.
+                let text = format!("{reason}: {failure}");
+                *failure = WireFailure::new(FailureKind::SessionGone, Sent::Rejected, text);
+            }
         }
         let is_last = {
             let mut open = self.open();
@@ -226,9 +234,10 @@ impl Shared {
         match Media::of(&response) {
             Media::Json => {
                 let body = web::body(response, self.web.limit()).await?;
-                match self.inbox.message(web::trimmed(body)) {
-                    Some(answered) if answered == id => Ok(()),
-                    _ => Err(protocol("the answer does not belong to the request".to_owned())),
+                if self.inbox.message_for(id, web::trimmed(body)) {
+                    Ok(())
+                } else {
+                    Err(protocol("the answer does not belong to the request".to_owned()))
                 }
             }
             Media::Events if envelope.modern.is_some() => self
@@ -311,6 +320,8 @@ fn why_over(failure: &WireFailure, is_modern: bool, is_established: bool) -> Opt
             let is_of_other_era = match error.code {
                 -32022..=-32020 => !is_modern,
                 -32000 => is_modern,
+                // Also the errors of arguments that a tool does not take, so that the words decide.
+                -32602 | -32600 => is_refused_for_its_era(failure, is_modern),
                 _ => false,
             };
             is_of_other_era.then_some("the server speaks another protocol version now")
@@ -319,6 +330,28 @@ fn why_over(failure: &WireFailure, is_modern: bool, is_established: bool) -> Opt
             Some("the server does not understand the protocol version any more")
         }
         _ => None,
+    }
+}
+
+/// Whether a server of another era proves by its words that it took the request for none of its own, and so did not run it.
+fn is_refused_for_its_era(failure: &WireFailure, is_modern: bool) -> bool {
+    let says = |words: &[&str]| {
+        let text = match &failure.kind {
+            FailureKind::Rpc(error) => &error.message,
+            _ => &failure.message,
+        };
+        let text = text.to_ascii_lowercase();
+        words.iter().any(|word| text.contains(word))
+    };
+    match &failure.kind {
+        FailureKind::Rpc(error) if !is_modern => match error.code {
+            -32022..=-32020 => true,
+            _ => says(&["_meta", "protocolversion", "protocol version"]),
+        },
+        FailureKind::Rpc(_) | FailureKind::Status { .. } => {
+            is_modern && says(&["session", "initializ", "protocol version", "protocolversion"])
+        }
+        _ => false,
     }
 }
 

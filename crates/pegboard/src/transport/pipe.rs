@@ -145,19 +145,43 @@ pub(super) async fn write_lines(
     outbox: Arc<Outbox>,
     limit: Duration,
 ) -> Option<EndReason> {
-    let (mut buffer, mut batch, mut ends) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut buffer, mut batch, mut under_way) = (Vec::new(), Vec::new(), UnderWay::default());
     while outbox.next_batch(&mut batch).await {
         buffer.clear();
         for message in batch.drain(..) {
             if message.delivery.begin() {
                 buffer.extend_from_slice(&message.body);
+                under_way.messages.push((buffer.len(), message));
                 buffer.push(b'\n');
-                ends.push((buffer.len(), message));
             }
         }
-        let mut written = 0;
-        let result = tokio::time::timeout(limit, write_all(&mut stream, &buffer, &mut written)).await;
-        for (end, message) in ends.drain(..) {
+        let result = tokio::time::timeout(limit, write_all(&mut stream, &buffer, &mut under_way.written)).await;
+        under_way.settle();
+        buffer.shrink_to(WRITE_BATCH);
+        match result {
+            Ok(Ok(())) => {}
+            Ok(Err(error)) => return Some(EndReason::Broken(error.to_string())),
+            Err(_) => return Some(EndReason::Stalled(limit)),
+        }
+    }
+    None
+}
+
+/// The messages of the batch that is being written. Dropping it, as when the process ends in the middle of a write, settles which of them
+/// left whole.
+#[derive(Default)]
+struct UnderWay {
+    /// Each message with the offset in the batch at which its last byte has left. Its newline may be missing: a server reads the rest of
+    /// its input as a message too.
+    messages: Vec<(usize, Outgoing)>,
+    /// How many bytes of the batch have left.
+    written: usize,
+}
+
+impl UnderWay {
+    fn settle(&mut self) {
+        let written = std::mem::take(&mut self.written);
+        for (end, message) in self.messages.drain(..) {
             let is_written = written >= end;
             if is_written {
                 message.delivery.done();
@@ -169,14 +193,13 @@ pub(super) async fn write_lines(
                 let _ = taken.send(if is_written { Ok(()) } else { Err(unwritten()) });
             }
         }
-        buffer.shrink_to(WRITE_BATCH);
-        match result {
-            Ok(Ok(())) => {}
-            Ok(Err(error)) => return Some(EndReason::Broken(error.to_string())),
-            Err(_) => return Some(EndReason::Stalled(limit)),
-        }
     }
-    None
+}
+
+impl Drop for UnderWay {
+    fn drop(&mut self) {
+        self.settle();
+    }
 }
 
 /// Writes everything and keeps count, so that it is known which messages were complete when a write fails.

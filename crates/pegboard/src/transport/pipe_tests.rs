@@ -207,6 +207,36 @@ async fn a_reader_that_stops_reading_is_noticed_and_its_message_counts_as_unsent
     assert_eq!(delivery.sent(), Sent::No);
 }
 
+/// What is known about two messages when the writer ends in the middle of a write after so many bytes.
+async fn sent_when_dropped_after(bytes: usize) -> [Sent; 2] {
+    let (near, _far) = tokio::io::duplex(bytes);
+    let outbox = Arc::new(Outbox::default());
+    let deliveries = ["0123", "4567"].map(|text| {
+        let message = outgoing(text);
+        let delivery = message.delivery.clone();
+        outbox.push(message, &Heard::default());
+        delivery
+    });
+    let mut writing = Box::pin(write_lines(near, outbox, Duration::from_secs(10)));
+    let is_pending = |cx: &mut std::task::Context<'_>| std::task::Poll::Ready(writing.as_mut().poll(cx).is_pending());
+    assert!(std::future::poll_fn(is_pending).await);
+    drop(writing);
+    deliveries.map(|delivery| delivery.sent())
+}
+
+#[tokio::test]
+async fn a_writer_that_is_ended_in_a_message_has_not_sent_it() {
+    assert_eq!(sent_when_dropped_after(3).await, [Sent::No, Sent::No]);
+    assert_eq!(sent_when_dropped_after(5).await, [Sent::Maybe, Sent::No]);
+    assert_eq!(sent_when_dropped_after(8).await, [Sent::Maybe, Sent::No]);
+}
+
+#[tokio::test]
+async fn a_message_that_lacks_only_its_newline_may_have_been_read() {
+    assert_eq!(sent_when_dropped_after(4).await, [Sent::Maybe, Sent::No]);
+    assert_eq!(sent_when_dropped_after(9).await, [Sent::Maybe, Sent::Maybe]);
+}
+
 #[tokio::test]
 async fn a_limit_may_be_smaller_than_what_is_kept_of_a_line() {
     let (messages, too_long, _) = read(b"{\"id\":7,\"result\":{}}\n{\"ok\":1}\n", 10).await;

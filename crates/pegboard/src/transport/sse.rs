@@ -196,7 +196,7 @@ impl Shared {
                     }
                 }
                 Ok(None) => return EndReason::Eof,
-                Err(error) => return EndReason::Broken(web::failure(error).message),
+                Err(error) => return EndReason::Broken(web::after_response(error).message),
             }
         }
     }

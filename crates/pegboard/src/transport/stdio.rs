@@ -129,6 +129,7 @@ async fn converse(
         | EndReason::Exited(_)
         | EndReason::Stalled(_)
         | EndReason::Protocol(_)
+        | EndReason::TooLarge(_)
         | EndReason::Replaced(_) => reason,
     }
 }

@@ -3,7 +3,7 @@
 mod fault;
 mod message;
 
-pub(super) use fault::failure;
+pub(super) use fault::{after_response, failure};
 
 use std::{sync::Arc, time::Duration};
 
@@ -112,10 +112,14 @@ impl Web {
         delivery: &Arc<Delivery>,
     ) -> Result<Response, WireFailure> {
         let body = Bytes::from(body);
-        let request = |url| {
-            // Whoever sends it on or turns it away has not carried it out.
-            delivery.undo();
-            let message = Message::new(body.clone(), delivery.clone());
+        let request = |url, is_redirected: bool| {
+            let message = if is_redirected {
+                Message::begun(body.clone())
+            } else {
+                // A connection that turned it away has not carried it out.
+                delivery.undo();
+                Message::new(body.clone(), delivery.clone())
+            };
             self.client
                 .post(url)
                 .headers(self.post_headers.clone())
@@ -138,27 +142,33 @@ impl Web {
         let mut headers = self.headers.clone();
         headers.insert(ACCEPT, HeaderValue::from_static("text/event-stream"));
         headers.extend(more);
-        self.send(url, |url| self.client.get(url).headers(headers.clone()))
+        self.send(url, |url, _| self.client.get(url).headers(headers.clone()))
             .await
     }
 
     pub(super) async fn delete(&self, url: &Url, more: HeaderMap) -> Result<Response, WireFailure> {
         let mut headers = self.headers.clone();
         headers.extend(more);
-        self.send(url, |url| self.client.delete(url).headers(headers.clone()))
+        self.send(url, |url, _| self.client.delete(url).headers(headers.clone()))
             .await
     }
 
-    /// Sends a request, and again where a redirect leads or when the server has not looked at it.
-    async fn send(&self, url: &Url, request: impl Fn(Url) -> RequestBuilder) -> Result<Response, WireFailure> {
+    /// Sends a request, and again where a redirect leads or when the server has not looked at it. `request` learns whether it follows a
+    /// redirect: from then on a failure no longer proves that the request did not run.
+    async fn send(&self, url: &Url, request: impl Fn(Url, bool) -> RequestBuilder) -> Result<Response, WireFailure> {
         let mut url = url.clone();
+        let mut is_redirected = false;
         for left in (0..=MAX_REPEATS).rev() {
-            url = match request(url.clone()).send().await {
+            url = match request(url.clone(), is_redirected).send().await {
                 Ok(response) => match redirect(&response)? {
                     None => return Ok(response),
-                    Some(next) => next,
+                    Some(next) => {
+                        is_redirected = true;
+                        next
+                    }
                 },
                 Err(error) if left > 0 && fault::is_turned_away(&error) => url,
+                Err(error) if is_redirected => return Err(after_response(error)),
                 Err(error) => return Err(failure(error)),
             };
         }
@@ -175,8 +185,9 @@ pub(super) fn is_loopback(url: &Url) -> bool {
     }
 }
 
-/// Where a redirect leads, if the answer is one. It is followed only where method, body and credentials stay as they are: 307 or 308 on
-/// the same origin.
+/// Where a redirect leads, if the response is one. It is followed only where method, body and credentials stay as they are: 307 or 308 on
+/// the same origin, with which the server itself asks for the same request again. A redirect that is not followed does not prove that the
+/// request did not run: a 303 is the usual response to a POST that did.
 fn redirect(response: &Response) -> Result<Option<Url>, WireFailure> {
     let status = response.status().as_u16();
     let Some(to) = response.headers().get(LOCATION) else {
@@ -204,7 +215,7 @@ fn redirect(response: &Response) -> Result<Option<Url>, WireFailure> {
 }
 
 fn wrong_way(text: &str) -> WireFailure {
-    WireFailure::new(FailureKind::Connect(ConnectFault::Redirect), Sent::Rejected, text)
+    WireFailure::new(FailureKind::Connect(ConnectFault::Redirect), Sent::Maybe, text)
 }
 
 /// Reads a body to its end, but not past `limit`.
@@ -224,7 +235,7 @@ pub(super) async fn body(mut response: Response, limit: usize) -> Result<Bytes, 
         .content_length()
         .and_then(|length| usize::try_from(length).ok());
     let mut whole = BytesMut::new();
-    while let Some(chunk) = response.chunk().await.map_err(failure)? {
+    while let Some(chunk) = response.chunk().await.map_err(after_response)? {
         if whole.is_empty() {
             if length == Some(chunk.len()) {
                 return Ok(chunk);
@@ -344,9 +355,9 @@ impl InSession<'_> {
     }
 }
 
-/// Whether a status can only come from somebody who did not carry the request out.
+/// Whether a status can only come from a server that did not carry the request out.
 fn proves_not_run(status: StatusCode) -> bool {
-    matches!(status.as_u16(), 300..=399 | 401 | 403..=406 | 411 | 413..=415 | 421 | 426 | 429 | 431)
+    matches!(status.as_u16(), 401 | 403..=406 | 411 | 413..=415 | 421 | 426 | 429 | 431)
 }
 
 /// As much of a body as comes without effort. It only explains an error, so its own errors do not matter.

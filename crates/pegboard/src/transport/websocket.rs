@@ -230,9 +230,12 @@ where
     S: Stream<Item = Result<Message, tungstenite::Error>> + Unpin,
 {
     loop {
-        let frame = match tokio::time::timeout(SILENCE, frames.next()).await {
+        let due = Instant::now() + SILENCE;
+        let frame = match tokio::time::timeout_at(due, frames.next()).await {
             Ok(Some(frame)) => frame,
             Ok(None) => return EndReason::Eof,
+            // This process was stopped, and sent no pings that the server could have answered.
+            Err(_) if due.elapsed() >= PING => continue,
             Err(_) => return EndReason::Broken(format!("no sign of life for {} s", SILENCE.as_secs())),
         };
         match frame {
@@ -244,9 +247,7 @@ where
             }
             Ok(Message::Close(frame)) => return EndReason::Broken(closing(frame.as_ref())),
             Ok(Message::Ping(_) | Message::Pong(_) | Message::Frame(_)) => {}
-            Err(tungstenite::Error::Capacity(_)) => {
-                return EndReason::Protocol(format!("a message is larger than {limit} bytes"));
-            }
+            Err(tungstenite::Error::Capacity(_)) => return EndReason::TooLarge(limit),
             Err(error) => return EndReason::Broken(fault::causes(&error)),
         }
     }

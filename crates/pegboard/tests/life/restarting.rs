@@ -52,6 +52,11 @@ async fn callers_fail_fast_while_a_server_is_down_and_recover_unasked() {
     let began = Instant::now();
     let reply = call(&tools, "fx.hello", json!({})).await;
     assert!(matches!(reply.outcome, Outcome::Refused(_)));
+    let text = reply.text();
+    assert!(
+        text.contains("next try in") || text.contains("it is being tried again"),
+        "{text}"
+    );
     assert!(began.elapsed().as_secs() < 1, "a server that is down is not waited for");
     handle.change(|script| *script = good().script().clone());
     tokio::time::sleep(secs(120)).await;
@@ -222,4 +227,55 @@ async fn a_server_that_forgets_often_is_not_taken_for_one_that_crashes() {
     }
     assert_eq!(board.status().servers[0].restarts, 8);
     board.shutdown().await;
+}
+
+/// Nothing but a change of the server or its config helps, so nobody waits for the next try.
+#[tokio::test(start_paused = true)]
+async fn a_server_that_speaks_none_of_our_versions_is_not_started_again_unasked() {
+    let stranger = FakeServer::new("fx").versions(&["2030-01-01"]);
+    let (board, handle) = on_schedule(&stranger);
+    let tools = board.toolset();
+    let text = call(&tools, "fx.hello", json!({})).await.text();
+    for said in [
+        "2030-01-01",
+        "2025-11-25",
+        "2026-07-28",
+        "not tried again before it is reconnected",
+    ] {
+        assert!(text.contains(said), "{said}: {text}");
+    }
+    let starts = handle.starts();
+    tokio::time::sleep(secs(3600)).await;
+    assert_eq!((handle.starts(), state(&board).await), (starts, State::Down));
+    handle.change(|script| *script = good().script().clone());
+    board.reconnect(&name("fx")).await;
+    assert_eq!(call(&tools, "fx.hello", json!({})).await.text(), "hi");
+}
+
+/// The handshake is refused as such: the program is no MCP server, or one that we cannot talk to.
+#[tokio::test(start_paused = true)]
+async fn a_first_start_that_is_refused_as_invalid_is_not_repeated_and_a_later_one_is() {
+    let refusing = || {
+        let invalid = Fault::AnswersError {
+            code: -32600,
+            message: "invalid request".to_owned(),
+            data: None,
+        };
+        good().fault_on(When::method("initialize"), invalid)
+    };
+    let (board, handle) = on_schedule(&refusing());
+    let tools = board.toolset();
+    call(&tools, "fx.hello", json!({})).await;
+    let starts = handle.starts();
+    tokio::time::sleep(secs(3600)).await;
+    assert_eq!(handle.starts(), starts);
+
+    let (board, handle) = on_schedule(&good());
+    board.toolset().list(PATIENCE).await;
+    handle.change(|script| *script = refusing().script().clone());
+    handle.kill();
+    tokio::time::sleep(secs(60)).await;
+    handle.change(|script| *script = good().script().clone());
+    tokio::time::sleep(secs(3600)).await;
+    assert_eq!(state(&board).await, State::Ready);
 }

@@ -37,7 +37,13 @@ async fn an_answer_larger_than_the_limit_costs_its_call_only() {
             let board = board(limited(config, |limits| limits.message_bytes = SMALL));
             let tools = board.toolset();
             let reply = hello(&tools).await;
-            lost(&reply, Kind::LimitExceeded);
+            let text = lost(&reply, Kind::LimitExceeded);
+            let said = [
+                "discarded for its size",
+                &format!("larger than {SMALL} bytes"),
+                "`max_message`",
+            ];
+            assert!(said.iter().all(|said| text.contains(said)), "{text}");
             assert!(reply.outcome.hint().unwrap().contains("max_message"));
             assert_eq!(fake.count("tools/call"), 1);
             greets(&tools, &format!("after {fault:?}")).await;

@@ -303,6 +303,55 @@ async fn a_server_that_changes_its_era_is_found_again() {
     }
 }
 
+/// The board lives on, so the first call after the change finds it out.
+#[tokio::test]
+async fn a_server_that_comes_back_in_the_other_era_answers_the_call_that_finds_it_out() {
+    for (from, to) in [(Era::Legacy, Era::Modern), (Era::Modern, Era::Legacy)] {
+        let fake = fake(from).then_after(1, fake(to)).serve_http().await.unwrap();
+        let board = board(http(&fake.url()));
+        let tools = board.toolset();
+        greets(&tools, "before").await;
+        fake.restart().await.unwrap();
+        greets(&tools, &format!("after the change from {from:?} to {to:?}")).await;
+        greets(&tools, "in the new session").await;
+    }
+}
+
+#[tokio::test]
+async fn an_error_about_arguments_does_not_end_the_session() {
+    for modern in [true, false] {
+        let server = raw::serve(move |seen| match seen.method() {
+            "tools/call" => {
+                let error = json!({ "code": -32602, "message": "`city` is missing" });
+                let body = json!({ "jsonrpc": "2.0", "id": seen.body["id"], "error": error }).to_string();
+                raw::response("400 Bad Request", "application/json", body.as_bytes())
+            }
+            _ => raw::healthy(seen, modern),
+        })
+        .await;
+        let board = board(http(&server.url("/mcp")));
+        let tools = board.toolset();
+        for _ in 0..2 {
+            let reply = hello(&tools).await;
+            assert_eq!(reply.outcome.kind(), Kind::ToolError, "{:?}", reply.outcome);
+        }
+        assert_eq!((server.count("tools/call"), server.count("tools/list")), (2, 1));
+    }
+}
+
+#[tokio::test]
+async fn the_connect_limit_holds_for_the_end_of_the_handshake_too() {
+    let server = raw::serve(|seen| match seen.method() {
+        "notifications/initialized" => vec![Step::Hang],
+        _ => raw::healthy(seen, false),
+    })
+    .await;
+    let board = board(limited(http(&server.url("/mcp")), |limits| limits.connect = secs(1)));
+    let began = tokio::time::Instant::now();
+    refused(&hello(&board.toolset()).await, Kind::Unavailable);
+    assert!(began.elapsed() < secs(5), "{:?}", began.elapsed());
+}
+
 #[tokio::test]
 async fn requests_of_a_legacy_server_are_answered_and_never_taken_for_answers() {
     let server = || {

@@ -19,6 +19,8 @@ use crate::{
 enum Fate {
     Answered,
     Refused,
+    /// Refused after the status, and after this part of the body.
+    Begun(&'static str),
     Held,
 }
 
@@ -66,6 +68,14 @@ async fn treat(fate: Fate, request: http::Request<RecvStream>, mut respond: Send
     match fate {
         Fate::Answered => answer_h2(request, respond).await,
         Fate::Refused => respond.send_reset(Reason::REFUSED_STREAM),
+        Fate::Begun(part) => {
+            let head = http::Response::builder().header("content-type", "application/json");
+            let mut out = respond.send_response(head.body(()).unwrap(), false).unwrap();
+            let _ = out.send_data(part.into(), false);
+            // A reset discards what is still queued, so the beginning must have left.
+            tokio::time::sleep(std::time::Duration::from_millis(100)).await;
+            out.send_reset(Reason::REFUSED_STREAM);
+        }
         Fate::Held => std::future::pending().await,
     }
 }
@@ -111,4 +121,14 @@ async fn a_server_that_looks_at_no_call_has_carried_none_out() {
     let board = board(config);
     refused(&hello(&board.toolset()).await, Kind::Transport);
     assert!(calls.load(Ordering::Relaxed) > 3);
+}
+
+#[tokio::test]
+async fn a_call_whose_response_had_begun_may_have_run_and_is_not_sent_again() {
+    for fate in [|_| Fate::Begun(""), |_| Fate::Begun("{\"jsonrpc\":")] {
+        let (_running, calls, config) = server(100, fate).await;
+        let board = board(config);
+        lost(&hello(&board.toolset()).await, Kind::Transport);
+        assert_eq!(calls.load(Ordering::Relaxed), 1);
+    }
 }

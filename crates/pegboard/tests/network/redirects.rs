@@ -1,6 +1,7 @@
-//! Redirects: followed where request and credentials stay as they are, refused everywhere else.
+//! Redirects: followed where request and credentials stay as they are, refused everywhere else. A call that was answered with a redirect
+//! may have run.
 
-use pegboard::{Auth, Kind, Secret, ServerConfig, Transport};
+use pegboard::{Auth, Kind, Reply, Secret, ServerConfig, Transport};
 use pegboard_testkit::{Era, Fault, When};
 use serde_json::json;
 
@@ -52,6 +53,15 @@ async fn a_redirect_that_keeps_the_request_is_followed_on_the_same_origin() {
 
 /// The server redirects; the other one must not hear of it.
 async fn check_refused(status: u16, to: &str, when: When, other: &raw::Raw) {
+    check(status, to, when, other, refused).await;
+}
+
+/// The server redirects a call, which proves nothing about it; the other one must not hear of it.
+async fn check_lost(status: u16, to: &str, other: &raw::Raw) {
+    check(status, to, When::tool("hello"), other, lost).await;
+}
+
+async fn check(status: u16, to: &str, when: When, other: &raw::Raw, ends: fn(&Reply, Kind) -> String) {
     for era in BOTH_ERAS {
         let fault = Fault::Redirect {
             status,
@@ -64,7 +74,7 @@ async fn check_refused(status: u16, to: &str, when: When, other: &raw::Raw) {
             .await
             .unwrap();
         let reply = hello(&board(with_secrets(&fake.url())).toolset()).await;
-        let text = refused(&reply, Kind::Unavailable);
+        let text = ends(&reply, Kind::Unavailable);
         assert!(text.contains("redirect"), "{status} {to}: {text}");
         let hint = reply.outcome.hint().unwrap();
         assert!(hint.contains("credentials are not sent on"), "{hint}");
@@ -85,8 +95,8 @@ async fn a_redirect_elsewhere_is_refused_and_nobody_there_hears_of_it() {
         }
     }
     // In the middle of a session it is no different.
-    check_refused(307, &url, When::tool("hello"), &other).await;
-    check_refused(302, &url, When::tool("hello"), &other).await;
+    check_lost(307, &url, &other).await;
+    check_lost(302, &url, &other).await;
 }
 
 #[tokio::test]
@@ -94,10 +104,11 @@ async fn a_redirect_that_would_change_the_request_or_goes_in_circles_is_refused(
     let other = raw::serve(|seen| raw::healthy(seen, true)).await;
     for status in [301, 302, 303] {
         check_refused(status, "/mcp", When::always(), &other).await;
+        check_lost(status, "/mcp", &other).await;
     }
     for status in [307, 308] {
         check_refused(status, "/mcp", When::always(), &other).await;
-        check_refused(status, "/mcp", When::tool("hello"), &other).await;
+        check_lost(status, "/mcp", &other).await;
     }
 }
 
@@ -125,7 +136,22 @@ async fn the_old_transport_follows_no_redirect_elsewhere_either() {
             .serve_sse()
             .await
             .unwrap();
-        refused(&hello(&board(sse(&fake.url())).toolset()).await, Kind::Unavailable);
+        lost(&hello(&board(sse(&fake.url())).toolset()).await, Kind::Unavailable);
     }
     assert!(other.seen().is_empty());
+}
+
+#[tokio::test]
+async fn a_call_that_is_lost_where_a_redirect_led_may_have_run() {
+    let fake = raw::serve(|seen| match (seen.method(), seen.path.as_str()) {
+        ("tools/call", "/mcp") => vec![raw::Step::Write(
+            b"HTTP/1.1 307 Temporary Redirect\r\nlocation: /next\r\ncontent-length: 0\r\nconnection: close\r\n\r\n"
+                .to_vec(),
+        )],
+        ("tools/call", _) => vec![raw::Step::Reset],
+        _ => raw::healthy(seen, true),
+    })
+    .await;
+    lost(&hello(&board(http(&fake.url("/mcp"))).toolset()).await, Kind::Transport);
+    assert_eq!(fake.count("tools/call"), 2, "one request, and one where it led");
 }

@@ -1,6 +1,8 @@
 //! Sessions of the era with a handshake: kept, ended, forgotten by the server, and never mixed up.
 
-use pegboard::{Kind, State};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+
+use pegboard::{Kind, State, ToolCall};
 use pegboard_testkit::{Era, Fault, When};
 use serde_json::json;
 
@@ -202,5 +204,53 @@ async fn a_server_without_sessions_gets_no_session_id_and_no_end() {
         fake.requests()
             .iter()
             .all(|received| received.header("mcp-session-id").is_none())
+    );
+}
+
+/// The server answers neither the probe nor the end of the session, so closing the session takes its time.
+#[tokio::test]
+async fn a_call_that_comes_while_a_dead_session_is_closed_is_made_in_the_next_one() {
+    let (calls, is_dead) = (AtomicUsize::new(0), AtomicBool::new(false));
+    let server = raw::serve(move |seen| match (seen.verb.as_str(), seen.method()) {
+        ("DELETE", _) => vec![Step::Hang],
+        (_, "initialize") => {
+            is_dead.store(false, Ordering::Relaxed);
+            let answer = json!({ "jsonrpc": "2.0", "id": seen.body["id"], "result": {
+                "protocolVersion": "2025-06-18", "capabilities": { "tools": {} }, "serverInfo": { "name": "raw", "version": "1" },
+            } })
+            .to_string();
+            let head = format!(
+                "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\nmcp-session-id: s1\r\ncontent-length: {}\r\n\
+                 connection: close\r\n\r\n",
+                answer.len()
+            );
+            vec![Step::Write([head.as_bytes(), answer.as_bytes()].concat())]
+        }
+        (_, "tools/call") if calls.fetch_add(1, Ordering::Relaxed) == 0 => {
+            is_dead.store(true, Ordering::Relaxed);
+            vec![Step::Hang]
+        }
+        _ if is_dead.load(Ordering::Relaxed) => vec![Step::Hang],
+        (_, "tools/call") => raw::response("200 OK", "application/json", raw::hi(seen).to_string().as_bytes()),
+        _ => raw::healthy(seen, false),
+    })
+    .await;
+    let mut config = http(&server.url("/mcp"));
+    config.policy.health.within = std::time::Duration::from_millis(200);
+    let board = board(config);
+    let tools = board.toolset();
+    tools.list(PATIENCE).await;
+    let first = ToolCall::new("fx.hello").timeout(std::time::Duration::from_millis(200));
+    lost(&tools.call(first).await, Kind::Timeout);
+    until("the dead session is being ended", || {
+        server.seen().iter().any(|seen| seen.verb == "DELETE")
+    })
+    .await;
+    let reply = hello(&tools).await;
+    assert_eq!(
+        (reply.text().as_str(), reply.attempts),
+        ("hi", 1),
+        "{:?}",
+        reply.outcome
     );
 }

@@ -1,6 +1,6 @@
 //! Answers as JSON and as event streams, whole and broken off.
 
-use pegboard::Kind;
+use pegboard::{Kind, ToolCall};
 use pegboard_testkit::{Era, Fault, When};
 use serde_json::json;
 
@@ -207,5 +207,40 @@ async fn a_reset_in_the_middle_of_an_answer_loses_the_call_and_nothing_else() {
                 "{era:?} {fault:?}: in the same session"
             );
         }
+    }
+}
+
+#[tokio::test]
+async fn a_response_stream_answers_its_own_request_only() {
+    for (modern, as_events) in [(true, true), (true, false), (false, true), (false, false)] {
+        let held = std::sync::Arc::new(std::sync::Mutex::new(None));
+        let server = raw::serve(move |seen| {
+            if seen.method() != "tools/call" {
+                return raw::healthy(seen, modern);
+            }
+            let mut held = held.lock().unwrap();
+            let Some(first) = held.take() else {
+                *held = Some(seen.clone());
+                return vec![Step::Hang];
+            };
+            // The first call is answered on the stream of the second, which has an answer of its own.
+            if as_events {
+                let events = format!("data: {}\n\ndata: {}\n\n", raw::hi(&first), raw::hi(seen));
+                return vec![raw::stream_head(), Step::Write(events.into_bytes())];
+            }
+            let batch = json!([raw::hi(&first), raw::hi(seen)]).to_string();
+            raw::response("200 OK", "application/json", batch.as_bytes())
+        })
+        .await;
+        let board = board(http(&server.url("/mcp")));
+        let tools = board.toolset();
+        tools.list(PATIENCE).await;
+        let first = tokio::spawn({
+            let tools = tools.clone();
+            async move { tools.call(ToolCall::new("fx.hello").timeout(secs(2))).await }
+        });
+        until("the first call is there", || server.count("tools/call") == 1).await;
+        greets(&tools, "the second call").await;
+        lost(&first.await.unwrap(), Kind::Timeout);
     }
 }

@@ -77,8 +77,13 @@ async fn a_message_larger_than_the_limit_ends_the_connection_and_the_next_call_o
         .unwrap();
     let board = board(limited(ws(&fake.url()), |limits| limits.message_bytes = 64 << 10));
     let tools = board.toolset();
-    let text = lost(&call(&tools, "fx.big", json!({})).await, Kind::Transport);
-    assert!(text.contains("larger than 65536 bytes"), "{text}");
+    let reply = call(&tools, "fx.big", json!({})).await;
+    let text = lost(&reply, Kind::Transport);
+    assert!(
+        text.contains("larger than 65536 bytes") && text.contains("`max_message`"),
+        "{text}"
+    );
+    assert!(reply.outcome.hint().unwrap().contains("raise `max_message`"));
     until_lost(&board).await;
     greets(&tools, "on another connection").await;
 }

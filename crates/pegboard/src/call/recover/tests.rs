@@ -164,7 +164,13 @@ fn a_wrong_setting_is_not_tried_again() {
     ] {
         check(&dial(error), [Next::Stop; 4]);
     }
-    check(&ended(EndReason::Closed, Sent::No), [Next::Stop; 4]);
+    check(&ended(EndReason::Closed, Sent::Maybe), [Next::Stop; 4]);
+}
+
+#[test]
+fn a_call_that_met_our_own_close_unsent_is_made_in_the_next_session() {
+    let next = Next::AgainNewSession { after: Duration::ZERO };
+    check(&ended(EndReason::Closed, Sent::No), [next; 4]);
 }
 
 #[test]

@@ -125,8 +125,38 @@ impl Supervisor {
             }
         };
         let step = self.lost(&end, began.elapsed(), false);
-        self.close(&session).await;
-        step
+        // Requests under way learn why; those that were not sent are made in the next session.
+        session.leave(end);
+        self.close_before(step, &session).await
+    }
+
+    /// Ends a session before the next one is opened. Callers wait for that one from now on, not from when the old session has ended.
+    async fn close_before(&mut self, step: Step, session: &Arc<Session>) -> Step {
+        let Step::Dial { after, patience } = step else {
+            self.close(session).await;
+            return step;
+        };
+        self.show_connecting();
+        if !self.plan().spec.is_process() {
+            // The next session needs nothing that the old one holds.
+            let old = session.clone();
+            self.tasks.spawn(async move { old.close().await });
+            return Step::Dial { after, patience };
+        }
+        let until = Instant::now() + patience;
+        let closing = session.close();
+        tokio::pin!(closing);
+        let is_late = tokio::time::timeout_at(until, &mut closing).await.is_err();
+        if is_late {
+            self.turn_callers_away();
+            closing.await;
+        }
+        self.process = None;
+        if is_late {
+            return Step::DialBehind;
+        }
+        let patience = until.saturating_duration_since(Instant::now());
+        Step::Dial { after, patience }
     }
 
     /// Ends a session, and with it the process that counts among those of the board.

@@ -13,6 +13,11 @@ use crate::{
     transport::{Delivery, EndReason, WireEnd},
 };
 
+/// A timer that fires so much later than it was due shows that this process did not run meanwhile: it was stopped, or starved.
+const STOPPED: Duration = Duration::from_millis(500);
+/// How long reading what arrived during a stop may take before the timer is believed.
+const CATCH_UP: Duration = Duration::from_secs(1);
+
 /// One request's place at the desk.
 #[derive(Debug)]
 pub(in crate::session) struct Place {
@@ -31,8 +36,13 @@ impl Place {
         total: Instant,
     ) -> Result<Result<Answer, Unanswered>, Late> {
         loop {
-            let quiet = self.alive() + idle;
-            if let Ok(answer) = tokio::time::timeout_at(quiet.min(total), &mut self.answer).await {
+            let due = (self.alive() + idle).min(total);
+            let answer = match tokio::time::timeout_at(due, &mut self.answer).await {
+                Ok(answer) => Some(answer),
+                // Boxed, because it is rare and every call would pay for the room.
+                Err(_) => Box::pin(self.arrived(due)).await,
+            };
+            if let Some(answer) = answer {
                 return Ok(answer.unwrap_or_else(|_| {
                     Err(Unanswered::Ended {
                         end: WireEnd::new(EndReason::Closed),
@@ -54,11 +64,27 @@ impl Place {
         }
     }
 
+    /// The answer, if it has arrived although the timer that was due at `due` has fired. After a stop of this process both are there at the
+    /// same moment, and the timer's wake-up may come before the reader's.
+    async fn arrived(&mut self, due: Instant) -> Option<Received> {
+        if due.elapsed() < STOPPED {
+            tokio::task::yield_now().await;
+            return match self.answer.try_recv() {
+                Ok(answer) => Some(Ok(answer)),
+                Err(_) => None,
+            };
+        }
+        tokio::time::timeout(CATCH_UP, &mut self.answer).await.ok()
+    }
+
     /// When the request last showed a sign of life, or the server's own last question was answered.
     fn alive(&self) -> Instant {
         self.opened + Duration::from_millis(self.delivery.last_life().max(self.asks.answered()))
     }
 }
+
+/// What comes out of the channel of a place.
+type Received = Result<Result<Answer, Unanswered>, oneshot::error::RecvError>;
 
 /// Which limit passed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

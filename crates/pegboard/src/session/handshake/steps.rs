@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
+use tokio::time::Instant;
 use tokio_util::task::TaskTracker;
 
 use super::{LEGACY_VERSIONS, MODERN_VERSION, Spec};
@@ -11,7 +12,7 @@ use crate::{
     config::{EraChoice, Limits},
     deadline::Deadline,
     session::{
-        Facts, Fault, Patience, Request, Session,
+        Facts, Fault, FaultKind, Patience, Request, Session,
         desk::Desk,
         frame::Params,
         host, keep,
@@ -19,7 +20,7 @@ use crate::{
         news::News,
     },
     status::{Era, ServerInfo},
-    transport::{self, Target},
+    transport::{self, Sent, Target},
 };
 
 /// The longest instructions that are kept.
@@ -109,6 +110,7 @@ impl Opening<'_> {
 
     /// The handshake of the eras that have one.
     pub(super) async fn initialize(&self, line: &mut Line) -> Result<Facts, Fault> {
+        let started = Instant::now();
         line.set_manner(Manner::default());
         let wanted = match &self.spec.era {
             EraChoice::Version(version) => version.as_str(),
@@ -125,19 +127,18 @@ impl Opening<'_> {
             return Err(Fault::unreadable("it does not name a protocol version"));
         };
         if !LEGACY_VERSIONS.contains(&version.as_str()) {
-            let ours = LEGACY_VERSIONS.join(", ");
-            let text = format!(
-                "the server speaks protocol version `{}`, and we speak {ours}",
-                version.escape_debug()
-            );
-            return Err(Fault::unreadable(text));
+            return Err(no_common_version(&[version]));
         }
         let version: Arc<str> = version.into();
         line.set_manner(Manner {
             version: Some(version.clone()),
             modern_meta: None,
         });
-        line.notify("notifications/initialized", Params::default()).await?;
+        let notified = line.notify("notifications/initialized", Params::default());
+        match self.deadline.run(notified).await {
+            Ok(notified) => notified?,
+            Err(_) => return Err(Fault::late(started)),
+        }
         line.wire()
             .established(&line.envelope(&Request::new("initialize", Params::default())))
             .await;
@@ -187,15 +188,19 @@ impl Opening<'_> {
 
 fn no_common_version(theirs: &[String]) -> Fault {
     let theirs: String = theirs.join(", ").chars().take(200).collect();
-    Fault::unreadable(format!(
-        "the server speaks the protocol versions [{}], and in this era we speak {MODERN_VERSION}",
-        theirs.escape_debug()
-    ))
+    let ours = LEGACY_VERSIONS.join(", ");
+    Fault {
+        kind: FaultKind::NoVersion(format!(
+            "the server speaks the protocol versions [{}], and we speak {MODERN_VERSION}, {ours}",
+            theirs.escape_debug()
+        )),
+        sent: Sent::Rejected,
+    }
 }
 
 /// The versions that a server named when it refused ours.
 fn supported_by(fault: &Fault) -> Vec<String> {
-    let crate::session::FaultKind::Error(error) = &fault.kind else {
+    let FaultKind::Error(error) = &fault.kind else {
         return Vec::new();
     };
     let versions = error

@@ -84,12 +84,7 @@ impl Shared {
 
     /// Reads a stream until the answer to `id` has come.
     pub(super) async fn read_answer(&self, response: Response, id: u64) -> Result<(), Cut> {
-        let mut answered = false;
-        let outcome = self.read_events(response, |answers| {
-            answered |= answers == Some(id);
-            answered
-        });
-        match outcome.await {
+        match self.read_events(response, Some(id)).await {
             Ended::Enough => Ok(()),
             Ended::Cut(cut) => Err(cut),
         }
@@ -103,7 +98,7 @@ impl Shared {
             let response = self.open_stream(last_id.as_deref()).await;
             opened.cancel();
             let retry = match response {
-                Ok(response) => match self.read_events(response, |_| false).await {
+                Ok(response) => match self.read_events(response, None).await {
                     Ended::Enough => return,
                     Ended::Cut(cut) => {
                         last_id = cut.last_id.or(last_id);
@@ -146,8 +141,8 @@ impl Shared {
         }
     }
 
-    /// Hands every event of a stream to the inbox until `enough` says so or the stream ends.
-    async fn read_events(&self, mut response: Response, mut enough: impl FnMut(Option<u64>) -> bool) -> Ended {
+    /// Hands every event of a stream to the inbox until the request that it belongs to is answered or the stream ends.
+    async fn read_events(&self, mut response: Response, request: Option<u64>) -> Ended {
         let limit = self.web.limit();
         let mut parser = Parser::new(limit);
         let mut heard = false;
@@ -161,18 +156,17 @@ impl Shared {
                         "the event stream ended before the answer",
                     );
                 }
-                Err(error) => {
-                    break WireFailure {
-                        sent: Sent::Maybe,
-                        ..web::failure(error)
-                    };
-                }
+                Err(error) => break web::after_response(error),
             };
             heard = true;
             let mut done = false;
             let fed = parser.feed(&chunk, |event| {
-                if let Some(message) = message_of(event) {
-                    done |= enough(self.inbox.message(message));
+                let Some(message) = message_of(event) else { return };
+                match request {
+                    Some(id) => done |= self.inbox.message_for(id, message),
+                    None => {
+                        self.inbox.message(message);
+                    }
                 }
             });
             if done {

@@ -5,7 +5,7 @@ use crate::transport::{
     remote::fault::{all_causes, causes, connect_fault, place},
 };
 
-/// What a failed request means.
+/// What the failure of a request means to which no response has begun.
 pub(in crate::transport) fn failure(error: reqwest::Error) -> WireFailure {
     let place = error.url().map(place);
     let error = error.without_url();
@@ -35,6 +35,15 @@ pub(in crate::transport) fn failure(error: reqwest::Error) -> WireFailure {
         Sent::No,
         format!("no connection to {place}: {why}"),
     )
+}
+
+/// What a failure means once a response has begun. The server has acted on the request by then, so neither a refused stream nor a closing
+/// connection proves that it did not run.
+pub(in crate::transport) fn after_response(error: reqwest::Error) -> WireFailure {
+    WireFailure {
+        sent: Sent::Maybe,
+        ..failure(error)
+    }
 }
 
 /// Whether the server said that it did not look at the request: over HTTP/2 it may refuse single requests, and those that come while it

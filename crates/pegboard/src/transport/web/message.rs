@@ -15,7 +15,8 @@ use crate::transport::Delivery;
 /// with one, and a server that has seen at most its headers has not carried it out.
 pub(super) struct Message {
     bytes: Bytes,
-    delivery: Arc<Delivery>,
+    /// `None` once an earlier request has carried the message away.
+    delivery: Option<Arc<Delivery>>,
 }
 
 /// The message was given up before it was asked for.
@@ -26,7 +27,15 @@ pub(super) struct GivenUp;
 impl Message {
     /// `bytes` is not empty.
     pub(super) fn new(bytes: Bytes, delivery: Arc<Delivery>) -> Self {
-        Self { bytes, delivery }
+        Self {
+            bytes,
+            delivery: Some(delivery),
+        }
+    }
+
+    /// A message that an earlier request carried to the server, which redirected it.
+    pub(super) fn begun(bytes: Bytes) -> Self {
+        Self { bytes, delivery: None }
     }
 }
 
@@ -41,7 +50,7 @@ impl Body for Message {
         let bytes = std::mem::take(&mut self.bytes);
         Poll::Ready(if bytes.is_empty() {
             None
-        } else if self.delivery.begin() {
+        } else if self.delivery.as_ref().is_none_or(|delivery| delivery.begin()) {
             Some(Ok(Frame::data(bytes)))
         } else {
             Some(Err(GivenUp))
