@@ -27,7 +27,7 @@ use crate::{
     config::{BreakerPolicy, Capabilities, Config, Misconfigured, ServerConfig},
     deadline::Deadline,
     event::{Bell, Events},
-    mask::{KnownSecrets, Veil},
+    mask::{KnownSecrets, Masking, Veil},
     metrics::Metrics,
     name::{NameStyle, ServerName},
     secret::Secret,
@@ -108,7 +108,8 @@ impl Maker {
     }
 
     fn spec(&self, name: ServerName, target: Target, config: &ServerConfig) -> Spec {
-        self.secrets.learn(config.secrets());
+        let veil = Veil::new(&config.policy.masking, self.secrets.clone());
+        veil.own(config.secrets());
         Spec {
             standing: Standing::new(&config.roots),
             roots: config.roots.clone(),
@@ -119,7 +120,7 @@ impl Maker {
             host: self.host.clone(),
             client: self.client.clone(),
             memory: self.memory.clone(),
-            veil: Veil::new(&config.policy.masking, self.secrets.clone()),
+            veil,
         }
     }
 }
@@ -346,8 +347,32 @@ impl Builder {
         self
     }
 
-    /// Opens the board. It must be called within a tokio runtime.
+    /// Opens the board.
+    ///
+    /// # Panics
+    ///
+    /// Panics outside of a tokio runtime; [`Builder::try_open`] returns an error there.
     pub fn open(self) -> Pegboard {
+        match self.try_open() {
+            Ok(board) => board,
+            Err(error) => panic!("{error}"),
+        }
+    }
+
+    /// Opens the board, or fails if there is no tokio runtime in which its servers could run.
+    ///
+    /// ```
+    /// let refused = pegboard::Pegboard::builder(pegboard::Config::default()).try_open();
+    /// assert!(refused.unwrap_err().to_string().contains("#[tokio::main]"));
+    /// ```
+    pub fn try_open(self) -> Result<Pegboard, NoRuntime> {
+        if tokio::runtime::Handle::try_current().is_err() {
+            return Err(NoRuntime);
+        }
+        Ok(self.opened())
+    }
+
+    fn opened(self) -> Pegboard {
         let limits = self.config.limits;
         let maker = Maker {
             shared: Arc::new(Shared {
@@ -371,10 +396,11 @@ impl Builder {
             secrets: KnownSecrets::default(),
             most: AtomicUsize::new(limits.servers),
         };
-        // All of them are known before the first server says a word.
+        // All of them are known before the first server says a word. Each server owns its secrets from when it is made.
         let in_process = self.in_process.iter().map(|(_, _, settings)| settings);
         let configs = self.config.servers.values().chain(in_process);
-        maker.secrets.learn(configs.flat_map(ServerConfig::secrets));
+        let early = Veil::new(&Masking::default(), maker.secrets.clone());
+        early.own(configs.flat_map(ServerConfig::secrets));
         let naming = Mutex::new(self.config.naming);
         let mut servers: Vec<Server> = Vec::new();
         let mut configured = self.config.servers;
@@ -396,6 +422,7 @@ impl Builder {
             let others = counted(&servers);
             servers.push(maker.make(name, Target::InProcess(dialer), settings, others));
         }
+        drop(early);
         for server in servers.iter().filter(|server| server.starts_unasked()) {
             server.start();
         }
@@ -411,6 +438,14 @@ impl Builder {
         }))
     }
 }
+
+/// A board was opened outside of a tokio runtime. See [`Builder::try_open`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "a Pegboard runs its servers in tokio tasks, and there is no tokio runtime here: open it in a function under `#[tokio::main]`, \
+     within `Runtime::block_on`, or while a guard of `Runtime::enter` is held"
+)]
+pub struct NoRuntime;
 
 impl std::fmt::Debug for Builder {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
