@@ -27,7 +27,7 @@ use crate::{
     config::{BoardLimits, BreakerPolicy, Capabilities, Config, Misconfigured, ServerConfig},
     deadline::Deadline,
     event::{Bell, Events},
-    mask::{KnownSecrets, Veil},
+    mask::{KnownSecrets, Masking, Veil},
     metrics::Metrics,
     name::{NameStyle, ServerName},
     secret::Secret,
@@ -118,7 +118,8 @@ impl Maker {
     }
 
     fn spec(&self, name: ServerName, target: Target, config: &ServerConfig) -> Spec {
-        self.secrets.learn(config.secrets());
+        let veil = Veil::new(&config.policy.masking, self.secrets.clone());
+        veil.own(config.secrets());
         Spec {
             standing: Standing::new(&config.roots),
             roots: config.roots.clone(),
@@ -129,7 +130,7 @@ impl Maker {
             host: self.host.clone(),
             client: self.client.clone(),
             memory: self.memory.clone(),
-            veil: Veil::new(&config.policy.masking, self.secrets.clone()),
+            veil,
         }
     }
 }
@@ -358,8 +359,32 @@ impl Builder {
         self
     }
 
-    /// Opens the board. It must be called within a tokio runtime.
+    /// Opens the board.
+    ///
+    /// # Panics
+    ///
+    /// Panics outside of a tokio runtime; [`Builder::try_open`] returns an error there.
     pub fn open(self) -> Pegboard {
+        match self.try_open() {
+            Ok(board) => board,
+            Err(error) => panic!("{error}"),
+        }
+    }
+
+    /// Opens the board, or fails if there is no tokio runtime in which its servers could run.
+    ///
+    /// ```
+    /// let refused = pegboard::Pegboard::builder(pegboard::Config::default()).try_open();
+    /// assert!(refused.unwrap_err().to_string().contains("#[tokio::main]"));
+    /// ```
+    pub fn try_open(self) -> Result<Pegboard, NoRuntime> {
+        if tokio::runtime::Handle::try_current().is_err() {
+            return Err(NoRuntime);
+        }
+        Ok(self.opened())
+    }
+
+    fn opened(self) -> Pegboard {
         let limits = self.config.limits;
         let maker = Maker {
             shared: Arc::new(Shared {
@@ -385,10 +410,11 @@ impl Builder {
             most: AtomicUsize::new(limits.servers),
             processes: AtomicUsize::new(limits.processes.min(Semaphore::MAX_PERMITS)),
         };
-        // All of them are known before the first server says a word.
+        // All of them are known before the first server says a word. Each server owns its secrets from when it is made.
         let in_process = self.in_process.iter().map(|(_, _, settings)| settings);
         let configs = self.config.servers.values().chain(in_process);
-        maker.secrets.learn(configs.flat_map(ServerConfig::secrets));
+        let early = Veil::new(&Masking::default(), maker.secrets.clone());
+        early.own(configs.flat_map(ServerConfig::secrets));
         let naming = Mutex::new(self.config.naming);
         let mut servers: Vec<Server> = Vec::new();
         let mut configured = self.config.servers;
@@ -410,6 +436,7 @@ impl Builder {
             let others = counted(&servers);
             servers.push(maker.make(name, Target::InProcess(dialer), settings, others));
         }
+        drop(early);
         for server in servers.iter().filter(|server| server.starts_unasked()) {
             server.start();
         }
@@ -425,6 +452,14 @@ impl Builder {
         }))
     }
 }
+
+/// A board was opened outside of a tokio runtime. See [`Builder::try_open`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "a Pegboard runs its servers in tokio tasks, and there is no tokio runtime here: open it in a function under `#[tokio::main]`, \
+     within `Runtime::block_on`, or while a guard of `Runtime::enter` is held"
+)]
+pub struct NoRuntime;
 
 impl std::fmt::Debug for Builder {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {

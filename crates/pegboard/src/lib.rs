@@ -231,7 +231,7 @@ mod toolset;
 mod transport;
 
 pub use args::{Arguments, ArgumentsError, ReadArguments};
-pub use board::{Applied, Builder, NotConnected, Pegboard};
+pub use board::{Applied, Builder, NoRuntime, NotConnected, Pegboard};
 #[cfg(feature = "http")]
 pub use call::ChatModel;
 pub use call::{

@@ -186,7 +186,7 @@ impl Masker {
     /// All finds in a text. Custom patterns are looked for once only: what they put in may fit them again.
     fn spans(&self, text: &str, with_custom: bool) -> Result<Vec<Span>, Failed> {
         // What is known comes first and gives its name to finds of the same place.
-        let mut spans = self.values.find(text);
+        let mut spans = self.values.find(text)?;
         spans.extend(self.rules.find(text, with_custom)?);
         Ok(spans)
     }

@@ -255,7 +255,7 @@ impl Server {
         inner.gate.resize(places_of_all(config));
         inner.gate.bind(&inner.shared.queues, &config.policy);
         inner.spec.veil.follow(&config.policy.masking);
-        inner.spec.veil.learn(config.secrets());
+        inner.spec.veil.own(config.secrets());
         let old = self.config();
         if old.policy.breaker != config.policy.breaker {
             let policy = config.policy.breaker.unwrap_or(inner.shared.breaker);

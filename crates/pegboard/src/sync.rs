@@ -13,6 +13,8 @@ pub(crate) use shuttle::sync::{Mutex, MutexGuard, atomic};
 #[cfg(feature = "explore")]
 pub(crate) mod explore;
 
+mod caught;
 mod heard;
 
+pub(crate) use caught::{Panicked, caught, caught_now};
 pub(crate) use heard::Heard;

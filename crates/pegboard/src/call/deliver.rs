@@ -35,7 +35,7 @@ pub(super) async fn delivered(
         job,
         call,
         arguments,
-        meta: job.view.hooks.meta(job.route, call),
+        meta: job.view.hooks.meta(job.route, call)?,
     };
     match order.give(job.tool(), &live).await? {
         Ok(result) => Ok(result),

@@ -12,6 +12,8 @@ use std::{
 use sha2::{Digest, Sha256};
 use tokio::{sync::Semaphore, time::Instant};
 
+use crate::sync::{Panicked, caught};
+
 /// How long a search waits for vectors. What came until then is kept for the next one.
 const WAIT: Duration = Duration::from_secs(5);
 /// How long nobody is asked after a search in which nothing came.
@@ -137,7 +139,10 @@ impl Embeddings {
     /// A usable vector for each text.
     async fn ask(&self, texts: Vec<String>) -> Result<Vec<Arc<[f32]>>, String> {
         let wanted = texts.len();
-        let made = self.embedder.embed(texts).await?;
+        let asking = caught(async { self.embedder.embed(texts).await });
+        let made = asking
+            .await
+            .unwrap_or_else(|Panicked| Err("the embedder panicked".to_owned()))?;
         if made.len() != wanted {
             return Err(format!("{} came for {wanted} texts", made.len()));
         }

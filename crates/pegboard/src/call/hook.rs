@@ -10,6 +10,7 @@ use crate::{
     deadline::Deadline,
     name::ServerName,
     outcome::{Failure, Kind, Reply},
+    sync::{Panicked, caught, caught_now},
 };
 
 /// How long a hook may look at a reply.
@@ -100,17 +101,22 @@ impl Hooks {
         let called = Called::of(route);
         for hook in &self.around {
             // Boxed, because hooks are rare and every call would pay for the room.
-            let looked = Box::pin(deadline.run(hook.before(called, call))).await;
-            looked.unwrap_or_else(|_| {
-                Err(Failure::new(
-                    Kind::Timeout,
-                    "a hook of the program took longer than the call may take",
-                ))
-            })?;
+            let looking = caught(async { hook.before(called, call).await });
+            let looked = Box::pin(deadline.run(looking)).await;
+            looked
+                .unwrap_or_else(|_| {
+                    Ok(Err(Failure::new(
+                        Kind::Timeout,
+                        "a hook of the program took longer than the call may take",
+                    )))
+                })
+                .unwrap_or_else(|Panicked| Err(panicked("a hook")))?;
         }
-        match self.budget.as_ref().map(|budget| budget.allows(called)) {
-            Some(Err(why)) => Err(Failure::new(Kind::LimitExceeded, why)),
-            Some(Ok(())) | None => Ok(()),
+        let Some(budget) = &self.budget else { return Ok(()) };
+        match caught_now(|| budget.allows(called)) {
+            Ok(Ok(())) => Ok(()),
+            Ok(Err(why)) => Err(Failure::new(Kind::LimitExceeded, why)),
+            Err(Panicked) => Err(panicked("the budget")),
         }
     }
 
@@ -118,30 +124,50 @@ impl Hooks {
     pub(super) async fn after(&self, route: &Route, reply: &mut Reply) {
         let called = Called::of(route);
         for hook in self.around.iter().rev() {
-            if Box::pin(tokio::time::timeout(AFTER, hook.after(called, reply)))
-                .await
-                .is_err()
-            {
-                tracing::warn!(id = %reply.id, "a hook took too long to look at a reply and was given up");
+            let looking = caught(async { hook.after(called, reply).await });
+            match Box::pin(tokio::time::timeout(AFTER, looking)).await {
+                Ok(Ok(())) => {}
+                Ok(Err(Panicked)) => {
+                    tracing::error!(id = %reply.id, "a hook panicked at a reply");
+                    let warning = "a hook of the program panicked at this reply";
+                    reply.warnings.push(warning.to_owned());
+                }
+                Err(_) => {
+                    tracing::warn!(id = %reply.id, "a hook took too long to look at a reply and was given up");
+                }
             }
         }
-        if let Some(budget) = &self.budget {
-            budget.spend(called, reply.text().len().div_ceil(4));
+        if let Some(budget) = &self.budget
+            && caught_now(|| budget.spend(called, reply.text().len().div_ceil(4))).is_err()
+        {
+            tracing::error!(id = %reply.id, "the budget panicked at a reply");
         }
     }
 
     /// What goes into `_meta` of the call: the program's facts, then those of the call itself, and its key.
-    pub(super) fn meta(&self, route: &Route, call: &ToolCall) -> Map<String, Value> {
+    pub(super) fn meta(&self, route: &Route, call: &ToolCall) -> Result<Map<String, Value>, Failure> {
         let mut meta = match &self.meta {
-            Some(meta) => meta(Called::of(route)),
+            Some(meta) => {
+                caught_now(|| meta(Called::of(route))).map_err(|Panicked| panicked("the function that adds facts"))?
+            }
             None => Map::new(),
         };
         meta.extend(call.meta.iter().map(|(key, value)| (key.clone(), value.clone())));
         if let Some(key) = &call.key {
             meta.insert(repeat::META.to_owned(), key.as_str().into());
         }
-        meta
+        Ok(meta)
     }
+}
+
+/// The failure of a call for which the program's own code panicked.
+pub(super) fn panicked(what: &str) -> Failure {
+    tracing::error!("{what} of the program panicked; the call is refused");
+    Failure::new(
+        Kind::Internal,
+        format!("{what} of the program panicked, so the call was not made"),
+    )
+    .hint("this is a bug in the program that embeds Pegboard: the panic is on its standard error")
 }
 
 impl fmt::Debug for Hooks {

@@ -3,6 +3,7 @@
 use super::{
     Job, ToolCall,
     approve::{Decision, Question, Remembered},
+    hook::panicked,
     rules::Proposed,
     sight::said_about,
 };
@@ -12,6 +13,7 @@ use crate::{
     config::{Approval, Policy},
     filter::{Case, Globs},
     outcome::{Failure, Kind},
+    sync::{Panicked, caught},
 };
 
 /// Returns when the call may be made, or says why it may not.
@@ -127,7 +129,7 @@ async fn agreement(job: &Job<'_>, call: &ToolCall, arguments: &Arguments) -> Res
         let _turn = rules.asking.turn(tool).await;
         let remembered = remembered();
         if remembered.contains(&Remembered::Agreed) {
-            return Decision::Once;
+            return Ok(Decision::Once);
         }
         let question = Question {
             call: &call.id,
@@ -137,18 +139,19 @@ async fn agreement(job: &Job<'_>, call: &ToolCall, arguments: &Arguments) -> Res
             risk: risk(job),
             has_changed: remembered.contains(&Remembered::Changed),
         };
-        let decision = approver.decide(question).await;
+        let decision = caught(async { approver.decide(question).await }).await?;
         // Before anybody else may ask.
         match decision {
             Decision::ForView => rules.agreed.remember(tool),
             Decision::Always => rules.agreed_for_all.remember(tool),
             Decision::Once | Decision::Refused(_) => {}
         }
-        decision
+        Ok(decision)
     };
     match tokio::time::timeout(limit, asking).await {
-        Ok(Decision::Once | Decision::ForView | Decision::Always) => Ok(()),
-        Ok(Decision::Refused(why)) => Err(refused(format!(
+        Ok(Ok(Decision::Once | Decision::ForView | Decision::Always)) => Ok(()),
+        Ok(Err(Panicked)) => Err(panicked("the approver")),
+        Ok(Ok(Decision::Refused(why))) => Err(refused(format!(
             "the call of `{name}` was not approved: {}. Do not repeat it. Go on without it, or ask the user.",
             why.trim_end().trim_end_matches('.')
         ))),

@@ -3,6 +3,7 @@
 //! Only masked text is ever bounded, written to disk or shown to a summariser. A small result passes with a look at its length.
 
 mod bound;
+mod hide;
 mod pictures;
 
 use super::{
@@ -16,10 +17,10 @@ use crate::{
     filter,
     mask::Counts,
     outcome::{Answer, Content, Failure, Notes, Outcome, Presented, Rendering},
-    server::Server,
     session::CallResult,
 };
 use bound::Bounded;
+use hide::Hiding;
 
 /// The name under which a server says how large the results of a tool may be.
 pub(crate) const SIZE_HINT: &str = "anthropic/maxResultSizeChars";
@@ -45,13 +46,6 @@ fn ended(answer: Answer, failed: bool) -> Outcome {
     }
 }
 
-/// Mask: hides secrets in an outcome, in every text of it, and says how many there were.
-fn mask(server: &Server, outcome: &mut Outcome) -> Counts {
-    let mut counts = Counts::default();
-    outcome.mask(&server.veil().masker(), &mut counts);
-    counts
-}
-
 /// The outcome as it is handed on.
 pub(super) async fn present(job: &Job<'_>, call: &ToolCall, outcome: Outcome) -> Presented {
     let (policy, outputs, tool) = (&job.config.policy, &job.view.outputs, job.tool());
@@ -65,16 +59,13 @@ pub(super) async fn present(job: &Job<'_>, call: &ToolCall, outcome: Outcome) ->
         outputs,
         deadline: job.deadline,
     };
-    let cleans = rules.results.clean && !policy.trust;
-    rules
-        .shape(outcome, |outcome| {
-            // First: an invisible character inside a secret would hide it from the masker.
-            if cleans {
-                outcome.clean();
-            }
-            mask(job.server(), outcome)
-        })
-        .await
+    let original_bytes = payload(&outcome);
+    let hiding = Hiding {
+        cleans: rules.results.clean && !policy.trust,
+        deadline: job.deadline,
+    };
+    let (outcome, masked) = hiding.hide(outcome, job.server().veil().masker()).await;
+    rules.shape(outcome, original_bytes, masked).await
 }
 
 /// What becomes of the results of a tool: under its name, else under the first glob that fits it, else as of its server.
@@ -105,9 +96,7 @@ struct Rules<'a> {
 }
 
 impl Rules<'_> {
-    async fn shape(&self, mut outcome: Outcome, mask: impl FnOnce(&mut Outcome) -> Counts) -> Presented {
-        let original_bytes = payload(&outcome);
-        let masked = mask(&mut outcome);
+    async fn shape(&self, outcome: Outcome, original_bytes: usize, masked: Counts) -> Presented {
         let mut notes = Notes::default();
         let outcome = match outcome {
             Outcome::Done(answer) => self.answer(answer, false, &mut notes).await,

@@ -14,6 +14,7 @@ use std::{pin::Pin, sync::Arc, time::Duration};
 use crate::{
     config::SummaryModel,
     outcome::fit::{self, Bounds, Part},
+    sync::{Panicked, caught},
 };
 
 /// The most of a result that is handed to a summariser, in tokens.
@@ -97,8 +98,10 @@ pub(super) async fn summary(
     request: &SummaryRequest,
     limit: Duration,
 ) -> Result<String, SummaryError> {
-    let written = match tokio::time::timeout(limit, summariser.summarise(request)).await {
-        Ok(written) => written?,
+    let writing = caught(async { summariser.summarise(request).await });
+    let written = match tokio::time::timeout(limit, writing).await {
+        Ok(Ok(written)) => written?,
+        Ok(Err(Panicked)) => return Err(SummaryError::new("the summariser panicked")),
         Err(_) => return Err(SummaryError::new(format!("it did not come within {limit:?}"))),
     };
     let trimmed = written.trim();

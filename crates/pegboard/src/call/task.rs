@@ -156,7 +156,7 @@ async fn begin(job: &Job<'_>, call: &ToolCall, record: &mut Record) -> Result<(L
         return Err(failure.hint("call it; its result comes with the call").into());
     }
     record.attempts = 1;
-    let meta = view.hooks.meta(route, call);
+    let meta = view.hooks.meta(route, call)?;
     let begun = live.session.begin(Call {
         tool: &route.tool,
         arguments: arguments.as_raw(),

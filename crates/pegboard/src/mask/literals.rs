@@ -7,6 +7,8 @@ use memchr::{memchr, memchr2};
 use super::{Counts, Failed, span::Span};
 
 /// Adds a span for every quoted text with escapes in it that holds something to hide.
+///
+/// Sorts `spans` by their start. The cost is linear in the text and, but for the sort, in the number of spans.
 pub(super) fn find(
     text: &str,
     spans: &mut Vec<Span>,
@@ -16,10 +18,14 @@ pub(super) fn find(
     if memchr(b'\\', text.as_bytes()).is_none() {
         return Ok(());
     }
+    // Stable: of spans at the same place the first one gives its name to the find.
+    spans.sort_by_key(|span| span.range.start);
+    let mut reach = Reach::default();
+    let mut found: Vec<Span> = Vec::new();
     for range in quoted(text) {
         let literal = &text[range.clone()];
         // The same value is found outside of the quotes as well when nothing in it is escaped.
-        if memchr(b'\\', literal.as_bytes()).is_none() || is_covered(&range, spans) {
+        if memchr(b'\\', literal.as_bytes()).is_none() || reach.covers(&range, spans) {
             continue;
         }
         let Ok(meant) = serde_json::from_str::<String>(literal) else {
@@ -28,24 +34,49 @@ pub(super) fn find(
         let Some(hidden) = masked(&meant, counts)? else {
             continue;
         };
-        // What was found in the escaped form is part of it, and is counted there.
-        spans.retain(|span| span.range.start < range.start || span.range.end > range.end);
-        spans.push(Span {
+        found.push(Span {
             with: serde_json::to_string(&hidden).map_err(|_| Failed)?.into(),
             name: UNCOUNTED.into(),
             range,
         });
     }
+    // What was found in the escaped form is part of it, and is counted there.
+    let mut at = 0;
+    spans.retain(|span| {
+        while found
+            .get(at)
+            .is_some_and(|literal| literal.range.end <= span.range.start)
+        {
+            at += 1;
+        }
+        let literal = found.get(at).map(|literal| &literal.range);
+        !literal.is_some_and(|literal| literal.start <= span.range.start && span.range.end <= literal.end)
+    });
+    spans.append(&mut found);
     Ok(())
 }
 
 /// The name of a span whose finds were counted already.
 pub(super) const UNCOUNTED: &str = "";
 
-fn is_covered(range: &Range<usize>, spans: &[Span]) -> bool {
-    spans
-        .iter()
-        .any(|span| span.range.start <= range.start && span.range.end >= range.end)
+/// How far the spans reach that begin at or before a place. Places are asked for in ascending order.
+#[derive(Debug, Default)]
+struct Reach {
+    /// How many spans begin at or before the last place.
+    passed: usize,
+    /// The furthest end of those.
+    end: usize,
+}
+
+impl Reach {
+    /// Whether one span covers all of `range`. `spans` are sorted by their start.
+    fn covers(&mut self, range: &Range<usize>, spans: &[Span]) -> bool {
+        while let Some(span) = spans.get(self.passed).filter(|span| span.range.start <= range.start) {
+            self.end = self.end.max(span.range.end);
+            self.passed += 1;
+        }
+        self.end >= range.end
+    }
 }
 
 /// The quoted texts, with their quotes. One that is not closed is left out.

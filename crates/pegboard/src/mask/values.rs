@@ -1,6 +1,9 @@
 //! Secrets that are known, in every form in which they may come back.
 
-use std::collections::{BTreeSet, HashSet};
+use std::{
+    collections::{BTreeSet, HashSet},
+    sync::Arc,
+};
 
 use aho_corasick::{AhoCorasick, MatchKind};
 use base64::{
@@ -8,7 +11,7 @@ use base64::{
     engine::general_purpose::{STANDARD, STANDARD_NO_PAD, URL_SAFE_NO_PAD},
 };
 
-use super::span::Span;
+use super::{Failed, span::Span};
 use crate::secret::Secret;
 
 /// Shorter values are not looked for: `1` or `true` would hide half of every text.
@@ -21,10 +24,23 @@ const MARK: &str = "[MASKED_SECRET]";
 /// A text is looked at in steps of this many bytes, four bytes at a time: every value is long enough to hold one such place.
 const STEP: usize = MIN_LEN - 3;
 
+/// The most secrets of one segment. A matcher for all of them takes milliseconds to build, which is the most that learning one secret costs.
+const SEGMENT: usize = 256;
+
 /// Known secrets, ready to be looked for.
+///
+/// They are kept in segments that never change. New secrets become a segment of their own, together with the smaller ones at the end, so
+/// that each secret is built into a matcher a few times, and not whenever another one is learned.
 #[derive(Default)]
 pub(super) struct Values {
-    all: Option<AhoCorasick>,
+    /// The largest first.
+    segments: Vec<Arc<Segment>>,
+}
+
+/// The matcher of some secrets.
+struct Segment {
+    secrets: Vec<Secret>,
+    matcher: Matcher,
     count: usize,
     /// The first places of every form, to tell quickly that a text holds none.
     places: HashSet<[u8; 4]>,
@@ -32,22 +48,93 @@ pub(super) struct Values {
     bits: Vec<u64>,
 }
 
+enum Matcher {
+    /// None of the secrets is long enough to be looked for.
+    Nothing,
+    Forms(AhoCorasick),
+    /// The forms are too large for a matcher: nothing may be let through.
+    Broken,
+}
+
 impl std::fmt::Debug for Values {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{} values", self.count)
+        let count: usize = self.segments.iter().map(|segment| segment.count).sum();
+        write!(f, "{count} values")
     }
 }
 
 impl Values {
     pub(super) fn new(secrets: impl IntoIterator<Item = Secret>) -> Self {
+        Self::default().with(secrets.into_iter().collect())
+    }
+
+    /// These values and further ones.
+    pub(super) fn with(&self, mut new: Vec<Secret>) -> Self {
+        let mut segments = self.segments.clone();
+        while let Some(small) = segments.pop_if(|last| last.len() <= new.len() && last.len() + new.len() <= SEGMENT) {
+            new.extend(small.secrets.iter().cloned());
+        }
+        segments.extend(new.chunks(SEGMENT).map(|part| Arc::new(Segment::new(part.to_vec()))));
+        segments.sort_by_key(|segment| std::cmp::Reverse(segment.len()));
+        Self { segments }
+    }
+
+    /// The values without those that are no longer held. A segment is built anew once half of it has gone.
+    pub(super) fn without(&self, is_held: impl Fn(&Secret) -> bool) -> Self {
+        let mut kept = Vec::new();
+        let mut segments = self.segments.clone();
+        segments.retain(|segment| {
+            let held: Vec<Secret> = segment
+                .secrets
+                .iter()
+                .filter(|secret| is_held(secret))
+                .cloned()
+                .collect();
+            let stays = held.len() * 2 > segment.len();
+            if !stays {
+                kept.extend(held);
+            }
+            stays
+        });
+        Self { segments }.with(kept)
+    }
+
+    /// Where they stand in a text. Fails if one of them cannot be looked for.
+    pub(super) fn find(&self, text: &str) -> Result<Vec<Span>, Failed> {
+        let mut spans = Vec::new();
+        for segment in &self.segments {
+            segment.find(text, &mut spans)?;
+        }
+        Ok(spans)
+    }
+
+    /// Whether a text is one of them, whole.
+    pub(super) fn contains(&self, text: &str) -> bool {
+        self.segments.iter().any(|segment| segment.contains(text))
+    }
+
+    #[cfg(test)]
+    pub(super) fn broken() -> Self {
+        let segment = Segment {
+            matcher: Matcher::Broken,
+            ..Segment::new(vec![Secret::new("hunter2hunter2")])
+        };
+        Self {
+            segments: vec![Arc::new(segment)],
+        }
+    }
+}
+
+impl Segment {
+    fn new(secrets: Vec<Secret>) -> Self {
         let mut forms = BTreeSet::new();
-        for secret in secrets {
+        for secret in &secrets {
             let value = secret.expose().trim();
             if value.len() >= MIN_LEN && !is_common(value) {
                 forms.extend(forms_of(value));
             }
         }
-        let all = AhoCorasick::builder()
+        let built = AhoCorasick::builder()
             .match_kind(MatchKind::LeftmostLongest)
             .build(&forms);
         let places: HashSet<[u8; 4]> = forms
@@ -61,27 +148,39 @@ impl Values {
             bits[hash / 64] |= 1 << (hash % 64);
         }
         Self {
+            secrets,
             places,
             bits,
             count: forms.len(),
-            // Too many to be looked for is no reason to look for none, but there is no such number in practice.
-            all: all.ok().filter(|_| !forms.is_empty()),
+            matcher: match built {
+                _ if forms.is_empty() => Matcher::Nothing,
+                Ok(matcher) => Matcher::Forms(matcher),
+                Err(error) => {
+                    tracing::warn!(%error, "the known secrets cannot be looked for, so everything is withheld");
+                    Matcher::Broken
+                }
+            },
         }
     }
 
-    pub(super) fn find(&self, text: &str) -> Vec<Span> {
-        if !self.may_be_in(text) {
-            return Vec::new();
+    fn len(&self) -> usize {
+        self.secrets.len()
+    }
+
+    fn find(&self, text: &str, spans: &mut Vec<Span>) -> Result<(), Failed> {
+        match &self.matcher {
+            Matcher::Forms(matcher) if self.may_be_in(text) => {
+                let found = matcher.find_iter(text);
+                spans.extend(found.map(|found| Span::new(found.range(), NAME, MARK)));
+                Ok(())
+            }
+            Matcher::Forms(_) | Matcher::Nothing => Ok(()),
+            Matcher::Broken => Err(Failed),
         }
-        let found = self.all.iter().flat_map(|all| all.find_iter(text));
-        found.map(|found| Span::new(found.range(), NAME, MARK)).collect()
     }
 
     /// Whether a text holds a place of a form. Most texts do not, and are not looked at any closer.
     fn may_be_in(&self, text: &str) -> bool {
-        if self.bits.is_empty() {
-            return false;
-        }
         let is_place = |place: &[u8]| {
             let Ok(place) = <[u8; 4]>::try_from(place) else {
                 return false;
@@ -89,13 +188,15 @@ impl Values {
             let hash = hash(place);
             self.bits[hash / 64] >> (hash % 64) & 1 == 1 && self.places.contains(&place)
         };
-        text.as_bytes().windows(4).step_by(STEP).any(is_place)
+        !self.bits.is_empty() && text.as_bytes().windows(4).step_by(STEP).any(is_place)
     }
 
-    /// Whether a text is one of them, whole.
-    pub(super) fn contains(&self, text: &str) -> bool {
-        let found = self.all.as_ref().and_then(|all| all.find(text));
-        found.is_some_and(|found| found.range() == (0..text.len()))
+    fn contains(&self, text: &str) -> bool {
+        match &self.matcher {
+            Matcher::Forms(matcher) => matcher.find(text).is_some_and(|found| found.range() == (0..text.len())),
+            Matcher::Nothing => false,
+            Matcher::Broken => true,
+        }
     }
 }
 
@@ -178,7 +279,7 @@ mod tests {
     use super::*;
 
     fn hides(value: &str, text: &str) -> bool {
-        !Values::new([Secret::new(value)]).find(text).is_empty()
+        !Values::new([Secret::new(value)]).find(text).unwrap().is_empty()
     }
 
     #[test]
@@ -226,5 +327,44 @@ mod tests {
     fn no_value_is_printed() {
         assert_eq!(format!("{:?}", Values::default()), "0 values");
         assert!(!format!("{:?}", Values::new([Secret::new("hunter2hunter2")])).contains("hunter2"));
+    }
+
+    #[test]
+    fn a_further_secret_costs_a_segment_and_not_a_matcher_for_all() {
+        let secret = |n: usize| Secret::new(format!("user-{n}-token-{n:08}"));
+        let mut values = Values::default();
+        let mut built = 0;
+        for n in 0..2000 {
+            let old = values.segments.clone();
+            values = values.with(vec![secret(n)]);
+            let is_new = |segment: &&Arc<Segment>| !old.iter().any(|old| Arc::ptr_eq(old, segment));
+            let new: usize = values.segments.iter().filter(is_new).map(|segment| segment.len()).sum();
+            assert!(new <= SEGMENT, "the {n}th secret built {new}");
+            built += new;
+        }
+        assert!(built < 2000 * 10, "{built} for 2000 secrets");
+        assert!(
+            values.segments.len() <= 2 * 2000 / SEGMENT + 9,
+            "{}",
+            values.segments.len()
+        );
+        for n in [0, 1, 255, 256, 1000, 1999] {
+            assert_eq!(
+                values.find(&format!("it is {}.", secret(n).expose())).unwrap().len(),
+                1,
+                "{n}"
+            );
+        }
+    }
+
+    #[test]
+    fn what_is_not_held_any_more_goes_with_its_segment() {
+        let secret = |n: usize| Secret::new(format!("user-{n}-token-{n:08}"));
+        let all = Values::new((0..100).map(secret));
+        let some = all.without(|held| (0..40).any(|n| *held == secret(n)));
+        assert_eq!(some.segments.iter().map(|segment| segment.len()).sum::<usize>(), 40);
+        assert_eq!(some.find(secret(39).expose()).unwrap().len(), 1);
+        assert!(some.find(secret(40).expose()).unwrap().is_empty());
+        assert!(all.without(|_| false).segments.is_empty());
     }
 }

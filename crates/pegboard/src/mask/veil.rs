@@ -2,7 +2,7 @@
 
 use std::{
     borrow::Cow,
-    collections::BTreeSet,
+    collections::{HashMap, HashSet, VecDeque},
     sync::{Arc, Mutex, PoisonError},
 };
 
@@ -11,34 +11,93 @@ use arc_swap::{ArcSwap, Guard};
 use super::{Counts, Masker, Masking, rules::Rules, values::Values};
 use crate::secret::Secret;
 
-/// The most secrets that are remembered. Tokens are renewed for as long as a program runs; the oldest are long void.
-const MOST: usize = 4096;
+/// The most secrets without an owner that are remembered. Tokens are renewed for as long as a program runs; the oldest are long void.
+const MOST_LOOSE: usize = 4096;
 
-/// The secrets that a board knows of. They are hidden in the words of every server, and one that was replaced is not forgotten.
+/// The secrets that a board knows of, hidden in the words of every server.
+///
+/// Those of a server's config have its [`Veil`] as their owner. They are known for as long as it lives, however many others there are, and
+/// forgotten at the latest when half of the secrets that were learned with them have gone. Those that the config has replaced, and those that a program names, have no owner: of these the oldest are forgotten when there are too many.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct KnownSecrets(Arc<Known>);
 
 #[derive(Debug, Default)]
 struct Known {
-    /// In the order in which they were learned.
-    secrets: Mutex<Vec<Secret>>,
+    held: Mutex<Held>,
     /// The same, ready to be looked for.
     values: ArcSwap<Values>,
 }
 
-impl KnownSecrets {
-    /// Learns secrets, those of a server's config or a token that was just given out.
-    pub(crate) fn learn(&self, secrets: impl IntoIterator<Item = Secret>) {
-        let mut known = self.0.secrets.lock().unwrap_or_else(PoisonError::into_inner);
-        let old: BTreeSet<Secret> = known.iter().cloned().collect();
-        let new: BTreeSet<Secret> = secrets.into_iter().filter(|secret| !old.contains(secret)).collect();
-        if new.is_empty() {
+#[derive(Debug, Default)]
+struct Held {
+    /// How many owners each secret has. One without an owner counts as one.
+    counts: HashMap<Secret, usize>,
+    /// Those without an owner, in the order in which they were learned.
+    loose: VecDeque<Secret>,
+    is_loose: HashSet<Secret>,
+    /// Those that nothing has held before the change that is under way.
+    new: Vec<Secret>,
+    has_gone: bool,
+}
+
+impl Held {
+    fn hold(&mut self, secret: Secret) {
+        let count = self.counts.entry(secret.clone()).or_default();
+        *count += 1;
+        if *count == 1 {
+            self.new.push(secret);
+        }
+    }
+
+    fn release(&mut self, secret: &Secret) {
+        if let Some(count) = self.counts.get_mut(secret) {
+            *count -= 1;
+            if *count == 0 {
+                self.counts.remove(secret);
+                self.has_gone = true;
+            }
+        }
+    }
+
+    /// Holds a secret that has no owner, and lets go of the oldest such if there are too many.
+    fn hold_loose(&mut self, secret: Secret) {
+        if !self.is_loose.insert(secret.clone()) {
             return;
         }
-        known.extend(new);
-        let surplus = known.len().saturating_sub(MOST);
-        known.drain(..surplus);
-        self.0.values.store(Arc::new(Values::new(known.iter().cloned())));
+        self.loose.push_back(secret.clone());
+        self.hold(secret);
+        if self.loose.len() > MOST_LOOSE
+            && let Some(oldest) = self.loose.pop_front()
+        {
+            self.is_loose.remove(&oldest);
+            self.release(&oldest);
+        }
+    }
+}
+
+impl KnownSecrets {
+    /// Learns secrets that have no owner, such as a token that was just given out.
+    pub(crate) fn learn(&self, secrets: impl IntoIterator<Item = Secret>) {
+        self.change(|held| secrets.into_iter().for_each(|secret| held.hold_loose(secret)));
+    }
+
+    /// Changes what is held, and then what is looked for: once, however many secrets came and went.
+    fn change(&self, change: impl FnOnce(&mut Held)) {
+        let mut held = self.0.held.lock().unwrap_or_else(PoisonError::into_inner);
+        change(&mut held);
+        let (mut new, has_gone) = (std::mem::take(&mut held.new), std::mem::take(&mut held.has_gone));
+        new.retain(|secret| held.counts.contains_key(secret));
+        if new.is_empty() && !has_gone {
+            return;
+        }
+        let mut values = Guard::into_inner(self.0.values.load());
+        if has_gone {
+            values = Arc::new(values.without(|secret| held.counts.contains_key(secret)));
+        }
+        if !new.is_empty() {
+            values = Arc::new(values.with(new));
+        }
+        self.0.values.store(values);
     }
 
     fn values(&self) -> Guard<Arc<Values>> {
@@ -46,10 +105,43 @@ impl KnownSecrets {
     }
 }
 
+/// The secrets of one server's config. They are released when it is dropped.
+#[derive(Debug)]
+struct Owned {
+    known: KnownSecrets,
+    current: Mutex<HashSet<Secret>>,
+}
+
+impl Owned {
+    /// Owns these secrets in the place of the earlier ones, which are remembered without an owner: the server may still say them.
+    fn replace(&self, secrets: HashSet<Secret>) {
+        let mut current = self.current.lock().unwrap_or_else(PoisonError::into_inner);
+        self.known.change(|held| {
+            for new in secrets.difference(&current) {
+                held.hold(new.clone());
+            }
+            for old in current.difference(&secrets) {
+                held.hold_loose(old.clone());
+                held.release(old);
+            }
+        });
+        *current = secrets;
+    }
+}
+
+impl Drop for Owned {
+    fn drop(&mut self) {
+        let current = self.current.get_mut().unwrap_or_else(PoisonError::into_inner);
+        let current = std::mem::take(current);
+        self.known
+            .change(|held| current.iter().for_each(|secret| held.release(secret)));
+    }
+}
+
 /// The masker of one server: its policy and all known secrets.
 #[derive(Debug, Clone)]
 pub(crate) struct Veil {
-    known: KnownSecrets,
+    owned: Arc<Owned>,
     latest: Arc<Latest>,
 }
 
@@ -69,23 +161,28 @@ impl Default for Veil {
 
 impl Veil {
     pub(crate) fn new(policy: &Masking, known: KnownSecrets) -> Self {
+        let current = Mutex::default();
+        Self::over(policy, Arc::new(Owned { known, current }))
+    }
+
+    fn over(policy: &Masking, owned: Arc<Owned>) -> Self {
         let masker = Masker {
             rules: rules(policy),
-            values: Guard::into_inner(known.values()),
+            values: Guard::into_inner(owned.known.values()),
         };
         let latest = Latest {
             masker: ArcSwap::from_pointee(masker),
             changing: Mutex::default(),
         };
         Self {
-            known,
+            owned,
             latest: Arc::new(latest),
         }
     }
 
-    /// A veil with another policy, for the same board.
+    /// A veil with another policy, for the same server.
     pub(crate) fn with(&self, policy: &Masking) -> Self {
-        Self::new(policy, self.known.clone())
+        Self::over(policy, self.owned.clone())
     }
 
     /// Follows another policy from now on.
@@ -99,20 +196,20 @@ impl Veil {
         let _alone = latest.changing.lock().unwrap_or_else(PoisonError::into_inner);
         let masker = Masker {
             rules: rules(&latest.masker.load()),
-            values: Guard::into_inner(self.known.values()),
+            values: Guard::into_inner(self.owned.known.values()),
         };
         latest.masker.store(Arc::new(masker));
     }
 
-    /// Learns secrets, for all servers of the board.
-    pub(crate) fn learn(&self, secrets: impl IntoIterator<Item = Secret>) {
-        self.known.learn(secrets);
+    /// Learns the secrets of the server's config, for all servers of the board. They are known until the last clone is dropped.
+    pub(crate) fn own(&self, secrets: impl IntoIterator<Item = Secret>) {
+        self.owned.replace(secrets.into_iter().collect());
     }
 
     /// The masker for this moment.
     pub(crate) fn masker(&self) -> Guard<Arc<Masker>> {
         let masker = self.latest.masker.load();
-        if Arc::ptr_eq(&masker.values, &self.known.values()) {
+        if Arc::ptr_eq(&masker.values, &self.owned.known.values()) {
             return masker;
         }
         self.replace(|old| old.rules.clone());
@@ -123,7 +220,7 @@ impl Veil {
     pub(crate) fn known_masker(&self) -> Masker {
         Masker {
             rules: Arc::new(Rules::none()),
-            values: Guard::into_inner(self.known.values()),
+            values: Guard::into_inner(self.owned.known.values()),
         }
     }
 
@@ -179,5 +276,66 @@ mod tests {
         assert_eq!(veil.text("anything"), WITHHELD);
         veil.follow(&Masking::default());
         assert_eq!(veil.text("anything"), "anything");
+    }
+
+    #[test]
+    fn the_secrets_of_a_config_outlive_any_number_of_others() {
+        let known = KnownSecrets::default();
+        let veil = Veil::new(&Masking::default(), known.clone());
+        veil.own([Secret::new("the-config-s-own")]);
+        for part in 0..20 {
+            known.learn((0..MOST_LOOSE / 10).map(|n| Secret::new(format!("token-{part}-{n:06}"))));
+        }
+        assert_eq!(veil.text("x the-config-s-own y"), "x [MASKED_SECRET] y");
+        assert_eq!(veil.text("token-19-000007"), "[MASKED_SECRET]");
+        assert_eq!(
+            veil.text("token-1-000007"),
+            "token-1-000007",
+            "the oldest are forgotten"
+        );
+    }
+
+    #[test]
+    fn the_secrets_of_a_config_go_with_their_server() {
+        let known = KnownSecrets::default();
+        let veil = Veil::new(&Masking::default(), known.clone());
+        let twin = Veil::new(&Masking::default(), known.clone());
+        let other = Veil::new(&Masking::default(), known);
+        veil.own([Secret::new("the-config-s-own"), Secret::new("of-both-servers")]);
+        twin.own([Secret::new("of-both-servers")]);
+        let link = veil.with(&Masking::default());
+        drop(veil);
+        assert_eq!(
+            other.text("the-config-s-own"),
+            "[MASKED_SECRET]",
+            "its connection is open"
+        );
+        drop(link);
+        assert_eq!(other.text("the-config-s-own"), "the-config-s-own");
+        assert_eq!(
+            other.text("of-both-servers"),
+            "[MASKED_SECRET]",
+            "another server has it too"
+        );
+    }
+
+    #[test]
+    fn a_secret_that_the_config_replaced_is_still_hidden() {
+        let veil = Veil::new(&Masking::default(), KnownSecrets::default());
+        veil.own([Secret::new("hunter2hunter2")]);
+        veil.own([Secret::new("hunter3hunter3")]);
+        assert_eq!(
+            veil.text("hunter2hunter2, hunter3hunter3"),
+            "[MASKED_SECRET], [MASKED_SECRET]"
+        );
+    }
+
+    #[test]
+    fn secrets_that_cannot_be_looked_for_let_nothing_through() {
+        let known = KnownSecrets::default();
+        let veil = Veil::new(&Masking::default(), known.clone());
+        known.0.values.store(Arc::new(Values::broken()));
+        assert_eq!(veil.text("anything"), WITHHELD);
+        assert!(!veil.masker().is_surely_clean("{}"));
     }
 }

@@ -67,7 +67,9 @@ impl Calls {
             return Some(refusal(id, -32603, "too many calls are under way"));
         }
         let arguments = params["arguments"].as_object().cloned().unwrap_or_default();
-        let handle = self.running.spawn((tool.run)(arguments));
+        // The function itself runs within the task as well: it may panic before it has made a future.
+        let run = tool.run.clone();
+        let handle = self.running.spawn(async move { run(arguments).await });
         self.requests.insert(handle.id(), id.clone());
         self.handles.insert(id.to_string(), handle);
         None

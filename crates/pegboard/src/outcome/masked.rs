@@ -25,6 +25,62 @@ impl Outcome {
     }
 }
 
+impl Outcome {
+    /// Whether masking looks at more than `limit` bytes of it. Pictures and sounds are not looked at. It stops counting at the limit.
+    pub(crate) fn is_longer_than(&self, limit: usize) -> bool {
+        let mut room = Room(limit);
+        let fits = match self {
+            Self::Done(answer) | Self::ToolFailed(answer) => {
+                answer.content.iter().all(|block| room.has_block(block))
+                    && answer.structured.iter().all(|value| room.has_value(value))
+                    && answer.meta.iter().all(|meta| room.has_map(meta))
+            }
+            Self::Refused(failure) | Self::Lost(failure) => room.has(failure.message.len()),
+        };
+        !fits
+    }
+}
+
+/// How many bytes may still come. Each method takes what it is given, and returns `false` if that is too much.
+struct Room(usize);
+
+impl Room {
+    /// What a block, a number or a key costs besides its text.
+    const EACH: usize = 8;
+
+    fn has(&mut self, bytes: usize) -> bool {
+        let left = self.0.checked_sub(bytes.saturating_add(Self::EACH));
+        self.0 = left.unwrap_or(0);
+        left.is_some()
+    }
+
+    fn has_block(&mut self, block: &Content) -> bool {
+        match block {
+            Content::Text { text, rest } => self.has(text.len()) && self.has_map(rest),
+            Content::Image { mime_type, rest, .. } | Content::Audio { mime_type, rest, .. } => {
+                self.has(mime_type.len()) && self.has_map(rest)
+            }
+            Content::Resource { resource, rest } => self.has_map(resource) && self.has_map(rest),
+            Content::Link { uri, rest } => self.has(uri.len()) && self.has_map(rest),
+            Content::Other(value) => self.has_value(value),
+        }
+    }
+
+    fn has_map(&mut self, map: &Map<String, Value>) -> bool {
+        map.iter()
+            .all(|(key, value)| self.has(key.len()) && self.has_value(value))
+    }
+
+    fn has_value(&mut self, value: &Value) -> bool {
+        match value {
+            Value::String(text) => self.has(text.len()),
+            Value::Array(items) => self.has(0) && items.iter().all(|item| self.has_value(item)),
+            Value::Object(map) => self.has(0) && self.has_map(map),
+            Value::Null | Value::Bool(_) | Value::Number(_) => self.has(0),
+        }
+    }
+}
+
 impl Failure {
     /// The failure without secrets.
     pub(crate) fn masked(mut self, masker: &Masker) -> Self {

@@ -1,5 +1,6 @@
 //! One `tools/call` from the request to its result, with the rounds and the task that the server may put in between.
 
+mod blocks;
 mod plain;
 
 use serde::Deserialize;
@@ -36,7 +37,7 @@ pub(crate) struct Call<'a> {
 /// What a tool answered, as it came.
 #[derive(Debug, Default, Deserialize)]
 pub(crate) struct CallResult {
-    #[serde(default, deserialize_with = "or_default")]
+    #[serde(default, deserialize_with = "blocks::read")]
     pub(crate) content: Vec<Content>,
     #[serde(default, rename = "structuredContent")]
     pub(crate) structured: Option<Value>,

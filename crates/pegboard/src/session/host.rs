@@ -22,7 +22,10 @@ use std::{
 };
 
 use serde_json::{Map, Value, json};
-use tokio::{sync::mpsc, task::JoinSet};
+use tokio::{
+    sync::{mpsc, oneshot},
+    task::JoinSet,
+};
 
 use super::{desk::ServerRequest, frame, standing::Standing, trace};
 use crate::{
@@ -35,6 +38,11 @@ use crate::{
 /// How many requests of one server are thought about at once, and how many more may wait for that.
 const AT_ONCE: usize = 16;
 const WAITING: usize = 64;
+/// How many responses to other requests of one server may be on their way to it. It must accept them before further requests are read; those
+/// that do not fit into the queue meanwhile are dropped and counted.
+const QUICK_AT_ONCE: usize = 16;
+/// How long a response that the server does not accept counts as on its way.
+const ACCEPTED: Duration = Duration::from_secs(30);
 /// How long a user or a model may take for an answer. The server may lose its patience long before.
 const ANSWER: Duration = Duration::from_secs(600);
 /// The longest question that is shown to a user.
@@ -384,6 +392,7 @@ impl Answering {
     pub(super) async fn run(mut self, wire: Arc<dyn Wire>) {
         // Whoever still thinks about an answer when the session ends is let go with it.
         let mut answering = JoinSet::new();
+        let mut quick = JoinSet::new();
         let mut waiting = VecDeque::new();
         loop {
             while answering.len() < AT_ONCE
@@ -394,7 +403,8 @@ impl Answering {
             let request = tokio::select! {
                 biased;
                 Some(_) = answering.join_next() => continue,
-                request = self.requests.recv(), if waiting.len() < WAITING => request,
+                Some(_) = quick.join_next() => continue,
+                request = self.requests.recv(), if waiting.len() < WAITING && quick.len() < QUICK_AT_ONCE => request,
             };
             let Some(request) = request else { return };
             let method = self.desk.veil.text(&request.method);
@@ -403,7 +413,7 @@ impl Answering {
             if takes_thought(&request.method) {
                 waiting.push_back(request);
             } else {
-                answer(self.desk.clone(), request, wire.clone()).await;
+                quick.spawn(answer(self.desk.clone(), request, wire.clone()));
             }
         }
     }
@@ -436,13 +446,16 @@ async fn answer(desk: Arc<Desk>, request: ServerRequest, wire: Arc<dyn Wire>) {
             trace::sent(&desk.server, &desk.veil, &body);
         }
     }
+    let (taken, accepted) = oneshot::channel();
     wire.send(Outgoing {
         body,
         id: None,
         delivery: Arc::new(Delivery::default()),
         envelope: Envelope::default(),
-        taken: None,
+        taken: Some(taken),
     });
+    drop(wire);
+    let _ = tokio::time::timeout(ACCEPTED, accepted).await;
 }
 
 #[cfg(test)]

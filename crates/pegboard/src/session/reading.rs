@@ -1,7 +1,9 @@
 //! What is read from a server besides the results of tools: resources, prompts and completions.
 
+use arc_swap::Guard;
 use serde::Deserialize;
 use serde_json::{Map, Value};
+use tokio::time::Instant;
 
 use super::{
     Fault, Patience, Request, Session,
@@ -10,6 +12,7 @@ use super::{
 };
 use crate::{
     deadline::Deadline,
+    mask::Masker,
     outcome::{Completion, FilledPrompt, PromptMessage, ResourceContents},
 };
 
@@ -93,9 +96,11 @@ impl Session {
         let result: ReadResult = self.shown(asking.await)?;
         let contents = result.contents;
         let mut contents = contents.ok_or_else(|| Fault::unreadable("`contents` is missing"))?;
-        let masker = self.veil().masker();
-        contents.iter_mut().for_each(|contents| contents.mask(&masker));
-        Ok(contents)
+        self.hidden_apart(move |masker| {
+            contents.iter_mut().for_each(|contents| contents.mask(masker));
+            contents
+        })
+        .await
     }
 
     /// Gets a prompt with its arguments filled in.
@@ -110,8 +115,11 @@ impl Session {
             description: result.description,
             messages,
         };
-        prompt.mask(&self.veil().masker());
-        Ok(prompt)
+        self.hidden_apart(move |masker| {
+            prompt.mask(masker);
+            prompt
+        })
+        .await
     }
 
     /// What the server suggests for the value of an argument; `context` are the arguments that are set already.
@@ -140,6 +148,20 @@ impl Session {
         }
         completion.values.iter_mut().for_each(|value| self.veil().hide(value));
         Ok(completion)
+    }
+
+    /// Masks off the async threads: resources and prompts may be megabytes long. What is not masked in time is withheld.
+    async fn hidden_apart<T: Send + 'static>(
+        &self,
+        hide: impl FnOnce(&Masker) -> T + Send + 'static,
+    ) -> Result<T, Fault> {
+        let masker = Guard::into_inner(self.veil().masker());
+        let (started, deadline) = (Instant::now(), self.patience().total);
+        match deadline.run(tokio::task::spawn_blocking(move || hide(&masker))).await {
+            Ok(Ok(hidden)) => Ok(hidden),
+            Ok(Err(_)) => Err(Fault::unreadable("hiding the secrets in it failed, so it is withheld")),
+            Err(_) => Err(Fault::late(started)),
+        }
     }
 
     /// What was read, or the words of the server in what went wrong masked.

@@ -18,6 +18,7 @@ pub(super) struct Folder(PathBuf);
 impl Folder {
     /// Makes a new folder inside of `parent`, and removes those beside it that were left behind and are older than `stale`.
     pub(super) fn create(parent: Option<&Path>, stale: Duration) -> io::Result<Self> {
+        survive_file_limit();
         let parent = parent.map_or_else(std::env::temp_dir, Path::to_owned);
         sweep(&parent, stale);
         let mut number = [0; 16];
@@ -96,6 +97,32 @@ impl Drop for Folder {
         let _ = fs::remove_dir_all(&self.0);
     }
 }
+
+/// Makes a write beyond `RLIMIT_FSIZE` an error (`EFBIG`). Without a handler for SIGXFSZ it would end the program.
+///
+/// The handler stays for the life of the process. A handler that the program has set is called as before.
+#[cfg(unix)]
+fn survive_file_limit() {
+    use tokio::{
+        runtime::Handle,
+        signal::unix::{SignalKind, signal},
+    };
+    static HANDLED: std::sync::Once = std::sync::Once::new();
+    if Handle::try_current().is_err() {
+        return;
+    }
+    HANDLED.call_once(|| {
+        let kind = SignalKind::from_raw(rustix::process::Signal::XFSZ.as_raw());
+        // It panics in a runtime without I/O, which cannot handle signals.
+        let handled = std::panic::catch_unwind(|| signal(kind).map(drop));
+        if !matches!(handled, Ok(Ok(()))) {
+            tracing::debug!("SIGXFSZ is not handled: a file that exceeds the limit of the process will end it");
+        }
+    });
+}
+
+#[cfg(not(unix))]
+fn survive_file_limit() {}
 
 /// Nothing is opened through a link.
 fn no_links(options: &mut OpenOptions) {

@@ -145,3 +145,35 @@ async fn a_folder_that_somebody_removed_is_made_anew() {
     let again = spill.keep(text("again")).await.unwrap();
     assert_eq!(*spill.fetch(&again).await.unwrap().text, "again");
 }
+
+/// Set in the process that is started with a limit on the size of files.
+#[cfg(target_os = "linux")]
+const LIMITED: &str = "PEGBOARD_TEST_FILES_ARE_LIMITED";
+
+/// A write beyond `RLIMIT_FSIZE` raises SIGXFSZ, which ends a process that does not handle it. The limit holds for a whole process, so this
+/// test starts itself in one of its own.
+#[cfg(target_os = "linux")]
+#[tokio::test]
+async fn a_file_over_the_limit_of_the_process_is_an_error_and_not_its_end() {
+    if std::env::var_os(LIMITED).is_none() {
+        let this = std::env::current_exe().unwrap();
+        let status = tokio::process::Command::new("sh")
+            .args(["-c", "ulimit -f 8; exec \"$0\" --exact \"$1\" --test-threads 1"])
+            .arg(this)
+            .arg("spill::tests::a_file_over_the_limit_of_the_process_is_an_error_and_not_its_end")
+            .env(LIMITED, "1")
+            .stdout(std::process::Stdio::null())
+            .stderr(std::process::Stdio::null())
+            .status()
+            .await
+            .unwrap();
+        assert!(status.success(), "{status}");
+        return;
+    }
+    let parent = tempfile::tempdir().unwrap();
+    let spill = spill(parent.path(), |_| {});
+    let failed = spill.keep(text(&"x".repeat(1 << 20))).await.unwrap_err();
+    assert!(failed.to_string().contains("File too large"), "{failed}");
+    assert_eq!(files(parent.path()), 0, "the part that was written is removed");
+    spill.keep(text("short")).await.unwrap();
+}

@@ -15,11 +15,12 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use super::{
     Boxed, Delivery, DialError, EndReason, Envelope, FailureKind, Inbox, Outgoing, Sent, Wire, WireEnd, WireFailure,
+    remote,
     web::{self, InSession, Media, Web},
 };
 use crate::config::{Endpoint, Limits};
 
-/// How long the server may take to end a session that we leave.
+/// How long the server may take to answer the DELETE that ends a session. Only the first [`remote::FAREWELL`] of it is waited for.
 const LEAVE: Duration = Duration::from_secs(5);
 /// How long requests under way may still take to learn their fate once the server has forgotten the session.
 const LAST_ANSWERS: Duration = Duration::from_secs(1);
@@ -90,7 +91,7 @@ impl Wire for Http {
             tokio::select! {
                 biased;
                 () = stop.cancelled() => {}
-                () = shared.exchange(message) => {}
+                () = web::in_time(id, shared.exchange(message)) => {}
             }
         });
         if let Some(id) = id {
@@ -138,7 +139,9 @@ impl Wire for Http {
             self.stop.cancel();
             self.tasks.close();
             self.tasks.wait().await;
-            self.shared.leave().await;
+            // A server that does not answer the DELETE must not hold up the next session, nor the end of the program.
+            let leaving = tokio::spawn(self.shared.clone().leave());
+            let _ = tokio::time::timeout(remote::FAREWELL, leaving).await;
             self.shared.inbox.ended(WireEnd::new(EndReason::Closed));
         })
     }
@@ -289,7 +292,7 @@ impl Shared {
     }
 
     /// Tells the server that the session is over.
-    async fn leave(&self) {
+    async fn leave(self: Arc<Self>) {
         let (id, version) = {
             let session = self.session();
             let known = session.id.clone().filter(|_| session.over.is_none());

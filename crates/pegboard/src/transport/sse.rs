@@ -94,7 +94,7 @@ impl Wire for Sse {
             tokio::select! {
                 biased;
                 () = stop.cancelled() => {}
-                () = shared.post(message) => {}
+                () = web::in_time(message.id, shared.post(message)) => {}
             }
         });
     }

@@ -34,6 +34,22 @@ const MAX_REPEATS: usize = 3;
 /// How much of an error's body is read.
 const ERROR_BODY: usize = 64 << 10;
 
+/// How long a server may take to accept a message that has no response: a notification, or the response to a request of its own. Requests
+/// have the limits of their callers.
+const ACCEPT_WITHIN: Duration = Duration::from_secs(30);
+
+/// Gives up a message that has no response (no `id`) if the server does not accept it in time, so that it does not hold a connection.
+pub(super) async fn in_time(id: Option<u64>, exchange: impl Future<Output = ()>) {
+    match id {
+        Some(_) => exchange.await,
+        None => {
+            if tokio::time::timeout(ACCEPT_WITHIN, exchange).await.is_err() {
+                tracing::debug!("the server did not accept a message within {ACCEPT_WITHIN:?}; it was given up");
+            }
+        }
+    }
+}
+
 /// Waits until the notices that are on their way have arrived, but not for ever.
 pub(super) async fn farewell(notices: &TaskTracker) {
     notices.close();

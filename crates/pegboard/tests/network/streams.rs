@@ -1,5 +1,7 @@
 //! Answers as JSON and as event streams, whole and broken off.
 
+use std::time::Duration;
+
 use pegboard::{Kind, ToolCall};
 use pegboard_testkit::{Era, Fault, When};
 use serde_json::json;
@@ -243,4 +245,57 @@ async fn a_response_stream_answers_its_own_request_only() {
         greets(&tools, "the second call").await;
         lost(&first.await.unwrap(), Kind::Timeout);
     }
+}
+
+#[tokio::test]
+async fn a_server_that_asks_for_streams_without_a_wait_gets_one_that_grows() {
+    let server = raw::serve(|seen| match (seen.verb.as_str(), seen.method()) {
+        (_, "tools/call") => vec![raw::stream_head(), Step::Write(b"retry: 0\nid: 1\ndata: \n\n".to_vec())],
+        ("GET", _) if seen.headers.contains_key("last-event-id") => {
+            vec![raw::stream_head(), Step::Write(b"retry: 0\nid: 1\ndata: \n\n".to_vec())]
+        }
+        _ => raw::healthy(seen, false),
+    })
+    .await;
+    let board = board(http(&server.url("/mcp")));
+    let tools = board.toolset();
+    let calling = call(&tools, "fx.hello", json!({}));
+    let waited = tokio::time::timeout(Duration::from_secs(2), calling).await;
+    assert!(waited.is_err(), "the answer never comes");
+    let streams = server
+        .seen()
+        .iter()
+        .filter(|seen| seen.headers.contains_key("last-event-id"))
+        .count();
+    assert!((1..=10).contains(&streams), "{streams} in two seconds");
+}
+
+#[tokio::test]
+async fn answers_that_a_server_never_takes_do_not_pile_up() {
+    let server = raw::serve(|seen| match (seen.verb.as_str(), seen.method()) {
+        ("GET", _) => {
+            let ping = |id| format!("data: {{\"jsonrpc\":\"2.0\",\"id\":{id},\"method\":\"ping\"}}\n\n");
+            let pings: String = (0..70).map(ping).collect();
+            vec![raw::stream_head(), Step::Write(pings.into_bytes()), Step::Hang]
+        }
+        ("POST", "") => vec![Step::Hang],
+        (_, "tools/call") => raw::response("200 OK", "application/json", raw::hi(seen).to_string().as_bytes()),
+        _ => raw::healthy(seen, false),
+    })
+    .await;
+    let board = board(http(&server.url("/mcp")));
+    let tools = board.toolset();
+    let answers = || {
+        server
+            .seen()
+            .iter()
+            .filter(|seen| seen.verb == "POST" && seen.method().is_empty())
+            .count()
+    };
+    greets(&tools, "beside the pings").await;
+    for _ in 0..200 {
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    greets(&tools, "after the pings").await;
+    assert!((1..=16).contains(&answers()), "{} answers are on their way", answers());
 }

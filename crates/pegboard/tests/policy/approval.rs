@@ -95,6 +95,26 @@ async fn each_mode_asks_about_its_calls_and_a_refused_call_never_reaches_the_ser
     }
 }
 
+#[tokio::test(start_paused = true)]
+async fn an_approver_that_panics_costs_one_call() {
+    let (board, [fx]) = board([mode(Approval::Always)]);
+    let asked = AtomicUsize::new(0);
+    let tools = board.toolset_with(View::new().approver(move |_: &Question<'_>| {
+        assert!(asked.fetch_add(1, Ordering::SeqCst) > 0, "on purpose");
+        Decision::Once
+    }));
+    let reply = call(&tools, "fx.write", json!({})).await;
+    ended_as(&reply, Kind::Internal, false);
+    assert!(
+        reply.text().contains("the approver of the program panicked"),
+        "{}",
+        reply.text()
+    );
+    let reply = call(&tools, "fx.write", json!({})).await;
+    assert_eq!(reply.outcome.kind(), Kind::Ok, "{}", reply.text());
+    assert_eq!(fx.count("tools/call"), 1);
+}
+
 /// A server that is not trusted cannot lower the risk of its tools by what it says about them.
 #[tokio::test(start_paused = true)]
 async fn hints_of_an_untrusted_server_lower_neither_risk_nor_approval() {

@@ -6,9 +6,10 @@ use std::{
         Arc, Mutex,
         atomic::{AtomicUsize, Ordering},
     },
+    time::Duration,
 };
 
-use pegboard::{Arguments, Budget, Called, Failure, Hook, Kind, Outcome, Reply, ToolCall, View};
+use pegboard::{Arguments, Budget, Called, Event, Failure, Hook, Kind, Outcome, Reply, ToolCall, View};
 use pegboard_testkit::{FakeServer, Tool};
 use serde_json::json;
 
@@ -170,4 +171,54 @@ async fn a_call_carries_trace_context_and_the_programs_facts_but_not_the_protoco
     assert_eq!(meta["example.com/tenant"], "b");
     assert_eq!(meta["example.com/of"], "t");
     assert_eq!(Some(&meta["progressToken"]), sent.id.as_ref());
+}
+
+/// Panics at calls and replies whose tool is named so.
+struct Breaks;
+
+impl Hook for Breaks {
+    fn before<'a>(&'a self, called: Called<'a>, _: &'a mut ToolCall) -> Boxed<'a, Result<(), Failure>> {
+        assert_ne!(called.tool.name, "before", "on purpose, before there is a future");
+        Box::pin(async move {
+            assert_ne!(called.tool.name, "within", "on purpose, within the future");
+            Ok(())
+        })
+    }
+
+    fn after<'a>(&'a self, called: Called<'a>, _: &'a mut Reply) -> Boxed<'a, ()> {
+        assert_ne!(called.tool.name, "after", "on purpose, at the reply");
+        Box::pin(std::future::ready(()))
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_hook_that_panics_costs_one_call_and_its_events_are_complete() {
+    let tool = |name: &str| Tool::new(name).answers_text("ok");
+    let fake = FakeServer::new("fx")
+        .tool(tool("before"))
+        .tool(tool("within"))
+        .tool(tool("after"))
+        .tool(tool("t"));
+    let (board, handle) = in_memory(&fake);
+    let mut events = board.events();
+    let tools = board.toolset_with(View::new().hook(Breaks));
+    for name in ["fx.before", "fx.within"] {
+        let reply = call(&tools, name, json!({})).await;
+        ended_as(&reply, Kind::Internal, false);
+        assert!(
+            reply.text().contains("a hook of the program panicked"),
+            "{}",
+            reply.text()
+        );
+        assert_eq!(call(&tools, "fx.t", json!({})).await.text(), "ok");
+    }
+    let reply = call(&tools, "fx.after", json!({})).await;
+    assert_eq!((reply.text().as_str(), reply.warnings.len()), ("ok", 1));
+    assert_eq!(handle.count("tools/call"), 3);
+    let (mut begun, mut ended) = (0, 0);
+    while let Ok(Some(event)) = tokio::time::timeout(Duration::from_secs(1), events.next()).await {
+        begun += usize::from(matches!(event, Event::CallCreated { .. }));
+        ended += usize::from(matches!(event, Event::CallCompleted { .. }));
+    }
+    assert_eq!((begun, ended), (5, 5));
 }

@@ -51,10 +51,17 @@ async fn a_native_tool_is_listed_and_called_like_any_other() {
 #[tokio::test]
 async fn a_native_tool_that_panics_fails_alone() {
     let broken = NativeTool::new("broken", "", json!({}), |_| async { panic!("on purpose") });
-    let board = board([broken, echo()]);
+    let sooner = NativeTool::new("sooner", "", json!({}), |arguments| {
+        assert!(arguments.contains_key("never"), "before there is a future");
+        std::future::ready(Err(String::new()))
+    });
+    let board = board([broken, sooner, echo()]);
     let tools = board.toolset();
-    let failed = call(&tools, "local.broken", json!({})).await;
-    ended_as(&failed, Kind::ToolError, true);
+    for name in ["local.broken", "local.sooner"] {
+        let failed = call(&tools, name, json!({})).await;
+        ended_as(&failed, Kind::ToolError, true);
+        assert_eq!(failed.text(), "the tool panicked", "{name}");
+    }
     assert_eq!(call(&tools, "local.echo", json!({"text": "hi"})).await.text(), "hi");
 }
 

@@ -99,7 +99,7 @@ impl Bench {
         self.shape_masked(outcome, |_| Counts::default()).await
     }
 
-    async fn shape_masked(&self, outcome: Outcome, mask: impl FnOnce(&mut Outcome) -> Counts) -> Presented {
+    async fn shape_masked(&self, mut outcome: Outcome, mask: impl FnOnce(&mut Outcome) -> Counts) -> Presented {
         let rules = Rules {
             server: "k8s",
             tool: "get_pods",
@@ -110,7 +110,9 @@ impl Bench {
             outputs: &self.outputs,
             deadline: Deadline::within(Duration::from_secs(600)),
         };
-        rules.shape(outcome, mask).await
+        let original_bytes = payload(&outcome);
+        let masked = mask(&mut outcome);
+        rules.shape(outcome, original_bytes, masked).await
     }
 
     fn asked(&self) -> Vec<SummaryRequest> {

@@ -8,6 +8,7 @@ use super::{Finds, Kind, MARK, SECTIONS, looks_encoded};
 #[derive(Debug, Clone, Copy)]
 struct Line<'t> {
     start: usize,
+    /// Without the white space at its end, which may be long and is asked about often.
     text: &'t str,
     /// How many bytes stand before the content.
     indent: usize,
@@ -15,11 +16,11 @@ struct Line<'t> {
 
 impl<'t> Line<'t> {
     fn content(&self) -> &'t str {
-        self.text[self.indent..].trim_end()
+        &self.text[self.indent..]
     }
 
     fn end(&self) -> usize {
-        self.start + self.text.trim_end().len()
+        self.start + self.text.len()
     }
 
     /// Empty lines and comments belong to whatever is around them.
@@ -28,8 +29,7 @@ impl<'t> Line<'t> {
     }
 
     fn parts_documents(&self) -> bool {
-        let line = self.text.trim_end();
-        line == "---" || line == "..." || line.starts_with("--- ")
+        self.text == "---" || self.text == "..." || self.text.starts_with("--- ")
     }
 
     /// Whether an item of a list begins here.
@@ -98,13 +98,11 @@ fn lines(text: &str) -> Vec<Line<'_>> {
     let mut lines = Vec::new();
     let mut start = 0;
     for line in text.split_inclusive('\n') {
+        let text = line.trim_end();
         lines.push(Line {
             start,
-            text: line,
-            indent: line
-                .find(|c: char| !" \t+->|│*•".contains(c))
-                .unwrap_or(line.len())
-                .min(line.trim_end().len()),
+            text,
+            indent: text.find(|c: char| !" \t+->|│*•".contains(c)).unwrap_or(text.len()),
         });
         start += line.len();
     }
@@ -214,10 +212,18 @@ impl Ownerless {
 fn ownerless_sections(lines: &[Line<'_>], document: Range<usize>) -> Vec<usize> {
     let mut sections: Vec<usize> = document.filter(|at| lines[*at].begins_section().is_some()).collect();
     if sections.len() <= MAX_SECTIONS {
+        // The mapping that was looked at last at each column, and whether it says that it is something else.
+        let mut known: HashMap<usize, (Range<usize>, bool)> = HashMap::new();
         sections.retain(|at| {
             let column = lines[*at].indent;
-            let mut siblings = lines[mapping(lines, *at)].iter().filter(|line| line.indent == column);
-            siblings.find_map(Line::kind) != Some(Kind::Other)
+            if let Some((_, is_other)) = known.get(&column).filter(|(mapping, _)| mapping.contains(at)) {
+                return !is_other;
+            }
+            let mapping = mapping(lines, *at);
+            let mut siblings = lines[mapping.clone()].iter().filter(|line| line.indent == column);
+            let is_other = siblings.find_map(Line::kind) == Some(Kind::Other);
+            known.insert(column, (mapping, is_other));
+            !is_other
         });
     }
     sections

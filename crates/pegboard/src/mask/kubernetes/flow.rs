@@ -16,9 +16,10 @@ pub(super) fn scan(text: &str, finds: &mut Finds) {
 
 fn scan_range(text: &str, range: Range<usize>, finds: &mut Finds, nested: u32) {
     let mut at = range.start;
+    let mut quote = Quote::default();
     while let Some(open) = text.as_bytes()[at..range.end].iter().position(|b| *b == b'{') {
         let from = at + open;
-        let quoting = quoting_after(&text[from + 1..range.end]);
+        let quoting = quote.quoting_after(text, from + 1..range.end);
         let mut scan = Scan {
             text,
             end: range.end,
@@ -37,12 +38,28 @@ fn scan_range(text: &str, range: Range<usize>, finds: &mut Finds, nested: u32) {
     }
 }
 
-/// How many backslashes stand before each quote of a document, told by its first one.
-fn quoting_after(text: &str) -> usize {
-    let first = text.find('"').unwrap_or(0);
-    let slashes = text[..first].bytes().rev().take_while(|b| *b == b'\\').count();
-    // `\n` before a key is a line end of the quoted text, and its backslash belongs to no quote.
-    slashes.min(15)
+/// The first quote at or after a place. It is looked for once, however many documents begin before it.
+#[derive(Debug, Default)]
+struct Quote {
+    /// Where it stands, or the end of the text if there is none.
+    at: Option<usize>,
+}
+
+impl Quote {
+    /// How many backslashes stand before each quote of a document, told by its first one. Documents are asked for in ascending order.
+    fn quoting_after(&mut self, text: &str, range: Range<usize>) -> usize {
+        let at = match self.at {
+            Some(at) if at >= range.start => at,
+            _ => memchr::memchr(b'"', &text.as_bytes()[range.clone()]).map_or(range.end, |step| range.start + step),
+        };
+        self.at = Some(at);
+        if at == range.end {
+            return 0;
+        }
+        // `\n` before a key is a line end of the quoted text, and its backslash belongs to no quote.
+        let before = text.as_bytes()[range.start..at].iter().rev();
+        before.take_while(|b| **b == b'\\').take(15).count()
+    }
 }
 
 /// One object or list.
@@ -61,6 +78,15 @@ struct Frame {
     value: Option<usize>,
     /// The last text, when it may turn out to be a key.
     last: Option<Range<usize>>,
+}
+
+/// What the objects and lists around a frame tell about it.
+#[derive(Debug, Clone, Copy)]
+struct Around {
+    /// It and everything around it was closed. Where it was not, a brace may be missing, and what is within what is not certain.
+    is_whole: bool,
+    /// It is an item of a SecretList.
+    is_listed: bool,
 }
 
 struct Scan<'t> {
@@ -235,19 +261,34 @@ impl Scan<'_> {
             self.cut_off(at);
         }
         let quote = format!("{}\"", "\\".repeat(self.quoting));
-        for frame in &self.frames {
+        let around = self.around();
+        for (frame, around) in self.frames.iter().zip(around) {
             if let Some((kind, at)) = frame.kind
                 && kind != Kind::Other
-                && (!frame.sections.is_empty() || self.is_whole(frame))
+                && (!frame.sections.is_empty() || around.is_whole)
             {
                 finds.settle(at..at + 1);
             }
-            if self.is_secret(frame) {
+            if self.is_secret(frame, around) {
                 for section in &frame.sections {
                     finds.hide(self.text, section.clone(), format!("{quote}{MARK}{quote}"));
                 }
             }
         }
+    }
+
+    /// What is around each frame. A frame comes after the one that it is in.
+    fn around(&self) -> Vec<Around> {
+        let mut all: Vec<Around> = Vec::with_capacity(self.frames.len());
+        for frame in &self.frames {
+            let outer = frame.parent.map(|parent| (&self.frames[parent], all[parent]));
+            all.push(Around {
+                is_whole: frame.is_closed && outer.is_none_or(|(_, around)| around.is_whole),
+                is_listed: outer
+                    .is_some_and(|(outer, around)| around.is_listed || matches!(outer.kind, Some((Kind::List, _)))),
+            });
+        }
+        all
     }
 
     /// What was under way when the text ended.
@@ -267,36 +308,12 @@ impl Scan<'_> {
         }
     }
 
-    fn is_secret(&self, frame: &Frame) -> bool {
+    fn is_secret(&self, frame: &Frame, around: Around) -> bool {
         match frame.kind {
             Some((Kind::Secret, _)) => true,
             Some(_) => false,
-            None => self.is_listed(frame) || self.may_be_secret(frame),
+            None => around.is_listed || self.may_be_secret(frame),
         }
-    }
-
-    /// Whether everything around it was closed. Where it was not, a brace may be missing, and what is within what is not certain.
-    fn is_whole(&self, frame: &Frame) -> bool {
-        let mut above = frame.parent;
-        while let Some(at) = above {
-            if !self.frames[at].is_closed {
-                return false;
-            }
-            above = self.frames[at].parent;
-        }
-        frame.is_closed
-    }
-
-    /// Whether it is an item of a SecretList.
-    fn is_listed(&self, frame: &Frame) -> bool {
-        let mut above = frame.parent;
-        while let Some(at) = above {
-            if let Some((Kind::List, _)) = self.frames[at].kind {
-                return true;
-            }
-            above = self.frames[at].parent;
-        }
-        false
     }
 
     /// Whether it was cut off before it said what it is.

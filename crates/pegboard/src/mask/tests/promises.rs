@@ -184,6 +184,20 @@ fn long_and_hostile_texts_take_a_moment() {
         "\"\\".repeat(1 << 17),
         "{\"a\":".repeat(1 << 14),
         "://a:".repeat(1 << 15),
+        "kn0wn-s3cret \"a\\n\" ".repeat(1 << 16),
+        "{\"a\":\"x\\n kn0wn-s3cret\"},".repeat(1 << 15),
+        format!("kind: Secret\n{}\"", "{}".repeat(1 << 20)),
+        format!(
+            "kind: Secret\n{}{}",
+            "data: [MASKED_SECRET_DATA] ".repeat(1 << 15),
+            " ".repeat(1 << 20)
+        ),
+        format!("kind: Secret\n{}{}", " data:\n".repeat(256), " a\n".repeat(1 << 16)),
+        format!(
+            "{{\"kind\": \"Secret\", \"a\": {}{}",
+            "[".repeat(250),
+            "{},".repeat(1 << 16)
+        ),
     ] {
         let started = std::time::SystemTime::now();
         masker.text(&text);

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::CallResult;
+use super::{CallResult, blocks::Blocks};
 use crate::{outcome::Content, scan::Scan};
 
 impl CallResult {
@@ -49,12 +49,16 @@ impl CallResult {
 }
 
 fn blocks(scan: &mut Scan<'_>) -> Option<Vec<Content>> {
-    let mut blocks = Vec::with_capacity(1);
+    let mut blocks = Blocks::new();
     scan.items(|scan| {
-        blocks.push(Content::read_plain(scan, 2)?);
-        Some(())
+        if blocks.has_room() {
+            blocks.push(Content::read_plain(scan, 2)?);
+            return Some(());
+        }
+        blocks.leave_out();
+        scan.skip()
     })?;
-    Some(blocks)
+    Some(blocks.finish())
 }
 
 #[cfg(test)]

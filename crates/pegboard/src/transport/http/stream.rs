@@ -18,6 +18,10 @@ use crate::transport::{
 const RESUME: Duration = Duration::from_secs(1);
 /// The longest wait before a stream is opened again.
 const MAX_PAUSE: Duration = Duration::from_secs(60);
+/// The shortest wait before a stream is opened again, whatever the server's `retry` says. It doubles with each stream that brings no message,
+/// up to [`MAX_FLOOR`].
+const FLOOR: Duration = Duration::from_millis(100);
+const MAX_FLOOR: Duration = Duration::from_secs(2);
 /// How often in a row a stream is taken up again without a single new event.
 const MAX_RESUMES: u32 = 5;
 
@@ -29,6 +33,30 @@ pub(super) struct Cut {
     retry: Option<Duration>,
     /// Whether anything came at all.
     heard: bool,
+    /// Whether a message came.
+    useful: bool,
+}
+
+/// The shortest wait before the next stream.
+#[derive(Debug)]
+struct Floor(Duration);
+
+impl Floor {
+    /// How long to wait before the next stream, if the server or the schedule says `wanted` and the last stream was as `useful` as this.
+    fn pause(&mut self, wanted: Duration, useful: bool) -> Duration {
+        if useful {
+            self.0 = FLOOR;
+        }
+        let pause = wanted.clamp(self.0, MAX_PAUSE);
+        self.0 = (self.0 * 2).min(MAX_FLOOR);
+        pause
+    }
+}
+
+impl Default for Floor {
+    fn default() -> Self {
+        Self(FLOOR)
+    }
 }
 
 impl Cut {
@@ -46,6 +74,7 @@ impl Shared {
         };
         let mut last_id = None;
         let mut fruitless = 0;
+        let mut floor = Floor::default();
         loop {
             last_id = cut.last_id.take().or(last_id);
             let Some(from) = &last_id else {
@@ -55,7 +84,7 @@ impl Shared {
             if fruitless > MAX_RESUMES {
                 return Err(cut.failure);
             }
-            tokio::time::sleep(cut.retry.unwrap_or(RESUME).min(MAX_PAUSE)).await;
+            tokio::time::sleep(floor.pause(cut.retry.unwrap_or(RESUME), cut.useful)).await;
             if !self.inbox.waits_for(id) {
                 return Ok(());
             }
@@ -77,6 +106,7 @@ impl Shared {
                     last_id: None,
                     retry: cut.retry,
                     heard: false,
+                    useful: false,
                 },
             };
         }
@@ -94,16 +124,17 @@ impl Shared {
     pub(super) async fn listen(&self, opened: &CancellationToken) {
         let mut last_id: Option<String> = None;
         let mut pause = RESUME;
+        let mut floor = Floor::default();
         loop {
             let response = self.open_stream(last_id.as_deref()).await;
             opened.cancel();
-            let retry = match response {
+            let (retry, useful) = match response {
                 Ok(response) => match self.read_events(response, None).await {
                     Ended::Enough => return,
                     Ended::Cut(cut) => {
                         last_id = cut.last_id.or(last_id);
                         pause = if cut.heard { RESUME } else { (pause * 2).min(MAX_PAUSE) };
-                        cut.retry
+                        (cut.retry, cut.useful)
                     }
                 },
                 Err(failure) if is_final(&failure) => {
@@ -112,10 +143,10 @@ impl Shared {
                 }
                 Err(_) => {
                     pause = (pause * 2).min(MAX_PAUSE);
-                    None
+                    (None, false)
                 }
             };
-            tokio::time::sleep(retry.unwrap_or(pause).clamp(Duration::from_millis(100), MAX_PAUSE)).await;
+            tokio::time::sleep(floor.pause(retry.unwrap_or(pause), useful)).await;
         }
     }
 
@@ -145,7 +176,7 @@ impl Shared {
     async fn read_events(&self, mut response: Response, request: Option<u64>) -> Ended {
         let limit = self.web.limit();
         let mut parser = Parser::new(limit);
-        let mut heard = false;
+        let (mut heard, mut useful) = (false, false);
         let failure = loop {
             let chunk = match response.chunk().await {
                 Ok(Some(chunk)) => chunk,
@@ -162,6 +193,7 @@ impl Shared {
             let mut done = false;
             let fed = parser.feed(&chunk, |event| {
                 let Some(message) = message_of(event) else { return };
+                useful = true;
                 match request {
                     Some(id) => done |= self.inbox.message_for(id, message),
                     None => {
@@ -185,6 +217,7 @@ impl Shared {
             retry: parser.retry_ms().map(Duration::from_millis),
             failure,
             heard,
+            useful,
         })
     }
 }
@@ -207,5 +240,20 @@ fn is_final(failure: &WireFailure) -> bool {
         FailureKind::Status { code, .. } => code < 500 && code != 429,
         FailureKind::Rpc(_) | FailureKind::NeedsAuth | FailureKind::SessionGone | FailureKind::Protocol => true,
         FailureKind::Connect(_) | FailureKind::Cut | FailureKind::TooLarge | FailureKind::Busy => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_server_that_wants_no_wait_gets_one_that_grows_until_a_message_comes() {
+        let mut floor = Floor::default();
+        let pauses: Vec<u128> = (0..7).map(|_| floor.pause(Duration::ZERO, false).as_millis()).collect();
+        assert_eq!(pauses, [100, 200, 400, 800, 1600, 2000, 2000]);
+        assert_eq!(floor.pause(Duration::ZERO, true), FLOOR);
+        assert_eq!(floor.pause(Duration::from_secs(5), false), Duration::from_secs(5));
+        assert_eq!(floor.pause(Duration::MAX, false), MAX_PAUSE);
     }
 }

@@ -1,0 +1,113 @@
+//! The content blocks of a result, up to a limit: an empty block is three bytes on the wire and a hundred in memory.
+
+use std::fmt;
+
+use serde::{
+    Deserializer,
+    de::{IgnoredAny, SeqAccess, Visitor},
+};
+
+use crate::outcome::Content;
+
+/// The most content blocks of one result that are kept. The further ones are counted, and a text block at the end says how many there were.
+pub(super) const MAX_BLOCKS: usize = 10_000;
+
+/// Content blocks while they are read.
+#[derive(Debug)]
+pub(super) struct Blocks {
+    kept: Vec<Content>,
+    left_out: usize,
+}
+
+impl Blocks {
+    pub(super) fn new() -> Self {
+        Self {
+            // Most results have one.
+            kept: Vec::with_capacity(1),
+            left_out: 0,
+        }
+    }
+
+    /// Whether a further block is kept. One that is not need not be read.
+    pub(super) fn has_room(&self) -> bool {
+        self.kept.len() < MAX_BLOCKS
+    }
+
+    pub(super) fn push(&mut self, block: Content) {
+        self.kept.push(block);
+    }
+
+    pub(super) fn leave_out(&mut self) {
+        self.left_out += 1;
+    }
+
+    pub(super) fn finish(mut self) -> Vec<Content> {
+        if self.left_out > 0 {
+            self.kept.push(Content::text(format!(
+                "[{} more content blocks were left out: at most {MAX_BLOCKS} of one result are kept]",
+                self.left_out
+            )));
+        }
+        self.kept
+    }
+}
+
+/// Reads a list of content blocks. Null counts as absent.
+pub(super) fn read<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<Content>, D::Error> {
+    deserializer.deserialize_any(BlocksVisitor)
+}
+
+struct BlocksVisitor;
+
+impl<'de> Visitor<'de> for BlocksVisitor {
+    type Value = Vec<Content>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a list of content blocks")
+    }
+
+    fn visit_unit<E>(self) -> Result<Self::Value, E> {
+        Ok(Vec::new())
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Self::Value, A::Error> {
+        let mut blocks = Blocks::new();
+        loop {
+            if blocks.has_room() {
+                match items.next_element()? {
+                    Some(block) => blocks.push(block),
+                    None => break,
+                }
+            } else if items.next_element::<IgnoredAny>()?.is_some() {
+                blocks.leave_out();
+            } else {
+                break;
+            }
+        }
+        Ok(blocks.finish())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{super::CallResult, *};
+
+    #[test]
+    fn blocks_over_the_limit_are_counted_and_not_kept() {
+        for (block, unusual) in [("{}", ""), (r#"{"type":"text","text":""}"#, r#","isError":null"#)] {
+            let many = vec![block; MAX_BLOCKS + 5].join(",");
+            let text = format!(r#"{{"content":[{many}]{unusual}}}"#);
+            let read: CallResult = serde_json::from_str(&text).unwrap();
+            let plain = CallResult::read_plain(text.as_bytes());
+            assert_eq!(plain.is_some(), unusual.is_empty());
+            for result in plain.into_iter().chain([read]) {
+                assert_eq!(result.content.len(), MAX_BLOCKS + 1);
+                let last = result.content.last().unwrap().to_text();
+                assert!(last.starts_with("[5 more content blocks were left out"), "{last}");
+            }
+        }
+        let all = vec!["{}"; MAX_BLOCKS].join(",");
+        let read: CallResult = serde_json::from_str(&format!(r#"{{"content":[{all}]}}"#)).unwrap();
+        assert_eq!(read.content.len(), MAX_BLOCKS, "the limit itself is kept whole");
+    }
+}
