@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 use super::{
     Fault, Patience, Request, Session,
     frame::Params,
-    rounds::{Asked, Round, Rounds, read},
+    rounds::{Asked, InputRequests, Round, Rounds, read},
 };
 use crate::{
     deadline::Deadline,
@@ -34,7 +34,7 @@ struct ReadResult {
     #[serde(default, rename = "resultType")]
     result_type: Option<String>,
     #[serde(default, rename = "inputRequests")]
-    input_requests: Option<Map<String, Value>>,
+    input_requests: Option<InputRequests>,
     #[serde(default, rename = "requestState")]
     request_state: Option<String>,
 }
@@ -62,7 +62,7 @@ struct PromptResult {
     #[serde(default, rename = "resultType")]
     result_type: Option<String>,
     #[serde(default, rename = "inputRequests")]
-    input_requests: Option<Map<String, Value>>,
+    input_requests: Option<InputRequests>,
     #[serde(default, rename = "requestState")]
     request_state: Option<String>,
 }
