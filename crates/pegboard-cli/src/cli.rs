@@ -345,7 +345,14 @@ fn provider() -> impl TypedValueParser<Value = Provider> {
 }
 
 fn duration(text: &str) -> Result<Duration, &'static str> {
-    match pegboard::parse_duration(text) {
+    // `timeout 30` counts seconds as well.
+    let seconds = || {
+        text.trim()
+            .parse()
+            .ok()
+            .and_then(|seconds| Duration::try_from_secs_f64(seconds).ok())
+    };
+    match pegboard::parse_duration(text).or_else(seconds) {
         Some(duration) if !duration.is_zero() => Ok(duration),
         _ => Err("write a number and a unit, such as 500ms, 30s or 2m"),
     }
@@ -384,6 +391,16 @@ mod tests {
         let global = global("pegboard -c a --server x=y config -c b show -c d --server x");
         assert_eq!(global.configs, ["a", "b", "d"].map(PathBuf::from));
         assert_eq!(global.servers, ["x=y", "x"]);
+    }
+
+    #[test]
+    fn a_limit_without_a_unit_is_in_seconds() {
+        for (text, millis) in [("30", 30_000), ("1.5", 1500), ("30s", 30_000), ("250ms", 250)] {
+            assert_eq!(duration(text), Ok(Duration::from_millis(millis)), "{text}");
+        }
+        for text in ["", "0", "-1", "nan", "inf", "1e300", "s", "30 parsecs"] {
+            assert!(duration(text).is_err(), "{text}");
+        }
     }
 
     #[test]

@@ -9,6 +9,7 @@ mod prompts;
 mod resources;
 mod status;
 mod tools;
+mod waits;
 
 use std::{future::Future, time::Duration};
 
@@ -23,6 +24,7 @@ use crate::{
     settings::Complaint,
     signals::Signals,
 };
+use waits::Waits;
 
 /// How long servers are waited for when nobody set a limit. Their own limits end the wait long before.
 const PATIENCE: Duration = Duration::from_secs(3600);
@@ -98,6 +100,18 @@ impl Stage<'_> {
                 Err(_) => Ending::TimeUp,
             },
         }
+    }
+
+    /// The same for work on a board, whose starting servers are shown meanwhile.
+    async fn waiting<T>(
+        &mut self,
+        waits: &Waits,
+        what: &str,
+        board: &Pegboard,
+        work: impl Future<Output = T>,
+    ) -> Ending<T> {
+        let output = self.output.clone();
+        self.work(waits.during(what, &output, board, work)).await
     }
 
     /// Prints a report. A reader that does not read can be left with Ctrl-C.

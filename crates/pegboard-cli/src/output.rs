@@ -7,6 +7,7 @@ pub(crate) use sanitize::{clean, indented, one_line};
 pub(crate) use table::Table;
 
 use std::{
+    borrow::Cow,
     fmt::Write as _,
     io::{self, IsTerminal as _, Write as _},
     sync::{Arc, Mutex, MutexGuard, PoisonError},
@@ -81,8 +82,16 @@ impl Output {
 
     /// Shows what is waited for.
     pub(crate) fn waiting(&self, what: &str) {
+        if !self.talk().leaves_room() {
+            return;
+        }
         self.spinner.set_message(one_line(what));
         self.spinner.enable_steady_tick(TICK);
+    }
+
+    /// Whether a spinner is shown at all.
+    pub(crate) fn has_spinner(&self) -> bool {
+        !self.spinner.is_hidden()
     }
 
     /// Takes the spinner away until what this returns is dropped, so that a question has the terminal to itself.
@@ -196,6 +205,14 @@ fn write_out(data: &str) -> io::Result<()> {
     let mut out = io::stdout().lock();
     out.write_all(data.as_bytes())?;
     out.flush()
+}
+
+/// A server's text for stdout. Only a terminal acts on control characters; a pipe or a file gets the bytes that the server sent.
+pub(crate) fn as_data(text: &str) -> Cow<'_, str> {
+    match io::stdout().is_terminal() {
+        true => clean(text),
+        false => text.into(),
+    }
 }
 
 /// The columns of the terminal that stdout is; `None` when it is none.

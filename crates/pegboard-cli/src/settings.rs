@@ -1,8 +1,10 @@
 //! Which servers a run is about: config files, servers from the command line, or the built-in demo server.
 
-use std::path::PathBuf;
+use std::{path::PathBuf, time::Duration};
 
-use pegboard::{Config, Env, Format, Loaded, Pegboard, Problem, Reading, ServerName, Source, Start, ValueOrigin};
+use pegboard::{
+    Config, Env, Format, Loaded, Pegboard, Problem, Reading, ServerName, Source, Start, Transport, ValueOrigin,
+};
 use serde_json::json;
 
 use crate::{
@@ -11,6 +13,10 @@ use crate::{
 };
 
 const DEMO: &str = "no config found, using the built-in demo server; see `pegboard --help`";
+/// How long a program such as `npx` may take to fetch and start a server when no limit is set.
+const FETCH: Duration = Duration::from_secs(600);
+/// By how much a start may outlast the limit of the command, which thus always ends the wait.
+const MARGIN: Duration = Duration::from_secs(1);
 /// What is said when every server is misconfigured.
 pub(crate) const NOTHING: &str = "no server can be used";
 
@@ -22,6 +28,8 @@ pub(crate) struct Settings {
     only: Vec<String>,
     /// Whether nobody configured anything, so that the demo server stands in.
     is_demo: bool,
+    /// The limit of the whole command, if the user set one.
+    timeout: Option<Duration>,
 }
 
 /// Why a command cannot be carried out, before any server was asked.
@@ -52,6 +60,7 @@ impl Settings {
             loaded: Config::load(&sources, &env),
             only: only.into_iter().cloned().collect(),
             is_demo,
+            timeout: global.timeout,
         }
     }
 
@@ -115,17 +124,37 @@ impl Settings {
             config.servers.retain(|name, _| is_wanted(name));
             config.misconfigured.retain(|name, _| is_wanted(name));
         }
+        self.await_starts(&mut config);
         Ok(config)
+    }
+
+    /// Waits for starts as long as the user allows, where neither the config nor a preset sets `connect_timeout`.
+    ///
+    /// A daemon lets a slow start go on behind the backs of its callers. A command has nothing to do but wait for it.
+    fn await_starts(&self, config: &mut Config) {
+        let said = self.servers_that_say("connect_timeout");
+        for (_, server) in config.servers.iter_mut().filter(|(name, _)| !said.contains(name)) {
+            let fetches = matches!(&server.transport, Transport::Stdio(command) if command.fetches_first());
+            let allowed = match self.timeout {
+                Some(timeout) => timeout.saturating_add(MARGIN),
+                None if fetches => FETCH,
+                None => continue,
+            };
+            server.limits.connect = server.limits.connect.max(allowed);
+        }
+    }
+
+    /// The servers whose config or preset sets `field`.
+    fn servers_that_say(&self, field: &str) -> Vec<ServerName> {
+        let explained = self.loaded.explain().into_iter();
+        let said = explained.filter(|one| one.field == field && one.from != ValueOrigin::Default);
+        said.filter_map(|one| one.server).collect()
     }
 
     /// Lets texts be read with a look at the tool's schema where neither the config nor a preset says how they are read.
     pub(crate) fn guide(&self, config: &mut Config) {
-        let explained = self.loaded.explain();
-        let is_said = |name: &ServerName| {
-            let mut settings = explained.iter().filter(|one| one.server.as_ref() == Some(name));
-            settings.any(|one| one.field == "call_arguments.read" && one.from != ValueOrigin::Default)
-        };
-        for (_, server) in config.servers.iter_mut().filter(|(name, _)| !is_said(name)) {
+        let said = self.servers_that_say("call_arguments.read");
+        for (_, server) in config.servers.iter_mut().filter(|(name, _)| !said.contains(name)) {
             server.policy.args.reading = Reading::Guided;
         }
     }
@@ -217,4 +246,35 @@ fn demo() -> Option<Source> {
     let command = program.replace('$', "$$");
     let config = json!({"servers": {"demo": {"command": command, "args": ["demo-server"]}}});
     Some(Source::text("built-in", config.to_string(), Some(Format::Json)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn settings(timeout: Option<Duration>) -> Settings {
+        let text = "[servers.cold]\ncommand = 'npx'\nargs = ['-y', 'x']\n[servers.plain]\ncommand = 'x'\n\
+                    [servers.said]\ncommand = 'uvx'\nargs = ['x']\nconnect_timeout = '5s'\n";
+        let source = Source::text("test", text, Some(Format::Toml));
+        Settings {
+            loaded: Config::load(&[source], &Env::of([("", "")])),
+            only: Vec::new(),
+            is_demo: false,
+            timeout,
+        }
+    }
+
+    #[test]
+    fn a_start_may_take_as_long_as_the_user_allows() {
+        let secs = Duration::from_secs;
+        for (timeout, cold, plain) in [
+            (None, FETCH, secs(30)),
+            (Some(secs(120)), secs(121), secs(121)),
+            (Some(secs(5)), secs(30), secs(30)),
+        ] {
+            let config = settings(timeout).usable().unwrap();
+            let connect: Vec<Duration> = config.servers.values().map(|server| server.limits.connect).collect();
+            assert_eq!(connect, [cold, plain, secs(5)], "{timeout:?}");
+        }
+    }
 }

@@ -28,6 +28,8 @@ use schema::Shape;
 
 /// The longest text that is read. No server takes more by default.
 const MAX_BYTES: usize = 16 << 20;
+/// How many unknown arguments are named.
+const MAX_UNKNOWN: usize = 10;
 /// The most pairs in one text or map that is not plain JSON.
 const MAX_PAIRS: usize = 1000;
 /// The argument that a text becomes which is nothing else.
@@ -76,6 +78,24 @@ impl Arguments {
         schema: &Value,
     ) -> Result<Self, ArgumentsError> {
         pairs::read(pairs, Shape::new(schema))
+    }
+
+    /// A sentence for each argument that the schema does not know, with the name that it most likely misspells. There are none for a schema
+    /// that says nothing about names, or that says that it takes others.
+    pub fn unknown(&self, schema: &Value) -> Vec<String> {
+        let shape = Shape::new(schema);
+        let (true, Ok(given)) = (shape.is_closed(), self.by_name()) else {
+            return Vec::new();
+        };
+        let unknown = given.keys().filter(|name| !shape.knows(name));
+        let sentence = |name: &String| {
+            let start = format!("the tool declares no argument `{}`", schema::plain(name));
+            match shape.nearest(name) {
+                Some(near) => format!("{start}; did you mean `{}`?", schema::plain(near)),
+                None => start,
+            }
+        };
+        unknown.take(MAX_UNKNOWN).map(sentence).collect()
     }
 
     /// The object on one line. Messages are lines on some wires, so a line break in the text would end one and begin another; in JSON it can
@@ -242,6 +262,9 @@ pub enum ArgumentsError {
     /// An argument was given twice.
     #[error("the argument `{0}` is given twice")]
     Twice(String),
+    /// A pair gives an item of a list without the items before it.
+    #[error("the argument `{0}` leaves out items of its list; number them 0, 1, 2 in order")]
+    Gap(String),
     /// It is too long.
     #[error("the arguments have {bytes} bytes, and {limit} are allowed")]
     TooLong {

@@ -7,6 +7,7 @@
 mod adhoc;
 mod check;
 mod env_file;
+mod environment;
 mod expand;
 mod explain;
 mod fields;
@@ -34,6 +35,7 @@ mod units;
 #[cfg(all(feature = "sse", feature = "websocket"))]
 mod tests;
 
+pub(crate) use environment::is_allowed;
 pub use expand::Env;
 pub use explain::{Explained, Overridden, ValueOrigin};
 pub use life::{BoardLimits, BreakerPolicy, BreakerRule, Health, IdleStop, Probe, Restart, Retry};

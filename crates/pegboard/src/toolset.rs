@@ -38,7 +38,10 @@ use tokio::{sync::mpsc, task::JoinSet, time::Instant};
 
 use crate::{
     call::{self, Astray, CallGuard, CallStream, Route, Routed, Sight, ToolCall, View},
-    catalog::{Catalog, Risk, Schema, Tool, ToolKind},
+    catalog::{
+        Catalog, Risk, Schema, Tool, ToolKind,
+        clean::{has_unseen, is_unseen},
+    },
     deadline::Deadline,
     metrics::Tallies,
     name::ServerName,
@@ -244,8 +247,10 @@ impl Toolset {
     }
 
     fn warnings(&self) -> Vec<String> {
-        let mut warnings = self.table().quarantined().to_vec();
+        let routes = self.table();
+        let mut warnings = routes.quarantined().to_vec();
         warnings.extend(self.doubts());
+        warnings.extend(routes.routes().iter().filter_map(|route| unseen_in_name(route)));
         let unchecked = |tool: &Arc<Tool>| tool.unchecked();
         for server in self.chosen() {
             if let Phase::Ready(live) = server.phase() {
@@ -547,6 +552,28 @@ fn is_known_and_resting(server: &Server) -> bool {
 
 /// How many steps of progress may wait in a stream of events. Only the newest matter.
 const STEPS: usize = 64;
+/// A warning about a tool whose name has characters that a reader does not see, which may pass for another tool.
+fn unseen_in_name(route: &Route) -> Option<String> {
+    let name = &route.tool.name;
+    if !has_unseen(name) {
+        return None;
+    }
+    let shown: String = name
+        .chars()
+        .flat_map(|c| {
+            let (plain, escaped) = match is_unseen(c) {
+                true => (None, Some(c.escape_unicode())),
+                false => (Some(c), None),
+            };
+            plain.into_iter().chain(escaped.into_iter().flatten())
+        })
+        .collect();
+    Some(format!(
+        "{}: the name of the tool `{shown}` has invisible characters; it is called as `{}`",
+        route.tool.server, route.name
+    ))
+}
+
 /// How long a call without a limit of its own waits for a server whose tools are not known.
 const LOOK_UP: Duration = Duration::from_secs(60);
 

@@ -10,11 +10,11 @@ use pegboard::{
 };
 use tokio::{sync::mpsc, time::Instant};
 
-use super::{Ending, Stage, TIMEOUT, cancelled, late};
+use super::{Ending, Stage, TIMEOUT, cancelled, late, waits::Waits};
 use crate::{
     cli,
     exit::Exit,
-    output::{Output, Report, clean},
+    output::{Output, Report, as_data},
     settings::{self, Settings},
 };
 
@@ -33,8 +33,9 @@ pub(super) async fn run(mut stage: Stage<'_>, options: cli::Call) -> Exit {
     settings.announce(&stage.output);
     settings.guide(&mut config);
     let user = ask::Terminal::new(&stage.output, options.json.as_deref() == Some("-"));
+    let waits = Waits::new(&config);
     let board = settings::board(config).tools_only().host(user).open();
-    stage.output.waiting(&format!("calling {}", options.tool));
+    let what = format!("calling {}", options.tool);
     // Limits are for models. A person or a pipe gets all of a result, unless asked otherwise.
     let view = match options.max_result {
         None => View::new().whole_results(),
@@ -42,17 +43,18 @@ pub(super) async fn run(mut stage: Stage<'_>, options: cli::Call) -> Exit {
     };
     let view = view.approver(agree::Agreement::new(options.yes, &stage.output));
     let toolset = board.toolset_with(view);
-    let making = make(toolset, &options, given, stage.deadline, stage.output.clone());
-    let reply = match stage.work(making).await {
+    let making = Box::pin(make(toolset, &options, given, stage.deadline, stage.output.clone()));
+    let reply = match stage.waiting(&waits, &what, &board, making).await {
         Ending::Done(reply) => reply,
         // Nobody knows how far the call has come.
         Ending::TimeUp => unanswered(Outcome::Lost(late().after_sending())),
         Ending::Interrupted => unanswered(Outcome::Lost(cancelled().after_sending())),
     };
+    let reply = explained(reply, &board.status().servers, stage.is_late());
     let mut report = report(&stage.output, &reply);
     if !stage.output.is_json() {
         report = match reply.outcome.kind() {
-            Kind::UnknownTool => name_absent(&board, &settings, report),
+            Kind::UnknownTool | Kind::NeedsAuth if reply.server.is_none() => name_absent(&board, &settings, report),
             Kind::Timeout if stage.is_late() => report.hint(TIMEOUT),
             _ => report,
         };
@@ -61,6 +63,37 @@ pub(super) async fn run(mut stage: Stage<'_>, options: cli::Call) -> Exit {
         }
     }
     stage.close(&board, report).await
+}
+
+/// Says why a call was refused for want of its server: the time was up while servers started, or all of them want a sign-in.
+fn explained(mut reply: Reply, servers: &[ServerStatus], is_late: bool) -> Reply {
+    let Outcome::Refused(failure) = &mut reply.outcome else {
+        return reply;
+    };
+    let starting = servers.iter().filter(|server| server.state == State::Connecting);
+    let starting: Vec<String> = starting.map(|server| format!("`{}`", server.name)).collect();
+    let is_without_server = matches!(
+        failure.kind,
+        Kind::Unavailable | Kind::RestartInProgress | Kind::UnknownTool
+    );
+    if is_late && is_without_server && !starting.is_empty() {
+        failure.kind = Kind::Timeout;
+        failure.message = match starting.as_slice() {
+            [one] => format!("server {one} was still starting when the time was up"),
+            more => format!("servers {} were still starting when the time was up", more.join(", ")),
+        };
+        // The server goes when the command ends, so that to ask again would not help.
+        failure.hint = None;
+    } else if failure.kind == Kind::UnknownTool && !servers.is_empty() {
+        let mut enabled = servers.iter().filter(|server| server.state != State::Disabled);
+        if enabled.all(|server| server.state == State::NeedsAuth) {
+            failure.kind = Kind::NeedsAuth;
+            failure.hint = servers
+                .iter()
+                .find_map(|server| server.last_error.as_ref()?.hint.clone());
+        }
+    }
+    reply
 }
 
 /// The config and the arguments, or why there is nothing to call or to call it with.
@@ -104,28 +137,49 @@ async fn make(
 ) -> Reply {
     let call = ToolCall::new(&options.tool);
     let started = Instant::now();
+    let mut unknown = Vec::new();
     let call = match (given, &options.text) {
-        (Some(arguments), _) => call.arguments(arguments),
+        (Some(arguments), _) => {
+            // The call itself says why when there is no such tool.
+            if let Ok(tool) = toolset.tool(&options.tool, deadline.remaining()).await {
+                unknown = arguments.unknown(&tool.input_schema.value());
+            }
+            call.arguments(arguments)
+        }
         (None, Some(text)) => call.text(text),
         (None, None) if options.pairs.is_empty() => call,
         (None, None) => match typed(&toolset, options, deadline).await {
-            Ok(arguments) => call.arguments(arguments),
+            Ok((arguments, names)) => {
+                unknown = names;
+                call.arguments(arguments)
+            }
             Err(failure) => return Reply::unanswered(call.id, call.name, Outcome::Refused(failure), started.elapsed()),
         },
     };
     // Only the newest step matters, so a few places are enough.
     let (steps, shown) = mpsc::channel(8);
     let call = call.timeout(deadline.remaining()).progress(steps);
-    let (reply, ()) = tokio::join!(toolset.call(call), show_progress(shown, output, &options.tool));
+    let (mut reply, ()) = tokio::join!(toolset.call(call), show_progress(shown, output, &options.tool));
+    // Where the schema takes no others, the reply names them.
+    if reply.outcome.kind() != Kind::InvalidArguments {
+        reply.warnings.extend(unknown);
+    }
     reply
 }
 
-/// The arguments of the pairs, as the tool declares them.
-async fn typed(toolset: &Toolset, options: &cli::Call, deadline: Deadline) -> Result<Arguments, Failure> {
+/// The arguments of the pairs, as the tool declares them, and what is said about those that it does not declare.
+async fn typed(
+    toolset: &Toolset,
+    options: &cli::Call,
+    deadline: Deadline,
+) -> Result<(Arguments, Vec<String>), Failure> {
     let tool = toolset.tool(&options.tool, deadline.remaining()).await?;
     let pairs = options.pairs.iter().map(|(key, value)| (key.as_str(), value.as_str()));
-    Arguments::from_pairs(pairs, &tool.input_schema.value())
-        .map_err(|error| Failure::new(Kind::InvalidArguments, error.to_string()))
+    let schema = tool.input_schema.value();
+    let arguments = Arguments::from_pairs(pairs, &schema)
+        .map_err(|error| Failure::new(Kind::InvalidArguments, error.to_string()))?;
+    let unknown = arguments.unknown(&schema);
+    Ok((arguments, unknown))
 }
 
 /// Shows every step until the call has ended.
@@ -154,7 +208,7 @@ fn report(output: &Output, reply: &Reply) -> Report {
     let report = match &reply.outcome {
         Outcome::Done(_) => {
             let mut report = Report::new(exit);
-            report.data = clean(&text).into_owned();
+            report.data = as_data(&text).into_owned();
             if !report.data.is_empty() && !report.data.ends_with('\n') {
                 report.data.push('\n');
             }

@@ -4,6 +4,7 @@ use pegboard::{Failure, Kind, State, Unavailable};
 use serde::Serialize;
 use serde_json::{Value, json};
 
+use super::TIMEOUT;
 use crate::{
     exit::Exit,
     output::{Output, Report},
@@ -25,13 +26,38 @@ pub(super) fn exit(unavailable: &[Unavailable], enabled: usize, is_late: bool) -
 }
 
 /// Adds the servers that were not there. What is wrong with the config is told already.
-pub(super) fn name_absent(mut report: Report, unavailable: &[Unavailable]) -> Report {
+pub(super) fn name_absent(mut report: Report, unavailable: &[Unavailable], is_late: bool) -> Report {
     for server in unavailable.iter().filter(|server| !is_misconfigured(server)) {
         let state = server.state.as_str();
         let message = format!("server `{}` is {state}: {}", server.server, server.error);
-        report = report.error(&message, server.hint.as_deref());
+        // The server goes when the command ends, so that to ask again would not help.
+        let hint = match is_late && server.state == State::Connecting {
+            true => Some(TIMEOUT),
+            false => server.hint.as_deref(),
+        };
+        report = report.error(&message, hint);
     }
     report
+}
+
+/// The failure of a command that needs a server which is not there.
+pub(super) fn absent(server: &Unavailable, is_late: bool) -> Failure {
+    let message = format!(
+        "server `{}` is {}: {}",
+        server.server,
+        server.state.as_str(),
+        server.error
+    );
+    let (kind, hint) = match server.state {
+        State::NeedsAuth => (Kind::NeedsAuth, server.hint.as_deref()),
+        _ if is_late => (Kind::Timeout, Some(TIMEOUT)),
+        _ => (Kind::Unavailable, server.hint.as_deref()),
+    };
+    let failure = Failure::new(kind, message);
+    match hint {
+        Some(hint) => failure.hint(hint),
+        None => failure,
+    }
 }
 
 fn is_misconfigured(server: &Unavailable) -> bool {

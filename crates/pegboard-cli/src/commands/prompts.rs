@@ -2,14 +2,16 @@
 
 use std::fmt::Write as _;
 
-use pegboard::{Failure, FilledPrompt, Kind, Prompt, PromptListing, Toolset};
+use pegboard::{Deadline, Failure, FilledPrompt, Kind, Prompt, PromptListing, Toolset};
 use serde_json::{Map, Value, json};
 
-use super::{Ending, Stage, TIMEOUT, call::ask::Terminal, cancelled, empty, interrupted, late, listing, time_up};
+use super::{
+    Ending, Stage, TIMEOUT, call::ask::Terminal, cancelled, empty, interrupted, late, listing, time_up, waits::Waits,
+};
 use crate::{
     cli,
     exit::Exit,
-    output::{self, Paint, Report, Table, clean, one_line},
+    output::{self, Paint, Report, Table, as_data, one_line},
     settings::{self, Settings},
 };
 
@@ -25,10 +27,11 @@ pub(super) async fn list(mut stage: Stage<'_>) -> Exit {
     };
     let enabled = config.servers.values().filter(|server| server.enabled).count();
     settings.announce(&stage.output);
+    let waits = Waits::new(&config);
     let board = settings::board(config).open();
-    stage.output.waiting("asking the servers for their prompts");
+    let what = "asking the servers for their prompts";
     let (toolset, patience) = (board.toolset(), stage.deadline.remaining());
-    let report = match stage.work(toolset.prompts(patience)).await {
+    let report = match stage.waiting(&waits, what, &board, toolset.prompts(patience)).await {
         Ending::Interrupted => interrupted(&stage.output, &nothing),
         Ending::TimeUp => time_up(&stage.output, &nothing),
         Ending::Done(mut found) => {
@@ -42,7 +45,7 @@ pub(super) async fn list(mut stage: Stage<'_>) -> Exit {
                 if report.data.is_empty() && found.unavailable.is_empty() {
                     report = report.warning("no server that is switched on offers a prompt");
                 }
-                listing::name_absent(report, &found.unavailable)
+                listing::name_absent(report, &found.unavailable, stage.is_late())
             }
         }
     };
@@ -60,11 +63,12 @@ pub(super) async fn get(mut stage: Stage<'_>, options: cli::PromptGet) -> Exit {
         }
     };
     settings.announce(&stage.output);
+    let waits = Waits::new(&config);
     let board = settings::board(config).host(Terminal::new(&stage.output, false)).open();
-    stage.output.waiting(&format!("getting {}", options.name));
-    let (toolset, patience) = (board.toolset(), stage.deadline.remaining());
+    let what = &format!("getting {}", options.name);
+    let (toolset, deadline) = (board.toolset(), stage.deadline);
     let getting = async {
-        let prompt = owner(&toolset, &options.name, patience).await?;
+        let prompt = owner(&toolset, &options.name, deadline).await?;
         let arguments: Map<String, Value> = options
             .pairs
             .iter()
@@ -73,7 +77,7 @@ pub(super) async fn get(mut stage: Stage<'_>, options: cli::PromptGet) -> Exit {
         let filled = toolset.get_prompt(&prompt.server, &prompt.name, &arguments).await?;
         Ok((prompt, filled))
     };
-    let report = match stage.work(getting).await {
+    let report = match stage.waiting(&waits, what, &board, getting).await {
         Ending::Interrupted => listing::unread(&stage.output, nothing, "prompt", cancelled()),
         Ending::TimeUp => listing::unread(&stage.output, nothing, "prompt", late().hint(TIMEOUT)),
         Ending::Done(got) => {
@@ -93,8 +97,8 @@ pub(super) async fn get(mut stage: Stage<'_>, options: cli::PromptGet) -> Exit {
 }
 
 /// The prompt that is meant by `server.prompt`, or by its own name when only one server has it.
-async fn owner(toolset: &Toolset, name: &str, patience: std::time::Duration) -> Result<Prompt, Failure> {
-    let found = toolset.prompts(patience).await;
+async fn owner(toolset: &Toolset, name: &str, deadline: Deadline) -> Result<Prompt, Failure> {
+    let found = toolset.prompts(deadline.remaining()).await;
     let dotted = |prompt: &Prompt| format!("{}.{}", prompt.server, prompt.name);
     let mut fitting: Vec<Prompt> = found
         .prompts
@@ -113,15 +117,7 @@ async fn owner(toolset: &Toolset, name: &str, patience: std::time::Duration) -> 
     let wrong = |message: String| Failure::new(Kind::InvalidArguments, message);
     match (fitting.len(), found.unavailable.first()) {
         (1, _) => Ok(fitting.remove(0)),
-        (0, Some(absent)) => {
-            let message = format!(
-                "server `{}` is {}: {}",
-                absent.server,
-                absent.state.as_str(),
-                absent.error
-            );
-            Err(Failure::new(Kind::Unavailable, message))
-        }
+        (0, Some(absent)) => Err(listing::absent(absent, deadline.has_passed())),
         (0, None) => Err(wrong(format!("there is no prompt `{name}`")).hint("`pegboard prompts` lists what there is")),
         _ => {
             let names: Vec<_> = fitting.iter().map(dotted).collect();
@@ -135,7 +131,7 @@ fn shown(filled: &FilledPrompt) -> String {
     let mut shown = String::new();
     for message in &filled.messages {
         let role = message.role.as_str();
-        let _ = writeln!(shown, "{role}: {}", clean(&message.content.to_text()));
+        let _ = writeln!(shown, "{role}: {}", as_data(&message.content.to_text()));
     }
     shown
 }

@@ -2,13 +2,15 @@
 
 use std::fmt::Write as _;
 
-use pegboard::{Body, Failure, Kind, Resource, ResourceContents, ResourceListing, ServerName, Toolset};
+use pegboard::{Body, Deadline, Failure, Kind, Resource, ResourceContents, ResourceListing, ServerName, Toolset};
 use serde_json::json;
 
-use super::{Ending, Stage, TIMEOUT, call::ask::Terminal, cancelled, empty, interrupted, late, listing, time_up};
+use super::{
+    Ending, Stage, TIMEOUT, call::ask::Terminal, cancelled, empty, interrupted, late, listing, time_up, waits::Waits,
+};
 use crate::{
     exit::Exit,
-    output::{self, Paint, Report, Table, clean, one_line},
+    output::{self, Paint, Report, Table, as_data, one_line},
     settings::{self, Settings},
 };
 
@@ -24,10 +26,11 @@ pub(super) async fn list(mut stage: Stage<'_>) -> Exit {
     };
     let enabled = config.servers.values().filter(|server| server.enabled).count();
     settings.announce(&stage.output);
+    let waits = Waits::new(&config);
     let board = settings::board(config).open();
-    stage.output.waiting("asking the servers for their resources");
+    let what = "asking the servers for their resources";
     let (toolset, patience) = (board.toolset(), stage.deadline.remaining());
-    let report = match stage.work(toolset.resources(patience)).await {
+    let report = match stage.waiting(&waits, what, &board, toolset.resources(patience)).await {
         Ending::Interrupted => interrupted(&stage.output, &nothing),
         Ending::TimeUp => time_up(&stage.output, &nothing),
         Ending::Done(mut found) => {
@@ -41,7 +44,7 @@ pub(super) async fn list(mut stage: Stage<'_>) -> Exit {
                 if report.data.is_empty() && found.unavailable.is_empty() {
                     report = report.warning("no server that is switched on offers a resource");
                 }
-                listing::name_absent(report, &found.unavailable)
+                listing::name_absent(report, &found.unavailable, stage.is_late())
             }
         }
     };
@@ -59,15 +62,16 @@ pub(super) async fn read(mut stage: Stage<'_>, uri: String) -> Exit {
         }
     };
     settings.announce(&stage.output);
+    let waits = Waits::new(&config);
     let board = settings::board(config).host(Terminal::new(&stage.output, false)).open();
-    stage.output.waiting(&format!("reading {uri}"));
-    let (toolset, patience) = (board.toolset(), stage.deadline.remaining());
+    let what = &format!("reading {uri}");
+    let (toolset, deadline) = (board.toolset(), stage.deadline);
     let reading = async {
-        let server = owner(&toolset, &uri, patience).await?;
+        let server = owner(&toolset, &uri, deadline).await?;
         let contents = toolset.read_resource(&server, &uri).await?;
         Ok((server, contents))
     };
-    let report = match stage.work(reading).await {
+    let report = match stage.waiting(&waits, what, &board, reading).await {
         Ending::Interrupted => listing::unread(&stage.output, nothing, "contents", cancelled()),
         Ending::TimeUp => listing::unread(&stage.output, nothing, "contents", late().hint(TIMEOUT)),
         Ending::Done(read) => {
@@ -85,8 +89,8 @@ pub(super) async fn read(mut stage: Stage<'_>, uri: String) -> Exit {
 }
 
 /// The server that has this address: one that lists it, else one with a pattern that begins like it, else the only one there is.
-async fn owner(toolset: &Toolset, uri: &str, patience: std::time::Duration) -> Result<ServerName, Failure> {
-    let found = toolset.resources(patience).await;
+async fn owner(toolset: &Toolset, uri: &str, deadline: Deadline) -> Result<ServerName, Failure> {
+    let found = toolset.resources(deadline.remaining()).await;
     let listed = found.resources.iter().filter(|resource| resource.uri == uri);
     let begins = |template: &&Resource| {
         let literal = template.uri.split('{').next().unwrap_or_default();
@@ -109,15 +113,7 @@ async fn owner(toolset: &Toolset, uri: &str, patience: std::time::Duration) -> R
     owners.dedup();
     match (owners.as_slice(), found.unavailable.first()) {
         ([owner], _) => Ok((*owner).clone()),
-        ([], Some(absent)) => {
-            let message = format!(
-                "server `{}` is {}: {}",
-                absent.server,
-                absent.state.as_str(),
-                absent.error
-            );
-            Err(Failure::new(Kind::Unavailable, message))
-        }
+        ([], Some(absent)) => Err(listing::absent(absent, deadline.has_passed())),
         ([], None) => Err(Failure::new(Kind::InvalidArguments, "no server offers a resource")),
         (owners, _) => {
             let names: Vec<_> = owners.iter().map(|owner| owner.as_str()).collect();
@@ -132,7 +128,7 @@ fn shown(contents: &[ResourceContents]) -> String {
     let mut shown = String::new();
     for contents in contents {
         match &contents.body {
-            Body::Text(text) => shown.push_str(&clean(text)),
+            Body::Text(text) => shown.push_str(&as_data(text)),
             _ => {
                 let kind = contents.mime_type.as_deref().unwrap_or("unknown type");
                 let bytes = contents.bytes().map(|bytes| bytes.len()).unwrap_or_default();

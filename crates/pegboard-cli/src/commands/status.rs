@@ -4,7 +4,7 @@ use pegboard::{BoardStatus, QueueStatus, ServerStatus, State};
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use super::{Ending, Stage, empty, interrupted, time_up};
+use super::{Ending, Stage, TIMEOUT, empty, interrupted, time_up, waits::Waits};
 use crate::{
     exit::Exit,
     output::{self, Report, Table, one_line},
@@ -22,23 +22,24 @@ pub(super) async fn run(mut stage: Stage<'_>) -> Exit {
     };
     settings.announce(&stage.output);
     let is_hopeless = config.servers.is_empty() && !config.misconfigured.is_empty();
+    let waits = Waits::new(&config);
     let board = settings::whole_board(config).open();
-    stage.output.waiting("asking the servers");
     let patience = stage.deadline.remaining();
-    let report = match stage.work(board.settle(patience)).await {
+    let report = match stage
+        .waiting(&waits, "asking the servers", &board, board.settle(patience))
+        .await
+    {
         Ending::Interrupted => interrupted(&stage.output, &Document::without_board(&settings)),
         Ending::TimeUp => time_up(&stage.output, &Document::without_board(&settings)),
         Ending::Done(()) => {
             let status = board.status();
-            let any_ready = status.servers.iter().any(|server| server.state == State::Ready);
-            let exit = match stage.is_late() && !any_ready {
-                _ if is_hopeless => Exit::Usage,
-                true => Exit::Timeout,
-                false => Exit::Done,
+            let exit = match is_hopeless {
+                true => Exit::Usage,
+                false => exit(&status, stage.is_late()),
             };
             let report = match stage.output.is_json() {
                 true => Report::json(exit, &Document::of(&status, &settings)),
-                false => text(exit, &status),
+                false => text(exit, &status, stage.is_late()),
             };
             match is_hopeless {
                 true => report.error(settings::NOTHING, Some("`pegboard config show` lists what is wrong")),
@@ -47,6 +48,23 @@ pub(super) async fn run(mut stage: Stage<'_>) -> Exit {
         }
     };
     stage.close(&board, report).await
+}
+
+/// A required server that is not ready is an error. Of the others the table tells.
+fn exit(status: &BoardStatus, is_late: bool) -> Exit {
+    let is_ready = |server: &&ServerStatus| server.state == State::Ready;
+    let missing = |server: &&ServerStatus| server.required && !is_ready(server);
+    let mut missing = status.servers.iter().filter(missing).peekable();
+    if missing.peek().is_some() {
+        return match missing.all(|server| server.state == State::Connecting) && is_late {
+            true => Exit::Timeout,
+            false => Exit::Unavailable,
+        };
+    }
+    match is_late && !status.servers.iter().any(|server| is_ready(&server)) {
+        true => Exit::Timeout,
+        false => Exit::Done,
+    }
 }
 
 /// The promised document.
@@ -109,7 +127,7 @@ fn config_warnings(settings: &Settings) -> impl Iterator<Item = Value> {
     note.into_iter().chain(problems)
 }
 
-fn text(exit: Exit, status: &BoardStatus) -> Report {
+fn text(exit: Exit, status: &BoardStatus, is_late: bool) -> Report {
     let mut table = Table::indented(0);
     let heads = [
         "NAME",
@@ -126,12 +144,12 @@ fn text(exit: Exit, status: &BoardStatus) -> Report {
     let mut report = Report::new(exit);
     for server in &status.servers {
         table.row(row(server));
-        // What is wrong with the config is told already.
-        let error = server
-            .last_error
-            .as_ref()
-            .filter(|_| server.state != State::Misconfigured);
-        if let Some(error) = error {
+        // What is wrong with the config is told already, and what a ready server has recovered from stands in the table.
+        let is_told = matches!(server.state, State::Misconfigured | State::Ready);
+        if is_late && server.state == State::Connecting {
+            let message = format!("server `{}` was still starting when the time was up", server.name);
+            report = report.error(&message, Some(TIMEOUT));
+        } else if let Some(error) = server.last_error.as_ref().filter(|_| !is_told) {
             let message = format!(
                 "server `{}` is {}: {}",
                 server.name,

@@ -7,7 +7,7 @@ use pegboard::{ListedTool, Listing, ServerCost, Unavailable, View};
 use serde::Serialize;
 use serde_json::json;
 
-use super::{Ending, Stage, empty, interrupted, listing, time_up};
+use super::{Ending, Stage, empty, interrupted, listing, time_up, waits::Waits};
 use crate::{
     cli,
     exit::Exit,
@@ -35,11 +35,12 @@ pub(super) async fn run(mut stage: Stage<'_>, options: cli::Tools) -> Exit {
     };
     let enabled = config.servers.values().filter(|server| server.enabled).count();
     settings.announce(&stage.output);
+    let waits = Waits::new(&config);
     let board = settings::board(config).tools_only().open();
-    stage.output.waiting("asking the servers for their tools");
+    let what = "asking the servers for their tools";
     let patience = stage.deadline.remaining();
     let toolset = board.toolset_with(View::new().provider(options.provider.unwrap_or_default()));
-    let report = match stage.work(toolset.list(patience)).await {
+    let report = match stage.waiting(&waits, what, &board, toolset.list(patience)).await {
         Ending::Interrupted => interrupted(&stage.output, &nothing),
         Ending::TimeUp => time_up(&stage.output, &nothing),
         Ending::Done(mut found) => {
@@ -50,7 +51,7 @@ pub(super) async fn run(mut stage: Stage<'_>, options: cli::Tools) -> Exit {
             }
             if options.cost {
                 let report = costs(&stage, &toolset.cost(), exit);
-                let report = listing::name_absent(report, &found.unavailable);
+                let report = listing::name_absent(report, &found.unavailable, stage.is_late());
                 return stage.close(&board, report).await;
             }
             show(&stage, &options, &settings, found, exit)
@@ -90,7 +91,7 @@ fn show(stage: &Stage<'_>, options: &cli::Tools, settings: &Settings, mut listin
     // The document tells the same.
     let told = is_json && !is_for_provider;
     if !told {
-        report = listing::name_absent(report, unavailable);
+        report = listing::name_absent(report, unavailable, stage.is_late());
     }
     // Whoever hands the list on should know what is not in it, and what is wrong with the rest.
     for warning in warnings.iter().filter(|_| !told) {

@@ -131,3 +131,36 @@ fn an_unknown_tool_shows_what_is_near_or_where_to_look() {
     hint: `pegboard tools` lists what there is
     ");
 }
+
+#[test]
+fn an_argument_that_the_tool_does_not_declare_is_sent_with_a_warning() {
+    let home = Home::new();
+    let schema = json!({"type": "object", "properties": {"city": {"type": "string"}}});
+    let server = home.server(
+        "fx",
+        FakeServer::new("fx").tool(Tool::new("echo").schema(schema).echoes()),
+    );
+    let warning = "the tool declares no argument `citty`; did you mean `city`?";
+    let given: [&[&str]; 2] = [&["citty=Oslo"], &["--json", r#"{"citty": "Oslo"}"#]];
+    for given in given {
+        let ran = home.run(&[&["call", "fx.echo", &server], given].concat());
+        ran.ends_with(0).prints("Oslo").says(&format!("warning: {warning}"));
+        let ran = home.run(&[&["call", "fx.echo", "-o", "json", &server], given].concat());
+        assert_eq!(ran.ends_with(0).json()["warnings"], json!([warning]));
+    }
+}
+
+#[test]
+fn keys_with_numbers_build_lists() {
+    let home = Home::new();
+    let schema = json!({"type": "object", "properties": {"rows": {"type": "array", "items": {
+        "type": "object", "properties": {"id": {"type": "integer"}}}}}});
+    let server = home.server(
+        "fx",
+        FakeServer::new("fx").tool(Tool::new("echo").schema(schema).echoes()),
+    );
+    let ran = home.run(&["call", "fx.echo", "rows.0.id=1", "rows.1.id=2", &server]);
+    assert_eq!(ran.ends_with(0).out, "{\"rows\":[{\"id\":1},{\"id\":2}]}\n");
+    let ran = home.run(&["call", "fx.echo", "rows.1.id=2", &server]);
+    ran.ends_with(2).says("leaves out items");
+}

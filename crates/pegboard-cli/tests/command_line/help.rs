@@ -115,7 +115,7 @@ fn wrong_usage_is_explained_on_stderr_with_code_2() {
         (&["call"], "<TOOL>"),
         (&["call", "x", "y"], "write KEY=VALUE"),
         (&["call", "x", "a=1", "--json", "{}"], "cannot be used with"),
-        (&["tools", "--timeout", "3"], "such as 500ms, 30s or 2m"),
+        (&["tools", "--timeout", "3 parsecs"], "such as 500ms, 30s or 2m"),
         (&["tools", "--provider", "acme"], "mcp"),
         (&["tools", "--log", "a=b=c"], "the log filter"),
         (&["tools", "-o", "xml"], "json"),

@@ -20,5 +20,6 @@ mod pty;
 mod questions;
 mod resources;
 mod safety;
+mod starts;
 mod status;
 mod tools;

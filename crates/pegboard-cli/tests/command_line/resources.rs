@@ -35,7 +35,7 @@ fn a_resource_is_read_from_the_server_that_has_it() {
         let ran = home.run(&["resources", "read", "note://b", &fx, &other]);
         assert_eq!(ran.ends_with(0).out, "the second\nnote\n");
         let ran = home.run(&["resources", "read", "note://a", &fx]);
-        assert_eq!(ran.ends_with(0).out, "\\u{1b}[2Jthe first\n");
+        assert_eq!(ran.ends_with(0).out, "\u{1b}[2Jthe first\n");
     }
     let ran = home.run(&["resources", "read", "demo://logo.png", "-q"]);
     ran.ends_with(0).prints("[demo://logo.png image/png, ");

@@ -89,17 +89,47 @@ fn nothing_that_a_terminal_acts_on_passes_through() {
     for command in commands {
         for more in [&[][..], &["-o", "json"], &["-vvv"]] {
             let ran = home.run(&[command, more, &[&good, &bad]].concat());
-            assert!(is_clean(&ran.out), "{command:?} {more:?}: {:?}", ran.out);
+            // A pipe gets a result as the server sent it.
+            let is_result = command == ["call", "good.text"] && more != ["-o", "json"];
+            assert!(is_result || is_clean(&ran.out), "{command:?} {more:?}: {:?}", ran.out);
             assert!(is_clean(&ran.err), "{command:?} {more:?}: {:?}", ran.err);
         }
     }
     let ran = home.run(&["call", "good.text", &good]);
-    ran.ends_with(0).prints("x\\u{1b}[2J");
+    assert_eq!(ran.ends_with(0).out, format!("{HOSTILE}\n"));
     let json = home
         .run(&["call", "good.text", "-o", "json", &good])
         .ends_with(0)
         .json();
     assert_eq!(json["text"], HOSTILE);
+}
+
+#[test]
+fn a_tool_with_invisible_characters_in_its_name_is_listed_with_a_warning() {
+    let home = Home::new();
+    let fake = FakeServer::new("fx")
+        .tool(Tool::new("read\u{200b}_file"))
+        .tool(Tool::new("read_file"));
+    let server = home.server("fx", fake);
+    let ran = home.run(&["tools", &server]);
+    ran.ends_with(0)
+        .says("warning: fx: the name of the tool `read\\u{200b}_file` has invisible characters; it is called as `fx__read__file_");
+    let json = home.run(&["tools", "-o", "json", &server]).ends_with(0).json();
+    let called = json["tools"][0]["name"].as_str().unwrap();
+    home.run(&["call", called, &server]).ends_with(0);
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_terminal_gets_a_result_with_its_control_characters_escaped() {
+    let home = Home::new();
+    let fake = FakeServer::new("fx").tool(Tool::new("text").answers_text(HOSTILE));
+    let server = home.server("fx", fake);
+    let terminal = super::pty::Terminal::start(&home, &["call", "fx.text", &server]);
+    let (code, shown) = terminal.ends();
+    assert_eq!(code, Some(0), "{shown}");
+    assert!(shown.contains("x\\u{1b}[2J"), "{shown:?}");
+    assert!(!shown.contains("\x1b]0;title"), "{shown:?}");
 }
 
 #[test]

@@ -85,3 +85,42 @@ fn a_server_that_never_comes_up_does_not_hold_the_command_for_ever() {
     ran.ends_with(124).prints("connecting");
     home.assert_gone("hung");
 }
+
+#[test]
+fn a_required_server_that_is_down_is_exit_code_3() {
+    let home = Home::new();
+    let broken = || {
+        FakeServer::new("fx").fault(Fault::ExitsAtStart {
+            code: 7,
+            stderr: "oh no".into(),
+        })
+    };
+    let good = home.entry("good", FakeServer::new("fx").tool(Tool::new("t")), "");
+    home.write("pegboard.toml", &(good.clone() + &home.entry("bad", broken(), "")));
+    home.run(&["status"]).ends_with(0);
+    home.write(
+        "pegboard.toml",
+        &(good + &home.entry("bad", broken(), "required = true")),
+    );
+    let ran = home.run(&["status", "-o", "json"]);
+    assert_eq!(ran.ends_with(3).json()["ready"], false);
+}
+
+#[cfg(unix)]
+#[test]
+fn a_server_that_is_ready_in_the_end_is_no_error() {
+    let home = Home::new();
+    let command = home.command_of("fx", FakeServer::new("fx").tool(Tool::new("t")));
+    let marker = home.path("started-before");
+    let script = format!(
+        "if [ -e {0} ]; then exec {command}; fi; touch {0}; echo too early >&2; exit 9",
+        marker.display()
+    );
+    home.write(
+        "pegboard.toml",
+        &format!("[servers.fx]\ncommand = 'sh'\nargs = ['-c', '{script}']\nera = 'legacy'\nstart_wait = '60s'\nrestart = {{ backoff = ['100ms'] }}\n"),
+    );
+    let ran = home.run(&["status"]);
+    ran.ends_with(0).prints("ready").prints("exit");
+    assert!(!ran.err.contains("error"), "{ran:?}");
+}

@@ -167,6 +167,13 @@ impl<'s> Shape<'s> {
         self.named(name, MAX_STEPS).is_some()
     }
 
+    /// Whether it declares fields and does not say that it takes others.
+    pub(super) fn is_closed(self) -> bool {
+        let here = self.resolved();
+        let says = |word: &str| here.schema.get(word).is_some_and(|said| *said != Value::Bool(false));
+        here.properties().is_some() && !says("additionalProperties") && !says("patternProperties")
+    }
+
     /// What is said about the items of a list.
     pub(super) fn items(self) -> Option<Self> {
         let here = self.resolved();

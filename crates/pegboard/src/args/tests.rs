@@ -217,3 +217,24 @@ fn a_name_that_stands_twice_is_refused_at_any_depth() {
     let text = r#"{"a":[1,-2,0.5,"x",null,true,{}],"b":{"a":18446744073709551615}}"#;
     assert_eq!(Value::Object(by_name(text).unwrap()).to_string(), text);
 }
+
+#[test]
+fn an_argument_that_the_schema_does_not_know_is_named_with_what_was_meant() {
+    let unknown = |schema: Value| {
+        let arguments = Arguments::try_from(json!({"citty": "Oslo", "zzz": 1, "days": 3})).unwrap();
+        arguments.unknown(&schema)
+    };
+    let properties = json!({"city": {"type": "string"}, "days": {"type": "integer"}});
+    let expected = [
+        "the tool declares no argument `citty`; did you mean `city`?",
+        "the tool declares no argument `zzz`",
+    ];
+    assert_eq!(unknown(json!({ "properties": properties })), expected);
+    for open in [
+        json!({"properties": properties, "additionalProperties": true}),
+        json!({"properties": properties, "patternProperties": {"^z": {}}}),
+        json!({"type": "object"}),
+    ] {
+        assert_eq!(unknown(open), Vec::<String>::new());
+    }
+}

@@ -36,7 +36,8 @@ pub(super) fn tree(text: &str, report: &mut Report) -> Option<Node> {
         return None;
     };
     let rest = rest.trim();
-    let settings = if is_url(rest) {
+    // `localhost:8080/mcp` is an address whose scheme was forgotten, which the check of `url` says.
+    let settings = if is_url(rest) || is_address(rest) {
         vec![entry("url", Node::text(rest, at))]
     } else {
         let words = match words(rest) {
@@ -67,6 +68,22 @@ fn entry(key: &str, value: Node) -> Entry {
 fn is_url(text: &str) -> bool {
     let scheme = text.split_once("://").map(|(scheme, _)| scheme.to_ascii_lowercase());
     matches!(scheme.as_deref(), Some("http" | "https" | "ws" | "wss"))
+}
+
+/// Whether a text is a host with a port, and perhaps a path.
+fn is_address(text: &str) -> bool {
+    let place = text.split('/').next().unwrap_or_default();
+    let is_host = |host: &str| {
+        !host.is_empty()
+            && host
+                .chars()
+                .all(|c| c.is_ascii_alphanumeric() || matches!(c, '.' | '-'))
+    };
+    let is_port = |port: &str| !port.is_empty() && port.bytes().all(|byte| byte.is_ascii_digit());
+    !text.contains(char::is_whitespace)
+        && place
+            .split_once(':')
+            .is_some_and(|(host, port)| is_host(host) && is_port(port))
 }
 
 /// Splits a command line into words.
@@ -163,6 +180,10 @@ mod tests {
             ),
             ("t=", "--server:1: servers.t.command: is empty"),
             ("t=a 'b", "--server:1: servers.t: a quote is not closed"),
+            (
+                "t=localhost:8080/mcp",
+                "--server:1: servers.t.url: `localhost:8080/mcp` has no scheme; write `http://localhost:8080/mcp`",
+            ),
             (
                 "a.b=x",
                 "--server:1: servers.a.b: `a.b` cannot be a server name: only letters, digits, `_` and `-` may be used",

@@ -1,6 +1,8 @@
 //! Which values of a server's config are secrets, wherever they may come back.
 
-use super::{Auth, Command, Config, Endpoint, ServerConfig, Transport, suspect};
+use std::ffi::OsString;
+
+use super::{Auth, Command, Config, Endpoint, EnvPolicy, ServerConfig, Transport, environment::carries_urls, suspect};
 use crate::secret::Secret;
 
 impl Config {
@@ -13,6 +15,17 @@ impl Config {
 impl ServerConfig {
     /// The values that must not be seen in anything that a server says.
     pub(crate) fn secrets(&self) -> Vec<Secret> {
+        let mut secrets = self.written_secrets();
+        if let Transport::Stdio(command) = &self.transport
+            && command.env_policy != EnvPolicy::Explicit
+        {
+            secrets.extend(of_environment(std::env::vars_os()));
+        }
+        secrets
+    }
+
+    /// Those that are in its config.
+    fn written_secrets(&self) -> Vec<Secret> {
         let mut secrets = match &self.transport {
             Transport::Stdio(command) => of_command(command),
             Transport::Auto(to) | Transport::Http(to) | Transport::Sse(to) | Transport::WebSocket(to) => {
@@ -41,6 +54,25 @@ fn of_command(command: &Command) -> Vec<Secret> {
         }
     }
     args.iter().for_each(|arg| add_url(&mut secrets, arg));
+    secrets
+}
+
+/// The credentials in the addresses of proxies and package indexes that a child process is handed.
+fn of_environment(ours: impl Iterator<Item = (OsString, OsString)>) -> Vec<Secret> {
+    let mut secrets = Vec::new();
+    for (name, value) in ours {
+        if let (Some(name), Some(value)) = (name.to_str(), value.to_str())
+            && carries_urls(name)
+        {
+            // Several indexes stand in one variable, separated by spaces. A proxy may be written without its scheme.
+            for word in value.split_whitespace().filter(|word| word.contains('@')) {
+                match word.contains("://") {
+                    true => add_url(&mut secrets, word),
+                    false => add_url(&mut secrets, &format!("http://{word}")),
+                }
+            }
+        }
+    }
     secrets
 }
 
@@ -111,6 +143,7 @@ fn add_url(secrets: &mut Vec<Secret>, text: &str) {
 
 #[cfg(test)]
 mod tests {
+    use super::of_environment;
     use crate::config::{Config, Env, Format};
 
     fn secrets(text: &str) -> Vec<String> {
@@ -118,10 +151,31 @@ mod tests {
         assert_eq!(loaded.errors().count(), 0, "{:?}", loaded.problems);
         let server = loaded.config.servers.into_values().next().unwrap();
         server
-            .secrets()
+            .written_secrets()
             .iter()
             .map(|secret| secret.expose().to_owned())
             .collect()
+    }
+
+    #[test]
+    fn credentials_of_proxies_and_indexes_are_secrets() {
+        let ours = [
+            ("HTTPS_PROXY", "http://me:pr0xy-pw@proxy:3128"),
+            ("all_proxy", "me:0ther-pw@proxy:3128"),
+            (
+                "UV_EXTRA_INDEX_URL",
+                "https://a.example https://u:1ndex-pw@b.example/simple",
+            ),
+            ("PIP_INDEX_URL", "https://plain.example"),
+            ("DATABASE_URL", "postgres://u:database-pw@db"),
+        ];
+        let ours = ours.map(|(name, value)| (name.into(), value.into()));
+        let mut found: Vec<String> = of_environment(ours.into_iter())
+            .iter()
+            .map(|secret| secret.expose().to_owned())
+            .collect();
+        found.dedup();
+        assert_eq!(found, ["pr0xy-pw", "0ther-pw", "1ndex-pw"]);
     }
 
     #[test]

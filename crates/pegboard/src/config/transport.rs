@@ -130,6 +130,16 @@ impl Command {
         self
     }
 
+    /// Whether the program fetches a server before it starts it, as `npx`, `uvx` and `docker` do. Its first start may take minutes.
+    pub fn fetches_first(&self) -> bool {
+        let name = self.program.rsplit(['/', '\\']).next().unwrap_or(&self.program);
+        let name = name
+            .strip_suffix(".cmd")
+            .or_else(|| name.strip_suffix(".exe"))
+            .unwrap_or(name);
+        INSTALLERS.contains(&name)
+    }
+
     /// Sets a variable.
     #[must_use]
     pub fn env(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
@@ -138,12 +148,18 @@ impl Command {
     }
 }
 
+/// Programs that fetch a server before they start it. They may be silent for long, and a second one would fetch it twice.
+const INSTALLERS: &[&str] = &[
+    "npx", "uvx", "bunx", "pnpm", "yarn", "npm", "pipx", "uv", "docker", "podman", "nix",
+];
+
 /// Which of our own environment variables a child sees.
 ///
 /// Without [`shim`](crate::shim()) a child on Linux also gets `PEGBOARD_FAMILY`, by which what it leaves behind is found.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum EnvPolicy {
-    /// A short list that programs need to run at all: `PATH`, `HOME`, `LANG` and the like.
+    /// What programs need to run and to reach the network: `PATH`, `HOME`, `LANG`, proxies, certificates, settings of package managers and
+    /// the like, but no tokens or passwords.
     #[default]
     Allowlist,
     /// All of them, except the keys of model providers (`OPENAI_API_KEY` and the like), `OTEL_*`, `PEGBOARD_*`, and those that

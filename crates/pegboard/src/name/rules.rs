@@ -19,8 +19,8 @@ impl NameRules {
     pub const MCP: Self = Self::new(128, true, true);
     /// OpenAI: 64 characters.
     pub const OPENAI: Self = Self::new(64, false, true);
-    /// Anthropic: 128 characters. Older endpoints take 64: `NameRules::ANTHROPIC.max_len(64)`.
-    pub const ANTHROPIC: Self = Self::new(128, false, true);
+    /// Anthropic: 64 characters, which every endpoint takes. Newer ones take 128: `NameRules::ANTHROPIC.max_len(128)`.
+    pub const ANTHROPIC: Self = Self::new(64, false, true);
     /// Gemini: 64 characters, the first a letter or `_`. It takes dots as well, but hosts in front of it do not.
     pub const GEMINI: Self = Self::new(64, false, false);
     /// Amazon Bedrock: 64 characters.
@@ -78,8 +78,8 @@ mod tests {
         let (sixty, of_64, of_128) = ("x".repeat(60), "x".repeat(64), "x".repeat(128));
         check(NameRules::MCP, &["a.b", "9", "-a", &of_128], &["", "a b", "é", "a/b"]);
         check(NameRules::OPENAI, &["a-b_C", "9", &of_64], &["a.b", "", &of_128]);
-        check(NameRules::ANTHROPIC, &[&of_128], &["a.b", &"x".repeat(129)]);
-        check(NameRules::ANTHROPIC.max_len(64), &[&of_64], &[&of_128]);
+        check(NameRules::ANTHROPIC, &[&of_64], &["a.b", &"x".repeat(65)]);
+        check(NameRules::ANTHROPIC.max_len(128), &[&of_128], &[&"x".repeat(129)]);
         check(NameRules::GEMINI, &["_9", "a-b", &of_64], &["9", "-a", "a.b"]);
         check(NameRules::BEDROCK, &["a-b", &of_64], &["a.b", &of_128]);
         check(NameRules::STRICT, &["a", &sixty], &["9", &of_64]);

@@ -314,7 +314,7 @@ impl Outage {
 
     pub(super) fn still_starting() -> Self {
         Self {
-            hint: Some("it is still starting; ask again in a moment".to_owned()),
+            hint: Some("it is still starting; ask again in a moment, or raise `connect_timeout`".to_owned()),
             ..Self::new(Cause::StillStarting, "it did not become ready in time")
         }
     }

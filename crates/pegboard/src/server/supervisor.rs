@@ -161,7 +161,7 @@ impl Supervisor {
         }
         let plan = self.plan();
         let limit = if plan.spec.fetches_first() {
-            FETCH
+            FETCH.max(plan.spec.limits.connect)
         } else {
             plan.spec.limits.connect
         };

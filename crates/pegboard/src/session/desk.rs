@@ -56,6 +56,8 @@ pub(crate) struct Desk {
     heard: AtomicU64,
     /// Whether the server speaks the era in which it may not ask anything.
     is_modern: AtomicBool,
+    /// Whether the protocol version has batches.
+    takes_batches: AtomicBool,
     /// Requests of the server. Bounded: a flood is answered late or not at all, but never kept.
     requests: mpsc::Sender<ServerRequest>,
     /// How many of them are being answered. A server that waits for us is not idle.
@@ -127,6 +129,7 @@ impl Desk {
             strays: AtomicU64::new(0),
             heard: AtomicU64::new(0),
             is_modern: AtomicBool::new(false),
+            takes_batches: AtomicBool::new(false),
             requests,
             asks: Arc::default(),
             news: OnceLock::new(),
@@ -223,6 +226,22 @@ impl Desk {
             .iter()
             .map(|part| self.read(&batch.slice_ref(part.get().as_bytes()), from));
         answered.fold(None, Option::or)
+    }
+
+    /// Refuses a batch where the protocol version has none. The calls whose answers are in it fail at once instead of waiting for their
+    /// time-out. Returns one of them.
+    fn refuse_batch(&self, batch: &Bytes, from: Origin) -> Option<u64> {
+        self.stray("a batch, which this protocol version does not have");
+        let parts: Vec<&RawValue> = serde_json::from_slice(batch).ok()?;
+        let answered = parts.into_iter().filter_map(|part| {
+            let incoming: Incoming<'_> = serde_json::from_str(part.get()).ok()?;
+            let id = incoming
+                .our_id()
+                .filter(|id| incoming.method.is_none() && from.may_answer(*id))?;
+            let why = "it came in a batch, which this protocol version does not have";
+            self.resolve(id, Err(unreadable(why))).then_some(id)
+        });
+        answered.fold(None, |first, id| first.or(Some(id)))
     }
 
     /// Reads one message. Returns the request that it answers.
@@ -386,6 +405,11 @@ impl Desk {
         self.is_modern.store(!expected, Ordering::Relaxed);
     }
 
+    /// Whether messages may come in batches from now on.
+    pub(super) fn expect_batches(&self, expected: bool) {
+        self.takes_batches.store(expected, Ordering::Relaxed);
+    }
+
     fn request(&self, id: &RawValue, method: &str, params: Option<&RawValue>) {
         if self.is_modern.load(Ordering::Relaxed) {
             return self.stray_of("a request, which this era does not have", MODERN_REQUEST);
@@ -450,7 +474,8 @@ impl Desk {
             trace::received(&self.server, &self.veil, message);
         }
         match message.first() {
-            Some(b'[') => self.read_batch(message, from),
+            Some(b'[') if self.takes_batches.load(Ordering::Relaxed) => self.read_batch(message, from),
+            Some(b'[') => self.refuse_batch(message, from),
             _ => self.read(message, from),
         }
     }

@@ -137,6 +137,7 @@ async fn progress_starts_the_idle_limit_anew_but_not_the_total_one() {
 #[tokio::test]
 async fn a_batch_is_read_message_by_message() {
     let desk = desk();
+    desk.expect_batches(true);
     let mut place = desk.place().unwrap();
     let batch = format!(
         r#"[{{"method":"notifications/message"}}, {{"id":{},"result":7}}]"#,
@@ -160,6 +161,7 @@ async fn ten_requests_in_the_era_without_them_end_the_conversation() {
 #[tokio::test]
 async fn a_batch_is_read_and_what_is_nested_in_it_is_not_followed_down() {
     let desk = desk();
+    desk.expect_batches(true);
     let mut place = desk.place().unwrap();
     let deep = format!("{}{}", "[".repeat(200_000), "]".repeat(200_000));
     assert_eq!(hear(&desk, &deep), None);
@@ -204,4 +206,24 @@ async fn a_request_that_is_not_answered_is_late_at_its_limit_and_soon_after_a_st
     let resumed = Instant::now();
     assert_eq!(waiting.await.unwrap(), Err(Late::Total));
     assert!(resumed.elapsed() <= Duration::from_secs(1));
+}
+
+#[tokio::test]
+async fn a_batch_in_a_protocol_version_without_them_costs_the_calls_that_it_answers() {
+    let desk = desk();
+    let (mut first, mut second, mut other) = (desk.place().unwrap(), desk.place().unwrap(), desk.place().unwrap());
+    let batch = format!(
+        r#"[{{"id":{},"result":7}}, {{"id":{},"result":8}}, {{"id":{},"method":"ping"}}]"#,
+        first.id, second.id, other.id
+    );
+    assert_eq!(hear(&desk, &batch), Some(first.id));
+    for place in [&mut first, &mut second] {
+        let unanswered = answer(place).await.unwrap_err();
+        assert!(matches!(unanswered, Unanswered::Unreadable(why) if why.contains("batch")));
+    }
+    assert_eq!(
+        hear(&desk, &format!(r#"{{"id":{},"result":9}}"#, other.id)),
+        Some(other.id)
+    );
+    assert_eq!(answer(&mut other).await.unwrap(), "9");
 }

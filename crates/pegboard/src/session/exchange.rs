@@ -11,7 +11,7 @@ use super::{
     answer::Answer,
     frame::{self, Params},
     progress::Steps,
-    rounds::{Asked, Round, Rounds, Settled, read},
+    rounds::{Asked, InputRequests, Round, Rounds, Settled, read},
     task::Task,
 };
 use crate::{
@@ -51,7 +51,7 @@ pub(crate) struct CallResult {
     #[serde(default, rename = "resultType")]
     result_type: Option<String>,
     #[serde(default, rename = "inputRequests")]
-    input_requests: Option<Map<String, Value>>,
+    input_requests: Option<InputRequests>,
     #[serde(default, rename = "requestState")]
     request_state: Option<String>,
 }

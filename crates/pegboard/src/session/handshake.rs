@@ -32,10 +32,6 @@ const LEGACY_VERSIONS: &[&str] = &["2025-11-25", "2025-06-18", "2025-03-26", "20
 const MODERN_VERSION: &str = "2026-07-28";
 /// How long a server may take to answer `server/discover` when we do not know whether it can.
 const PROBE: Duration = Duration::from_secs(5);
-/// Programs that fetch a server before they start it. They may be silent for long, and a second one would fetch it twice.
-const INSTALLERS: &[&str] = &[
-    "npx", "uvx", "bunx", "pnpm", "yarn", "npm", "pipx", "uv", "docker", "podman", "nix",
-];
 
 /// Everything that is needed to reach a server.
 #[derive(Clone)]
@@ -91,7 +87,7 @@ impl Spec {
     pub(crate) fn fetches_first(&self) -> bool {
         match &self.target {
             Target::Configured(transport) => match &**transport {
-                Transport::Stdio(command) => INSTALLERS.contains(&file_name(&command.program)),
+                Transport::Stdio(command) => command.fetches_first(),
                 _ => false,
             },
             Target::InProcess(_) => false,
@@ -147,10 +143,6 @@ pub(crate) async fn connect(spec: &Spec, limit: Duration, tasks: &TaskTracker) -
             only_era: spec.era.is_firm(),
         }),
     }
-}
-
-fn file_name(program: &str) -> &str {
-    program.rsplit(['/', '\\']).next().unwrap_or(program)
 }
 
 impl Opening<'_> {

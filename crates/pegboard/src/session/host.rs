@@ -3,11 +3,13 @@
 mod caught;
 mod errands;
 mod form;
+mod question;
 mod sample;
 
 use caught::caught;
 use errands::Errands;
 pub use form::{Choice, Field, FieldKind, Form, TextFormat};
+pub(super) use question::Question;
 
 use std::{
     collections::VecDeque,
@@ -150,7 +152,7 @@ pub struct Elicitation {
 impl Elicitation {
     /// Reads the parameters of `elicitation/create`, for hosts that want to try out their own questions.
     pub fn read(params: Value) -> Result<Self, String> {
-        read(params, true).map_err(|(_, problem)| problem)
+        read(params, &[], true).map_err(|(_, problem)| problem)
     }
 }
 
@@ -251,36 +253,38 @@ impl Desk {
     }
 
     /// The result of one request of the server, or the error it gets. What is wanted as a task is begun.
-    async fn answer_or_begin(&self, method: &str, params: Value) -> Result<Value, Refusal> {
+    async fn answer_or_begin(&self, method: &str, question: Question) -> Result<Value, Refusal> {
+        let params = &question.params;
         match method {
-            "elicitation/create" if self.host.offers_elicitation() && is_task(&params) => self.begin(method, params),
-            "sampling/createMessage" if self.host.offers_sampling() && is_task(&params) => self.begin(method, params),
+            "elicitation/create" if self.host.offers_elicitation() && is_task(params) => self.begin(method, question),
+            "sampling/createMessage" if self.host.offers_sampling() && is_task(params) => self.begin(method, question),
             "tasks/get" | "tasks/result" | "tasks/cancel" | "tasks/list" if self.runs_errands() => {
-                self.about_errand(method, &params).await
+                self.about_errand(method, params).await
             }
-            _ => self.answer(method, params).await,
+            _ => self.answer(method, question).await,
         }
     }
 
     /// The answer to one question of the server, or the error it gets. A host that panics has no answer.
-    pub(super) async fn answer(&self, method: &str, params: Value) -> Result<Value, Refusal> {
-        caught(self.answered(method, params)).await?
+    pub(super) async fn answer(&self, method: &str, question: Question) -> Result<Value, Refusal> {
+        caught(self.answered(method, question)).await?
     }
 
-    async fn answered(&self, method: &str, params: Value) -> Result<Value, Refusal> {
+    async fn answered(&self, method: &str, question: Question) -> Result<Value, Refusal> {
+        let Question { params, order } = question;
         let params = self.hidden(params);
         match method {
             "ping" => Ok(json!({})),
             // Whoever had roots may have none by now.
             "roots/list" if self.has_roots() => Ok(json!({ "roots": &*self.standing.roots() })),
-            "elicitation/create" if self.host.offers_elicitation() => self.elicit(params).await,
+            "elicitation/create" if self.host.offers_elicitation() => self.elicit(params, &order).await,
             "sampling/createMessage" if self.host.offers_sampling() => self.sample(params).await,
             _ => Err((-32601, "this client does not offer that".to_owned())),
         }
     }
 
-    async fn elicit(&self, params: Value) -> Result<Value, Refusal> {
-        let request = read(params, self.host.offers_pages())?;
+    async fn elicit(&self, params: Value, order: &[String]) -> Result<Value, Refusal> {
+        let request = read(params, order, self.host.offers_pages())?;
         let form = request.form.clone();
         self.count_question();
         let answer = self.host.elicit(&self.server, request).await;
@@ -302,7 +306,7 @@ impl Desk {
 
     /// Sends the user to a page that a call cannot go on without.
     pub(super) async fn visit(&self, params: Value) -> Result<(ElicitAnswer, Option<String>), Refusal> {
-        let request = read(self.hidden(params), true)?;
+        let request = read(self.hidden(params), &[], true)?;
         if request.url.is_none() {
             return Err((-32602, "`url` is missing".to_owned()));
         }
@@ -334,7 +338,7 @@ fn is_task(params: &Value) -> bool {
 }
 
 /// Reads what a server wants from the user.
-fn read(mut params: Value, allows_pages: bool) -> Result<Elicitation, Refusal> {
+fn read(mut params: Value, order: &[String], allows_pages: bool) -> Result<Elicitation, Refusal> {
     let wrong = |text: &str| (-32602, text.to_owned());
     let text = |key: &str| params.get(key).and_then(Value::as_str).map(str::to_owned);
     let mut message = text("message").ok_or_else(|| wrong("`message` is missing"))?;
@@ -364,7 +368,7 @@ fn read(mut params: Value, allows_pages: bool) -> Result<Elicitation, Refusal> {
     }
     let schema = params.get_mut("requestedSchema").map(Value::take);
     let schema = schema.ok_or_else(|| wrong("`requestedSchema` is missing"))?;
-    let form = Form::read(&schema).map_err(|problem| (-32602, problem))?;
+    let form = Form::read(&schema, order).map_err(|problem| (-32602, problem))?;
     Ok(Elicitation {
         message,
         form: Some(form),
@@ -426,10 +430,8 @@ fn takes_thought(method: &str) -> bool {
 
 /// Answers one request, unless the server takes it back: then whoever thinks about it is let go, and nothing is said.
 async fn answer(desk: Arc<Desk>, request: ServerRequest, wire: Arc<dyn Wire>) {
-    let params = request
-        .params
-        .and_then(|params| serde_json::from_str(params.get()).ok());
-    let answering = desk.answer_or_begin(&request.method, params.unwrap_or_default());
+    let question = Question::read(request.params.as_deref());
+    let answering = desk.answer_or_begin(&request.method, question);
     let result = tokio::select! {
         biased;
         () = request.asking.taken_back() => return,

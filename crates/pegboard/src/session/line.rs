@@ -34,6 +34,9 @@ use crate::{
     },
 };
 
+/// The only protocol version that has JSON-RPC batches.
+const WITH_BATCHES: &str = "2025-03-26";
+
 /// How long a server may take to accept a message that has no answer.
 const NOTICE: Duration = Duration::from_secs(10);
 
@@ -131,6 +134,8 @@ impl Line {
 
     pub(super) fn set_manner(&mut self, manner: Manner) {
         self.desk.expect_requests(manner.modern_meta.is_none());
+        self.desk
+            .expect_batches(manner.version.as_deref() == Some(WITH_BATCHES));
         self.manner = manner;
     }
 

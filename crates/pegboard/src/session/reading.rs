@@ -8,7 +8,7 @@ use tokio::time::Instant;
 use super::{
     Fault, Patience, Request, Session,
     frame::Params,
-    rounds::{Asked, Round, Rounds, read},
+    rounds::{Asked, InputRequests, Round, Rounds, read},
 };
 use crate::{
     deadline::Deadline,
@@ -37,7 +37,7 @@ struct ReadResult {
     #[serde(default, rename = "resultType")]
     result_type: Option<String>,
     #[serde(default, rename = "inputRequests")]
-    input_requests: Option<Map<String, Value>>,
+    input_requests: Option<InputRequests>,
     #[serde(default, rename = "requestState")]
     request_state: Option<String>,
 }
@@ -65,7 +65,7 @@ struct PromptResult {
     #[serde(default, rename = "resultType")]
     result_type: Option<String>,
     #[serde(default, rename = "inputRequests")]
-    input_requests: Option<Map<String, Value>>,
+    input_requests: Option<InputRequests>,
     #[serde(default, rename = "requestState")]
     request_state: Option<String>,
 }

@@ -1,12 +1,18 @@
 //! A request whose server may want something in between: input in further rounds, or a visit of the user to a page.
 
+use std::collections::BTreeMap;
+
 use bytes::Bytes;
-use serde::de::DeserializeOwned;
-use serde_json::{Map, Value};
+use serde::{Deserialize, de::DeserializeOwned};
+use serde_json::{Map, Value, value::RawValue};
 use tokio::time::Instant;
 
 use super::{
-    Fault, FaultKind, Patience, Request, Session, answer::Answer, frame::Params, host::ElicitAnswer, line::Pending,
+    Fault, FaultKind, Patience, Request, Session,
+    answer::Answer,
+    frame::Params,
+    host::{ElicitAnswer, Question},
+    line::Pending,
     progress::Steps,
 };
 use crate::{status::Era, transport::VISIT_FIRST};
@@ -48,10 +54,22 @@ pub(super) trait Rounds: DeserializeOwned {
     fn take_round(&mut self) -> Round;
 }
 
+/// What a server wants, each request under a key, unread: the order of a form's fields is in its text.
+pub(super) type InputRequests = BTreeMap<String, Box<RawValue>>;
+
+/// One of them.
+#[derive(Default, Deserialize)]
+struct InputRequest {
+    #[serde(default)]
+    method: String,
+    #[serde(default)]
+    params: Option<Box<RawValue>>,
+}
+
 /// What a server wants before it goes on.
 #[derive(Debug, Default)]
 pub(super) struct Round {
-    pub(super) requests: Map<String, Value>,
+    pub(super) requests: InputRequests,
     /// To be carried back as it came.
     pub(super) state: Option<String>,
 }
@@ -150,7 +168,7 @@ impl Session {
     /// The host's answers to what a server wants, each under the key that the server gave it.
     pub(super) async fn inputs(
         &self,
-        requests: Map<String, Value>,
+        requests: InputRequests,
         patience: Patience,
     ) -> Result<Map<String, Value>, Fault> {
         if requests.len() > MAX_REQUESTS {
@@ -162,14 +180,10 @@ impl Session {
         }
         let started = Instant::now();
         let mut answers = Map::new();
-        for (key, mut request) in requests {
-            let method = request
-                .get("method")
-                .and_then(Value::as_str)
-                .unwrap_or_default()
-                .to_owned();
-            let params = request.get_mut("params").map(Value::take).unwrap_or_default();
-            let answered = patience.total.run(self.host.answer(&method, params)).await;
+        for (key, request) in requests {
+            let InputRequest { method, params } = serde_json::from_str(request.get()).unwrap_or_default();
+            let question = Question::read(params.as_deref());
+            let answered = patience.total.run(self.host.answer(&method, question)).await;
             match answered.map_err(|_| Fault::late(started))? {
                 Ok(answer) => answers.insert(key, answer),
                 Err((_, problem)) => {

@@ -11,7 +11,7 @@ use super::{
     frame::Params,
     line::Line,
     progress::Steps,
-    rounds::{MAX_ROUNDS, read, too_many_rounds},
+    rounds::{InputRequests, MAX_ROUNDS, read, too_many_rounds},
     tidings::TidingsOf,
 };
 use crate::{
@@ -50,7 +50,7 @@ pub(crate) struct Task {
     #[serde(default)]
     error: Option<RpcError>,
     #[serde(default, rename = "inputRequests")]
-    input_requests: Option<Map<String, Value>>,
+    input_requests: Option<InputRequests>,
 }
 
 /// How far a task is.
@@ -268,7 +268,7 @@ impl Session {
     async fn give_input(
         &self,
         id: &str,
-        mut requests: Map<String, Value>,
+        mut requests: InputRequests,
         given: &mut Given,
         patience: Patience,
     ) -> Result<(), Fault> {

@@ -221,7 +221,10 @@ fn connect_failure(error: &tungstenite::Error) -> WireFailure {
     WireFailure::new(
         FailureKind::Connect(fault::connect_fault(error)),
         Sent::No,
-        fault::causes(error),
+        match fault::tls_words(error) {
+            Some(words) => format!("{words} ({})", fault::causes(error)),
+            None => fault::causes(error),
+        },
     )
 }
 

@@ -266,10 +266,22 @@ async fn a_certificate_that_proves_nothing_is_refused_on_every_wire() {
     for (what, identity) in cases {
         let front = pass_to(identity.settings(None), fake.address()).await;
         let secure = |scheme: &str| secured(&front.url(scheme, "localhost", "/mcp"), trusting(&authority));
-        check_refused(Transport::Http(secure("https")), what).await;
-        check_refused(Transport::Auto(secure("https")), what).await;
-        check_refused(Transport::Sse(secure("https")), what).await;
-        check_refused(Transport::WebSocket(secure("wss")), what).await;
+        let words = match what {
+            "unknown authority" | "self-signed" => "an authority that is not trusted here",
+            "expired" => "its certificate has expired",
+            "not yet valid" => "its certificate is not valid yet",
+            "other host" | "no host" => "its certificate is for another host name",
+            _ => "",
+        };
+        for transport in [
+            Transport::Http(secure("https")),
+            Transport::Auto(secure("https")),
+            Transport::Sse(secure("https")),
+            Transport::WebSocket(secure("wss")),
+        ] {
+            let text = check_refused(transport, what).await;
+            assert!(text.contains(words), "{what}: {text}");
+        }
     }
     assert!(fake.requests().is_empty());
 }
@@ -447,4 +459,23 @@ async fn http_2_is_spoken_where_the_server_offers_it() {
     let tools = crate::support::board(ServerConfig::new(Transport::WebSocket(endpoint))).toolset();
     greets(&tools, "WebSockets are not spoken over HTTP/2").await;
     assert_eq!(*both.protocols.lock().unwrap(), [None]);
+}
+
+#[tokio::test]
+async fn a_url_with_the_scheme_of_another_port_says_so() {
+    let plain = fake(Era::Modern).serve_http().await.unwrap();
+    let url = plain.url().replace("http://", "https://");
+    let text = check_refused(Transport::Http(secured(&url, Tls::default())), "https to http").await;
+    assert!(
+        text.contains("does not speak TLS") && text.contains("`http://`"),
+        "{text}"
+    );
+
+    let authority = Authority::new();
+    let front = pass_to(authority.signs(|_| {}).settings(None), plain.address()).await;
+    let endpoint = secured(&front.url("http", "localhost", "/mcp"), Tls::default());
+    let board = board(ServerConfig::new(Transport::Http(endpoint)));
+    let reply = hello(&board.toolset()).await;
+    let text = reply.text();
+    assert!(text.contains("expects TLS") && text.contains("`https://`"), "{text}");
 }

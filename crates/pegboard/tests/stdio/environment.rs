@@ -42,6 +42,10 @@ async fn a_child_gets_exactly_what_its_policy_says() {
         ("LANG", "C.UTF-8"),
         ("TZ", "UTC"),
         ("SSL_CERT_FILE", "/etc/ssl/cert.pem"),
+        ("https_proxy", "http://proxy.invalid:3128"),
+        ("npm_config_registry", "https://npm.invalid/"),
+        ("UV_PUBLISH_TOKEN", "a fourth"),
+        ("AWS_PROFILE", "work"),
     ];
     if !is_apart("environment::a_child_gets_exactly_what_its_policy_says", &ours) {
         return;
@@ -51,15 +55,48 @@ async fn a_child_gets_exactly_what_its_policy_says() {
     golden.insert("TZ".into(), "Asia/Tokyo".into());
     assert_eq!(variables(EnvPolicy::Explicit).await, golden);
 
-    let allowed = "PATH HOME USER LOGNAME SHELL TERM LANG LC_ALL TMPDIR SSL_CERT_FILE SSL_CERT_DIR NODE_EXTRA_CA_CERTS \
-                   REQUESTS_CA_BUNDLE CURL_CA_BUNDLE";
+    let allowed = "PATH HOME USER LOGNAME SHELL TERM LANG LANGUAGE LC_ALL LC_CTYPE TMPDIR SSL_CERT_FILE SSL_CERT_DIR \
+                   NODE_EXTRA_CA_CERTS REQUESTS_CA_BUNDLE CURL_CA_BUNDLE AWS_CA_BUNDLE";
     for name in allowed.split(' ') {
         if let Ok(value) = std::env::var(name) {
             golden.insert(name.into(), value);
         }
     }
     assert_eq!(golden["LANG"], "C.UTF-8");
-    assert_eq!(variables(EnvPolicy::Allowlist).await, golden);
+    let mut listed = variables(EnvPolicy::Allowlist).await;
+    for (name, value) in [
+        ("https_proxy", "http://proxy.invalid:3128"),
+        ("npm_config_registry", "https://npm.invalid/"),
+        ("AWS_PROFILE", "work"),
+    ] {
+        assert_eq!(listed.remove(name).as_deref(), Some(value), "{name}");
+    }
+    // What the machine that runs this has set up for its own package managers, desktop and accounts.
+    let of_machine = [
+        "NPM_CONFIG_",
+        "npm_config_",
+        "PIP_",
+        "PIPX_",
+        "UV_",
+        "XDG_",
+        "YARN_",
+        "AWS_",
+        "AZURE_",
+        "CLOUDSDK_",
+        "DOCKER_",
+        "GOOGLE_CLOUD_",
+    ];
+    let named = "CARGO_HOME RUSTUP_HOME PYENV_ROOT NVM_DIR BUN_INSTALL DENO_DIR PNPM_HOME VOLTA_HOME KUBECONFIG SSH_AUTH_SOCK DISPLAY \
+                 WAYLAND_DISPLAY DBUS_SESSION_BUS_ADDRESS";
+    listed.retain(|name, _| {
+        let is_proxy = name.to_ascii_uppercase().ends_with("_PROXY");
+        let is_secret = name.contains("SECRET") || name.contains("TOKEN");
+        let is_of_machine = of_machine
+            .iter()
+            .any(|family| name.starts_with(family) && !golden.contains_key(name));
+        is_secret || !(is_proxy || is_of_machine || named.split(' ').any(|named| named == name))
+    });
+    assert_eq!(listed, golden);
 
     let mut all: BTreeMap<String, String> = std::env::vars().collect();
     all.extend(golden);

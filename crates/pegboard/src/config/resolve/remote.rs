@@ -71,6 +71,9 @@ fn url(resolve: &mut Resolve<'_>, text: &Text) -> Option<SafeUrl> {
     // What was written is shown, never what the variables in it hold.
     let shown = suspect::shown_url(&text.written);
     let refuse = |resolve: &mut Resolve<'_>, what: &str| resolve.refuse(text.at, "url", &format!("`{shown}` {what}"));
+    if let Some(scheme) = missing_scheme(text.value.trim()) {
+        return refuse(resolve, &format!("has no scheme; write `{scheme}://{shown}`"));
+    }
     let url = match SafeUrl::parse(text.value.trim()) {
         Ok(url) => url,
         Err(error) => return refuse(resolve, &format!("is not a URL: {error}")),
@@ -91,6 +94,20 @@ fn url(resolve: &mut Resolve<'_>, text: &Text) -> Option<SafeUrl> {
     } else {
         url
     })
+}
+
+/// The scheme that an address without one most likely needs: `localhost:8080/mcp`, `mcp.example.com/mcp`.
+fn missing_scheme(text: &str) -> Option<&'static str> {
+    let (place, _) = text.split_once('/').unwrap_or((text, ""));
+    let (host, port) = place.split_once(':').unwrap_or((place, ""));
+    let is_name = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '_');
+    let is_host = !host.is_empty() && host.chars().all(is_name) && (host.contains('.') || host == "localhost");
+    let is_port = |port: &str| !port.is_empty() && port.bytes().all(|byte| byte.is_ascii_digit());
+    if text.contains("://") || !(is_host || is_port(port)) || !(port.is_empty() || is_port(port)) {
+        return None;
+    }
+    let is_here = host == "localhost" || host.starts_with("127.");
+    Some(if is_here { "http" } else { "https" })
 }
 
 fn headers(resolve: &mut Resolve<'_>, values: &Values) -> Option<BTreeMap<String, Secret>> {

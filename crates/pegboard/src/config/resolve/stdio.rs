@@ -71,14 +71,22 @@ fn rlimits(table: &Values) -> Rlimits {
 
 /// `command = "npx -y server"` names no program; it is a common slip.
 fn hint_at_shell_line(resolve: &mut Resolve<'_>, program: &Text, args: &[&Text]) {
-    let first = program.value.trim().split_once(' ').map(|(first, _)| first);
+    let mut words = program.written.split_whitespace();
+    let first = words.next().unwrap_or_default();
+    let rest: Vec<String> = words.map(|word| format!("\"{word}\"")).collect();
     // A path may well have spaces in it.
-    if args.is_empty() && first.is_some_and(|first| !first.contains(['/', '\\'])) {
+    if args.is_empty() && !rest.is_empty() && !first.contains(['/', '\\']) {
+        // Arguments may be secrets.
+        let written: Vec<&str> = program.written.split_whitespace().skip(1).collect();
+        let hint = match suspect::secret_args(&written).is_empty() {
+            true => format!("write `command = \"{first}\"` and `args = [{}]`", rest.join(", ")),
+            false => "put the arguments in `args`".to_owned(),
+        };
         resolve.report.warn_with(
             program.at,
             &join(resolve.path, "command"),
             "is taken as one program name with spaces in it",
-            "put the arguments in `args`",
+            &hint,
         );
     }
 }

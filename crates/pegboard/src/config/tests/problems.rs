@@ -51,6 +51,8 @@ fn every_mistake_is_named_with_its_line_and_field() {
         "type = 'http'\nurl = 'ws://h/'",
         "type = 'ws'\nurl = 'http://h/'",
         "url = 'not a url'",
+        "url = 'localhost:8080/mcp'",
+        "url = 'mcp.example.com/mcp'",
         "url = 'ftp://h/'",
         "command = ''",
         "command = 7.5",
@@ -114,6 +116,10 @@ fn every_mistake_is_named_with_its_line_and_field() {
     pegboard.toml:3: servers.x.url: a websocket URL starts with `ws://` or `wss://`
     > url = 'not a url'
     pegboard.toml:2: servers.x.url: `not a url` is not a URL: relative URL without a base
+    > url = 'localhost:8080/mcp'
+    pegboard.toml:2: servers.x.url: `localhost:8080/mcp` has no scheme; write `http://localhost:8080/mcp`
+    > url = 'mcp.example.com/mcp'
+    pegboard.toml:2: servers.x.url: `mcp.example.com/mcp` has no scheme; write `https://mcp.example.com/mcp`
     > url = 'ftp://h/'
     pegboard.toml:2: servers.x.url: `ftp://h/` must start with http://, https://, ws:// or wss://
     > command = ''
@@ -121,7 +127,7 @@ fn every_mistake_is_named_with_its_line_and_field() {
     > command = 7.5
     pegboard.toml:2: servers.x.command: must be a text or a list, not a number
     > command = 'npx -y @scope/server'
-    pegboard.toml:2: servers.x.command: is taken as one program name with spaces in it (put the arguments in `args`)
+    pegboard.toml:2: servers.x.command: is taken as one program name with spaces in it (write `command = "npx"` and `args = ["-y", "@scope/server"]`)
     > command = 'a' | args = 'b'
     pegboard.toml:3: servers.x.args: must be a list
     > command = 'a' | args = ['--token=abcdefgh']

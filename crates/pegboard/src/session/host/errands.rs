@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use tokio::sync::watch;
 use tokio_util::task::AbortOnDropHandle;
 
-use super::{ANSWER, Desk, Refusal};
+use super::{ANSWER, Desk, Question, Refusal};
 
 /// The most errands of one session that are kept, done or not.
 const MAX_ERRANDS: usize = 32;
@@ -56,13 +56,13 @@ impl Errand {
 
 impl Desk {
     /// Begins to answer a question in the background.
-    pub(super) fn begin(&self, method: &str, params: Value) -> Result<Value, Refusal> {
+    pub(super) fn begin(&self, method: &str, question: Question) -> Result<Value, Refusal> {
         let (tell, end) = watch::channel(None);
         let (worker, method) = (self.without_errands(), method.to_owned());
         let mut table = self.errands.lock();
         table.forget_the_oldest()?;
         let work = tokio::spawn(async move {
-            let answering = Box::pin(worker.answer(&method, params));
+            let answering = Box::pin(worker.answer(&method, question));
             let answer = match tokio::time::timeout(ANSWER, answering).await {
                 Ok(answer) => answer,
                 Err(_) => Err((-32603, "nobody answered in time".to_owned())),

@@ -1,9 +1,11 @@
 //! Forms that servers want filled in: a flat object of texts, numbers, yes-or-no and choices, and the check of what a user typed.
 
+use std::collections::HashMap;
+
 use serde_json::{Map, Value};
 
 /// The most fields of a form. No user fills in more.
-const MAX_FIELDS: usize = 100;
+pub(super) const MAX_FIELDS: usize = 100;
 /// The most options of one choice.
 const MAX_OPTIONS: usize = 1000;
 
@@ -11,7 +13,8 @@ const MAX_OPTIONS: usize = 1000;
 #[derive(Debug, Clone, Default, PartialEq)]
 #[non_exhaustive]
 pub struct Form {
-    /// Its fields, the required ones first, each group by name.
+    /// Its fields, in the order of the server. Those of a form that was read from a JSON tree, which has no order, come by name, the required
+    /// ones first.
     pub fields: Vec<Field>,
 }
 
@@ -99,8 +102,9 @@ pub struct Choice {
 }
 
 impl Form {
-    /// Reads the schema of a form. Fields of a kind that forms do not have stay as [`FieldKind::Other`].
-    pub(super) fn read(schema: &Value) -> Result<Self, String> {
+    /// Reads the schema of a form. Fields of a kind that forms do not have stay as [`FieldKind::Other`]. Fields that `order` does not name
+    /// come last.
+    pub(super) fn read(schema: &Value, order: &[String]) -> Result<Self, String> {
         let Some(properties) = schema.get("properties").and_then(Value::as_object) else {
             return Err("`requestedSchema` has no properties".to_owned());
         };
@@ -120,7 +124,9 @@ impl Form {
             kind: FieldKind::read(property),
         });
         let mut fields: Vec<Field> = fields.collect();
-        fields.sort_by_key(|field| !field.required);
+        let places: HashMap<&str, usize> = order.iter().map(String::as_str).zip(0..).collect();
+        let place = |field: &Field| places.get(field.name.as_str()).copied().unwrap_or(usize::MAX);
+        fields.sort_by_key(|field| (place(field), !field.required));
         Ok(Self { fields })
     }
 
@@ -394,7 +400,7 @@ mod tests {
             "many": {"type": "array", "items": {"type": "string", "enum": ["p", "q", "r"]}, "minItems": 1, "maxItems": 2},
             "titled_many": {"type": "array", "items": {"anyOf": [{"const": "1", "title": "One"}]}, "default": ["1"]},
             "odd": {"type": "object"},
-        }}))
+        }}), &["name".to_owned()])
         .unwrap()
     }
 
@@ -465,10 +471,10 @@ mod tests {
 
     #[test]
     fn a_schema_that_is_no_form_says_so() {
-        assert!(Form::read(&json!({"type": "string"})).is_err());
+        assert!(Form::read(&json!({"type": "string"}), &[]).is_err());
         let fields: Map<_, _> = (0..101)
             .map(|number| (number.to_string(), json!({"type": "string"})))
             .collect();
-        assert!(Form::read(&json!({ "properties": fields })).is_err());
+        assert!(Form::read(&json!({ "properties": fields }), &[]).is_err());
     }
 }

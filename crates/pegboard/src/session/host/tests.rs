@@ -134,13 +134,13 @@ fn a_capability_is_offered_only_when_somebody_answers() {
 #[tokio::test]
 async fn what_is_not_offered_is_no_method_of_ours() {
     let nothing = desk(NoHost, &[]);
-    assert_eq!(nothing.answer("ping", Value::Null).await, Ok(json!({})));
+    assert_eq!(nothing.answer("ping", Value::Null.into()).await, Ok(json!({})));
     for method in ["roots/list", "elicitation/create", "sampling/createMessage", "x"] {
-        let refused = nothing.answer(method, form()).await.unwrap_err();
+        let refused = nothing.answer(method, form().into()).await.unwrap_err();
         assert_eq!(refused.0, -32601, "{method}");
     }
     let some = desk(NoHost, &["file:///srv"]);
-    let roots = some.answer("roots/list", Value::Null).await;
+    let roots = some.answer("roots/list", Value::Null.into()).await;
     assert_eq!(roots, Ok(json!({"roots": [{"uri": "file:///srv"}]})));
 }
 
@@ -152,7 +152,10 @@ async fn a_form_is_answered_with_defaults_and_never_with_what_does_not_fit() {
             answer,
             ..Given::default()
         };
-        assert_eq!(desk(host, &[]).answer("elicitation/create", form()).await, Ok(expected));
+        assert_eq!(
+            desk(host, &[]).answer("elicitation/create", form().into()).await,
+            Ok(expected)
+        );
     };
     let full = json!({"action": "accept", "content": {"name": "me", "age": 30}});
     check(accept(json!({"name": "me"})), full).await;
@@ -176,7 +179,7 @@ async fn a_page_is_visited_only_where_pages_are_offered_and_only_on_the_web() {
         answer: accept(json!({})),
         ..Given::default()
     };
-    let answer = desk(host(), &[]).answer("elicitation/create", visit()).await;
+    let answer = desk(host(), &[]).answer("elicitation/create", visit().into()).await;
     assert_eq!(answer, Ok(json!({"action": "accept"})));
     let no_pages = Given {
         no_pages: true,
@@ -184,7 +187,7 @@ async fn a_page_is_visited_only_where_pages_are_offered_and_only_on_the_web() {
     };
     assert_eq!(
         desk(no_pages, &[])
-            .answer("elicitation/create", visit())
+            .answer("elicitation/create", visit().into())
             .await
             .unwrap_err()
             .0,
@@ -193,7 +196,10 @@ async fn a_page_is_visited_only_where_pages_are_offered_and_only_on_the_web() {
     for url in ["javascript:alert(1)", "file:///etc/passwd", "nowhere"] {
         let mut visit = visit();
         visit["url"] = url.into();
-        let refused = desk(host(), &[]).answer("elicitation/create", visit).await.unwrap_err();
+        let refused = desk(host(), &[])
+            .answer("elicitation/create", visit.into())
+            .await
+            .unwrap_err();
         assert_eq!(refused.0, -32602, "{url}");
     }
 }
@@ -207,7 +213,7 @@ async fn a_model_is_asked_within_its_limits_and_with_the_users_consent() {
     };
     let ask = |tokens: u64| json!({"messages": [], "maxTokens": tokens});
     let willing = desk(samples(false), &[]);
-    let sample = async |tokens| willing.answer("sampling/createMessage", ask(tokens)).await;
+    let sample = async |tokens| willing.answer("sampling/createMessage", ask(tokens).into()).await;
     assert_eq!(sample(7).await, Ok(said(&ask(7))));
     assert_eq!(sample(1_000_000).await, Ok(said(&ask(100))));
     assert_eq!(
@@ -218,10 +224,14 @@ async fn a_model_is_asked_within_its_limits_and_with_the_users_consent() {
     assert!(sample(7).await.is_ok());
     let unwilling = desk(samples(true), &[]);
     assert_eq!(
-        unwilling.answer("sampling/createMessage", ask(7)).await.unwrap_err().0,
+        unwilling
+            .answer("sampling/createMessage", ask(7).into())
+            .await
+            .unwrap_err()
+            .0,
         -1
     );
-    let wrong = willing.answer("sampling/createMessage", Value::Null).await;
+    let wrong = willing.answer("sampling/createMessage", Value::Null.into()).await;
     assert_eq!(wrong.unwrap_err().0, -32602);
 }
 
@@ -241,11 +251,14 @@ async fn a_question_may_be_asked_as_a_task() {
     let mut question = form();
     question["task"] = json!({"ttl": 60_000});
     let task = desk
-        .answer_or_begin("elicitation/create", question.clone())
+        .answer_or_begin("elicitation/create", question.clone().into())
         .await
         .unwrap()["task"]
         .clone();
-    let about = async |method: &str| desk.answer_or_begin(method, json!({"taskId": task["taskId"]})).await;
+    let about = async |method: &str| {
+        desk.answer_or_begin(method, json!({"taskId": task["taskId"]}).into())
+            .await
+    };
     assert_eq!(task["status"], "working");
     let result = about("tasks/result").await.unwrap();
     assert_eq!(result["content"], json!({"name": "me", "age": 30}));
@@ -257,42 +270,46 @@ async fn a_question_may_be_asked_as_a_task() {
     assert_eq!(about("tasks/cancel").await.unwrap_err().0, -32602);
 
     let second = desk
-        .answer_or_begin("elicitation/create", question.clone())
+        .answer_or_begin("elicitation/create", question.clone().into())
         .await
         .unwrap()["task"]["taskId"]
         .clone();
     let cancelled = desk
-        .answer_or_begin("tasks/cancel", json!({"taskId": second}))
+        .answer_or_begin("tasks/cancel", json!({"taskId": second}).into())
         .await
         .unwrap();
     assert_eq!(cancelled["status"], "cancelled");
     assert_eq!(
-        desk.answer_or_begin("tasks/result", json!({"taskId": second}))
+        desk.answer_or_begin("tasks/result", json!({"taskId": second}).into())
             .await
             .unwrap_err()
             .0,
         -32800
     );
-    let unknown = desk.answer_or_begin("tasks/get", json!({"taskId": "errand-99"})).await;
+    let unknown = desk
+        .answer_or_begin("tasks/get", json!({"taskId": "errand-99"}).into())
+        .await;
     assert_eq!(unknown.unwrap_err().0, -32602);
 
     // However many are begun, few are kept.
     for _ in 0..100 {
         let begun = desk
-            .answer_or_begin("elicitation/create", question.clone())
+            .answer_or_begin("elicitation/create", question.clone().into())
             .await
             .unwrap();
         let done = desk
-            .answer_or_begin("tasks/result", json!({"taskId": begun["task"]["taskId"]}))
+            .answer_or_begin("tasks/result", json!({"taskId": begun["task"]["taskId"]}).into())
             .await;
         assert!(done.is_ok());
     }
-    let listed = desk.answer_or_begin("tasks/list", Value::Null).await.unwrap();
+    let listed = desk.answer_or_begin("tasks/list", Value::Null.into()).await.unwrap();
     assert_eq!(listed["tasks"].as_array().unwrap().len(), 32);
 }
 
 async fn sampled(host: Given, params: &Value) -> Result<Value, Refusal> {
-    desk(host, &[]).answer("sampling/createMessage", params.clone()).await
+    desk(host, &[])
+        .answer("sampling/createMessage", params.clone().into())
+        .await
 }
 
 /// Both schemas: the client must return an error when tools are given that it has not declared.
@@ -344,17 +361,43 @@ async fn a_host_that_panics_is_an_error_to_the_server() {
     let desk = desk(host, &[]);
     let sample = json!({"messages": [], "maxTokens": 7, "task": {}});
     for (method, mut params) in [("elicitation/create", form()), ("sampling/createMessage", sample)] {
-        assert_eq!(desk.answer(method, params.clone()).await.unwrap_err().0, -32603);
+        assert_eq!(desk.answer(method, params.clone().into()).await.unwrap_err().0, -32603);
         params["task"] = json!({});
-        let begun = desk.answer_or_begin(method, params).await.unwrap();
+        let begun = desk.answer_or_begin(method, params.into()).await.unwrap();
         let about = json!({"taskId": begun["task"]["taskId"]});
-        let ended = desk.answer_or_begin("tasks/result", about.clone()).await;
+        let ended = desk.answer_or_begin("tasks/result", about.clone().into()).await;
         assert_eq!(ended.unwrap_err().0, -32603);
         assert_eq!(
-            desk.answer_or_begin("tasks/get", about).await.unwrap()["status"],
+            desk.answer_or_begin("tasks/get", about.into()).await.unwrap()["status"],
             "failed"
         );
     }
     assert_eq!(desk.visit(visit()).await.unwrap_err().0, -32603);
-    assert_eq!(desk.answer("ping", Value::Null).await, Ok(json!({})));
+    assert_eq!(desk.answer("ping", Value::Null.into()).await, Ok(json!({})));
+}
+
+#[tokio::test]
+async fn the_fields_of_a_form_come_in_the_order_of_the_server() {
+    struct Looks(Arc<std::sync::Mutex<Vec<String>>>);
+
+    impl Host for Looks {
+        fn offers_elicitation(&self) -> bool {
+            true
+        }
+
+        fn elicit<'a>(&'a self, _: &'a ServerName, request: Elicitation) -> Boxed<'a, ElicitAnswer> {
+            let form = request.form.unwrap();
+            *self.0.lock().unwrap() = form.fields.into_iter().map(|field| field.name).collect();
+            Box::pin(std::future::ready(ElicitAnswer::Decline))
+        }
+    }
+
+    let seen = Arc::default();
+    let host = Looks(Arc::clone(&seen));
+    let text = r#"{"message": "sign in", "requestedSchema": {"type": "object", "required": ["password"],
+        "properties": {"user": {"type": "string"}, "password": {"type": "string", "format": "password"}, "again": {"type": "boolean"}}}}"#;
+    let raw = serde_json::value::RawValue::from_string(text.to_owned()).unwrap();
+    let question = Question::read(Some(&raw));
+    desk(host, &[]).answer("elicitation/create", question).await.unwrap();
+    assert_eq!(*seen.lock().unwrap(), ["user", "password", "again"]);
 }

@@ -30,6 +30,30 @@ pub(in crate::transport) fn connect_fault(error: &(dyn std::error::Error + 'stat
     found.unwrap_or(ConnectFault::Other)
 }
 
+/// What a failed TLS handshake means for the config, if it is one of the usual cases.
+pub(in crate::transport) fn tls_words(error: &(dyn std::error::Error + 'static)) -> Option<&'static str> {
+    use rustls::{CertificateError as Bad, Error};
+    let error = all_causes(error).find_map(<dyn std::error::Error>::downcast_ref::<Error>)?;
+    Some(match error {
+        Error::InvalidCertificate(Bad::UnknownIssuer | Bad::BadSignature) => {
+            "its certificate is signed by an authority that is not trusted here; name the authority's file in `tls.ca`"
+        }
+        Error::InvalidCertificate(Bad::NotValidForName | Bad::NotValidForNameContext { .. }) => {
+            "its certificate is for another host name; write the name that is in the certificate in `url`"
+        }
+        Error::InvalidCertificate(Bad::Expired | Bad::ExpiredContext { .. }) => {
+            "its certificate has expired; the server needs a new one, or the clock of this machine is wrong"
+        }
+        Error::InvalidCertificate(Bad::NotValidYet | Bad::NotValidYetContext { .. }) => {
+            "its certificate is not valid yet; the clock of this machine may be wrong"
+        }
+        Error::InvalidMessage(_) => {
+            "the server does not speak TLS there; if it speaks plain HTTP, write `http://` in `url`"
+        }
+        _ => return None,
+    })
+}
+
 /// An error and its causes. An I/O error does not count what it wraps among its causes, so that is looked into as well.
 pub(in crate::transport) fn all_causes<'a>(
     error: &'a (dyn std::error::Error + 'static),

@@ -5,50 +5,10 @@ use std::{
     ffi::{OsStr, OsString},
 };
 
-use crate::config::{Command, EnvPolicy, is_loader};
+use crate::config::{Command, EnvPolicy, is_allowed, is_loader};
 
 /// A child's environment.
 pub(super) type Environment = BTreeMap<OsString, OsString>;
-
-/// What programs need to run at all: where things are, who runs them, the language, and where certificates live.
-const ALLOWED: &[&str] = &[
-    "PATH",
-    "HOME",
-    "USER",
-    "LOGNAME",
-    "SHELL",
-    "TERM",
-    "LANG",
-    "LC_ALL",
-    "TMPDIR",
-    "TZ",
-    // Certificates.
-    "SSL_CERT_FILE",
-    "SSL_CERT_DIR",
-    "NODE_EXTRA_CA_CERTS",
-    "REQUESTS_CA_BUNDLE",
-    "CURL_CA_BUNDLE",
-    // What Windows programs need.
-    "APPDATA",
-    "COMSPEC",
-    "HOMEDRIVE",
-    "HOMEPATH",
-    "LOCALAPPDATA",
-    "NUMBER_OF_PROCESSORS",
-    "OS",
-    "PATHEXT",
-    "PROCESSOR_ARCHITECTURE",
-    "PROGRAMDATA",
-    "PROGRAMFILES",
-    "PROGRAMFILES(X86)",
-    "SYSTEMDRIVE",
-    "SYSTEMROOT",
-    "TEMP",
-    "TMP",
-    "USERNAME",
-    "USERPROFILE",
-    "WINDIR",
-];
 
 /// Where programs look for the code that they load, and what they run beside it. A config may well set these; our own say
 /// how we are set up, not the server.
@@ -118,17 +78,6 @@ fn is_held_back(name: &str) -> bool {
         || CODE.contains(&upper.as_str())
         || KEYS.contains(&upper.as_str())
         || OURS.iter().any(|prefix| upper.starts_with(prefix))
-}
-
-fn is_allowed(name: &str) -> bool {
-    let same = |allowed: &&str| {
-        if cfg!(windows) {
-            allowed.eq_ignore_ascii_case(name)
-        } else {
-            *allowed == name
-        }
-    };
-    ALLOWED.iter().any(same)
 }
 
 #[cfg(test)]

@@ -2,14 +2,15 @@
 
 use crate::transport::{
     ConnectFault, FailureKind, Sent, WireFailure,
-    remote::fault::{all_causes, causes, connect_fault, place},
+    remote::fault::{all_causes, causes, connect_fault, place, tls_words},
 };
 
 /// What the failure of a request means to which no response has begun.
 pub(in crate::transport) fn failure(error: reqwest::Error) -> WireFailure {
+    let is_plain = error.url().is_some_and(|url| url.scheme() == "http");
     let place = error.url().map(place);
     let error = error.without_url();
-    let text = causes(&error);
+    let mut text = causes(&error);
     if !error.is_connect() {
         // A server may turn our certificate down after we believe the connection to be open, but before it reads a request.
         return if certificate_refused(&error) {
@@ -17,6 +18,10 @@ pub(in crate::transport) fn failure(error: reqwest::Error) -> WireFailure {
         } else if is_turned_away(&error) {
             WireFailure::new(FailureKind::Cut, Sent::Rejected, text)
         } else {
+            // A server that expects TLS answers a plain request with an alert, which is no HTTP.
+            if is_plain && text.contains("invalid HTTP version parsed") {
+                text.push_str("; the server does not answer in HTTP: if it expects TLS, write `https://` in `url`");
+            }
             WireFailure::new(FailureKind::Cut, Sent::Maybe, text)
         };
     }
@@ -29,6 +34,10 @@ pub(in crate::transport) fn failure(error: reqwest::Error) -> WireFailure {
     };
     // The layers in between only say that a connection failed; where and why is what a person needs.
     let why = all_causes(&error).last().map_or(text, ToString::to_string);
+    let why = match tls_words(&error) {
+        Some(words) => format!("{words} ({why})"),
+        None => why,
+    };
     let place = place.unwrap_or_else(|| "the server".to_owned());
     WireFailure::new(
         FailureKind::Connect(fault),

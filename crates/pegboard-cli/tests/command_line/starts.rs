@@ -1,0 +1,83 @@
+//! Servers that take long to start, or want a sign-in.
+
+use pegboard_testkit::{FakeServer, Fault, When};
+use serde_json::json;
+
+use super::home::Home;
+
+const COMMANDS: &[&[&str]] = &[
+    &["tools"],
+    &["status"],
+    &["call", "fx.t"],
+    &["call", "t"],
+    &["call", "fx.t", "a=1"],
+    &["resources"],
+    &["resources", "read", "a:b"],
+    &["prompts"],
+    &["prompts", "get", "p"],
+];
+
+fn hung(home: &Home) -> String {
+    let fake = FakeServer::new("fx").fault(Fault::SilentHandshake);
+    home.write("pegboard.toml", &home.entry("fx", fake, "era_silence = '60s'"));
+    home.path("pegboard.toml").to_str().unwrap().to_owned()
+}
+
+#[test]
+fn a_limit_that_passes_while_a_server_starts_is_a_timeout() {
+    let home = Home::new();
+    let config = hung(&home);
+    for command in COMMANDS {
+        let ran = home.run(&[command, &["--timeout", "0.3", "-c", &config][..]].concat());
+        ran.ends_with(124).says("fx").says("--timeout");
+        assert!(!ran.err.contains("ask again"), "{ran:?}");
+    }
+    let json = home
+        .run(&["call", "fx.t", "--timeout", "300ms", "-o", "json", "-c", &config])
+        .ends_with(124)
+        .json();
+    assert_eq!(
+        (
+            &json["status"],
+            &json["outcome"]["kind"],
+            &json["outcome"]["may_have_executed"]
+        ),
+        (&json!("refused"), &json!("timeout"), &json!(false))
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_that_wants_a_sign_in_is_exit_code_4_for_every_command() {
+    let home = Home::new();
+    let unauthorized = Fault::Status {
+        status: 401,
+        headers: Vec::new(),
+        body: String::new(),
+    };
+    let fake = FakeServer::new("fx").fault_on(When::always(), unauthorized);
+    let handle = fake.serve_http().await.unwrap();
+    let server = format!("--server=fx={}", handle.url());
+    for command in COMMANDS {
+        let ran = home.run(&[command, &[server.as_str()][..]].concat());
+        let code = if *command == ["status"] { 0 } else { 4 };
+        ran.ends_with(code).says("401");
+        if *command == ["status"] {
+            ran.prints("needs_auth");
+        }
+    }
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_terminal_shows_which_server_is_starting_and_that_it_may_be_fetched() {
+    use std::os::unix::fs::PermissionsExt;
+
+    let home = Home::new();
+    let npx = home.write("npx", "#!/bin/sh\nexec sleep 600\n");
+    std::fs::set_permissions(&npx, PermissionsExt::from_mode(0o700)).unwrap();
+    let server = format!("--server=cold={}", npx.display());
+    let terminal = super::pty::Terminal::start(&home, &["tools", &server, "--timeout", "3"]);
+    terminal.shows("`cold` is starting, npx may be fetching it", 1);
+    let (code, shown) = terminal.ends();
+    assert_eq!(code, Some(124), "{shown}");
+}

@@ -1,0 +1,165 @@
+//! Which variables of ours reach a child process under [`EnvPolicy::Allowlist`](super::EnvPolicy::Allowlist).
+
+use super::{suspect, transport::is_loader};
+
+/// What programs need to run at all: where things are, who runs them, the language, and where certificates live.
+const ALLOWED: &[&str] = &[
+    "PATH",
+    "HOME",
+    "USER",
+    "LOGNAME",
+    "SHELL",
+    "TERM",
+    "LANG",
+    "LANGUAGE",
+    "LC_ALL",
+    "LC_CTYPE",
+    "TMPDIR",
+    "TZ",
+    // Certificates.
+    "SSL_CERT_FILE",
+    "SSL_CERT_DIR",
+    "NODE_EXTRA_CA_CERTS",
+    "REQUESTS_CA_BUNDLE",
+    "CURL_CA_BUNDLE",
+    "AWS_CA_BUNDLE",
+    // Which account of a command-line tool is used, and where its daemon listens. The keys themselves are not among them.
+    "AWS_CONFIG_FILE",
+    "AWS_DEFAULT_REGION",
+    "AWS_PROFILE",
+    "AWS_REGION",
+    "AWS_SHARED_CREDENTIALS_FILE",
+    "AZURE_CONFIG_DIR",
+    "CLOUDSDK_CONFIG",
+    "CLOUDSDK_CORE_PROJECT",
+    "DBUS_SESSION_BUS_ADDRESS",
+    "DISPLAY",
+    "DOCKER_CERT_PATH",
+    "DOCKER_CONFIG",
+    "DOCKER_CONTEXT",
+    "DOCKER_HOST",
+    "DOCKER_TLS_VERIFY",
+    "GOOGLE_CLOUD_PROJECT",
+    "KUBECONFIG",
+    "SSH_AUTH_SOCK",
+    "WAYLAND_DISPLAY",
+    // Where package managers keep what they fetched.
+    "BUN_INSTALL",
+    "CARGO_HOME",
+    "DENO_DIR",
+    "NVM_DIR",
+    "PNPM_HOME",
+    "PYENV_ROOT",
+    "RUSTUP_HOME",
+    "VOLTA_HOME",
+    // What Windows programs need.
+    "APPDATA",
+    "COMSPEC",
+    "HOMEDRIVE",
+    "HOMEPATH",
+    "LOCALAPPDATA",
+    "NUMBER_OF_PROCESSORS",
+    "OS",
+    "PATHEXT",
+    "PROCESSOR_ARCHITECTURE",
+    "PROGRAMDATA",
+    "PROGRAMFILES",
+    "PROGRAMFILES(X86)",
+    "SYSTEMDRIVE",
+    "SYSTEMROOT",
+    "TEMP",
+    "TMP",
+    "USERNAME",
+    "USERPROFILE",
+    "WINDIR",
+];
+
+/// Proxies, in capital or in small letters.
+const PROXIES: &[&str] = &["ALL_PROXY", "FTP_PROXY", "HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY"];
+
+/// Beginnings of the names that package managers and desktops read their settings from, in capital or in small letters. Without them
+/// `npx` and `uvx` do not find a private index.
+const FAMILIES: &[&str] = &["NPM_CONFIG_", "PIP_", "PIPX_", "UV_", "XDG_", "YARN_"];
+
+/// Settings of package managers that name code to run.
+const RUNS_CODE: &[&str] = &[
+    "GIT",
+    "INIT_MODULE",
+    "NODE_OPTIONS",
+    "ONLOAD_SCRIPT",
+    "SCRIPT_SHELL",
+    "SHELL",
+];
+
+/// Whether a variable of ours reaches a child process under the default policy.
+///
+/// Of the families of names those that name a token or a password are held back: a config hands these on by name.
+pub(crate) fn is_allowed(name: &str) -> bool {
+    let same = |allowed: &&str| {
+        if cfg!(windows) {
+            allowed.eq_ignore_ascii_case(name)
+        } else {
+            *allowed == name
+        }
+    };
+    ALLOWED.iter().any(same) || carries_urls(name)
+}
+
+/// Whether it is allowed and holds addresses, which may have credentials in them: those of proxies and package indexes.
+pub(super) fn carries_urls(name: &str) -> bool {
+    let upper = name.to_ascii_uppercase();
+    if upper != name && name.to_ascii_lowercase() != name && !upper.starts_with("NPM_CONFIG_") {
+        return false;
+    }
+    let in_family = FAMILIES.iter().find_map(|family| upper.strip_prefix(family));
+    let is_harmless = |rest: &str| !RUNS_CODE.contains(&rest) && !suspect::names_secret(rest) && !rest.contains("AUTH");
+    PROXIES.contains(&upper.as_str()) || (in_family.is_some_and(is_harmless) && !is_loader(name))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn proxies_indexes_and_accounts_reach_a_child_and_keys_do_not() {
+        for name in [
+            "HTTP_PROXY",
+            "https_proxy",
+            "no_proxy",
+            "ALL_PROXY",
+            "npm_config_registry",
+            "NPM_CONFIG_REGISTRY",
+            "npm_config_@acme:registry",
+            "PIP_INDEX_URL",
+            "UV_INDEX_URL",
+            "UV_CACHE_DIR",
+            "XDG_RUNTIME_DIR",
+            "SSH_AUTH_SOCK",
+            "KUBECONFIG",
+            "DOCKER_HOST",
+            "AWS_PROFILE",
+            "AWS_REGION",
+            "SSL_CERT_FILE",
+        ] {
+            assert!(is_allowed(name), "{name}");
+        }
+        for name in [
+            "AWS_SECRET_ACCESS_KEY",
+            "AWS_SESSION_TOKEN",
+            "GITHUB_TOKEN",
+            "NPM_TOKEN",
+            "UV_PUBLISH_TOKEN",
+            "UV_INDEX_ACME_PASSWORD",
+            "npm_config__authToken",
+            "NPM_CONFIG__AUTH",
+            "npm_config_node_options",
+            "npm_config_script_shell",
+            "NODE_OPTIONS",
+            "LD_PRELOAD",
+            "Http_Proxy",
+            "DATABASE_URL",
+        ] {
+            assert!(!is_allowed(name), "{name}");
+        }
+    }
+}

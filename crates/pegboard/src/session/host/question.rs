@@ -1,0 +1,105 @@
+//! A server's question as it came.
+
+use std::fmt;
+
+use serde::{
+    Deserialize, Deserializer,
+    de::{IgnoredAny, MapAccess, Visitor},
+};
+use serde_json::{Value, value::RawValue};
+
+use super::form::MAX_FIELDS;
+
+/// The params of a request, and the order in which its form lists the fields. A JSON tree sorts its keys, and users fill a form in in
+/// the order that the server chose.
+#[derive(Debug, Default)]
+pub(in crate::session) struct Question {
+    pub(super) params: Value,
+    pub(super) order: Vec<String>,
+}
+
+impl Question {
+    /// Reads the params of a request. What is no JSON becomes null.
+    pub(in crate::session) fn read(params: Option<&RawValue>) -> Self {
+        let Some(text) = params.map(RawValue::get) else {
+            return Self::default();
+        };
+        Self {
+            params: serde_json::from_str(text).unwrap_or_default(),
+            order: serde_json::from_str(text)
+                .map(|Ordered { schema }| schema.properties.0)
+                .unwrap_or_default(),
+        }
+    }
+}
+
+impl From<Value> for Question {
+    fn from(params: Value) -> Self {
+        Self {
+            params,
+            order: Vec::new(),
+        }
+    }
+}
+
+#[derive(Deserialize)]
+struct Ordered {
+    #[serde(rename = "requestedSchema")]
+    schema: OrderedSchema,
+}
+
+#[derive(Deserialize)]
+struct OrderedSchema {
+    properties: Keys,
+}
+
+/// The keys of an object as they came, of more than a form may have only the first.
+struct Keys(Vec<String>);
+
+impl<'de> Deserialize<'de> for Keys {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Reads;
+
+        impl<'de> Visitor<'de> for Reads {
+            type Value = Keys;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("an object")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Keys, A::Error> {
+                let mut keys = Vec::new();
+                while let Some((key, IgnoredAny)) = map.next_entry()? {
+                    if keys.len() < MAX_FIELDS {
+                        keys.push(key);
+                    }
+                }
+                Ok(Keys(keys))
+            }
+        }
+
+        deserializer.deserialize_map(Reads)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn order(text: &str) -> Vec<String> {
+        Question::read(Some(&RawValue::from_string(text.to_owned()).unwrap())).order
+    }
+
+    #[test]
+    fn a_form_has_the_order_of_the_server() {
+        let text =
+            r#"{"requestedSchema": {"type": "object", "properties": {"user": {"a": 1}, "password": {}, "b": {}}}}"#;
+        assert_eq!(order(text), ["user", "password", "b"]);
+        for text in ["null", "{}", r#"{"requestedSchema": {"properties": [1]}}"#] {
+            assert_eq!(order(text), Vec::<String>::new(), "{text}");
+        }
+        let many: Vec<String> = (0..5000).map(|number| format!("\"{number}\":{{}}")).collect();
+        let many = format!(r#"{{"requestedSchema": {{"properties": {{{}}}}}}}"#, many.join(","));
+        assert_eq!(order(&many).len(), MAX_FIELDS);
+    }
+}
