@@ -290,8 +290,11 @@ fn shapes() -> Vec<Case> {
                 "F047",
                 "a line that never ends",
                 "the connection ends, and memory stays bounded",
-                AT_LIMIT,
-                play!(|stage| on_call(stage, Fault::EndlessLine).await),
+                8_000,
+                play!(|stage| {
+                    stage.limit(|limits| (limits.call_idle, limits.call_total) = (secs(10), secs(10)));
+                    on_call(stage, Fault::EndlessLine).await
+                }),
                 &[("", "", CUT)],
             )
         },

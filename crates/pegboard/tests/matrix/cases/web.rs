@@ -49,7 +49,15 @@ pub(super) fn cases() -> Vec<Case> {
             wires: WEB,
             eras: BOTH,
             bound: AT_ONCE,
-            how: play!(|stage| on_call(stage, Fault::StreamEndsEarly { resumable: false }).await),
+            how: play!(|stage| {
+                let fake = stage.faulty(When::tool("pay"), Fault::StreamEndsEarly { resumable: false });
+                stage.open(&fake).await;
+                stage.warm().await;
+                let reply = stage.reply().await;
+                let then = stage.then().await;
+                // The fake ends the stream beside the call, which may run a moment later.
+                format!("{}; {then}", stage.word(&reply))
+            }),
             ends: &[("", "", CUT)],
         },
         Case {
