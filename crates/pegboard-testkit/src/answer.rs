@@ -33,6 +33,8 @@ pub(crate) enum Act {
     Answer(Value),
     /// Sends these bytes as one message, whatever they are; it stands for the answer.
     Line(Vec<u8>),
+    /// Sends these bytes as one message, whatever they are; the answer may follow.
+    Say(Vec<u8>),
     /// Sends these bytes without any framing.
     Bytes(Vec<u8>),
     /// Sends these bytes again and again without framing, without end when there is no count.

@@ -206,6 +206,16 @@ pub enum Fault {
         data: Option<Value>,
     },
 
+    /// Sends each of these texts as a message of its own, with `$ID` replaced by the id of the request, this many times
+    /// over; then the right answer, or nothing more without `then_answer`.
+    Says {
+        messages: Vec<String>,
+        times: u32,
+        then_answer: bool,
+    },
+    /// Answers with a string that ends in the middle of a UTF-8 sequence.
+    HalfUtf8,
+
     // Lists; `tools/list` unless the trigger says otherwise.
     /// Every page has a next cursor, a new one each time (F030).
     EndlessPages,

@@ -63,7 +63,8 @@
 //!   `StopsReading`, `LateAnswer`, `AnswersTwice`, `StrayAnswers`, `WrongId`, `StringId`, `FloatId`, `MissingId`,
 //!   `NullId`, `CutThenEof`, `Oversized`, `EndlessLine`, `InvalidUtf8`, `NulByte`, `Bom`, `Crlf`, `LineSeparator`,
 //!   `Nested`, `DuplicateKeys`, `CaseVariantKeys`, `UnknownResultType`, `InputForEver`, `HugeRequestState`,
-//!   `ProgressFlood`, `ProgressForEver`, `ServerRequests`, `ListChanged`, `NoiseBeforeAnswer`, `AnswersError`.
+//!   `ProgressFlood`, `ProgressForEver`, `ServerRequests`, `ListChanged`, `NoiseBeforeAnswer`, `AnswersError`,
+//!   `Says`, `HalfUtf8`.
 //! * Lists: `EndlessPages`, `RepeatedCursor`, `HangingPage`, `ManyTools`, `DuplicateTools`, `LongToolName`,
 //!   `OddToolName`, `BrokenSchema`, `BrokenMcpHeader`, `NoInputSchema`, `SchemaBomb`, `ToolsChange`.
 //! * Network: `Status`, `HtmlPage`, `WrongContentType`, `Redirect`, `BodyDrip`, `ResetInBody`, `ResetInStream`,

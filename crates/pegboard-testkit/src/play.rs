@@ -80,6 +80,13 @@ impl Stage {
                 })
                 .await
             }
+            Act::Say(text) => {
+                self.send(Frame::Message {
+                    text: text.into(),
+                    last: false,
+                })
+                .await
+            }
             Act::Bytes(bytes) => self.send(Frame::Raw(bytes.into())).await,
             Act::Repeat { bytes, times } => self.repeat(bytes.into(), times).await,
             Act::Wait(time) => {

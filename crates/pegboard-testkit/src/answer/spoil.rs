@@ -81,6 +81,22 @@ fn crowd(acts: Vec<Act>, fault: &Fault, request: &Request<'_>) -> Vec<Act> {
             let every = Duration::from_millis(*every_ms);
             with(acts, [Act::Announce { count: *count, every }])
         }
+        Fault::Says {
+            messages,
+            times,
+            then_answer,
+        } => {
+            let id = request.id().to_string();
+            let said = messages
+                .iter()
+                .map(|text| Act::Say(text.replace("$ID", &id).into_bytes()));
+            let said: Vec<_> = (0..*times).flat_map(|_| said.clone()).collect();
+            if *then_answer {
+                before(acts, said)
+            } else {
+                instead(acts, |_| with(said, [Act::Hang]))
+            }
+        }
         Fault::AnswersTwice => instead(acts, |answer| vec![Act::Send(answer.clone()), Act::Answer(answer)]),
         Fault::StrayAnswers { count } => {
             let strays = (0..*count).map(|number| {
@@ -153,6 +169,7 @@ fn garble(acts: Vec<Act>, fault: &Fault) -> Vec<Act> {
             vec![Act::Answer(answer)]
         }),
         Fault::InvalidUtf8 => in_text(acts, &[0xff, 0xfe]),
+        Fault::HalfUtf8 => in_text(acts, &[0xe2, 0x82]),
         Fault::LineSeparator => in_text(acts, "\u{2028}".as_bytes()),
         Fault::NulByte => line(acts, |text| format!("\0{text}")),
         Fault::Bom => line(acts, |text| format!("\u{feff}{text}")),

@@ -1,0 +1,101 @@
+//! What a board left behind: processes, tasks and connections.
+
+use std::{net::SocketAddr, path::Path, time::Duration};
+
+use tokio::runtime::Handle;
+
+/// How long things may take to be gone after a shutdown.
+const LIMIT: Duration = Duration::from_secs(5);
+
+/// Waits until nothing is left, and says what is after the limit.
+pub(crate) async fn behind(folder: &Path, servers: &[SocketAddr]) -> Option<String> {
+    let began = tokio::time::Instant::now();
+    loop {
+        let left = now(folder, servers);
+        if left.is_none() || began.elapsed() > LIMIT {
+            return left;
+        }
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+}
+
+fn now(folder: &Path, servers: &[SocketAddr]) -> Option<String> {
+    let processes = processes_with(folder);
+    if !processes.is_empty() {
+        return Some(format!("processes {processes:?}"));
+    }
+    let connections = connections_to(servers);
+    if connections > 0 {
+        return Some(format!("{connections} connections"));
+    }
+    // The cell's own future is not a task.
+    let tasks = Handle::current().metrics().num_alive_tasks();
+    (tasks > 0).then(|| format!("{tasks} tasks"))
+}
+
+/// The processes that run and whose command line or list of children names this folder.
+pub(crate) fn processes_with(folder: &Path) -> Vec<u32> {
+    let wanted = folder.to_str().unwrap();
+    let own = std::process::id();
+    let pids = std::fs::read_dir("/proc").unwrap().flatten();
+    let pids = pids.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
+    let named = pids.filter(|pid| {
+        let line = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+        String::from_utf8_lossy(&line).contains(wanted)
+    });
+    let children = pegboard_testkit::read_pids(folder.join("pids"));
+    named
+        .chain(children)
+        .filter(|pid| *pid != own && pegboard_testkit::is_alive(*pid))
+        .collect()
+}
+
+/// The client ends of connections to these servers that are not closed.
+fn connections_to(servers: &[SocketAddr]) -> usize {
+    const ESTABLISHED: &str = "01";
+    const CLOSE_WAIT: &str = "08";
+    let table = std::fs::read_to_string("/proc/self/net/tcp").unwrap_or_default();
+    let ports: Vec<_> = servers.iter().map(|server| format!(":{:04X}", server.port())).collect();
+    let rows = table
+        .lines()
+        .skip(1)
+        .map(|row| row.split_whitespace().collect::<Vec<_>>());
+    rows.filter(|row| {
+        let [_, _, remote, state, ..] = row[..] else {
+            return false;
+        };
+        ports.iter().any(|port| remote.ends_with(port)) && (state == ESTABLISHED || state == CLOSE_WAIT)
+    })
+    .count()
+}
+
+/// How many descriptors this process has open.
+pub(crate) fn descriptors() -> usize {
+    std::fs::read_dir("/proc/self/fd").map_or(0, Iterator::count)
+}
+
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn what_is_left_behind_is_seen() {
+        let folder = tempfile::tempdir().unwrap();
+        assert_eq!(now(folder.path(), &[]), None);
+        let task = tokio::spawn(std::future::pending::<()>());
+        assert_eq!(now(folder.path(), &[]).as_deref(), Some("1 tasks"));
+        task.abort();
+        assert!(task.await.is_err());
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let server = listener.local_addr().unwrap();
+        let client = tokio::net::TcpStream::connect(server).await.unwrap();
+        assert_eq!(now(folder.path(), &[server]).as_deref(), Some("1 connections"));
+        drop(client);
+        assert_eq!(now(folder.path(), &[server]), None);
+        let mut child = std::process::Command::new("sleep").arg("60").spawn().unwrap();
+        std::fs::write(folder.path().join("pids"), format!("{}\n", child.id())).unwrap();
+        assert_eq!(now(folder.path(), &[]), Some(format!("processes [{}]", child.id())));
+        child.kill().unwrap();
+        child.wait().unwrap();
+        assert_eq!(now(folder.path(), &[]), None);
+    }
+}

@@ -1,0 +1,162 @@
+//! Runs cells side by side, each on a runtime of its own, and judges what came of them.
+
+use std::{
+    collections::VecDeque,
+    panic::{AssertUnwindSafe, catch_unwind},
+    sync::Mutex,
+    thread,
+    time::Duration,
+};
+
+use futures_util::FutureExt as _;
+use tokio::runtime::{Builder, Handle};
+
+use crate::{
+    case::{Cell, How},
+    known::{self, Known},
+    left,
+    stage::Stage,
+};
+
+/// Cells that run at once. Most of them wait most of the time.
+const SIDE_BY_SIDE: usize = 12;
+/// No cell takes longer, whatever its bound; what does is a hang.
+const HANG: Duration = Duration::from_secs(25);
+/// A healthy server on the same board answers within this time, on a machine that is busy with other cells.
+const PROMPT: Duration = Duration::from_secs(2);
+/// Descriptors that the runtimes of this test itself may still hold.
+const SLACK: usize = 24;
+
+/// What came of one cell.
+pub(crate) struct Verdict {
+    pub(crate) cell: Cell,
+    pub(crate) what: What,
+}
+
+pub(crate) enum What {
+    /// As it must be.
+    Right,
+    /// Not as it must be, and listed as such.
+    Known(&'static Known),
+    /// Not as it must be.
+    Wrong(String),
+    /// Listed as wrong, and right now.
+    Mended,
+    CannotRun(&'static str),
+}
+
+impl Verdict {
+    pub(crate) fn is_wrong(&self) -> bool {
+        matches!(self.what, What::Wrong(_) | What::Mended)
+    }
+
+    pub(crate) fn complaint(&self) -> String {
+        match &self.what {
+            What::Wrong(why) => format!("{}: {why}", self.cell.label()),
+            What::Mended => format!("{} is as it must be: take it out of KNOWN", self.cell.label()),
+            What::Right | What::Known(_) | What::CannotRun(_) => String::new(),
+        }
+    }
+}
+
+/// Runs these cells.
+pub(crate) fn all(cells: Vec<Cell>) -> Vec<Verdict> {
+    let servers = Builder::new_multi_thread()
+        .worker_threads(2)
+        .enable_all()
+        .build()
+        .unwrap();
+    let handle = servers.handle().clone();
+    // The first uses of clocks, resolvers and random numbers open descriptors that stay.
+    let before = left::descriptors();
+    let todo = Mutex::new(cells.into_iter().collect::<VecDeque<_>>());
+    let done = Mutex::new(Vec::new());
+    thread::scope(|scope| {
+        for _ in 0..SIDE_BY_SIDE {
+            scope.spawn(|| {
+                loop {
+                    let Some(cell) = todo.lock().unwrap().pop_front() else {
+                        break;
+                    };
+                    let verdict = judge(cell, &handle);
+                    done.lock().unwrap().push(verdict);
+                }
+            });
+        }
+    });
+    drop(servers);
+    let after = left::descriptors();
+    assert!(after <= before + SLACK, "{before} descriptors were open, now {after}");
+    let mut verdicts = done.into_inner().unwrap();
+    verdicts.sort_by_key(|verdict: &Verdict| (verdict.cell.case.id, verdict.cell.wire, verdict.cell.era));
+    verdicts
+}
+
+fn judge(cell: Cell, servers: &Handle) -> Verdict {
+    let play = match &cell.case.how {
+        How::CannotRun(why) => {
+            return Verdict {
+                cell,
+                what: What::CannotRun(why),
+            };
+        }
+        How::Play(play) => *play,
+    };
+    let runtime = Builder::new_current_thread().enable_all().build().unwrap();
+    let seen = catch_unwind(AssertUnwindSafe(|| {
+        runtime.block_on(async {
+            let mut stage = Stage::new(cell, servers.clone());
+            let played = AssertUnwindSafe(play(&mut stage)).catch_unwind();
+            let ended = match tokio::time::timeout(HANG, played).await {
+                Ok(Ok(ended)) => ended,
+                Ok(Err(panic)) => format!("panicked: {}", words_of(&*panic)),
+                Err(_) => "hung".to_owned(),
+            };
+            observe(stage, ended).await
+        })
+    }));
+    runtime.shutdown_background();
+    let seen = seen.unwrap_or_else(|panic| format!("panicked: {}", words_of(&*panic)));
+    let known = known::KNOWN.iter().find(|known| known.covers(&cell));
+    let what = match (seen == cell.expected(), known) {
+        (true, None) => What::Right,
+        (true, Some(_)) => What::Mended,
+        (false, Some(known)) if seen == known.seen => What::Known(known),
+        (false, _) => What::Wrong(format!("must be `{}`, is `{seen}`", cell.expected())),
+    };
+    Verdict { cell, what }
+}
+
+/// What the scenario said, and all that it says nothing about: time, neighbours, and what is left.
+async fn observe(mut stage: Stage, mut seen: String) -> String {
+    let mut note = |text: String| {
+        seen.push_str("; ");
+        seen.push_str(&text);
+    };
+    if let Some(violation) = stage.violations() {
+        note(violation);
+    }
+    let bound = stage.cell.bound();
+    if stage.took > bound {
+        note(format!("took {:?}, may take {bound:?}", stage.took));
+    }
+    match stage.neighbour().await {
+        Some(neighbour) if neighbour.failed > 0 => note(format!("the neighbour failed {} times", neighbour.failed)),
+        Some(neighbour) if neighbour.slowest > PROMPT => note(format!("the neighbour took {:?}", neighbour.slowest)),
+        Some(neighbour) if neighbour.answered == 0 => note("the neighbour was never asked".to_owned()),
+        Some(_) | None => {}
+    }
+    if !stage.close().await {
+        note("the shutdown hung".to_owned());
+    }
+    if let Some(left) = left::behind(stage.folder.path(), &stage.addresses).await {
+        note(format!("left behind: {left}"));
+    }
+    seen
+}
+
+fn words_of(panic: &(dyn std::any::Any + Send)) -> String {
+    let text = panic.downcast_ref::<String>().map(String::as_str);
+    let text = text.or_else(|| panic.downcast_ref::<&str>().copied());
+    text.unwrap_or("without words").to_owned()
+}
