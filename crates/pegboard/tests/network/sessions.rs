@@ -240,11 +240,11 @@ async fn a_call_that_comes_while_a_dead_session_is_closed_is_made_in_the_next_on
     })
     .await;
     let mut config = http(&server.url("/mcp"));
-    config.policy.health.within = std::time::Duration::from_millis(200);
+    config.policy.health.within = Duration::from_millis(200);
     let board = board(config);
     let tools = board.toolset();
     tools.list(PATIENCE).await;
-    let first = ToolCall::new("fx.hello").timeout(std::time::Duration::from_millis(200));
+    let first = ToolCall::new("fx.hello").timeout(Duration::from_millis(200));
     lost(&tools.call(first).await, Kind::Timeout);
     until("the dead session is being ended", || {
         server.seen().iter().any(|seen| seen.verb == "DELETE")
