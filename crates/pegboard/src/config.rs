@@ -40,7 +40,7 @@ pub use expand::Env;
 pub use explain::{Explained, Overridden, ValueOrigin};
 pub use life::{BoardLimits, BreakerPolicy, BreakerRule, Health, IdleStop, Probe, Restart, Retry};
 pub use limits::Limits;
-pub use load::{Loaded, Origin, Source};
+pub use load::{Loaded, Origin, Source, Unreadable};
 pub use misconfigured::Misconfigured;
 pub use policy::{
     Approval, ArgumentRules, Capabilities, Check, Images, Join, OutputCheck, Pins, Policy, Queue, Reading, Results,

@@ -247,7 +247,7 @@ pub use config::{
     Config, Endpoint, Env, EnvPolicy, EraChoice, Explained, Format, Health, IdleStop, Images, Join, Limits, Loaded,
     Misconfigured, Origin, OutputCheck, Overridden, Pins, Policy, Preset, Probe, Problem, Queue, Reading, Restart,
     Results, Retry, RetryClass, Rlimits, Scope, ServerConfig, Severity, Source, Start, Structured, Summarise,
-    SummaryModel, Tls, TooLong, ToolPolicy, Transport, ValueOrigin, parse_duration, parse_size,
+    SummaryModel, Tls, TooLong, ToolPolicy, Transport, Unreadable, ValueOrigin, parse_duration, parse_size,
 };
 pub use deadline::{Deadline, Passed};
 pub use event::{Event, Events};

@@ -446,6 +446,27 @@ impl Toolset {
     /// Where `name` leads, and whether it had to be repaired for that. When it is not known yet, the servers that may have the tool are
     /// waited for, and it is looked up once more.
     pub(crate) async fn route(&self, name: &str, deadline: Deadline) -> Result<(Arc<Route>, bool), Astray> {
+        for _ in 1..LOOKS {
+            let routed = self.route_once(name, deadline).await;
+            // A server that was replaced while it was waited for may have the tool all the same.
+            if routed.is_ok() || deadline.has_passed() || !self.may_appear(name) {
+                return routed;
+            }
+        }
+        self.route_once(name, deadline).await
+    }
+
+    /// Whether a server that this name may be of is about to start.
+    fn may_appear(&self, name: &str) -> bool {
+        let is_starting = |server: &Server| matches!(server.phase(), Phase::Idle | Phase::Connecting(_));
+        let mut servers = self.chosen();
+        servers.retain(|server| call::may_be_of(name, server.name()) && server.is_enabled());
+        servers
+            .iter()
+            .any(|server| server.is_asked_for() && is_starting(server))
+    }
+
+    async fn route_once(&self, name: &str, deadline: Deadline) -> Result<(Arc<Route>, bool), Astray> {
         if let Some(route) = self.known_route(name)? {
             return Ok((route, false));
         }
@@ -574,6 +595,8 @@ fn unseen_in_name(route: &Route) -> Option<String> {
     ))
 }
 
+/// How often a tool is looked for whose server changes meanwhile.
+const LOOKS: usize = 3;
 /// How long a call without a limit of its own waits for a server whose tools are not known.
 const LOOK_UP: Duration = Duration::from_secs(60);
 

@@ -225,10 +225,7 @@ fn report(output: &Output, reply: &Reply) -> Report {
 
 /// Adds the servers that could not be asked for a tool that nobody else has.
 fn name_absent(board: &Pegboard, settings: &Settings, mut report: Report) -> Report {
-    for (name, misconfigured) in &settings.loaded.config.misconfigured {
-        let why = &misconfigured.why;
-        report = report.warning(&format!("server `{name}` could not be asked: {why}"));
-    }
+    // What is wrong with the config is told already.
     let misconfigured = |server: &ServerStatus| settings.loaded.config.misconfigured.contains_key(&server.name);
     for server in board
         .status()

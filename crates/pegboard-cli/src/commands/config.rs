@@ -140,7 +140,7 @@ fn wanted(settings: &Settings, what: Option<&str>) -> Result<Wanted, Complaint> 
     explained.retain(|one| one.field == name || one.field.starts_with(&format!("{name}.")));
     if explained.is_empty() {
         return Err(Complaint {
-            message: format!("`{name}` is not set and has no default"),
+            message: format!("`{name}` is not set; its description says what holds then"),
             hint: (!doc.is_empty()).then(|| doc.to_owned()),
         });
     }

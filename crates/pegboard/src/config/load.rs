@@ -160,6 +160,35 @@ pub struct Loaded {
     pub(super) top: Values,
 }
 
+impl Loaded {
+    /// The config, unless a source could not be read. A config without that source allows what the source forbids, and
+    /// [`Pegboard::apply`](crate::Pegboard::apply) would take the servers away that it names.
+    ///
+    /// Problems of single servers are no error here: they are in `problems`, and such servers are `misconfigured`.
+    pub fn readable(self) -> Result<Config, Unreadable> {
+        if self.unreadable.is_empty() {
+            return Ok(self.config);
+        }
+        let of_source = |problem: &&Problem| self.unreadable.contains(&problem.file);
+        let problems = self.problems.iter().filter(of_source).map(ToString::to_string);
+        Err(Unreadable {
+            problems: problems.collect(),
+            sources: self.unreadable,
+        })
+    }
+}
+
+/// A source of a config could not be read: a file that is not there, or a text that does not parse.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("the config cannot be read: {}", .problems.join("; "))]
+#[non_exhaustive]
+pub struct Unreadable {
+    /// The sources.
+    pub sources: Vec<String>,
+    /// What is wrong with them.
+    pub problems: Vec<String>,
+}
+
 /// Where a server was written.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[non_exhaustive]

@@ -34,7 +34,7 @@ call_arguments = { read = "cascade", check = "off" }
 summarise = true
 "#;
 
-/// Shared servers that are warmed up and restarted for ever, and handles for results over 12 KiB.
+/// Shared servers that are warmed up and restarted until they are ready, and handles for results over 12 KiB.
 const AI_AGENT: &str = r#"
 connect_timeout = "60s"
 start_wait = "60s"
@@ -47,7 +47,7 @@ health_interval = "off"
 health_timeout = "3s"
 capabilities = ["tools", "prompts"]
 case_insensitive = true
-call_arguments = { check = "coerce" }
+call_arguments = { read = "json", check = "coerce" }
 result = { join = "nothing", max_bytes = 12288, mode = "spill" }
 "#;
 
@@ -81,7 +81,7 @@ health_probe = "none"
 env_policy = "inherit"
 transports = ["stdio", "http"]
 capabilities = ["tools", "resources"]
-call_arguments = { check = "required" }
+call_arguments = { read = "json", check = "required" }
 "#;
 
 /// Shared servers on first use, three repetitions, a breaker, and the first block of a result.
@@ -98,7 +98,7 @@ health_interval = "30s"
 env_policy = "inherit"
 transports = ["stdio", "http"]
 capabilities = ["tools"]
-call_arguments = { check = "relaxed" }
+call_arguments = { read = "json", check = "relaxed" }
 result = { join = "first" }
 "#;
 

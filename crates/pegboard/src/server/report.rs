@@ -18,7 +18,7 @@ use crate::{
     config::Scope,
     mask,
     metrics::CallMetrics,
-    outcome::{Kind, Outcome, Reply, millis},
+    outcome::{Content, Kind, Outcome, Reply, millis},
     status::{CallCounts, LastError, PoolStatus, ServerStatus},
     transport::Target,
 };
@@ -53,10 +53,17 @@ impl Server {
         if reply.attempts == 0 || matches!(kind, Kind::Ok | Kind::Cancelled) {
             return;
         }
-        let text = reply.outcome.text();
         let message = match &reply.outcome {
-            Outcome::ToolFailed(_) => format!("{} reported an error: {text}", reply.name),
-            _ => text,
+            // Without the fence, which is for models.
+            Outcome::ToolFailed(answer) => {
+                let texts = answer.content.iter().filter_map(|block| match block {
+                    Content::Text { text, .. } => Some(text.as_str()),
+                    _ => None,
+                });
+                let text = texts.collect::<Vec<_>>().join(" ");
+                format!("{} reported an error: {text}", reply.name)
+            }
+            other => other.text(),
         };
         let error = LastError {
             message: shortened(message),

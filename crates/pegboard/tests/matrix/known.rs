@@ -29,14 +29,6 @@ pub(crate) const KNOWN: &[Known] = &[
         why: "over HTTP/2 the alert of the server is not recognised: no hint names `tls.client_cert`, and the server is dialled again and again",
     },
     Known {
-        id: "F027",
-        wires: "H2",
-        eras: "m",
-        seen: "lost transport, may have run, ran 1; then failed, may have run, ran 0",
-        why: "an HTTP server that comes back in the older era refuses the request for want of a session; that is passed on as an error of the tool \
-              instead of a new handshake",
-    },
-    Known {
         id: "F046",
         wires: "W",
         eras: "",
