@@ -161,7 +161,7 @@ mod tests {
     fn credentials_of_proxies_and_indexes_are_secrets() {
         let ours = [
             ("HTTPS_PROXY", "http://me:pr0xy-pw@proxy:3128"),
-            ("all_proxy", "me:0ther-pw@proxy:3128"),
+            ("all_proxy", "me:s3cond-pw@proxy:3128"),
             (
                 "UV_EXTRA_INDEX_URL",
                 "https://a.example https://u:1ndex-pw@b.example/simple",
@@ -175,7 +175,7 @@ mod tests {
             .map(|secret| secret.expose().to_owned())
             .collect();
         found.dedup();
-        assert_eq!(found, ["pr0xy-pw", "0ther-pw", "1ndex-pw"]);
+        assert_eq!(found, ["pr0xy-pw", "s3cond-pw", "1ndex-pw"]);
     }
 
     #[test]

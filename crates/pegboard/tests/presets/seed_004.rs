@@ -246,7 +246,7 @@ async fn seed_004_capability_layers() {
 #[tokio::test(start_paused = true)]
 async fn seed_004_a_tool_may_require_further_capabilities() {
     let fake = good().tool(Tool::new("plain"));
-    let settings = "[servers.fx.tools.'hel*']\nrequired_capabilities = ['deploy', 'on_call']";
+    let settings = "[servers.fx.tools.'hello*']\nrequired_capabilities = ['deploy', 'on_call']";
     let stage = Stage::new("minion", settings, &fake).await;
     for (row, capabilities, kind) in [
         (
