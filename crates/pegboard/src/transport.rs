@@ -449,6 +449,10 @@ pub(crate) enum EndReason {
     #[error("the server broke the protocol: {0}")]
     Protocol(String),
     /// A message that is larger than the limit, on a wire that cannot skip it.
+    #[cfg_attr(
+        all(feature = "http", not(feature = "websocket")),
+        expect(dead_code, reason = "only a WebSocket cannot skip a message")
+    )]
     #[error("the server sent a message larger than {0} bytes, the limit that `max_message` sets")]
     TooLarge(usize),
     /// We gave the session up for a new one, though the wire still held.
