@@ -316,7 +316,7 @@ impl Builder {
     }
 
     /// Sets who turns texts into vectors, so that tools are found by meaning, for all views that name nobody themselves. See
-    /// [`View::embedder`].
+    /// [`View::embedder`](crate::View::embedder).
     pub fn embedder(mut self, embedder: impl Embedder) -> Self {
         self.embeddings = Some(Arc::new(Embeddings::new(embedder)));
         self
