@@ -63,7 +63,7 @@ async fn waits_for_a_turn_and_calls_under_way_are_seen() {
     assert!(fx.queue_wait.sum_ms >= 2000.0, "{:?}", fx.queue_wait.sum_ms);
 }
 
-#[tokio::test(start_paused = true)]
+#[tokio::test]
 async fn a_server_that_is_removed_keeps_its_counts_and_goes_on_when_it_comes_back() {
     let board = boards([("fx", process(&fake()))]);
     call(&board.toolset(), "fx.t", json!({})).await;

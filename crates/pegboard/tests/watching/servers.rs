@@ -196,7 +196,7 @@ async fn servers_of_one_view_are_told_with_its_name_and_counted_under_theirs() {
     assert_eq!(board.status().servers[0].calls.total, 3);
 }
 
-#[tokio::test(start_paused = true)]
+#[tokio::test]
 async fn two_names_of_one_connection_are_both_told_and_a_pool_is_told_as_one_server() {
     let fake = good();
     let board = boards([("one", process(&fake)), ("two", process(&fake))]);

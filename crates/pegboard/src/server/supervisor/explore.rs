@@ -12,8 +12,8 @@ use crate::{
     config::{BreakerPolicy, Command as Program, EraChoice, Limits, ServerConfig, Transport},
     deadline::Deadline,
     name::ServerName,
-    server::{Links, Queues, Server, Shared, known::Known, link::Link},
-    session::{EraMemory, NoHost, Standing},
+    server::{Backoff, Links, Queues, Server, Shared, known::Known, link::Link},
+    session::{EraMemory, NoHost, Session, Spec, Standing},
     sync::explore::{explore, idle_runtime},
     transport::Target,
 };
@@ -63,6 +63,7 @@ fn server() -> (Server, thread::JoinHandle<u64>) {
         generations: Arc::default(),
         links: Links::default(),
         ending: Arc::default(),
+        made: AtomicU64::new(1),
         bell: crate::event::Bell::default(),
         tallies: Arc::default(),
     };
@@ -82,13 +83,7 @@ fn server() -> (Server, thread::JoinHandle<u64>) {
     let config = ServerConfig::new(transport);
     let known = Arc::new(Known::new(spec.name.clone(), None));
     let plan = Plan::new(spec.clone(), &config);
-    let (link, supervisor) = Link::unattended(
-        plan,
-        known,
-        Arc::default(),
-        super::super::revision::Revision::unseen(),
-        &shared,
-    );
+    let (link, supervisor) = Link::unattended(plan, known, Arc::default(), Revision::unseen(), &shared);
     let server = Server::over(&link, config, spec, &Arc::new(shared));
     (server, thread::spawn(move || block_on(supervisor.run_on_silence())))
 }
