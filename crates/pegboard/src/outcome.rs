@@ -22,7 +22,7 @@ pub(crate) use reply::{Notes, Presented, millis};
 use serde::Serialize;
 use serde_json::{Map, Value};
 
-/// What a model is told of a tool that failed and said nothing.
+/// The text of an error result without content.
 const SILENT: &str = "the tool reported an error without saying why";
 
 /// How a call ended. Refused, failed and lost are different things and never share a flag.

@@ -124,7 +124,7 @@ struct Inner {
     failed_call: Mutex<Option<LastError>>,
     /// The catalogue of a link that has another name, and the same under ours.
     renamed: Mutex<Option<(Arc<Catalog>, Arc<Catalog>)>>,
-    /// Counts its changes for those who can see it.
+    /// Incremented on every change; route tables built for an older revision are rebuilt.
     revision: Arc<Revision>,
     /// The view that owns it, once one does.
     view: OnceLock<ViewTag>,

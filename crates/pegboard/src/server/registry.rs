@@ -24,7 +24,7 @@ use crate::{deadline::Deadline, event::Bell, metrics::Tallies, name::ServerName,
 pub(crate) struct Registry {
     /// The shared servers and the spares, in order of their names.
     servers: RwLock<Arc<[Server]>>,
-    /// Locked before `servers` by those who change both.
+    /// Lock order: `state` before `servers`.
     state: Mutex<State>,
     opened_views: AtomicU64,
     /// Raised whenever a server is added, removed or changed, or what a shared server offers may have changed.

@@ -7,7 +7,7 @@ use std::sync::{
 
 use arc_swap::ArcSwap;
 
-/// Counts the changes of one server on the counter of those who can see it: the board's, or that of the one view that owns the server.
+/// The revision counter of one server: the board's, or that of the view that owns the server.
 ///
 /// A view's servers do not move the board's counter, so that one user's connection does not make every other view rebuild its table.
 #[derive(Debug)]

@@ -15,7 +15,7 @@ pub(crate) struct Panicked;
 pub(crate) async fn caught<T>(future: impl Future<Output = T>) -> Result<T, Panicked> {
     let mut future = pin!(future);
     poll_fn(|context| {
-        // A future that panicked is never polled again, so nobody sees what it left undone.
+        // A future that panicked is never polled again, so its broken state is not observed.
         match catch_unwind(AssertUnwindSafe(|| future.as_mut().poll(context))) {
             Ok(poll) => poll.map(Ok),
             Err(_) => Poll::Ready(Err(Panicked)),

@@ -229,7 +229,7 @@ async fn a_server_that_forgets_often_is_not_taken_for_one_that_crashes() {
     board.shutdown().await;
 }
 
-/// Nothing but a change of the server or its config helps, so nobody waits for the next try.
+/// Only a change of the server or its config helps, so callers fail at once and no further start is tried.
 #[tokio::test(start_paused = true)]
 async fn a_server_that_speaks_none_of_our_versions_is_not_started_again_unasked() {
     let stranger = FakeServer::new("fx").versions(&["2030-01-01"]);
