@@ -132,3 +132,12 @@ impl Drop for Terminal {
         let _ = self.child.wait();
     }
 }
+
+/// What stays readable of the text that was shown: a line that was erased, as the spinner's lines are, is not part of it.
+pub(crate) fn left_on_screen(shown: &str) -> String {
+    const ERASE_LINE: &str = "\r\u{1b}[2K";
+    let lines = shown.split_inclusive('\n');
+    lines
+        .map(|line| line.rsplit(ERASE_LINE).next().unwrap_or(line))
+        .collect()
+}
