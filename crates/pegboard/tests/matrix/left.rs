@@ -1,6 +1,6 @@
 //! What a board left behind: processes, tasks and connections.
 
-use std::{net::SocketAddr, path::Path, time::Duration};
+use std::{collections::HashSet, net::SocketAddr, path::Path, time::Duration};
 
 use tokio::runtime::Handle;
 
@@ -50,23 +50,35 @@ pub(crate) fn processes_with(folder: &Path) -> Vec<u32> {
         .collect()
 }
 
-/// The client ends of connections to these servers that are not closed.
+/// The client ends of this process's connections to these servers that are not closed. The kernel's table has the connections of
+/// all processes, some of which may use the same port numbers.
 fn connections_to(servers: &[SocketAddr]) -> usize {
     const ESTABLISHED: &str = "01";
     const CLOSE_WAIT: &str = "08";
     let table = std::fs::read_to_string("/proc/self/net/tcp").unwrap_or_default();
     let ports: Vec<_> = servers.iter().map(|server| format!(":{:04X}", server.port())).collect();
+    let own = own_sockets();
     let rows = table
         .lines()
         .skip(1)
         .map(|row| row.split_whitespace().collect::<Vec<_>>());
     rows.filter(|row| {
-        let [_, _, remote, state, ..] = row[..] else {
+        let [_, _, remote, state, _, _, _, _, _, inode, ..] = row[..] else {
             return false;
         };
-        ports.iter().any(|port| remote.ends_with(port)) && (state == ESTABLISHED || state == CLOSE_WAIT)
+        let is_open = state == ESTABLISHED || state == CLOSE_WAIT;
+        is_open && own.contains(inode) && ports.iter().any(|port| remote.ends_with(port))
     })
     .count()
+}
+
+/// The inodes of the sockets that this process holds.
+fn own_sockets() -> HashSet<String> {
+    let open = std::fs::read_dir("/proc/self/fd").unwrap().flatten();
+    let targets = open.filter_map(|entry| std::fs::read_link(entry.path()).ok());
+    targets
+        .filter_map(|target| Some(target.to_str()?.strip_prefix("socket:[")?.strip_suffix(']')?.to_owned()))
+        .collect()
 }
 
 /// How many descriptors this process has open.
