@@ -39,7 +39,11 @@ impl Fake {
         let fake = FakeServer::new("fx")
             .tool(FakeTool::new("hello").answers_text("hi"))
             .tool(FakeTool::new("fails").fails_with("no"))
-            .tool(FakeTool::new("slow").after(Duration::from_millis(SLOW)).answers_text("done"))
+            .tool(
+                FakeTool::new("slow")
+                    .after(Duration::from_millis(SLOW))
+                    .answers_text("done"),
+            )
             .tool(FakeTool::new("secret").answers_text("hush"));
         // The first connection is not used, so that the server is started only when the board dials.
         let (_unused, handle) = fake.connect();
@@ -126,7 +130,11 @@ impl StateMachineTest for Played {
             tokio::time::sleep_until(played.origin + Duration::from_millis(model.now)).await;
             played.gather();
         });
-        played.before = model.servers.iter().map(|(name, server)| (*name, server.settings)).collect();
+        played.before = model
+            .servers
+            .iter()
+            .map(|(name, server)| (*name, server.settings))
+            .collect();
         played
     }
 
@@ -144,7 +152,11 @@ impl StateMachineTest for Played {
             })
             .collect();
         rows.sort();
-        assert_eq!(rows, model.rows(), "the rows of the status (left: the board, right: the model)");
+        assert_eq!(
+            rows,
+            model.rows(),
+            "the rows of the status (left: the board, right: the model)"
+        );
         assert_eq!(played.ended, model.ended, "the calls that have ended");
         assert_eq!(status.healthy, model.is_healthy(), "healthy");
         assert_eq!(status.ready, model.is_ready(), "ready");
@@ -231,11 +243,15 @@ impl Played {
                 None
             }
             Step::RefuseStarts(server, place) => {
-                fake_at(&self.fakes, server, word(place)).refuses.store(true, Ordering::Relaxed);
+                fake_at(&self.fakes, server, word(place))
+                    .refuses
+                    .store(true, Ordering::Relaxed);
                 None
             }
             Step::AcceptStarts(server, place) => {
-                fake_at(&self.fakes, server, word(place)).refuses.store(false, Ordering::Relaxed);
+                fake_at(&self.fakes, server, word(place))
+                    .refuses
+                    .store(false, Ordering::Relaxed);
                 None
             }
             Step::Wait { .. } => None,
@@ -257,7 +273,8 @@ impl Played {
             Tool::Unknown => "unknown",
         };
         let (toolset, call) = (self.views[&view].clone(), ToolCall::new(format!("{server}.{tool}")));
-        self.calls.insert(id, tokio::spawn(async move { toolset.call(call).await }));
+        self.calls
+            .insert(id, tokio::spawn(async move { toolset.call(call).await }));
     }
 
     /// Writes down how calls ended that have.
@@ -288,7 +305,11 @@ impl Played {
         let metrics = self.board.metrics();
         let counted = metrics.total.calls.total + metrics.unrouted.total;
         assert_eq!(counted, model.ended.len() as u64, "calls that are counted as ended");
-        assert_eq!(metrics.total.in_flight, model.in_flight.len() as u64, "calls that are counted as under way");
+        assert_eq!(
+            metrics.total.in_flight,
+            model.in_flight.len() as u64,
+            "calls that are counted as under way"
+        );
         assert_eq!(metrics.views_open, model.views.len() as u64, "views that are open");
         let of_servers: u64 = metrics.servers.values().map(|server| server.calls.total).sum();
         assert_eq!(of_servers, metrics.total.calls.total, "the calls of all servers");
@@ -339,8 +360,16 @@ fn config_of(settings: Settings) -> ServerConfig {
     config.enabled = settings.enabled;
     config.required = settings.required;
     config.start = if settings.lazy { Start::Lazy } else { Start::Eager };
-    config.deny = if settings.denies { vec!["secret".to_owned()] } else { Vec::new() };
-    config.policy.scope = if settings.per_view { Scope::Session } else { Scope::Shared };
+    config.deny = if settings.denies {
+        vec!["secret".to_owned()]
+    } else {
+        Vec::new()
+    };
+    config.policy.scope = if settings.per_view {
+        Scope::Session
+    } else {
+        Scope::Shared
+    };
     config.policy.restart.waits = vec![Duration::from_millis(RESTART)];
     config.policy.restart.wait = Duration::ZERO;
     config.policy.health.probe = Probe::Never;

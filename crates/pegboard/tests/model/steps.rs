@@ -42,17 +42,40 @@ impl ReferenceStateMachine for Steps {
         let server = || select(NAMES.to_vec());
         let place = || prop_oneof![3 => Just(Place::Here), 1 => Just(Place::There)];
         let mut steps = vec![
-            (6, (server(), settings()).prop_map(|(name, to)| Step::Apply(name, to)).boxed()),
+            (
+                6,
+                (server(), settings())
+                    .prop_map(|(name, to)| Step::Apply(name, to))
+                    .boxed(),
+            ),
             (2, server().prop_map(Step::ApplyWithout).boxed()),
             (1, server().prop_map(Step::ApplyMisconfigured).boxed()),
-            (2, (server(), settings()).prop_map(|(name, to)| connect(name, to)).boxed()),
+            (
+                2,
+                (server(), settings())
+                    .prop_map(|(name, to)| Step::Connect(name, to))
+                    .boxed(),
+            ),
             (2, server().prop_map(Step::Disconnect).boxed()),
             (2, server().prop_map(Step::Enable).boxed()),
             (2, server().prop_map(Step::Disable).boxed()),
             (2, server().prop_map(Step::Reconnect).boxed()),
-            (4, (server(), place()).prop_map(|(name, at)| Step::Crash(name, at)).boxed()),
-            (2, (server(), place()).prop_map(|(name, at)| Step::RefuseStarts(name, at)).boxed()),
-            (2, (server(), place()).prop_map(|(name, at)| Step::AcceptStarts(name, at)).boxed()),
+            (
+                4,
+                (server(), place()).prop_map(|(name, at)| Step::Crash(name, at)).boxed(),
+            ),
+            (
+                2,
+                (server(), place())
+                    .prop_map(|(name, at)| Step::RefuseStarts(name, at))
+                    .boxed(),
+            ),
+            (
+                2,
+                (server(), place())
+                    .prop_map(|(name, at)| Step::AcceptStarts(name, at))
+                    .boxed(),
+            ),
             (4, select(vec![100, 3_000]).prop_map(|ms| Step::Wait { ms }).boxed()),
         ];
         if board.views.len() < VIEWS {
@@ -65,13 +88,24 @@ impl ReferenceStateMachine for Steps {
             steps.push((1, Just(Step::Shutdown).boxed()));
         }
         // With the settings that it has already.
-        let known: Vec<_> = board.servers.iter().filter_map(|(name, server)| Some((*name, server.settings?))).collect();
+        let known: Vec<_> = board
+            .servers
+            .iter()
+            .filter_map(|(name, server)| Some((*name, server.settings?)))
+            .collect();
         if !known.is_empty() {
-            steps.push((1, select(known).prop_map(|(name, to)| connect(name, to)).boxed()));
+            steps.push((1, select(known).prop_map(|(name, to)| Step::Connect(name, to)).boxed()));
         }
         if !board.views.is_empty() {
             let view = || select(board.views.iter().copied().collect::<Vec<_>>());
-            let tool = select(vec![Tool::Hello, Tool::Fails, Tool::Slow, Tool::Slow, Tool::Secret, Tool::Unknown]);
+            let tool = select(vec![
+                Tool::Hello,
+                Tool::Fails,
+                Tool::Slow,
+                Tool::Slow,
+                Tool::Secret,
+                Tool::Unknown,
+            ]);
             let call = (view(), server(), tool).prop_map(|(view, name, tool)| Step::Call(view, name, tool));
             if board.in_flight.len() < CALLS {
                 steps.push((16, call.boxed()));
@@ -104,14 +138,6 @@ impl ReferenceStateMachine for Steps {
         };
         fits && !is_over(board)
     }
-}
-
-fn connect(name: Name, settings: Settings) -> Step {
-    let settings = Settings {
-        enabled: true,
-        ..settings
-    };
-    Step::Connect(name, settings)
 }
 
 prop_compose! {

@@ -144,7 +144,9 @@ async fn bound(address: SocketAddr) -> TcpListener {
             }
         }
     };
-    tokio::time::timeout(secs(20), binding).await.expect("the port is free again")
+    tokio::time::timeout(secs(20), binding)
+        .await
+        .expect("the port is free again")
 }
 
 /// Carries one connection to its end.
@@ -234,7 +236,10 @@ async fn whole_again(shared: &Shared) {
 async fn swallow(from: &mut (impl AsyncRead + Unpin), shared: &Shared) -> io::Result<End> {
     let mut weather = shared.weather.subscribe();
     let mut room = [0; 4096];
-    let reading = async { while from.read(&mut room).await? > 0 {} io::Result::Ok(End::Orderly) };
+    let reading = async {
+        while from.read(&mut room).await? > 0 {}
+        io::Result::Ok(End::Orderly)
+    };
     tokio::select! {
         end = reading => end,
         _ = weather.wait_for(|weather| *weather == Weather::Healed) => Ok(End::Broken),
@@ -250,11 +255,7 @@ struct Pump<'a> {
 }
 
 impl Pump<'_> {
-    async fn run(
-        mut self,
-        from: &mut (impl AsyncRead + Unpin),
-        to: &mut (impl AsyncWrite + Unpin),
-    ) -> io::Result<()> {
+    async fn run(mut self, from: &mut (impl AsyncRead + Unpin), to: &mut (impl AsyncWrite + Unpin)) -> io::Result<()> {
         let mut room = vec![0; self.plan.chunk];
         let mut passed: u64 = 0;
         loop {

@@ -128,7 +128,11 @@ impl Faults {
         let is_slow = chance.percent(self.slow);
         Plan {
             wait: if is_slow { chance.up_to_ms(60) } else { Duration::ZERO },
-            chunk: if is_slow { 1 + chance.below(400) as usize } else { 16 << 10 },
+            chunk: if is_slow {
+                1 + chance.below(400) as usize
+            } else {
+                16 << 10
+            },
             delay_ms: if is_slow { chance.below(4) } else { 0 },
             fate: if chance.percent(self.faulty) {
                 Fate::random(&mut chance)
@@ -159,7 +163,11 @@ pub(crate) enum Fate {
     /// It is accepted, and no byte of it arrives anywhere.
     BlackHole,
     /// It is cut after so many bytes in one direction.
-    Cut { direction: Direction, after: u64, how: How },
+    Cut {
+        direction: Direction,
+        after: u64,
+        how: How,
+    },
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -186,7 +194,11 @@ impl Fate {
             0 => Self::Rejected,
             1 => Self::BlackHole,
             _ => Self::Cut {
-                direction: if chance.percent(50) { Direction::Up } else { Direction::Down },
+                direction: if chance.percent(50) {
+                    Direction::Up
+                } else {
+                    Direction::Down
+                },
                 after: chance.below(FAR),
                 how: [How::Reset, How::Reset, How::End, How::HalfOpen][chance.below(4) as usize],
             },

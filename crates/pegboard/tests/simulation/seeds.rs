@@ -44,7 +44,13 @@ fn each_call_ends_once_and_is_told_truly_whatever_the_network_does() {
         (first, Some(count)) => first.unwrap_or(1_000)..first.unwrap_or(1_000) + count,
         (None, None) => 0..USUAL,
     };
-    let servers = Arc::new(Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap());
+    let servers = Arc::new(
+        Builder::new_multi_thread()
+            .worker_threads(2)
+            .enable_all()
+            .build()
+            .unwrap(),
+    );
     let next = Arc::new(AtomicU64::new(seeds.start));
     let players: Vec<_> = (0..AT_ONCE.min(seeds.end - seeds.start))
         .map(|_| {
@@ -73,7 +79,12 @@ fn each_call_ends_once_and_is_told_truly_whatever_the_network_does() {
         "{} seeds, {calls} calls: {ok} ok ({made_again} of them made again), {not_executed} not executed, {may_have_executed} may have executed",
         seeds.end - seeds.start
     );
-    assert!(failed.is_empty(), "{} seeds failed:\n{}", failed.len(), failed.join("\n"));
+    assert!(
+        failed.is_empty(),
+        "{} seeds failed:\n{}",
+        failed.len(),
+        failed.join("\n")
+    );
     if seeds.end - seeds.start >= USUAL {
         assert!(sums.iter().all(|count| *count > 0), "each ending is seen: {sums:?}");
     }

@@ -31,7 +31,7 @@ use crate::{
 };
 
 /// How many calls a storm makes where the environment does not say.
-const USUAL: u64 = 150;
+const USUAL: u64 = 200;
 /// How many callers call at once.
 const CALLERS: u64 = 8;
 /// The part of the calls that may be made again, of a hundred.
@@ -201,7 +201,7 @@ async fn kill_again_and_again(board: Pegboard, door: Door, blows: Arc<Blows>, mu
         let server = board.status().servers.remove(0);
         match (server.state, server.pid) {
             (State::Ready, Some(pid)) => {
-                tokio::time::sleep(chance.up_to_ms(60)).await;
+                tokio::time::sleep(chance.up_to_ms(40)).await;
                 let refuses = chance.percent(20);
                 if refuses {
                     std::fs::write(&door.closed, "").unwrap();

@@ -77,7 +77,9 @@ impl Watched {
         match &reply.outcome {
             Outcome::Done(answer) => {
                 self.history.ok(nonce.as_str(), answer.text());
-                counts.made_again.fetch_add(u64::from(reply.attempts > 1), Ordering::Relaxed);
+                counts
+                    .made_again
+                    .fetch_add(u64::from(reply.attempts > 1), Ordering::Relaxed);
             }
             outcome if outcome.may_have_executed() => {
                 self.history.unknown(nonce.as_str());
@@ -107,7 +109,12 @@ impl Watched {
             made_again: load(&self.counts.made_again),
             lost: count(|v| matches!(v, Violation::Lost(_))),
             crossed: count(|v| matches!(v, Violation::Crossed { .. })),
-            doubled: count(|v| matches!(v, Violation::Executed { times: 2.., .. } | Violation::CompletedTwice { .. })),
+            doubled: count(|v| {
+                matches!(
+                    v,
+                    Violation::Executed { times: 2.., .. } | Violation::CompletedTwice { .. }
+                )
+            }),
             told_wrongly: count(|v| matches!(v, Violation::Executed { times: 0 | 1, .. })),
             violations: violations.iter().map(ToString::to_string).collect(),
         }

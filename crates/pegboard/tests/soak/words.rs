@@ -19,8 +19,8 @@ use tokio::{
     time::Instant,
 };
 
-use crate::support::*;
 pub(crate) use crate::support::chance::{Chance, number};
+use crate::support::*;
 
 /// How many callers call at once.
 const CALLERS: u64 = 8;

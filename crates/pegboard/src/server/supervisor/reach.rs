@@ -61,10 +61,10 @@ pub(super) fn place_for(
         let failure = WireFailure::new(FailureKind::Busy, Sent::No, text);
         let fault = DialError::Failed(failure).into();
         Box::new(ConnectError {
-                fault,
-                only_era: false,
-                unheard: false,
-            })
+            fault,
+            only_era: false,
+            unheard: false,
+        })
     };
     processes.try_acquire_owned().map(Some).map_err(full)
 }
