@@ -18,7 +18,7 @@ use proptest_state_machine::{ReferenceStateMachine, StateMachineTest};
 use crate::{played::Played, steps::Steps, support::chance::number};
 
 /// How many sequences are tried where the environment does not say. They are always the same.
-const USUAL: u64 = 250;
+const USUAL: u64 = 200;
 /// How many steps a sequence has.
 const LENGTH: std::ops::Range<usize> = 1..40;
 

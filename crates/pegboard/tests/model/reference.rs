@@ -204,8 +204,10 @@ pub(crate) struct Row {
     pub(crate) in_flight: usize,
 }
 
+/// The whole board.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Board {
+    /// Milliseconds since the board was opened.
     pub(crate) now: u64,
     pub(crate) servers: BTreeMap<Name, Server>,
     pub(crate) views: BTreeSet<ViewId>,
@@ -226,15 +228,17 @@ pub(crate) struct Board {
 }
 
 impl Board {
-    /// The next call and the next view.
+    /// The call that began last.
     pub(crate) fn last_call(&self) -> CallId {
         self.calls
     }
 
+    /// The view that was opened last.
     pub(crate) fn last_view(&self) -> ViewId {
         self.opened
     }
 
+    /// Takes one step.
     pub(crate) fn take(&mut self, step: Step) {
         (self.returned, self.listed) = (None, None);
         match step {
@@ -270,8 +274,6 @@ impl Board {
         }
         self.pass(STEP);
     }
-
-    // Time.
 
     /// Lets time pass, and a little more where a timer would ring too near to the end.
     fn pass(&mut self, ms: u64) {

@@ -31,9 +31,13 @@ use crate::{
 };
 
 /// How many calls a storm makes where the environment does not say.
-const USUAL: u64 = 200;
+const USUAL: u64 = 150;
 /// How many callers call at once.
 const CALLERS: u64 = 8;
+/// How many calls succeed at most between two blows, so that a storm is as hard on a busy machine as on an idle one.
+const CALM: u64 = 8;
+/// How long a blow waits for them at most.
+const CALM_LIMIT: Duration = Duration::from_secs(2);
 /// The part of the calls that may be made again, of a hundred.
 const READS: u64 = 30;
 
@@ -93,7 +97,8 @@ async fn on_stdio(era: Era) {
     let board = opened(door.config.clone(), |_| {});
     board.settle(PATIENCE).await;
     let mut chance = Chance::new();
-    let killing = kill_again_and_again(board.clone(), door, blows.clone(), chance.split());
+    let calm = Calm::new(&watched, &mut chance);
+    let killing = kill_again_and_again(board.clone(), door, blows.clone(), calm);
     let began = Instant::now();
     calls_during(killing, &watched, &board, &mut chance).await;
     blows.were_dealt(&[&blows.kills]);
@@ -108,7 +113,8 @@ async fn on_http(wire: Wire, era: Era) {
     let faults = Faults::new(chance.next(), 25, 10);
     let network = Arc::new(Network::open(address, faults).await.unwrap());
     let board = opened(reached(wire, network.address()), |_| {});
-    let blowing = blow_again_and_again(network.clone(), server, blows.clone(), chance.split());
+    let calm = Calm::new(&watched, &mut chance);
+    let blowing = blow_again_and_again(network.clone(), server, blows.clone(), calm);
     let began = Instant::now();
     calls_during(blowing, &watched, &board, &mut chance).await;
     blows.resets.fetch_add(network.broken(), Ordering::Relaxed);
@@ -196,13 +202,35 @@ impl Door {
     }
 }
 
-async fn kill_again_and_again(board: Pegboard, door: Door, blows: Arc<Blows>, mut chance: Chance) {
+/// The time between two blows.
+struct Calm {
+    watched: Watched,
+    chance: Chance,
+}
+
+impl Calm {
+    fn new(watched: &Watched, chance: &mut Chance) -> Self {
+        Self {
+            watched: watched.clone(),
+            chance: chance.split(),
+        }
+    }
+
+    /// Waits until some calls have succeeded.
+    async fn pass(&mut self) {
+        let enough = self.watched.ok() + self.chance.below(CALM);
+        comes_true(CALM_LIMIT, || self.watched.ok() >= enough).await;
+        tokio::time::sleep(self.chance.up_to_ms(10)).await;
+    }
+}
+
+async fn kill_again_and_again(board: Pegboard, door: Door, blows: Arc<Blows>, mut calm: Calm) {
     loop {
         let server = board.status().servers.remove(0);
         match (server.state, server.pid) {
             (State::Ready, Some(pid)) => {
-                tokio::time::sleep(chance.up_to_ms(40)).await;
-                let refuses = chance.percent(20);
+                calm.pass().await;
+                let refuses = calm.chance.percent(20);
                 if refuses {
                     std::fs::write(&door.closed, "").unwrap();
                 }
@@ -226,9 +254,10 @@ async fn kill_again_and_again(board: Pegboard, door: Door, blows: Arc<Blows>, mu
     }
 }
 
-async fn blow_again_and_again(network: Arc<Network>, server: NetHandle, blows: Arc<Blows>, mut chance: Chance) {
+async fn blow_again_and_again(network: Arc<Network>, server: NetHandle, blows: Arc<Blows>, mut calm: Calm) {
     loop {
-        tokio::time::sleep(chance.up_to_ms(80)).await;
+        calm.pass().await;
+        let chance = &mut calm.chance;
         match chance.below(10) {
             0 => {
                 Blows::count(&blows.kills);

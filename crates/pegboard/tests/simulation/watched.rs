@@ -32,6 +32,7 @@ pub(crate) struct Watched {
 #[derive(Default)]
 struct Counts {
     next: AtomicU64,
+    ok: AtomicU64,
     not_executed: AtomicU64,
     may_have_executed: AtomicU64,
     made_again: AtomicU64,
@@ -58,6 +59,11 @@ impl Watched {
             .tool(Tool::new("read").read_only().echoes_nonce())
     }
 
+    /// How many calls have succeeded so far.
+    pub(crate) fn ok(&self) -> u64 {
+        self.counts.ok.load(Ordering::Relaxed)
+    }
+
     /// Makes a call and writes down how it ended.
     pub(crate) async fn call(&self, tools: &Toolset, reads: bool, work: Duration) -> Outcome {
         let nonce = format!("n{}", self.counts.next.fetch_add(1, Ordering::Relaxed));
@@ -77,6 +83,7 @@ impl Watched {
         match &reply.outcome {
             Outcome::Done(answer) => {
                 self.history.ok(nonce.as_str(), answer.text());
+                counts.ok.fetch_add(1, Ordering::Relaxed);
                 counts
                     .made_again
                     .fetch_add(u64::from(reply.attempts > 1), Ordering::Relaxed);
@@ -99,11 +106,9 @@ impl Watched {
         let violations = checked.as_ref().err().cloned().unwrap_or_default();
         let count = |is_such: fn(&Violation) -> bool| violations.iter().filter(|v| is_such(v)).count() as u64;
         let load = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
-        let calls = load(&self.counts.next);
-        let failed = load(&self.counts.not_executed) + load(&self.counts.may_have_executed);
         Figures {
-            calls,
-            ok: calls - failed,
+            calls: load(&self.counts.next),
+            ok: self.ok(),
             not_executed: load(&self.counts.not_executed),
             may_have_executed: load(&self.counts.may_have_executed),
             made_again: load(&self.counts.made_again),
