@@ -15,7 +15,12 @@ mod steps;
 use proptest::test_runner::{Config, RngAlgorithm, RngSeed, TestError, TestRunner};
 use proptest_state_machine::{ReferenceStateMachine, StateMachineTest};
 
-use crate::{played::Played, steps::Steps, support::chance::number};
+use crate::{
+    played::Played,
+    reference::{Board, Place, Settings, Step, Tool},
+    steps::Steps,
+    support::chance::number,
+};
 
 /// How many sequences are tried where the environment does not say. They are always the same.
 const USUAL: u64 = 200;
@@ -48,5 +53,44 @@ fn a_board_does_what_the_model_says() {
             panic!("{why}\nafter these steps:\n{}", steps.join("\n"));
         }
         Err(aborted) => panic!("{aborted}"),
+    }
+}
+
+/// Sequences that the board once did not play as the model says.
+#[test]
+fn sequences_that_once_failed_do_what_the_model_says() {
+    let shared = Settings {
+        place: Place::Here,
+        per_view: false,
+        lazy: false,
+        required: false,
+        enabled: true,
+        denies: false,
+    };
+    let own = Settings {
+        per_view: true,
+        ..shared
+    };
+    let required = Settings { required: true, ..own };
+    let disabled = Settings {
+        enabled: false,
+        ..shared
+    };
+    let sequences = [
+        // The call that outlived its view made the board start the spare of a required server when it ended.
+        vec![
+            Step::OpenView,
+            Step::Apply("a", shared),
+            Step::Call(1, "a", Tool::Slow),
+            Step::Apply("b", own),
+            Step::CloseView(1),
+            Step::Apply("b", required),
+            Step::Disable("a"),
+        ],
+        // The second time, a server was connected that its config switches off.
+        vec![Step::Connect("a", disabled), Step::Connect("a", disabled)],
+    ];
+    for steps in sequences {
+        Played::test_sequential(Config::default(), Board::default(), steps, None);
     }
 }
