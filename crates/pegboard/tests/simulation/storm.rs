@@ -117,6 +117,8 @@ async fn on_http(wire: Wire, era: Era) {
     let blowing = blow_again_and_again(network.clone(), server, blows.clone(), calm);
     let began = Instant::now();
     calls_during(blowing, &watched, &board, &mut chance).await;
+    // The storm may have ended within a partition.
+    network.set(Weather::Healed);
     blows.resets.fetch_add(network.broken(), Ordering::Relaxed);
     blows.were_dealt(&[&blows.resets]);
     told(&format!("{wire:?}, {era:?}"), &watched, &board, &blows, began).await;
