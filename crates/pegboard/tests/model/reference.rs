@@ -39,6 +39,7 @@ pub(crate) enum Place {
 
 /// What a config says about a server.
 #[derive(Clone, Copy, PartialEq, Eq)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a setting of its own")]
 pub(crate) struct Settings {
     pub(crate) place: Place,
     pub(crate) per_view: bool,

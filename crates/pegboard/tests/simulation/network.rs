@@ -235,7 +235,7 @@ async fn whole_again(shared: &Shared) {
 /// Reads what comes and forgets it, until the client gives up or the network heals.
 async fn swallow(from: &mut (impl AsyncRead + Unpin), shared: &Shared) -> io::Result<End> {
     let mut weather = shared.weather.subscribe();
-    let mut room = [0; 4096];
+    let mut room = vec![0; 4096];
     let reading = async {
         while from.read(&mut room).await? > 0 {}
         io::Result::Ok(End::Orderly)

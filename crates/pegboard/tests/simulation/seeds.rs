@@ -37,7 +37,6 @@ const RECOVERY: Duration = Duration::from_secs(15);
 const GONE: Duration = Duration::from_secs(10);
 
 #[test]
-#[expect(clippy::print_stderr, reason = "long runs are made for their numbers")]
 fn each_call_ends_once_and_is_told_truly_whatever_the_network_does() {
     let seeds = match (number("PEGBOARD_SEED"), number("PEGBOARD_SEEDS")) {
         (Some(seed), None) => seed..seed + 1,

@@ -23,8 +23,7 @@ impl Board {
         }
         let server = self.servers.get_mut(name).expect("it was put there");
         let is_due = now || !new.lazy || new.required;
-        let is_well = !server.is_enabled() || !is_due || server.in_use().iter().all(|own| own.life == Life::Ready);
-        is_well
+        !server.is_enabled() || !is_due || server.in_use().iter().all(|own| own.life == Life::Ready)
     }
 
     /// Puts a server that is not started yet in the place of another.
