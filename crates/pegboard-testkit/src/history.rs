@@ -18,6 +18,8 @@ pub struct History {
 #[derive(Debug, Default)]
 struct Call {
     invoked: u32,
+    /// Whether it is harmless to execute it more than once.
+    is_repeatable: bool,
     completions: Vec<Completion>,
 }
 
@@ -53,6 +55,14 @@ impl History {
     /// A call with this nonce begins.
     pub fn invoke(&self, nonce: impl Into<String>) {
         self.call(nonce, |call| call.invoked += 1);
+    }
+
+    /// A call with this nonce begins that may be executed more than once.
+    pub fn invoke_repeatable(&self, nonce: impl Into<String>) {
+        self.call(nonce, |call| {
+            call.invoked += 1;
+            call.is_repeatable = true;
+        });
     }
 
     /// It was answered, with this nonce in the answer.
@@ -95,6 +105,7 @@ impl History {
         for (nonce, call) in calls.iter() {
             let times = executed.remove(nonce.as_str()).unwrap_or(0);
             summary.executed += u64::from(times);
+            summary.repeated += u64::from(call.is_repeatable && times > 1);
             judge(nonce, call, times, &mut summary, &mut violations);
         }
         let mut strangers: Vec<&str> = executed.into_keys().collect();
@@ -127,6 +138,7 @@ fn judge(nonce: &str, call: &Call, executed: u32, summary: &mut Summary, violati
             });
         }
     };
+    let most = if call.is_repeatable { u32::MAX } else { 1 };
     let (range, seen) = match completion {
         Completion::Ok(answered) => {
             summary.ok += 1;
@@ -136,12 +148,12 @@ fn judge(nonce: &str, call: &Call, executed: u32, summary: &mut Summary, violati
                     answered: answered.clone(),
                 });
             }
-            (1..=1, "ok")
+            (1..=most, "ok")
         }
         Completion::Error(ErrorClass::NotSent) => (0..=0, "not sent"),
         Completion::Error(ErrorClass::Rejected) => (0..=0, "rejected"),
-        Completion::Error(ErrorClass::Other) => (0..=1, "an error"),
-        Completion::Unknown => (0..=1, "unknown"),
+        Completion::Error(ErrorClass::Other) => (0..=most, "an error"),
+        Completion::Unknown => (0..=most, "unknown"),
     };
     match completion {
         Completion::Ok(_) => {}
@@ -170,6 +182,8 @@ pub struct Summary {
     pub unknown: u64,
     /// Lines of these calls in the ledger.
     pub executed: u64,
+    /// Calls that may be executed more than once, and were.
+    pub repeated: u64,
 }
 
 /// What does not fit together.
@@ -244,9 +258,28 @@ mod tests {
                 ok: 1,
                 errors: 1,
                 unknown: 2,
-                executed: 2
+                executed: 2,
+                repeated: 0,
             }
         );
+    }
+
+    #[test]
+    fn a_call_that_may_be_repeated_may_run_twice_unless_it_is_told_as_not_run() {
+        let ledger = "executed a\nexecuted a\n";
+        let answered = |history: &History| {
+            history.invoke_repeatable("a");
+            history.ok("a", "a");
+        };
+        assert_eq!(check(answered, ledger).unwrap().repeated, 1);
+        let refused = |history: &History| {
+            history.invoke_repeatable("a");
+            history.error("a", ErrorClass::NotSent);
+        };
+        assert!(matches!(
+            &check(refused, ledger).unwrap_err()[..],
+            [Violation::Executed { times: 2, .. }]
+        ));
     }
 
     #[test]

@@ -34,7 +34,7 @@ use crate::{
     server::{Backoff, BadSchedule, CatalogChange, Jitter, Links, Outage, Queues, Registry, Server, Shared},
     session::{ClientInfo, EraMemory, Host, NoHost, Root, Spec, Standing, Survey},
     status::{BoardStatus, ServerStatus},
-    transport::{Dialer, Target},
+    transport::{Dialer, StandIns, Target},
 };
 
 /// How often it is looked whether the calls under way are done.
@@ -78,6 +78,8 @@ struct Maker {
     host: Arc<dyn Host>,
     client: Arc<ClientInfo>,
     memory: Arc<EraMemory>,
+    /// What configured servers are reached through instead of their transports.
+    stand_ins: Option<Box<StandIns>>,
     /// The secrets of all servers, hidden in the words of each.
     secrets: KnownSecrets,
     /// How many servers the board takes.
@@ -106,7 +108,10 @@ impl Maker {
     }
 
     fn configured(&self, name: ServerName, config: ServerConfig, others: usize) -> Server {
-        let target = Target::Configured(Box::new(config.transport.clone()));
+        let target = match &self.stand_ins {
+            Some(stand_ins) => Target::StandIn(stand_ins(&name, &config)),
+            None => Target::Configured(Box::new(config.transport.clone())),
+        };
         self.make(name, target, config, others)
     }
 
@@ -157,6 +162,7 @@ pub struct Builder {
     breaker: BreakerPolicy,
     people: People,
     embeddings: Option<Arc<Embeddings>>,
+    stand_ins: Option<Box<StandIns>>,
 }
 
 impl Pegboard {
@@ -174,6 +180,7 @@ impl Pegboard {
             breaker: BreakerPolicy::default(),
             people: People::default(),
             embeddings: None,
+            stand_ins: None,
         }
     }
 
@@ -359,6 +366,16 @@ impl Builder {
         self
     }
 
+    /// Reaches the servers of every config, also of one that is [applied](Pegboard::apply) later, through the dialers that `stand_ins` gives for
+    /// them, and never through their transports. For tests on paused time.
+    pub fn stand_ins(
+        mut self,
+        stand_ins: impl Fn(&ServerName, &ServerConfig) -> Arc<dyn Dialer> + Send + Sync + 'static,
+    ) -> Self {
+        self.stand_ins = Some(Box::new(stand_ins));
+        self
+    }
+
     /// Opens the board.
     ///
     /// # Panics
@@ -406,6 +423,7 @@ impl Builder {
             host: self.host,
             client: Arc::new(self.client),
             memory: Arc::new(EraMemory::new(self.memory)),
+            stand_ins: self.stand_ins,
             secrets: KnownSecrets::default(),
             most: AtomicUsize::new(limits.servers),
             processes: AtomicUsize::new(limits.processes.min(Semaphore::MAX_PERMITS)),

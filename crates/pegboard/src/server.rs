@@ -307,7 +307,7 @@ impl Server {
 
     /// Whether it comes from a config, not from this program.
     pub(crate) fn is_configured(&self) -> bool {
-        matches!(self.0.spec.target, Target::Configured(_))
+        matches!(self.0.spec.target, Target::Configured(_) | Target::StandIn(_))
     }
 
     /// Whether its config cannot be used.

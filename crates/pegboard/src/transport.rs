@@ -31,9 +31,10 @@ use tokio::{
 
 use crate::{
     catalog::ToolKind,
-    config::{Limits, Transport},
+    config::{Limits, ServerConfig, Transport},
     hint::Hint,
     mask::{Counts, Veil},
+    name::ServerName,
     sync::atomic::{AtomicU8, AtomicU64, Ordering},
 };
 
@@ -49,7 +50,7 @@ pub(crate) type Boxed<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 pub(crate) async fn dial(target: &Target, limits: &Limits, inbox: Arc<dyn Inbox>) -> Result<Box<dyn Wire>, DialError> {
     let transport = match target {
         Target::Configured(transport) => &**transport,
-        Target::InProcess(dialer) => {
+        Target::InProcess(dialer) | Target::StandIn(dialer) => {
             let (read, write) = dialer.dial();
             return Ok(Box::new(pipe::Attached::new(read, write, limits, inbox)));
         }
@@ -77,14 +78,19 @@ pub(crate) enum Target {
     Configured(Box<Transport>),
     /// In this process.
     InProcess(Arc<dyn Dialer>),
+    /// In this process, in place of where the config says.
+    StandIn(Arc<dyn Dialer>),
 }
+
+/// Chooses what a configured server is reached through instead of its transport.
+pub(crate) type StandIns = dyn Fn(&ServerName, &ServerConfig) -> Arc<dyn Dialer> + Send + Sync;
 
 impl Target {
     /// Whose tools the server's are.
     pub(crate) fn tool_kind(&self) -> ToolKind {
         match self {
             Self::Configured(_) => ToolKind::Mcp,
-            Self::InProcess(dialer) => dialer.tool_kind(),
+            Self::InProcess(dialer) | Self::StandIn(dialer) => dialer.tool_kind(),
         }
     }
 }
@@ -94,6 +100,7 @@ impl fmt::Debug for Target {
         match self {
             Self::Configured(transport) => transport.fmt(f),
             Self::InProcess(_) => f.write_str("InProcess"),
+            Self::StandIn(_) => f.write_str("StandIn"),
         }
     }
 }

@@ -319,7 +319,8 @@ impl Pegboard {
         let mut instances = self.0.registry.instances(name);
         instances.retain(|server| !server.is_ready());
         instances.iter().for_each(Server::reset_switch);
-        instances.iter().for_each(Server::switch_on);
+        // A config that switches it off holds here too.
+        instances.iter().for_each(Server::follow_switch);
         instances.retain(|server| !server.is_spare());
         join_all(instances.iter().map(Server::reconnect)).await;
     }

@@ -89,8 +89,10 @@ impl Plan {
         };
         let same_target = match (&ours.target, &theirs.target) {
             (Target::Configured(ours), Target::Configured(theirs)) => ours == theirs,
-            (Target::InProcess(ours), Target::InProcess(theirs)) => Arc::ptr_eq(ours, theirs),
-            (Target::Configured(_), Target::InProcess(_)) | (Target::InProcess(_), Target::Configured(_)) => false,
+            (Target::InProcess(ours), Target::InProcess(theirs)) | (Target::StandIn(ours), Target::StandIn(theirs)) => {
+                Arc::ptr_eq(ours, theirs)
+            }
+            (Target::Configured(_) | Target::InProcess(_) | Target::StandIn(_), _) => false,
         };
         same_target
             && ours.era == theirs.era

@@ -81,8 +81,8 @@ impl Server {
         }
     }
 
-    /// Switches it on or off, as is wanted. A server that is switched off here has not been started yet.
-    pub(super) fn follow_switch(&self) {
+    /// Switches it on or off, as is wanted. A server that is switched off here is not ready, so that no call waits for it.
+    pub(crate) fn follow_switch(&self) {
         match (self.is_enabled(), self.pool().is_some()) {
             (true, false) => self.switch_on(),
             (false, true) => drop(self.stand(Standing::Off)),

@@ -225,7 +225,7 @@ impl Outage {
     /// that was ready before may be in the middle of an update.
     pub(super) fn of_start(error: &ConnectError, is_first: bool) -> Self {
         let cause = match &error.fault.kind {
-            FaultKind::Error(error) if is_first && INVALID.contains(&error.code) => Cause::Broken,
+            FaultKind::Error(refusal) if is_first && !error.unheard && INVALID.contains(&refusal.code) => Cause::Broken,
             _ => cause_of(error),
         };
         Self {

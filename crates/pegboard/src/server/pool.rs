@@ -254,7 +254,7 @@ impl Pool {
 fn known_of(plan: &Plan, shared: &Shared) -> Known {
     let kept = match &plan.spec.target {
         Target::Configured(transport) => shared.catalogs.clone().zip(Some(transport.fingerprint())),
-        Target::InProcess(_) => None,
+        Target::InProcess(_) | Target::StandIn(_) => None,
     };
     Known::new(plan.spec.name.clone(), kept).masked(&plan.spec.veil.masker())
 }

@@ -392,13 +392,14 @@ impl Registry {
         // Dropped after the lock, because the last handle of a view takes it.
         let other: Option<_>;
         let mut state = self.lock();
-        state.views.remove(&view.tag.number);
+        // A view that was closed is forgotten once more when its last call drops it.
+        let was_open = state.views.remove(&view.tag.number).is_some();
         other = state.views.values().find_map(Weak::upgrade);
         let servers = view.all();
         view.replace_own(Vec::new());
         drop(state);
         // Every open view has a copy of each spare.
-        if other.is_none() && !self.is_closing() {
+        if was_open && other.is_none() && !self.is_closing() {
             for spare in self.configured().iter().filter(|server| server.is_spare()) {
                 if spare.config().required && spare.starts_unasked() {
                     if servers.iter().any(|own| own.name() == spare.name() && own.is_ready()) {

@@ -117,7 +117,7 @@ impl Server {
             since: phase.since().unwrap_or_else(Timestamp::now),
             transport: match &inner.spec.target {
                 Target::Configured(transport) => transport.kind(),
-                Target::InProcess(_) => "in_process",
+                Target::InProcess(_) | Target::StandIn(_) => "in_process",
             },
             era: session.map(|session| session.facts.era),
             protocol_version: session.map(|session| session.facts.version.to_string()),

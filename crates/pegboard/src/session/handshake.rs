@@ -5,7 +5,14 @@
 
 mod steps;
 
-use std::{fmt, sync::Arc, time::Duration};
+use std::{
+    fmt,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
 
 use tokio_util::task::TaskTracker;
 
@@ -90,7 +97,7 @@ impl Spec {
                 Transport::Stdio(command) => command.fetches_first(),
                 _ => false,
             },
-            Target::InProcess(_) => false,
+            Target::InProcess(_) | Target::StandIn(_) => false,
         }
     }
 }
@@ -106,7 +113,7 @@ pub(crate) async fn connect(spec: &Spec, limit: Duration, tasks: &TaskTracker) -
     ));
     let transport = match &spec.target {
         Target::Configured(transport) => Some(&**transport),
-        Target::InProcess(_) => None,
+        Target::InProcess(_) | Target::StandIn(_) => None,
     };
     let fingerprint = transport.map(memory::fingerprint);
     let known = fingerprint
@@ -117,6 +124,7 @@ pub(crate) async fn connect(spec: &Spec, limit: Duration, tasks: &TaskTracker) -
         host: host.clone(),
         deadline,
         tasks,
+        unheard: AtomicBool::new(false),
     };
     let opened = match transport {
         Some(Transport::Stdio(_)) => {
@@ -141,6 +149,7 @@ pub(crate) async fn connect(spec: &Spec, limit: Duration, tasks: &TaskTracker) -
         Err(fault) => Err(ConnectError {
             fault: fault.hidden(&spec.veil),
             only_era: spec.era.is_firm(),
+            unheard: opening.unheard.load(Ordering::Relaxed),
         }),
     }
 }
@@ -179,7 +188,8 @@ impl Opening<'_> {
         match &fault.kind {
             FaultKind::Error(_) => match self.discover(&mut line, self.probe_deadline()).await {
                 Ok(facts) => Ok(modern(Opened { line, facts })),
-                Err(_) => {
+                Err(lost) => {
+                    self.unheard.store(is_unheard(&lost), Ordering::Relaxed);
                     line.close().await;
                     Err(fault)
                 }
@@ -284,7 +294,10 @@ impl Opening<'_> {
             match self.discover(line, self.probe_deadline()).await {
                 Ok(facts) => return Ok((facts, Spoken::Modern)),
                 Err(fault) if !try_legacy || is_no_matter_of_era(&fault) => return Err(fault),
-                Err(fault) => tracing::debug!(fault = %fault.hidden(&self.spec.veil), "not in the newest era"),
+                Err(fault) => {
+                    self.unheard.store(is_unheard(&fault), Ordering::Relaxed);
+                    tracing::debug!(fault = %fault.hidden(&self.spec.veil), "not in the newest era");
+                }
             }
         }
         let fault = match self.initialize(line).await {
@@ -341,12 +354,23 @@ fn is_no_matter_of_era(fault: &Fault) -> bool {
     }
 }
 
+/// Whether a request was lost together with its connection, so that it is not known what the server would have answered.
+fn is_unheard(fault: &Fault) -> bool {
+    match &fault.kind {
+        FaultKind::Wire(failure) => matches!(failure.kind, FailureKind::Connect(_) | FailureKind::Cut),
+        FaultKind::Ended(_) | FaultKind::TimedOut { .. } => true,
+        _ => false,
+    }
+}
+
 /// Why a server could not be reached.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct ConnectError {
     pub(crate) fault: Fault,
     /// Whether the config allowed only one era.
     pub(crate) only_era: bool,
+    /// Whether the question in the newest era got lost on its way, so that a refusal of the handshake does not say that the server is no good.
+    pub(crate) unheard: bool,
 }
 
 impl fmt::Display for ConnectError {

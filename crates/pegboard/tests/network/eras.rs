@@ -380,3 +380,15 @@ async fn requests_of_a_legacy_server_are_answered_and_never_taken_for_answers() 
         board.shutdown().await;
     }
 }
+
+/// A modern server refuses the handshake. That is final only if the question in its own era was heard.
+#[tokio::test]
+async fn a_probe_that_is_cut_does_not_make_the_refusal_of_the_handshake_final() {
+    let when = When::method("server/discover").first(1);
+    let server = fake(Era::Modern).fault_on(when, Fault::ResetInBody);
+    let server = server.serve_http().await.unwrap();
+    let board = board(http(&server.url()));
+    ready(&board).await;
+    greets(&board.toolset(), "after the first start failed").await;
+    board.shutdown().await;
+}

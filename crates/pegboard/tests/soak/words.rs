@@ -19,6 +19,7 @@ use tokio::{
     time::Instant,
 };
 
+pub(crate) use crate::support::chance::{Chance, number};
 use crate::support::*;
 
 /// How many callers call at once.
@@ -33,47 +34,6 @@ pub(crate) async fn alone() -> SemaphorePermit<'static> {
 /// How long a run is: as the environment says, or `usual`.
 pub(crate) fn length(usual: u64) -> u64 {
     number("PEGBOARD_SOAK").unwrap_or(usual)
-}
-
-fn number(variable: &str) -> Option<u64> {
-    std::env::var(variable).ok()?.parse().ok()
-}
-
-/// Random numbers that come out alike for the same seed.
-pub(crate) struct Chance(u64);
-
-impl Chance {
-    /// From the seed in the environment, or a new one. It is printed, so that a run can be repeated.
-    #[expect(clippy::print_stderr, reason = "whoever reads a failure needs the seed")]
-    pub(crate) fn new() -> Self {
-        let now = std::time::SystemTime::UNIX_EPOCH.elapsed().unwrap_or_default();
-        let seed = number("PEGBOARD_SEED").unwrap_or_else(|| u64::from(now.subsec_nanos()) + now.as_secs());
-        eprintln!("PEGBOARD_SEED={seed}");
-        Self(seed)
-    }
-
-    /// Another source, for another task.
-    pub(crate) fn split(&mut self) -> Self {
-        Self(self.next())
-    }
-
-    /// The steps of splitmix64.
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-        mixed ^ (mixed >> 31)
-    }
-
-    /// A number from 0 to less than `bound`.
-    pub(crate) fn below(&mut self, bound: u64) -> u64 {
-        self.next() % bound
-    }
-
-    /// A time of up to so many milliseconds.
-    pub(crate) fn up_to_ms(&mut self, most: u64) -> Duration {
-        Duration::from_micros(self.below(most * 1000))
-    }
 }
 
 /// The files of a run and what its callers saw.

@@ -6,6 +6,8 @@
     reason = "each test crate uses some of these words"
 )]
 
+pub(crate) mod chance;
+
 use std::{path::Path, time::Duration};
 
 use pegboard::{

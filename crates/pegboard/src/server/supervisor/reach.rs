@@ -38,7 +38,11 @@ pub(super) async fn reach(
         }),
         Err(fault) => {
             session.close().await;
-            Err(ConnectError { fault, only_era: false })
+            Err(ConnectError {
+                fault,
+                only_era: false,
+                unheard: false,
+            })
         }
     }
 }
@@ -56,7 +60,11 @@ pub(super) fn place_for(
             "the board has as many processes as it may; raise `max_processes`, or stop servers that are not needed";
         let failure = WireFailure::new(FailureKind::Busy, Sent::No, text);
         let fault = DialError::Failed(failure).into();
-        Box::new(ConnectError { fault, only_era: false })
+        Box::new(ConnectError {
+            fault,
+            only_era: false,
+            unheard: false,
+        })
     };
     processes.try_acquire_owned().map(Some).map_err(full)
 }

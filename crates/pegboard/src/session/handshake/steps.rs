@@ -1,6 +1,6 @@
 //! The single steps of a handshake: open a wire, ask in one era or the other, and read what the server says about itself.
 
-use std::sync::Arc;
+use std::sync::{Arc, atomic::AtomicBool};
 
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
@@ -33,6 +33,8 @@ pub(super) struct Opening<'a> {
     pub(super) deadline: Deadline,
     /// Where the ends of wires that are given up are waited for.
     pub(super) tasks: &'a TaskTracker,
+    /// Set when the question in the newest era got lost, so that the server may speak it all the same.
+    pub(super) unheard: AtomicBool,
 }
 
 /// A server that has answered the handshake.

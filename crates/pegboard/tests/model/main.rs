@@ -1,0 +1,96 @@
+//! A board against a reference model: random sequences of what agents, operators, servers and time do, on paused time with servers in memory.
+//!
+//! After each step all that can be seen of the board must be as the model says. A sequence that fails is shrunk to a short one and printed
+//! step by step. `PEGBOARD_MODEL` sets how many sequences are tried; they are then new ones each time.
+
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on says where it stopped")]
+
+#[path = "../support/mod.rs"]
+mod support;
+
+mod played;
+mod reference;
+mod steps;
+
+use proptest::test_runner::{Config, RngAlgorithm, RngSeed, TestError, TestRunner};
+use proptest_state_machine::{ReferenceStateMachine, StateMachineTest};
+
+use crate::{
+    played::Played,
+    reference::{Board, Place, Settings, Step, Tool},
+    steps::Steps,
+    support::chance::number,
+};
+
+/// How many sequences are tried where the environment does not say. They are always the same.
+const USUAL: u64 = 200;
+/// How many steps a sequence has.
+const LENGTH: std::ops::Range<usize> = 1..40;
+
+#[test]
+fn a_board_does_what_the_model_says() {
+    let (cases, rng_seed) = match number("PEGBOARD_MODEL") {
+        Some(cases) => (cases, RngSeed::Random),
+        None => (USUAL, RngSeed::Fixed(17)),
+    };
+    let config = Config {
+        cases: u32::try_from(cases).unwrap(),
+        rng_algorithm: RngAlgorithm::ChaCha,
+        rng_seed,
+        failure_persistence: None,
+        max_shrink_iters: 4_000,
+        ..Config::default()
+    };
+    let sequences = Steps::sequential_strategy(LENGTH);
+    let result = TestRunner::new(config.clone()).run(&sequences, |(board, steps, seen)| {
+        Played::test_sequential(config.clone(), board, steps, seen);
+        Ok(())
+    });
+    match result {
+        Ok(()) => {}
+        Err(TestError::Fail(why, (_, steps, _))) => {
+            let steps: Vec<String> = steps.iter().map(|step| format!("  {step:?}")).collect();
+            panic!("{why}\nafter these steps:\n{}", steps.join("\n"));
+        }
+        Err(aborted) => panic!("{aborted}"),
+    }
+}
+
+/// Sequences that the board once did not play as the model says.
+#[test]
+fn sequences_that_once_failed_do_what_the_model_says() {
+    let shared = Settings {
+        place: Place::Here,
+        per_view: false,
+        lazy: false,
+        required: false,
+        enabled: true,
+        denies: false,
+    };
+    let own = Settings {
+        per_view: true,
+        ..shared
+    };
+    let required = Settings { required: true, ..own };
+    let disabled = Settings {
+        enabled: false,
+        ..shared
+    };
+    let sequences = [
+        // The call that outlived its view made the board start the spare of a required server when it ended.
+        vec![
+            Step::OpenView,
+            Step::Apply("a", shared),
+            Step::Call(1, "a", Tool::Slow),
+            Step::Apply("b", own),
+            Step::CloseView(1),
+            Step::Apply("b", required),
+            Step::Disable("a"),
+        ],
+        // The second time, a server was connected that its config switches off.
+        vec![Step::Connect("a", disabled), Step::Connect("a", disabled)],
+    ];
+    for steps in sequences {
+        Played::test_sequential(Config::default(), Board::default(), steps, None);
+    }
+}

@@ -1,0 +1,165 @@
+//! What operators do, what servers do to them, and the end of the board.
+
+use super::{
+    Board, Ending, LOOP, Life, Name, Place, RESTART, Server, Settings,
+    places::{start_anew, start_idle, switch_off, switch_on},
+};
+
+impl Board {
+    pub(super) fn apply(&mut self, name: Name, new: Settings) {
+        if self.closing {
+            return;
+        }
+        let Some(server) = self.servers.get_mut(name) else {
+            self.swap(name, new);
+            return self.start(name, false);
+        };
+        match server.settings {
+            Some(old) if old == new => {}
+            Some(old) if old.enabled == new.enabled && (old.place, old.per_view) == (new.place, new.per_view) => {
+                server.settings = Some(new);
+            }
+            _ => drop(self.replace(name, new, false)),
+        }
+    }
+
+    pub(super) fn misconfigure(&mut self, name: Name) {
+        if self.closing || self.servers.contains_key(name) {
+            return;
+        }
+        let main = self.instance(Life::Misconfigured);
+        self.servers.insert(
+            name,
+            Server {
+                settings: None,
+                switch: None,
+                main,
+                copies: Vec::new(),
+            },
+        );
+    }
+
+    pub(super) fn connect(&mut self, name: Name, settings: Settings) {
+        if self.closing {
+            self.returned = Some(false);
+            return;
+        }
+        let is_same = self
+            .servers
+            .get(name)
+            .is_some_and(|server| server.settings == Some(settings));
+        if !is_same {
+            self.returned = Some(self.replace(name, settings, true));
+            return;
+        }
+        let (now, refusing) = (self.now, self.refusing.clone());
+        let server = self.servers.get_mut(name).expect("it is there");
+        let is_per_view = server.is_per_view();
+        if server.instances().any(|instance| instance.life != Life::Ready) {
+            server.switch = None;
+        }
+        let is_enabled = server.is_enabled();
+        for instance in server.instances().filter(|instance| instance.life != Life::Ready) {
+            if !is_enabled {
+                switch_off(instance);
+                continue;
+            }
+            switch_on(instance);
+            if !is_per_view || instance.view.is_some() {
+                start_anew(instance, Some(settings), now, name, &refusing);
+            }
+        }
+        self.start(name, true);
+        let server = self.servers.get_mut(name).expect("it is there");
+        let is_enabled = server.is_enabled();
+        self.returned = Some(!is_enabled || server.in_use().iter().all(|instance| instance.life == Life::Ready));
+    }
+
+    pub(super) fn enable(&mut self, name: Name) {
+        let (now, refusing) = (self.now, self.refusing.clone());
+        let server = self
+            .servers
+            .get_mut(name)
+            .filter(|server| server.settings.is_some() && !self.closing);
+        self.returned = Some(server.is_some());
+        let Some(server) = server else { return };
+        server.switch = Some(true);
+        server.instances().for_each(switch_on);
+        let settings = server.settings;
+        for instance in server.in_use() {
+            start_idle(instance, settings, now, name, &refusing);
+        }
+    }
+
+    pub(super) fn disable(&mut self, name: Name) {
+        let mut stopped = Vec::new();
+        self.returned = Some(self.servers.contains_key(name));
+        if let Some(server) = self.servers.get_mut(name) {
+            server.switch = Some(false);
+            for instance in server
+                .instances()
+                .filter(|instance| instance.life != Life::Misconfigured)
+            {
+                switch_off(instance);
+                stopped.push(instance.id);
+            }
+        }
+        stopped.extend(
+            self.draining
+                .iter()
+                .filter(|draining| draining.name == name)
+                .map(|draining| draining.instance.id),
+        );
+        self.end_calls(Ending::Lost, |call| stopped.contains(&call.instance));
+    }
+
+    pub(super) fn reconnect(&mut self, name: Name) {
+        let (now, refusing) = (self.now, self.refusing.clone());
+        let mut left = Vec::new();
+        self.returned = Some(self.servers.contains_key(name));
+        if let Some(server) = self.servers.get_mut(name) {
+            let settings = server.settings;
+            for instance in server.in_use() {
+                if !matches!(instance.life, Life::Off | Life::Misconfigured) {
+                    left.push(instance.id);
+                    start_anew(instance, settings, now, name, &refusing);
+                }
+            }
+        }
+        self.end_calls(Ending::Lost, |call| left.contains(&call.instance));
+    }
+
+    pub(super) fn crash(&mut self, name: Name, place: Place) {
+        let now = self.now;
+        let mut lost = Vec::new();
+        for server in self
+            .servers
+            .get_mut(name)
+            .into_iter()
+            .filter(|server| is_at(server, place))
+        {
+            for instance in server.instances().filter(|instance| instance.life == Life::Ready) {
+                instance.losses += 1;
+                let looping = instance.losses >= LOOP;
+                let next = now + if looping { 60_000 } else { RESTART };
+                instance.life = Life::Down { next, looping };
+                lost.push(instance.id);
+            }
+        }
+        let draining = self
+            .draining
+            .iter()
+            .filter(|draining| draining.name == name && draining.place == place);
+        lost.extend(draining.map(|draining| draining.instance.id));
+        self.end_calls(Ending::Lost, |call| lost.contains(&call.instance));
+    }
+
+    pub(super) fn shut_down(&mut self) {
+        (self.closing, self.closed) = (true, true);
+        self.end_calls(Ending::Lost, |_| true);
+    }
+}
+
+fn is_at(server: &Server, place: Place) -> bool {
+    server.settings.is_some_and(|settings| settings.place == place)
+}
