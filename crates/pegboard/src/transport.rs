@@ -9,6 +9,7 @@ mod http;
 mod pipe;
 #[cfg(any(feature = "http", feature = "websocket"))]
 mod remote;
+mod skipped;
 #[cfg(feature = "sse")]
 mod sse;
 #[cfg(feature = "http")]
@@ -461,9 +462,14 @@ pub(crate) enum EndReason {
 }
 
 impl EndReason {
-    /// Whether what was started could not start the program that was meant. Shells and their like end with these codes.
-    pub(crate) fn never_ran(&self) -> bool {
-        matches!(self, Self::Exited(how) if how == "exit code 126" || how == "exit code 127")
+    /// Whether a server that ended like this during the handshake may accept the other era. A program that was not found (shells and their
+    /// like end with these codes) or prints text instead of messages does neither.
+    pub(crate) fn may_be_of_the_era(&self) -> bool {
+        match self {
+            Self::Exited(how) => how != "exit code 126" && how != "exit code 127",
+            Self::Protocol(_) => false,
+            _ => true,
+        }
     }
 }
 

@@ -237,7 +237,7 @@ impl Shared {
         match Media::of(&response) {
             Media::Json => {
                 let body = web::body(response, self.web.limit()).await?;
-                if self.inbox.message_for(id, web::trimmed(body)) {
+                if self.inbox.message_for(id, remote::trimmed(body)) {
                     Ok(())
                 } else {
                     Err(protocol("the answer does not belong to the request".to_owned()))

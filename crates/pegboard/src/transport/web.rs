@@ -305,16 +305,6 @@ pub(super) async fn wrong_kind(kind: Media, wanted: &str, response: Response) ->
     WireFailure::new(FailureKind::Protocol, Sent::Maybe, text)
 }
 
-/// A message without a byte order mark or space in front of it.
-pub(super) fn trimmed(message: Bytes) -> Bytes {
-    let text = message.trim_ascii_start();
-    let text = text.strip_prefix(b"\xef\xbb\xbf").unwrap_or(text).trim_ascii_start();
-    match message.len() - text.len() {
-        0 => message,
-        skipped => message.slice(skipped..),
-    }
-}
-
 /// What a status that is no success means. `in_session` says whether the request named a session.
 pub(super) async fn refusal(response: Response, session: InSession<'_>) -> WireFailure {
     let status = response.status();

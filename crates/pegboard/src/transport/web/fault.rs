@@ -1,5 +1,7 @@
 //! What a failed request means: whether it can have been carried out, and why in words for people.
 
+use rustls::AlertDescription as Alert;
+
 use crate::transport::{
     ConnectFault, FailureKind, Sent, WireFailure,
     remote::fault::{all_causes, causes, connect_fault, place, tls_words},
@@ -69,23 +71,29 @@ pub(super) fn is_turned_away(error: &reqwest::Error) -> bool {
 
 /// Whether the peer ended the connection because of the certificate that we showed, or did not show.
 fn certificate_refused(error: &(dyn std::error::Error + 'static)) -> bool {
-    use rustls::AlertDescription as Alert;
-    all_causes(error).any(|cause| {
-        let Some(rustls::Error::AlertReceived(alert)) = cause.downcast_ref() else {
-            return false;
-        };
-        matches!(
-            alert,
-            Alert::CertificateRequired
-                | Alert::NoCertificate
-                | Alert::BadCertificate
-                | Alert::UnsupportedCertificate
-                | Alert::CertificateRevoked
-                | Alert::CertificateExpired
-                | Alert::CertificateUnknown
-                | Alert::DecryptError
-                | Alert::UnknownCA
-                | Alert::AccessDenied
-        )
+    all_causes(error).any(|cause| match cause.downcast_ref() {
+        Some(rustls::Error::AlertReceived(alert)) => OF_CERTIFICATES.contains(alert),
+        _ => cause.downcast_ref().is_some_and(h2_certificate_refused),
     })
 }
+
+/// The same over HTTP/2: of an I/O error, `h2` keeps only the text.
+fn h2_certificate_refused(error: &h2::Error) -> bool {
+    let text = error.to_string();
+    let is_named = |alert: &Alert| text.ends_with(&rustls::Error::AlertReceived(*alert).to_string());
+    error.is_io() && OF_CERTIFICATES.iter().any(is_named)
+}
+
+/// The alerts with which a server turns a client down because of its certificate.
+const OF_CERTIFICATES: [Alert; 10] = [
+    Alert::CertificateRequired,
+    Alert::NoCertificate,
+    Alert::BadCertificate,
+    Alert::UnsupportedCertificate,
+    Alert::CertificateRevoked,
+    Alert::CertificateExpired,
+    Alert::CertificateUnknown,
+    Alert::DecryptError,
+    Alert::UnknownCA,
+    Alert::AccessDenied,
+];

@@ -763,7 +763,7 @@ fn sockets() -> Vec<Case> {
             play!(|stage| {
                 stage
                     .open_socket(|_| {
-                        let piece = "x".repeat(16 << 10);
+                        let piece = "x".repeat(64 << 10);
                         let parts = (0..64).map(|at| {
                             let code = if at == 0 { Data::Text } else { Data::Continue };
                             part(&piece, code, false)
