@@ -132,10 +132,14 @@ fn advised(mut message: String, advice: &str) -> String {
 
 /// The failure of a call whose server cannot be reached.
 pub(crate) fn unavailable(server: &str, outage: &Outage) -> Failure {
+    let state = match outage.kind() {
+        Kind::NeedsAuth => "needs a sign-in",
+        _ => "is down",
+    };
     Failure {
         kind: outage.kind(),
         message: advised(
-            format!("server `{server}` is down: {}", outage.describe()),
+            format!("server `{server}` {state}: {}", outage.describe()),
             advice(outage),
         ),
         hint: outage.hint.clone(),

@@ -1,10 +1,12 @@
 //! What a failed request means: whether it can have been carried out, and why in words for people.
 
+use std::io;
+
 use rustls::AlertDescription as Alert;
 
 use crate::transport::{
     ConnectFault, FailureKind, Sent, WireFailure,
-    remote::fault::{all_causes, causes, connect_fault, place, tls_words},
+    remote::fault::{alert_words, all_causes, causes, connect_fault, place, tls_words},
 };
 
 /// What the failure of a request means to which no response has begun.
@@ -15,7 +17,8 @@ pub(in crate::transport) fn failure(error: reqwest::Error) -> WireFailure {
     let mut text = causes(&error);
     if !error.is_connect() {
         // A server may turn our certificate down after we believe the connection to be open, but before it reads a request.
-        return if certificate_refused(&error) {
+        return if let Some(alert) = certificate_alert(&error) {
+            let text = format!("{} ({text})", alert_words(alert));
             WireFailure::new(FailureKind::Connect(ConnectFault::Tls), Sent::Rejected, text)
         } else if is_turned_away(&error) {
             WireFailure::new(FailureKind::Cut, Sent::Rejected, text)
@@ -69,19 +72,21 @@ pub(super) fn is_turned_away(error: &reqwest::Error) -> bool {
         })
 }
 
-/// Whether the peer ended the connection because of the certificate that we showed, or did not show.
-fn certificate_refused(error: &(dyn std::error::Error + 'static)) -> bool {
-    all_causes(error).any(|cause| match cause.downcast_ref() {
-        Some(rustls::Error::AlertReceived(alert)) => OF_CERTIFICATES.contains(alert),
-        _ => cause.downcast_ref().is_some_and(h2_certificate_refused),
-    })
+/// The alert with which the peer ended the connection because of the certificate that we showed, or did not show.
+fn certificate_alert(error: &(dyn std::error::Error + 'static)) -> Option<Alert> {
+    let alert = all_causes(error).find_map(|cause| match cause.downcast_ref() {
+        Some(rustls::Error::AlertReceived(alert)) => Some(*alert),
+        _ => named_alert(cause.downcast_ref()?),
+    });
+    alert.filter(|alert| OF_CERTIFICATES.contains(alert))
 }
 
-/// The same over HTTP/2: of an I/O error, `h2` keeps only the text.
-fn h2_certificate_refused(error: &h2::Error) -> bool {
+/// The alert in an I/O error of an HTTP/2 connection, of which only the kind and the text are left.
+fn named_alert(error: &io::Error) -> Option<Alert> {
     let text = error.to_string();
-    let is_named = |alert: &Alert| text.ends_with(&rustls::Error::AlertReceived(*alert).to_string());
-    error.is_io() && OF_CERTIFICATES.iter().any(is_named)
+    let is_named = |alert: &Alert| text == rustls::Error::AlertReceived(*alert).to_string();
+    let is_of_tls = error.kind() == io::ErrorKind::InvalidData;
+    OF_CERTIFICATES.into_iter().filter(|_| is_of_tls).find(is_named)
 }
 
 /// The alerts with which a server turns a client down because of its certificate.

@@ -51,19 +51,21 @@ impl<S: AsyncRead + Unpin> AsyncRead for Sieve<S> {
     fn poll_read(mut self: Pin<&mut Self>, context: &mut Context<'_>, out: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
         let Self { stream, sorter } = &mut *self;
         let before = out.filled().len();
-        while out.filled().len() == before && out.remaining() > 0 {
-            if sorter.hand_out(out) {
-                break;
+        loop {
+            sorter.hand_out(out);
+            let has_some = out.filled().len() > before;
+            // What has come is sorted as far as it goes; more is waited for only if nothing is left of it.
+            if out.remaining() == 0 || has_some && stream.buffer().is_empty() {
+                return Poll::Ready(Ok(()));
             }
             let mut stream = Pin::new(&mut *stream);
             let chunk = ready!(stream.as_mut().poll_fill_buf(context))?;
             if chunk.is_empty() {
-                break;
+                return Poll::Ready(Ok(()));
             }
             let taken = sorter.take(chunk, out)?;
             stream.consume(taken);
         }
-        Poll::Ready(Ok(()))
     }
 }
 

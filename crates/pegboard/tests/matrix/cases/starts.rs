@@ -192,7 +192,7 @@ fn networks() -> Vec<Case> {
         Case {
             id: "F015",
             fault: "the server asks for a client certificate, and there is none",
-            must: "unavailable, and it is said that a certificate is missing",
+            must: "unavailable and not tried again; the setting of the client certificate is named",
             wires: "2LW",
             eras: BOTH,
             bound: 2_000,
@@ -203,7 +203,7 @@ fn networks() -> Vec<Case> {
                 stage.open_at(config).await;
                 format!(
                     "{}; {} requests",
-                    told(stage, &["certificate"]).await,
+                    told(stage, &["client certificate", "`tls.cert`"]).await,
                     net.requests().len()
                 )
             }),
