@@ -73,7 +73,9 @@ impl Settings {
 
     /// The warning that there is no server to ask, if that is so and nothing else says why.
     pub(crate) fn empty_warning(&self) -> Option<&'static str> {
-        let Config { servers, misconfigured, .. } = &self.loaded.config;
+        let Config {
+            servers, misconfigured, ..
+        } = &self.loaded.config;
         let is_empty = servers.is_empty() && misconfigured.is_empty() && self.loaded.unreadable.is_empty();
         is_empty.then_some(EMPTY)
     }

@@ -28,7 +28,12 @@ pub(super) fn exit(unavailable: &[Unavailable], enabled: usize, is_late: bool) -
 /// Adds the servers that were not there. What is wrong with the config is told already.
 pub(super) fn name_absent(mut report: Report, unavailable: &[Unavailable], is_late: bool) -> Report {
     for server in unavailable.iter().filter(|server| !is_misconfigured(server)) {
-        let message = format!("server `{}` {}: {}", server.server, in_words(server.state), server.error);
+        let message = format!(
+            "server `{}` {}: {}",
+            server.server,
+            in_words(server.state),
+            server.error
+        );
         // The server goes when the command ends, so that to ask again would not help.
         let hint = match is_late && server.state == State::Connecting {
             true => Some(TIMEOUT),
@@ -41,7 +46,12 @@ pub(super) fn name_absent(mut report: Report, unavailable: &[Unavailable], is_la
 
 /// The failure of a command that needs a server which is not there.
 pub(super) fn absent(server: &Unavailable, is_late: bool) -> Failure {
-    let message = format!("server `{}` {}: {}", server.server, in_words(server.state), server.error);
+    let message = format!(
+        "server `{}` {}: {}",
+        server.server,
+        in_words(server.state),
+        server.error
+    );
     let (kind, hint) = match server.state {
         State::NeedsAuth => (Kind::NeedsAuth, server.hint.as_deref()),
         _ if is_late => (Kind::Timeout, Some(TIMEOUT)),

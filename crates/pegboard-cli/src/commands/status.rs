@@ -175,10 +175,7 @@ fn text(exit: Exit, status: &BoardStatus, is_late: bool) -> Report {
 fn told(report: Report, server: &ServerStatus, error: &LastError, is_in_table: bool) -> Report {
     let (name, state) = (&server.name, listing::in_words(server.state));
     match (is_in_table, &error.hint) {
-        (false, hint) => report.error(
-            &format!("server `{name}` {state}: {}", error.message),
-            hint.as_deref(),
-        ),
+        (false, hint) => report.error(&format!("server `{name}` {state}: {}", error.message), hint.as_deref()),
         (true, Some(hint)) => report.hint(&format!("server `{name}`: {hint}")),
         (true, None) => report,
     }

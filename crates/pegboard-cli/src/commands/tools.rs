@@ -66,7 +66,9 @@ fn show(stage: &Stage<'_>, options: &cli::Tools, settings: &Settings, mut listin
         listing.tools.retain(|tool| pattern.fits(tool));
     }
     let (is_json, is_for_provider) = (stage.output.is_json(), options.provider.is_some());
-    listing.warnings.extend(why_empty(options, settings, &listing, found).map(str::to_owned));
+    listing
+        .warnings
+        .extend(why_empty(options, settings, &listing, found).map(str::to_owned));
     let (tools, unavailable, warnings) = (&listing.tools, &listing.unavailable, &listing.warnings);
     let mut report = match (is_json, is_for_provider) {
         (true, true) => Report::json(exit, &listing.definitions()),

@@ -45,9 +45,14 @@ fn a_config_without_servers_is_worth_a_warning_in_every_form() {
     let config = home.write("empty.toml", "");
     let config = config.to_str().unwrap();
     for command in ["status", "tools"] {
-        home.run(&[command, "-c", config]).ends_with(0).says("warning: the config names no server");
+        home.run(&[command, "-c", config])
+            .ends_with(0)
+            .says("warning: the config names no server");
         let document = home.run(&[command, "-c", config, "-o", "json"]).ends_with(0).json();
-        assert!(document["warnings"].to_string().contains("the config names no server"), "{document}");
+        assert!(
+            document["warnings"].to_string().contains("the config names no server"),
+            "{document}"
+        );
     }
 }
 

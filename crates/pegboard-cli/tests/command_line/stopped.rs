@@ -16,7 +16,9 @@ const STOP: Duration = Duration::from_millis(2_800);
 
 /// Answers soon, but not before the command is stopped.
 fn fake() -> FakeServer {
-    let tool = Tool::new("t").answers_text("it arrived").after(Duration::from_millis(500));
+    let tool = Tool::new("t")
+        .answers_text("it arrived")
+        .after(Duration::from_millis(500));
     FakeServer::new("fx").tool(tool)
 }
 
@@ -70,6 +72,10 @@ async fn an_answer_that_came_while_the_command_was_stopped_is_read() {
     }
     for ran in running {
         let (ran, what) = ran.await.unwrap();
-        assert_eq!((ran.code, ran.out.as_str()), (Some(0), "it arrived\n"), "{what}: {ran:?}");
+        assert_eq!(
+            (ran.code, ran.out.as_str()),
+            (Some(0), "it arrived\n"),
+            "{what}: {ran:?}"
+        );
     }
 }

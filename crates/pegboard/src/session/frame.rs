@@ -360,10 +360,7 @@ mod tests {
             find_id(br#"{"jsonrpc":"2.0","id":12,"method":"ping","params":{"x":""#, b"..."),
             None
         );
-        assert_eq!(
-            find_id(br#"{"params":{"x":""#, br#""},"method":"ping","id":12}"#),
-            None
-        );
+        assert_eq!(find_id(br#"{"params":{"x":""#, br#""},"method":"ping","id":12}"#), None);
         assert_eq!(lenient_id(br#"{"id":12,"method":"ping","id":12}"#), None);
         assert_eq!(lenient_id(br#"{"id":12,"method":5}"#), None);
         assert_eq!(lenient_id(br#"{"id":12,"result":1,"result":2}"#), Some(12));

@@ -10,7 +10,7 @@ use std::{sync::Arc, time::Duration};
 use bytes::{Bytes, BytesMut};
 use http::{
     HeaderMap, HeaderValue, StatusCode,
-    header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, LOCATION, RETRY_AFTER},
+    header::{ACCEPT, AUTHORIZATION, CONTENT_ENCODING, CONTENT_TYPE, LOCATION, RETRY_AFTER},
 };
 use reqwest::{RequestBuilder, Response, redirect};
 use tokio_util::task::TaskTracker;
@@ -232,6 +232,19 @@ fn redirect(response: &Response) -> Result<Option<Url>, WireFailure> {
 
 fn wrong_way(text: &str) -> WireFailure {
     WireFailure::new(FailureKind::Connect(ConnectFault::Redirect), Sent::Maybe, text)
+}
+
+/// Refuses a compressed body: none is asked for, so that nothing is unpacked beyond the limit of its size.
+pub(super) fn plain(response: &Response) -> Result<(), WireFailure> {
+    let mut encodings = response.headers().get_all(CONTENT_ENCODING).iter();
+    match encodings.find(|encoding| !encoding.as_bytes().eq_ignore_ascii_case(b"identity")) {
+        None => Ok(()),
+        Some(encoding) => {
+            let encoding = preview(&String::from_utf8_lossy(encoding.as_bytes()));
+            let text = format!("the answer is compressed ({encoding}), which was not asked for");
+            Err(WireFailure::new(FailureKind::Protocol, Sent::Maybe, text))
+        }
+    }
 }
 
 /// Reads a body to its end, but not past `limit`.

@@ -204,9 +204,7 @@ impl Opening<'_> {
         let host = self.url.host_str().unwrap_or_default().trim_matches(['[', ']']);
         let name = ServerName::try_from(host.to_owned()).map_err(|error| not_opened(&error))?;
         let secured = self.tls.connect(name, stream).await;
-        secured
-            .map(MaybeTlsStream::Rustls)
-            .map_err(|error| not_opened(&error))
+        secured.map(MaybeTlsStream::Rustls).map_err(|error| not_opened(&error))
     }
 }
 

@@ -61,7 +61,8 @@ pub(in crate::transport) fn after_response(error: reqwest::Error) -> WireFailure
 }
 
 /// Whether the server said that it did not look at the request: over HTTP/2 it may refuse single requests, and those that come while it
-/// closes a connection.
+/// closes a connection. That is believed also after an informational (1xx) response, which proxies send before they pass a request on: RFC
+/// 9113 section 8.7 promises that a request on a refused stream was not processed at all.
 pub(super) fn is_turned_away(error: &reqwest::Error) -> bool {
     all_causes(error)
         .filter_map(<dyn std::error::Error>::downcast_ref)

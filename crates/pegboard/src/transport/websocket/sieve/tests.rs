@@ -146,5 +146,8 @@ fn what_the_protocol_forbids_is_left_to_the_parser_or_refused() {
     ];
     check(&frames, &frames, 0);
     let within = [frame(false, TEXT, b"x"), frame(true, TEXT, b"y")];
-    assert_eq!(sifted(&within, 100, 100).0.unwrap_err().kind(), io::ErrorKind::InvalidData);
+    assert_eq!(
+        sifted(&within, 100, 100).0.unwrap_err().kind(),
+        io::ErrorKind::InvalidData
+    );
 }
