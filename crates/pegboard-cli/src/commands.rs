@@ -168,7 +168,7 @@ const TIME_UP: &str = "the time was up";
 /// The end of the work, if it comes within the limit. After a stop of this process the board first reads what arrived meanwhile.
 async fn within<T>(limit: Duration, work: impl Future<Output = T>) -> Option<T> {
     let due = Instant::now() + limit;
-    tokio::pin!(work);
+    let mut work = Box::pin(work);
     match tokio::time::timeout_at(due, &mut work).await {
         Ok(done) => Some(done),
         Err(_) if due.elapsed() >= STOPPED => tokio::time::timeout(CATCH_UP, work).await.ok(),

@@ -62,7 +62,10 @@ pub(crate) async fn dial(target: &Target, limits: &Limits, inbox: Arc<dyn Inbox>
         #[cfg(feature = "sse")]
         Transport::Sse(endpoint) => Box::new(sse::Sse::connect(endpoint, limits, inbox).await?),
         #[cfg(feature = "websocket")]
-        Transport::WebSocket(endpoint) => Box::new(websocket::WebSocket::connect(endpoint, limits, inbox).await?),
+        Transport::WebSocket(endpoint) => {
+            // Boxed, because every start would carry room for its handshakes.
+            Box::new(Box::pin(websocket::WebSocket::connect(endpoint, limits, inbox)).await?)
+        }
         #[cfg_attr(
             all(feature = "sse", feature = "websocket"),
             expect(unreachable_patterns, reason = "every transport is built in")

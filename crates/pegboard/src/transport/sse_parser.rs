@@ -29,11 +29,21 @@ pub(super) struct Parser {
     next_id: Option<String>,
     retry: Option<u64>,
     limit: usize,
-    /// Whether an event that is too large is read on for the next one.
-    reads_on: bool,
+    /// What comes after an event that is too large.
+    after_large: AfterLarge,
     skipping: Option<Skipping>,
     after_cr: bool,
     at_start: bool,
+}
+
+/// What comes after an event that is too large.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum AfterLarge {
+    /// Nothing more is read.
+    End,
+    /// It is read on for the next event.
+    #[cfg(any(feature = "sse", test))]
+    Next,
 }
 
 /// An event that is too large, while its end is looked for.
@@ -49,7 +59,7 @@ impl Parser {
     #[cfg(any(feature = "sse", test))]
     pub(super) fn lenient(limit: usize) -> Self {
         Self {
-            reads_on: true,
+            after_large: AfterLarge::Next,
             ..Self::new(limit)
         }
     }
@@ -64,7 +74,7 @@ impl Parser {
             next_id: None,
             retry: None,
             limit,
-            reads_on: false,
+            after_large: AfterLarge::End,
             skipping: None,
             after_cr: false,
             at_start: true,
@@ -116,7 +126,7 @@ impl Parser {
             skipped
         });
         skipped.add(part);
-        if !self.reads_on || skipped.event.is_endless(self.limit) {
+        if self.after_large == AfterLarge::End || skipped.event.is_endless(self.limit) {
             return Err(TooLarge);
         }
         Ok(())
