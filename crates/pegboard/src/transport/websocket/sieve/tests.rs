@@ -106,10 +106,10 @@ fn a_message_that_is_too_large_is_taken_out_and_its_ends_are_told() {
 fn a_message_in_several_frames_is_handed_on_as_one() {
     let ping = frame(true, 9, b"");
     let frames = [
-        frame(false, TEXT, b"hel"),
+        frame(false, TEXT, b"he"),
         ping.clone(),
         frame(false, CONTINUE, b""),
-        frame(true, CONTINUE, b"lo"),
+        frame(true, CONTINUE, b"llo"),
     ];
     check(&frames, &[ping, frame(true, TEXT, b"hello")], 0);
 }
