@@ -15,6 +15,7 @@ use std::{future::Future, time::Duration};
 
 use pegboard::{Deadline, Failure, Kind, Pegboard};
 use serde::Serialize;
+use tokio::time::Instant;
 
 use crate::{
     cli::{Global, Verb},
@@ -30,6 +31,11 @@ use waits::Waits;
 const PATIENCE: Duration = Duration::from_secs(3600);
 /// How long the end of the board is waited for. Servers that do not end in time are killed.
 const SHUTDOWN: Duration = Duration::from_secs(10);
+
+/// A timer that fires so much later than it was due shows that this process was stopped.
+const STOPPED: Duration = Duration::from_millis(500);
+/// How long the board may take to read what arrived during a stop: longer than it takes itself.
+const CATCH_UP: Duration = Duration::from_secs(2);
 
 /// Carries a command out and prints what it has to say.
 pub(crate) async fn run(verb: Verb, global: Global, output: Output) -> Exit {
@@ -95,9 +101,9 @@ impl Stage<'_> {
         tokio::select! {
             biased;
             () = self.signals.heard() => Ending::Interrupted,
-            done = tokio::time::timeout(limit, work) => match done {
-                Ok(done) => Ending::Done(done),
-                Err(_) => Ending::TimeUp,
+            done = within(limit, work) => match done {
+                Some(done) => Ending::Done(done),
+                None => Ending::TimeUp,
             },
         }
     }
@@ -159,6 +165,17 @@ fn time_up(output: &Output, document: &impl Serialize) -> Report {
 
 const INTERRUPTED: &str = "interrupted";
 const TIME_UP: &str = "the time was up";
+/// The end of the work, if it comes within the limit. After a stop of this process the board first reads what arrived meanwhile.
+async fn within<T>(limit: Duration, work: impl Future<Output = T>) -> Option<T> {
+    let due = Instant::now() + limit;
+    let mut work = Box::pin(work);
+    match tokio::time::timeout_at(due, &mut work).await {
+        Ok(done) => Some(done),
+        Err(_) if due.elapsed() >= STOPPED => tokio::time::timeout(CATCH_UP, work).await.ok(),
+        Err(_) => None,
+    }
+}
+
 const TIMEOUT: &str = "`--timeout` sets the limit of the whole command";
 
 /// The same as what became of a question to a server.

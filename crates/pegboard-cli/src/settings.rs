@@ -17,6 +17,8 @@ const DEMO: &str = "no config found, using the built-in demo server; see `pegboa
 const FETCH: Duration = Duration::from_secs(600);
 /// By how much a start may outlast the limit of the command, which thus always ends the wait.
 const MARGIN: Duration = Duration::from_secs(1);
+/// What is said when the config names no server.
+const EMPTY: &str = "the config names no server; `--server NAME=COMMAND` adds one";
 /// What is said when every server is misconfigured.
 pub(crate) const NOTHING: &str = "no server can be used";
 
@@ -69,10 +71,22 @@ impl Settings {
         self.is_demo.then_some(DEMO)
     }
 
+    /// The warning that there is no server to ask, if that is so and nothing else says why.
+    pub(crate) fn empty_warning(&self) -> Option<&'static str> {
+        let Config {
+            servers, misconfigured, ..
+        } = &self.loaded.config;
+        let is_empty = servers.is_empty() && misconfigured.is_empty() && self.loaded.unreadable.is_empty();
+        is_empty.then_some(EMPTY)
+    }
+
     /// Tells the user what is wrong or surprising about them. Programs read the same in the document that they get.
     pub(crate) fn announce(&self, output: &Output) {
         if let Some(note) = self.demo_note() {
             output.note(note);
+        }
+        if let Some(warning) = self.empty_warning() {
+            output.say(&output::warning(warning));
         }
         for problem in &self.loaded.problems {
             output.say(&output::warning(&problem.to_string()));
@@ -81,8 +95,9 @@ impl Settings {
 
     /// What is wrong or surprising about the config, for programs.
     pub(crate) fn warnings(&self) -> impl Iterator<Item = String> {
-        let note = self.demo_note().map(str::to_owned);
-        note.into_iter()
+        let notes = self.demo_note().into_iter().chain(self.empty_warning());
+        notes
+            .map(str::to_owned)
             .chain(self.loaded.problems.iter().map(ToString::to_string))
     }
 
@@ -170,6 +185,12 @@ impl Settings {
     /// The names of servers that were written down but cannot be used.
     pub(crate) fn broken(&self) -> impl Iterator<Item = &str> {
         self.loaded.config.misconfigured.keys().map(ServerName::as_str)
+    }
+
+    /// The first such server that is misconfigured.
+    pub(crate) fn misconfigured(&self, is_meant: impl Fn(&str) -> bool) -> Option<&ServerName> {
+        let mut names = self.loaded.config.misconfigured.keys();
+        names.find(|name| is_meant(name.as_str()))
     }
 
     /// What to say about a server that is asked for and not there.

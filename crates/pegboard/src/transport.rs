@@ -9,6 +9,7 @@ mod http;
 mod pipe;
 #[cfg(any(feature = "http", feature = "websocket"))]
 mod remote;
+mod skipped;
 #[cfg(feature = "sse")]
 mod sse;
 #[cfg(feature = "http")]
@@ -62,7 +63,10 @@ pub(crate) async fn dial(target: &Target, limits: &Limits, inbox: Arc<dyn Inbox>
         #[cfg(feature = "sse")]
         Transport::Sse(endpoint) => Box::new(sse::Sse::connect(endpoint, limits, inbox).await?),
         #[cfg(feature = "websocket")]
-        Transport::WebSocket(endpoint) => Box::new(websocket::WebSocket::connect(endpoint, limits, inbox).await?),
+        Transport::WebSocket(endpoint) => {
+            // Boxed, because every start would carry room for its handshakes.
+            Box::new(Box::pin(websocket::WebSocket::connect(endpoint, limits, inbox)).await?)
+        }
         #[cfg_attr(
             all(feature = "sse", feature = "websocket"),
             expect(unreachable_patterns, reason = "every transport is built in")
@@ -468,9 +472,14 @@ pub(crate) enum EndReason {
 }
 
 impl EndReason {
-    /// Whether what was started could not start the program that was meant. Shells and their like end with these codes.
-    pub(crate) fn never_ran(&self) -> bool {
-        matches!(self, Self::Exited(how) if how == "exit code 126" || how == "exit code 127")
+    /// Whether a server that ended like this during the handshake may accept the other era. A program that was not found (shells and their
+    /// like end with these codes) or prints text instead of messages does neither.
+    pub(crate) fn may_be_of_the_era(&self) -> bool {
+        match self {
+            Self::Exited(how) => how != "exit code 126" && how != "exit code 127",
+            Self::Protocol(_) => false,
+            _ => true,
+        }
     }
 }
 

@@ -25,7 +25,9 @@ pub(super) async fn run(mut stage: Stage<'_>, options: cli::Call) -> Exit {
     let (mut config, given) = match prepare(&mut stage, &settings, &options).await {
         Ok(ready) => ready,
         Err((failure, exit)) => {
-            let mut report = report(&stage.output, &unanswered(Outcome::Refused(failure)));
+            let mut reply = unanswered(Outcome::Refused(failure));
+            reply.server = settings.misconfigured(|server| is_of(&options.tool, server)).cloned();
+            let mut report = report(&stage.output, &reply);
             report.exit = exit;
             return stage.print(report).await;
         }
@@ -104,8 +106,8 @@ async fn prepare(
 ) -> Result<(Config, Option<Arguments>), (Failure, Exit)> {
     let complaint = match settings.usable() {
         Err(complaint) => Err(complaint),
-        Ok(config) => match settings.broken().find(|server| is_of(&options.tool, server)) {
-            Some(server) => Err(settings.missing(server)),
+        Ok(config) => match settings.misconfigured(|server| is_of(&options.tool, server)) {
+            Some(server) => Err(settings.missing(server.as_str())),
             None => Ok(config),
         },
     };

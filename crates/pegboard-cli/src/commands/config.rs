@@ -131,7 +131,7 @@ fn wanted(settings: &Settings, what: Option<&str>) -> Result<Wanted, Complaint> 
     let Some(field) = field else {
         return Ok(all(explained));
     };
-    let Some((name, doc)) = Loaded::setting(field, server.is_some()) else {
+    let Some((name, _)) = Loaded::setting(field, server.is_some()) else {
         return Err(Complaint {
             message: format!("there is no setting `{field}`"),
             hint: Some("`pegboard config schema` lists the settings there are".to_owned()),
@@ -139,10 +139,9 @@ fn wanted(settings: &Settings, what: Option<&str>) -> Result<Wanted, Complaint> 
     };
     explained.retain(|one| one.field == name || one.field.starts_with(&format!("{name}.")));
     if explained.is_empty() {
-        return Err(Complaint {
-            message: format!("`{name}` is not set; its description says what holds then"),
-            hint: (!doc.is_empty()).then(|| doc.to_owned()),
-        });
+        let mut servers = loaded.config.servers.keys();
+        let server = server.and_then(|server| servers.find(|name| name.as_str() == server));
+        explained = loaded.explain_unset(&name, server);
     }
     Ok(Wanted {
         is_one: explained.len() == 1,
@@ -158,10 +157,14 @@ fn full_name(one: &Explained) -> String {
 }
 
 fn in_full(one: &Explained) -> String {
-    let mut text = format!("{} = {}\n", full_name(one), toml::value(&one.value));
+    let mut text = match &one.value {
+        Value::Null => format!("{} is not set\n", full_name(one)),
+        value => format!("{} = {}\n", full_name(one), toml::value(value)),
+    };
     let mut line = |words: String| text.push_str(&format!("  {}\n", one_line(&words)));
     line(match &one.from {
         ValueOrigin::Follows { .. } => one.from.to_string(),
+        ValueOrigin::Default if one.value.is_null() => "there is no default".to_owned(),
         from => format!("from {from}"),
     });
     if !one.variables.is_empty() {

@@ -28,8 +28,12 @@ pub(super) fn exit(unavailable: &[Unavailable], enabled: usize, is_late: bool) -
 /// Adds the servers that were not there. What is wrong with the config is told already.
 pub(super) fn name_absent(mut report: Report, unavailable: &[Unavailable], is_late: bool) -> Report {
     for server in unavailable.iter().filter(|server| !is_misconfigured(server)) {
-        let state = server.state.as_str();
-        let message = format!("server `{}` is {state}: {}", server.server, server.error);
+        let message = format!(
+            "server `{}` {}: {}",
+            server.server,
+            in_words(server.state),
+            server.error
+        );
         // The server goes when the command ends, so that to ask again would not help.
         let hint = match is_late && server.state == State::Connecting {
             true => Some(TIMEOUT),
@@ -43,9 +47,9 @@ pub(super) fn name_absent(mut report: Report, unavailable: &[Unavailable], is_la
 /// The failure of a command that needs a server which is not there.
 pub(super) fn absent(server: &Unavailable, is_late: bool) -> Failure {
     let message = format!(
-        "server `{}` is {}: {}",
+        "server `{}` {}: {}",
         server.server,
-        server.state.as_str(),
+        in_words(server.state),
         server.error
     );
     let (kind, hint) = match server.state {
@@ -57,6 +61,14 @@ pub(super) fn absent(server: &Unavailable, is_late: bool) -> Failure {
     match hint {
         Some(hint) => failure.hint(hint),
         None => failure,
+    }
+}
+
+/// A state as the end of a sentence about a server.
+pub(super) fn in_words(state: State) -> String {
+    match state {
+        State::NeedsAuth => "needs a sign-in".to_owned(),
+        state => format!("is {}", state.as_str()),
     }
 }
 

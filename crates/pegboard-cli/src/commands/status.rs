@@ -1,10 +1,10 @@
 //! `pegboard status`: one row per server.
 
-use pegboard::{BoardStatus, QueueStatus, ServerStatus, State};
+use pegboard::{BoardStatus, LastError, QueueStatus, ServerStatus, State};
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use super::{Ending, Stage, TIMEOUT, empty, interrupted, time_up, waits::Waits};
+use super::{Ending, Stage, TIMEOUT, empty, interrupted, listing, time_up, waits::Waits};
 use crate::{
     exit::Exit,
     output::{self, Report, Table, one_line},
@@ -124,7 +124,17 @@ fn config_warnings(settings: &Settings) -> impl Iterator<Item = Value> {
             "created_at": now,
         })
     });
-    note.into_iter().chain(problems)
+    let empty = settings.empty_warning().map(move |warning| {
+        json!({
+            "id": "config:empty",
+            "category": "config",
+            "message": warning,
+            "details": warning,
+            "server": null,
+            "created_at": now,
+        })
+    });
+    note.into_iter().chain(empty).chain(problems)
 }
 
 fn text(exit: Exit, status: &BoardStatus, is_late: bool) -> Report {
@@ -141,26 +151,34 @@ fn text(exit: Exit, status: &BoardStatus, is_late: bool) -> Report {
         "LAST ERROR",
     ];
     table.row(heads.map(str::to_owned));
-    let mut report = Report::new(exit);
-    for server in &status.servers {
-        table.row(row(server));
-        // What is wrong with the config is told already, and what a ready server has recovered from stands in the table.
-        let is_told = matches!(server.state, State::Misconfigured | State::Ready);
+    status.servers.iter().for_each(|server| table.row(row(server)));
+    let width = output::width();
+    let report = status.servers.iter().fold(Report::new(exit), |report, server| {
         if is_late && server.state == State::Connecting {
             let message = format!("server `{}` was still starting when the time was up", server.name);
-            report = report.error(&message, Some(TIMEOUT));
-        } else if let Some(error) = server.last_error.as_ref().filter(|_| !is_told) {
-            let message = format!(
-                "server `{}` is {}: {}",
-                server.name,
-                server.state.as_str(),
-                error.message
-            );
-            report = report.error(&message, error.hint.as_deref());
+            return report.error(&message, Some(TIMEOUT));
         }
+        // What is wrong with the config is told already, and what a ready server has recovered from stands in the table.
+        let is_told = matches!(server.state, State::Misconfigured | State::Ready);
+        match server.last_error.as_ref().filter(|_| !is_told) {
+            Some(error) => told(report, server, error, table.has_room(&error.message, width)),
+            None => report,
+        }
+    });
+    Report {
+        data: table.render(width),
+        ..report
     }
-    report.data = table.render(output::width());
-    report
+}
+
+/// What the table does not tell of an outage: all of it where a row has no room for it, else what to do about it.
+fn told(report: Report, server: &ServerStatus, error: &LastError, is_in_table: bool) -> Report {
+    let (name, state) = (&server.name, listing::in_words(server.state));
+    match (is_in_table, &error.hint) {
+        (false, hint) => report.error(&format!("server `{name}` {state}: {}", error.message), hint.as_deref()),
+        (true, Some(hint)) => report.hint(&format!("server `{name}`: {hint}")),
+        (true, None) => report,
+    }
 }
 
 fn row(server: &ServerStatus) -> [String; 9] {

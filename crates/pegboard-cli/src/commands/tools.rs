@@ -66,6 +66,9 @@ fn show(stage: &Stage<'_>, options: &cli::Tools, settings: &Settings, mut listin
         listing.tools.retain(|tool| pattern.fits(tool));
     }
     let (is_json, is_for_provider) = (stage.output.is_json(), options.provider.is_some());
+    listing
+        .warnings
+        .extend(why_empty(options, settings, &listing, found).map(str::to_owned));
     let (tools, unavailable, warnings) = (&listing.tools, &listing.unavailable, &listing.warnings);
     let mut report = match (is_json, is_for_provider) {
         (true, true) => Report::json(exit, &listing.definitions()),
@@ -78,13 +81,6 @@ fn show(stage: &Stage<'_>, options: &cli::Tools, settings: &Settings, mut listin
                 stage.output.verbose > 0,
                 options.search.is_some(),
             );
-            if tools.is_empty() && options.search.is_some() {
-                report = report.warning("no tool fits these words; `pegboard tools` lists all");
-            } else if tools.is_empty() && found > 0 {
-                report = report.warning("no tool has such a name; `pegboard tools` lists all");
-            } else if found == 0 && unavailable.is_empty() {
-                report = report.warning("no server that is switched on offers a tool");
-            }
             report
         }
     };
@@ -98,6 +94,21 @@ fn show(stage: &Stage<'_>, options: &cli::Tools, settings: &Settings, mut listin
         report = report.warning(warning);
     }
     report
+}
+
+/// Why the list is empty, where nothing else says it. `found` tools were there before the name was looked at.
+fn why_empty(options: &cli::Tools, settings: &Settings, listing: &Listing, found: usize) -> Option<&'static str> {
+    if !listing.tools.is_empty() {
+        None
+    } else if options.search.is_some() {
+        Some("no tool fits these words; `pegboard tools` lists all")
+    } else if found > 0 {
+        Some("no tool has such a name; `pegboard tools` lists all")
+    } else if listing.unavailable.is_empty() && settings.empty_warning().is_none() {
+        Some("no server that is switched on offers a tool")
+    } else {
+        None
+    }
 }
 
 /// What the definitions of each server cost, the dearest first.

@@ -1,5 +1,6 @@
 //! Columns for people: aligned, and cut at the width of the terminal if there is one.
 
+use super::one_line;
 use unicode_width::{UnicodeWidthChar as _, UnicodeWidthStr as _};
 
 /// Rows of cells. The last column is cut where the terminal ends, the others are as wide as their widest cell.
@@ -27,16 +28,32 @@ impl Table {
         self.rows.push(cells.into_iter().collect());
     }
 
-    /// The lines of the table, for a terminal of this width if it is one.
-    pub(crate) fn render(&self, width: Option<usize>) -> String {
+    /// Whether the last column shows all of this text.
+    pub(crate) fn has_room(&self, text: &str, width: Option<usize>) -> bool {
+        let left = self.left(&self.widths(), width);
+        one_line(text) == text && left.is_none_or(|left| text.width() <= left)
+    }
+
+    /// The widths of all columns but the last.
+    fn widths(&self) -> Vec<usize> {
         let columns = self.rows.first().map_or(0, Vec::len);
         let widest = |column: usize| {
             let cells = self.rows.iter().filter_map(|row| row.get(column));
             cells.map(|cell| cell.width()).max().unwrap_or(0)
         };
-        let widths: Vec<usize> = (0..columns.saturating_sub(1)).map(widest).collect();
+        (0..columns.saturating_sub(1)).map(widest).collect()
+    }
+
+    /// How much is left for the last column, on a terminal.
+    fn left(&self, widths: &[usize], width: Option<usize>) -> Option<usize> {
         let taken = self.indent + widths.iter().map(|width| width + GAP).sum::<usize>();
-        let left = width.map(|width| width.saturating_sub(taken).max(LEAST));
+        width.map(|width| width.saturating_sub(taken).max(LEAST))
+    }
+
+    /// The lines of the table, for a terminal of this width if it is one.
+    pub(crate) fn render(&self, width: Option<usize>) -> String {
+        let widths = self.widths();
+        let left = self.left(&widths, width);
         let mut text = String::new();
         for row in &self.rows {
             let mut line = " ".repeat(self.indent);

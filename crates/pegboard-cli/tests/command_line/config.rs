@@ -203,11 +203,45 @@ fn show_and_explain_tell_where_values_come_from() {
     for (what, words) in [
         ("nobody", "there is no server `nobody`"),
         ("x.nothing", "there is no setting `nothing`"),
-        ("x.description", "`description` is not set"),
         ("bad", "server `bad` cannot be used as it is configured"),
     ] {
         home.run(&["config", "explain", what]).ends_with(2).says(words);
     }
+}
+
+#[test]
+fn a_setting_that_nobody_wrote_is_explained_with_its_default() {
+    let home = Home::new();
+    let config = home.write("c.toml", "[servers.x]\ncommand = 'x'\n");
+    let config = config.to_str().unwrap();
+    for (what, words) in [
+        ("x.call_timeout", "servers.x.call_timeout = \"1m\"\n  from default\n"),
+        ("call_timeout", "call_timeout = \"1m\"\n  from default\n"),
+        (
+            "x.tls.ca",
+            "servers.x.tls.ca is not set\n  there is no default\n  A PEM file",
+        ),
+        (
+            "x.description",
+            "servers.x.description is not set\n  there is no default\n",
+        ),
+        ("restart", "restart.wait     default  \"10s\""),
+    ] {
+        home.run(&["-c", config, "config", "explain", what])
+            .ends_with(0)
+            .prints(words);
+    }
+    let json = home
+        .run(&["-c", config, "config", "explain", "call_timeout", "-o", "json"])
+        .json();
+    assert_eq!(json["settings"][0]["value"], "1m");
+    assert_eq!(json["settings"][0]["from"]["kind"], "default");
+    // A preset has other defaults.
+    let config = home.write("p.toml", "preset = 'tarsy'\n[servers.x]\ncommand = 'x'\n");
+    let args = ["-c", config.to_str().unwrap(), "config", "explain", "scope"];
+    home.run(&args)
+        .ends_with(0)
+        .prints("scope = \"session\"\n  from preset tarsy\n");
 }
 
 #[test]

@@ -22,4 +22,6 @@ mod resources;
 mod safety;
 mod starts;
 mod status;
+#[cfg(unix)]
+mod stopped;
 mod tools;

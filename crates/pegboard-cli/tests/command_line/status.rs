@@ -30,6 +30,33 @@ fn there_is_one_row_per_server() {
 }
 
 #[test]
+fn a_failure_that_the_table_shows_whole_is_told_once() {
+    let home = Home::new();
+    let ran = home.run(&["status", "--server=x=/no/such/program"]);
+    ran.ends_with(0);
+    assert!(ran.out.contains("`/no/such/program` was not found"), "{}", ran.out);
+    assert!(!ran.err.contains("was not found"), "{}", ran.err);
+    ran.says("hint: server `x`: check the path");
+}
+
+#[test]
+fn a_config_without_servers_is_worth_a_warning_in_every_form() {
+    let home = Home::new();
+    let config = home.write("empty.toml", "");
+    let config = config.to_str().unwrap();
+    for command in ["status", "tools"] {
+        home.run(&[command, "-c", config])
+            .ends_with(0)
+            .says("warning: the config names no server");
+        let document = home.run(&[command, "-c", config, "-o", "json"]).ends_with(0).json();
+        assert!(
+            document["warnings"].to_string().contains("the config names no server"),
+            "{document}"
+        );
+    }
+}
+
+#[test]
 fn json_has_the_promised_shape() {
     let home = Home::new();
     let good = home.server("good", FakeServer::new("fx").tool(Tool::new("t")).resource("x:y", "z"));

@@ -261,20 +261,22 @@ impl<'a> Recovery<'a> {
         }
     }
 
-    /// What comes after a failed attempt. Anything but `Stop` counts as the next attempt and is paid for from the server's budget.
+    /// What comes after a failed attempt. Anything but `Stop` counts as the next attempt and is paid for from the server's budget, except the
+    /// one attempt per call after the server refused it for an expired session: all calls in flight meet that at once, and none has run.
     pub(crate) fn after(&mut self, fault: &Fault, left: Duration, budget: &RetryBudget, now: Instant) -> Next {
         if self.tries.made > self.rule.attempts {
             return Next::Stop;
         }
         let pause = self.pause();
         let next = decide(fault, &self.class, &self.tries, left, pause);
-        if next == Next::Stop || !budget.withdraw(now) {
+        let is_renewal = matches!(&fault.kind, FaultKind::Wire(failure) if failure.kind == FailureKind::SessionGone);
+        let is_free = is_renewal && !self.tries.renewed && fault.sent != Sent::Maybe;
+        if next == Next::Stop || !(is_free || budget.withdraw(now)) {
             return Next::Stop;
         }
         self.tries.made += 1;
         self.tries.repeated += u32::from(fault.sent == Sent::Maybe);
-        self.tries.renewed |=
-            matches!(&fault.kind, FaultKind::Wire(failure) if failure.kind == FailureKind::SessionGone);
+        self.tries.renewed |= is_renewal;
         self.tries.refreshed |= matches!(next, Next::AgainRefreshed { .. });
         next
     }

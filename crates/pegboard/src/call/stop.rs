@@ -132,10 +132,14 @@ fn advised(mut message: String, advice: &str) -> String {
 
 /// The failure of a call whose server cannot be reached.
 pub(crate) fn unavailable(server: &str, outage: &Outage) -> Failure {
+    let state = match outage.kind() {
+        Kind::NeedsAuth => "needs a sign-in",
+        _ => "is down",
+    };
     Failure {
         kind: outage.kind(),
         message: advised(
-            format!("server `{server}` is down: {}", outage.describe()),
+            format!("server `{server}` {state}: {}", outage.describe()),
             advice(outage),
         ),
         hint: outage.hint.clone(),
@@ -163,6 +167,12 @@ fn of_fault(fault: &Fault, tool: &str) -> Outcome {
             ),
             ..failure_of(fault, tool)
         }),
+        Sent::Maybe if is_unusable(fault) => Outcome::Lost(Failure {
+            message: format!(
+                "the call to {tool} was answered, but {fault}. It may have been carried out. Check the state before repeating it."
+            ),
+            ..failure_of(fault, tool)
+        }),
         Sent::Maybe => Outcome::Lost(Failure {
             message: format!(
                 "the call to {tool} was delivered but no answer came back ({fault}). It may have been carried out. Check the \
@@ -180,6 +190,15 @@ fn of_fault(fault: &Fault, tool: &str) -> Outcome {
 /// Whether an answer came and was larger than the limit.
 fn is_too_large(fault: &Fault) -> bool {
     matches!(&fault.kind, FaultKind::Wire(failure) if failure.kind == FailureKind::TooLarge)
+}
+
+/// Whether an answer came that is not what the protocol says.
+fn is_unusable(fault: &Fault) -> bool {
+    match &fault.kind {
+        FaultKind::Unreadable(_) => true,
+        FaultKind::Wire(failure) => failure.kind == FailureKind::Protocol,
+        _ => false,
+    }
 }
 
 /// The words for a call that was surely not carried out, with what a model can do about the faults that pass or that a person must mend.
@@ -202,19 +221,27 @@ pub(crate) fn failure_of(fault: &Fault, what: &str) -> Failure {
         FaultKind::Wire(failure) => match failure.kind {
             FailureKind::NeedsAuth => Kind::NeedsAuth,
             FailureKind::TooLarge | FailureKind::Busy => Kind::LimitExceeded,
+            // A server that redirects a call has been reached.
+            FailureKind::Connect(_) if fault.sent == Sent::Maybe => Kind::Transport,
             FailureKind::Connect(_) => Kind::Unavailable,
-            FailureKind::Cut
-            | FailureKind::Protocol
-            | FailureKind::SessionGone
-            | FailureKind::Rpc(_)
-            | FailureKind::Status { .. } => Kind::Transport,
+            FailureKind::Protocol => Kind::Internal,
+            FailureKind::Cut | FailureKind::SessionGone | FailureKind::Rpc(_) | FailureKind::Status { .. } => {
+                Kind::Transport
+            }
         },
         FaultKind::Ended(_) | FaultKind::Dial(_) => Kind::Transport,
+    };
+    let hint = match &fault.kind {
+        // It answered as an MCP server before.
+        FaultKind::Wire(failure) if failure.kind == FailureKind::Protocol => {
+            Some("the server, or a proxy in front of it, breaks the protocol; its log may say more".to_owned())
+        }
+        _ => fault.hint(),
     };
     Failure {
         kind,
         message: format!("{what} failed: {fault}"),
-        hint: fault.hint(),
+        hint,
         may_have_executed: fault.sent == Sent::Maybe,
     }
 }

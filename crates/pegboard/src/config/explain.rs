@@ -313,6 +313,56 @@ pub(super) fn doc(name: &str, is_server: bool) -> Option<(String, &'static str)>
     }
 }
 
+/// What is in force for a setting that is written nowhere, by its full name. The top of a file has no defaults of its own for what servers
+/// can say, so that the defaults of servers are shown there. A value of null is none at all.
+pub(super) fn unset(loaded: &Loaded, name: &str, server: Option<&ServerName>) -> Vec<Explained> {
+    let section: &'static Section = if server.is_some() { &SERVER } else { &TOP };
+    let (field_name, part) = match name.split_once('.') {
+        Some((field, part)) => (field, Some(part)),
+        None => (name, None),
+    };
+    let Some(field) = section.find(field_name).map(|found| found.field) else {
+        return Vec::new();
+    };
+    let field = match SERVER.find(field_name) {
+        Some(of_server) if field.default.is_none() => of_server.field,
+        _ => field,
+    };
+    let preset = merge::plain(loaded.config.preset.values());
+    let one = |name: String, field: &'static Field, found: Option<&Found>| Explained {
+        server: server.cloned(),
+        field: name,
+        value: match (found, field.default) {
+            (Some(found), _) => show::setting(field.name, &found.setting),
+            (None, Some(default)) => serde_json::from_str(default).unwrap_or_default(),
+            (None, None) => Json::Null,
+        },
+        from: found.map_or(ValueOrigin::Default, |found| ValueOrigin::of(found, true)),
+        over: Vec::new(),
+        variables: Vec::new(),
+        doc: field.doc,
+    };
+    let parts = table_of(&field.kind);
+    // Where the whole is off unless it is written, its parts have no defaults, nor have those of tables that are taken as a whole.
+    let has_defaults = merge::is_merged(field.name) && !matches!(field.name, "summarise" | "breaker");
+    match (parts, part) {
+        (Some(parts), None) if has_defaults => {
+            let parts = parts.fields.iter().filter(|part| part.default.is_some());
+            let named = |part: &'static Field| {
+                let found = preset.table(field.name).and_then(|table| table.find(part.name));
+                one(format!("{}.{}", field.name, part.name), part, found)
+            };
+            parts.map(named).collect()
+        }
+        (Some(parts), Some(part)) => {
+            let found = preset.table(field.name).and_then(|table| table.find(part));
+            let part = parts.find(part).map(|found| found.field);
+            part.map(|part| one(name.to_owned(), part, found)).into_iter().collect()
+        }
+        _ => vec![one(name.to_owned(), field, preset.find(field.name))],
+    }
+}
+
 fn table_of(kind: &Kind) -> Option<&'static Section> {
     match kind {
         Kind::Table(section) => Some(section),

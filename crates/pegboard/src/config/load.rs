@@ -220,6 +220,11 @@ impl Loaded {
         explain::loaded(self)
     }
 
+    /// What is in force for a setting that no source sets, by its full name: of a server, or for all servers. A value of null is none at all.
+    pub fn explain_unset(&self, name: &str, server: Option<&ServerName>) -> Vec<Explained> {
+        explain::unset(self, name, server)
+    }
+
     /// The full name and the meaning of a setting of servers, or of the top of the file: `callTimeout` is `call_timeout`.
     pub fn setting(name: &str, is_server: bool) -> Option<(String, &'static str)> {
         explain::doc(name, is_server)

@@ -221,12 +221,12 @@ impl Outage {
         }
     }
 
-    /// A start failed. Where it is the first one, an error with which the server refuses our requests as such is believed to last: a server
-    /// that was ready before may be in the middle of an update.
+    /// A start failed. Where no session was ever ready, a server that refuses our requests as such or does not speak MCP is believed to stay
+    /// like that. One that was ready before may be in the middle of an update.
     pub(super) fn of_start(error: &ConnectError, is_first: bool) -> Self {
-        let cause = match &error.fault.kind {
-            FaultKind::Error(refusal) if is_first && !error.unheard && INVALID.contains(&refusal.code) => Cause::Broken,
-            _ => cause_of(error),
+        let cause = match cause_of(error) {
+            Cause::Failed if is_first && !error.unheard && is_no_mcp(&error.fault.kind) => Cause::Broken,
+            cause => cause,
         };
         Self {
             hint: error.hint(),
@@ -414,12 +414,22 @@ impl Outage {
 /// Errors with which a server refuses a request as such: it is invalid, or its method or parameters are.
 const INVALID: [i64; 4] = [-32600, -32601, -32602, -32022];
 
+/// Whether what answers there is no MCP server, or one that breaks the handshake.
+fn is_no_mcp(fault: &FaultKind) -> bool {
+    match fault {
+        FaultKind::Error(error) => INVALID.contains(&error.code),
+        FaultKind::Unreadable(_) => true,
+        FaultKind::Ended(end) => matches!(end.reason, EndReason::Protocol(_)),
+        FaultKind::Wire(failure) | FaultKind::Dial(DialError::Failed(failure)) => failure.kind == FailureKind::Protocol,
+        FaultKind::Dial(_) | FaultKind::TimedOut { .. } | FaultKind::NoVersion(_) => false,
+    }
+}
+
 /// Which failures another try cannot mend: the config or somebody's credentials must change first.
 fn cause_of(error: &ConnectError) -> Cause {
     let of_failure = |kind: &FailureKind| match kind {
         FailureKind::NeedsAuth => Cause::NeedsAuth,
         FailureKind::Connect(ConnectFault::Tls | ConnectFault::Redirect) => Cause::Broken,
-        // Also an answer that is no MCP: a maintenance page or a captive portal goes away by itself.
         _ => Cause::Failed,
     };
     match &error.fault.kind {

@@ -83,6 +83,8 @@ struct State {
 #[derive(Debug)]
 struct Slot {
     answer: oneshot::Sender<Result<Answer, Unanswered>>,
+    /// Whether the server may end it by a notification, as it may a stream of notifications.
+    is_stream: bool,
     /// Its signs of life are told in milliseconds since the desk was opened.
     delivery: Arc<Delivery>,
 }
@@ -148,6 +150,7 @@ impl Desk {
         let delivery = Arc::new(Delivery::alive_at(self.now()));
         let slot = Slot {
             answer: sender,
+            is_stream: false,
             delivery: delivery.clone(),
         };
         let mut state = self.lock();
@@ -166,6 +169,13 @@ impl Desk {
             asks: self.asks.clone(),
             opened: self.opened,
         })
+    }
+
+    /// The request asks for a stream of notifications, which the server may end.
+    pub(super) fn expect_stream(&self, id: u64) {
+        if let Some(slot) = self.lock().waiting.get_mut(&id) {
+            slot.is_stream = true;
+        }
     }
 
     /// Gives a place up. Its answer, should it still come, is dropped.
@@ -375,7 +385,8 @@ impl Desk {
         &self.listeners
     }
 
-    /// The server takes back a question of its own. In the era in which it has none, it ends a stream that we asked for.
+    /// The server takes back a question of its own. In the era in which it has none, it ends a stream that we asked for. It cannot end a call
+    /// like that: what it answers to one counts.
     fn cancelled(&self, params: Option<&RawValue>, from: Origin) {
         #[derive(Deserialize)]
         struct Params<'a> {
@@ -392,8 +403,10 @@ impl Desk {
                 data: None,
                 masked: Default::default(),
             };
-            let ours = id.get().parse().ok();
-            ours.is_some_and(|id| from.may_answer(id) && self.resolve(id, Err(Unanswered::Error(ended))))
+            let ours = id.get().parse().ok().filter(|id| from.may_answer(*id));
+            let is_stream = |id: &u64| self.lock().waiting.get(id).is_some_and(|slot| slot.is_stream);
+            let ours = ours.filter(is_stream);
+            ours.is_some_and(|id| self.resolve(id, Err(Unanswered::Error(ended))))
         } else {
             self.asks.take_back(id.get())
         };

@@ -2,7 +2,7 @@
 
 use std::{borrow::Cow, fmt::Write as _};
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Serialize, de::IgnoredAny};
 use serde_json::{Map, Value, value::RawValue};
 
 use super::desk::Unanswered;
@@ -201,15 +201,18 @@ impl Incoming<'_> {
     }
 }
 
-/// The id of an answer that breaks the rules elsewhere: has a key twice, is cut, or holds bytes that are no text.
+/// The id of an answer that breaks the rules elsewhere: has a key twice, is cut, or holds bytes that are no text. A request of the server
+/// has an id of its own, which may be the number of a request of ours.
 pub(super) fn lenient_id(message: &[u8]) -> Option<u64> {
     #[derive(Deserialize)]
     struct OnlyId {
         id: u64,
+        #[serde(default)]
+        method: Option<IgnoredAny>,
     }
     let ends = message.len().min(256);
     match serde_json::from_slice(message) {
-        Ok(OnlyId { id }) => Some(id),
+        Ok(OnlyId { id, method }) => method.is_none().then_some(id),
         Err(_) => find_id(&message[..ends], &message[message.len() - ends..]),
     }
 }
@@ -220,6 +223,10 @@ pub(super) fn find_id(head: &[u8], tail: &[u8]) -> Option<u64> {
     let head_ends = find(head, b"\"result\"")
         .or_else(|| find(head, b"\"error\""))
         .unwrap_or(head.len());
+    let is_of_request = |key: &[u8]| find(&head[..head_ends], key).is_some();
+    if is_of_request(b"\"method\"") || is_of_request(b"\"params\"") {
+        return None;
+    }
     number_after_id(&head[..head_ends]).or_else(|| {
         let tail_starts = tail.windows(4).rposition(|window| window == b"\"id\"")?;
         let rest = &tail[tail_starts..];
@@ -345,5 +352,17 @@ mod tests {
         );
         assert_eq!(find_id(br#"{"result":{"text":""#, br#""x":{"id":12}}}"#), None);
         assert_eq!(find_id(br#"{"id":"12","result":"#, b"x"), None);
+    }
+
+    #[test]
+    fn the_id_of_a_request_is_not_taken_for_that_of_an_answer() {
+        assert_eq!(
+            find_id(br#"{"jsonrpc":"2.0","id":12,"method":"ping","params":{"x":""#, b"..."),
+            None
+        );
+        assert_eq!(find_id(br#"{"params":{"x":""#, br#""},"method":"ping","id":12}"#), None);
+        assert_eq!(lenient_id(br#"{"id":12,"method":"ping","id":12}"#), None);
+        assert_eq!(lenient_id(br#"{"id":12,"method":5}"#), None);
+        assert_eq!(lenient_id(br#"{"id":12,"result":1,"result":2}"#), Some(12));
     }
 }

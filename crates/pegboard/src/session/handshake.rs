@@ -194,7 +194,7 @@ impl Opening<'_> {
                     Err(fault)
                 }
             },
-            FaultKind::Ended(end) if !end.reason.never_ran() && self.can_open_again() => {
+            FaultKind::Ended(end) if end.reason.may_be_of_the_era() && self.can_open_again() => {
                 line.close().await;
                 let again = self.discover_anew(self.probe_deadline()).await;
                 again.map(modern).map_err(|_| fault)
@@ -250,7 +250,7 @@ impl Opening<'_> {
             }
             Err(fault) => {
                 line.close().await;
-                if matches!(&fault.kind, FaultKind::Ended(end) if end.reason.never_ran()) {
+                if matches!(&fault.kind, FaultKind::Ended(end) if !end.reason.may_be_of_the_era()) {
                     return Err(fault);
                 }
             }

@@ -148,6 +148,9 @@ impl Line {
     /// the request up and tells the server.
     pub(super) fn ask(&self, request: &Request<'_>, placed: impl FnOnce(u64)) -> Result<Pending<'_>, Fault> {
         let place = self.desk.place()?;
+        if request.method == "subscriptions/listen" {
+            self.desk.expect_stream(place.id);
+        }
         placed(place.id);
         let pending = Pending {
             line: self,

@@ -23,9 +23,11 @@ use crate::config::{Endpoint, Limits};
 /// How long the server may take to answer the DELETE that ends a session. Only the first [`remote::FAREWELL`] of it is waited for.
 const LEAVE: Duration = Duration::from_secs(5);
 /// How long requests under way may still take to learn their fate once the server has forgotten the session.
-const LAST_ANSWERS: Duration = Duration::from_secs(1);
+const LAST_ANSWERS: Duration = Duration::from_secs(3);
 /// Without its session no request can end well; otherwise those under way decide themselves.
 const FORGOTTEN: &str = "the server does not know our session any more";
+/// The answer may be that of another server, which knows nothing of our session.
+const CHANGED: &str = "the server changed the session's id";
 /// How long the opening of the GET stream is waited for; some servers send nothing before the first event.
 const LISTEN_OPEN: Duration = Duration::from_secs(1);
 
@@ -231,13 +233,14 @@ impl Shared {
         if envelope.modern.is_none() {
             self.keep_session(response.headers())?;
         }
+        web::plain(&response)?;
         let Some(id) = id else {
             return Ok(());
         };
         match Media::of(&response) {
             Media::Json => {
                 let body = web::body(response, self.web.limit()).await?;
-                if self.inbox.message_for(id, web::trimmed(body)) {
+                if self.inbox.message_for(id, remote::trimmed(body)) {
                     Ok(())
                 } else {
                     Err(protocol("the answer does not belong to the request".to_owned()))
@@ -249,7 +252,10 @@ impl Shared {
                 .map(|_| ())
                 .map_err(stream::Cut::failure),
             Media::Events => self.read_resumable(response, id).await,
-            Media::None => Err(protocol("the server took the request and gave no answer".to_owned())),
+            Media::None => {
+                let text = "the server took the request and gave no answer";
+                Err(WireFailure::new(FailureKind::Cut, Sent::Maybe, text))
+            }
             other @ Media::Other(_) => Err(web::wrong_kind(other, "JSON or an event stream", response).await),
         }
     }
@@ -273,7 +279,10 @@ impl Shared {
                 Ok(())
             }
             Some(known) if known == id => Ok(()),
-            Some(_) => Err(protocol("the server changed the session's id".to_owned())),
+            Some(_) => {
+                session.over = session.over.or(Some(CHANGED));
+                Err(protocol(CHANGED.to_owned()))
+            }
         }
     }
 

@@ -20,7 +20,10 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use room::Room;
 
-use super::{Boxed, EndReason, FailureKind, Inbox, Outgoing, Sent, Wire, WireEnd, WireFailure};
+use super::{
+    Boxed, EndReason, FailureKind, Inbox, Outgoing, Sent, Wire, WireEnd, WireFailure,
+    skipped::{KEPT_END, Skipped},
+};
 use crate::{
     config::Limits,
     sync::{Mutex, MutexGuard},
@@ -40,10 +43,6 @@ const WRITE_BATCH: usize = 128 << 10;
 /// What a server may print before its first message, so that a program that is no MCP server is found out.
 const MAX_NOISE_LINES: usize = 1000;
 const MAX_NOISE_BYTES: usize = 64 << 10;
-/// How many times the largest message may be skipped before the line counts as endless.
-const ENDLESS: usize = 8;
-/// How much of each end of an over-long line is kept to find out whose answer it was.
-const KEPT_END: usize = 256;
 
 /// The messages that wait for the writer.
 #[derive(Debug, Default)]
@@ -281,13 +280,6 @@ struct Lines {
     noise: Noise,
 }
 
-/// A line that is too long to keep.
-struct Skipped {
-    head: Bytes,
-    tail: BytesMut,
-    bytes: usize,
-}
-
 /// How much of the first line of noise is looked at.
 const MAX_FIRST: usize = 8 << 10;
 
@@ -328,7 +320,10 @@ impl Lines {
             let skipped = self.skipping.as_ref().map_or(0, |skipped| skipped.bytes);
             self.room.note(skipped + line.len());
             match self.skipping.take() {
-                Some(skipped) => skipped.report(&line, inbox, self.limit),
+                Some(mut skipped) => {
+                    skipped.add(&line);
+                    inbox.too_long(&skipped.head, &skipped.tail, self.limit);
+                }
                 None if line.len() > self.limit => {
                     let kept = KEPT_END.min(line.len());
                     inbox.too_long(&line[..kept], &line[line.len() - kept..], self.limit);
@@ -350,14 +345,9 @@ impl Lines {
     fn skip(&mut self) -> Result<(), EndReason> {
         let part = self.room.held.split();
         self.scanned = 0;
-        let skipped = self.skipping.get_or_insert_with(|| Skipped {
-            head: Bytes::copy_from_slice(&part[..KEPT_END.min(part.len())]),
-            tail: BytesMut::new(),
-            bytes: 0,
-        });
-        skipped.bytes += part.len();
-        skipped.keep_tail(&part);
-        if skipped.bytes > self.limit.saturating_mul(ENDLESS) {
+        let skipped = self.skipping.get_or_insert_default();
+        skipped.add(&part);
+        if skipped.is_endless(self.limit) {
             return Err(EndReason::Protocol(format!(
                 "a line has no end after {} bytes",
                 skipped.bytes
@@ -387,20 +377,6 @@ impl Lines {
         if self.skipping.is_none() && is_message && serde_json::from_slice::<IgnoredAny>(&rest).is_ok() {
             inbox.message(rest);
         }
-    }
-}
-
-impl Skipped {
-    fn keep_tail(&mut self, part: &[u8]) {
-        self.tail
-            .extend_from_slice(&part[part.len().saturating_sub(KEPT_END)..]);
-        let surplus = self.tail.len().saturating_sub(KEPT_END);
-        self.tail.advance(surplus);
-    }
-
-    fn report(mut self, last: &[u8], inbox: &dyn Inbox, limit: usize) {
-        self.keep_tail(last);
-        inbox.too_long(&self.head, &self.tail, limit);
     }
 }
 

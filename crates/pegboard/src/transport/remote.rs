@@ -5,6 +5,7 @@ pub(super) mod fault;
 use std::time::Duration;
 
 use base64::{Engine, prelude::BASE64_STANDARD};
+use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue, header::AUTHORIZATION};
 use url::Url;
 
@@ -88,6 +89,16 @@ fn decoded(text: &str) -> Vec<u8> {
         rest = &rest[if byte.is_some() { 3 } else { 1 }..];
     }
     meant
+}
+
+/// A message without a byte order mark or space in front of it.
+pub(super) fn trimmed(message: Bytes) -> Bytes {
+    let text = message.trim_ascii_start();
+    let text = text.strip_prefix(b"\xef\xbb\xbf").unwrap_or(text).trim_ascii_start();
+    match message.len() - text.len() {
+        0 => message,
+        skipped => message.slice(skipped..),
+    }
 }
 
 /// The first 200 characters of a text, on one line.

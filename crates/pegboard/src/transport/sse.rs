@@ -12,6 +12,7 @@ use super::{
     Boxed, ConnectFault, Delivery, DialError, EndReason, Envelope, FailureKind, Inbox, Outgoing, Sent, Wire, WireEnd,
     WireFailure,
     http::headers,
+    remote,
     sse_parser::{Event, Parser},
     web::{self, InSession, Media, Web},
 };
@@ -211,7 +212,7 @@ impl Shared {
                 self.address.send_replace(Some(named));
             }
             "" | "message" => {
-                let data = web::trimmed(event.data.into());
+                let data = remote::trimmed(event.data.into());
                 if !data.is_empty() {
                     self.inbox.message(data);
                 }

@@ -2,6 +2,8 @@
 
 use memchr::memchr2;
 
+use super::skipped::Skipped;
+
 /// One event. A field that did not come is empty.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Event {
@@ -10,9 +12,6 @@ pub(super) struct Event {
     /// Set for an event that was too large to keep: `data` is its beginning, and this its end.
     pub(super) end: Option<Vec<u8>>,
 }
-
-/// How much is kept of either end of an event that is too large.
-const KEPT_END: usize = 256;
 
 /// An event, or a line of it, is larger than allowed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -30,19 +29,27 @@ pub(super) struct Parser {
     next_id: Option<String>,
     retry: Option<u64>,
     limit: usize,
-    /// How many bytes of an event that is too large are read on for the next one.
-    patience: usize,
-    skipping: Option<Skipped>,
+    /// What comes after an event that is too large.
+    after_large: AfterLarge,
+    skipping: Option<Skipping>,
     after_cr: bool,
     at_start: bool,
 }
 
+/// What comes after an event that is too large.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum AfterLarge {
+    /// Nothing more is read.
+    End,
+    /// It is read on for the next event.
+    #[cfg(any(feature = "sse", test))]
+    Next,
+}
+
 /// An event that is too large, while its end is looked for.
 #[derive(Debug, Default)]
-struct Skipped {
-    head: Vec<u8>,
-    tail: Vec<u8>,
-    bytes: usize,
+struct Skipping {
+    event: Skipped,
     /// Whether the line has been empty so far, which is how an event ends.
     at_line_start: bool,
 }
@@ -51,10 +58,8 @@ impl Parser {
     /// A parser that reads on after an event that is too large, unless that has no end at all.
     #[cfg(any(feature = "sse", test))]
     pub(super) fn lenient(limit: usize) -> Self {
-        /// An event this many times larger than allowed has no end.
-        const ENDLESS: usize = 8;
         Self {
-            patience: limit.saturating_mul(ENDLESS),
+            after_large: AfterLarge::Next,
             ..Self::new(limit)
         }
     }
@@ -69,7 +74,7 @@ impl Parser {
             next_id: None,
             retry: None,
             limit,
-            patience: 0,
+            after_large: AfterLarge::End,
             skipping: None,
             after_cr: false,
             at_start: true,
@@ -113,7 +118,7 @@ impl Parser {
             return Ok(());
         }
         let skipped = self.skipping.get_or_insert_with(|| {
-            let mut skipped = Skipped::default();
+            let mut skipped = Skipping::default();
             let data = std::mem::take(&mut self.event.data);
             let line = std::mem::take(&mut self.line);
             skipped.add(&data);
@@ -121,7 +126,7 @@ impl Parser {
             skipped
         });
         skipped.add(part);
-        if skipped.bytes > self.patience {
+        if self.after_large == AfterLarge::End || skipped.event.is_endless(self.limit) {
             return Err(TooLarge);
         }
         Ok(())
@@ -138,8 +143,8 @@ impl Parser {
         self.next_id = None;
         Some(Event {
             name: std::mem::take(&mut self.event).name,
-            data: skipped.head,
-            end: Some(skipped.tail),
+            data: skipped.event.head,
+            end: Some(skipped.event.tail),
         })
     }
 
@@ -192,22 +197,17 @@ impl Parser {
     }
 }
 
-impl Skipped {
+impl Skipping {
     fn add(&mut self, part: &[u8]) {
-        self.bytes += part.len();
         self.at_line_start &= part.is_empty();
-        let room = KEPT_END.saturating_sub(self.head.len());
-        self.head.extend_from_slice(&part[..part.len().min(room)]);
-        self.tail
-            .extend_from_slice(&part[part.len().saturating_sub(KEPT_END)..]);
-        let surplus = self.tail.len().saturating_sub(KEPT_END);
-        self.tail.drain(..surplus);
+        self.event.add(part);
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::transport::skipped::KEPT_END;
 
     fn parse(chunks: &[&[u8]]) -> (Vec<(String, String)>, Parser) {
         let mut parser = Parser::new(1000);

@@ -10,7 +10,7 @@ use std::{sync::Arc, time::Duration};
 use bytes::{Bytes, BytesMut};
 use http::{
     HeaderMap, HeaderValue, StatusCode,
-    header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, LOCATION, RETRY_AFTER},
+    header::{ACCEPT, AUTHORIZATION, CONTENT_ENCODING, CONTENT_TYPE, LOCATION, RETRY_AFTER},
 };
 use reqwest::{RequestBuilder, Response, redirect};
 use tokio_util::task::TaskTracker;
@@ -234,6 +234,19 @@ fn wrong_way(text: &str) -> WireFailure {
     WireFailure::new(FailureKind::Connect(ConnectFault::Redirect), Sent::Maybe, text)
 }
 
+/// Refuses a compressed body: none is asked for, so that nothing is unpacked beyond the limit of its size.
+pub(super) fn plain(response: &Response) -> Result<(), WireFailure> {
+    let mut encodings = response.headers().get_all(CONTENT_ENCODING).iter();
+    match encodings.find(|encoding| !encoding.as_bytes().eq_ignore_ascii_case(b"identity")) {
+        None => Ok(()),
+        Some(encoding) => {
+            let encoding = preview(&String::from_utf8_lossy(encoding.as_bytes()));
+            let text = format!("the answer is compressed ({encoding}), which was not asked for");
+            Err(WireFailure::new(FailureKind::Protocol, Sent::Maybe, text))
+        }
+    }
+}
+
 /// Reads a body to its end, but not past `limit`.
 pub(super) async fn body(mut response: Response, limit: usize) -> Result<Bytes, WireFailure> {
     let too_large = || {
@@ -303,16 +316,6 @@ pub(super) async fn wrong_kind(kind: Media, wanted: &str, response: Response) ->
     let shown = preview(&cut_body(response).await);
     let text = format!("the answer is {kind}, not {wanted}: {shown}");
     WireFailure::new(FailureKind::Protocol, Sent::Maybe, text)
-}
-
-/// A message without a byte order mark or space in front of it.
-pub(super) fn trimmed(message: Bytes) -> Bytes {
-    let text = message.trim_ascii_start();
-    let text = text.strip_prefix(b"\xef\xbb\xbf").unwrap_or(text).trim_ascii_start();
-    match message.len() - text.len() {
-        0 => message,
-        skipped => message.slice(skipped..),
-    }
 }
 
 /// What a status that is no success means. `in_session` says whether the request named a session.

@@ -1,5 +1,7 @@
 //! WebSocket: one message per text frame, with pings so that a dead peer is noticed.
 
+mod sieve;
+
 use std::{io, sync::Arc, time::Duration};
 
 use bytes::Bytes;
@@ -8,12 +10,14 @@ use http::{
     HeaderValue, Request,
     header::{AUTHORIZATION, SEC_WEBSOCKET_PROTOCOL},
 };
+use rustls_pki_types::ServerName;
 use tokio::{
     net::TcpStream,
     time::{Instant, MissedTickBehavior},
 };
+use tokio_rustls::TlsConnector;
 use tokio_tungstenite::{
-    Connector, MaybeTlsStream, WebSocketStream, client_async_tls_with_config,
+    MaybeTlsStream, WebSocketStream, client_async_with_config,
     tungstenite::{
         self, Message, Utf8Bytes,
         client::IntoClientRequest,
@@ -32,6 +36,7 @@ use super::{
     tls,
 };
 use crate::config::{Endpoint, Limits};
+use sieve::{Endless, Sieve};
 
 /// How often a quiet peer is asked whether it is there.
 const PING: Duration = Duration::from_secs(30);
@@ -52,15 +57,21 @@ impl WebSocket {
         limits: &Limits,
         inbox: Arc<dyn Inbox>,
     ) -> Result<Self, DialError> {
-        let tls = Connector::Rustls(Arc::new(tls::client_config(&endpoint.tls)?));
+        let tls = TlsConnector::from(Arc::new(tls::client_config(&endpoint.tls)?));
         let request = handshake(endpoint)?;
+        let opening = Opening {
+            url: endpoint.url.expose(),
+            limit: limits.message_bytes,
+            tls,
+            inbox: &inbox,
+        };
         let connecting = async {
-            match open(endpoint, request.clone(), limits, tls.clone()).await {
+            match opening.open(request.clone()).await {
                 // A server need not know the subprotocol; then it must not be offered.
                 Err(Unopened::NoSubprotocol) => {
                     let mut request = request;
                     request.headers_mut().remove(SEC_WEBSOCKET_PROTOCOL);
-                    open(endpoint, request, limits, tls).await
+                    opening.open(request).await
                 }
                 opened => opened,
             }
@@ -156,22 +167,44 @@ impl Unopened {
     }
 }
 
-async fn open(
-    endpoint: &Endpoint,
-    request: Handshake,
-    limits: &Limits,
-    tls: Connector,
-) -> Result<WebSocketStream<MaybeTlsStream<TcpStream>>, Unopened> {
-    let settings = WebSocketConfig::default()
-        .max_message_size(Some(limits.message_bytes))
-        .max_frame_size(Some(limits.message_bytes));
-    let stream = connect_to(endpoint.url.expose()).await.map_err(Unopened::Failed)?;
-    match client_async_tls_with_config(request, stream, Some(settings), Some(tls)).await {
-        Ok((socket, _)) => Ok(socket),
-        Err(tungstenite::Error::Protocol(ProtocolError::SecWebSocketSubProtocolError(_))) => {
-            Err(Unopened::NoSubprotocol)
+/// A connection without the messages that are too large.
+type Connection = WebSocketStream<Sieve<MaybeTlsStream<TcpStream>>>;
+
+/// What is needed to open a WebSocket.
+struct Opening<'a> {
+    url: &'a Url,
+    limit: usize,
+    tls: TlsConnector,
+    inbox: &'a Arc<dyn Inbox>,
+}
+
+impl Opening<'_> {
+    async fn open(&self, request: Handshake) -> Result<Connection, Unopened> {
+        // The sieve takes out what is larger; the parser needs a bound all the same.
+        let settings = WebSocketConfig::default()
+            .max_message_size(Some(self.limit))
+            .max_frame_size(Some(self.limit));
+        let stream = connect_to(self.url).await.map_err(Unopened::Failed)?;
+        let stream = self.secured(stream).await.map_err(Unopened::Failed)?;
+        let stream = Sieve::new(stream, self.limit, self.inbox.clone());
+        match client_async_with_config(request, stream, Some(settings)).await {
+            Ok((socket, _)) => Ok(socket),
+            Err(tungstenite::Error::Protocol(ProtocolError::SecWebSocketSubProtocolError(_))) => {
+                Err(Unopened::NoSubprotocol)
+            }
+            Err(error) => Err(Unopened::Failed(connect_failure(&error))),
         }
-        Err(error) => Err(Unopened::Failed(connect_failure(&error))),
+    }
+
+    /// The connection with TLS, where the URL asks for it.
+    async fn secured(&self, stream: TcpStream) -> Result<MaybeTlsStream<TcpStream>, WireFailure> {
+        if self.url.scheme() != "wss" {
+            return Ok(MaybeTlsStream::Plain(stream));
+        }
+        let host = self.url.host_str().unwrap_or_default().trim_matches(['[', ']']);
+        let name = ServerName::try_from(host.to_owned()).map_err(|error| not_opened(&error))?;
+        let secured = self.tls.connect(name, stream).await;
+        secured.map(MaybeTlsStream::Rustls).map_err(|error| not_opened(&error))
     }
 }
 
@@ -218,6 +251,10 @@ fn connect_failure(error: &tungstenite::Error) -> WireFailure {
             format!("the server answered HTTP {code} instead of opening a WebSocket"),
         );
     }
+    not_opened(error)
+}
+
+fn not_opened(error: &(dyn std::error::Error + 'static)) -> WireFailure {
     WireFailure::new(
         FailureKind::Connect(fault::connect_fault(error)),
         Sent::No,
@@ -243,14 +280,17 @@ where
         };
         match frame {
             Ok(Message::Text(text)) => {
-                inbox.message(text.into());
+                inbox.message(remote::trimmed(text.into()));
             }
             Ok(Message::Binary(bytes)) => {
-                inbox.message(bytes);
+                inbox.message(remote::trimmed(bytes));
             }
             Ok(Message::Close(frame)) => return EndReason::Broken(closing(frame.as_ref())),
             Ok(Message::Ping(_) | Message::Pong(_) | Message::Frame(_)) => {}
             Err(tungstenite::Error::Capacity(_)) => return EndReason::TooLarge(limit),
+            Err(error) if fault::all_causes(&error).any(<dyn std::error::Error>::is::<Endless>) => {
+                return EndReason::TooLarge(limit);
+            }
             Err(error) => return EndReason::Broken(fault::causes(&error)),
         }
     }

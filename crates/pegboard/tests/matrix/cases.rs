@@ -2,6 +2,7 @@
 
 mod calls;
 mod idle;
+mod lies;
 mod lists;
 mod odd;
 mod starts;
@@ -29,6 +30,7 @@ pub(crate) fn all() -> &'static [Case] {
             idle::cases(),
             stops::cases(),
             odd::cases(),
+            lies::cases(),
         ];
         phases.into_iter().flatten().collect()
     })

@@ -19,6 +19,8 @@ use crate::{
 enum Fate {
     Answered,
     Refused,
+    /// Refused after an informational response.
+    Hinted,
     /// Refused after the status, and after this part of the body.
     Begun(&'static str),
     Held,
@@ -68,6 +70,12 @@ async fn treat(fate: Fate, request: http::Request<RecvStream>, mut respond: Send
     match fate {
         Fate::Answered => answer_h2(request, respond).await,
         Fate::Refused => respond.send_reset(Reason::REFUSED_STREAM),
+        Fate::Hinted => {
+            let hint = http::Response::builder().status(103).body(()).unwrap();
+            respond.send_informational(hint).unwrap();
+            tokio::time::sleep(std::time::Duration::from_millis(100)).await;
+            respond.send_reset(Reason::REFUSED_STREAM);
+        }
         Fate::Begun(part) => {
             let head = http::Response::builder().header("content-type", "application/json");
             let mut out = respond.send_response(head.body(()).unwrap(), false).unwrap();
@@ -113,6 +121,20 @@ async fn a_call_that_the_server_did_not_look_at_is_sent_again() {
         reply.outcome
     );
     assert_eq!(calls.load(Ordering::Relaxed), 3);
+}
+
+/// A proxy sends hints before it passes a request on, and `REFUSED_STREAM` promises that the request was not processed at all.
+#[tokio::test]
+async fn a_hint_that_came_before_does_not_take_the_meaning_from_a_refusal() {
+    let (_running, calls, config) = server(100, |number| match number {
+        1 => Fate::Hinted,
+        _ => Fate::Answered,
+    })
+    .await;
+    let board = board(config);
+    let reply = hello(&board.toolset()).await;
+    assert_eq!(reply.text(), "hi", "{:?}", reply.outcome);
+    assert_eq!(calls.load(Ordering::Relaxed), 2);
 }
 
 #[tokio::test]

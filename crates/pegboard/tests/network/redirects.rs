@@ -53,15 +53,15 @@ async fn a_redirect_that_keeps_the_request_is_followed_on_the_same_origin() {
 
 /// The server redirects; the other one must not hear of it.
 async fn check_refused(status: u16, to: &str, when: When, other: &raw::Raw) {
-    check(status, to, when, other, refused).await;
+    check(status, to, when, other, (refused, Kind::Unavailable)).await;
 }
 
 /// The server redirects a call, which proves nothing about it; the other one must not hear of it.
 async fn check_lost(status: u16, to: &str, other: &raw::Raw) {
-    check(status, to, When::tool("hello"), other, lost).await;
+    check(status, to, When::tool("hello"), other, (lost, Kind::Transport)).await;
 }
 
-async fn check(status: u16, to: &str, when: When, other: &raw::Raw, ends: fn(&Reply, Kind) -> String) {
+async fn check(status: u16, to: &str, when: When, other: &raw::Raw, (ends, kind): (fn(&Reply, Kind) -> String, Kind)) {
     for era in BOTH_ERAS {
         let fault = Fault::Redirect {
             status,
@@ -74,7 +74,7 @@ async fn check(status: u16, to: &str, when: When, other: &raw::Raw, ends: fn(&Re
             .await
             .unwrap();
         let reply = hello(&board(with_secrets(&fake.url())).toolset()).await;
-        let text = ends(&reply, Kind::Unavailable);
+        let text = ends(&reply, kind);
         assert!(text.contains("redirect"), "{status} {to}: {text}");
         let hint = reply.outcome.hint().unwrap();
         assert!(hint.contains("credentials are not sent on"), "{hint}");
@@ -136,7 +136,7 @@ async fn the_old_transport_follows_no_redirect_elsewhere_either() {
             .serve_sse()
             .await
             .unwrap();
-        lost(&hello(&board(sse(&fake.url())).toolset()).await, Kind::Unavailable);
+        lost(&hello(&board(sse(&fake.url())).toolset()).await, Kind::Transport);
     }
     assert!(other.seen().is_empty());
 }

@@ -115,7 +115,7 @@ async fn a_call_with_an_answer_of_the_wrong_kind_is_lost_with_a_look_at_it() {
             };
             let fake = faulty(era, fault).await;
             let tools = board(http(&fake.url())).toolset();
-            let text = lost(&hello(&tools).await, Kind::Transport);
+            let text = lost(&hello(&tools).await, Kind::Internal);
             assert!(
                 text.contains(kind.split(';').next().unwrap()) && text.contains("jsonrpc"),
                 "{text}"

@@ -179,9 +179,10 @@ async fn a_session_id_that_changes_midway_is_never_taken_over() {
         .unwrap();
     let board = board(http(&fake.url()));
     let tools = board.toolset();
-    let text = lost(&hello(&tools).await, Kind::Transport);
+    let text = lost(&hello(&tools).await, Kind::Internal);
     assert!(text.contains("session"), "{text}");
-    greets(&tools, "in the old session").await;
+    greets(&tools, "in a new session").await;
+    assert_eq!(fake.count("initialize"), 2);
     board.shutdown().await;
     assert!(
         fake.requests()

@@ -68,7 +68,7 @@ async fn a_refused_upgrade_says_why() {
 }
 
 #[tokio::test]
-async fn a_message_larger_than_the_limit_ends_the_connection_and_the_next_call_opens_another() {
+async fn a_message_larger_than_the_limit_costs_only_the_call_that_it_answers() {
     let fake = FakeServer::new("fx")
         .tool(Tool::new("big").answers(Answer::Bytes(256 << 10)))
         .tool(Tool::new("hello").answers_text("hi"))
@@ -78,14 +78,14 @@ async fn a_message_larger_than_the_limit_ends_the_connection_and_the_next_call_o
     let board = board(limited(ws(&fake.url()), |limits| limits.message_bytes = 64 << 10));
     let tools = board.toolset();
     let reply = call(&tools, "fx.big", json!({})).await;
-    let text = lost(&reply, Kind::Transport);
+    let text = lost(&reply, Kind::LimitExceeded);
     assert!(
         text.contains("larger than 65536 bytes") && text.contains("`max_message`"),
         "{text}"
     );
     assert!(reply.outcome.hint().unwrap().contains("raise `max_message`"));
-    until_lost(&board).await;
-    greets(&tools, "on another connection").await;
+    greets(&tools, "on the same connection").await;
+    assert_eq!(board.status().servers[0].restarts, 0);
 }
 
 #[tokio::test]

@@ -9,7 +9,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::{Shared, headers};
 use crate::transport::{
-    Envelope, FailureKind, Sent, WireFailure,
+    Envelope, FailureKind, Sent, WireFailure, remote,
     sse_parser::{Event, Parser},
     web::{self, InSession, Media},
 };
@@ -230,7 +230,7 @@ enum Ended {
 /// The message in an event. An event without data only sets the place to resume from.
 fn message_of(event: Event) -> Option<Bytes> {
     let is_message = event.name.is_empty() || event.name == "message";
-    let data = web::trimmed(event.data.into());
+    let data = remote::trimmed(event.data.into());
     (is_message && !data.is_empty()).then_some(data)
 }
 

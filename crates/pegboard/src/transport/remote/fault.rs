@@ -32,7 +32,7 @@ pub(in crate::transport) fn connect_fault(error: &(dyn std::error::Error + 'stat
 
 /// What a failed TLS handshake means for the config, if it is one of the usual cases.
 pub(in crate::transport) fn tls_words(error: &(dyn std::error::Error + 'static)) -> Option<&'static str> {
-    use rustls::{CertificateError as Bad, Error};
+    use rustls::{AlertDescription, CertificateError as Bad, Error};
     let error = all_causes(error).find_map(<dyn std::error::Error>::downcast_ref::<Error>)?;
     Some(match error {
         Error::InvalidCertificate(Bad::UnknownIssuer | Bad::BadSignature) => {
@@ -47,11 +47,25 @@ pub(in crate::transport) fn tls_words(error: &(dyn std::error::Error + 'static))
         Error::InvalidCertificate(Bad::NotValidYet | Bad::NotValidYetContext { .. }) => {
             "its certificate is not valid yet; the clock of this machine may be wrong"
         }
+        Error::AlertReceived(alert @ (AlertDescription::CertificateRequired | AlertDescription::NoCertificate)) => {
+            alert_words(*alert)
+        }
         Error::InvalidMessage(_) => {
             "the server does not speak TLS there; if it speaks plain HTTP, write `http://` in `url`"
         }
         _ => return None,
     })
+}
+
+/// What it means for the config that the server refused us because of our certificate.
+pub(in crate::transport) fn alert_words(alert: rustls::AlertDescription) -> &'static str {
+    use rustls::AlertDescription as Alert;
+    match alert {
+        Alert::CertificateRequired | Alert::NoCertificate => {
+            "the server asks for a client certificate; name its files in `tls.cert` and `tls.key`"
+        }
+        _ => "the server refused the client certificate; check the files in `tls.cert` and `tls.key`",
+    }
 }
 
 /// An error and its causes. An I/O error does not count what it wraps among its causes, so that is looked into as well.

@@ -3,7 +3,7 @@
 use pegboard_testkit::{Fault, HttpStyle, When};
 
 use super::{
-    BOTH, CUT, TIMEOUT, WEB, WELL,
+    BOTH, CUT, TIMEOUT, UNREADABLE, WEB, WELL,
     calls::{AT_LIMIT, AT_ONCE},
     cannot_run, on_call, play,
     starts::status,
@@ -169,7 +169,7 @@ pub(super) fn cases() -> Vec<Case> {
                 let content_type = "text/plain".to_owned();
                 on_call(stage, Fault::WrongContentType { content_type }).await
             }),
-            ends: &[("", "", CUT)],
+            ends: &[("", "", UNREADABLE)],
         },
     ]
 }
