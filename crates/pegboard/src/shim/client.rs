@@ -182,12 +182,9 @@ impl Hunt {
     pub(crate) fn kill(&self) -> bool {
         let ours = self.shared.entries().get(&self.id).map(|entry| {
             let server = entry.server();
-            (
-                entry.tag.map_or(1..=0, |tag| tag..=tag),
-                server.into_iter().collect::<Vec<_>>(),
-            )
+            (entry.tag.map(|tag| tag..=tag), server.into_iter().collect::<Vec<_>>())
         });
-        ours.is_none_or(|(tags, servers)| self.shared.kill(&tags, &servers))
+        ours.is_none_or(|(tags, servers)| self.shared.kill(tags.as_ref(), &servers))
     }
 }
 
@@ -437,21 +434,20 @@ impl Shared {
     /// Kills everything that a dead guard has left behind.
     fn avenge(&self) {
         let count = self.count.load(Ordering::Relaxed);
-        let tags = self
-            .highest
-            .map_or(1..=0, |highest| highest.saturating_sub(count)..=highest);
+        let tags = self.highest.map(|highest| highest.saturating_sub(count)..=highest);
         let servers: Vec<Seen> = self.entries().values().filter_map(Entry::server).collect();
-        self.kill(&tags, &servers);
+        self.kill(tags.as_ref(), &servers);
     }
 
     /// Kills these servers, all below them, and all processes with these tags, until there are none. Returns whether it
     /// was done in time.
-    fn kill(&self, tags: &RangeInclusive<u64>, servers: &[Seen]) -> bool {
+    fn kill(&self, tags: Option<&RangeInclusive<u64>>, servers: &[Seen]) -> bool {
         // The guard itself has the tag of the server that it started last.
         let guard = self.process.get();
         let is_ours = |seen: &Seen| {
             servers.iter().any(|server| server.is(seen))
-                || (!guard.is_some_and(|guard| guard.is(seen)) && tag::is_among(seen.pid, tags))
+                || (!guard.is_some_and(|guard| guard.is(seen))
+                    && tags.is_some_and(|tags| tag::is_among(seen.pid, tags)))
         };
         let deadline = Instant::now() + LAST_WAIT;
         let mut pause = PAUSES[0];

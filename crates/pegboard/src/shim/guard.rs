@@ -115,7 +115,11 @@ async fn serve(line: &UnixStream, parent: &Parent, child: &mut tokio::signal::un
                 for _ in 0..REQUESTS {
                     let received = line.try_io(Interest::READABLE, || message::receive(line, RecvFlags::DONTWAIT));
                     match received {
-                        Ok(Some((request, files))) => wards.handle(request, files),
+                        Ok(Some((request, files))) => {
+                            wards.handle(request, files);
+                            // The next request may take a while.
+                            answer(&mut wards, line)?;
+                        }
                         Ok(None) => return Ok(()),
                         Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
                         Err(error) => return Err(error),
@@ -128,8 +132,13 @@ async fn serve(line: &UnixStream, parent: &Parent, child: &mut tokio::signal::un
         }
         bury(&mut wards)?;
         wards.turn();
-        wards.answer(|answer| line.try_io(Interest::WRITABLE, || message::send(line, answer, &[])))?;
+        answer(&mut wards, line)?;
     }
+}
+
+/// Sends what is to be told.
+fn answer(wards: &mut Wards, line: &UnixStream) -> io::Result<()> {
+    wards.answer(|answer| line.try_io(Interest::WRITABLE, || message::send(line, answer, &[])))
 }
 
 /// Buries children that have ended.

@@ -32,6 +32,8 @@ pub(super) struct Wards {
     asked: Vec<u64>,
     /// Whether tags could not be set, so that processes of two servers could not be told apart.
     is_alone: bool,
+    /// Whether tags are known to be kept.
+    is_proven: bool,
     /// Whether there is more to do at once.
     is_hurried: bool,
     /// When all processes may be looked at again. It takes long where there are many of them.
@@ -148,7 +150,7 @@ impl Wards {
     }
 
     fn start(&mut self, id: u64, tag: u64, files: Vec<OwnedFd>) -> Answer {
-        let is_tagged = !self.is_alone && tag > 0 && tag::wear(tag).is_ok();
+        let is_tagged = !self.is_alone && self.wear(tag);
         self.is_alone = !is_tagged;
         if !is_tagged && !self.wards.is_empty() {
             return Answer::Refused { id };
@@ -175,6 +177,13 @@ impl Wards {
                 errno: error.raw_os_error().unwrap_or(Errno::INVAL.raw_os_error()),
             },
         }
+    }
+
+    /// Gives what is started next a tag, and looks the first time whether that works here.
+    fn wear(&mut self, tag: u64) -> bool {
+        let is_worn = tag > 0 && tag::wear(tag).is_ok() && (self.is_proven || tag::is_worn(tag));
+        self.is_proven = is_worn;
+        is_worn
     }
 
     /// Notes that a child has ended. What a server has left behind is killed then.

@@ -103,7 +103,7 @@ impl Process {
 
 /// A child and all that came from it. All of it is killed when this is dropped before it has ended.
 enum Owned {
-    Direct(Direct),
+    Direct(Box<Direct>),
     #[cfg(target_os = "linux")]
     Guarded(guarded::Server),
 }
@@ -119,7 +119,7 @@ impl Owned {
         let _ = grace;
         let wanted = command.clone();
         let (child, pipes) = off_thread(command, move || Direct::start(&wanted)).await?;
-        Ok((Self::Direct(child), pipes))
+        Ok((Self::Direct(Box::new(child)), pipes))
     }
 
     fn pid(&self) -> u32 {

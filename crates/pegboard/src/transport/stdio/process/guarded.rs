@@ -30,6 +30,8 @@ const GUARDS: usize = 8;
 pub(super) struct Server {
     guarded: Guarded,
     seen: Seen,
+    /// Whether it was killed without its guard, which will not tell then that nothing is left of it.
+    is_hunted: bool,
 }
 
 impl Server {
@@ -51,7 +53,14 @@ impl Server {
             let started = guarded.started().await;
             drop(ends);
             match started {
-                Ok(Some(seen)) => return Ok((Self { guarded, seen }, pipes)),
+                Ok(Some(seen)) => {
+                    let server = Self {
+                        guarded,
+                        seen,
+                        is_hunted: false,
+                    };
+                    return Ok((server, pipes));
+                }
                 Ok(None) => {}
                 Err(NotStarted::Failed(error)) => return Err(SpawnError::from_io(&error, &file)),
                 Err(NotStarted::Unguarded(why)) => return Err(failed(why)),
@@ -82,6 +91,7 @@ impl Server {
         if let Ok(status) = timeout(grace + LEEWAY, self.guarded.exited()).await {
             return status;
         }
+        self.is_hunted = true;
         let hunt = self.guarded.hunt();
         let is_gone = tokio::task::spawn_blocking(move || hunt.kill()).await;
         Err(match is_gone {
@@ -92,7 +102,9 @@ impl Server {
 
     /// Waits until nothing is left of it.
     pub(super) async fn clear(&mut self) {
-        self.guarded.cleared().await;
+        if !self.is_hunted {
+            self.guarded.cleared().await;
+        }
     }
 }
 
