@@ -211,6 +211,7 @@ fn start(rounds: usize) -> anyhow::Result<()> {
     let settings = [
         ("1 stdio server with 50 tools", vec![stdio(50)]),
         ("20 stdio servers with 50 tools each", stdio_servers(20)),
+        ("1 HTTP server with 10 tools", http.places[..1].to_vec()),
         ("100 HTTP servers with 10 tools each", http.places.clone()),
         ("1 stdio server with 10,000 tools", vec![stdio(10_000)]),
     ];

@@ -1,13 +1,13 @@
 //! A program that embeds a board and lets itself be started again to guard the servers: `shimmed CONFIG.json`.
 //!
 //! It prints the board's status as one line of JSON, then does what each line of its input says and prints a line when it is
-//! done: `status`, `close` (the proper end) or `drop` (the runtime is thrown away with everything in it). With `--unhooked`
-//! as second argument it leaves the hook out.
+//! done: `status`, `call NAME`, `cycle` (another board is opened, settled and shut down), `close` (the proper end) or `drop`
+//! (the runtime is thrown away with everything in it). With `--unhooked` as second argument it leaves the hook out.
 
 use std::io::BufRead as _;
 
 use anyhow::Context as _;
-use pegboard::{Config, Env, Format, Pegboard};
+use pegboard::{Config, Env, Format, Pegboard, ToolCall};
 
 fn main() -> anyhow::Result<()> {
     if std::env::args().nth(2).as_deref() != Some("--unhooked") {
@@ -18,21 +18,35 @@ fn main() -> anyhow::Result<()> {
     anyhow::ensure!(loaded.problems.is_empty(), "{:?}", loaded.problems);
     let runtime = tokio::runtime::Runtime::new()?;
     let board = runtime.block_on(async {
-        let board = Pegboard::open(loaded.config);
+        let board = Pegboard::open(loaded.config.clone());
         board.settle(std::time::Duration::from_secs(60)).await;
         board
     });
     print_status(&board)?;
     let mut runtime = Some(runtime);
     for line in std::io::stdin().lock().lines() {
-        match line?.as_str() {
-            "close" => {
+        let line = line?;
+        match (line.as_str(), &runtime) {
+            (call, Some(runtime)) if call.starts_with("call ") => {
+                let tools = board.toolset();
+                let reply = runtime.block_on(tools.call(ToolCall::new(&call["call ".len()..])));
+                print_line(&serde_json::json!({ "is_error": reply.is_error(), "text": reply.text() }));
+            }
+            ("cycle", Some(runtime)) => {
+                runtime.block_on(async {
+                    let board = Pegboard::open(loaded.config.clone());
+                    board.settle(std::time::Duration::from_secs(60)).await;
+                    board.shutdown().await;
+                });
+                print_status(&board)?;
+            }
+            ("close", _) => {
                 if let Some(runtime) = &runtime {
                     runtime.block_on(board.shutdown());
                 }
                 print_status(&board)?;
             }
-            "drop" => {
+            ("drop", _) => {
                 drop(runtime.take());
                 print_status(&board)?;
             }
@@ -42,8 +56,12 @@ fn main() -> anyhow::Result<()> {
     Ok(())
 }
 
-#[expect(clippy::print_stdout, reason = "this is a program")]
 fn print_status(board: &Pegboard) -> anyhow::Result<()> {
-    println!("{}", serde_json::to_string(&board.status())?);
+    print_line(&serde_json::to_value(board.status())?);
     Ok(())
+}
+
+#[expect(clippy::print_stdout, reason = "this is a program")]
+fn print_line(line: &serde_json::Value) {
+    println!("{line}");
 }

@@ -1,11 +1,17 @@
-//! A small process between us and each stdio server, so that no process of a server is ever left behind: not when the
+//! A small process between us and our stdio servers, so that no process of a server is ever left behind: not when the
 //! server starts processes in sessions of their own, and not when this program is killed.
 //!
-//! The shim is this program itself, started again under a private first argument. It adopts whatever the server's
-//! processes leave behind (`guard`), finds them in `/proc` (`tree`) and watches its parent (`parent`).
+//! The guard is this program itself, started again under a private first argument (`role`), once for all servers. It
+//! starts them as it is told (`client` and `guard` speak in `message`s about `order`s), adopts whatever their processes
+//! leave behind (`wards`), finds them in `/proc` (`tree`), tells whose they are (`tag`) and watches its parent (`parent`).
+//! When the guard itself is killed, this program finds all processes by their tags and kills them.
 
 #[cfg(target_os = "linux")]
+mod client;
+#[cfg(target_os = "linux")]
 mod guard;
+#[cfg(target_os = "linux")]
+mod message;
 #[cfg(target_os = "linux")]
 mod order;
 #[cfg(target_os = "linux")]
@@ -13,26 +19,36 @@ mod parent;
 #[cfg(target_os = "linux")]
 pub(crate) mod rlimits;
 #[cfg(target_os = "linux")]
+mod role;
+#[cfg(target_os = "linux")]
+mod tag;
+#[cfg(target_os = "linux")]
 pub(crate) mod tree;
+#[cfg(target_os = "linux")]
+mod wards;
 
+#[cfg(target_os = "linux")]
+pub(crate) use client::{Guarded, NotStarted};
 #[cfg(target_os = "linux")]
 pub(crate) use order::Order;
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Whether [`shim`] was called, so that this program can be started again as a shim.
+/// Whether [`shim`] was called, so that this program can be started again as a guard.
 ///
-/// This is the library's only state of the whole process. It has to be: what it tells is a fact about `main`.
+/// It is a state of the whole process because it tells a fact about `main`.
 static HOOKED: AtomicBool = AtomicBool::new(false);
 
 /// Lets this program guard the stdio servers it starts. Call it first in `main`.
 ///
-/// From then on each stdio server runs below a small process of its own, which is this program started again. That
-/// process ends the server with everything it ever started when the server is stopped or ends, and at once when this
-/// program is gone, even if it was killed. It also switches core dumps and gaining privileges (`sudo`) off for the server.
+/// From then on stdio servers run below one small process, which is this program started again with the first of them. That
+/// process ends a server with everything it ever started when the server is stopped or ends, and all servers at once when
+/// this program is gone, even if it was killed. When it is killed itself, this program ends the servers. It also switches
+/// core dumps and gaining privileges (`sudo`) off for the servers.
 ///
 /// When this process was itself started to be such a guard, the call runs it and never returns. So nothing that reads
-/// arguments, prints or starts threads may come before it.
+/// arguments, prints or starts threads may come before it. The servers inherit what the program had when the first of
+/// them was started, such as its umask.
 ///
 /// ```
 /// // The first line of `main`; arguments, logging and the runtime come after it.
@@ -44,14 +60,15 @@ static HOOKED: AtomicBool = AtomicBool::new(false);
 pub fn shim() {
     #[cfg(target_os = "linux")]
     {
-        if let Some(order) = Order::read(std::env::args_os()) {
-            guard::run(order);
+        match role::Role::read(std::env::args_os()) {
+            Some(role::Role::Guard { parent }) => guard::run(parent),
+            Some(role::Role::Limited { rlimits, program, args }) => role::become_limited(&rlimits, &program, &args),
+            None => HOOKED.store(role::is_possible(), Ordering::Relaxed),
         }
-        HOOKED.store(std::path::Path::new(order::PROGRAM).exists(), Ordering::Relaxed);
     }
 }
 
-/// Whether servers can be started below a shim.
+/// Whether servers can be started below a guard.
 pub(crate) fn is_hooked() -> bool {
     HOOKED.load(Ordering::Relaxed)
 }

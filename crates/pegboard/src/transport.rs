@@ -40,7 +40,7 @@ use crate::{
 };
 
 #[cfg(feature = "http")]
-pub(crate) use client::plain_client;
+pub(crate) use client::{plain_client, prepare};
 pub(crate) use stdio::SpawnError;
 
 /// A future in a box, for traits that are used as objects.
@@ -59,7 +59,9 @@ pub(crate) async fn dial(target: &Target, limits: &Limits, inbox: Arc<dyn Inbox>
     Ok(match transport {
         Transport::Stdio(command) => Box::new(stdio::Stdio::spawn(command, limits, inbox).await?),
         #[cfg(feature = "http")]
-        Transport::Http(endpoint) | Transport::Auto(endpoint) => Box::new(http::Http::new(endpoint, limits, inbox)?),
+        Transport::Http(endpoint) | Transport::Auto(endpoint) => {
+            Box::new(http::Http::new(endpoint, limits, inbox).await?)
+        }
         #[cfg(feature = "sse")]
         Transport::Sse(endpoint) => Box::new(sse::Sse::connect(endpoint, limits, inbox).await?),
         #[cfg(feature = "websocket")]

@@ -1,6 +1,9 @@
 //! Processes as `/proc` shows them: who started whom, and a way to signal one that can hit no other.
 
-use std::{collections::HashSet, fs};
+use std::{
+    collections::{HashMap, HashSet},
+    fs, io,
+};
 
 use rustix::process::{Pid, PidfdFlags, Signal, kill_process, pidfd_open, pidfd_send_signal};
 
@@ -23,6 +26,19 @@ pub(crate) struct Seen {
 const EXITING: u64 = 4;
 
 impl Seen {
+    /// A process that was seen by its guard.
+    pub(super) fn new(pid: u32, start: u64) -> Self {
+        Self {
+            pid,
+            parent: 0,
+            group: pid,
+            session: 0,
+            start,
+            ended: false,
+            is_ending: false,
+        }
+    }
+
     /// The process with this id.
     pub(crate) fn find(pid: u32) -> Option<Self> {
         Self::parse(&fs::read(format!("/proc/{pid}/stat")).ok()?)
@@ -57,6 +73,11 @@ impl Seen {
     /// Whether it is the same process, whatever became of it.
     pub(crate) fn is(&self, other: &Self) -> bool {
         (self.pid, self.start) == (other.pid, other.start)
+    }
+
+    /// Whether it has ended since it was seen, or is about to.
+    pub(crate) fn is_ending(&self) -> bool {
+        Self::find(self.pid).is_none_or(|now| !now.is(self) || now.is_ending)
     }
 
     /// Sends it a signal, unless it has ended. No other process is hit, even if one has got its id.
@@ -105,25 +126,45 @@ pub(crate) fn all() -> Vec<Seen> {
 /// The processes of which `is_root` holds, and all below them. Parents come before their children.
 pub(crate) fn families(all: &[Seen], is_root: impl Fn(&Seen) -> bool) -> Vec<Seen> {
     let mut found: Vec<Seen> = all.iter().filter(|seen| is_root(seen)).copied().collect();
+    if found.is_empty() {
+        return found;
+    }
+    let mut children: HashMap<u32, Vec<&Seen>> = HashMap::new();
+    for seen in all {
+        children.entry(seen.parent).or_default().push(seen);
+    }
     let mut pids: HashSet<u32> = found.iter().map(|seen| seen.pid).collect();
     let mut next = 0;
     while let Some(parent) = found.get(next).copied() {
         next += 1;
-        let children = all.iter().filter(|seen| seen.parent == parent.pid);
+        let children = children.get(&parent.pid).into_iter().flatten().copied();
         found.extend(children.filter(|seen| pids.insert(seen.pid)));
     }
     found
 }
 
-/// The oldest child of a process.
-pub(crate) fn oldest_child(pid: u32) -> Option<u32> {
-    let threads = fs::read_dir(format!("/proc/{pid}/task")).ok()?;
-    let children = threads.filter_map(|thread| fs::read_to_string(thread.ok()?.path().join("children")).ok());
-    let children: Vec<Seen> = children
-        .flat_map(|line| line.split_ascii_whitespace().map(str::to_owned).collect::<Vec<_>>())
-        .filter_map(|pid| Seen::find(pid.parse().ok()?))
-        .collect();
-    children.iter().min_by_key(|child| child.start).map(|child| child.pid)
+/// Signals processes in the opposite order: children before their parents, so that no parent replaces a child that ended.
+pub(crate) fn signal(family: &[Seen], signal: Signal) {
+    for process in family.iter().rev() {
+        process.signal(signal);
+    }
+}
+
+/// The children of a process, also those that have ended.
+pub(super) fn children(pid: u32) -> Vec<u32> {
+    let listed = || {
+        let mut children = Vec::new();
+        for thread in fs::read_dir(format!("/proc/{pid}/task"))? {
+            let line = fs::read_to_string(thread?.path().join("children"))?;
+            children.extend(line.split_ascii_whitespace().filter_map(|pid| pid.parse::<u32>().ok()));
+        }
+        io::Result::Ok(children)
+    };
+    // Not every system lists them.
+    listed().unwrap_or_else(|_| {
+        let all = all().into_iter().filter(|seen| seen.parent == pid);
+        all.map(|seen| seen.pid).collect()
+    })
 }
 
 #[cfg(test)]
@@ -182,6 +223,21 @@ mod tests {
             pids(families(&[process(1, 2), process(2, 1)], |seen| seen.pid == 1)),
             [1, 2]
         );
+    }
+
+    #[test]
+    fn the_children_of_a_process_are_found_whichever_thread_started_them() {
+        let mut children = [0, 1].map(|_| {
+            std::thread::spawn(|| Command::new("sleep").arg("60").spawn().unwrap())
+                .join()
+                .unwrap()
+        });
+        let found = super::children(std::process::id());
+        for child in &mut children {
+            assert!(found.contains(&child.id()), "{found:?}");
+            child.kill().unwrap();
+            child.wait().unwrap();
+        }
     }
 
     #[test]

@@ -23,3 +23,8 @@ pub(crate) fn plain_client(url: &Url, connect: Duration) -> Result<reqwest::Clie
         .build()
         .map_err(|error| DialError::Setting(causes(&error)))
 }
+
+/// Reads what a connection to `url` needs from the disk, so that no async thread waits for it.
+pub(crate) async fn prepare(url: &Url) {
+    tls::prepare(url).await;
+}

@@ -66,10 +66,10 @@ struct Open {
 }
 
 impl Http {
-    pub(super) fn new(endpoint: &Endpoint, limits: &Limits, inbox: Arc<dyn Inbox>) -> Result<Self, DialError> {
+    pub(super) async fn new(endpoint: &Endpoint, limits: &Limits, inbox: Arc<dyn Inbox>) -> Result<Self, DialError> {
         Ok(Self {
             shared: Arc::new(Shared {
-                web: Web::new(endpoint, limits)?,
+                web: Web::new(endpoint, limits).await?,
                 inbox,
                 session: Mutex::default(),
                 open: Mutex::default(),

@@ -43,7 +43,7 @@ impl Sse {
         limits: &Limits,
         inbox: Arc<dyn Inbox>,
     ) -> Result<Self, DialError> {
-        let web = Web::new(endpoint, limits)?;
+        let web = Web::new(endpoint, limits).await?;
         let opening = async {
             let response = web.get_stream(web.url(), HeaderMap::new()).await?;
             if !response.status().is_success() {

@@ -8,7 +8,7 @@ pub(crate) use process::SpawnError;
 
 use std::{sync::Arc, time::Duration};
 
-use tokio::process::ChildStderr;
+use tokio::io::AsyncRead;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use super::{
@@ -79,7 +79,7 @@ impl Stdio {
 }
 
 /// Reads the error output while the process lives, and its last words. A grandchild may hold the pipe open for ever.
-async fn collect_stderr(tail: Tail, stderr: ChildStderr, process: Process, inbox: Arc<dyn Inbox>) {
+async fn collect_stderr(tail: Tail, stderr: impl AsyncRead + Unpin, process: Process, inbox: Arc<dyn Inbox>) {
     let ended = async {
         process.exited().await;
         tokio::time::sleep(LAST_WORDS).await;

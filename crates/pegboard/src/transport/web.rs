@@ -70,7 +70,8 @@ pub(super) struct Web {
 }
 
 impl Web {
-    pub(super) fn new(endpoint: &Endpoint, limits: &Limits) -> Result<Self, DialError> {
+    pub(super) async fn new(endpoint: &Endpoint, limits: &Limits) -> Result<Self, DialError> {
+        tls::prepare(endpoint.url.expose()).await;
         let mut tls = tls::client_config(&endpoint.tls)?;
         tls.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
         let mut builder = reqwest::Client::builder();

@@ -57,6 +57,7 @@ impl WebSocket {
         limits: &Limits,
         inbox: Arc<dyn Inbox>,
     ) -> Result<Self, DialError> {
+        tls::prepare(endpoint.url.expose()).await;
         let tls = TlsConnector::from(Arc::new(tls::client_config(&endpoint.tls)?));
         let request = handshake(endpoint)?;
         let opening = Opening {

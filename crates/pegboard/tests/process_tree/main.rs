@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on says where it stopped")]
 
 mod ends;
+mod guard;
 mod inside;
 mod killed;
 mod program;

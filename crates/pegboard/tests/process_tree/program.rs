@@ -71,6 +71,30 @@ impl Program {
         self.child.wait().unwrap();
     }
 
+    pub(crate) fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// Waits until a server is ready, and returns its process.
+    pub(crate) fn ready(&mut self, server: &str) -> u32 {
+        self.ready_after(server, 0)
+    }
+
+    /// Waits until a server is ready in another process than this one, and returns its process.
+    pub(crate) fn ready_after(&mut self, server: &str, before: u32) -> u32 {
+        for _ in 0..600 {
+            let status = self.tell("status");
+            let servers = status["servers"].as_array().unwrap().iter();
+            let mut found = servers.filter(|found| found["name"] == server && found["state"] == "ready");
+            let pid = found.next().and_then(|found| found["pid"].as_u64());
+            if let Some(pid) = pid.filter(|pid| *pid != u64::from(before)) {
+                return u32::try_from(pid).unwrap();
+            }
+            std::thread::sleep(Duration::from_millis(50));
+        }
+        panic!("{server} is not ready: {}", self.tell("status"));
+    }
+
     /// Waits until the file has this many process ids.
     pub(crate) fn pids(&self, file: &str, count: usize) -> Vec<u32> {
         let path = self.folder.path().join(file);

@@ -73,6 +73,7 @@ impl ChatModel {
             };
             SummaryError::new(format!("the model {what}"))
         };
+        transport::prepare(&self.url).await;
         let mut answer = post.send().await.map_err(unreachable)?;
         if !answer.status().is_success() {
             return Err(SummaryError::new(format!(

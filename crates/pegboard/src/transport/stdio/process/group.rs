@@ -1,5 +1,14 @@
 //! A server's process and its group: all that can be known of it where there is no list of processes.
 
+use super::Environment;
+
+/// Nothing to know its members by.
+pub(super) struct Mark;
+
+pub(super) fn mark(_environment: &mut Environment) -> Mark {
+    Mark
+}
+
 /// A server's process and its group.
 #[derive(Debug, Clone)]
 pub(super) struct Family {
@@ -8,18 +17,8 @@ pub(super) struct Family {
 
 impl Family {
     /// The family of a child that leads a group.
-    pub(super) fn of(pid: u32) -> Self {
+    pub(super) fn of(pid: u32, _mark: Mark) -> Self {
         Self { pid }
-    }
-
-    #[expect(clippy::unused_self, reason = "there is more to tell on Linux")]
-    pub(super) fn has_shim(&self) -> bool {
-        false
-    }
-
-    /// The server's own process.
-    pub(super) fn server(&self) -> Option<u32> {
-        Some(self.pid)
     }
 
     #[expect(clippy::unused_self, reason = "there is more to do on Linux")]
@@ -41,11 +40,6 @@ impl Family {
     pub(super) fn kill(&mut self) {
         #[cfg(unix)]
         self.signal(rustix::process::Signal::KILL);
-    }
-
-    /// Kills it without waiting for anything.
-    pub(super) fn abandon(&mut self) {
-        self.kill();
     }
 
     #[cfg(unix)]

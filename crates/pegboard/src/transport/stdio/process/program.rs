@@ -28,18 +28,18 @@ pub(super) fn find(program: &str, environment: &Environment) -> Result<PathBuf, 
         })
 }
 
-/// Says in advance what the system would say when asked to start the program. A shim can only say so in its last words.
+/// Says in advance what the system would say when asked to start the program. A process that limits itself before it becomes
+/// the program can only say so in its last words.
 #[cfg(target_os = "linux")]
-pub(super) fn check(program: &Path, cwd: Option<&Path>) -> Result<(), SpawnError> {
-    let file = cwd.unwrap_or(Path::new("")).join(program);
-    let denied = |error: io::Error| Err(SpawnError::from_io(&error, &file));
+pub(super) fn check(file: &Path) -> Result<(), SpawnError> {
+    let denied = |error: io::Error| Err(SpawnError::from_io(&error, file));
     if let Err(error) = file.metadata() {
         return denied(error);
     }
-    if !is_executable(&file) || rustix::fs::access(&file, rustix::fs::Access::EXEC_OK).is_err() {
+    if !is_executable(file) || rustix::fs::access(file, rustix::fs::Access::EXEC_OK).is_err() {
         return denied(rustix::io::Errno::ACCESS.into());
     }
-    match interpreter(&file) {
+    match interpreter(file) {
         Some(interpreter) if !interpreter.exists() => denied(io::ErrorKind::NotFound.into()),
         _ => Ok(()),
     }

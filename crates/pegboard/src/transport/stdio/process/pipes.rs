@@ -1,0 +1,60 @@
+//! The three streams of a child process.
+
+#[cfg(target_os = "linux")]
+pub(in crate::transport::stdio) use linux::Pipes;
+#[cfg(target_os = "linux")]
+pub(super) use linux::{Ends, pair};
+#[cfg(not(target_os = "linux"))]
+pub(in crate::transport::stdio) use other::Pipes;
+
+/// On Linux the pipes are made here, because a guard may be who starts the child.
+#[cfg(target_os = "linux")]
+mod linux {
+    use std::{io, os::fd::OwnedFd};
+
+    use tokio::net::unix::pipe;
+
+    /// Our ends.
+    pub(in crate::transport::stdio) struct Pipes {
+        pub(in crate::transport::stdio) stdin: pipe::Sender,
+        pub(in crate::transport::stdio) stdout: pipe::Receiver,
+        pub(in crate::transport::stdio) stderr: pipe::Receiver,
+    }
+
+    /// The child's ends.
+    pub(in super::super) struct Ends {
+        pub(in super::super) stdin: OwnedFd,
+        pub(in super::super) stdout: OwnedFd,
+        pub(in super::super) stderr: OwnedFd,
+    }
+
+    /// Makes three pipes.
+    pub(in super::super) fn pair() -> io::Result<(Pipes, Ends)> {
+        let (stdin, our_stdin) = io::pipe()?;
+        let (our_stdout, stdout) = io::pipe()?;
+        let (our_stderr, stderr) = io::pipe()?;
+        let pipes = Pipes {
+            stdin: pipe::Sender::from_owned_fd(our_stdin.into())?,
+            stdout: pipe::Receiver::from_owned_fd(our_stdout.into())?,
+            stderr: pipe::Receiver::from_owned_fd(our_stderr.into())?,
+        };
+        let ends = Ends {
+            stdin: stdin.into(),
+            stdout: stdout.into(),
+            stderr: stderr.into(),
+        };
+        Ok((pipes, ends))
+    }
+}
+
+#[cfg(not(target_os = "linux"))]
+mod other {
+    use tokio::process::{ChildStderr, ChildStdin, ChildStdout};
+
+    /// Our ends.
+    pub(in crate::transport::stdio) struct Pipes {
+        pub(in crate::transport::stdio) stdin: ChildStdin,
+        pub(in crate::transport::stdio) stdout: ChildStdout,
+        pub(in crate::transport::stdio) stderr: ChildStderr,
+    }
+}
