@@ -16,7 +16,7 @@ pub struct Shape {
 }
 
 /// Every shape.
-pub const SHAPES: [Shape; 15] = [
+pub const SHAPES: [Shape; 17] = [
     ordinary("prose", |bytes| repeated(PROSE, bytes)),
     ordinary("records", |bytes| repeated(RECORD, bytes)),
     shape("quoted", |bytes| repeated(QUOTED, bytes)),
@@ -28,9 +28,11 @@ pub const SHAPES: [Shape; 15] = [
     shape("short-lines", |bytes| repeated("a: 1\npwd: xK9vT3mQ\n\n", bytes)),
     shape("escaped", |bytes| escaped(QUOTED, 1, bytes)),
     shape("escaped-twice", |bytes| escaped(QUOTED, 2, bytes)),
+    shape("escaped-thrice", |bytes| escaped(QUOTED, 3, bytes)),
     shape("manifests", |bytes| repeated(MANIFEST, bytes)),
     all_groups("all-groups", |bytes| repeated(EVERYTHING, bytes)),
     all_groups("all-password-lines", |bytes| numbered("password: hunter2xK9", "\n", bytes)),
+    all_groups("all-escaped-twice", |bytes| escaped(QUOTED, 2, bytes)),
     all_groups("all-base64", |bytes| numbered("c2VjcmV0LXZhbHVlLTEyMzQ1Njc4OTA", "=\n", bytes)),
 ];
 
