@@ -31,9 +31,13 @@ pub const SHAPES: [Shape; 17] = [
     shape("escaped-thrice", |bytes| escaped(QUOTED, 3, bytes)),
     shape("manifests", |bytes| repeated(MANIFEST, bytes)),
     all_groups("all-groups", |bytes| repeated(EVERYTHING, bytes)),
-    all_groups("all-password-lines", |bytes| numbered("password: hunter2xK9", "\n", bytes)),
+    all_groups("all-password-lines", |bytes| {
+        numbered("password: hunter2xK9", "\n", bytes)
+    }),
     all_groups("all-escaped-twice", |bytes| escaped(QUOTED, 2, bytes)),
-    all_groups("all-base64", |bytes| numbered("c2VjcmV0LXZhbHVlLTEyMzQ1Njc4OTA", "=\n", bytes)),
+    all_groups("all-base64", |bytes| {
+        numbered("c2VjcmV0LXZhbHVlLTEyMzQ1Njc4OTA", "=\n", bytes)
+    }),
 ];
 
 const fn shape(name: &'static str, write: fn(usize) -> String) -> Shape {

@@ -22,7 +22,7 @@ mod tests;
 
 pub use policy::{BadMasking, CustomPattern, MaskStyle, Masking};
 pub(crate) use rules::{check_custom, check_exception, check_group, check_pattern};
-pub(crate) use veil::{KnownSecrets, Veil};
+pub(crate) use veil::{KnownSecrets, LONG, Veil};
 
 use std::{
     borrow::Cow,

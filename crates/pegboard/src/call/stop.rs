@@ -163,6 +163,13 @@ fn of_fault(fault: &Fault, tool: &str) -> Outcome {
             ),
             ..failure_of(fault, tool)
         }),
+        Sent::Maybe if has_no_room(fault) => Outcome::Lost(Failure {
+            message: format!(
+                "the call to {tool} was answered, but the answer was discarded because {fault}. It may have been carried out. Check the \
+                 state before repeating it, and ask for less."
+            ),
+            ..failure_of(fault, tool)
+        }),
         Sent::Maybe => Outcome::Lost(Failure {
             message: format!(
                 "the call to {tool} was delivered but no answer came back ({fault}). It may have been carried out. Check the \
@@ -180,6 +187,11 @@ fn of_fault(fault: &Fault, tool: &str) -> Outcome {
 /// Whether an answer came and was larger than the limit.
 fn is_too_large(fault: &Fault) -> bool {
     matches!(&fault.kind, FaultKind::Wire(failure) if failure.kind == FailureKind::TooLarge)
+}
+
+/// Whether an answer came and there was no room for it beside the messages of other servers.
+fn has_no_room(fault: &Fault) -> bool {
+    matches!(&fault.kind, FaultKind::Wire(failure) if failure.kind == FailureKind::NoRoom)
 }
 
 /// The words for a call that was surely not carried out, with what a model can do about the faults that pass or that a person must mend.
@@ -201,7 +213,7 @@ pub(crate) fn failure_of(fault: &Fault, what: &str) -> Failure {
         FaultKind::Error(_) => Kind::ToolError,
         FaultKind::Wire(failure) => match failure.kind {
             FailureKind::NeedsAuth => Kind::NeedsAuth,
-            FailureKind::TooLarge | FailureKind::Busy => Kind::LimitExceeded,
+            FailureKind::TooLarge | FailureKind::NoRoom | FailureKind::Busy => Kind::LimitExceeded,
             FailureKind::Connect(_) => Kind::Unavailable,
             FailureKind::Cut
             | FailureKind::Protocol

@@ -5,7 +5,6 @@
 
 use std::ops::Range;
 
-
 /// A name that ends in `key`, a sign between, and a value: quoted, quoted within a quoted text, or bare.
 ///
 /// The alternatives of `key` consist of letters, digits, `_`, `.` and `-`; [`parts`] relies on it.
@@ -28,10 +27,11 @@ pub(super) fn parts(bytes: &[u8], found: Range<usize>) -> Option<(Range<usize>, 
     at += usize::from(matches!(bytes.get(at), Some(b'"' | b'\'')));
     at = skip(at, |b| matches!(b, b' ' | b'\t'));
     let sign = bytes.get(at..end)?;
-    let mut value = at + match sign {
-        [b'=', b'>', ..] | [b':', b'=', _, ..] => 2,
-        _ => 1,
-    };
+    let mut value = at
+        + match sign {
+            [b'=', b'>', ..] | [b':', b'=', _, ..] => 2,
+            _ => 1,
+        };
     value = skip(value, |b| matches!(b, b' ' | b'\t'));
     // `:=` without a value after it is `:` with the value `=`.
     if value == end {

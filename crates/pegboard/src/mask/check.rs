@@ -64,9 +64,7 @@ pub(super) fn is_random(value: &str) -> bool {
 
 fn distinct(value: &str) -> usize {
     let mut seen = [0_u64; 4];
-    value
-        .bytes()
-        .for_each(|b| seen[usize::from(b >> 6)] |= 1 << (b & 63));
+    value.bytes().for_each(|b| seen[usize::from(b >> 6)] |= 1 << (b & 63));
     seen.iter().map(|bits| bits.count_ones() as usize).sum()
 }
 

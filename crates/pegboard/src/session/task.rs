@@ -310,6 +310,7 @@ fn ended(task: &Task, code: i64, words: &str) -> Fault {
         },
         data: None,
         masked: Default::default(),
+        is_hidden: false,
     });
     Fault {
         kind: FaultKind::Error(error),

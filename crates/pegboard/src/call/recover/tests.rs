@@ -46,6 +46,7 @@ fn rpc(code: i64) -> RpcError {
         message: "no".into(),
         data: None,
         masked: Default::default(),
+        is_hidden: false,
     }
 }
 
