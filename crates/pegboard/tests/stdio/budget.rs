@@ -91,7 +91,7 @@ async fn an_answer_without_room_costs_its_call_only() {
     assert_eq!(reply.outcome.kind(), Kind::LimitExceeded, "{}", reply.text());
     assert!(reply.outcome.may_have_executed());
     says(
-        reply.text(),
+        &reply.text(),
         &["no room", "`max_buffered`", "may have been carried out"],
     );
     assert!(reply.outcome.hint().unwrap().contains("max_buffered"));
