@@ -60,11 +60,11 @@ const TEXT: usize = 32 << 10;
 
 /// Steps besides masking whose cost must be linear in their input, with the size of that.
 const SIZED: [(&str, usize, fn(usize) -> Step); 5] = [
-    ("learn-secrets", 256, |secrets| Box::new(move || bench::learn(secrets))),
+    ("learn-secrets", 256, learn),
     ("list-tools", 200, list),
     ("content-blocks", 500, read_blocks),
     ("mask-blocks", 500, mask_blocks),
-    ("events", 2000, |events| Box::new(move || bench::ring(events))),
+    ("events", 2000, ring),
 ];
 
 fn sized_names() -> impl Iterator<Item = String> {
@@ -84,6 +84,14 @@ fn sized(name: &str, factor: usize) -> Option<Step> {
     // Patterns are compiled when they are first needed.
     masker.text(&shape.text(2 << 10));
     Some(Box::new(move || masker.text(&text).text.len()))
+}
+
+fn learn(secrets: usize) -> Step {
+    Box::new(move || bench::learn(secrets))
+}
+
+fn ring(events: usize) -> Step {
+    Box::new(move || bench::ring(events))
 }
 
 /// An answer of so many content blocks.
