@@ -350,16 +350,17 @@ impl RpcError {
     /// Masks the words of the server that are in it.
     pub(crate) fn hide(&mut self, veil: &Veil) {
         // Once is enough, and it may be megabytes long.
-        if std::mem::replace(&mut self.is_hidden, true) {
+        if self.masked.is_some() {
             return;
         }
         let masker = veil.masker();
-        masker.mask(&mut self.message, &mut self.masked);
+        let counts = self.masked.insert(Box::default());
+        masker.mask(&mut self.message, counts);
         // Pages to visit are masked when they are shown: their addresses are of no use otherwise.
         if let Some(data) = &mut self.data
             && self.code != VISIT_FIRST
         {
-            masker.mask_value(data, &mut self.masked);
+            masker.mask_value(data, counts);
         }
     }
 }
@@ -416,12 +417,9 @@ pub(crate) struct RpcError {
     pub(crate) message: String,
     #[serde(default)]
     pub(crate) data: Option<serde_json::Value>,
-    /// What was hidden in it.
+    /// What was hidden in it, once the words of the server in it are masked.
     #[serde(skip)]
-    pub(crate) masked: Box<Counts>,
-    /// Whether the words of the server in it are masked.
-    #[serde(skip)]
-    pub(crate) is_hidden: bool,
+    pub(crate) masked: Option<Box<Counts>>,
 }
 
 /// What kept us from connecting.

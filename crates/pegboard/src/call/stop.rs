@@ -57,8 +57,9 @@ impl Stop {
     pub(super) fn count_masked(&self, counts: &mut Counts) {
         if let Self::Fault(fault) = self
             && let FaultKind::Error(error) = &fault.kind
+            && let Some(masked) = &error.masked
         {
-            counts.add_all(&error.masked);
+            counts.add_all(masked);
         }
     }
 

@@ -393,8 +393,7 @@ impl Desk {
                 code: GIVEN_UP,
                 message: "the server ended it".to_owned(),
                 data: None,
-                masked: Default::default(),
-                is_hidden: false,
+                masked: None,
             };
             let ours = id.get().parse().ok();
             ours.is_some_and(|id| from.may_answer(id) && self.resolve(id, Err(Unanswered::Error(ended))))

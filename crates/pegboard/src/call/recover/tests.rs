@@ -45,8 +45,7 @@ fn rpc(code: i64) -> RpcError {
         code,
         message: "no".into(),
         data: None,
-        masked: Default::default(),
-        is_hidden: false,
+        masked: None,
     }
 }
 
