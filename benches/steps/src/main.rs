@@ -1,7 +1,11 @@
 //! Runs one step of a call a number of times, for a tool that counts instructions: `steps NAME TIMES`. Without arguments it lists the names.
+//!
+//! `steps NAME TIMES double` and `steps NAME TIMES double twice` run steps whose input has a size, the second time with twice the input.
+//! `steps double` lists these.
 
 use bytes::Bytes;
 use pegboard::{Arguments, Masker, Masking, Provider, Reading, Secret, ServerName, bench};
+use pegboard_steps::shapes::{PROSE, RECORD, SHAPES};
 use serde_json::{json, value::RawValue};
 
 /// A step, ready to be run. It returns how much it did, so that nothing of it can be left out.
@@ -13,7 +17,7 @@ const STEPS: [(&str, fn() -> Step); 15] = [
     ("read-10k", || read(RECORD, 10_000)),
     ("read-1m", || read(RECORD, 1_000_000)),
     ("read-prose-1m", || read(PROSE, 1_000_000)),
-    ("list-100-tools", list),
+    ("list-100-tools", read_list),
     ("name-100-tools", name),
     ("define-100-tools", define),
     ("compile-schema", compile),
@@ -27,18 +31,93 @@ const STEPS: [(&str, fn() -> Step); 15] = [
 
 fn main() {
     let args: Vec<String> = std::env::args().skip(1).collect();
-    let [name, times] = &args[..] else {
-        STEPS.iter().for_each(|(name, _)| println!("{name}"));
-        return;
+    let args: Vec<&str> = args.iter().map(String::as_str).collect();
+    let (name, times, step) = match args[..] {
+        [name, times] => (
+            name,
+            times,
+            STEPS
+                .iter()
+                .find(|(known, _)| *known == name)
+                .map(|(_, prepare)| prepare()),
+        ),
+        [name, times, "double"] => (name, times, sized(name, 1)),
+        [name, times, "double", "twice"] => (name, times, sized(name, 2)),
+        ["double"] => return sized_names().for_each(|name| println!("{name}")),
+        _ => return STEPS.iter().for_each(|(name, _)| println!("{name}")),
     };
     let times: u32 = times.parse().unwrap_or(1);
-    let Some((_, prepare)) = STEPS.iter().find(|(known, _)| known == name) else {
+    let Some(mut step) = step else {
         eprintln!("there is no step `{name}`");
         std::process::exit(2);
     };
-    let mut step = prepare();
     let sum: usize = (0..times).map(|_| step()).sum();
     assert!(times == 0 || sum > 0, "nothing was done");
+}
+
+/// How much text the shapes of masking have, before it is doubled.
+const TEXT: usize = 32 << 10;
+
+/// Steps besides masking whose cost must be linear in their input, with the size of that.
+const SIZED: [(&str, usize, fn(usize) -> Step); 5] = [
+    ("learn-secrets", 256, learn),
+    ("list-tools", 200, list),
+    ("content-blocks", 500, read_blocks),
+    ("mask-blocks", 500, mask_blocks),
+    ("events", 2000, ring),
+];
+
+fn sized_names() -> impl Iterator<Item = String> {
+    let shapes = SHAPES.iter().map(|shape| format!("mask-{}", shape.name));
+    shapes.chain(SIZED.iter().map(|(name, ..)| (*name).to_owned()))
+}
+
+/// A step with so many times its usual input.
+fn sized(name: &str, factor: usize) -> Option<Step> {
+    if let Some((_, size, prepare)) = SIZED.iter().find(|(known, ..)| *known == name) {
+        return Some(prepare(size * factor));
+    }
+    let shape = SHAPES
+        .iter()
+        .find(|shape| name.strip_prefix("mask-") == Some(shape.name))?;
+    let (masker, text) = (shape.masker()?, shape.text(TEXT * factor));
+    // Patterns are compiled when they are first needed.
+    masker.text(&shape.text(2 << 10));
+    Some(Box::new(move || masker.text(&text).text.len()))
+}
+
+fn learn(secrets: usize) -> Step {
+    Box::new(move || bench::learn(secrets))
+}
+
+fn ring(events: usize) -> Step {
+    Box::new(move || bench::ring(events))
+}
+
+/// An answer of so many content blocks.
+fn blocks_message(blocks: usize) -> Bytes {
+    let block =
+        |number| format!(r#"{{"type":"text","text":"the {number}. line, with \"quotes\" and password: xK9vT3mQ"}}"#);
+    let blocks: Vec<String> = (0..blocks).map(block).collect();
+    Bytes::from(format!(
+        r#"{{"jsonrpc":"2.0","id":1,"result":{{"content":[{}],"isError":false}}}}"#,
+        blocks.join(",")
+    ))
+}
+
+fn read_blocks(blocks: usize) -> Step {
+    let message = blocks_message(blocks);
+    Box::new(move || bench::read_answer(&message).unwrap_or(0))
+}
+
+/// Masks the blocks one by one, as they are masked in a result.
+fn mask_blocks(blocks: usize) -> Step {
+    let message: serde_json::Value = serde_json::from_slice(&blocks_message(blocks)).unwrap_or_default();
+    let masker = Masker::new(&Masking::default(), [Secret::new("correct-horse-battery")]).ok();
+    Box::new(move || {
+        let mut message = message.clone();
+        masker.as_ref().map_or(0, |masker| masker.value(&mut message).total())
+    })
 }
 
 fn write() -> Step {
@@ -54,18 +133,24 @@ fn read(record: &'static str, bytes: usize) -> Step {
     Box::new(move || bench::read_answer(&message).unwrap_or(0))
 }
 
-fn list() -> Step {
-    let (message, server) = (tools_message(), server());
+/// Reads a listing and names its tools.
+fn list(tools: usize) -> Step {
+    let (message, server) = (tools_message(tools), server());
+    Box::new(move || bench::names(&bench::read_tools(&message, &server), Provider::OpenAi).len())
+}
+
+fn read_list() -> Step {
+    let (message, server) = (tools_message(100), server());
     Box::new(move || bench::read_tools(&message, &server).len())
 }
 
 fn name() -> Step {
-    let tools = bench::read_tools(&tools_message(), &server());
+    let tools = bench::read_tools(&tools_message(100), &server());
     Box::new(move || bench::names(&tools, Provider::OpenAi).len())
 }
 
 fn define() -> Step {
-    let tools = bench::read_tools(&tools_message(), &server());
+    let tools = bench::read_tools(&tools_message(100), &server());
     Box::new(move || {
         tools
             .iter()
@@ -75,7 +160,7 @@ fn define() -> Step {
 }
 
 fn compile() -> Step {
-    let message = tools_message();
+    let message = tools_message(100);
     let server = server();
     let arguments = Arguments::parse(r#"{"query":"x","limit":3}"#).unwrap_or_default();
     Box::new(move || {
@@ -85,7 +170,7 @@ fn compile() -> Step {
 }
 
 fn check() -> Step {
-    let tools = bench::read_tools(&tools_message(), &server());
+    let tools = bench::read_tools(&tools_message(100), &server());
     let arguments = Arguments::parse(r#"{"query":"x","limit":3}"#).unwrap_or_default();
     Box::new(move || usize::from(bench::fits(&tools[0], &arguments)))
 }
@@ -106,21 +191,17 @@ fn server() -> ServerName {
     ServerName::parse("s").unwrap_or_else(|_| unreachable!("it is a plain letter"))
 }
 
-fn tools_message() -> Bytes {
+fn tools_message(count: usize) -> Bytes {
     let tool = |number| {
         format!(
             r#"{{"name":"tool_{number}","description":"Looks for something in files and says where it is.","inputSchema":{{"type":"object","properties":{{"query":{{"type":"string","description":"What to look for"}},"limit":{{"type":"integer","minimum":1}}}},"required":["query"]}}}}"#
         )
     };
-    let tools: Vec<String> = (0..100).map(tool).collect();
+    let tools: Vec<String> = (0..count).map(tool).collect();
     Bytes::from(format!(
         r#"{{"jsonrpc":"2.0","id":1,"result":{{"tools":[{}]}}}}"#,
         tools.join(",")
     ))
 }
 
-const RECORD: &str =
-    r#"{\"file\": \"docs/guide.md\", \"line\": 7, \"words\": \"a board with pegs, and on each peg a tool\"}\n"#;
-const PROSE: &str =
-    r"A board has pegs, and on each peg hangs a tool; whoever needs one takes it, and hangs it back after use.\n";
 const SECRETS: &str = "the password is correct-horse-battery, and api_key = \"k3yk3yk3yk3yk3yk3yk3y\" is another one\n";

@@ -34,7 +34,7 @@ use crate::{
     server::{Backoff, BadSchedule, CatalogChange, Jitter, Links, Outage, Queues, Registry, Server, Shared},
     session::{ClientInfo, EraMemory, Host, NoHost, Root, Spec, Standing, Survey},
     status::{BoardStatus, ServerStatus},
-    transport::{Dialer, StandIns, Target},
+    transport::{Budget, Dialer, StandIns, Target},
 };
 
 /// How often it is looked whether the calls under way are done.
@@ -86,6 +86,8 @@ struct Maker {
     most: AtomicUsize,
     /// How many processes it may have.
     processes: AtomicUsize,
+    /// How many bytes the messages of all servers may take together.
+    budget: Budget,
 }
 
 impl Maker {
@@ -105,6 +107,7 @@ impl Maker {
         let wanted = limits.processes.min(Semaphore::MAX_PERMITS);
         let before = self.processes.fetch_max(wanted, Ordering::Relaxed);
         self.shared.processes.add_permits(wanted.saturating_sub(before));
+        self.budget.raise(limits.buffered);
     }
 
     fn configured(&self, name: ServerName, config: ServerConfig, others: usize) -> Server {
@@ -132,6 +135,7 @@ impl Maker {
             target,
             era: config.era.clone(),
             limits: config.limits,
+            budget: self.budget.clone(),
             host: self.host.clone(),
             client: self.client.clone(),
             memory: self.memory.clone(),
@@ -245,7 +249,8 @@ impl Pegboard {
     /// The counters and histograms of the board, since it was opened. Reading them stops no call.
     pub fn metrics(&self) -> Metrics {
         let registry = &self.0.registry;
-        registry.tallies().read(registry.bell().lost())
+        let buffered = u64::try_from(self.0.maker.budget.used()).unwrap_or(u64::MAX);
+        registry.tallies().read(registry.bell().lost(), buffered)
     }
 
     /// How the catalogue of a server changed since the board was opened, the newest change last. Where each view has the server for itself,
@@ -427,6 +432,7 @@ impl Builder {
             secrets: KnownSecrets::default(),
             most: AtomicUsize::new(limits.servers),
             processes: AtomicUsize::new(limits.processes.min(Semaphore::MAX_PERMITS)),
+            budget: Budget::new(limits.buffered),
         };
         // All of them are known before the first server says a word. Each server owns its secrets from when it is made.
         let in_process = self.in_process.iter().map(|(_, _, settings)| settings);

@@ -3,6 +3,7 @@
 //! A text is looked through once for all that a secret can begin with. Only the patterns whose words are in it are tried, and only what they find is replaced,
 //! so that JSON stays JSON and YAML stays YAML. When anything goes wrong the text is withheld, never passed on.
 
+mod assigned;
 mod check;
 mod kubernetes;
 mod literals;
@@ -21,7 +22,7 @@ mod tests;
 
 pub use policy::{BadMasking, CustomPattern, MaskStyle, Masking};
 pub(crate) use rules::{check_custom, check_exception, check_group, check_pattern};
-pub(crate) use veil::{KnownSecrets, Veil};
+pub(crate) use veil::{KnownSecrets, LONG, Veil};
 
 use std::{
     borrow::Cow,
@@ -168,12 +169,13 @@ impl Masker {
             return Ok(None);
         }
         let mut masked: Option<String> = None;
+        let mut clean = literals::Clean::default();
         for round in 0..ROUNDS {
             let current = masked.as_deref().unwrap_or(text);
             let mut spans = self.spans(current, round == 0)?;
             if depth < MAX_DEPTH {
                 let nested = |literal: &str, counts: &mut Counts| self.masked(literal, counts, depth + 1);
-                literals::find(current, &mut spans, counts, nested)?;
+                literals::find(current, &mut spans, counts, &mut clean, nested)?;
             }
             match span::replace(current, spans, counts) {
                 Some(next) => masked = Some(next),
@@ -187,7 +189,7 @@ impl Masker {
     fn spans(&self, text: &str, with_custom: bool) -> Result<Vec<Span>, Failed> {
         // What is known comes first and gives its name to finds of the same place.
         let mut spans = self.values.find(text)?;
-        spans.extend(self.rules.find(text, with_custom)?);
+        self.rules.find(text, with_custom, &mut spans)?;
         Ok(spans)
     }
 }

@@ -42,6 +42,9 @@ pub struct Metrics {
     pub views_open: u64,
     /// Events that slow listeners have missed.
     pub events_lost: u64,
+    /// Bytes of messages of all servers that are being read, wait to be written, or wait for the callers that they answer. The limit is
+    /// [`BoardLimits::buffered`](crate::BoardLimits::buffered); messages of up to 64 KiB do not count.
+    pub buffered_bytes: u64,
 }
 
 /// The counters of one server.

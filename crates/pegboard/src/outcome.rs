@@ -14,6 +14,7 @@ mod shapes;
 pub use content::Content;
 pub use fence::around as fence;
 pub(crate) use fence::number as fence_number;
+pub(crate) use masked::is_longer_than;
 pub use reading::{BadBlob, Body, Completion, FilledPrompt, PromptMessage, ResourceContents, Role, TextPage};
 pub(crate) use render::{Rendering, is_json_of};
 pub use reply::{ContentType, Reply};

@@ -2,6 +2,7 @@
 //!
 //! A wire does not know what the messages mean. It hands what it hears to an [`Inbox`], in order and without a queue between.
 
+mod budget;
 #[cfg(feature = "http")]
 mod client;
 #[cfg(feature = "http")]
@@ -36,9 +37,11 @@ use crate::{
     hint::Hint,
     mask::{Counts, Veil},
     name::ServerName,
+    outcome,
     sync::atomic::{AtomicU8, AtomicU64, Ordering},
 };
 
+pub(crate) use budget::{Budget, NoRoom};
 #[cfg(feature = "http")]
 pub(crate) use client::{plain_client, prepare};
 pub(crate) use stdio::SpawnError;
@@ -181,6 +184,16 @@ pub(crate) trait Inbox: Send + Sync + 'static {
 
     /// A message that was longer than allowed; `head` and `tail` are its first and last bytes.
     fn too_long(&self, head: &[u8], tail: &[u8], limit: usize);
+
+    /// A message for which there was no room beside those of other servers; `head` and `tail` are its first and last bytes.
+    fn no_room(&self, head: &[u8], tail: &[u8], no_room: NoRoom) {
+        self.too_long(head, tail, no_room.limit);
+    }
+
+    /// The budget for the messages of all connections.
+    fn budget(&self) -> Budget {
+        Budget::default()
+    }
 
     /// Whether an answer to `id` is still wanted.
     fn waits_for(&self, id: u64) -> bool;
@@ -341,15 +354,26 @@ impl WireFailure {
 }
 
 impl RpcError {
+    /// Whether it has more bytes of text than `limit`.
+    pub(crate) fn is_longer_than(&self, limit: usize) -> bool {
+        let is_long = |data| outcome::is_longer_than(data, limit);
+        self.message.len() > limit || self.data.as_ref().is_some_and(is_long)
+    }
+
     /// Masks the words of the server that are in it.
     pub(crate) fn hide(&mut self, veil: &Veil) {
+        // Once is enough, and it may be megabytes long.
+        if self.masked.is_some() {
+            return;
+        }
         let masker = veil.masker();
-        masker.mask(&mut self.message, &mut self.masked);
+        let counts = self.masked.insert(Box::default());
+        masker.mask(&mut self.message, counts);
         // Pages to visit are masked when they are shown: their addresses are of no use otherwise.
         if let Some(data) = &mut self.data
             && self.code != VISIT_FIRST
         {
-            masker.mask_value(data, &mut self.masked);
+            masker.mask_value(data, counts);
         }
     }
 }
@@ -382,6 +406,8 @@ pub(crate) enum FailureKind {
     Cut,
     /// The answer is larger than allowed.
     TooLarge,
+    /// There is no room for the answer beside the messages of other servers.
+    NoRoom,
     /// The answer is not what the protocol says.
     Protocol,
     /// The server wants to know who we are.
@@ -404,9 +430,9 @@ pub(crate) struct RpcError {
     pub(crate) message: String,
     #[serde(default)]
     pub(crate) data: Option<serde_json::Value>,
-    /// What was hidden in it.
+    /// What was hidden in it, once the words of the server in it are masked.
     #[serde(skip)]
-    pub(crate) masked: Box<Counts>,
+    pub(crate) masked: Option<Box<Counts>>,
 }
 
 /// What kept us from connecting.
@@ -549,6 +575,7 @@ impl Hint for WireFailure {
                 "the server, or a proxy in front of it, is in trouble; its log says more"
             }
             FailureKind::TooLarge => "raise `max_message` of the server, or ask for less",
+            FailureKind::NoRoom => "ask for less, or for less at once, or raise `max_buffered` of the board",
             FailureKind::Protocol => "the address answers, but not as an MCP server; check `url`",
             FailureKind::Connect(ConnectFault::Other)
             | FailureKind::Cut

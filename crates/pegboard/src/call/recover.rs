@@ -213,6 +213,8 @@ fn of_wire(failure: &WireFailure, sent: Sent, tries: &Tries, pause: Duration) ->
         FailureKind::Busy | FailureKind::Cut | FailureKind::Protocol => again,
         // The same question has the same answer, and it is too large again.
         FailureKind::TooLarge => Next::Stop,
+        // It was executed, and the next answer would need as much room.
+        FailureKind::NoRoom => Next::Stop,
         FailureKind::SessionGone if tries.renewed => Next::Stop,
         FailureKind::SessionGone => Next::AgainNewSession { after: Duration::ZERO },
         FailureKind::Rpc(error) => of_error(error.code, tries),

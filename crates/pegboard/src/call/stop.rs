@@ -57,8 +57,9 @@ impl Stop {
     pub(super) fn count_masked(&self, counts: &mut Counts) {
         if let Self::Fault(fault) = self
             && let FaultKind::Error(error) = &fault.kind
+            && let Some(masked) = &error.masked
         {
-            counts.add_all(&error.masked);
+            counts.add_all(masked);
         }
     }
 
@@ -173,6 +174,13 @@ fn of_fault(fault: &Fault, tool: &str) -> Outcome {
             ),
             ..failure_of(fault, tool)
         }),
+        Sent::Maybe if has_no_room(fault) => Outcome::Lost(Failure {
+            message: format!(
+                "the call to {tool} was answered, but the answer was discarded because {fault}. It may have been carried out. Check the \
+                 state before repeating it, and ask for less."
+            ),
+            ..failure_of(fault, tool)
+        }),
         Sent::Maybe => Outcome::Lost(Failure {
             message: format!(
                 "the call to {tool} was delivered but no answer came back ({fault}). It may have been carried out. Check the \
@@ -201,6 +209,11 @@ fn is_unusable(fault: &Fault) -> bool {
     }
 }
 
+/// Whether an answer came and there was no room for it beside the messages of other servers.
+fn has_no_room(fault: &Fault) -> bool {
+    matches!(&fault.kind, FaultKind::Wire(failure) if failure.kind == FailureKind::NoRoom)
+}
+
 /// The words for a call that was surely not carried out, with what a model can do about the faults that pass or that a person must mend.
 fn refused_message(fault: &Fault, tool: &str) -> String {
     let message = format!("the call to {tool} was not carried out: {fault}");
@@ -220,7 +233,7 @@ pub(crate) fn failure_of(fault: &Fault, what: &str) -> Failure {
         FaultKind::Error(_) => Kind::ToolError,
         FaultKind::Wire(failure) => match failure.kind {
             FailureKind::NeedsAuth => Kind::NeedsAuth,
-            FailureKind::TooLarge | FailureKind::Busy => Kind::LimitExceeded,
+            FailureKind::TooLarge | FailureKind::NoRoom | FailureKind::Busy => Kind::LimitExceeded,
             // A server that redirects a call has been reached.
             FailureKind::Connect(_) if fault.sent == Sent::Maybe => Kind::Transport,
             FailureKind::Connect(_) => Kind::Unavailable,

@@ -186,6 +186,10 @@ pub struct BoardLimits {
     pub processes: usize,
     /// The most servers that are being started at once; the others wait for their turn.
     pub starts: usize,
+    /// The most bytes that messages of all servers take together while they are read, wait to be written, or wait for the callers that
+    /// they answer. Messages of up to 64 KiB do not count, and one connection takes at most a
+    /// quarter for what it reads and a quarter for what waits to be written.
+    pub buffered: usize,
 }
 
 impl Default for BoardLimits {
@@ -194,6 +198,7 @@ impl Default for BoardLimits {
             servers: 100,
             processes: 256,
             starts: 64,
+            buffered: 256 << 20,
         }
     }
 }

@@ -269,6 +269,7 @@ pub(super) fn load(sources: &[Source], env: &Env<'_>) -> Loaded {
         ("max_servers", &mut limits.servers),
         ("max_processes", &mut limits.processes),
         ("max_starts", &mut limits.starts),
+        ("max_buffered", &mut limits.buffered),
     ] {
         *limit = loaded.top.count(name).unwrap_or(*limit);
     }

@@ -1,5 +1,7 @@
 //! Whether what a pattern found can be a secret: what templates, documents and programs write in the place of one is not.
 
+use memchr::memchr;
+
 /// Words that stand where a secret would be and are none.
 const WORDS: &[&str] = &[
     "null",
@@ -34,13 +36,20 @@ const WORDS: &[&str] = &[
 /// A value that may be a secret: no reference to a variable, no placeholder, no word for a missing one.
 pub(super) fn plausible(value: &str) -> bool {
     let value = value.trim();
-    let lower = value.to_ascii_lowercase();
-    let reference = value.starts_with(['$', '<', '{', '%', '@', '(', '`'])
-        || value.contains("${")
-        || value.contains("{{")
-        || value.contains("...")
-        || value.contains('…');
-    !value.is_empty() && !reference && !WORDS.contains(&lower.as_str()) && is_varied(value)
+    let is_reference = value.starts_with(['$', '<', '{', '%', '@', '(', '`']) || has_placeholder(value.as_bytes());
+    let is_word = || WORDS.iter().any(|word| word.eq_ignore_ascii_case(value));
+    !value.is_empty() && !is_reference && is_varied(value) && !is_word()
+}
+
+/// Whether `${`, `{{`, `...` or `…` is in a value. In one pass, because every find is asked.
+fn has_placeholder(value: &[u8]) -> bool {
+    let begins = |at: usize, rest: &[u8]| value[at + 1..].starts_with(rest);
+    value.iter().enumerate().any(|(at, byte)| match byte {
+        b'$' | b'{' => begins(at, b"{"),
+        b'.' => begins(at, b".."),
+        0xe2 => begins(at, b"\x80\xa6"),
+        _ => false,
+    })
 }
 
 /// More than the same few characters again and again, as in `xxxxxxxx` or `********`.
@@ -54,31 +63,37 @@ pub(super) fn is_random(value: &str) -> bool {
 }
 
 fn distinct(value: &str) -> usize {
-    let mut seen = [false; 256];
-    value.bytes().for_each(|b| seen[usize::from(b)] = true);
-    seen.iter().filter(|seen| **seen).count()
+    let mut seen = [0_u64; 4];
+    value.bytes().for_each(|b| seen[usize::from(b >> 6)] |= 1 << (b & 63));
+    seen.iter().map(|bits| bits.count_ones() as usize).sum()
 }
 
 /// A value that is no word: digits and letters together, or letters in a case that no word has, or signs between them.
 pub(super) fn is_no_word(value: &str) -> bool {
-    let letters = value.bytes().filter(u8::is_ascii_alphabetic).count();
-    let digits = value.bytes().filter(u8::is_ascii_digit).count();
-    let turns = value
-        .as_bytes()
-        .windows(2)
-        .filter(|pair| pair[0].is_ascii_lowercase() && pair[1].is_ascii_uppercase())
-        .count();
-    plausible(value) && letters > 0 && (digits > 0 || turns >= 3) && is_random(value)
+    let (mut letters, mut digits, mut turns, mut was_lower) = (0, 0, 0, false);
+    for byte in value.bytes() {
+        letters += usize::from(byte.is_ascii_alphabetic());
+        digits += usize::from(byte.is_ascii_digit());
+        turns += usize::from(was_lower && byte.is_ascii_uppercase());
+        was_lower = byte.is_ascii_lowercase();
+    }
+    letters > 0 && (digits > 0 || turns >= 3) && is_random(value) && plausible(value)
 }
 
 /// A value that an agent needs and that is no secret: addresses, paths, identifiers, digests, dates, calls in source code.
 pub(super) fn is_reference(value: &str) -> bool {
     let has = |part: &str| value.contains(part);
+    let has_colon = memchr(b':', value.as_bytes()).is_some();
+    let is_address = has_colon && (has("://") || has("::") || has("sha256:"));
+    let is_call = memchr(b'(', value.as_bytes()).is_some();
     let is_path = value.starts_with(['/', '.', '~']) && value.len() < 80;
-    let is_number = value.bytes().all(|b| b.is_ascii_digit() || b".,:-_TZ+".contains(&b));
-    let is_path_of_names =
-        value.split(['.', ':']).filter(|part| !part.is_empty()).count() > 1 && value.split(['.', ':']).all(is_name);
-    has("://") || has("::") || has("(") || has("sha256:") || is_path || is_number || is_path_of_names || is_uuid(value)
+    let is_number = || value.bytes().all(|b| b.is_ascii_digit() || b".,:-_TZ+".contains(&b));
+    let is_path_of_names = || {
+        (has_colon || memchr(b'.', value.as_bytes()).is_some())
+            && value.split(['.', ':']).filter(|part| !part.is_empty()).count() > 1
+            && value.split(['.', ':']).all(is_name)
+    };
+    is_address || is_call || is_path || is_number() || is_path_of_names() || is_uuid(value)
 }
 
 /// A word of source code: no digit at its beginning, and no more digits than a name has.
@@ -89,9 +104,8 @@ fn is_name(part: &str) -> bool {
 
 /// `8-4-4-4-12` hexadecimal digits.
 pub(super) fn is_uuid(value: &str) -> bool {
-    let parts: Vec<&str> = value.split('-').collect();
-    parts.iter().map(|part| part.len()).eq([8, 4, 4, 4, 12])
-        && parts.iter().all(|part| part.bytes().all(|b| b.is_ascii_hexdigit()))
+    let lengths = value.split('-').map(str::len);
+    value.len() == 36 && lengths.eq([8, 4, 4, 4, 12]) && value.bytes().all(|b| b == b'-' || b.is_ascii_hexdigit())
 }
 
 /// Only hexadecimal digits: a digest or a commit.

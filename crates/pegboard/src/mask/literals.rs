@@ -1,6 +1,10 @@
 //! Quoted texts, as JSON, YAML and programs have them. A secret in one may be written with escapes, or be a document of its own, so they are looked at as they are meant.
 
-use std::ops::Range;
+use std::{
+    collections::HashSet,
+    hash::{BuildHasher as _, RandomState},
+    ops::Range,
+};
 
 use memchr::{memchr, memchr2};
 
@@ -13,6 +17,7 @@ pub(super) fn find(
     text: &str,
     spans: &mut Vec<Span>,
     counts: &mut Counts,
+    clean: &mut Clean,
     masked: impl Fn(&str, &mut Counts) -> Result<Option<String>, Failed>,
 ) -> Result<(), Failed> {
     if memchr(b'\\', text.as_bytes()).is_none() {
@@ -25,17 +30,20 @@ pub(super) fn find(
     for range in quoted(text) {
         let literal = &text[range.clone()];
         // The same value is found outside of the quotes as well when nothing in it is escaped.
-        if memchr(b'\\', literal.as_bytes()).is_none() || reach.covers(&range, spans) {
+        if memchr(b'\\', literal.as_bytes()).is_none() || reach.covers(&range, spans) || clean.has(literal) {
             continue;
         }
         let Ok(meant) = serde_json::from_str::<String>(literal) else {
             continue;
         };
         let Some(hidden) = masked(&meant, counts)? else {
+            clean.add(literal);
             continue;
         };
+        let with = serde_json::to_string(&hidden).map_err(|_| Failed)?;
+        clean.add(&with);
         found.push(Span {
-            with: serde_json::to_string(&hidden).map_err(|_| Failed)?.into(),
+            with: with.into(),
             name: UNCOUNTED.into(),
             range,
         });
@@ -58,6 +66,25 @@ pub(super) fn find(
 
 /// The name of a span whose finds were counted already.
 pub(super) const UNCOUNTED: &str = "";
+
+/// Quoted texts in which nothing is left to hide, by their hashes. They stay as they are when the text around them is looked through again,
+/// and are not looked through again each time: that would multiply at every depth of quoting.
+#[derive(Debug, Default)]
+pub(super) struct Clean {
+    /// Its keys are random, so that no text can be made to look like another.
+    hasher: RandomState,
+    hashes: HashSet<u64>,
+}
+
+impl Clean {
+    fn has(&self, literal: &str) -> bool {
+        !self.hashes.is_empty() && self.hashes.contains(&self.hasher.hash_one(literal))
+    }
+
+    fn add(&mut self, literal: &str) {
+        self.hashes.insert(self.hasher.hash_one(literal));
+    }
+}
 
 /// How far the spans reach that begin at or before a place. Places are asked for in ascending order.
 #[derive(Debug, Default)]

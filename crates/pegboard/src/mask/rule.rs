@@ -2,9 +2,10 @@
 
 use std::{ops::Range, sync::OnceLock};
 
-use regex::bytes::{Captures, Regex, RegexBuilder};
+use memchr::memchr;
+use regex::bytes::{Regex, RegexBuilder};
 
-use super::{Failed, MaskStyle, Span, check, span};
+use super::{Failed, MaskStyle, Span, assigned, check, span};
 
 /// The largest program that an expression may become.
 const MAX_COMPILED: usize = 2 << 20;
@@ -95,15 +96,30 @@ impl Rule {
 
     /// The finds in `text` from `from` on.
     pub(super) fn find(&'static self, text: &str, from: usize, style: MaskStyle) -> Result<Vec<Span>, Failed> {
+        let mut spans = Vec::new();
+        self.find_in(text, from, style, &mut spans)?;
+        Ok(spans)
+    }
+
+    /// Adds the finds in `text` from `from` on.
+    pub(super) fn find_in(
+        &'static self,
+        text: &str,
+        from: usize,
+        style: MaskStyle,
+        spans: &mut Vec<Span>,
+    ) -> Result<(), Failed> {
         match self.how {
-            How::Find(find) => Ok(find(text)
-                .into_iter()
-                .filter(|range| (self.check)("", &text[range.clone()]))
-                .map(|range| self.span(range))
-                .collect()),
-            How::Kubernetes => Ok(super::kubernetes::find(text)),
-            How::Token(_) | How::Groups(_) | How::Assigned(_) => self.find_regex(text, from, style),
+            How::Find(find) => spans.extend(
+                find(text)
+                    .into_iter()
+                    .filter(|range| (self.check)("", &text[range.clone()]))
+                    .map(|range| self.span(range)),
+            ),
+            How::Kubernetes => spans.extend(super::kubernetes::find(text)),
+            How::Token(_) | How::Groups(_) | How::Assigned(_) => self.find_regex(text, from, style, spans)?,
         }
+        Ok(())
     }
 
     fn span(&'static self, range: Range<usize>) -> Span {
@@ -111,37 +127,47 @@ impl Rule {
         Span::new(range, self.name, mark)
     }
 
-    fn find_regex(&'static self, text: &str, from: usize, style: MaskStyle) -> Result<Vec<Span>, Failed> {
+    fn find_regex(
+        &'static self,
+        text: &str,
+        from: usize,
+        style: MaskStyle,
+        spans: &mut Vec<Span>,
+    ) -> Result<(), Failed> {
         let regex = self.regex()?;
-        let mut spans = Vec::new();
         let mut at = from;
-        while let Some(found) = regex.captures_at(text.as_bytes(), at) {
-            let Some(whole) = found.get(0) else { break };
-            at = whole.end().max(at + 1);
-            let ranges = self.secrets(text, &found);
-            match style {
-                MaskStyle::Whole if !ranges.is_empty() => spans.push(self.span(whole.range())),
-                _ => spans.extend(ranges.into_iter().map(|range| self.span(range))),
-            }
-            if at > text.len() {
+        let mut groups = matches!(self.how, How::Groups(_)).then(|| regex.capture_locations());
+        while at <= text.len() {
+            let found = match &mut groups {
+                Some(groups) => regex.captures_read_at(groups, text.as_bytes(), at),
+                None => regex.find_at(text.as_bytes(), at),
+            };
+            let Some(whole) = found.map(|found| found.range()) else {
                 break;
+            };
+            at = whole.end.max(at + 1);
+            let before = spans.len();
+            let mut add = |key: &str, range: Range<usize>| {
+                if text.get(range.clone()).is_none_or(|value| (self.check)(key, value)) {
+                    spans.push(self.span(range));
+                }
+            };
+            match (&groups, self.how) {
+                (Some(groups), _) => (1..groups.len())
+                    .filter_map(|group| groups.get(group))
+                    .for_each(|(start, end)| add("", start..end)),
+                (None, How::Assigned(_)) => {
+                    let (key, value) = assigned::parts(text.as_bytes(), whole.clone()).ok_or(Failed)?;
+                    add(text.get(key).unwrap_or_default(), value);
+                }
+                (None, _) => add("", token_start(text.as_bytes(), whole.clone())..whole.end),
+            }
+            if style == MaskStyle::Whole && spans.len() > before {
+                spans.truncate(before);
+                spans.push(self.span(whole));
             }
         }
-        Ok(spans)
-    }
-
-    /// The groups of a match that are secrets; the first group is the name where the pattern has one.
-    fn secrets(&self, text: &str, found: &Captures<'_>) -> Vec<Range<usize>> {
-        let inner = |range: Range<usize>| text.get(range).unwrap_or_default();
-        let (key, first) = match self.how {
-            How::Assigned(_) => (found.get(1).map_or("", |key| inner(key.range())), 2),
-            _ => ("", 1),
-        };
-        (first..found.len())
-            .filter_map(|group| found.get(group))
-            .map(|value| value.range())
-            .filter(|range| text.get(range.clone()).is_none_or(|value| (self.check)(key, value)))
-            .collect()
+        Ok(())
     }
 
     /// Compiled when it is first needed, and then kept.
@@ -149,22 +175,21 @@ impl Rule {
         let compiled = self.compiled.get_or_init(|| match self.how {
             How::Token(token) => compile(&format!("{BEFORE}({token})")).ok(),
             How::Groups(groups) => compile(groups).ok(),
-            How::Assigned(key) => compile(&assigned(key)).ok(),
+            How::Assigned(key) => compile(&assigned::pattern(key)).ok(),
             How::Find(_) | How::Kubernetes => None,
         });
         compiled.as_ref().ok_or(Failed)
     }
 }
 
-/// A name that ends in `key`, a sign between, and a value: quoted, quoted within a quoted text, or bare.
-fn assigned(key: &str) -> String {
-    let quoted = r#""((?:[^"\\\r\n]|\\[^\r\n])*)"#;
-    let quoted_within = r#"\\+"([^"\\\r\n]*)"#;
-    let single = r"'([^'\r\n]*)";
-    let bare = r#"([^\s"'\\,;&<>{}\[\]()|`]+)"#;
-    format!(
-        r#"(?i)([A-Z0-9_.-]*(?:{key}))(?:\\*["'])?(?:[ \t]*(?:=>|:=|[:=])[ \t]*|>)(?:{quoted}|{quoted_within}|{single}|{bare})"#
-    )
+/// Where the token begins in a match, which begins with what may stand [before](BEFORE) it. No token begins with `\\`, `%` or an escape.
+fn token_start(bytes: &[u8], found: Range<usize>) -> usize {
+    match bytes[found.start] {
+        b'\\' => found.start + 2,
+        b'%' => found.start + 3,
+        b'\x1b' => memchr(b'm', &bytes[found.clone()]).map_or(found.start, |end| found.start + end + 1),
+        _ => found.start,
+    }
 }
 
 /// An expression over bytes: quick, and linear whatever the text.

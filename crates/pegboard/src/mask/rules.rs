@@ -124,28 +124,30 @@ impl Rules {
         }
     }
 
-    /// All finds in a text.
-    pub(super) fn find(&self, text: &str, with_custom: bool) -> Result<Vec<Span>, Failed> {
+    /// Adds all finds in a text.
+    pub(super) fn find(&self, text: &str, with_custom: bool, spans: &mut Vec<Span>) -> Result<(), Failed> {
         if self.is_broken {
             return Err(Failed);
         }
-        let mut spans = Vec::new();
+        let known = spans.len();
         for (at, first) in self.candidates(text).into_iter().enumerate() {
             if let Some(first) = first {
                 let from = first.saturating_sub(LOOK_BACK);
-                spans.extend(self.active[at].find(text, from, self.style)?);
+                self.active[at].find_in(text, from, self.style, spans)?;
             }
         }
         for at in &self.always {
-            spans.extend(self.active[*at].find(text, 0, self.style)?);
+            self.active[*at].find_in(text, 0, self.style, spans)?;
         }
         if with_custom {
-            self.custom.iter().for_each(|custom| custom.find(text, &mut spans));
+            self.custom.iter().for_each(|custom| custom.find(text, spans));
         }
         if let Some(except) = &self.except {
-            spans.retain(|span| !except.is_match(&text.as_bytes()[span.range.clone()]));
+            let mut own = spans.split_off(known);
+            own.retain(|span| !except.is_match(&text.as_bytes()[span.range.clone()]));
+            spans.append(&mut own);
         }
-        Ok(spans)
+        Ok(())
     }
 
     /// Whether a pattern could find anything in a text or in a part of it.

@@ -1,6 +1,8 @@
 //! Finds in a text, and the text without them.
 
-use std::{borrow::Cow, ops::Range};
+use std::{borrow::Cow, ops::Range, sync::LazyLock};
+
+use memchr::{memchr, memmem, memrchr};
 
 use super::Counts;
 
@@ -68,6 +70,8 @@ pub(super) fn replace(text: &str, mut spans: Vec<Span>, counts: &mut Counts) -> 
     }
     let mut out = String::with_capacity(text.len());
     let mut from = 0;
+    // Finds of one pattern often follow each other, and are counted together.
+    let mut run: (Cow<'static, str>, usize) = (Cow::Borrowed(""), 0);
     for span in merged {
         out.push_str(&text[from..span.range.start]);
         let quote = json_quote(text, &span.range);
@@ -75,12 +79,21 @@ pub(super) fn replace(text: &str, mut spans: Vec<Span>, counts: &mut Counts) -> 
         out.push_str(&span.with);
         out.push_str(&quote);
         from = span.range.end;
-        if !span.name.is_empty() {
-            counts.add(&span.name, 1);
+        if run.0 != span.name {
+            count(counts, &run);
+            run = (span.name, 0);
         }
+        run.1 += 1;
     }
+    count(counts, &run);
     out.push_str(&text[from..]);
     Some(quote_marks(out))
+}
+
+fn count(counts: &mut Counts, (name, finds): &(Cow<'static, str>, usize)) {
+    if !name.is_empty() {
+        counts.add(name, *finds);
+    }
 }
 
 /// The quotes that a find needs which has none of its own and stands where JSON has a number.
@@ -144,34 +157,50 @@ fn skip_escape(text: &str, range: &mut Range<usize>) {
 
 /// Puts quotes around values of YAML that begin with a mark: bare brackets would begin a list there.
 fn quote_marks(text: String) -> String {
-    if !text.contains(MARK) {
+    static MARKS: LazyLock<memmem::Finder<'static>> = LazyLock::new(|| memmem::Finder::new(MARK));
+    let bytes = text.as_bytes();
+    let mut out = String::new();
+    // Always the start of a line: what comes before was looked at, and as far as `copied` it is in `out`.
+    let mut from = 0;
+    let mut copied = 0;
+    while let Some(mark) = MARKS.find(&bytes[from..]).map(|step| from + step) {
+        let start = memrchr(b'\n', &bytes[from..mark]).map_or(from, |end| from + end + 1);
+        let end = memchr(b'\n', &bytes[mark..]).map_or(text.len(), |step| mark + step + 1);
+        let line = &text[start..end];
+        if let Some(value) = scalar_start(line, mark - start) {
+            out.push_str(&text[copied..start + value]);
+            push_quoted(&mut out, &line[value..]);
+            copied = end;
+        }
+        from = end;
+    }
+    if copied == 0 {
         return text;
     }
-    let mut out = String::with_capacity(text.len() + 16);
-    for line in text.split_inclusive('\n') {
-        match scalar_start(line) {
-            Some(start) => {
-                let (head, rest) = line.split_at(start);
-                let value = rest.trim_end();
-                let (value, after) = match value.find(" #") {
-                    Some(comment) => rest.split_at(rest[..comment].trim_end().len()),
-                    None => rest.split_at(value.len()),
-                };
-                out.push_str(head);
-                out.push('"');
-                out.push_str(&value.replace('\\', "\\\\").replace('"', "\\\""));
-                out.push('"');
-                out.push_str(after);
-            }
-            None => out.push_str(line),
-        }
-    }
+    out.push_str(&text[copied..]);
     out
 }
 
-/// Where in this line a bare value begins that is a mark, or begins with one: after `key: ` or `- `.
-fn scalar_start(line: &str) -> Option<usize> {
-    let mark = line.find(MARK)?;
+/// Writes a value in quotes, and what follows it in its line as it is.
+fn push_quoted(out: &mut String, rest: &str) {
+    let value = rest.trim_end();
+    let (value, after) = match value.find(" #") {
+        Some(comment) => rest.split_at(rest[..comment].trim_end().len()),
+        None => rest.split_at(value.len()),
+    };
+    out.push('"');
+    for c in value.chars() {
+        if matches!(c, '\\' | '"') {
+            out.push('\\');
+        }
+        out.push(c);
+    }
+    out.push('"');
+    out.push_str(after);
+}
+
+/// Where in this line a bare value begins that is a mark, or begins with one: after `key: ` or `- `. The first mark stands at `mark`.
+fn scalar_start(line: &str, mark: usize) -> Option<usize> {
     let head = line[..mark].trim_start();
     let indent = mark - head.len();
     let mut key = head;

@@ -11,6 +11,9 @@ use arc_swap::{ArcSwap, Guard};
 use super::{Counts, Masker, Masking, rules::Rules, values::Values};
 use crate::secret::Secret;
 
+/// What has more bytes of text than this is masked on a blocking thread: that takes milliseconds, for which other tasks would wait.
+pub(crate) const LONG: usize = 256 << 10;
+
 /// The most secrets without an owner that are remembered. Tokens are renewed for as long as a program runs; the oldest are long void.
 const MOST_LOOSE: usize = 4096;
 

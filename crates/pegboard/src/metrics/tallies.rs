@@ -83,7 +83,7 @@ impl Tallies {
         self.views.fetch_sub(1, Ordering::Relaxed);
     }
 
-    pub(crate) fn read(&self, events_lost: u64) -> Metrics {
+    pub(crate) fn read(&self, events_lost: u64, buffered_bytes: u64) -> Metrics {
         let (servers, mut total) = {
             let names = self.names.lock().unwrap_or_else(PoisonError::into_inner);
             let read = names
@@ -102,6 +102,7 @@ impl Tallies {
             own_tools: self.own_tools.read(),
             views_open: self.views.load(Ordering::Relaxed),
             events_lost,
+            buffered_bytes,
         }
     }
 }
@@ -145,7 +146,7 @@ mod tests {
         let tallies = Tallies::default();
         one_call(&tallies.of(&name("a")));
         one_call(&tallies.of(&name("a")));
-        assert_eq!(tallies.read(0).servers[&name("a")].calls.total, 2);
+        assert_eq!(tallies.read(0, 0).servers[&name("a")].calls.total, 2);
     }
 
     #[test]
@@ -156,7 +157,7 @@ mod tests {
         for n in 0..GONE + 100 {
             one_call(&tallies.of(&name(&format!("s{n}"))));
         }
-        let read = tallies.read(0);
+        let read = tallies.read(0, 0);
         assert!(read.servers.len() <= GONE + 1, "{}", read.servers.len());
         assert!(
             read.servers.contains_key(&name("kept")),

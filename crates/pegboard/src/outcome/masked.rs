@@ -41,6 +41,11 @@ impl Outcome {
     }
 }
 
+/// Whether a value has more bytes of text than `limit`.
+pub(crate) fn is_longer_than(value: &Value, limit: usize) -> bool {
+    !Room(limit).has_value(value)
+}
+
 /// How many bytes may still come. Each method takes what it is given, and returns `false` if that is too much.
 struct Room(usize);
 

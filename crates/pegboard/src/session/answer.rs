@@ -7,6 +7,9 @@ use bytes::Bytes;
 use super::{desk::Unanswered, frame::Incoming};
 use crate::scan::Scan;
 
+/// A result with more bytes than this is copied before parts of it are kept.
+const LONG: usize = 32 << 10;
+
 /// A message that answers a request, and where its result stands in it.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Answer {
@@ -68,8 +71,11 @@ impl Answer {
         &self.message[self.result.clone()]
     }
 
-    /// The same, to be kept in parts.
+    /// The same, to be kept in parts. A long one is copied: its message has a share of the board's budget, which what is kept must not hold.
     pub(super) fn presumed_bytes(&self) -> Bytes {
+        if self.result.len() > LONG {
+            return Bytes::copy_from_slice(self.presumed());
+        }
         self.message.slice(self.result.clone())
     }
 

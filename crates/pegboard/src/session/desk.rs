@@ -27,13 +27,13 @@ use super::{
     trace,
 };
 use crate::{
-    mask::Veil,
+    mask::{LONG, Veil},
     name::ServerName,
     sync::{
         Mutex, MutexGuard,
         atomic::{AtomicBool, AtomicU64, Ordering},
     },
-    transport::{Delivery, EndReason, FailureKind, Inbox, RpcError, Sent, WireEnd, WireFailure},
+    transport::{Budget, Delivery, EndReason, FailureKind, Inbox, NoRoom, RpcError, Sent, WireEnd, WireFailure},
 };
 
 /// After this many messages that fit nothing, the server is not worth listening to.
@@ -72,6 +72,8 @@ pub(crate) struct Desk {
     server: ServerName,
     /// What stands before everything that the server says beside its results.
     veil: Veil,
+    /// The budget for the messages of all connections of the board.
+    budget: Budget,
 }
 
 #[derive(Debug, Default)]
@@ -117,11 +119,11 @@ impl Desk {
     #[cfg(test)]
     pub(super) fn new() -> (Arc<Self>, mpsc::Receiver<ServerRequest>) {
         let name = ServerName::parse("one").expect("a name");
-        Self::behind(name, Veil::default())
+        Self::behind(name, Veil::default(), Budget::default())
     }
 
     /// A desk for a server whose words are masked.
-    pub(super) fn behind(server: ServerName, veil: Veil) -> (Arc<Self>, mpsc::Receiver<ServerRequest>) {
+    pub(super) fn behind(server: ServerName, veil: Veil, budget: Budget) -> (Arc<Self>, mpsc::Receiver<ServerRequest>) {
         let (requests, heard) = mpsc::channel(64);
         let desk = Self {
             state: Mutex::default(),
@@ -139,6 +141,7 @@ impl Desk {
             end: watch::Sender::new(None),
             server,
             veil,
+            budget,
         };
         (Arc::new(desk), heard)
     }
@@ -198,23 +201,23 @@ impl Desk {
     }
 
     fn resolve(&self, id: u64, answer: Result<Answer, Unanswered>) -> bool {
-        let slot = self.lock().waiting.remove(&id);
-        match slot {
-            // The caller may have gone in this moment; then nobody wants the answer.
-            Some(slot) => slot.answer.send(answer.map_err(|why| self.hidden(why))).is_ok(),
-            None => false,
+        let Some(slot) = self.lock().waiting.remove(&id) else {
+            return false;
+        };
+        let why = match answer {
+            Ok(answer) => return slot.answer.send(Ok(answer)).is_ok(),
+            Err(why) => why,
+        };
+        if let Unanswered::Error(error) = &why
+            && error.is_longer_than(LONG)
+        {
+            // The caller waits for it within its own deadline, and the wire reads on.
+            let veil = self.veil.clone();
+            tokio::task::spawn_blocking(move || slot.answer.send(Err(hidden(why, &veil))));
+            return true;
         }
-    }
-
-    /// The words of the server in it masked.
-    fn hidden(&self, mut unanswered: Unanswered) -> Unanswered {
-        match &mut unanswered {
-            Unanswered::Error(error) => error.hide(&self.veil),
-            Unanswered::Unreadable(text) => self.veil.hide(text),
-            Unanswered::Wire(failure) => failure.hide(&self.veil),
-            Unanswered::Ended { end, .. } => end.hide(&self.veil),
-        }
-        unanswered
+        // The caller may have gone in this moment; then nobody wants the answer.
+        slot.answer.send(Err(hidden(why, &self.veil))).is_ok()
     }
 
     /// What stands before everything that the server says.
@@ -401,7 +404,7 @@ impl Desk {
                 code: GIVEN_UP,
                 message: "the server ended it".to_owned(),
                 data: None,
-                masked: Default::default(),
+                masked: None,
             };
             let ours = id.get().parse().ok().filter(|id| from.may_answer(*id));
             let is_stream = |id: &u64| self.lock().waiting.get(id).is_some_and(|slot| slot.is_stream);
@@ -494,6 +497,17 @@ impl Desk {
     }
 }
 
+/// The words of the server in it masked.
+fn hidden(mut unanswered: Unanswered, veil: &Veil) -> Unanswered {
+    match &mut unanswered {
+        Unanswered::Error(error) => error.hide(veil),
+        Unanswered::Unreadable(text) => veil.hide(text),
+        Unanswered::Wire(failure) => failure.hide(veil),
+        Unanswered::Ended { end, .. } => end.hide(veil),
+    }
+    unanswered
+}
+
 impl Inbox for Desk {
     fn message(&self, message: Bytes) -> Option<u64> {
         self.hear(&message, Origin::Anywhere)
@@ -510,6 +524,18 @@ impl Inbox for Desk {
         if !resolved {
             self.stray("a message that is too large");
         }
+    }
+
+    fn no_room(&self, head: &[u8], tail: &[u8], no_room: NoRoom) {
+        let failure = WireFailure::new(FailureKind::NoRoom, Sent::Maybe, no_room.to_string());
+        let resolved = frame::find_id(head, tail).is_some_and(|id| self.resolve(id, Err(Unanswered::Wire(failure))));
+        if !resolved {
+            self.stray("a message for which there is no room");
+        }
+    }
+
+    fn budget(&self) -> Budget {
+        self.budget.clone()
     }
 
     fn waits_for(&self, id: u64) -> bool {

@@ -53,7 +53,11 @@ impl Fault {
             }
             FaultKind::Wire(failure) => matches!(
                 failure.kind,
-                FailureKind::Rpc(_) | FailureKind::Status { .. } | FailureKind::TooLarge | FailureKind::Protocol
+                FailureKind::Rpc(_)
+                    | FailureKind::Status { .. }
+                    | FailureKind::TooLarge
+                    | FailureKind::NoRoom
+                    | FailureKind::Protocol
             ),
             FaultKind::Ended(_) | FaultKind::Dial(_) => false,
         }

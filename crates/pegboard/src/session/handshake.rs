@@ -29,7 +29,7 @@ use crate::{
     hint::Hint,
     mask::Veil,
     name::ServerName,
-    transport::{DialError, FailureKind, Target},
+    transport::{Budget, DialError, FailureKind, Target},
 };
 use steps::{Opened, Opening};
 
@@ -57,6 +57,8 @@ pub(crate) struct Spec {
     pub(crate) memory: Arc<EraMemory>,
     /// What stands between the server's words and everybody else.
     pub(crate) veil: Veil,
+    /// The budget for the messages of all connections of the board.
+    pub(crate) budget: Budget,
 }
 
 /// The program, as servers are told.

@@ -10,13 +10,14 @@ use super::{Fault, Patience, Request, Session, answer::Answer, frame::Params, li
 use crate::{
     catalog::{Catalog, Item, ListedTools, store::Freshness},
     deadline::Deadline,
+    mask::LONG,
     scan::Scan,
 };
 
 /// The longest cursor that is sent back.
 const MAX_CURSOR: usize = 64 << 10;
 
-/// A page with more tools is read off the async threads, so many tools at a time: others wait for those threads.
+/// A page with more tools, or with a [long](LONG) text, is read off the async threads, so many tools at a time: others wait for those threads.
 const MANY: usize = 250;
 
 impl Session {
@@ -45,7 +46,7 @@ impl Session {
         let mut pages = self.pages("tools/list", "tools", deadline);
         let mut reading = Reading::default();
         while let Some(mut items) = pages.next(gathered).await? {
-            if items.len() <= MANY && reading.parts.is_empty() {
+            if items.len() <= MANY && pages.bytes <= LONG && reading.parts.is_empty() {
                 tools.read(items);
                 continue;
             }
@@ -72,6 +73,7 @@ impl Session {
             seen: HashSet::new(),
             count: 0,
             items: 0,
+            bytes: 0,
         };
         pages.ask(None);
         pages
@@ -122,6 +124,8 @@ struct Pages<'a> {
     /// How many pages and items have come.
     count: usize,
     items: usize,
+    /// How many bytes the last page had.
+    bytes: usize,
 }
 
 impl Pages<'_> {
@@ -143,10 +147,12 @@ impl Pages<'_> {
             freshness,
         } = {
             let answer = asking?.answer(Patience::until(self.deadline)).await?;
+            self.bytes = answer.presumed().len();
             Page::of(&answer, self.key, self.method)?
         };
         self.count += 1;
         self.items += items.len();
+        gathered.bytes += self.bytes;
         gathered.hears(freshness);
         match next {
             None => gathered.catalog.warnings.extend(self.leave_out_surplus(&mut items)),
@@ -189,6 +195,8 @@ impl Pages<'_> {
 pub(super) struct Gathered {
     pub(super) catalog: Catalog,
     pub(super) freshness: Option<Freshness>,
+    /// How many bytes its pages had.
+    pub(super) bytes: usize,
 }
 
 impl Gathered {

@@ -150,8 +150,8 @@ impl Session {
         Ok(completion)
     }
 
-    /// Masks off the async threads: resources and prompts may be megabytes long. What is not masked in time is withheld.
-    async fn hidden_apart<T: Send + 'static>(
+    /// Masks off the async threads: resources, prompts and catalogs may be megabytes long. What is not masked in time is withheld.
+    pub(super) async fn hidden_apart<T: Send + 'static>(
         &self,
         hide: impl FnOnce(&Masker) -> T + Send + 'static,
     ) -> Result<T, Fault> {

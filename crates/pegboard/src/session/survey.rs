@@ -1,6 +1,6 @@
 //! What a server offers, listed: its tools must come, and all the rest may fail without taking them away.
 
-use std::time::Duration;
+use std::{collections::HashSet, time::Duration};
 
 use tokio::time::Instant;
 
@@ -9,7 +9,7 @@ use crate::{
     catalog::{Catalog, ListedTools, clean, store::Freshness},
     config::Capabilities,
     deadline::Deadline,
-    mask::Masker,
+    mask::{LONG, Masker},
 };
 
 /// The longest warning about a listing: it may hold the server's own words.
@@ -99,12 +99,20 @@ impl Session {
             all.add(prompts?);
         }
         // The tools that were listed have been masked while they came. A secret may have become known meanwhile.
-        let masker_now = self.veil().masker();
-        let has_changed = !masker_now.is(&masker);
-        all.catalog
-            .mask_tools(&masker_now, |name| has_changed || described.contains_key(name));
-        all.catalog.mask_beside_tools(&masker_now);
-        Ok((all.catalog, all.freshness.unwrap_or_default()))
+        let described: HashSet<String> = described.keys().cloned().collect();
+        let mut catalog = all.catalog;
+        let hide = move |now: &Masker| {
+            let has_changed = !now.is(&masker);
+            catalog.mask_tools(now, |name| has_changed || described.contains(name));
+            catalog.mask_beside_tools(now);
+            catalog
+        };
+        let catalog = if all.bytes > LONG {
+            self.hidden_apart(hide).await?
+        } else {
+            hide(&self.veil().masker())
+        };
+        Ok((catalog, all.freshness.unwrap_or_default()))
     }
 
     async fn list_resources(&self, wanted: bool, before: Option<&Catalog>) -> Result<Gathered, Fault> {
@@ -181,6 +189,7 @@ impl Gathered {
 
     fn add(&mut self, part: Self) {
         self.catalog.add(part.catalog);
+        self.bytes += part.bytes;
         if let Some(freshness) = part.freshness {
             self.hears(freshness);
         }

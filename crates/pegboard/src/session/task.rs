@@ -309,7 +309,7 @@ fn ended(task: &Task, code: i64, words: &str) -> Fault {
             None => words.to_owned(),
         },
         data: None,
-        masked: Default::default(),
+        masked: None,
     });
     Fault {
         kind: FaultKind::Error(error),

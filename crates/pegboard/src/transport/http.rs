@@ -15,6 +15,7 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use super::{
     Boxed, Delivery, DialError, EndReason, Envelope, FailureKind, Inbox, Outgoing, Sent, Wire, WireEnd, WireFailure,
+    budget::{Account, FLOOR},
     remote,
     web::{self, InSession, Media, Web},
 };
@@ -44,6 +45,9 @@ pub(super) struct Http {
 struct Shared {
     web: Web,
     inbox: Arc<dyn Inbox>,
+    /// What answers, and what requests may take of the board's budget.
+    account: Account,
+    outgoing: Account,
     session: Mutex<Session>,
     /// The requests under way.
     open: Mutex<HashMap<u64, Open>>,
@@ -70,6 +74,8 @@ impl Http {
         Ok(Self {
             shared: Arc::new(Shared {
                 web: Web::new(endpoint, limits).await?,
+                account: inbox.budget().account(limits.message_bytes),
+                outgoing: inbox.budget().account(limits.message_bytes),
                 inbox,
                 session: Mutex::default(),
                 open: Mutex::default(),
@@ -166,7 +172,11 @@ impl Shared {
             taken,
         } = message;
         let is_modern = envelope.modern.is_some();
-        let mut result = self.post(body, id, &delivery, envelope).await;
+        let share = self.outgoing.share_now(if body.len() > FLOOR { body.len() } else { 0 });
+        let mut result = match share {
+            Ok(_share) => self.post(body, id, &delivery, envelope).await,
+            Err(no_room) => Err(WireFailure::new(FailureKind::Busy, Sent::No, no_room.to_string())),
+        };
         if let Err(failure) = &mut result {
             let mut session = self.session();
             let reason = why_over(failure, is_modern, session.version.is_some());
@@ -239,7 +249,7 @@ impl Shared {
         };
         match Media::of(&response) {
             Media::Json => {
-                let body = web::body(response, self.web.limit()).await?;
+                let body = web::body(response, self.web.limit(), self.account.clone()).await?;
                 if self.inbox.message_for(id, remote::trimmed(body)) {
                     Ok(())
                 } else {

@@ -1,5 +1,6 @@
 //! Messages as lines over a pair of byte streams: a writer that batches, a reader that never keeps more than one message.
 
+mod lines;
 mod room;
 
 use std::{
@@ -9,20 +10,17 @@ use std::{
     time::Duration,
 };
 
-use bytes::{Buf, Bytes, BytesMut};
-use memchr::memchr;
-use serde::de::IgnoredAny;
 use tokio::{
     io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt},
     sync::Notify,
 };
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
-use room::Room;
+use lines::{Lines, MAX_FIRST};
 
 use super::{
     Boxed, EndReason, FailureKind, Inbox, Outgoing, Sent, Wire, WireEnd, WireFailure,
-    skipped::{KEPT_END, Skipped},
+    budget::{self, Account, FLOOR, Share},
 };
 use crate::{
     config::Limits,
@@ -40,49 +38,54 @@ const MAX_KEPT: usize = 4 << 20;
 const KEEP: Duration = Duration::from_secs(1);
 /// Writes are gathered up to this size before they are handed to the system.
 const WRITE_BATCH: usize = 128 << 10;
-/// What a server may print before its first message, so that a program that is no MCP server is found out.
-const MAX_NOISE_LINES: usize = 1000;
-const MAX_NOISE_BYTES: usize = 64 << 10;
-
 /// The messages that wait for the writer.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Outbox {
     queue: Mutex<Queue>,
     filled: Notify,
+    /// What the messages may take of the board's budget.
+    account: Account,
 }
 
 #[derive(Debug, Default)]
 struct Queue {
-    messages: VecDeque<Outgoing>,
+    messages: VecDeque<Queued>,
     bytes: usize,
+    /// How many of these have a share of the budget.
+    charged: usize,
     closed: bool,
 }
 
+/// A message with its share of the budget, until it is written.
+#[derive(Debug)]
+pub(super) struct Queued {
+    pub(super) message: Outgoing,
+    pub(super) share: Option<Share>,
+}
+
 impl Outbox {
+    pub(super) fn new(account: Account) -> Self {
+        Self {
+            queue: Mutex::default(),
+            filled: Notify::new(),
+            account,
+        }
+    }
+
     /// Takes a message in program order. One for which there is no room is failed at once. One that comes after the close is left: the end of
     /// the wire follows, and says more about it than could be said here.
     pub(super) fn push(&self, message: Outgoing, inbox: &dyn Inbox) {
-        let refused = {
-            let mut queue = self.lock();
-            if queue.closed || queue.bytes + message.body.len() > MAX_QUEUED_BYTES {
-                Some((message, queue.closed))
-            } else {
-                queue.bytes += message.body.len();
-                queue.messages.push_back(message);
-                None
-            }
-        };
+        let refused = self.lock().take(message, &self.account);
         match refused {
             None => self.filled.notify_one(),
-            Some((message, true)) => {
+            Some((message, None)) => {
                 message.delivery.abandon();
                 let failure = WireFailure::new(FailureKind::Cut, Sent::No, "the connection is closed");
                 if let Some(taken) = message.taken {
                     let _ = taken.send(Err(failure));
                 }
             }
-            Some((message, false)) => {
-                let text = format!("more than {MAX_QUEUED_BYTES} bytes wait to be read by the server");
+            Some((message, Some(text))) => {
                 let failure = WireFailure::new(FailureKind::Busy, Sent::No, text);
                 if let Some(taken) = message.taken {
                     let _ = taken.send(Err(failure.clone()));
@@ -95,7 +98,7 @@ impl Outbox {
     }
 
     /// Waits for messages and takes as many as fit one batch; `false` once the outbox is closed.
-    pub(super) async fn next_batch(&self, batch: &mut Vec<Outgoing>) -> bool {
+    pub(super) async fn next_batch(&self, batch: &mut Vec<Queued>) -> bool {
         loop {
             {
                 let mut queue = self.lock();
@@ -124,15 +127,46 @@ impl Outbox {
     }
 }
 
+#[cfg(test)]
+impl Default for Outbox {
+    fn default() -> Self {
+        Self::new(super::Budget::default().account(Limits::default().message_bytes))
+    }
+}
+
 impl Queue {
-    fn take_batch(&mut self, batch: &mut Vec<Outgoing>) {
+    /// Takes a message, or returns it with what is in its way: nothing after the close.
+    fn take(&mut self, message: Outgoing, account: &Account) -> Option<(Outgoing, Option<String>)> {
+        let bytes = message.body.len();
+        if self.closed {
+            return Some((message, None));
+        }
+        if self.bytes + bytes > MAX_QUEUED_BYTES {
+            let text = format!("more than {MAX_QUEUED_BYTES} bytes wait to be read by the server");
+            return Some((message, Some(text)));
+        }
+        // What waits without a share stays within the floor of the connection.
+        let is_within = self.bytes - self.charged + bytes <= FLOOR;
+        let share = match account.share_now(if is_within { 0 } else { bytes }) {
+            Ok(share) => share,
+            Err(problem) => return Some((message, Some(problem.to_string()))),
+        };
+        self.bytes += bytes;
+        self.charged += if share.is_some() { bytes } else { 0 };
+        self.messages.push_back(Queued { message, share });
+        None
+    }
+
+    fn take_batch(&mut self, batch: &mut Vec<Queued>) {
         let mut size = 0;
-        while let Some(message) = self.messages.front() {
-            if !batch.is_empty() && size + message.body.len() > WRITE_BATCH {
+        while let Some(queued) = self.messages.front() {
+            let bytes = queued.message.body.len();
+            if !batch.is_empty() && size + bytes > WRITE_BATCH {
                 break;
             }
-            size += message.body.len();
-            self.bytes -= message.body.len();
+            size += bytes;
+            self.bytes -= bytes;
+            self.charged -= if queued.share.is_some() { bytes } else { 0 };
             batch.extend(self.messages.pop_front());
         }
     }
@@ -147,10 +181,10 @@ pub(super) async fn write_lines(
     let (mut buffer, mut batch, mut under_way) = (Vec::new(), Vec::new(), UnderWay::default());
     while outbox.next_batch(&mut batch).await {
         buffer.clear();
-        for message in batch.drain(..) {
-            if message.delivery.begin() {
-                buffer.extend_from_slice(&message.body);
-                under_way.messages.push((buffer.len(), message));
+        for queued in batch.drain(..) {
+            if queued.message.delivery.begin() {
+                buffer.extend_from_slice(&queued.message.body);
+                under_way.messages.push((buffer.len(), queued));
                 buffer.push(b'\n');
             }
         }
@@ -172,7 +206,7 @@ pub(super) async fn write_lines(
 struct UnderWay {
     /// Each message with the offset in the batch at which its last byte has left. Its newline may be missing: a server reads the rest of
     /// its input as a message too.
-    messages: Vec<(usize, Outgoing)>,
+    messages: Vec<(usize, Queued)>,
     /// How many bytes of the batch have left.
     written: usize,
 }
@@ -180,7 +214,7 @@ struct UnderWay {
 impl UnderWay {
     fn settle(&mut self) {
         let written = std::mem::take(&mut self.written);
-        for (end, message) in self.messages.drain(..) {
+        for (end, Queued { message, .. }) in self.messages.drain(..) {
             let is_written = written >= end;
             if is_written {
                 message.delivery.done();
@@ -212,25 +246,36 @@ async fn write_all(stream: &mut (impl AsyncWrite + Unpin), buffer: &[u8], writte
     stream.flush().await
 }
 
-/// Reads lines and hands those that are messages to the inbox, until the stream ends.
+/// Reads lines and hands those that are messages to the inbox, until the stream ends. Nothing is read while a long line waits for its
+/// share of the board's budget.
 pub(super) async fn read_lines(
     mut stream: impl AsyncRead + Unpin,
     inbox: Arc<dyn Inbox>,
     limit: usize,
     murmur: Murmur,
 ) -> EndReason {
-    let mut lines = Lines::new(limit);
+    let mut lines = Lines::new(limit, inbox.budget().account(limit));
     loop {
-        let read = if lines.room.recent == 0 {
-            stream.read_buf(lines.space()).await
-        } else {
-            match tokio::time::timeout(KEEP, stream.read_buf(lines.space())).await {
+        if let Err(end) = lines.make_room().await {
+            return end;
+        }
+        let patience = match (lines.has_share(), lines.room.recent) {
+            (true, _) => Some(budget::LOOK),
+            (false, 0) => None,
+            (false, _) => Some(KEEP),
+        };
+        let reading = stream.read_buf(lines.space());
+        let read = match patience {
+            None => reading.await,
+            Some(patience) => match tokio::time::timeout(patience, reading).await {
                 Ok(read) => read,
                 Err(_) => {
-                    lines.room.shrink();
+                    if !lines.has_share() {
+                        lines.room.shrink();
+                    }
                     continue;
                 }
-            }
+            },
         };
         match read {
             Ok(0) => {
@@ -270,143 +315,6 @@ impl Murmur {
     }
 }
 
-/// Cuts a stream of bytes into lines, with a bound on every line and on what is no message.
-struct Lines {
-    room: Room,
-    /// How much of what is held is known to have no newline.
-    scanned: usize,
-    limit: usize,
-    skipping: Option<Skipped>,
-    noise: Noise,
-}
-
-/// How much of the first line of noise is looked at.
-const MAX_FIRST: usize = 8 << 10;
-
-/// What the server printed that is no message.
-#[derive(Default)]
-struct Noise {
-    lines: usize,
-    bytes: usize,
-    first: String,
-    /// After the first message noise is only counted.
-    harmless: bool,
-}
-
-impl Lines {
-    fn new(limit: usize) -> Self {
-        Self {
-            room: Room::new(),
-            scanned: 0,
-            limit,
-            skipping: None,
-            noise: Noise::default(),
-        }
-    }
-
-    /// Where the next bytes go.
-    fn space(&mut self) -> &mut BytesMut {
-        self.room.space(self.limit)
-    }
-
-    fn drain(&mut self, inbox: &dyn Inbox) -> Result<(), EndReason> {
-        let mut is_cut = false;
-        while let Some(at) = memchr(b'\n', &self.room.held[self.scanned..]) {
-            let end = self.scanned + at;
-            let line = self.room.held.split_to(end).freeze();
-            self.room.held.advance(1);
-            self.scanned = 0;
-            is_cut = true;
-            let skipped = self.skipping.as_ref().map_or(0, |skipped| skipped.bytes);
-            self.room.note(skipped + line.len());
-            match self.skipping.take() {
-                Some(mut skipped) => {
-                    skipped.add(&line);
-                    inbox.too_long(&skipped.head, &skipped.tail, self.limit);
-                }
-                None if line.len() > self.limit => {
-                    let kept = KEPT_END.min(line.len());
-                    inbox.too_long(&line[..kept], &line[line.len() - kept..], self.limit);
-                }
-                None => self.line(&line, inbox)?,
-            }
-        }
-        self.scanned = self.room.held.len();
-        if is_cut {
-            self.room.settle();
-        }
-        if self.room.held.len() > self.limit || self.skipping.is_some() {
-            self.skip()?;
-        }
-        Ok(())
-    }
-
-    /// Drops what was read of a line that is too long, all but its ends.
-    fn skip(&mut self) -> Result<(), EndReason> {
-        let part = self.room.held.split();
-        self.scanned = 0;
-        let skipped = self.skipping.get_or_insert_default();
-        skipped.add(&part);
-        if skipped.is_endless(self.limit) {
-            return Err(EndReason::Protocol(format!(
-                "a line has no end after {} bytes",
-                skipped.bytes
-            )));
-        }
-        Ok(())
-    }
-
-    fn line(&mut self, line: &Bytes, inbox: &dyn Inbox) -> Result<(), EndReason> {
-        let line = trim(line);
-        match line.first() {
-            None => Ok(()),
-            // Text never starts with a NUL, so this is a message that was spoilt; the call it answers should hear of it.
-            Some(b'{' | b'[' | b'\0') => {
-                self.noise.harmless = true;
-                inbox.message(line);
-                Ok(())
-            }
-            Some(_) => self.noise.count(&line, inbox),
-        }
-    }
-
-    /// The stream has ended. A rest without newline is a message when it is whole; cut off, it is lost like all that did not come.
-    fn finish(&mut self, inbox: &dyn Inbox) {
-        let rest = trim(&self.room.held.split().freeze());
-        let is_message = matches!(rest.first(), Some(b'{' | b'['));
-        if self.skipping.is_none() && is_message && serde_json::from_slice::<IgnoredAny>(&rest).is_ok() {
-            inbox.message(rest);
-        }
-    }
-}
-
-impl Noise {
-    fn count(&mut self, line: &[u8], inbox: &dyn Inbox) -> Result<(), EndReason> {
-        self.lines += 1;
-        self.bytes += line.len();
-        if self.lines == 1 {
-            // Masked before it is cut: half a secret is one too.
-            let shown = inbox.shown(&String::from_utf8_lossy(&line[..line.len().min(MAX_FIRST)]));
-            self.first = shown[..shown.floor_char_boundary(200)].to_owned();
-            tracing::warn!(server = inbox.server(), line = %self.first.escape_debug(), "the server prints text where messages belong");
-        }
-        if !self.harmless && (self.lines > MAX_NOISE_LINES || self.bytes > MAX_NOISE_BYTES) {
-            return Err(EndReason::Protocol(format!(
-                "it printed {} lines of text and no message; the first is {:?}",
-                self.lines, self.first
-            )));
-        }
-        Ok(())
-    }
-}
-
-/// The line without a byte order mark, a carriage return and spaces around it.
-fn trim(line: &Bytes) -> Bytes {
-    let text = line.strip_prefix(b"\xef\xbb\xbf".as_slice()).unwrap_or(line);
-    let text = text.trim_ascii();
-    line.slice_ref(text)
-}
-
 /// A wire over streams whose other end lives in this process.
 pub(super) struct Attached {
     outbox: Arc<Outbox>,
@@ -421,7 +329,7 @@ impl Attached {
         R: AsyncRead + Send + Unpin + 'static,
         W: AsyncWrite + Send + Unpin + 'static,
     {
-        let outbox = Arc::new(Outbox::default());
+        let outbox = Arc::new(Outbox::new(inbox.budget().account(limits.message_bytes)));
         let stop = CancellationToken::new();
         let tasks = TaskTracker::new();
         let reading = read_lines(read, inbox.clone(), limits.message_bytes, Murmur::default());

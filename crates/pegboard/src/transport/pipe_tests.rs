@@ -1,6 +1,9 @@
 //! What the reader and the writer of lines promise.
 
+use bytes::Bytes;
+
 use super::*;
+use crate::transport::Budget;
 use crate::transport::{Delivery, Envelope};
 
 #[derive(Default)]
@@ -75,7 +78,7 @@ fn feed(lines: &mut Lines, mut bytes: &[u8], inbox: &dyn Inbox) {
 #[test]
 fn what_a_long_message_took_is_used_again_and_then_given_back() {
     let kept = Kept::default();
-    let mut lines = Lines::new(8 << 20);
+    let mut lines = Lines::new(8 << 20, Budget::default().account(8 << 20));
     let mut places = Vec::new();
     for length in [1 << 20, (1 << 20) + 5000, 1 << 20, 1 << 20] {
         let long = format!("{{\"text\":\"{}\"}}\n", "x".repeat(length));
@@ -99,7 +102,7 @@ fn what_a_long_message_took_is_used_again_and_then_given_back() {
 #[test]
 fn messages_that_nobody_has_read_yet_stay_as_they_are() {
     let kept = Kept::default();
-    let mut lines = Lines::new(8 << 20);
+    let mut lines = Lines::new(8 << 20, Budget::default().account(8 << 20));
     let message = |n: usize| format!("{{\"n\":{n},\"text\":\"{}\"}}", "x".repeat(n % 5 * 90_000));
     for n in 0..40 {
         feed(&mut lines, (message(n) + "\n").as_bytes(), &kept);

@@ -9,8 +9,9 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use url::Url;
 
 use super::{
-    Boxed, ConnectFault, Delivery, DialError, EndReason, Envelope, FailureKind, Inbox, Outgoing, Sent, Wire, WireEnd,
-    WireFailure,
+    Boxed, ConnectFault, Delivery, DialError, EndReason, Envelope, FailureKind, Inbox, NoRoom, Outgoing, Sent, Wire,
+    WireEnd, WireFailure,
+    budget::{self, Account, FLOOR, Growing},
     http::headers,
     remote,
     sse_parser::{Event, Parser},
@@ -30,6 +31,8 @@ pub(super) struct Sse {
 struct Shared {
     web: Web,
     inbox: Arc<dyn Inbox>,
+    /// What requests may take of the board's budget.
+    outgoing: Account,
     /// Where messages go, once the stream has said so.
     address: watch::Sender<Option<Result<Url, WireFailure>>>,
     /// The version that was agreed on, for answers to the server's own requests.
@@ -57,6 +60,7 @@ impl Sse {
             let wire = Self {
                 shared: Arc::new(Shared {
                     web,
+                    outgoing: inbox.budget().account(limits.message_bytes),
                     inbox,
                     address,
                     version: OnceLock::new(),
@@ -161,6 +165,8 @@ impl Shared {
         delivery: &Arc<Delivery>,
         mut envelope: Envelope,
     ) -> Result<(), WireFailure> {
+        let share = self.outgoing.share_now(if body.len() > FLOOR { body.len() } else { 0 });
+        let _share = share.map_err(|no_room| WireFailure::new(FailureKind::Busy, Sent::No, no_room.to_string()))?;
         envelope.version = envelope.version.or_else(|| self.version.get().cloned());
         let headers = headers::of(&envelope, None);
         let response = self.web.post(address, headers, body, delivery).await?;
@@ -188,23 +194,39 @@ impl Shared {
     }
 
     async fn read(&self, mut response: Response) -> EndReason {
-        let mut parser = Parser::lenient(self.web.limit());
+        let limit = self.web.limit();
+        let mut parser = Parser::lenient(limit);
+        let mut growing = Growing::new(self.inbox.budget().account(limit));
+        // Set while an event is skipped for which there is no room.
+        let mut refused = None;
         loop {
-            match response.chunk().await {
-                Ok(Some(chunk)) => {
-                    if parser.feed(&chunk, |event| self.hear(event)).is_err() {
-                        return EndReason::Protocol(format!("an event has no end after {} bytes", self.web.limit()));
+            match tokio::time::timeout(budget::LOOK, response.chunk()).await {
+                Ok(Ok(Some(chunk))) => {
+                    let hear = |event| self.hear(event, &mut growing, refused.take());
+                    if parser.feed(&chunk, hear).is_err() {
+                        return EndReason::Protocol(format!("an event has no end after {limit} bytes"));
                     }
                 }
-                Ok(None) => return EndReason::Eof,
-                Err(error) => return EndReason::Broken(web::after_response(error).message),
+                Ok(Ok(None)) => return EndReason::Eof,
+                Ok(Err(error)) => return EndReason::Broken(web::after_response(error).message),
+                // Time to see whether the event has had its share for too long.
+                Err(_) => {}
+            }
+            if let Err(no_room) = growing.make_room(parser.held(), limit).await {
+                growing.let_go();
+                parser.skip();
+                refused = Some(no_room);
             }
         }
     }
 
-    fn hear(&self, event: Event) {
+    fn hear(&self, event: Event, growing: &mut Growing, refused: Option<NoRoom>) {
         if let Some(end) = &event.end {
-            return self.inbox.too_long(&event.data, end, self.web.limit());
+            growing.let_go();
+            return match refused {
+                Some(no_room) => self.inbox.no_room(&event.data, end, no_room),
+                None => self.inbox.too_long(&event.data, end, self.web.limit()),
+            };
         }
         match event.name.as_str() {
             "endpoint" => {
@@ -212,7 +234,7 @@ impl Shared {
                 self.address.send_replace(Some(named));
             }
             "" | "message" => {
-                let data = remote::trimmed(event.data.into());
+                let data = remote::trimmed(growing.complete(event.data.into()));
                 if !data.is_empty() {
                     self.inbox.message(data);
                 }

@@ -91,6 +91,17 @@ impl Parser {
         self.retry
     }
 
+    /// How many bytes of an event are kept that is not complete.
+    pub(super) fn held(&self) -> usize {
+        self.line.len() + self.event.data.len()
+    }
+
+    /// Keeps no more than the ends of the event that is being read.
+    #[cfg(feature = "sse")]
+    pub(super) fn skip(&mut self) {
+        self.skipped();
+    }
+
     /// Takes the next bytes and hands each complete event to `each`.
     pub(super) fn feed(&mut self, mut bytes: &[u8], mut each: impl FnMut(Event)) -> Result<(), TooLarge> {
         while !bytes.is_empty() {
@@ -117,19 +128,25 @@ impl Parser {
             self.line.extend_from_slice(part);
             return Ok(());
         }
-        let skipped = self.skipping.get_or_insert_with(|| {
+        let (after_large, limit) = (self.after_large, self.limit);
+        let skipped = self.skipped();
+        skipped.add(part);
+        if after_large == AfterLarge::End || skipped.event.is_endless(limit) {
+            return Err(TooLarge);
+        }
+        Ok(())
+    }
+
+    /// The event that is being read as one of which only the ends are kept.
+    fn skipped(&mut self) -> &mut Skipping {
+        self.skipping.get_or_insert_with(|| {
             let mut skipped = Skipping::default();
             let data = std::mem::take(&mut self.event.data);
             let line = std::mem::take(&mut self.line);
             skipped.add(&data);
             skipped.add(line.strip_prefix(b"data:").unwrap_or(&line));
             skipped
-        });
-        skipped.add(part);
-        if self.after_large == AfterLarge::End || skipped.event.is_endless(self.limit) {
-            return Err(TooLarge);
-        }
-        Ok(())
+        })
     }
 
     /// The end of a line of an event that is too large, and of the event if the line is empty.

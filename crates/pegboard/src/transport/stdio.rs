@@ -47,7 +47,10 @@ impl Stdio {
             process.clone(),
             inbox.clone(),
         ));
-        let (outbox, murmur) = (Arc::new(Outbox::default()), Murmur::default());
+        let (outbox, murmur) = (
+            Arc::new(Outbox::new(inbox.budget().account(limits.message_bytes))),
+            Murmur::default(),
+        );
         let wire = Self {
             outbox: outbox.clone(),
             inbox: inbox.clone(),

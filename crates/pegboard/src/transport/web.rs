@@ -17,7 +17,8 @@ use tokio_util::task::TaskTracker;
 use url::{Host, Url};
 
 use super::{
-    ConnectFault, Delivery, DialError, FailureKind, Sent, WireFailure,
+    ConnectFault, Delivery, DialError, FailureKind, NoRoom, Sent, WireFailure,
+    budget::{self, Account, Growing},
     remote::{self, preview},
     tls,
 };
@@ -248,8 +249,13 @@ pub(super) fn plain(response: &Response) -> Result<(), WireFailure> {
     }
 }
 
-/// Reads a body to its end, but not past `limit`.
-pub(super) async fn body(mut response: Response, limit: usize) -> Result<Bytes, WireFailure> {
+/// The failure of an answer for which there is no room beside the messages of other servers.
+pub(super) fn no_room(no_room: NoRoom) -> WireFailure {
+    WireFailure::new(FailureKind::NoRoom, Sent::Maybe, no_room.to_string())
+}
+
+/// Reads a body to its end, but not past `limit`, and with a share of the board's budget if it is long.
+pub(super) async fn body(mut response: Response, limit: usize, account: Account) -> Result<Bytes, WireFailure> {
     let too_large = || {
         WireFailure::new(
             FailureKind::TooLarge,
@@ -264,11 +270,14 @@ pub(super) async fn body(mut response: Response, limit: usize) -> Result<Bytes, 
     let length = response
         .content_length()
         .and_then(|length| usize::try_from(length).ok());
+    let most = length.unwrap_or(limit);
+    let mut growing = Growing::new(account);
+    growing.make_room(length.unwrap_or(0), most).await.map_err(no_room)?;
     let mut whole = BytesMut::new();
-    while let Some(chunk) = response.chunk().await.map_err(after_response)? {
+    while let Some(chunk) = next_chunk(&mut response, &growing, whole.len()).await? {
         if whole.is_empty() {
             if length == Some(chunk.len()) {
-                return Ok(chunk);
+                return Ok(growing.complete(chunk));
             }
             whole.reserve(length.unwrap_or(chunk.len()));
         }
@@ -276,8 +285,23 @@ pub(super) async fn body(mut response: Response, limit: usize) -> Result<Bytes, 
             return Err(too_large());
         }
         whole.extend_from_slice(&chunk);
+        growing.make_room(whole.len(), most).await.map_err(no_room)?;
     }
-    Ok(whole.freeze())
+    Ok(growing.complete(whole.freeze()))
+}
+
+/// The next part of a body of which `held` bytes have come. Fails once the body has had its share for too long while others wait.
+pub(super) async fn next_chunk(
+    response: &mut Response,
+    growing: &Growing,
+    held: usize,
+) -> Result<Option<Bytes>, WireFailure> {
+    loop {
+        match tokio::time::timeout(budget::LOOK, response.chunk()).await {
+            Ok(chunk) => return chunk.map_err(after_response),
+            Err(_) => growing.check(held).map_err(no_room)?,
+        }
+    }
 }
 
 /// What an answer's body is.

@@ -31,7 +31,8 @@ use url::Url;
 
 use super::{
     Boxed, ConnectFault, DialError, EndReason, FailureKind, Inbox, Outgoing, Sent, Wire, WireEnd, WireFailure,
-    pipe::Outbox,
+    budget::{Account, Growing},
+    pipe::{Outbox, Queued},
     remote::{self, fault},
     tls,
 };
@@ -86,7 +87,8 @@ impl WebSocket {
             }
         };
         let (out, incoming) = socket.split();
-        let outbox = Arc::new(Outbox::default());
+        let account = inbox.budget().account(limits.message_bytes);
+        let outbox = Arc::new(Outbox::new(account.clone()));
         let (stop, tasks) = (CancellationToken::new(), TaskTracker::new());
         let wire = Self {
             outbox: outbox.clone(),
@@ -106,7 +108,7 @@ impl WebSocket {
                     let _ = tokio::time::timeout(remote::FAREWELL, writing).await;
                     EndReason::Closed
                 }
-                reason = read(incoming, &*inbox, message_limit) => reason,
+                reason = read(incoming, &*inbox, message_limit, account) => reason,
                 Some(reason) = &mut writing => reason,
             };
             outbox.close();
@@ -266,10 +268,12 @@ fn not_opened(error: &(dyn std::error::Error + 'static)) -> WireFailure {
     )
 }
 
-async fn read<S>(mut frames: S, inbox: &dyn Inbox, limit: usize) -> EndReason
+/// A message is complete when it is seen here, so it takes its share then, and nothing more is read until it has one.
+async fn read<S>(mut frames: S, inbox: &dyn Inbox, limit: usize, account: Account) -> EndReason
 where
     S: Stream<Item = Result<Message, tungstenite::Error>> + Unpin,
 {
+    let mut growing = Growing::new(account);
     loop {
         let due = Instant::now() + SILENCE;
         let frame = match tokio::time::timeout_at(due, frames.next()).await {
@@ -280,12 +284,8 @@ where
             Err(_) => return EndReason::Broken(format!("no sign of life for {} s", SILENCE.as_secs())),
         };
         match frame {
-            Ok(Message::Text(text)) => {
-                inbox.message(remote::trimmed(text.into()));
-            }
-            Ok(Message::Binary(bytes)) => {
-                inbox.message(remote::trimmed(bytes));
-            }
+            Ok(Message::Text(text)) => hear(text.into(), &mut growing, inbox).await,
+            Ok(Message::Binary(bytes)) => hear(bytes, &mut growing, inbox).await,
             Ok(Message::Close(frame)) => return EndReason::Broken(closing(frame.as_ref())),
             Ok(Message::Ping(_) | Message::Pong(_) | Message::Frame(_)) => {}
             Err(tungstenite::Error::Capacity(_)) => return EndReason::TooLarge(limit),
@@ -293,6 +293,18 @@ where
                 return EndReason::TooLarge(limit);
             }
             Err(error) => return EndReason::Broken(fault::causes(&error)),
+        }
+    }
+}
+
+async fn hear(message: Bytes, growing: &mut Growing, inbox: &dyn Inbox) {
+    match growing.make_room(message.len(), message.len()).await {
+        Ok(()) => {
+            inbox.message(remote::trimmed(growing.complete(message)));
+        }
+        Err(no_room) => {
+            growing.let_go();
+            inbox.no_room(&message, &message, no_room);
         }
     }
 }
@@ -329,7 +341,7 @@ where
                 continue;
             }
         }
-        for message in batch.drain(..) {
+        for Queued { message, share: _share } in batch.drain(..) {
             if !message.delivery.begin() {
                 continue;
             }
@@ -368,6 +380,7 @@ where
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::transport::Budget;
     use std::sync::Mutex;
     use tokio::io::{DuplexStream, duplex};
     use tokio_tungstenite::{WebSocketStream, tungstenite::protocol::Role};
@@ -397,7 +410,7 @@ mod tests {
         let (out, incoming) = socket(ours, Role::Client).await.split();
         let outbox = Outbox::default();
         let reason = tokio::select! {
-            reason = read(incoming, &Deaf, 1000) => reason,
+            reason = read(incoming, &Deaf, 1000, Budget::default().account(1000)) => reason,
             Some(reason) = write(out, &outbox, Duration::from_secs(10)) => reason,
         };
         (reason, started.elapsed())

@@ -7,6 +7,7 @@ mod support;
 
 mod apart;
 mod bench;
+mod budget;
 mod death;
 mod environment;
 mod eras;

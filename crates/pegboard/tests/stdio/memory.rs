@@ -7,7 +7,7 @@ use serde_json::json;
 use crate::{apart::is_apart, bench::Bench, support::*};
 
 /// The memory of this process that is really there, now and at its highest, in KiB.
-fn resident(key: &str) -> i64 {
+pub(crate) fn resident(key: &str) -> i64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap();
     let line = status.lines().find(|line| line.starts_with(key)).unwrap();
     line.split_whitespace().nth(1).unwrap().parse().unwrap()

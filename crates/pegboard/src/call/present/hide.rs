@@ -6,12 +6,9 @@ use arc_swap::Guard;
 
 use crate::{
     deadline::Deadline,
-    mask::{Counts, Masker},
+    mask::{Counts, LONG, Masker},
     outcome::{Failure, Kind, Outcome},
 };
-
-/// Outcomes with more bytes of text than this are masked on a blocking thread: that takes milliseconds, for which other tasks would wait.
-pub(super) const LONG: usize = 256 << 10;
 
 /// How one outcome is masked.
 #[derive(Debug, Clone, Copy)]

@@ -45,7 +45,7 @@ fn rpc(code: i64) -> RpcError {
         code,
         message: "no".into(),
         data: None,
-        masked: Default::default(),
+        masked: None,
     }
 }
 

@@ -80,6 +80,15 @@ pub(in crate::config) static TOP: Section = Section {
         .aka(&["start_concurrency"])
         .default("64"),
         field(
+            "max_buffered",
+            Kind::Size {
+                min: 1 << 20,
+                max: 1 << 40,
+            },
+            "The most bytes that messages of all servers take together while they are on their way; one connection takes at most a quarter of them in each direction, and messages of up to 64KiB do not count.",
+        )
+        .default("\"256MiB\""),
+        field(
             "result",
             Kind::Table(&RESULT),
             "What becomes of the results of every server.",

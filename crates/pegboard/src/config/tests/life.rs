@@ -152,8 +152,11 @@ fn a_breaker_is_off_as_it_is_or_as_it_is_written() {
 #[test]
 fn how_much_a_board_takes_on_is_said_at_the_top() {
     assert_eq!(toml("").config.limits, BoardLimits::default());
-    let limits = toml("max_servers = 2\nmax_processes = 3\nmax_starts = 4").config.limits;
+    let limits = toml("max_servers = 2\nmax_processes = 3\nmax_starts = 4\nmax_buffered = '5MiB'")
+        .config
+        .limits;
     assert_eq!((limits.servers, limits.processes, limits.starts), (2, 3, 4));
+    assert_eq!(limits.buffered, 5 << 20);
     assert_eq!(
         problems("max_servers = 0"),
         ["pegboard.toml:1: max_servers: must be between 1 and 1000"]

@@ -44,6 +44,10 @@ pub(super) fn twilio(text: &str) -> Vec<Range<usize>> {
     found.map(|at| at..at + 34).collect()
 }
 
+/// The fewest and the most digits of a card's number.
+const MIN_DIGITS: usize = 13;
+const MAX_DIGITS: usize = 19;
+
 /// Numbers of cards: 13 to 19 digits that add up, with a space or a dash between them here and there.
 pub(super) fn cards(text: &str) -> Vec<Range<usize>> {
     let bytes = text.as_bytes();
@@ -52,21 +56,26 @@ pub(super) fn cards(text: &str) -> Vec<Range<usize>> {
     let mut at = 0;
     while at < bytes.len() {
         let begins = (b'2'..=b'6').contains(&bytes[at]) && !at.checked_sub(1).is_some_and(is_digit);
+        if !begins {
+            at += 1;
+            continue;
+        }
         // Where each of the digits ends.
-        let mut ends = Vec::new();
+        let (mut ends, mut count) = ([0; MAX_DIGITS], 0);
         let mut next = at;
-        while begins && ends.len() < 19 {
-            if !ends.is_empty() && matches!(bytes.get(next), Some(b' ' | b'-')) && is_digit(next + 1) {
+        while count < MAX_DIGITS {
+            if count > 0 && matches!(bytes.get(next), Some(b' ' | b'-')) && is_digit(next + 1) {
                 next += 1;
             }
             if !is_digit(next) {
                 break;
             }
             next += 1;
-            ends.push(next);
+            ends[count] = next;
+            count += 1;
         }
         let is_card = |end: &&usize| !is_digit(**end) && check::luhn(&text[at..**end]);
-        match ends.iter().skip(12).rev().find(is_card) {
+        match ends[..count].iter().skip(MIN_DIGITS - 1).rev().find(is_card) {
             Some(end) => {
                 found.push(at..*end);
                 at = *end;

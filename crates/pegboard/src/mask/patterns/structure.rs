@@ -108,9 +108,19 @@ const PLACES: &[&str] = &[
 ];
 
 fn is_assigned_secret(key: &str, value: &str) -> bool {
-    let key = key.to_ascii_lowercase();
-    let is_place = PLACES.iter().any(|word| key.contains(word));
-    value.len() >= 8 && !is_place && check::is_no_word(value) && !check::is_reference(value)
+    value.len() >= 8 && check::is_no_word(value) && !check::is_reference(value) && !is_place(key)
+}
+
+/// Whether a name holds a word of [`PLACES`], in any case.
+fn is_place(key: &str) -> bool {
+    let key = key.as_bytes();
+    let begins = |at: usize, word: &str| {
+        let there = key.get(at..at + word.len());
+        there.is_some_and(|there| there.eq_ignore_ascii_case(word.as_bytes()))
+    };
+    let stands_at = |at: usize| PLACES.iter().any(|word| begins(at, word));
+    let may_begin = |byte: u8| matches!(byte.to_ascii_lowercase(), b'n' | b'p' | b'c' | b's' | b'r' | b'o');
+    (0..key.len()).any(|at| may_begin(key[at]) && stands_at(at))
 }
 
 pub(super) static PII: [Rule; 3] = [

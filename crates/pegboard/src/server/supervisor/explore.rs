@@ -79,6 +79,7 @@ fn server() -> (Server, thread::JoinHandle<u64>) {
         client: Arc::default(),
         memory: Arc::new(EraMemory::new(None)),
         veil: crate::mask::Veil::default(),
+        budget: crate::transport::Budget::default(),
     };
     let config = ServerConfig::new(transport);
     let known = Arc::new(Known::new(spec.name.clone(), None));

@@ -64,7 +64,7 @@ impl Opening<'_> {
 
     async fn open_at(&self, target: &Target) -> Result<Line, Fault> {
         let spec = self.spec;
-        let (desk, requests) = Desk::behind(spec.name.clone(), spec.veil.clone());
+        let (desk, requests) = Desk::behind(spec.name.clone(), spec.veil.clone(), spec.budget.clone());
         desk.set_news(News::new(spec.name.clone(), spec.standing.clone(), spec.veil.clone()));
         // What was spent on an attempt before this one is not given again.
         let limits = Limits {

@@ -9,7 +9,9 @@ use tokio_util::sync::CancellationToken;
 
 use super::{Shared, headers};
 use crate::transport::{
-    Envelope, FailureKind, Sent, WireFailure, remote,
+    Envelope, FailureKind, Sent, WireFailure,
+    budget::Growing,
+    remote,
     sse_parser::{Event, Parser},
     web::{self, InSession, Media},
 };
@@ -176,9 +178,10 @@ impl Shared {
     async fn read_events(&self, mut response: Response, request: Option<u64>) -> Ended {
         let limit = self.web.limit();
         let mut parser = Parser::new(limit);
+        let mut growing = Growing::new(self.account.clone());
         let (mut heard, mut useful) = (false, false);
         let failure = loop {
-            let chunk = match response.chunk().await {
+            let chunk = match web::next_chunk(&mut response, &growing, parser.held()).await {
                 Ok(Some(chunk)) => chunk,
                 Ok(None) => {
                     break WireFailure::new(
@@ -187,12 +190,13 @@ impl Shared {
                         "the event stream ended before the answer",
                     );
                 }
-                Err(error) => break web::after_response(error),
+                Err(failure) => break failure,
             };
             heard = true;
             let mut done = false;
             let fed = parser.feed(&chunk, |event| {
                 let Some(message) = message_of(event) else { return };
+                let message = growing.complete(message);
                 useful = true;
                 match request {
                     Some(id) => done |= self.inbox.message_for(id, message),
@@ -208,10 +212,13 @@ impl Shared {
                 let text = format!("an event is larger than {limit} bytes");
                 break WireFailure::new(FailureKind::TooLarge, Sent::Maybe, text);
             }
+            if let Err(no_room) = growing.make_room(parser.held(), limit).await {
+                break web::no_room(no_room);
+            }
         };
         Ended::Cut(Cut {
             last_id: match failure.kind {
-                FailureKind::TooLarge => None,
+                FailureKind::TooLarge | FailureKind::NoRoom => None,
                 _ => parser.last_id().map(str::to_owned),
             },
             retry: parser.retry_ms().map(Duration::from_millis),
@@ -239,7 +246,11 @@ fn is_final(failure: &WireFailure) -> bool {
     match failure.kind {
         FailureKind::Status { code, .. } => code < 500 && code != 429,
         FailureKind::Rpc(_) | FailureKind::NeedsAuth | FailureKind::SessionGone | FailureKind::Protocol => true,
-        FailureKind::Connect(_) | FailureKind::Cut | FailureKind::TooLarge | FailureKind::Busy => false,
+        FailureKind::Connect(_)
+        | FailureKind::Cut
+        | FailureKind::TooLarge
+        | FailureKind::NoRoom
+        | FailureKind::Busy => false,
     }
 }
 

@@ -1,0 +1,3 @@
+//! Inputs for the steps that are counted and measured.
+
+pub mod shapes;
