@@ -35,8 +35,11 @@ fn frame(is_last: bool, kind: u8, payload: &[u8]) -> Vec<u8> {
     frame.to_vec()
 }
 
+/// Both ends of a message that was taken out.
+type Ends = (Vec<u8>, Vec<u8>);
+
 /// What is left of the bytes when they come in parts of this size and are read in parts of that.
-fn sifted(parts: &[Vec<u8>], size: usize, room: usize) -> (io::Result<Vec<u8>>, Vec<(Vec<u8>, Vec<u8>)>) {
+fn sifted(parts: &[Vec<u8>], size: usize, room: usize) -> (io::Result<Vec<u8>>, Vec<Ends>) {
     let inbox = Arc::new(Noting::default());
     let mut sorter = Sorter::new(LIMIT, inbox.clone());
     let whole = [HEAD, &parts.concat()].concat();
