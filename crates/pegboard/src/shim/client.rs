@@ -444,11 +444,16 @@ impl Shared {
     fn kill(&self, tags: Option<&RangeInclusive<u64>>, servers: &[Seen]) -> bool {
         // The guard itself has the tag of the server that it started last.
         let guard = self.process.get();
-        let is_ours = |seen: &Seen| {
-            servers.iter().any(|server| server.is(seen))
-                || (!guard.is_some_and(|guard| guard.is(seen))
-                    && tags.is_some_and(|tags| tag::is_among(seen.pid, tags)))
+        // Without tags it has only one server, and all below it is that server's.
+        let is_below = |seen: &Seen| {
+            ARE_ALONE.load(Ordering::Relaxed)
+                && guard.is_some_and(|guard| seen.parent == guard.pid && !guard.is_ending())
         };
+        let is_tagged = |seen: &Seen| {
+            let is_guard = guard.is_some_and(|guard| guard.is(seen));
+            !is_guard && tags.is_some_and(|tags| tag::is_among(seen.pid, tags))
+        };
+        let is_ours = |seen: &Seen| servers.iter().any(|server| server.is(seen)) || is_below(seen) || is_tagged(seen);
         let deadline = Instant::now() + LAST_WAIT;
         let mut pause = PAUSES[0];
         loop {

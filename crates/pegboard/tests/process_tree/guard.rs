@@ -122,6 +122,30 @@ fn a_server_that_ends_takes_its_own_daemons_with_it_and_no_others() {
 }
 
 #[test]
+fn where_processes_cannot_be_told_apart_each_server_has_a_guard_of_its_own() {
+    let mut command = Command::new("prlimit");
+    // The limit that tags are made of has no room for them.
+    command.arg("--locks=100:100").arg(executable());
+    let mut program = Program::start_by(
+        command,
+        Hook::Called,
+        |folder| json!({ "a": fake(&with_daemons(folder, "a")), "b": fake(&with_daemons(folder, "b")) }),
+    );
+    program.status();
+    let (a, b) = (program.ready("a"), program.ready("b"));
+    assert_ne!(parent(a), parent(b));
+    let (of_a, mut pids) = (program.pids("a", 2), program.pids("b", 2));
+    pegboard_testkit::kill(a);
+    gone(&of_a, 5000, "daemons of a");
+    assert!(pids.iter().all(|pid| is_alive(*pid)));
+    // A guard that hangs is told from its server here as well.
+    send("-STOP", parent(b));
+    pids.extend([b, parent(b)]);
+    program.tell("close");
+    gone(&pids, 5000, "all of b");
+}
+
+#[test]
 fn a_guard_that_hangs_costs_its_own_servers_some_seconds_and_others_nothing() {
     let mut program = Program::start(Hook::Called, |folder| json!({ "a": fake(&with_daemons(folder, "a")) }));
     program.status();
