@@ -33,7 +33,7 @@ const PATIENCE: Duration = Duration::from_secs(3600);
 const SHUTDOWN: Duration = Duration::from_secs(10);
 
 /// A timer that fires so much later than it was due shows that this process was stopped.
-const STOPPED: Duration = Duration::from_millis(500);
+const STOPPED: Duration = Duration::from_millis(100);
 /// How long the board may take to read what arrived during a stop: longer than it takes itself.
 const CATCH_UP: Duration = Duration::from_secs(2);
 
@@ -165,6 +165,8 @@ fn time_up(output: &Output, document: &impl Serialize) -> Report {
 
 const INTERRUPTED: &str = "interrupted";
 const TIME_UP: &str = "the time was up";
+const TIMEOUT: &str = "`--timeout` sets the limit of the whole command";
+
 /// The end of the work, if it comes within the limit. After a stop of this process the board first reads what arrived meanwhile.
 async fn within<T>(limit: Duration, work: impl Future<Output = T>) -> Option<T> {
     let due = Instant::now() + limit;
@@ -175,8 +177,6 @@ async fn within<T>(limit: Duration, work: impl Future<Output = T>) -> Option<T> 
         Err(_) => None,
     }
 }
-
-const TIMEOUT: &str = "`--timeout` sets the limit of the whole command";
 
 /// The same as what became of a question to a server.
 fn cancelled() -> Failure {

@@ -221,8 +221,8 @@ impl Outage {
         }
     }
 
-    /// A start failed. Where no session was ever ready, a server that refuses our requests as such or does not speak MCP is believed to stay
-    /// like that. One that was ready before may be in the middle of an update.
+    /// A start failed. On the first start, a server that refuses our requests as such or does not speak MCP is believed to stay like that.
+    /// One that was ready before may be in the middle of an update.
     pub(super) fn of_start(error: &ConnectError, is_first: bool) -> Self {
         let cause = match cause_of(error) {
             Cause::Failed if is_first && !error.unheard && is_no_mcp(&error.fault.kind) => Cause::Broken,

@@ -267,7 +267,9 @@ impl Supervisor {
             "the start failed"
         );
         self.holders.report(|seat| seat.start_failed());
-        let outage = Outage::of_start(error, self.memory.generation == 0);
+        // Where callers wait while starts fail, all of them are repeated.
+        let is_first = self.memory.generation == 0 && self.plan().restart.start_wait.is_zero();
+        let outage = Outage::of_start(error, is_first);
         self.checks.ended(Some(outage.message.clone()));
         if outage.is_final() {
             let cause = outage.cause;

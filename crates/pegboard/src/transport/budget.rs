@@ -136,6 +136,18 @@ impl Account {
         }
     }
 
+    /// Makes a share large enough for so many bytes, if there is room for them right now. No bytes need none.
+    pub(crate) fn grow_now(&self, share: &mut Option<Share>, bytes: usize) -> Result<(), NoRoom> {
+        let held = share.as_ref().map_or(0, |share| share.common.num_permits());
+        let count = pieces(bytes).saturating_sub(held);
+        match (self.share_now(count * PIECE)?, share) {
+            (Some(more), Some(share)) => share.merge(more),
+            (Some(more), none) => *none = Some(more),
+            (None, _) => {}
+        }
+        Ok(())
+    }
+
     /// A share for a message of so many bytes, as soon as there is one. What is longer than a message may be gets no more than that.
     pub(crate) async fn share(&self, bytes: usize) -> Result<Share, NoRoom> {
         let count = permits(bytes.min(self.most));
@@ -174,10 +186,23 @@ pub(crate) struct Share {
 }
 
 impl Share {
+    fn merge(&mut self, more: Self) {
+        self.own.merge(more.own);
+        self.common.merge(more.common);
+    }
+
     /// Gives back what a message of so many bytes does not need.
     fn shrink_to(&mut self, bytes: usize) {
         let surplus = self.common.num_permits().saturating_sub(pieces(bytes));
         drop((self.own.split(surplus), self.common.split(surplus)));
+    }
+}
+
+/// Gives back what so many bytes do not need.
+pub(crate) fn shrink(share: &mut Option<Share>, bytes: usize) {
+    match share {
+        Some(share) if bytes > 0 => share.shrink_to(bytes),
+        _ => *share = None,
     }
 }
 
@@ -312,6 +337,22 @@ mod tests {
         slow.let_go();
         assert_eq!(waiting.await.unwrap(), Ok(()));
         drop(others);
+        assert_eq!(budget.used(), 0);
+    }
+
+    #[test]
+    fn a_share_grows_and_shrinks_with_what_many_small_messages_take_together() {
+        let budget = Budget::new(4 * MIB);
+        let account = budget.account(MIB / 2);
+        let mut share = None;
+        for bytes in (0..=MIB).step_by(300) {
+            account.grow_now(&mut share, bytes).unwrap();
+            assert_eq!(budget.used(), bytes.next_multiple_of(PIECE));
+        }
+        assert!(account.grow_now(&mut share, MIB + PIECE).is_err());
+        shrink(&mut share, 10_000);
+        assert_eq!(budget.used(), 3 * PIECE);
+        shrink(&mut share, 0);
         assert_eq!(budget.used(), 0);
     }
 

@@ -49,18 +49,13 @@ pub(super) struct Outbox {
 
 #[derive(Debug, Default)]
 struct Queue {
-    messages: VecDeque<Queued>,
+    messages: VecDeque<Outgoing>,
     bytes: usize,
-    /// How many of these have a share of the budget.
-    charged: usize,
+    /// The bytes of the batch that the writer took last.
+    writing: usize,
+    /// The share of the budget for what waits and what is being written, as far as it exceeds the floor of the connection.
+    share: Option<Share>,
     closed: bool,
-}
-
-/// A message with its share of the budget, until it is written.
-#[derive(Debug)]
-pub(super) struct Queued {
-    pub(super) message: Outgoing,
-    pub(super) share: Option<Share>,
 }
 
 impl Outbox {
@@ -98,10 +93,11 @@ impl Outbox {
     }
 
     /// Waits for messages and takes as many as fit one batch; `false` once the outbox is closed.
-    pub(super) async fn next_batch(&self, batch: &mut Vec<Queued>) -> bool {
+    pub(super) async fn next_batch(&self, batch: &mut Vec<Outgoing>) -> bool {
         loop {
             {
                 let mut queue = self.lock();
+                queue.written();
                 if !queue.messages.is_empty() {
                     queue.take_batch(batch);
                     return true;
@@ -145,28 +141,29 @@ impl Queue {
             let text = format!("more than {MAX_QUEUED_BYTES} bytes wait to be read by the server");
             return Some((message, Some(text)));
         }
-        // What waits without a share stays within the floor of the connection.
-        let is_within = self.bytes - self.charged + bytes <= FLOOR;
-        let share = match account.share_now(if is_within { 0 } else { bytes }) {
-            Ok(share) => share,
-            Err(problem) => return Some((message, Some(problem.to_string()))),
-        };
+        let waiting = self.bytes + self.writing + bytes;
+        if let Err(problem) = account.grow_now(&mut self.share, waiting.saturating_sub(FLOOR)) {
+            return Some((message, Some(problem.to_string())));
+        }
         self.bytes += bytes;
-        self.charged += if share.is_some() { bytes } else { 0 };
-        self.messages.push_back(Queued { message, share });
+        self.messages.push_back(message);
         None
     }
 
-    fn take_batch(&mut self, batch: &mut Vec<Queued>) {
-        let mut size = 0;
-        while let Some(queued) = self.messages.front() {
-            let bytes = queued.message.body.len();
-            if !batch.is_empty() && size + bytes > WRITE_BATCH {
+    /// The batch that was taken last is written: its part of the share is given back.
+    fn written(&mut self) {
+        self.writing = 0;
+        budget::shrink(&mut self.share, self.bytes.saturating_sub(FLOOR));
+    }
+
+    fn take_batch(&mut self, batch: &mut Vec<Outgoing>) {
+        while let Some(message) = self.messages.front() {
+            let bytes = message.body.len();
+            if !batch.is_empty() && self.writing + bytes > WRITE_BATCH {
                 break;
             }
-            size += bytes;
+            self.writing += bytes;
             self.bytes -= bytes;
-            self.charged -= if queued.share.is_some() { bytes } else { 0 };
             batch.extend(self.messages.pop_front());
         }
     }
@@ -181,10 +178,10 @@ pub(super) async fn write_lines(
     let (mut buffer, mut batch, mut under_way) = (Vec::new(), Vec::new(), UnderWay::default());
     while outbox.next_batch(&mut batch).await {
         buffer.clear();
-        for queued in batch.drain(..) {
-            if queued.message.delivery.begin() {
-                buffer.extend_from_slice(&queued.message.body);
-                under_way.messages.push((buffer.len(), queued));
+        for message in batch.drain(..) {
+            if message.delivery.begin() {
+                buffer.extend_from_slice(&message.body);
+                under_way.messages.push((buffer.len(), message));
                 buffer.push(b'\n');
             }
         }
@@ -206,7 +203,7 @@ pub(super) async fn write_lines(
 struct UnderWay {
     /// Each message with the offset in the batch at which its last byte has left. Its newline may be missing: a server reads the rest of
     /// its input as a message too.
-    messages: Vec<(usize, Queued)>,
+    messages: Vec<(usize, Outgoing)>,
     /// How many bytes of the batch have left.
     written: usize,
 }
@@ -214,7 +211,7 @@ struct UnderWay {
 impl UnderWay {
     fn settle(&mut self) {
         let written = std::mem::take(&mut self.written);
-        for (end, Queued { message, .. }) in self.messages.drain(..) {
+        for (end, message) in self.messages.drain(..) {
             let is_written = written >= end;
             if is_written {
                 message.delivery.done();

@@ -32,7 +32,7 @@ use url::Url;
 use super::{
     Boxed, ConnectFault, DialError, EndReason, FailureKind, Inbox, Outgoing, Sent, Wire, WireEnd, WireFailure,
     budget::{Account, Growing},
-    pipe::{Outbox, Queued},
+    pipe::Outbox,
     remote::{self, fault},
     tls,
 };
@@ -341,7 +341,7 @@ where
                 continue;
             }
         }
-        for Queued { message, share: _share } in batch.drain(..) {
+        for message in batch.drain(..) {
             if !message.delivery.begin() {
                 continue;
             }

@@ -303,7 +303,8 @@ async fn seed_001_who_does_not_wait_for_failing_starts() {
     assert_eq!(board.status().servers[0].state, State::Down);
 }
 
-/// Seed 001, background retries: a page in place of the server, such as one about maintenance, is an outage like any other.
+/// Seed 001, background retries: a page in place of the server, such as one about maintenance, is an outage like any other where callers wait
+/// for failing starts. Elsewhere it is no MCP server until an operator says otherwise.
 #[tokio::test]
 async fn seed_001_a_web_page_in_place_of_the_server_is_retried() {
     let page = good().fault_on(When::always(), Fault::HtmlPage);
@@ -320,13 +321,17 @@ async fn seed_001_a_web_page_in_place_of_the_server_is_retried() {
         };
         let (reply, ()) = tokio::join!(call(&tools, "fx.hello", json!({})), recovering);
         assert_eq!(reply.is_error(), !waits, "{preset}: {}", reply.text());
+        if !waits {
+            says(&reply.text(), &["text/html", "not tried again"]);
+            assert!(board.reconnect(&name("fx")).await);
+        }
         ready(&board).await;
         assert_eq!(call(&tools, "fx.hello", json!({})).await.text(), "hi", "{preset}");
         board.shutdown().await;
     }
 }
 
-/// A page in place of an answer is a fault of the way and never an answer, and it ends no session that is well otherwise.
+/// A page in place of an answer breaks the protocol and is never taken for the answer, and it ends no session that is well otherwise.
 #[tokio::test]
 async fn seed_001_a_web_page_in_place_of_an_answer_is_lost() {
     for era in [Era::Legacy, Era::Modern] {
@@ -337,8 +342,8 @@ async fn seed_001_a_web_page_in_place_of_an_answer_is_lost() {
         let board = Pegboard::open(config);
         let tools = board.toolset();
         let reply = call(&tools, "fx.hello", json!({})).await;
-        ended_as(&reply, Kind::Transport, true);
-        says(&reply.text(), &["text/html"]);
+        ended_as(&reply, Kind::Internal, true);
+        says(&reply.text(), &["was answered", "text/html"]);
         let error = board.status().servers[0].last_error.clone().unwrap();
         says(&error.message, &["fx.hello", "text/html"]);
         assert_eq!(call(&tools, "fx.hello", json!({})).await.text(), "hi");

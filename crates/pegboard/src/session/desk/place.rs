@@ -14,7 +14,7 @@ use crate::{
 };
 
 /// A timer that fires so much later than it was due shows that this process did not run meanwhile: it was stopped, or starved.
-const STOPPED: Duration = Duration::from_millis(500);
+const STOPPED: Duration = Duration::from_millis(100);
 /// How long reading what arrived during a stop may take before the timer is believed.
 const CATCH_UP: Duration = Duration::from_secs(1);
 
