@@ -6,6 +6,7 @@ use std::{
     task::{Context, Poll},
 };
 
+use bytes::Bytes;
 use shuttle::{future::block_on, thread};
 
 use super::*;
