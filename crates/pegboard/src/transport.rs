@@ -552,7 +552,7 @@ impl Hint for WireFailure {
                 "the host does not answer; check `url`, the network and any proxy"
             }
             FailureKind::Connect(ConnectFault::Tls) => {
-                "the secure connection was refused; check the server's certificate, `tls.ca`, and `tls.cert` with `tls.key`"
+                "the secure connection failed for the reason above; certificates are set in `tls.ca`, `tls.cert` and `tls.key`"
             }
             FailureKind::Connect(ConnectFault::Redirect) => {
                 "the server points elsewhere, and credentials are not sent on; put the final address into `url`"

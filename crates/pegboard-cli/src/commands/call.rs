@@ -4,9 +4,11 @@ mod agree;
 pub(super) mod ask;
 mod input;
 
+use std::time::Duration;
+
 use pegboard::{
-    Arguments, Config, Deadline, Failure, Kind, Outcome, Pegboard, Progress, Reply, ServerStatus, State, ToolCall,
-    Toolset, View,
+    Arguments, Config, Deadline, Event, Events, Failure, Kind, Outcome, Pegboard, Progress, Reply, ServerStatus, State,
+    ToolCall, Toolset, View,
 };
 use tokio::{sync::mpsc, time::Instant};
 
@@ -45,13 +47,14 @@ pub(super) async fn run(mut stage: Stage<'_>, options: cli::Call) -> Exit {
     };
     let view = view.approver(agree::Agreement::new(options.yes, &stage.output));
     let toolset = board.toolset_with(view);
+    let mut events = board.events();
     let making = Box::pin(make(toolset, &options, given, stage.deadline, stage.output.clone()));
     let reply = match stage.waiting(&waits, &what, &board, making).await {
         Ending::Done(reply) => reply,
-        // Nobody knows how far the call has come.
-        Ending::TimeUp => unanswered(Outcome::Lost(late().after_sending())),
-        Ending::Interrupted => unanswered(Outcome::Lost(cancelled().after_sending())),
+        Ending::TimeUp => unfinished(unanswered, late(), &mut events).await,
+        Ending::Interrupted => unfinished(unanswered, cancelled(), &mut events).await,
     };
+    drop(events);
     let reply = explained(reply, &board.status().servers, stage.is_late());
     let mut report = report(&stage.output, &reply);
     if !stage.output.is_json() {
@@ -67,6 +70,27 @@ pub(super) async fn run(mut stage: Stage<'_>, options: cli::Call) -> Exit {
     stage.close(&board, report).await
 }
 
+/// The reply to a call that was dropped. Its last event tells its server, if the call has come that far; only then can it have been sent.
+async fn unfinished(unanswered: impl Fn(Outcome) -> Reply, failure: Failure, events: &mut Events) -> Reply {
+    while let Ok(Some(event)) = tokio::time::timeout(Duration::ZERO, events.next()).await {
+        if let Event::CallCompleted {
+            server: Some(server),
+            tool,
+            ..
+        } = event
+        {
+            let text = format!(
+                "{}. The call may have been carried out. Check the state before repeating it.",
+                failure.message
+            );
+            let mut reply = unanswered(Outcome::Lost(Failure::new(failure.kind, text).after_sending()));
+            (reply.server, reply.tool) = (Some(server), tool);
+            return reply;
+        }
+    }
+    unanswered(Outcome::Refused(failure))
+}
+
 /// Says why a call was refused for want of its server: the time was up while servers started, or all of them want a sign-in.
 fn explained(mut reply: Reply, servers: &[ServerStatus], is_late: bool) -> Reply {
     let Outcome::Refused(failure) = &mut reply.outcome else {
@@ -76,7 +100,7 @@ fn explained(mut reply: Reply, servers: &[ServerStatus], is_late: bool) -> Reply
     let starting: Vec<String> = starting.map(|server| format!("`{}`", server.name)).collect();
     let is_without_server = matches!(
         failure.kind,
-        Kind::Unavailable | Kind::RestartInProgress | Kind::UnknownTool
+        Kind::Unavailable | Kind::RestartInProgress | Kind::UnknownTool | Kind::Timeout
     );
     if is_late && is_without_server && !starting.is_empty() {
         failure.kind = Kind::Timeout;
@@ -85,7 +109,9 @@ fn explained(mut reply: Reply, servers: &[ServerStatus], is_late: bool) -> Reply
             more => format!("servers {} were still starting when the time was up", more.join(", ")),
         };
         // The server goes when the command ends, so that to ask again would not help.
-        failure.hint = None;
+        let is_named = servers.iter().any(|server| is_of(&reply.asked, server.name.as_str()));
+        failure.hint =
+            (!is_named).then(|| "name the server, as in `SERVER.TOOL`, so that no other is waited for".to_owned());
     } else if failure.kind == Kind::UnknownTool && !servers.is_empty() {
         let mut enabled = servers.iter().filter(|server| server.state != State::Disabled);
         if enabled.all(|server| server.state == State::NeedsAuth) {
@@ -158,6 +184,10 @@ async fn make(
             Err(failure) => return Reply::unanswered(call.id, call.name, Outcome::Refused(failure), started.elapsed()),
         },
     };
+    if deadline.has_passed() {
+        // All of it went into finding the tool.
+        return Reply::unanswered(call.id, call.name, Outcome::Refused(late()), started.elapsed());
+    }
     // Only the newest step matters, so a few places are enough.
     let (steps, shown) = mpsc::channel(8);
     let call = call.timeout(deadline.remaining()).progress(steps);

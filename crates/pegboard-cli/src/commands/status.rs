@@ -158,6 +158,10 @@ fn text(exit: Exit, status: &BoardStatus, is_late: bool) -> Report {
             let message = format!("server `{}` was still starting when the time was up", server.name);
             return report.error(&message, Some(TIMEOUT));
         }
+        if server.required && matches!(server.state, State::Disabled | State::Misconfigured) {
+            let message = format!("server `{}` is required and {}", server.name, server.state.as_str());
+            return report.error(&message, None);
+        }
         // What is wrong with the config is told already, and what a ready server has recovered from stands in the table.
         let is_told = matches!(server.state, State::Misconfigured | State::Ready);
         match server.last_error.as_ref().filter(|_| !is_told) {

@@ -65,6 +65,24 @@ fn programs_get_their_document_also_when_interrupted() {
         (&json!("lost"), &json!("cancelled"))
     );
     assert_eq!(json["outcome"]["may_have_executed"], true);
+    assert_eq!((&json["server"], &json["tool"]), (&json!("fx"), &json!("t")));
+}
+
+#[test]
+fn a_call_that_is_interrupted_before_it_was_sent_has_not_run() {
+    let home = Home::new();
+    let fake = stubborn().fault(Fault::SilentHandshake);
+    let settings = "stop_timeout = '200ms'\nera_silence = '60s'";
+    home.write("pegboard.toml", &home.entry("fx", fake, settings));
+    let child = start(&home, &["call", "fx.t", "-o", "json"]);
+    until("the handshake has begun", || !home.log("fx").requests.is_empty());
+    signal(&child, "INT");
+    let json = end(child).ends_with(130).json();
+    assert_eq!(
+        (&json["status"], &json["outcome"]["kind"]),
+        (&json!("refused"), &json!("cancelled"))
+    );
+    assert_eq!(json["outcome"]["may_have_executed"], false);
 }
 
 /// CONTRACT: `-o json` prints one document, whatever happens.
@@ -155,7 +173,12 @@ fn ctrl_c_at_a_terminal_reaches_the_server_as_a_cancelled_call_and_not_as_a_sign
     terminal.types("\u{3}");
     let (code, shown) = terminal.ends();
     assert_eq!(code, Some(130), "{shown}");
-    assert!(shown.ends_with("error: interrupted\n"), "{shown:?}");
+    assert!(
+        shown.ends_with(
+            "error: interrupted. The call may have been carried out. Check the state before repeating it.\n"
+        ),
+        "{shown:?}"
+    );
     assert_eq!(home.log("fx").count("notifications/cancelled"), 1);
     home.assert_gone("fx");
 }

@@ -150,7 +150,9 @@ fn ctrl_c_at_a_question_cancels_the_call_also_where_a_secret_is_typed() {
             terminal.types("\u{3}");
             let (code, shown) = terminal.ends();
             assert_eq!(code, Some(130), "{shown}");
-            assert!(left_on_screen(&shown).ends_with("\nerror: interrupted\n"), "{shown:?}");
+            let told =
+                "\nerror: interrupted. The call may have been carried out. Check the state before repeating it.\n";
+            assert!(left_on_screen(&shown).ends_with(told), "{shown:?}");
             // In the newest era the server waits for nothing while we ask.
             let cancelled = usize::from(era == Era::Legacy);
             assert_eq!(home.log("fx").count("notifications/cancelled"), cancelled);

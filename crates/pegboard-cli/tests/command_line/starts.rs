@@ -1,6 +1,6 @@
 //! Servers that take long to start, or want a sign-in.
 
-use pegboard_testkit::{FakeServer, Fault, When};
+use pegboard_testkit::{FakeServer, Fault, Tool, When};
 use serde_json::json;
 
 use super::home::Home;
@@ -44,6 +44,30 @@ fn a_limit_that_passes_while_a_server_starts_is_a_timeout() {
         ),
         (&json!("refused"), &json!("timeout"), &json!(false))
     );
+}
+
+/// A tool that is named without its server is looked for in all of them.
+#[test]
+fn a_slow_server_that_uses_up_the_time_of_anothers_tool_is_named() {
+    let home = Home::new();
+    let tool = Tool::new("hello")
+        .answers_text("hi")
+        .schema(json!({"type": "object", "properties": {"a": {"type": "string"}}}));
+    let entries = [
+        home.entry(
+            "slow",
+            FakeServer::new("slow").fault(Fault::SilentHandshake),
+            "stop_timeout = '200ms'\nera_silence = '60s'",
+        ),
+        home.entry("quick", FakeServer::new("quick").tool(tool), ""),
+    ];
+    home.write("pegboard.toml", &entries.concat());
+    let ran = home.run(&["call", "hello", "a=1", "--timeout", "2s"]);
+    ran.ends_with(124)
+        .says("server `slow` was still starting")
+        .says("SERVER.TOOL");
+    home.run(&["call", "quick.hello", "a=1", "--timeout", "20s"])
+        .ends_with(0);
 }
 
 #[tokio::test(flavor = "multi_thread")]

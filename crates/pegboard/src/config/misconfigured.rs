@@ -18,7 +18,7 @@ pub struct Misconfigured {
     pub problems: Vec<String>,
     /// How it would be reached, if that can be told: `stdio`, `http`, `sse` or `websocket`.
     pub transport: Option<&'static str>,
-    /// Whether the board may be called ready without it.
+    /// Whether the board is ready only when this server is.
     pub required: bool,
 }
 

@@ -17,7 +17,7 @@ pub struct ServerConfig {
     pub transport: Transport,
     /// Whether it is used at all.
     pub enabled: bool,
-    /// Whether the board may be called ready without it.
+    /// Whether the board is ready only when this server is.
     pub required: bool,
     /// When it is started.
     pub start: Start,

@@ -47,7 +47,7 @@ pub(in crate::config) static SERVER: Section = Section {
             .default("false"),
         // Its life.
         field("enabled", Kind::Bool, "Whether it is used at all.").turned(&[("disabled", Via::Negated)]).default("true"),
-        field("required", Kind::Bool, "Whether the board may be called ready without it.").default("false"),
+        field("required", Kind::Bool, "Whether the board is ready only when this server is.").default("false"),
         field("start", Kind::Word(STARTS), "When it is started: with the board, when it is first needed, or only when somebody says so.").aka(&["start_mode"]).default("\"eager\""),
         field("era", Kind::Either(&[Kind::Word(ERAS), Kind::Text]), "Which protocol era it is spoken to in: auto, probe, modern, legacy, or one version such as `2025-06-18`.")
             .aka(&["protocol_version"])

@@ -47,6 +47,9 @@ pub(in crate::transport) fn tls_words(error: &(dyn std::error::Error + 'static))
         Error::InvalidCertificate(Bad::NotValidYet | Bad::NotValidYetContext { .. }) => {
             "its certificate is not valid yet; the clock of this machine may be wrong"
         }
+        Error::InvalidCertificate(Bad::Other(other)) if other.to_string().contains("CaUsedAsEndEntity") => {
+            "its certificate is one of an authority (CA) and not of a server; give the server a certificate of its own, signed by that authority"
+        }
         Error::AlertReceived(alert @ (AlertDescription::CertificateRequired | AlertDescription::NoCertificate)) => {
             alert_words(*alert)
         }
