@@ -37,6 +37,9 @@ use super::{
 /// How long a guard may be silent while something is wanted of it. Then servers that are started later get another one.
 const ANSWER: Duration = Duration::from_secs(5);
 
+/// How long the end of one server's processes may take while the guard ends others.
+const CLEARED: Duration = Duration::from_secs(60);
+
 /// The guard that takes the next server. Boards share it, as they share this process; it ends with its last server.
 static CURRENT: Mutex<Weak<Guard>> = Mutex::new(Weak::new());
 
@@ -141,10 +144,21 @@ impl Guarded {
         }
     }
 
-    /// Waits until nothing is left of it. Returns `false` if the guard does not say so in time.
+    /// Waits until nothing is left of it. Returns `false` if the guard does not say so in time, and says nothing of others either.
     pub(crate) async fn cleared(&mut self) -> bool {
-        let cleared = self.state.wait_for(|state| state.is_cleared);
-        timeout(LAST_WAIT + ANSWER, cleared).await.is_ok()
+        let mut heard = self.guard.shared.heard.load(Ordering::Relaxed);
+        let deadline = Instant::now() + CLEARED;
+        loop {
+            let cleared = self.state.wait_for(|state| state.is_cleared);
+            if timeout(LAST_WAIT + ANSWER, cleared).await.is_ok() {
+                return true;
+            }
+            let now = self.guard.shared.heard.load(Ordering::Relaxed);
+            if now == heard || Instant::now() > deadline {
+                return false;
+            }
+            heard = now;
+        }
     }
 
     /// Asks it to end with all that came from it. What is left after its grace period is killed.
@@ -338,11 +352,11 @@ impl Drop for Guard {
     fn drop(&mut self) {
         // It reads this as the end of the program, and ends with all that may be left.
         let _ = shutdown(&self.shared.line, Shutdown::Write);
-        // It may not be able to read.
+        // It may have been stopped. It is not killed: it may only be slow, and ends what is left even after the program.
         if self.is_silent.load(Ordering::Relaxed)
             && let Some(guard) = self.shared.process.get()
         {
-            guard.signal(Signal::KILL);
+            guard.signal(Signal::CONT);
         }
     }
 }

@@ -70,6 +70,9 @@ fn settle() -> io::Result<std::os::unix::net::UnixStream> {
     let _ = rustix::thread::set_name(c"pegboard-run");
     // Servers of the same user can kill this process, but they shall not trace it or take its socket.
     let _ = rustix::process::set_dumpable_behavior(DumpableBehavior::NotDumpable);
+    // A guard that a server has stopped (SIGSTOP) goes on when the program dies, and then ends all servers. The parent here is the thread
+    // of the program that listens to this guard for as long as both live.
+    rustix::process::set_parent_process_death_signal(Some(Signal::CONT))?;
     rustix::process::setsid()?;
     rustix::process::set_child_subreaper(Some(getpid()))?;
     rustix::thread::set_no_new_privs(true)?;

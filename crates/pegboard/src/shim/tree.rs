@@ -125,22 +125,41 @@ pub(crate) fn all() -> Vec<Seen> {
 
 /// The processes of which `is_root` holds, and all below them. Parents come before their children.
 pub(crate) fn families(all: &[Seen], is_root: impl Fn(&Seen) -> bool) -> Vec<Seen> {
-    let mut found: Vec<Seen> = all.iter().filter(|seen| is_root(seen)).copied().collect();
-    if found.is_empty() {
-        return found;
+    let roots: Vec<Seen> = all.iter().filter(|seen| is_root(seen)).copied().collect();
+    if roots.is_empty() {
+        return roots;
     }
-    let mut children: HashMap<u32, Vec<&Seen>> = HashMap::new();
-    for seen in all {
-        children.entry(seen.parent).or_default().push(seen);
+    Forest::new(all).families(roots)
+}
+
+/// Processes by their parents.
+pub(crate) struct Forest<'a>(HashMap<u32, Vec<&'a Seen>>);
+
+impl<'a> Forest<'a> {
+    pub(crate) fn new(all: &'a [Seen]) -> Self {
+        let mut children: HashMap<u32, Vec<&Seen>> = HashMap::new();
+        for seen in all {
+            children.entry(seen.parent).or_default().push(seen);
+        }
+        Self(children)
     }
-    let mut pids: HashSet<u32> = found.iter().map(|seen| seen.pid).collect();
-    let mut next = 0;
-    while let Some(parent) = found.get(next).copied() {
-        next += 1;
-        let children = children.get(&parent.pid).into_iter().flatten().copied();
-        found.extend(children.filter(|seen| pids.insert(seen.pid)));
+
+    /// The children of a process.
+    pub(crate) fn children(&self, pid: u32) -> impl Iterator<Item = &'a Seen> {
+        self.0.get(&pid).into_iter().flatten().copied()
     }
-    found
+
+    /// These processes and all below them. Parents come before their children.
+    pub(crate) fn families(&self, roots: Vec<Seen>) -> Vec<Seen> {
+        let mut pids: HashSet<u32> = roots.iter().map(|seen| seen.pid).collect();
+        let mut found = roots;
+        let mut next = 0;
+        while let Some(parent) = found.get(next).copied() {
+            next += 1;
+            found.extend(self.children(parent.pid).filter(|seen| pids.insert(seen.pid)).copied());
+        }
+        found
+    }
 }
 
 /// Signals processes in the opposite order: children before their parents, so that no parent replaces a child that ended.

@@ -1,7 +1,7 @@
 //! The servers below a guard: who belongs to which, and how each is ended with all that came from it.
 
 use std::{
-    collections::{BTreeMap, VecDeque},
+    collections::{BTreeMap, HashMap, HashSet, VecDeque},
     fs::File,
     io,
     os::{fd::OwnedFd, unix::process::CommandExt as _},
@@ -19,13 +19,15 @@ use super::{
     message::{Answer, FILES, Request},
     order::Order,
     role, tag,
-    tree::{self, Seen},
+    tree::{self, Forest, Seen},
 };
 
 /// All servers of a guard.
 #[derive(Default)]
 pub(super) struct Wards {
     wards: BTreeMap<u64, Ward>,
+    /// The tags of the orphans that were adopted, until they are reaped. Each is read once: there may be thousands of them.
+    tags: HashMap<u32, Option<u64>>,
     /// The killing of orphans that belong to no server.
     strays: Option<Ending>,
     answers: VecDeque<Answer>,
@@ -189,6 +191,7 @@ impl Wards {
     /// Notes that a child has ended. What a server has left behind is killed then.
     pub(super) fn ended(&mut self, pid: Pid, status: WaitStatus) {
         let pid = pid.as_raw_nonzero().get().cast_unsigned();
+        self.tags.remove(&pid);
         let server = self
             .wards
             .iter_mut()
@@ -223,7 +226,7 @@ impl Wards {
 
     /// Lets go of the servers of which nothing is left.
     fn clear(&mut self, now: Instant) {
-        let left: Vec<Owner> = tree::children(std::process::id())
+        let left: HashSet<Owner> = tree::children(std::process::id())
             .into_iter()
             .map(|pid| self.owner(pid))
             .collect();
@@ -269,9 +272,14 @@ impl Wards {
         }
         let own = std::process::id();
         let all = tree::all();
+        let forest = Forest::new(&all);
+        let mut roots: HashMap<Owner, Vec<Seen>> = HashMap::new();
+        for child in forest.children(own) {
+            roots.entry(self.owner(child.pid)).or_default().push(*child);
+        }
         for (owner, signal) in due {
-            let family = tree::families(&all, |seen| seen.parent == own && self.owner(seen.pid) == owner);
-            tree::signal(&family, signal);
+            let roots = roots.remove(&owner).unwrap_or_default();
+            tree::signal(&forest.families(roots), signal);
         }
         // Twice as long is left to others.
         let done = Instant::now();
@@ -279,12 +287,12 @@ impl Wards {
     }
 
     /// To whom a child of this process belongs.
-    fn owner(&self, pid: u32) -> Owner {
+    fn owner(&mut self, pid: u32) -> Owner {
         let server = self.wards.iter().find(|(_, ward)| ward.pid == pid && !ward.is_buried);
         if let Some((id, _)) = server {
             return Owner::Server(*id);
         }
-        let tag = tag::of(pid);
+        let tag = *self.tags.entry(pid).or_insert_with(|| tag::of(pid));
         // A server without a tag is the only one.
         let server = self
             .wards
@@ -295,7 +303,7 @@ impl Wards {
 }
 
 /// To whom a process belongs.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 enum Owner {
     Server(u64),
     /// To a server that is gone, or to a guard below a server that is gone.

@@ -5,7 +5,7 @@
 //! waited for a second share could wait for one that waits for the first. While it waits, nothing is read from its connection. When it is
 //! complete, its share shrinks to its length and stays with its bytes until they are dropped.
 //!
-//! In each direction one connection holds at most two messages' worth, and never more than a quarter of the budget.
+//! In each direction one connection holds at most a quarter of the budget.
 
 use std::{sync::Arc, time::Duration};
 
@@ -27,8 +27,6 @@ const HOLD: Duration = Duration::from_secs(15);
 pub(crate) const LOOK: Duration = Duration::from_secs(1);
 /// Shares are counted in pieces of this size.
 const PIECE: usize = 4 << 10;
-/// One message is being read while as much again waits to be presented.
-const MESSAGES: usize = 2;
 /// The budget of a board that does not say otherwise.
 pub(crate) const DEFAULT: usize = 256 << 20;
 
@@ -83,7 +81,7 @@ impl Budget {
     pub(crate) fn account(&self, max_message: usize) -> Account {
         let quarter = self.limit() / 4;
         let most = max_message.min(quarter);
-        let own = pieces(most.saturating_mul(MESSAGES).min(quarter));
+        let own = pieces(quarter);
         Account {
             budget: self.clone(),
             own: Arc::new(Semaphore::new(own)),
@@ -151,9 +149,10 @@ impl Account {
     /// A share for a message of so many bytes, as soon as there is one. What is longer than a message may be gets no more than that.
     pub(crate) async fn share(&self, bytes: usize) -> Result<Share, NoRoom> {
         let count = permits(bytes.min(self.most));
-        let _waiting = Waiting::new(&self.budget.0.waiting);
         let taking = async {
             let own = self.own.clone().acquire_many_owned(count).await.ok()?;
+            // Only messages of other connections are in the way of one that has come this far.
+            let _waiting = Waiting::new(&self.budget.0.waiting);
             let common = self.budget.0.free.clone().acquire_many_owned(count).await.ok()?;
             Some(Share { own, common })
         };
@@ -338,6 +337,21 @@ mod tests {
         assert_eq!(waiting.await.unwrap(), Ok(()));
         drop(others);
         assert_eq!(budget.used(), 0);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn messages_of_one_connection_do_not_yield_to_each_other() {
+        let budget = Budget::new(8 * MIB);
+        let account = budget.account(MIB);
+        let mut slow = Growing::new(account.clone());
+        slow.make_room(FLOOR, MIB).await.unwrap();
+        let second = account.share_now(MIB).unwrap();
+        let third = tokio::spawn(async move { account.share(MIB).await.map(|_| ()) });
+        tokio::task::yield_now().await;
+        tokio::time::advance(HOLD + LOOK).await;
+        assert_eq!(slow.check(FLOOR), Ok(()));
+        drop((slow, second));
+        assert_eq!(third.await.unwrap(), Ok(()));
     }
 
     #[test]
