@@ -251,3 +251,39 @@ fn fifty_starts_and_stops_leave_no_file_and_no_process() {
     );
     gone(&program.pids("a", 102), 1000, "daemons");
 }
+
+#[test]
+fn a_guard_that_was_stopped_ends_all_servers_when_the_program_is_killed() {
+    let mut program = Program::start(Hook::Called, |folder| json!({ "a": fake(&with_daemons(folder, "a")) }));
+    program.status();
+    let mut pids = vec![program.ready("a")];
+    pids.push(parent(pids[0]));
+    pids.extend(program.pids("a", 2));
+    send("-STOP", pids[1]);
+    program.kill();
+    gone(&pids, 10_000, "the guard was stopped and the program killed");
+}
+
+#[test]
+fn many_servers_with_many_daemons_end_together() {
+    const SERVERS: usize = 20;
+    const DAEMONS: u32 = 10;
+    let mut program = Program::start(Hook::Called, |folder| {
+        let servers = (0..SERVERS).map(|number| {
+            let server = FakeServer::new("fx").fault(Fault::SpawnsChildren {
+                how: Child::DoubleFork,
+                count: DAEMONS,
+                pid_file: folder.join(number.to_string()),
+            });
+            (format!("s{number}"), fake(&server))
+        });
+        Value::Object(servers.collect())
+    });
+    program.status();
+    let pids: Vec<u32> = (0..SERVERS)
+        .flat_map(|number| program.pids(&number.to_string(), DAEMONS as usize))
+        .collect();
+    assert!(pids.iter().all(|pid| is_alive(*pid)));
+    program.tell("close");
+    gone(&pids, 100, "daemons of servers that were shut down");
+}
