@@ -48,7 +48,7 @@ fn a_limit_that_passes_while_a_server_starts_is_a_timeout() {
 
 /// A tool that is named without its server is looked for in all of them.
 #[test]
-fn a_slow_server_that_uses_up_the_time_of_anothers_tool_is_named() {
+fn a_slow_server_that_uses_up_the_time_for_another_tool_is_named() {
     let home = Home::new();
     let tool = Tool::new("hello")
         .answers_text("hi")
