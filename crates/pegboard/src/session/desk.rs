@@ -216,7 +216,7 @@ impl Desk {
             tokio::task::spawn_blocking(move || slot.answer.send(Err(hidden(why, &veil))));
             return true;
         }
-        // The caller may have gone in this moment; then nobody wants the answer.
+        // Fails if the caller has just dropped its receiver; the response is then discarded.
         slot.answer.send(Err(hidden(why, &self.veil))).is_ok()
     }
 

@@ -163,7 +163,7 @@ impl Guarded {
 
     /// Asks it to end with all that came from it. What is left after its grace period is killed.
     pub(crate) fn stop(&self) {
-        // A guard that does not read is found out by those who wait for the end.
+        // A guard that does not read is noticed by the time limit of the wait for the exit status.
         let _ = self.guard.send(&Request::Stop { id: self.id });
     }
 
@@ -214,7 +214,7 @@ struct Guard {
     is_silent: AtomicBool,
 }
 
-/// What the thread that listens to a guard shares with those who talk to it.
+/// State shared between the thread that reads a guard's answers and the handles that send requests to it.
 #[derive(Debug)]
 struct Shared {
     line: OwnedFd,

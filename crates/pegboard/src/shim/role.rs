@@ -102,7 +102,7 @@ pub(super) fn become_limited(limits: &Rlimits, program: &OsString, args: &[OsStr
         Ok(()) => Command::new(program).args(args).exec(),
         Err(error) => error,
     };
-    // This goes where the server's own last words go. If nobody reads it, the exit code remains.
+    // This is written to the server's own stderr. If that fails, the exit code remains.
     let program = Path::new(program).display();
     let _ = writeln!(std::io::stderr(), "pegboard: `{program}` could not be started: {error}");
     exit(NOT_STARTED);

@@ -1,4 +1,4 @@
-//! A number that every process of a server inherits, whatever it becomes and whoever its parent is.
+//! A number that every process of a server inherits through `fork` and `exec`, also after it has been reparented.
 //!
 //! It is the limit on file locks, which no kernel since 2.4.25 heeds: `fork` and `exec` keep it, `/proc` shows it, anybody
 //! may lower it and only the privileged may raise it. So the guard lowers its own limit by one before each start, and

@@ -163,7 +163,7 @@ impl Owned {
     }
 }
 
-/// Does something that may wait for a disk, where it holds nobody up.
+/// Runs blocking file system work on a blocking thread.
 async fn off_thread<T: Send + 'static>(
     command: &Command,
     act: impl FnOnce() -> Result<T, SpawnError> + Send + 'static,

@@ -125,8 +125,8 @@ struct Leash {
 }
 
 impl Leash {
-    /// Does something with the family that looks at many processes, where it holds nobody up. It fails only when the
-    /// runtime ends, and then the leash is dropped soon.
+    /// Runs work that reads `/proc` for many processes on a blocking thread. Fails only when the runtime shuts down, which drops the leash
+    /// too.
     async fn off_thread(&mut self, act: impl FnOnce(&mut Family) + Send + 'static) -> Result<(), JoinError> {
         let mut family = self.family.clone();
         let acting = tokio::task::spawn_blocking(move || {
