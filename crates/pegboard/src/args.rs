@@ -3,22 +3,22 @@
 //! Reading (`json`, `repair`, `yaml`, `key_value`, `pairs`) makes an object of a text; checking (`check`, `fit`) compares the object with the
 //! tool's schema and changes types where that is wanted. Both say what they did.
 
-mod check;
 mod coerce;
-mod fit;
+mod command_line;
 mod json;
 mod key_value;
 mod node;
-mod pairs;
 mod problem;
 mod repair;
+mod scalar;
 mod schema;
-mod typed;
-mod work;
+mod typed_value;
+mod validate;
+mod validation_cost;
 mod yaml;
 
-pub(crate) use check::Checker;
 pub(crate) use schema::in_short;
+pub(crate) use validate::Checker;
 
 use serde_json::{Map, Value, value::RawValue};
 
@@ -77,7 +77,7 @@ impl Arguments {
         pairs: impl IntoIterator<Item = (&'a str, &'a str)>,
         schema: &Value,
     ) -> Result<Self, ArgumentsError> {
-        pairs::read(pairs, Shape::new(schema))
+        command_line::read(pairs, Shape::new(schema))
     }
 
     /// A sentence for each argument that the schema does not know, with the name that it most likely misspells. There are none for a schema
@@ -186,7 +186,7 @@ fn guided(text: &str, shape: Shape<'_>) -> ReadArguments {
         let name = shape.only().filter(|_| !shape.knows(INPUT)).unwrap_or(INPUT);
         let declared = shape.property(name);
         let value = value.unwrap_or_else(|| match declared {
-            Some(declared) => typed::unquoted_value(text, declared),
+            Some(declared) => typed_value::unquoted_value(text, declared),
             None => Node::Text(text.to_owned()),
         });
         let notes = vec![format!("the text was taken as the argument `{}`", schema::plain(name))];

@@ -10,8 +10,8 @@ use crate::{
     catalog::Tool,
     config::Check,
     deadline::Deadline,
-    event::{Bell, Event, Events},
-    mask::{KnownSecrets, Masking, Veil},
+    event::{Event, EventSender, Events},
+    mask::{KnownSecrets, Masking, ServerMasker},
     name::{self, NameStyle},
     provider::Provider,
     secret::Secret,
@@ -20,31 +20,31 @@ use crate::{
     toolset::Toolset,
 };
 
-pub use crate::session::steps::{read_answer, read_tools, write_call};
+pub use crate::session::bench_steps::{read_answer, read_tools, write_call};
 
 /// Learns so many secrets one after the other and returns how many bytes a text of one of them is masked to.
 pub fn learn(secrets: usize) -> usize {
     let known = KnownSecrets::default();
     let secret = |number: usize| Secret::new(format!("token-{number:08}-xK9v"));
     (0..secrets).for_each(|number| known.learn([secret(number)]));
-    let veil = Veil::new(&Masking::default(), known);
-    veil.text(secret(secrets / 2).expose()).len()
+    let masker = ServerMasker::new(&Masking::default(), known);
+    masker.text(secret(secrets / 2).expose()).len()
 }
 
 /// Rings so many events for listeners that read none of them until the end, and returns how many of them one of these hears.
-pub fn ring(events: usize) -> usize {
+pub fn ring(count: usize) -> usize {
     const LISTENERS: usize = 4;
-    let bell = Bell::default();
-    let mut listeners: Vec<Events> = (0..LISTENERS).map(|_| bell.listen()).collect();
-    for number in 0..events {
-        bell.ring(|| Event::CallProgress {
+    let events = EventSender::default();
+    let mut listeners: Vec<Events> = (0..LISTENERS).map(|_| events.listen()).collect();
+    for number in 0..count {
+        events.send(|| Event::CallProgress {
             id: number.to_string(),
             progress: 1.0,
             total: None,
             message: None,
         });
     }
-    drop(bell);
+    drop(events);
     let mut heard = 0;
     while let Some(Some(_)) = listeners.first_mut().and_then(|events| events.next().now_or_never()) {
         heard += 1;

@@ -26,13 +26,13 @@ use crate::{
     catalog::store::CatalogStore,
     config::{BoardLimits, BreakerPolicy, Capabilities, Config, Misconfigured, ServerConfig},
     deadline::Deadline,
-    event::{Bell, Events},
-    mask::{KnownSecrets, Masking, Veil},
+    event::{EventSender, Events},
+    mask::{KnownSecrets, Masking, ServerMasker},
     metrics::Metrics,
     name::{NameStyle, ServerName},
     secret::Secret,
     server::{Backoff, BadSchedule, CatalogChange, Jitter, Links, Outage, Queues, Registry, Server, Shared},
-    session::{ClientInfo, EraMemory, Host, NoHost, Root, Spec, Standing, Survey},
+    session::{ClientInfo, DesiredState, EraMemory, Host, ListScope, NoHost, Root, Spec},
     status::{BoardStatus, ServerStatus},
     transport::{Budget, Dialer, StandIns, Target},
 };
@@ -47,8 +47,8 @@ pub struct Pegboard(Arc<Inner>);
 #[derive(Debug)]
 struct Inner {
     registry: Arc<Registry>,
-    maker: Maker,
-    people: People,
+    factory: ServerFactory,
+    people: HostDefaults,
     /// Who finds tools by meaning for views that name nobody.
     embeddings: Option<Arc<Embeddings>>,
     /// How views name tools unless they say so themselves.
@@ -59,21 +59,21 @@ struct Inner {
 
 /// Who is asked by views that name nobody, and what was agreed to for all views.
 #[derive(Clone, Default)]
-struct People {
+struct HostDefaults {
     approver: Option<Arc<dyn Approver>>,
     agreed: Approvals,
 }
 
-impl std::fmt::Debug for People {
+impl std::fmt::Debug for HostDefaults {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("People")
+        f.debug_struct("HostDefaults")
             .field("agreed", &self.agreed)
             .finish_non_exhaustive()
     }
 }
 
 /// What is needed to make a server of its config.
-struct Maker {
+struct ServerFactory {
     shared: Arc<Shared>,
     host: Arc<dyn Host>,
     client: Arc<ClientInfo>,
@@ -90,7 +90,7 @@ struct Maker {
     budget: Budget,
 }
 
-impl Maker {
+impl ServerFactory {
     /// A server, or one that says that there is no room for it beside `others`.
     fn make(&self, name: ServerName, target: Target, config: ServerConfig, others: usize) -> Server {
         let spec = self.spec(name, target, &config);
@@ -126,10 +126,10 @@ impl Maker {
     }
 
     fn spec(&self, name: ServerName, target: Target, config: &ServerConfig) -> Spec {
-        let veil = Veil::new(&config.policy.masking, self.secrets.clone());
-        veil.own(config.secrets());
+        let masker = ServerMasker::new(&config.policy.masking, self.secrets.clone());
+        masker.own(config.secrets());
         Spec {
-            standing: Standing::new(&config.roots),
+            desired_state: DesiredState::new(&config.roots),
             roots: config.roots.clone(),
             name,
             target,
@@ -139,14 +139,14 @@ impl Maker {
             host: self.host.clone(),
             client: self.client.clone(),
             memory: self.memory.clone(),
-            veil,
+            masker,
         }
     }
 }
 
-impl std::fmt::Debug for Maker {
+impl std::fmt::Debug for ServerFactory {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Maker")
+        f.debug_struct("ServerFactory")
             .field("shared", &self.shared)
             .finish_non_exhaustive()
     }
@@ -160,11 +160,11 @@ pub struct Builder {
     host: Arc<dyn Host>,
     client: ClientInfo,
     memory: Option<PathBuf>,
-    survey: Survey,
+    survey: ListScope,
     backoff: Backoff,
     catalogs: Option<CatalogStore>,
     breaker: BreakerPolicy,
-    people: People,
+    people: HostDefaults,
     embeddings: Option<Arc<Embeddings>>,
     stand_ins: Option<Box<StandIns>>,
 }
@@ -178,11 +178,11 @@ impl Pegboard {
             host: Arc::new(NoHost),
             client: ClientInfo::default(),
             memory: None,
-            survey: Survey::More(Capabilities::default()),
+            survey: ListScope::More(Capabilities::default()),
             backoff: Backoff::default(),
             catalogs: None,
             breaker: BreakerPolicy::default(),
-            people: People::default(),
+            people: HostDefaults::default(),
             embeddings: None,
             stand_ins: None,
         }
@@ -211,7 +211,7 @@ impl Pegboard {
     pub fn status(&self) -> BoardStatus {
         let servers = self.0.registry.status();
         BoardStatus {
-            queues: self.0.maker.shared.queues.status(),
+            queues: self.0.factory.shared.queues.status(),
             healthy: health::is_healthy(&servers),
             ready: self.is_ready(&servers),
             warnings: health::warnings(&servers),
@@ -237,20 +237,20 @@ impl Pegboard {
 
     /// Hides these texts too in everything that servers say from now on. The secrets of the config are hidden unasked.
     pub fn hide(&self, secrets: impl IntoIterator<Item = Secret>) {
-        self.0.maker.secrets.learn(secrets);
+        self.0.factory.secrets.learn(secrets);
     }
 
     /// What happens on the board from now on: every call of every view, and every change of a server's state. Without listeners nothing is
     /// recorded.
     pub fn events(&self) -> Events {
-        self.0.registry.bell().listen()
+        self.0.registry.events().listen()
     }
 
     /// The counters and histograms of the board, since it was opened. Reading them stops no call.
     pub fn metrics(&self) -> Metrics {
         let registry = &self.0.registry;
-        let buffered = u64::try_from(self.0.maker.budget.used()).unwrap_or(u64::MAX);
-        registry.tallies().read(registry.bell().lost(), buffered)
+        let buffered = u64::try_from(self.0.factory.budget.used()).unwrap_or(u64::MAX);
+        registry.tallies().read(registry.events().lost(), buffered)
     }
 
     /// How the catalogue of a server changed since the board was opened, the newest change last. Where each view has the server for itself,
@@ -282,7 +282,7 @@ impl Pegboard {
     pub async fn shutdown(&self) {
         self.0.registry.close();
         self.0.registry.close_servers().await;
-        self.0.maker.shared.ending.wait().await;
+        self.0.factory.shared.ending.wait().await;
     }
 }
 
@@ -348,7 +348,7 @@ impl Builder {
 
     /// Lists only tools, which makes starting quicker.
     pub fn tools_only(mut self) -> Self {
-        self.survey = Survey::Tools;
+        self.survey = ListScope::Tools;
         self
     }
 
@@ -408,7 +408,7 @@ impl Builder {
 
     fn opened(self) -> Pegboard {
         let limits = self.config.limits;
-        let maker = Maker {
+        let factory = ServerFactory {
             shared: Arc::new(Shared {
                 survey: self.survey,
                 revision: Arc::new(AtomicU64::new(1)),
@@ -418,7 +418,7 @@ impl Builder {
                 links: Links::default(),
                 ending: Arc::default(),
                 made: AtomicU64::new(1),
-                bell: Bell::default(),
+                events: EventSender::default(),
                 tallies: Arc::default(),
                 backoff: self.backoff,
                 queues: Queues::new(&self.config.queues),
@@ -437,7 +437,7 @@ impl Builder {
         // All of them are known before the first server says a word. Each server owns its secrets from when it is made.
         let in_process = self.in_process.iter().map(|(_, _, settings)| settings);
         let configs = self.config.servers.values().chain(in_process);
-        let early = Veil::new(&Masking::default(), maker.secrets.clone());
+        let early = ServerMasker::new(&Masking::default(), factory.secrets.clone());
         early.own(configs.flat_map(ServerConfig::secrets));
         let naming = Mutex::new(self.config.naming);
         let mut servers: Vec<Server> = Vec::new();
@@ -449,26 +449,26 @@ impl Builder {
         }
         for (name, config) in configured {
             let others = counted(&servers);
-            servers.push(maker.configured(name, config, others));
+            servers.push(factory.configured(name, config, others));
         }
         for (name, misconfigured) in &self.config.misconfigured {
             if !self.in_process.iter().any(|(other, _, _)| other == name) {
-                servers.push(maker.misconfigured(name.clone(), misconfigured));
+                servers.push(factory.misconfigured(name.clone(), misconfigured));
             }
         }
         for (name, dialer, settings) in self.in_process {
             let others = counted(&servers);
-            servers.push(maker.make(name, Target::InProcess(dialer), settings, others));
+            servers.push(factory.make(name, Target::InProcess(dialer), settings, others));
         }
         drop(early);
         for server in servers.iter().filter(|server| server.starts_unasked()) {
             server.start();
         }
-        let registry = Arc::new(Registry::new(servers, &maker.shared));
+        let registry = Arc::new(Registry::new(servers, &factory.shared));
         let people = self.people;
         Pegboard(Arc::new(Inner {
             registry,
-            maker,
+            factory,
             people,
             embeddings: self.embeddings,
             naming,

@@ -1,43 +1,44 @@
 //! The path of a tool call, top to bottom: hooks, arguments, permission, a kept answer, a turn, the server, the exchange, what is made of
 //! the result.
 
-mod approve;
+mod approval;
 mod cache;
 mod deliver;
-mod embed;
+mod embeddings;
 mod guard;
-mod handles;
 mod hook;
+mod idempotency;
 mod model;
-mod output;
-mod outputs;
-mod permit;
-mod prepare;
+mod output_check;
+mod output_handles;
+mod permission;
+mod prepare_arguments;
 mod present;
 mod progress;
 mod record;
-mod recover;
-mod repeat;
 mod resource;
+mod result_options;
+mod retry;
 mod route;
 mod rules;
-mod sight;
 mod stop;
 mod stream;
 mod summarise;
 mod task;
 mod trace;
 mod view;
+mod visibility;
 
-pub use approve::{Approvals, Approved, Approver, Decision, Question};
-pub use embed::Embedder;
-pub(crate) use embed::Embeddings;
+pub use approval::{Approvals, Approved, Approver, Decision, Question};
+pub use embeddings::Embedder;
+pub(crate) use embeddings::Embeddings;
 pub(crate) use guard::CallGuard;
 pub use hook::{Budget, Called, Hook};
 pub(crate) use resource::read_resource;
-pub(crate) use route::{Astray, Route, RouteTable, Routed, ambiguous, folded, listed, may_be_of, tool_of, variants};
+pub(crate) use route::{
+    Route, RouteTable, Routed, Unroutable, ambiguous, folded, listed, may_be_of, tool_of, variants,
+};
 pub use rules::Proposed;
-pub(crate) use sight::Sight;
 pub(crate) use stop::{failure_of, unavailable};
 pub use stream::{CallEvent, CallStream};
 #[cfg(feature = "http")]
@@ -47,9 +48,10 @@ pub use task::TaskHandle;
 pub(crate) use task::{start, take_up};
 pub(crate) use trace::{is_traced, traced};
 pub use view::View;
+pub(crate) use visibility::Visibility;
 
 use record::Record;
-use recover::ToolClass;
+use retry::ToolClass;
 use stop::{Stop, after_a_lost_attempt};
 
 use std::{
@@ -281,7 +283,7 @@ fn is_ours(id: &str, mut number: u64) -> bool {
 }
 
 /// What all steps of a call look at.
-pub(crate) struct Job<'a> {
+pub(crate) struct CallContext<'a> {
     view: &'a View,
     route: &'a Route,
     /// The server's settings when the call began. They hold to its end.
@@ -291,7 +293,7 @@ pub(crate) struct Job<'a> {
     deadline: Deadline,
 }
 
-impl<'a> Job<'a> {
+impl<'a> CallContext<'a> {
     fn new(view: &'a View, route: &'a Route, call: &ToolCall, started: Instant) -> Self {
         let config = route.server.kept_config();
         let most = config.limits.call_total;
@@ -332,7 +334,7 @@ pub(crate) async fn run(
     started: Instant,
     guard: CallGuard<'_>,
 ) -> Reply {
-    let job = Job::new(view, route, call, started);
+    let job = CallContext::new(view, route, call, started);
     let mut reply = match let_in(&job, call).await {
         // Boxed, because calls with a key are rare and every call would pay for the room.
         Ok(()) if call.key.is_some() => Box::pin(once(&job, call)).await,
@@ -348,15 +350,15 @@ pub(crate) async fn run(
 }
 
 /// Reads the call's arguments, so that all that follow see the same, and lets the hooks look at it.
-async fn let_in(job: &Job<'_>, call: &mut ToolCall) -> Result<(), Failure> {
-    prepare::read(job, call)?;
+async fn let_in(job: &CallContext<'_>, call: &mut ToolCall) -> Result<(), Failure> {
+    prepare_arguments::read(job, call)?;
     job.view.hooks.before(job.route, call, job.deadline).await
 }
 
 /// Makes the call, or gives the reply to an earlier one with the same key.
-async fn once(job: &Job<'_>, call: &mut ToolCall) -> Reply {
+async fn once(job: &CallContext<'_>, call: &mut ToolCall) -> Reply {
     let name = job.tool().dotted_name();
-    let key = repeat::Key {
+    let key = idempotency::IdempotencyKey {
         tool: name.clone(),
         word: call.key.clone().unwrap_or_default(),
     };
@@ -377,14 +379,19 @@ async fn once(job: &Job<'_>, call: &mut ToolCall) -> Reply {
 }
 
 /// Makes the call, and writes down how it went.
-async fn recorded(job: &Job<'_>, call: &mut ToolCall) -> Reply {
+async fn recorded(job: &CallContext<'_>, call: &mut ToolCall) -> Reply {
     let mut record = Record::open(job, call);
     let ended = attempt(job, call, &mut record).await;
     concluded(job, call, record, ended).await
 }
 
 /// The reply to a call that has come to its end, well or not.
-async fn concluded(job: &Job<'_>, call: &mut ToolCall, mut record: Record, ended: Result<Outcome, Stop>) -> Reply {
+async fn concluded(
+    job: &CallContext<'_>,
+    call: &mut ToolCall,
+    mut record: Record,
+    ended: Result<Outcome, Stop>,
+) -> Reply {
     let outcome = match ended {
         Ok(outcome) => outcome,
         Err(stop) => {
@@ -409,7 +416,7 @@ async fn concluded(job: &Job<'_>, call: &mut ToolCall, mut record: Record, ended
 }
 
 /// The reply to a call that has no route. It names server and tool as far as the call's name says which are meant.
-pub(crate) fn refuse(call: &ToolCall, astray: Astray, started: Instant, guard: CallGuard<'_>) -> Reply {
+pub(crate) fn refuse(call: &ToolCall, astray: Unroutable, started: Instant, guard: CallGuard<'_>) -> Reply {
     let mut reply = call.unanswered(Outcome::Refused(astray.failure), started.elapsed());
     if let Some((server, tool)) = astray.meant {
         reply.name = name::dotted(server.as_str(), &tool);
@@ -420,18 +427,18 @@ pub(crate) fn refuse(call: &ToolCall, astray: Astray, started: Instant, guard: C
 }
 
 /// The steps of a call, in order.
-async fn attempt(job: &Job<'_>, call: &ToolCall, record: &mut Record) -> Result<Outcome, Stop> {
-    let arguments = prepare::arguments(job, call, &mut record.warnings).await?;
-    permit::ask(job, call, &arguments).await?;
+async fn attempt(job: &CallContext<'_>, call: &ToolCall, record: &mut Record) -> Result<Outcome, Stop> {
+    let arguments = prepare_arguments::arguments(job, call, &mut record.warnings).await?;
+    permission::ask(job, call, &arguments).await?;
     job.view.check_open()?;
     let cache = &job.view.cache;
-    let question = cache::Question::of(job, &arguments);
+    let question = cache::CacheKey::of(job, &arguments);
     if let Some(answer) = question.as_ref().and_then(|(question, _)| cache.get(question)) {
         record.cached = true;
         return Ok(Outcome::Done(answer));
     }
     let result = deliver::delivered(job, call, &arguments, record).await?;
-    if let Some(failed) = output::misfit(job, &result, &mut record.warnings) {
+    if let Some(failed) = output_check::misfit(job, &result, &mut record.warnings) {
         return Ok(failed);
     }
     // What a user said once is not said for the next call.

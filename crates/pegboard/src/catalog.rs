@@ -1,30 +1,30 @@
 //! What one server offers: an immutable value, read from its listings one item at a time so that a bad item costs only itself.
 
-pub(crate) mod clean;
-mod definition;
-mod described;
+mod assemble;
+mod configured_tools;
+mod definition_hash;
 pub(crate) mod diff;
 mod instructions;
 mod masked;
-mod parts;
-mod rename;
+mod renamed_tools;
 mod risk;
+pub(crate) mod sanitize;
 mod schema;
 mod shadow;
 pub(crate) mod store;
-mod template;
 mod tool;
+mod uri_template;
 
-pub use definition::DefinitionHash;
+pub use definition_hash::DefinitionHash;
 pub use diff::{CatalogDiff, Changed, Changes};
 pub(crate) use instructions::{Described, Section, render};
 pub use instructions::{InstructionFormat, Instructions, ServerWords};
-pub(crate) use rename::FormerNames;
+pub(crate) use renamed_tools::FormerNames;
 pub use risk::{Risk, ToolKind};
 pub use schema::Schema;
 pub(crate) use shadow::shadows;
-pub use template::{TemplateError, UriTemplate};
 pub use tool::{TaskSupport, Tool};
+pub use uri_template::{TemplateError, UriTemplate};
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -297,8 +297,8 @@ fn text(item: &Value, key: &str) -> Option<String> {
 /// A text for readers.
 fn words(item: &Value, key: &str) -> Option<String> {
     let mut words = text(item, key)?;
-    clean::clean(&mut words);
-    clean::cut(&mut words, MAX_DESCRIPTION);
+    sanitize::clean(&mut words);
+    sanitize::cut(&mut words, MAX_DESCRIPTION);
     Some(words)
 }
 

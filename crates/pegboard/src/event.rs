@@ -20,7 +20,7 @@ use crate::{
     name::ServerName,
     outcome::{Kind, Reply, millis},
     status::State,
-    sync::Heard,
+    sync::BroadcastStream,
 };
 
 /// How many events a slow listener may be behind before it loses the oldest.
@@ -173,7 +173,7 @@ pub(crate) struct CallEnd {
 /// The events of a board from now on, in order. A listener that is too slow is told how many it missed.
 #[derive(Debug)]
 pub struct Events {
-    heard: Heard<Event>,
+    stream: BroadcastStream<Event>,
     /// How many events all listeners of the board have missed.
     lost: Arc<AtomicU64>,
     _listener: Listener,
@@ -190,18 +190,18 @@ impl Stream for Events {
     type Item = Event;
 
     fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Event>> {
-        let heard = self.heard.poll(context);
+        let stream = self.stream.poll(context);
         let missed = |events| {
             self.lost.fetch_add(events, Ordering::Relaxed);
             Event::Missed { events }
         };
-        heard.map(|heard| heard.map(|event| event.unwrap_or_else(missed)))
+        stream.map(|stream| stream.map(|event| event.unwrap_or_else(missed)))
     }
 }
 
 /// Where events are told. Without listeners it costs nothing.
 #[derive(Debug, Clone)]
-pub(crate) struct Bell {
+pub(crate) struct EventSender {
     events: broadcast::Sender<Event>,
     /// How many listen. The channel knows too, but only under its lock, and every call asks.
     listeners: Arc<AtomicUsize>,
@@ -225,14 +225,14 @@ impl Drop for Listener {
     }
 }
 
-impl Bell {
+impl EventSender {
     /// Whether anybody listens.
     pub(crate) fn is_heard(&self) -> bool {
         self.listeners.load(Ordering::Relaxed) > 0
     }
 
     /// Tells an event, which is made only when somebody listens.
-    pub(crate) fn ring(&self, event: impl FnOnce() -> Event) {
+    pub(crate) fn send(&self, event: impl FnOnce() -> Event) {
         if self.is_heard() {
             let _ = self.events.send(event());
         }
@@ -246,14 +246,14 @@ impl Bell {
     pub(crate) fn listen(&self) -> Events {
         let events = self.events.subscribe();
         Events {
-            heard: Heard::new(events),
+            stream: BroadcastStream::new(events),
             lost: self.lost.clone(),
             _listener: Listener::new(&self.listeners),
         }
     }
 }
 
-impl Default for Bell {
+impl Default for EventSender {
     fn default() -> Self {
         Self {
             events: broadcast::channel(BEHIND).0,
@@ -278,13 +278,13 @@ mod tests {
 
     #[tokio::test]
     async fn a_slow_listener_is_told_what_it_missed_and_goes_on() {
-        let bell = Bell::default();
-        let mut events = bell.listen();
+        let sender = EventSender::default();
+        let mut events = sender.listen();
         for n in 0..BEHIND + 5 {
-            bell.ring(|| step(f64::from(u32::try_from(n).unwrap())));
+            sender.send(|| step(f64::from(u32::try_from(n).unwrap())));
         }
         assert_eq!(events.next().await, Some(Event::Missed { events: 5 }));
-        assert_eq!(bell.lost(), 5);
+        assert_eq!(sender.lost(), 5);
         assert_eq!(events.next().await, Some(step(5.0)));
     }
 
@@ -292,21 +292,21 @@ mod tests {
     async fn the_events_are_a_stream_and_a_wait_that_is_given_up_loses_none() {
         use futures_util::{FutureExt, StreamExt};
 
-        let bell = Bell::default();
-        let mut events = bell.listen();
+        let sender = EventSender::default();
+        let mut events = sender.listen();
         assert!(events.next().now_or_never().is_none());
-        bell.ring(|| step(1.0));
-        bell.ring(|| step(2.0));
-        drop(bell);
+        sender.send(|| step(1.0));
+        sender.send(|| step(2.0));
+        drop(sender);
         assert_eq!(StreamExt::collect::<Vec<_>>(events).await, [step(1.0), step(2.0)]);
     }
 
     #[tokio::test]
     async fn without_a_listener_no_event_is_even_made() {
-        let bell = Bell::default();
-        bell.ring(|| unreachable!("nobody listens"));
-        let mut events = bell.listen();
-        drop(bell);
+        let sender = EventSender::default();
+        sender.send(|| unreachable!("nobody listens"));
+        let mut events = sender.listen();
+        drop(sender);
         assert_eq!(events.next().await, None);
     }
 

@@ -3,26 +3,26 @@
 //! A text is looked through once for all that a secret can begin with. Only the patterns whose words are in it are tried, and only what they find is replaced,
 //! so that JSON stays JSON and YAML stays YAML. When anything goes wrong the text is withheld, never passed on.
 
-mod assigned;
-mod check;
+mod assignments;
+mod keywords;
+mod known_values;
 mod kubernetes;
-mod literals;
 mod patterns;
+mod plausibility;
 mod policy;
+mod quoted_strings;
 mod rule;
 mod rules;
+mod server_masker;
 mod span;
 mod structured;
-mod values;
-mod veil;
-mod words;
 
 #[cfg(test)]
 mod tests;
 
 pub use policy::{BadMasking, CustomPattern, MaskStyle, Masking};
 pub(crate) use rules::{check_custom, check_exception, check_group, check_pattern};
-pub(crate) use veil::{KnownSecrets, LONG, Veil};
+pub(crate) use server_masker::{KnownSecrets, LONG, ServerMasker};
 
 use std::{
     borrow::Cow,
@@ -32,9 +32,9 @@ use std::{
 };
 
 use crate::secret::Secret;
+use known_values::Values;
 use rules::Rules;
 use span::Span;
-use values::Values;
 
 /// What stands in for a text that could not be masked. It does not invite anybody to try again.
 pub(crate) const WITHHELD: &str = "[REDACTED: data masking failure — the text could not be safely processed]";
@@ -169,13 +169,13 @@ impl Masker {
             return Ok(None);
         }
         let mut masked: Option<String> = None;
-        let mut clean = literals::Clean::default();
+        let mut clean = quoted_strings::Clean::default();
         for round in 0..ROUNDS {
             let current = masked.as_deref().unwrap_or(text);
             let mut spans = self.spans(current, round == 0)?;
             if depth < MAX_DEPTH {
                 let nested = |literal: &str, counts: &mut Counts| self.masked(literal, counts, depth + 1);
-                literals::find(current, &mut spans, counts, &mut clean, nested)?;
+                quoted_strings::find(current, &mut spans, counts, &mut clean, nested)?;
             }
             match span::replace(current, spans, counts) {
                 Some(next) => masked = Some(next),

@@ -1,12 +1,12 @@
 //! Names of servers, and the way a (server, tool) pair is written for people and models.
 
-mod map;
 mod rules;
 mod style;
+mod tool_names;
 
-pub(crate) use map::{expose, stamp};
 pub use rules::NameRules;
 pub use style::{BadNameStyle, NameStyle};
+pub(crate) use tool_names::{expose, stamp};
 
 use std::{fmt, str::FromStr, sync::Arc};
 

@@ -1,24 +1,24 @@
 //! How a call ended: for the model a result in every case, for the program a kind and the facts.
 
-mod cleaned;
+mod compat_shapes;
 mod content;
 mod fence;
-pub(crate) mod fit;
-pub(crate) mod images;
+pub(crate) mod inline_images;
 mod masked;
-mod reading;
 mod render;
 mod reply;
-mod shapes;
+mod resources_prompts;
+mod sanitized;
+pub(crate) mod truncate;
 
 pub use content::Content;
 pub use fence::around as fence;
 pub(crate) use fence::number as fence_number;
 pub(crate) use masked::is_longer_than;
-pub use reading::{BadBlob, Body, Completion, FilledPrompt, PromptMessage, ResourceContents, Role, TextPage};
 pub(crate) use render::{Rendering, is_json_of};
 pub use reply::{ContentType, Reply};
 pub(crate) use reply::{Notes, Presented, millis};
+pub use resources_prompts::{BadBlob, Body, Completion, FilledPrompt, PromptMessage, ResourceContents, Role, TextPage};
 
 use serde::Serialize;
 use serde_json::{Map, Value};

@@ -6,20 +6,20 @@
 
 mod canonical;
 mod compact;
-mod form;
+mod description_notes;
 mod gemini;
 mod inline;
-mod json;
-mod merge;
-mod note;
-mod parameter;
-mod reverse;
+mod json_schema;
+mod merge_schemas;
+mod parameter_names;
+mod reverse_arguments;
 mod strict;
+mod tool_list;
 
 #[cfg(test)]
 mod tests;
 
-pub use reverse::Reverse;
+pub use reverse_arguments::Reverse;
 
 use std::{fmt, str::FromStr};
 
@@ -149,7 +149,7 @@ impl Provider {
             lost.push("nothing more could be left out, and the schema is larger than it should be".to_owned());
         }
         lost.extend(fitted.lost);
-        let (description, schema) = form::describe(self, tool, fitted.schema);
+        let (description, schema) = tool_list::describe(self, tool, fitted.schema);
         Ok(Definition {
             description,
             schema: Value::Object(schema),
@@ -161,13 +161,13 @@ impl Provider {
 
     fn fit(self, root: &Schema) -> Fitted {
         match self {
-            Self::OpenAi | Self::OpenAiResponses | Self::Mcp => json::fit(root, &json::OPENAI),
-            Self::Anthropic => json::fit(root, &json::ANTHROPIC),
-            Self::Bedrock => json::fit(root, &json::BEDROCK),
-            Self::GeminiJson => json::fit(root, &json::GEMINI),
+            Self::OpenAi | Self::OpenAiResponses | Self::Mcp => json_schema::fit(root, &json_schema::OPENAI),
+            Self::Anthropic => json_schema::fit(root, &json_schema::ANTHROPIC),
+            Self::Bedrock => json_schema::fit(root, &json_schema::BEDROCK),
+            Self::GeminiJson => json_schema::fit(root, &json_schema::GEMINI),
             Self::Gemini => gemini::fit(root),
             Self::OpenAiStrict => strict::fit(root).unwrap_or_else(|why| {
-                let mut fitted = json::fit(root, &json::OPENAI);
+                let mut fitted = json_schema::fit(root, &json_schema::OPENAI);
                 fitted.lost.push(format!("`strict` is off, because {why}"));
                 fitted
             }),
@@ -176,7 +176,7 @@ impl Provider {
 
     /// The list of tools that this provider's API takes.
     pub fn list<'a>(self, tools: impl IntoIterator<Item = (&'a str, &'a Definition)>) -> Vec<Value> {
-        form::list(self, tools)
+        tool_list::list(self, tools)
     }
 }
 
@@ -211,7 +211,7 @@ impl From<Bad> for Quarantine {
 /// A schema in a dialect, and what it took to get there.
 struct Fitted {
     schema: Schema,
-    back: reverse::Back,
+    back: reverse_arguments::Back,
     strict: bool,
     lost: Vec<String>,
 }

@@ -1,17 +1,17 @@
 //! Which tools fit a question: ranked by the words that they share with it (BM25 over several fields), with word forms, synonyms, prefixes
 //! and slips of the keyboard allowed for.
 
-mod fuse;
-mod words;
+mod rank_fusion;
+mod tokenize;
 
-pub(crate) use fuse::{fuse, nearest};
+pub(crate) use rank_fusion::{fuse, nearest};
 
 use std::collections::{BTreeMap, HashMap};
 
 use serde_json::Value;
 
 use crate::catalog::Tool;
-use words::{Synonyms, terms};
+use tokenize::{Synonyms, terms};
 
 /// How quickly more of the same word stops mattering.
 const SATURATION: f32 = 1.2;

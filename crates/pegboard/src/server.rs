@@ -3,32 +3,32 @@
 //! A [`Server`] is a name with its settings, its queue and its figures. The way to it is a pool of links, mostly of one, which it may share
 //! with other names.
 
-mod admit;
 pub(crate) mod backoff;
 mod breaker;
-mod budget;
-mod herald;
-mod known;
+mod event_publisher;
+mod health_check;
+mod known_catalog;
 mod link;
 mod membership;
 mod phase;
 mod pool;
-mod probe;
+mod queue;
 mod registry;
 mod report;
+mod retry_budget;
 mod revision;
 mod supervisor;
 mod usage;
 
-pub(crate) use admit::{Queues, Refused};
 pub use backoff::BadSchedule;
 pub(crate) use backoff::{Backoff, Jitter};
 pub(crate) use breaker::{Breaker, Open};
-pub(crate) use budget::RetryBudget;
-pub use known::CatalogChange;
-pub(crate) use link::{Ending, Links};
+pub use known_catalog::CatalogChange;
+pub(crate) use link::{ClosingLinks, Links};
 pub(crate) use phase::{Live, Outage, Phase};
+pub(crate) use queue::{Queues, Refused};
 pub(crate) use registry::{Registry, ViewServers};
+pub(crate) use retry_budget::RetryBudget;
 
 use std::sync::{
     Arc, Mutex, OnceLock, PoisonError,
@@ -45,20 +45,20 @@ use crate::{
     },
     config::{BreakerPolicy, Scope, ServerConfig, Start},
     deadline::Deadline,
-    event::Bell,
-    mask::Veil,
+    event::EventSender,
+    mask::ServerMasker,
     metrics::{Counts, Tallies},
     name::ServerName,
-    session::{Root, Spec, Survey},
+    session::{ListScope, Root, Spec},
     status::{LastError, State},
     transport::Target,
 };
-use admit::{Gate, Permit};
-use herald::Herald;
+use event_publisher::EventPublisher;
 use link::Plan;
-use membership::{Place, Switch, ViewTag};
+use membership::{BoardSlot, OperatorSwitch, ViewTag};
 use phase::Cause;
 use pool::{Pool, places_of_all};
+use queue::{Gate, Permit};
 use report::ViewCalls;
 use revision::Revision;
 use supervisor::Command;
@@ -66,7 +66,7 @@ use supervisor::Command;
 /// What all servers of one board share.
 #[derive(Debug)]
 pub(crate) struct Shared {
-    pub(crate) survey: Survey,
+    pub(crate) survey: ListScope,
     /// Raised whenever what a server offers may have changed.
     pub(crate) revision: Arc<AtomicU64>,
     /// How many servers may be starting at once.
@@ -86,11 +86,11 @@ pub(crate) struct Shared {
     /// The connections that servers may share.
     pub(crate) links: Links,
     /// The connections that are being closed.
-    pub(crate) ending: Arc<Ending>,
+    pub(crate) ending: Arc<ClosingLinks>,
     /// Counts the servers that were made.
     pub(crate) made: AtomicU64,
     /// Where events are rung.
-    pub(crate) bell: Bell,
+    pub(crate) events: EventSender,
     /// The counters of the board, by server name.
     pub(crate) tallies: Arc<Tallies>,
 }
@@ -107,19 +107,19 @@ struct Inner {
     config: ArcSwap<ServerConfig>,
     spec: Spec,
     /// Looked at by every call, as the settings are.
-    standing: ArcSwap<Standing>,
+    availability: ArcSwap<Availability>,
     /// Held while the standing changes.
     changing: Mutex<()>,
     /// Whether the program has asked for it, where its config says that it must. Copies share it.
     is_asked_for: Arc<AtomicBool>,
     /// What an operator said since the config last did. Copies share it, and so does the server that takes its place.
-    switch: Arc<Switch>,
+    switch: Arc<OperatorSwitch>,
     gate: Gate,
     retries: RetryBudget,
     breaker: Breaker,
     /// The counters of all servers of this name, read and written without a lock.
     counts: Arc<Counts>,
-    herald: Arc<Herald>,
+    publisher: Arc<EventPublisher>,
     /// How the last call failed that did. Written only then.
     failed_call: Mutex<Option<LastError>>,
     /// The catalogue of a link that has another name, and the same under ours.
@@ -129,7 +129,7 @@ struct Inner {
     /// The view that owns it, once one does.
     view: OnceLock<ViewTag>,
     /// Its place on the board, which the server that takes its place has too.
-    place: OnceLock<Arc<Place>>,
+    place: OnceLock<Arc<BoardSlot>>,
     /// Set when it is off the board.
     has_left: AtomicBool,
     /// Tells servers apart that had the same name one after the other.
@@ -142,12 +142,12 @@ struct Inner {
 /// Connections that a server has left behind. They end, unless other servers share them, when this is dropped.
 #[derive(Default)]
 #[must_use = "the end of connections should be waited for"]
-pub(crate) struct Leftover(Option<Arc<Standing>>);
+pub(crate) struct DetachedConnections(Option<Arc<Availability>>);
 
-impl Leftover {
+impl DetachedConnections {
     /// Ends the connections that no other server holds, and waits for that.
     pub(crate) async fn close(self) {
-        if let Some(Standing::On(pool)) = self.0.as_deref() {
+        if let Some(Availability::On(pool)) = self.0.as_deref() {
             pool.close().await;
         }
     }
@@ -155,7 +155,7 @@ impl Leftover {
 
 /// Whether a server may be used, and how.
 #[derive(Debug)]
-enum Standing {
+enum Availability {
     On(Arc<Pool>),
     /// Switched off by its config or by an operator.
     Off,
@@ -178,19 +178,19 @@ impl Server {
         let server = Self::without_link(config, spec, shared);
         // Told when it is put on the board.
         server.mute();
-        server.stand(Standing::Refused(why.into()));
+        server.stand(Availability::Refused(why.into()));
         server
     }
 
     fn without_link(config: ServerConfig, spec: Spec, shared: &Arc<Shared>) -> Self {
         let counts = shared.tallies.of(&spec.name);
         let state = if config.enabled { State::Idle } else { State::Disabled };
-        let (name, veil, bell) = (spec.name.clone(), spec.veil.clone(), shared.bell.clone());
+        let (name, masker, events) = (spec.name.clone(), spec.masker.clone(), shared.events.clone());
         Self(Arc::new(Inner {
-            herald: Herald::new(name, veil, bell, counts.clone(), state),
+            publisher: EventPublisher::new(name, masker, events, counts.clone(), state),
             counts,
             name: spec.name.clone(),
-            standing: ArcSwap::from_pointee(Standing::Off),
+            availability: ArcSwap::from_pointee(Availability::Off),
             changing: Mutex::default(),
             is_asked_for: Arc::new(AtomicBool::new(config.start != Start::Explicit)),
             switch: Arc::default(),
@@ -221,8 +221,8 @@ impl Server {
     #[cfg(feature = "explore")]
     fn over(link: &link::Link, config: ServerConfig, spec: Spec, shared: &Arc<Shared>) -> Self {
         let server = Self::without_link(config, spec, shared);
-        let pool = Pool::over(link, &server.0.herald);
-        server.stand(Standing::On(pool.into()));
+        let pool = Pool::over(link, &server.0.publisher);
+        server.stand(Availability::On(pool.into()));
         server
     }
 
@@ -230,7 +230,7 @@ impl Server {
         let config = self.config();
         let plan = Plan::new(self.0.spec.clone(), &config);
         let idle = self.idle_after(&config);
-        let tellers = (&self.0.revision, &self.0.herald);
+        let tellers = (&self.0.revision, &self.0.publisher);
         Pool::new(&plan, &config, idle, tellers, &self.0.shared)
     }
 
@@ -250,12 +250,12 @@ impl Server {
 
     /// Takes over settings under which the server is still reached as before. Its connections stay, unless they are shared with others that
     /// keep the old settings; then they are left behind.
-    pub(crate) fn retune(&self, config: &ServerConfig) -> Leftover {
+    pub(crate) fn retune(&self, config: &ServerConfig) -> DetachedConnections {
         let inner = &self.0;
         inner.gate.resize(places_of_all(config));
         inner.gate.bind(&inner.shared.queues, &config.policy);
-        inner.spec.veil.follow(&config.policy.masking);
-        inner.spec.veil.own(config.secrets());
+        inner.spec.masker.follow(&config.policy.masking);
+        inner.spec.masker.own(config.secrets());
         let old = self.config();
         if old.policy.breaker != config.policy.breaker {
             let policy = config.policy.breaker.unwrap_or(inner.shared.breaker);
@@ -269,16 +269,16 @@ impl Server {
         let idle = self.idle_after(config);
         let stays = self.pool().is_none_or(|pool| pool.retune(&plan, config, idle));
         if stays && old.roots != config.roots {
-            self.set_roots(&plan.spec.standing.roots());
+            self.set_roots(&plan.spec.desired_state.roots());
         }
         if stays {
-            return Leftover(None);
+            return DetachedConnections(None);
         }
-        let left = self.stand(Standing::On(self.pool_of_its_own().into()));
+        let left = self.stand(Availability::On(self.pool_of_its_own().into()));
         if config.start == Start::Eager {
             self.start();
         }
-        Leftover(Some(left))
+        DetachedConnections(Some(left))
     }
 
     /// The counters of all servers of this name.
@@ -287,13 +287,13 @@ impl Server {
     }
 
     /// What stands between its words and everybody else.
-    pub(crate) fn veil(&self) -> &Veil {
-        &self.0.spec.veil
+    pub(crate) fn masker(&self) -> &ServerMasker {
+        &self.0.spec.masker
     }
 
     /// What is wanted of every session that it has, and of those that share its connection; nothing while it is switched off.
-    pub(crate) fn wanted(&self) -> Option<Arc<crate::session::Standing>> {
-        self.pool().map(|pool| pool.first().plan().spec.standing.clone())
+    pub(crate) fn wanted(&self) -> Option<Arc<crate::session::DesiredState>> {
+        self.pool().map(|pool| pool.first().plan().spec.desired_state.clone())
     }
 
     /// Sets its roots for as long as it is switched on. Whether it is.
@@ -312,55 +312,55 @@ impl Server {
 
     /// Whether its config cannot be used.
     pub(crate) fn is_misconfigured(&self) -> bool {
-        matches!(self.standing().as_ref(), Standing::Refused(outage) if outage.cause == Cause::Misconfigured)
+        matches!(self.availability().as_ref(), Availability::Refused(outage) if outage.cause == Cause::Misconfigured)
     }
 
     /// Whether both are refused for the same reason.
     pub(crate) fn is_refused_like(&self, other: &Self) -> bool {
-        match (self.standing().as_ref(), other.standing().as_ref()) {
-            (Standing::Refused(ours), Standing::Refused(theirs)) => ours.message == theirs.message,
+        match (self.availability().as_ref(), other.availability().as_ref()) {
+            (Availability::Refused(ours), Availability::Refused(theirs)) => ours.message == theirs.message,
             _ => false,
         }
     }
 
     /// Whether the board does not start it, for want of room or of a config that can be used.
     pub(crate) fn is_refused(&self) -> bool {
-        matches!(self.standing().as_ref(), Standing::Refused(_))
+        matches!(self.availability().as_ref(), Availability::Refused(_))
     }
 
-    fn standing(&self) -> Guard<Arc<Standing>> {
-        self.0.standing.load()
+    fn availability(&self) -> Guard<Arc<Availability>> {
+        self.0.availability.load()
     }
 
     /// Changes its standing and gives back the old one.
-    fn stand(&self, standing: Standing) -> Arc<Standing> {
+    fn stand(&self, availability: Availability) -> Arc<Availability> {
         let _alone = self.0.changing.lock().unwrap_or_else(PoisonError::into_inner);
-        match &standing {
+        match &availability {
             // Its connections tell how it stands.
-            Standing::On(_) => {}
-            Standing::Off => self.0.herald.end_pool(State::Disabled, None),
-            Standing::Refused(outage) => {
+            Availability::On(_) => {}
+            Availability::Off => self.0.publisher.end_pool(State::Disabled, None),
+            Availability::Refused(outage) => {
                 let state = Phase::Down(outage.clone()).state();
-                self.0.herald.end_pool(state, Some(outage));
+                self.0.publisher.end_pool(state, Some(outage));
             }
-            Standing::Closed => self.0.herald.end_pool(State::Closed, None),
+            Availability::Closed => self.0.publisher.end_pool(State::Closed, None),
         }
-        let old = self.0.standing.swap(Arc::new(standing));
+        let old = self.0.availability.swap(Arc::new(availability));
         self.0.revision.bump();
         old
     }
 
     /// Changes its standing and waits for the end of the connections that it had.
-    async fn leave_pool_for(&self, standing: Standing) {
-        if let Standing::On(pool) = &*self.stand(standing) {
+    async fn leave_pool_for(&self, availability: Availability) {
+        if let Availability::On(pool) = &*self.stand(availability) {
             pool.close().await;
         }
     }
 
     fn pool(&self) -> Option<Arc<Pool>> {
-        match self.standing().as_ref() {
-            Standing::On(pool) => Some(pool.clone()),
-            Standing::Off | Standing::Refused(_) | Standing::Closed => None,
+        match self.availability().as_ref() {
+            Availability::On(pool) => Some(pool.clone()),
+            Availability::Off | Availability::Refused(_) | Availability::Closed => None,
         }
     }
 
@@ -376,15 +376,15 @@ impl Server {
 
     /// Where its life stands.
     pub(crate) fn phase(&self) -> Phase {
-        match self.standing().as_ref() {
-            Standing::On(_) if !self.is_asked_for() => Phase::Idle,
-            Standing::On(pool) => match pool.phase() {
+        match self.availability().as_ref() {
+            Availability::On(_) if !self.is_asked_for() => Phase::Idle,
+            Availability::On(pool) => match pool.phase() {
                 Phase::Ready(live) => Phase::Ready(self.under_our_name(live, pool)),
                 phase => phase,
             },
-            Standing::Off => Phase::Disabled,
-            Standing::Refused(outage) => Phase::Down(outage.clone()),
-            Standing::Closed => Phase::Closed,
+            Availability::Off => Phase::Disabled,
+            Availability::Refused(outage) => Phase::Down(outage.clone()),
+            Availability::Closed => Phase::Closed,
         }
     }
 
@@ -404,7 +404,7 @@ impl Server {
 
     /// Has it known by a catalogue before it is started for the first time.
     pub(crate) fn presume(&self, mut catalog: Catalog) {
-        catalog.mask(&self.veil().masker());
+        catalog.mask(&self.masker().current());
         if let Some(pool) = self.pool() {
             pool.first().known().learn(&Arc::new(catalog), Freshness::default());
         }
@@ -495,16 +495,16 @@ impl Server {
     /// Lets the server be used again.
     pub(crate) fn switch_on(&self) {
         let _alone = self.0.changing.lock().unwrap_or_else(PoisonError::into_inner);
-        if matches!(self.standing().as_ref(), Standing::Off) {
+        if matches!(self.availability().as_ref(), Availability::Off) {
             let pool = self.pool_of_its_own();
-            self.0.standing.store(Arc::new(Standing::On(pool.into())));
+            self.0.availability.store(Arc::new(Availability::On(pool.into())));
             self.0.revision.bump();
         }
     }
 
     /// Switches the server off. Its connections end when what this returns is closed or dropped.
-    pub(crate) fn switch_off(&self) -> Leftover {
-        Leftover(self.pool().map(|_| self.stand(Standing::Off)))
+    pub(crate) fn switch_off(&self) -> DetachedConnections {
+        DetachedConnections(self.pool().map(|_| self.stand(Availability::Off)))
     }
 
     /// Switches the server off, and waits until its connections have ended, if no other server uses them.
@@ -531,7 +531,7 @@ impl Server {
     async fn live_in_time(&self, left_behind: u64, deadline: Deadline) -> Result<Live, Arc<Outage>> {
         let waiting = async {
             loop {
-                let usable = self.usable(&self.standing()).cloned();
+                let usable = self.usable(&self.availability()).cloned();
                 let pool = match (usable, self.successor()) {
                     (Err(outage), Some(next)) if outage.cause == Cause::Closed => {
                         if !self.has_same_rules_as(&next) {
@@ -556,21 +556,21 @@ impl Server {
 
     /// The server ready for use, if it is that at this moment.
     fn live_now(&self, left_behind: u64) -> Option<Live> {
-        let standing = self.standing();
-        let pool = self.usable(&standing).ok()?;
+        let availability = self.availability();
+        let pool = self.usable(&availability).ok()?;
         let live = pool.live_now(left_behind)?;
         Some(self.under_our_name(live, pool))
     }
 
     /// Its connections, if it may be used.
-    fn usable<'s>(&self, standing: &'s Standing) -> Result<&'s Arc<Pool>, Arc<Outage>> {
-        match standing {
-            Standing::On(_) if !self.is_asked_for() => Err(Outage::unasked().into()),
-            Standing::On(pool) => Ok(pool),
-            Standing::Off => Err(Outage::disabled().into()),
-            Standing::Refused(outage) => Err(outage.clone()),
-            Standing::Closed if self.has_left() => Err(Outage::removed().into()),
-            Standing::Closed => Err(Outage::closed().into()),
+    fn usable<'s>(&self, availability: &'s Availability) -> Result<&'s Arc<Pool>, Arc<Outage>> {
+        match availability {
+            Availability::On(_) if !self.is_asked_for() => Err(Outage::unasked().into()),
+            Availability::On(pool) => Ok(pool),
+            Availability::Off => Err(Outage::disabled().into()),
+            Availability::Refused(outage) => Err(outage.clone()),
+            Availability::Closed if self.has_left() => Err(Outage::removed().into()),
+            Availability::Closed => Err(Outage::closed().into()),
         }
     }
 
@@ -604,6 +604,6 @@ impl Server {
 
     /// Ends the server and waits until its process is gone, if nobody else uses that.
     pub(crate) async fn close(&self) {
-        self.leave_pool_for(Standing::Closed).await;
+        self.leave_pool_for(Availability::Closed).await;
     }
 }

@@ -1,52 +1,52 @@
 //! One initialised session with one server: requests with a limit, listings to their last page, and an end.
 
-mod answer;
-mod asks;
-mod desk;
+#[cfg(feature = "bench")]
+pub(crate) mod bench_steps;
+mod catalog_listing;
+mod connection;
+mod desired_state;
 #[cfg(test)]
 #[cfg(not(feature = "explore"))]
 mod drop_tests;
+mod era_memory;
 mod events;
-mod exchange;
 #[cfg(test)]
 #[cfg(feature = "explore")]
 mod explore;
 mod fault;
-mod frame;
 mod handshake;
 mod host;
-mod keep;
-mod level;
-mod line;
+mod input_rounds;
+mod json_rpc;
 mod listing;
-mod memory;
-mod news;
+mod notifications;
+mod pending_requests;
 mod progress;
-mod reading;
-mod rounds;
-mod standing;
-#[cfg(feature = "bench")]
-pub(crate) mod steps;
-mod survey;
+mod reconcile;
+mod request_log_level;
+mod resources_prompts;
+mod response;
+mod server_requests;
 mod task;
-mod tidings;
+mod task_updates;
+mod tools_call;
 mod trace;
 
+pub use desired_state::{LogLevel, Root, Subscription, UnknownLogLevel};
 pub use events::{LogMessage, ServerEvent, ServerEvents};
 pub use host::{Choice, ElicitAnswer, Elicitation, Field, FieldKind, Form, Host, NoHost, SamplingLimits, TextFormat};
 pub use progress::Progress;
-pub use reading::CompletionOf;
-pub use standing::{LogLevel, Root, Subscription, UnknownLogLevel};
+pub use resources_prompts::CompletionOf;
 pub use task::{TaskState, TaskStatus};
 
-pub(crate) use exchange::{Begun, Call, CallResult};
+pub(crate) use catalog_listing::ListScope;
+pub(crate) use connection::{Fault, FaultKind, Patience, Request};
+pub(crate) use desired_state::DesiredState;
+pub(crate) use era_memory::EraMemory;
 pub(crate) use handshake::{ClientInfo, ConnectError, Spec, connect};
-pub(crate) use line::{Fault, FaultKind, Patience, Request};
-pub(crate) use memory::EraMemory;
 pub(crate) use progress::{ProgressSink, Steps};
-pub(crate) use standing::Standing;
-pub(crate) use survey::Survey;
 pub(crate) use task::Task;
+pub(crate) use tools_call::{Begun, Call, CallResult};
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -56,25 +56,25 @@ use crate::{
     catalog::HeaderRule,
     config::Limits,
     deadline::Deadline,
-    mask::Veil,
+    mask::ServerMasker,
     name::ServerName,
     status::{Era, ServerInfo},
     transport::{Inbox as _, WireEnd},
 };
-use line::Line;
+use connection::RpcConnection;
 
 /// An initialised session.
 #[derive(Debug)]
 pub(crate) struct Session {
     pub(crate) facts: Facts,
-    line: Line,
+    connection: RpcConnection,
     server: ServerName,
     limits: Limits,
-    host: Arc<host::Desk>,
+    host: Arc<host::Responder>,
     /// Whether the server was told that there are roots.
     has_offered_roots: bool,
     /// What of the wishes is fulfilled in this session.
-    kept: keep::Kept,
+    kept: reconcile::Reconciled,
 }
 
 /// What a server said about itself in the handshake.
@@ -89,11 +89,11 @@ pub(crate) struct Facts {
 
 impl Facts {
     /// The words of the server in them masked.
-    fn hidden(mut self, veil: &Veil) -> Self {
-        veil.hide_in(&mut self.instructions);
+    fn hidden(mut self, masker: &ServerMasker) -> Self {
+        masker.hide_in(&mut self.instructions);
         if let Some(info) = &mut self.info {
-            veil.hide(&mut info.name);
-            veil.hide(&mut info.version);
+            masker.hide(&mut info.name);
+            masker.hide(&mut info.version);
         }
         self
     }
@@ -105,12 +105,12 @@ pub(crate) type Described = BTreeMap<String, Value>;
 impl Session {
     /// Waits until the server says that its catalogue has changed.
     pub(crate) async fn changed(&self) {
-        self.line.desk().changed.notified().await;
+        self.connection.pending().changed.notified().await;
     }
 
     /// Acts as if the server had said so.
     pub(crate) fn suspect_change(&self) {
-        self.line.desk().changed.notify_one();
+        self.connection.pending().changed.notify_one();
     }
 
     /// Whether the server says that it tells of changes, and does not refuse to when it is asked.
@@ -161,38 +161,38 @@ impl Session {
 
     /// Whether the server answers a request without parameters with a result.
     async fn answers(&self, method: &'static str, deadline: Deadline) -> Result<(), Fault> {
-        let request = Request::new(method, frame::Params::default());
-        let answer = self.line.request(request, Patience::until(deadline)).await;
-        answer.map(|_| ()).map_err(|fault| fault.hidden(self.veil()))
+        let request = Request::new(method, json_rpc::Params::default());
+        let answer = self.connection.request(request, Patience::until(deadline)).await;
+        answer.map(|_| ()).map_err(|fault| fault.hidden(self.masker()))
     }
 
     /// What stands between the server's words and everybody else.
-    pub(crate) fn veil(&self) -> &Veil {
-        self.line.desk().veil()
+    pub(crate) fn masker(&self) -> &ServerMasker {
+        self.connection.pending().masker()
     }
 
     /// How long the server has been silent.
     pub(crate) fn quiet_for(&self) -> std::time::Duration {
-        self.line.desk().quiet_for()
+        self.connection.pending().quiet_for()
     }
 
     /// Waits for the end of the session.
     pub(crate) async fn ended(&self) -> WireEnd {
-        self.line.desk().until_ended().await
+        self.connection.pending().until_ended().await
     }
 
     /// Takes no more requests, and ends those under way for this reason. Those that were not sent can be made in the next session.
     pub(crate) fn leave(&self, reason: WireEnd) {
-        self.line.desk().ended(reason);
+        self.connection.pending().ended(reason);
     }
 
     /// Ends the session and everything behind it.
     pub(crate) async fn close(&self) {
-        self.line.close().await;
+        self.connection.close().await;
     }
 
     pub(crate) fn pid(&self) -> Option<u32> {
-        self.line.wire().pid()
+        self.connection.wire().pid()
     }
 
     /// Whether the server says that it has this.

@@ -11,26 +11,26 @@ mod client;
 #[cfg(target_os = "linux")]
 mod guard;
 #[cfg(target_os = "linux")]
+mod guarded_servers;
+#[cfg(target_os = "linux")]
 mod message;
 #[cfg(target_os = "linux")]
-mod order;
+mod parent_watch;
 #[cfg(target_os = "linux")]
-mod parent;
+pub(crate) mod process_table;
+#[cfg(target_os = "linux")]
+mod process_tag;
 #[cfg(target_os = "linux")]
 pub(crate) mod rlimits;
 #[cfg(target_os = "linux")]
 mod role;
 #[cfg(target_os = "linux")]
-mod tag;
-#[cfg(target_os = "linux")]
-pub(crate) mod tree;
-#[cfg(target_os = "linux")]
-mod wards;
+mod spawn_request;
 
 #[cfg(target_os = "linux")]
 pub(crate) use client::{Guarded, NotStarted};
 #[cfg(target_os = "linux")]
-pub(crate) use order::Order;
+pub(crate) use spawn_request::SpawnRequest;
 
 use std::sync::atomic::{AtomicBool, Ordering};
 

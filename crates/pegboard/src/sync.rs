@@ -13,8 +13,8 @@ pub(crate) use shuttle::sync::{Mutex, MutexGuard, atomic};
 #[cfg(feature = "explore")]
 pub(crate) mod explore;
 
-mod caught;
-mod heard;
+mod broadcast_stream;
+mod catch_panic;
 
-pub(crate) use caught::{Panicked, caught, caught_now};
-pub(crate) use heard::Heard;
+pub(crate) use broadcast_stream::BroadcastStream;
+pub(crate) use catch_panic::{Panicked, caught, caught_now};

@@ -1,27 +1,27 @@
 //! One agent's view of the board: what it can call, and the calls.
 
 mod batch;
-mod built;
-mod complete;
+mod builtin_tools;
+mod completion;
 mod discover;
 mod events;
 mod executor;
-mod find;
 mod instructions;
-mod own;
 mod prompts;
-mod reach;
-mod reader;
+mod read_output;
+mod read_request;
 mod resource_tools;
 mod resources;
-mod select;
+mod search;
+mod server_selection;
+mod snapshot;
 mod stub;
 mod tasks;
 
 pub use executor::{Closed, ToolExecutor};
-pub use find::{FoundTool, ServerCost};
 pub use prompts::PromptListing;
 pub use resources::ResourceListing;
+pub use search::{FoundTool, ServerCost};
 pub use stub::{StubCall, StubTools};
 
 use std::{
@@ -37,10 +37,10 @@ use serde_json::{Map, Value};
 use tokio::{sync::mpsc, task::JoinSet, time::Instant};
 
 use crate::{
-    call::{self, Astray, CallGuard, CallStream, Route, Routed, Sight, ToolCall, View},
+    call::{self, CallGuard, CallStream, Route, Routed, ToolCall, Unroutable, View, Visibility},
     catalog::{
         Catalog, Risk, Schema, Tool, ToolKind,
-        clean::{has_unseen, is_unseen},
+        sanitize::{has_unseen, is_unseen},
     },
     deadline::Deadline,
     metrics::Tallies,
@@ -51,8 +51,8 @@ use crate::{
     status::State,
 };
 
-use built::Latest;
-use select::{Narrowed, Shadows};
+use server_selection::{Narrowed, Shadows};
+use snapshot::LatestSnapshot;
 
 /// One agent's view of the board. It is cheap to clone.
 #[derive(Debug, Clone)]
@@ -61,8 +61,8 @@ pub struct Toolset {
     own: Arc<ViewServers>,
     view: Arc<View>,
     /// Ends once, when the view takes no more calls.
-    is_open: Arc<Openness>,
-    latest: Arc<Latest>,
+    is_open: Arc<OpenGuard>,
+    latest: Arc<LatestSnapshot>,
     /// The same view with the selections of single calls, the newest first.
     narrowed: Arc<Mutex<Vec<Narrowed>>>,
     shadows: Arc<Shadows>,
@@ -175,8 +175,8 @@ impl Unavailable {
 impl Toolset {
     pub(crate) fn new(own: Arc<ViewServers>, view: View) -> Self {
         Self {
-            view: Arc::new(view.opened(own.registry().bell().clone(), own.registry().tallies().clone())),
-            is_open: Arc::new(Openness::new(own.registry().tallies())),
+            view: Arc::new(view.opened(own.registry().events().clone(), own.registry().tallies().clone())),
+            is_open: Arc::new(OpenGuard::new(own.registry().tallies())),
             own,
             latest: Arc::default(),
             narrowed: Arc::default(),
@@ -277,7 +277,7 @@ impl Toolset {
     fn catalogs(&self) -> Vec<Arc<Catalog>> {
         let is_shown = |server: &Server| server.phase().live().is_some() || is_known_and_resting(server);
         let all = self.servers();
-        let sight = Sight::new(&self.view, &all);
+        let sight = Visibility::new(&self.view, &all);
         let mut servers = self.chosen();
         servers.retain(|server| is_shown(server) && sight.sees_server(server.name()).is_ok());
         servers.iter().filter_map(Server::catalog).collect()
@@ -366,7 +366,7 @@ impl Toolset {
         name: &str,
         deadline: Deadline,
         guard: &mut CallGuard<'_>,
-    ) -> Result<(Arc<Route>, bool), Astray> {
+    ) -> Result<(Arc<Route>, bool), Unroutable> {
         let may_wait = self.known_route(name)?.is_none() && !self.not_ready().is_empty();
         if may_wait {
             guard.create();
@@ -445,7 +445,7 @@ impl Toolset {
 
     /// Where `name` leads, and whether it had to be repaired for that. When it is not known yet, the servers that may have the tool are
     /// waited for, and it is looked up once more.
-    pub(crate) async fn route(&self, name: &str, deadline: Deadline) -> Result<(Arc<Route>, bool), Astray> {
+    pub(crate) async fn route(&self, name: &str, deadline: Deadline) -> Result<(Arc<Route>, bool), Unroutable> {
         for _ in 1..LOOKS {
             let routed = self.route_once(name, deadline).await;
             // A server that was replaced while it was waited for may have the tool all the same.
@@ -466,7 +466,7 @@ impl Toolset {
             .any(|server| server.is_asked_for() && is_starting(server))
     }
 
-    async fn route_once(&self, name: &str, deadline: Deadline) -> Result<(Arc<Route>, bool), Astray> {
+    async fn route_once(&self, name: &str, deadline: Deadline) -> Result<(Arc<Route>, bool), Unroutable> {
         if let Some(route) = self.known_route(name)? {
             return Ok((route, false));
         }
@@ -501,7 +501,7 @@ impl Toolset {
                         let failure = call::unavailable(server.name().as_str(), &outage);
                         // With two servers that it could be of, the name does not say which tool is meant.
                         Err(match (unknown.len(), call::tool_of(name, server.name())) {
-                            (1, Some(tool)) => Astray::meaning(server.name(), tool, failure),
+                            (1, Some(tool)) => Unroutable::meaning(server.name(), tool, failure),
                             _ => failure.into(),
                         })
                     }
@@ -512,9 +512,9 @@ impl Toolset {
     }
 
     /// Why a name leads nowhere: it is that of something that this view does not see, or nobody's.
-    fn unknown(&self, name: &str) -> Astray {
+    fn unknown(&self, name: &str) -> Unroutable {
         let servers = self.servers();
-        let sight = Sight::new(&self.view, &servers);
+        let sight = Visibility::new(&self.view, &servers);
         if let Some(refusal) = sight.refusal(name, &servers, true) {
             return refusal;
         }
@@ -535,12 +535,12 @@ type OwnReply<'a> = Result<Reply, Box<(ToolCall, CallGuard<'a>)>>;
 
 /// Whether a view takes calls. It counts among the open views of its board until it is closed or its last clone is dropped.
 #[derive(Debug)]
-struct Openness {
+struct OpenGuard {
     has_ended: AtomicBool,
     tallies: Arc<Tallies>,
 }
 
-impl Openness {
+impl OpenGuard {
     fn new(tallies: &Arc<Tallies>) -> Self {
         tallies.view_opened();
         Self {
@@ -560,7 +560,7 @@ impl Openness {
     }
 }
 
-impl Drop for Openness {
+impl Drop for OpenGuard {
     fn drop(&mut self) {
         self.end();
     }

@@ -2,15 +2,17 @@
 //!
 //! A wire does not know what the messages mean. It hands what it hears to an [`Inbox`], in order and without a queue between.
 
-mod budget;
-#[cfg(feature = "http")]
-mod client;
+mod byte_budget;
 #[cfg(feature = "http")]
 mod http;
+#[cfg(feature = "http")]
+mod http_client;
+mod oversized;
 mod pipe;
+#[cfg(feature = "http")]
+mod plain_http_client;
 #[cfg(any(feature = "http", feature = "websocket"))]
 mod remote;
-mod skipped;
 #[cfg(feature = "sse")]
 mod sse;
 #[cfg(feature = "http")]
@@ -18,8 +20,6 @@ mod sse_parser;
 mod stdio;
 #[cfg(any(feature = "http", feature = "websocket"))]
 mod tls;
-#[cfg(feature = "http")]
-mod web;
 #[cfg(feature = "websocket")]
 mod websocket;
 
@@ -35,15 +35,15 @@ use crate::{
     catalog::ToolKind,
     config::{Limits, ServerConfig, Transport},
     hint::Hint,
-    mask::{Counts, Veil},
+    mask::{Counts, ServerMasker},
     name::ServerName,
     outcome,
     sync::atomic::{AtomicU8, AtomicU64, Ordering},
 };
 
-pub(crate) use budget::{Budget, NoRoom};
+pub(crate) use byte_budget::{Budget, NoRoom};
 #[cfg(feature = "http")]
-pub(crate) use client::{plain_client, prepare};
+pub(crate) use plain_http_client::{plain_client, prepare};
 pub(crate) use stdio::SpawnError;
 
 /// A future in a box, for traits that are used as objects.
@@ -345,10 +345,10 @@ impl WireFailure {
 
 impl WireFailure {
     /// Masks the words of the server that are in it.
-    pub(crate) fn hide(&mut self, veil: &Veil) {
-        veil.hide(&mut self.message);
+    pub(crate) fn hide(&mut self, masker: &ServerMasker) {
+        masker.hide(&mut self.message);
         if let FailureKind::Rpc(error) = &mut self.kind {
-            error.hide(veil);
+            error.hide(masker);
         }
     }
 }
@@ -361,12 +361,12 @@ impl RpcError {
     }
 
     /// Masks the words of the server that are in it.
-    pub(crate) fn hide(&mut self, veil: &Veil) {
+    pub(crate) fn hide(&mut self, masker: &ServerMasker) {
         // Once is enough, and it may be megabytes long.
         if self.masked.is_some() {
             return;
         }
-        let masker = veil.masker();
+        let masker = masker.current();
         let counts = self.masked.insert(Box::default());
         masker.mask(&mut self.message, counts);
         // Pages to visit are masked when they are shown: their addresses are of no use otherwise.
@@ -380,10 +380,10 @@ impl RpcError {
 
 impl DialError {
     /// Masks the words of the server that are in it.
-    pub(crate) fn hide(&mut self, veil: &Veil) {
+    pub(crate) fn hide(&mut self, masker: &ServerMasker) {
         match self {
-            Self::Tls(text) | Self::Setting(text) => veil.hide(text),
-            Self::Failed(failure) => failure.hide(veil),
+            Self::Tls(text) | Self::Setting(text) => masker.hide(text),
+            Self::Failed(failure) => failure.hide(masker),
             Self::Spawn(_) | Self::NotBuilt(_) => {}
         }
     }
@@ -460,13 +460,13 @@ impl WireEnd {
     }
 
     /// Masks the words of the server that are in it.
-    pub(crate) fn hide(&mut self, veil: &Veil) {
-        veil.hide_in(&mut self.stderr);
+    pub(crate) fn hide(&mut self, masker: &ServerMasker) {
+        masker.hide_in(&mut self.stderr);
         match &mut self.reason {
             EndReason::Exited(text)
             | EndReason::Broken(text)
             | EndReason::Protocol(text)
-            | EndReason::Replaced(text) => veil.hide(text),
+            | EndReason::Replaced(text) => masker.hide(text),
             EndReason::Closed | EndReason::Eof | EndReason::Stalled(_) | EndReason::TooLarge(_) => {}
         }
     }

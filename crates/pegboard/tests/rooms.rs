@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 const ROOMS: &[&str] = &[
     // Words.
     "sync",
-    "scan",
+    "json_scan",
     "name",
     "secret",
     "deadline",

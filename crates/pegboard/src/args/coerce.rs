@@ -1,143 +1,292 @@
-//! What a bare word of a text means: a boolean, nothing, a number, or just the word.
+//! Makes arguments fit their schema where only the type is wrong and only one thing can be meant: `"5"` for an integer, one value for a
+//! list. It works on the text itself, so what is not touched stays as it was written.
 
-use super::{node::Node, schema::Kinds};
+use std::fmt;
 
-/// What a word means when nobody says what it should be. Numbers that no JSON reader could hold or that would not come back as they were
-/// written (`007`, `+49…`, `NaN`) stay text.
-pub(super) fn scalar(text: &str) -> Node {
-    let text = text.trim();
-    boolean(text)
-        .or_else(|| nothing(text))
-        .or_else(|| number(text))
-        .unwrap_or_else(|| Node::Text(text.to_owned()))
+use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
+use serde_json::value::RawValue;
+
+use super::{
+    Arguments,
+    node::Node,
+    scalar,
+    schema::{Kinds, Shape, plain, words},
+};
+
+/// How many values are looked at.
+const MAX_VISITS: usize = 100_000;
+/// How many changes are told.
+const MAX_NOTES: usize = 16;
+
+/// The arguments with other types where the schema wants them, and what was changed; nothing when nothing was.
+pub(super) fn fitted(arguments: &Arguments, shape: Shape<'_>) -> Option<(Arguments, Vec<String>)> {
+    let mut fitting = Fitting {
+        visits: 0,
+        notes: Vec::new(),
+    };
+    let node = fitting.value(arguments.as_raw(), shape, &Path::Root)?;
+    Some((node.into_arguments(), fitting.notes))
 }
 
-/// What a word means where one of `kinds` is wanted, or nothing when it can be none of them.
-pub(super) fn declared(text: &str, kinds: Kinds) -> Option<Node> {
-    let trimmed = text.trim();
-    let of = |kind: Kinds, read: fn(&str) -> Option<Node>| kinds.has(kind).then(|| read(trimmed)).flatten();
-    of(Kinds::BOOLEAN, boolean)
-        .or_else(|| of(Kinds::NUMBER, number))
-        .or_else(|| of(Kinds::INTEGER, integer))
-        .or_else(|| of(Kinds::NULL, nothing))
-        .or_else(|| kinds.has(Kinds::STRING).then(|| Node::Text(text.to_owned())))
+struct Fitting {
+    visits: usize,
+    notes: Vec<String>,
 }
 
-fn boolean(text: &str) -> Option<Node> {
-    if text.eq_ignore_ascii_case("true") {
-        Some(Node::bool(true))
-    } else if text.eq_ignore_ascii_case("false") {
-        Some(Node::bool(false))
-    } else {
-        None
+impl Fitting {
+    /// What stands in for the value, if anything does.
+    fn value(&mut self, raw: &RawValue, shape: Shape<'_>, path: &Path<'_>) -> Option<Node> {
+        self.visits += 1;
+        if self.visits > MAX_VISITS {
+            return None;
+        }
+        let (kinds, given) = (shape.kinds(), kind_of(raw));
+        if !kinds.has(given) {
+            let node = converted(raw, given, shape)?;
+            let wanted = words(kinds).join(" or ");
+            self.note(path, &format!("{} was made {wanted}", words(given).join("")));
+            return Some(node);
+        }
+        match given {
+            Kinds::OBJECT => self.object(raw, shape, path),
+            Kinds::ARRAY => self.list(raw, shape.items()?, path),
+            _ => None,
+        }
+    }
+
+    fn object(&mut self, raw: &RawValue, shape: Shape<'_>, path: &Path<'_>) -> Option<Node> {
+        let Fields(fields) = serde_json::from_str(raw.get()).ok()?;
+        let mut is_changed = false;
+        let mut fitted = Vec::with_capacity(fields.len());
+        for (name, value) in fields {
+            let declared = shape.property(&name);
+            let inner = Path::Field(path, &name);
+            let no_null = declared.is_some_and(|declared| !declared.kinds().has(Kinds::NULL));
+            if no_null && value.get() == "null" && !shape.requires(&name) {
+                // Models write null for what they leave out.
+                self.note(&inner, "null was left out");
+                is_changed = true;
+                continue;
+            }
+            let node = declared.and_then(|declared| self.value(value, declared, &inner));
+            is_changed |= node.is_some();
+            fitted.push((name, node.unwrap_or_else(|| Node::Raw(value.to_owned()))));
+        }
+        is_changed.then_some(Node::Map(fitted))
+    }
+
+    fn list(&mut self, raw: &RawValue, items: Shape<'_>, path: &Path<'_>) -> Option<Node> {
+        let values: Vec<&RawValue> = serde_json::from_str(raw.get()).ok()?;
+        let mut is_changed = false;
+        let mut fitted = Vec::with_capacity(values.len());
+        for (at, value) in values.into_iter().enumerate() {
+            let node = self.value(value, items, &Path::Item(path, at));
+            is_changed |= node.is_some();
+            fitted.push(node.unwrap_or_else(|| Node::Raw(value.to_owned())));
+        }
+        is_changed.then_some(Node::List(fitted))
+    }
+
+    fn note(&mut self, path: &Path<'_>, what: &str) {
+        match self.notes.len() {
+            MAX_NOTES => self.notes.push("more arguments were changed like that".to_owned()),
+            0..MAX_NOTES => self.notes.push(format!("argument `{path}`: {what}")),
+            _ => {}
+        }
     }
 }
 
-fn nothing(text: &str) -> Option<Node> {
-    let is_nothing = text.eq_ignore_ascii_case("null") || text.eq_ignore_ascii_case("none");
-    is_nothing.then(Node::null)
-}
-
-/// A number in JSON's own spelling, or with the zero before its point left out.
-fn number(text: &str) -> Option<Node> {
-    let digits = text.strip_prefix('-').unwrap_or(text);
-    let written = match digits.as_bytes() {
-        [b'0'..=b'9', ..] => text.to_owned(),
-        [b'.', b'0'..=b'9', ..] => format!("{}0{digits}", &text[..text.len() - digits.len()]),
-        _ => return None,
+/// The value as one of the kinds that are wanted, if it can be one.
+fn converted(raw: &RawValue, given: Kinds, shape: Shape<'_>) -> Option<Node> {
+    let kinds = shape.kinds();
+    let node = match given {
+        Kinds::STRING => {
+            let text: String = serde_json::from_str(raw.get()).ok()?;
+            from_text(&text, kinds)
+        }
+        Kinds::BOOLEAN | Kinds::INTEGER | Kinds::NUMBER if kinds.has(Kinds::STRING) => {
+            Some(Node::Text(raw.get().to_owned()))
+        }
+        _ => None,
     };
-    written.parse::<f64>().ok().filter(|value| value.is_finite())?;
-    Node::json(&written)
+    node.or_else(|| {
+        let is_scalar = given != Kinds::NULL && given != Kinds::OBJECT;
+        (kinds.has(Kinds::ARRAY) && is_scalar).then(|| in_list(raw, given, shape.items()))?
+    })
 }
 
-/// A number without a fraction.
-fn integer(text: &str) -> Option<Node> {
-    is_whole(text).then(|| number(text)).flatten()
+/// A text that says a value of another kind.
+fn from_text(text: &str, kinds: Kinds) -> Option<Node> {
+    let trimmed = text.trim();
+    let starts = |kind: Kinds, mark: char| kinds.has(kind) && trimmed.starts_with(mark);
+    if starts(Kinds::OBJECT, '{') || starts(Kinds::ARRAY, '[') {
+        return Node::json(trimmed);
+    }
+    scalar::declared(text, kinds)
 }
 
-/// Whether a number, as JSON writes it, has no fraction.
-pub(super) fn is_whole(number: &str) -> bool {
-    !number.contains(['.', 'e', 'E']) || number.parse::<f64>().is_ok_and(|value| value.fract() == 0.0)
+/// One value where a list of such values is wanted.
+fn in_list(raw: &RawValue, given: Kinds, items: Option<Shape<'_>>) -> Option<Node> {
+    let item = match items {
+        Some(items) if !items.kinds().has(given) => converted(raw, given, items)?,
+        _ => Node::Raw(raw.to_owned()),
+    };
+    Some(Node::List(vec![item]))
+}
+
+fn kind_of(raw: &RawValue) -> Kinds {
+    let text = raw.get();
+    match text.as_bytes().first() {
+        Some(b'{') => Kinds::OBJECT,
+        Some(b'[') => Kinds::ARRAY,
+        Some(b'"') => Kinds::STRING,
+        Some(b't' | b'f') => Kinds::BOOLEAN,
+        Some(b'n') => Kinds::NULL,
+        _ if scalar::is_whole(text) => Kinds::INTEGER,
+        _ => Kinds::NUMBER,
+    }
+}
+
+/// Where a value stands.
+enum Path<'p> {
+    Root,
+    Field(&'p Self, &'p str),
+    Item(&'p Self, usize),
+}
+
+impl fmt::Display for Path<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Root => Ok(()),
+            Self::Field(Self::Root, name) => f.write_str(&plain(name)),
+            Self::Field(Self::Field(Self::Root, first), name) => write!(f, "/{}/{}", plain(first), plain(name)),
+            Self::Item(Self::Field(Self::Root, first), at) => write!(f, "/{}/{at}", plain(first)),
+            Self::Field(outer, name) => write!(f, "{outer}/{}", plain(name)),
+            Self::Item(outer, at) => write!(f, "{outer}/{at}"),
+        }
+    }
+}
+
+/// The fields of an object in their order, each as it was written.
+struct Fields<'a>(Vec<(String, &'a RawValue)>);
+
+impl<'de> Deserialize<'de> for Fields<'de> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Reader;
+        impl<'de> Visitor<'de> for Reader {
+            type Value = Fields<'de>;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("an object")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Fields<'de>, A::Error> {
+                let mut fields = Vec::new();
+                while let Some(field) = map.next_entry()? {
+                    fields.push(field);
+                }
+                Ok(Fields(fields))
+            }
+        }
+        deserializer.deserialize_map(Reader)
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use serde_json::{Value, json};
 
-    fn shown(node: &Node) -> String {
-        serde_json::to_string(node).unwrap()
+    fn check(schema: &Value, text: &str, expected: Option<(&str, &[&str])>) {
+        let arguments = Arguments::parse(text).unwrap();
+        let fitted = fitted(&arguments, Shape::new(schema));
+        let fitted = fitted.map(|(arguments, notes)| (arguments.as_raw().get().to_owned(), notes));
+        let expected = expected.map(|(json, notes)| {
+            let notes = notes.iter().map(|note| format!("argument {note}")).collect();
+            (json.to_owned(), notes)
+        });
+        assert_eq!(fitted, expected, "{text}");
     }
 
-    /// The rows are those of the first design's table, and the cases beside them.
+    fn schema() -> Value {
+        json!({"type": "object", "required": ["must"], "properties": {
+            "n": {"type": "integer"},
+            "s": {"type": "string"},
+            "b": {"type": "boolean"},
+            "l": {"type": "array", "items": {"type": "integer"}},
+            "o": {"type": "object", "properties": {"n": {"type": "integer"}}},
+            "m": {"type": "object", "additionalProperties": {"type": "string"}},
+            "any": {},
+            "must": {"type": "string"},
+        }})
+    }
+
     #[test]
-    fn a_bare_word_means_what_it_looks_like() {
-        for (text, expected) in [
-            // Booleans.
-            ("true", "true"),
-            ("True", "true"),
-            ("FALSE", "false"),
-            // Null.
-            ("null", "null"),
-            ("None", "null"),
-            // Integers.
-            ("42", "42"),
-            ("-7", "-7"),
-            ("0", "0"),
-            // Floats.
-            ("3.14", "3.14"),
-            ("-0.5", "-0.5"),
-            (".5", "0.5"),
-            ("-.5", "-0.5"),
-            ("1e3", "1e3"),
-            ("1.10", "1.10"),
-            // Everything else is text, trimmed.
-            ("  hello world ", "\"hello world\""),
-            ("", "\"\""),
-            ("yes", "\"yes\""),
-            ("nullable", "\"nullable\""),
-            // Numbers of any length are exact.
-            ("123456789012345678901234567890", "123456789012345678901234567890"),
-            ("0.1000000000000000000001", "0.1000000000000000000001"),
-            // What is no number, or would not come back as it was written.
-            ("NaN", "\"NaN\""),
-            ("Inf", "\"Inf\""),
-            ("-inf", "\"-inf\""),
-            ("infinity", "\"infinity\""),
-            ("1e999", "\"1e999\""),
-            ("007", "\"007\""),
-            ("-01", "\"-01\""),
-            ("+4912345", "\"+4912345\""),
-            ("5.", "\"5.\""),
-            ("1.2.3", "\"1.2.3\""),
-            ("0x1F", "\"0x1F\""),
-            ("1_000", "\"1_000\""),
-            ("-", "\"-\""),
+    fn a_value_of_the_wrong_type_becomes_what_is_declared() {
+        for (text, json, notes) in [
+            (r#"{"n":"5"}"#, r#"{"n":5}"#, &["`n`: string was made integer"][..]),
+            (r#"{"s":5}"#, r#"{"s":"5"}"#, &["`s`: integer was made string"]),
+            (r#"{"s":1.50}"#, r#"{"s":"1.50"}"#, &["`s`: number was made string"]),
+            (r#"{"s":true}"#, r#"{"s":"true"}"#, &["`s`: boolean was made string"]),
+            (r#"{"b":"True"}"#, r#"{"b":true}"#, &["`b`: string was made boolean"]),
+            (r#"{"l":5}"#, r#"{"l":[5]}"#, &["`l`: integer was made list"]),
+            (r#"{"l":"5"}"#, r#"{"l":[5]}"#, &["`l`: string was made list"]),
+            (r#"{"l":"[1, 2]"}"#, r#"{"l":[1, 2]}"#, &["`l`: string was made list"]),
+            (
+                r#"{"l":["1",2]}"#,
+                r#"{"l":[1,2]}"#,
+                &["`/l/0`: string was made integer"],
+            ),
+            (
+                r#"{"o":"{\"n\": 1}"}"#,
+                r#"{"o":{"n": 1}}"#,
+                &["`o`: string was made object"],
+            ),
+            (
+                r#"{"o":{"n":"1"}}"#,
+                r#"{"o":{"n":1}}"#,
+                &["`/o/n`: string was made integer"],
+            ),
+            (
+                r#"{"m":{"k":1}}"#,
+                r#"{"m":{"k":"1"}}"#,
+                &["`/m/k`: integer was made string"],
+            ),
+            (r#"{"n":null}"#, "{}", &["`n`: null was left out"]),
         ] {
-            assert_eq!(shown(&scalar(text)), expected, "{text}");
+            check(&schema(), text, Some((json, notes)));
         }
     }
 
     #[test]
-    fn a_word_becomes_only_what_is_declared() {
-        let check = |text: &str, kinds: Kinds, expected: Option<&str>| {
-            assert_eq!(
-                declared(text, kinds).map(|node| shown(&node)).as_deref(),
-                expected,
-                "{text}"
-            );
-        };
-        check("5", Kinds::STRING, Some("\"5\""));
-        check("true", Kinds::STRING, Some("\"true\""));
-        check("null", Kinds::STRING, Some("\"null\""));
-        check(" padded ", Kinds::STRING, Some("\" padded \""));
-        check("5", Kinds::INTEGER, Some("5"));
-        check("5.0", Kinds::INTEGER, Some("5.0"));
-        check("5.5", Kinds::INTEGER, None);
-        check("5.5", Kinds::NUMBER, Some("5.5"));
-        check("yes", Kinds::BOOLEAN, None);
-        check("none", Kinds::NULL.and(Kinds::STRING), Some("null"));
-        check("5", Kinds::INTEGER.and(Kinds::STRING), Some("5"));
-        check("x", Kinds::INTEGER.and(Kinds::STRING), Some("\"x\""));
-        check("x", Kinds::OBJECT, None);
+    fn what_fits_or_could_mean_several_things_is_left_alone() {
+        for text in [
+            r#"{"n":5,"s":"5","b":false,"l":[],"o":{},"any":"5"}"#,
+            r#"{"n":5.0}"#,
+            r#"{"n":"five"}"#,
+            r#"{"n":"5.5"}"#,
+            r#"{"n":5.5}"#,
+            r#"{"n":true}"#,
+            r#"{"b":"yes"}"#,
+            r#"{"b":1}"#,
+            r#"{"s":{}}"#,
+            r#"{"o":"text"}"#,
+            r#"{"must":null}"#,
+            r#"{"other":"5"}"#,
+        ] {
+            check(&schema(), text, None);
+        }
+    }
+
+    #[test]
+    fn numbers_beside_a_change_keep_their_digits() {
+        check(
+            &schema(),
+            r#"{"any": 123456789012345678901234567890, "s": 98765432109876543210987654321, "n": "1"}"#,
+            Some((
+                r#"{"any":123456789012345678901234567890,"s":"98765432109876543210987654321","n":1}"#,
+                &["`s`: integer was made string", "`n`: string was made integer"],
+            )),
+        );
     }
 }

@@ -1,10 +1,11 @@
 //! Arguments written as `key: value` or `key=value`, one after the other with commas or line breaks between them.
 
 use super::{
-    MAX_PAIRS, coerce,
+    MAX_PAIRS,
     node::Node,
+    scalar,
     schema::{Kinds, Shape},
-    typed, yaml,
+    typed_value, yaml,
 };
 
 /// The longest text that is tried.
@@ -45,7 +46,7 @@ pub(super) fn guided(text: &str, shape: Shape<'_>) -> Option<Node> {
     for (key, start, end) in found {
         let value = &text[start..end];
         let node = match shape.property(key) {
-            Some(declared) => typed::unquoted_value(value, declared),
+            Some(declared) => typed_value::unquoted_value(value, declared),
             None => value_of(value),
         };
         put(&mut fields, key, node);
@@ -71,7 +72,7 @@ fn put(fields: &mut Vec<(String, Node)>, key: &str, value: Node) {
 
 /// A value of which nothing is declared.
 pub(super) fn value_of(text: &str) -> Node {
-    if let Some(inner) = typed::unquoted(text) {
+    if let Some(inner) = typed_value::unquoted(text) {
         return Node::Text(inner);
     }
     if text.starts_with(['[', '{'])
@@ -80,7 +81,7 @@ pub(super) fn value_of(text: &str) -> Node {
     {
         return node;
     }
-    coerce::scalar(text)
+    scalar::scalar(text)
 }
 
 /// A part of the text between two separators.

@@ -1,6 +1,6 @@
 //! Mends the slips that models make when they write JSON, where only one thing can have been meant, and says what was mended.
 
-use super::{coerce, node::Node};
+use super::{node::Node, scalar};
 
 /// How deep the mended value may be nested.
 const MAX_DEPTH: usize = 64;
@@ -155,7 +155,7 @@ impl<'t> Reader<'t> {
             number => {
                 let is_number = number.starts_with(|c: char| c.is_ascii_digit() || c == '-');
                 return is_number
-                    .then(|| coerce::scalar(number))
+                    .then(|| scalar::scalar(number))
                     .filter(|node| matches!(node, Node::Raw(_)));
             }
         };

@@ -2,7 +2,7 @@
 
 use saphyr_parser::{Event, Parser, ScalarStyle};
 
-use super::{coerce, node::Node};
+use super::{node::Node, scalar};
 
 /// The longest text that is tried as YAML.
 const MAX_BYTES: usize = 256 << 10;
@@ -109,7 +109,7 @@ fn word(text: &str) -> Node {
     } else if text.eq_ignore_ascii_case("none") {
         Node::Text(text.to_owned())
     } else {
-        coerce::scalar(text)
+        scalar::scalar(text)
     }
 }
 

@@ -14,7 +14,7 @@ use crate::{
     config::{Config, ServerConfig, Start},
     deadline::Deadline,
     name::ServerName,
-    server::{Leftover, Outage, Server},
+    server::{DetachedConnections, Outage, Server},
     toolset::Unavailable,
 };
 
@@ -42,16 +42,16 @@ pub struct Applied {
 
 /// Under which of its lists a change is told.
 #[derive(Debug, Clone, Copy)]
-enum Told {
+enum ChangeKind {
     Replaced,
     Retuned,
 }
 
 impl Applied {
-    fn tell(&mut self, name: ServerName, told: Told) {
+    fn tell(&mut self, name: ServerName, told: ChangeKind) {
         let list = match told {
-            Told::Replaced => &mut self.replaced,
-            Told::Retuned => &mut self.retuned,
+            ChangeKind::Replaced => &mut self.replaced,
+            ChangeKind::Retuned => &mut self.retuned,
         };
         list.push(name);
     }
@@ -100,9 +100,9 @@ impl Pegboard {
         config.servers.retain(|name, _| !self.has_in_process(name));
         config.misconfigured.retain(|name, _| !self.has_in_process(name));
         for (name, queue) in &config.queues {
-            self.0.maker.shared.queues.grow(name, queue.concurrent);
+            self.0.factory.shared.queues.grow(name, queue.concurrent);
         }
-        self.0.maker.take_limits(&config.limits);
+        self.0.factory.take_limits(&config.limits);
         self.forget_refused().await;
         *self.0.naming.lock().unwrap_or_else(PoisonError::into_inner) = config.naming.clone();
         let mut applied = Applied::default();
@@ -124,9 +124,9 @@ impl Pegboard {
                     applied.retuned.push(name);
                 }
                 Change::Retune(name, config) | Change::Enable(name, config) => {
-                    replacements.push((name, *config, Told::Retuned));
+                    replacements.push((name, *config, ChangeKind::Retuned));
                 }
-                Change::Replace(name, config) => replacements.push((name, *config, Told::Replaced)),
+                Change::Replace(name, config) => replacements.push((name, *config, ChangeKind::Replaced)),
                 Change::Add(name, config) => added.push((name, *config)),
             }
         }
@@ -171,7 +171,7 @@ impl Pegboard {
         if self.0.registry.is_closing() {
             return Err(NotConnected::Closing);
         }
-        let most = self.0.maker.most.load(Ordering::Relaxed);
+        let most = self.0.factory.most.load(Ordering::Relaxed);
         if config.enabled && self.others(&name) >= most {
             return Err(NotConnected::TooManyServers { most });
         }
@@ -216,7 +216,7 @@ impl Pegboard {
         let Some(server) = self.0.registry.get(name) else {
             return false;
         };
-        let has_room = self.others(name) < self.0.maker.most.load(Ordering::Relaxed);
+        let has_room = self.others(name) < self.0.factory.most.load(Ordering::Relaxed);
         if !has_room || self.0.registry.is_closing() || server.is_misconfigured() {
             return false;
         }
@@ -228,7 +228,7 @@ impl Pegboard {
             server.set_switch(true);
             server.ask_for();
             server.switch_on();
-            Leftover::default()
+            DetachedConnections::default()
         });
         for server in self.0.registry.instances_in_use(name) {
             server.start();
@@ -244,7 +244,7 @@ impl Pegboard {
             server.set_switch(false);
             server.switch_off()
         });
-        join_all(left.into_iter().map(Leftover::close)).await;
+        join_all(left.into_iter().map(DetachedConnections::close)).await;
         self.0.registry.close_draining(name).await;
         was_there
     }
@@ -257,7 +257,7 @@ impl Pegboard {
         if !works || !config.enabled {
             let new = self.swap(name, config).await;
             if new.is_refused() {
-                let most = self.0.maker.most.load(Ordering::Relaxed);
+                let most = self.0.factory.most.load(Ordering::Relaxed);
                 return Err(NotConnected::TooManyServers { most });
             }
             return self.start(name, starting).await.map_err(NotConnected::Unreachable);
@@ -299,7 +299,7 @@ impl Pegboard {
     }
 
     fn make(&self, name: &ServerName, config: ServerConfig) -> Server {
-        self.0.maker.configured(name.clone(), config, self.others(name))
+        self.0.factory.configured(name.clone(), config, self.others(name))
     }
 
     /// Starts a server in every view and waits until each is ready or has failed. The first failure is told.
@@ -334,7 +334,7 @@ impl Pegboard {
     /// Gives a server other settings in every view, under which it is reached as before.
     async fn retune(&self, name: &ServerName, wanted: &ServerConfig) {
         let (_, left) = self.0.registry.change(name, |server| server.retune(wanted));
-        join_all(left.into_iter().map(Leftover::close)).await;
+        join_all(left.into_iter().map(DetachedConnections::close)).await;
         self.0.registry.touch();
     }
 
@@ -353,7 +353,7 @@ impl Pegboard {
     /// A server whose new config cannot be used goes on under its old one; without an old one it has a row that says why.
     async fn keep_misconfigured(&self, config: &mut Config, applied: &mut Applied) {
         for (name, misconfigured) in &config.misconfigured {
-            let placeholder = self.0.maker.misconfigured(name.clone(), misconfigured);
+            let placeholder = self.0.factory.misconfigured(name.clone(), misconfigured);
             let server = match self.0.registry.get(name) {
                 Some(running) if !running.is_misconfigured() || running.is_refused_like(&placeholder) => running,
                 _ => {

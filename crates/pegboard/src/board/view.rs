@@ -46,7 +46,10 @@ impl Pegboard {
         settings.policy.always_load = vec!["*".to_owned()];
         let mut catalog = Catalog::default();
         catalog.read_tools(&name, tools.items(), HeaderRule::Ignored);
-        let server = self.0.maker.make(name, Target::InProcess(Arc::new(tools)), settings, 0);
+        let server = self
+            .0
+            .factory
+            .make(name, Target::InProcess(Arc::new(tools)), settings, 0);
         server.presume(catalog);
         server
     }
@@ -102,11 +105,11 @@ mod tests {
         }
         let registry = &board.0.registry;
         assert_eq!(registry.open_views(), 0);
-        board.0.maker.shared.ending.wait().await;
+        board.0.factory.shared.ending.wait().await;
         tokio::time::sleep(Duration::from_secs(120)).await;
         let rows: Vec<_> = board.status().servers;
         assert_eq!(rows.len(), 1, "the spare: {rows:?}");
-        assert_eq!(board.0.maker.shared.ending.count(), 0);
+        assert_eq!(board.0.factory.shared.ending.count(), 0);
     }
 
     #[tokio::test(start_paused = true)]

@@ -9,7 +9,7 @@ use std::{
 use serde_json::Value;
 use tokio::time::Instant;
 
-use super::Job;
+use super::CallContext;
 use crate::{
     args::Arguments,
     catalog::Tool,
@@ -29,9 +29,9 @@ pub(crate) struct Cache(Mutex<Kept>);
 
 #[derive(Debug, Default)]
 struct Kept {
-    answers: HashMap<Question, Entry>,
+    answers: HashMap<CacheKey, Entry>,
     /// The questions from the oldest answer to the newest.
-    order: VecDeque<Question>,
+    order: VecDeque<CacheKey>,
     bytes: usize,
 }
 
@@ -44,16 +44,16 @@ struct Entry {
 
 /// What was asked: the server, the tool, and the arguments in one spelling.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub(super) struct Question {
+pub(super) struct CacheKey {
     /// The server by its number: another one may have its name by now.
     server: u64,
     tool: String,
     arguments: String,
 }
 
-impl Question {
+impl CacheKey {
     /// The question of a call and how long its answer may be kept; none when it must be asked each time.
-    pub(super) fn of(job: &Job<'_>, arguments: &Arguments) -> Option<(Box<Self>, Duration)> {
+    pub(super) fn of(job: &CallContext<'_>, arguments: &Arguments) -> Option<(Box<Self>, Duration)> {
         let lifetime = lifetime(job.tool(), &job.config.policy)?;
         // Reading and writing sorts the keys, so that their order makes no difference.
         let arguments: Value = serde_json::from_str(arguments.as_raw().get()).ok()?;
@@ -88,14 +88,14 @@ fn lifetime(tool: &Tool, policy: &Policy) -> Option<Duration> {
 
 impl Cache {
     /// The answer that was given to the same question and is not too old.
-    pub(super) fn get(&self, question: &Question) -> Option<Answer> {
+    pub(super) fn get(&self, question: &CacheKey) -> Option<Answer> {
         let kept = self.lock();
         let entry = kept.answers.get(question)?;
         (entry.until > Instant::now()).then(|| entry.answer.clone())
     }
 
     /// Keeps an answer. The oldest ones make room for it.
-    pub(super) fn put(&self, question: Question, answer: &Answer, lifetime: Duration) {
+    pub(super) fn put(&self, question: CacheKey, answer: &Answer, lifetime: Duration) {
         let bytes = size(answer) + question.arguments.len();
         if bytes > MAX_BYTES / 8 {
             return;
@@ -124,7 +124,7 @@ impl Cache {
 }
 
 impl Kept {
-    fn forget(&mut self, question: &Question) {
+    fn forget(&mut self, question: &CacheKey) {
         if let Some(entry) = self.answers.remove(question) {
             self.bytes -= entry.bytes;
             self.order.retain(|kept| kept != question);
@@ -142,8 +142,8 @@ fn size(answer: &Answer) -> usize {
 mod tests {
     use super::*;
 
-    fn question(arguments: &str) -> Question {
-        Question {
+    fn question(arguments: &str) -> CacheKey {
+        CacheKey {
             server: 1,
             tool: "t".into(),
             arguments: arguments.into(),

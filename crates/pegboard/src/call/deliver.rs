@@ -4,9 +4,9 @@ use serde_json::{Map, Value};
 use tokio::{sync::mpsc, time::Instant};
 
 use super::{
-    Job, ToolCall, progress,
+    CallContext, ToolCall, progress,
     record::Record,
-    recover::{Next, Recovery, ToolClass},
+    retry::{Next, Recovery, ToolClass},
     stop::Stop,
 };
 use crate::{
@@ -20,7 +20,7 @@ use crate::{
 
 /// Hands the call to its server, and again where that is safe.
 pub(super) async fn delivered(
-    job: &Job<'_>,
+    job: &CallContext<'_>,
     call: &ToolCall,
     arguments: &Arguments,
     record: &mut Record,
@@ -46,7 +46,7 @@ pub(super) async fn delivered(
 
 /// A call as it is given to its server, once or more often.
 struct Order<'a> {
-    job: &'a Job<'a>,
+    job: &'a CallContext<'a>,
     call: &'a ToolCall,
     arguments: &'a Arguments,
     meta: Map<String, Value>,
@@ -55,11 +55,11 @@ struct Order<'a> {
 impl Order<'_> {
     /// Gives it to a server that is ready.
     async fn give(&self, tool: &Tool, live: &Live) -> Result<Result<CallResult, Fault>, Stop> {
-        let bell = &self.job.view.bell;
-        if progress::is_wanted(self.call, bell) {
+        let events = &self.job.view.events;
+        if progress::is_wanted(self.call, events) {
             // Boxed, because it is rare and every call would pay for the room.
             let given = |progress| self.exchange(tool, live, progress);
-            return Box::pin(progress::passed_on(self.call, bell, given)).await;
+            return Box::pin(progress::passed_on(self.call, events, given)).await;
         }
         self.exchange(tool, live, None).await
     }
@@ -86,7 +86,7 @@ impl Order<'_> {
         };
         let result = live.session.call(call).await;
         match &result {
-            Err(fault) if fault.is_of_the_way() => breaker.failure(ticket, Instant::now()),
+            Err(fault) if fault.is_transport() => breaker.failure(ticket, Instant::now()),
             Ok(_) | Err(_) => breaker.success(ticket),
         }
         Ok(result)
@@ -106,7 +106,7 @@ impl Order<'_> {
             }
             let after = match recovery.after(&fault, deadline.remaining(), server.retries(), Instant::now()) {
                 Next::Stop => {
-                    if fault.is_of_the_way() && !has_timed_out && is_probed_after_failures(policy) {
+                    if fault.is_transport() && !has_timed_out && is_probed_after_failures(policy) {
                         server.suspect(live.generation);
                     }
                     return Err(fault.into());

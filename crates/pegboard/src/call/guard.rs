@@ -70,7 +70,7 @@ impl<'a> CallGuard<'a> {
     /// Begins a call whose tool is not known yet. Listeners are told of it once that is known, or with [`CallGuard::create`].
     pub(crate) fn open(view: &'a View, call: &ToolCall, started: Instant) -> Self {
         Self {
-            told: view.bell.is_heard().then(|| Box::new(Told::of(call))),
+            told: view.events.is_heard().then(|| Box::new(Told::of(call))),
             view: Kept::Borrowed(view),
             who: Who::Unrouted,
             started,
@@ -113,7 +113,7 @@ impl<'a> CallGuard<'a> {
         if let Some(told) = &mut self.told
             && !std::mem::replace(&mut told.is_created, true)
         {
-            self.view.bell.ring(|| told.created());
+            self.view.events.send(|| told.created());
         }
     }
 
@@ -135,7 +135,7 @@ impl<'a> CallGuard<'a> {
         let kind = reply.outcome.kind();
         self.create();
         self.count(kind, reply.latency);
-        self.view.bell.ring(|| Event::completed(reply));
+        self.view.events.send(|| Event::completed(reply));
         if kind == Kind::Ok {
             tracing::debug!(id = %reply.id, latency = ?reply.latency, "call ended");
         } else {
@@ -167,7 +167,7 @@ impl<'a> CallGuard<'a> {
                 server: told.server,
                 tool: told.tool,
             };
-            self.view.bell.ring(|| Event::cancelled(end, took));
+            self.view.events.send(|| Event::cancelled(end, took));
         } else {
             tracing::info!(kind = Kind::Cancelled.as_str(), latency = ?took, "call dropped");
         }

@@ -4,7 +4,7 @@ use std::{fmt, future::Future, pin::Pin, sync::Arc, time::Duration};
 
 use serde_json::{Map, Value};
 
-use super::{Route, ToolCall, repeat};
+use super::{Route, ToolCall, idempotency};
 use crate::{
     catalog::Tool,
     deadline::Deadline,
@@ -154,7 +154,7 @@ impl Hooks {
         };
         meta.extend(call.meta.iter().map(|(key, value)| (key.clone(), value.clone())));
         if let Some(key) = &call.key {
-            meta.insert(repeat::META.to_owned(), key.as_str().into());
+            meta.insert(idempotency::META.to_owned(), key.as_str().into());
         }
         Ok(meta)
     }

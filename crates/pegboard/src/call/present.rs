@@ -2,13 +2,13 @@
 //!
 //! Only masked text is ever bounded, written to disk or shown to a summariser. A small result passes with a look at its length.
 
+mod binary_content;
 mod bound;
-mod hide;
-mod pictures;
+mod mask_outcome;
 
 use super::{
-    Job, ToolCall,
-    outputs::Outputs,
+    CallContext, ToolCall,
+    result_options::ResultOptions,
     summarise::{self, SummaryRequest},
 };
 use crate::{
@@ -20,7 +20,7 @@ use crate::{
     session::CallResult,
 };
 use bound::Bounded;
-use hide::Hiding;
+use mask_outcome::OutcomeMasking;
 
 /// The name under which a server says how large the results of a tool may be.
 pub(crate) const SIZE_HINT: &str = "anthropic/maxResultSizeChars";
@@ -47,7 +47,7 @@ fn ended(answer: Answer, failed: bool) -> Outcome {
 }
 
 /// The outcome as it is handed on.
-pub(super) async fn present(job: &Job<'_>, call: &ToolCall, outcome: Outcome) -> Presented {
+pub(super) async fn present(job: &CallContext<'_>, call: &ToolCall, outcome: Outcome) -> Presented {
     let (policy, outputs, tool) = (&job.config.policy, &job.view.outputs, job.tool());
     let rules = Rules {
         server: job.server().name().as_str(),
@@ -60,11 +60,11 @@ pub(super) async fn present(job: &Job<'_>, call: &ToolCall, outcome: Outcome) ->
         deadline: job.deadline,
     };
     let original_bytes = payload(&outcome);
-    let hiding = Hiding {
+    let hiding = OutcomeMasking {
         cleans: rules.results.clean && !policy.trust,
         deadline: job.deadline,
     };
-    let (outcome, masked) = hiding.hide(outcome, job.server().veil().masker()).await;
+    let (outcome, masked) = hiding.hide(outcome, job.server().masker().current()).await;
     rules.shape(outcome, original_bytes, masked).await
 }
 
@@ -90,7 +90,7 @@ struct Rules<'a> {
     /// How large the server says that results of the tool may be.
     hint: Option<usize>,
     summarise: Option<&'a Summarise>,
-    outputs: &'a Outputs,
+    outputs: &'a ResultOptions,
     /// When the caller's time is up.
     deadline: Deadline,
 }
@@ -115,7 +115,7 @@ impl Rules<'_> {
     async fn answer(&self, mut answer: Answer, failed: bool, notes: &mut Notes) -> Outcome {
         answer.rendering = self.rendering(failed);
         let summarise = self.summarise.filter(|_| !failed && self.outputs.summarises());
-        if pictures::are_kept(&self.results) && bound::surely_fits(self, &answer, summarise) {
+        if binary_content::are_kept(&self.results) && bound::surely_fits(self, &answer, summarise) {
             return ended(answer, failed);
         }
         // Boxed, because most answers are small and every call would pay for the room.
@@ -129,7 +129,7 @@ impl Rules<'_> {
         summarise: Option<&Summarise>,
         notes: &mut Notes,
     ) -> Outcome {
-        pictures::set_apart(&self.results, self.outputs, &mut answer, &mut notes.warnings).await;
+        binary_content::set_apart(&self.results, self.outputs, &mut answer, &mut notes.warnings).await;
         let answer = match bound::bound(self, answer, failed, summarise, notes).await {
             Bounded::Fits(answer) => answer,
             Bounded::Refused(failure) => return Outcome::Lost(failure),

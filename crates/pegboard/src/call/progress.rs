@@ -6,7 +6,7 @@ use tokio::sync::mpsc;
 
 use super::ToolCall;
 use crate::{
-    event::{Bell, Event},
+    event::{Event, EventSender},
     session::Progress,
 };
 
@@ -14,14 +14,14 @@ use crate::{
 const STEPS: usize = 16;
 
 /// Whether anybody wants to know how far a call is.
-pub(super) fn is_wanted(call: &ToolCall, bell: &Bell) -> bool {
-    call.progress.is_some() || bell.is_heard()
+pub(super) fn is_wanted(call: &ToolCall, events: &EventSender) -> bool {
+    call.progress.is_some() || events.is_heard()
 }
 
 /// Runs an exchange and passes its progress on meanwhile.
 pub(super) async fn passed_on<F: Future>(
     call: &ToolCall,
-    bell: &Bell,
+    events: &EventSender,
     exchange: impl FnOnce(Option<mpsc::Sender<Progress>>) -> F,
 ) -> F::Output {
     let (sink, mut steps) = mpsc::channel(STEPS);
@@ -29,11 +29,11 @@ pub(super) async fn passed_on<F: Future>(
     loop {
         tokio::select! {
             biased;
-            Some(step) = steps.recv() => pass_on(call, bell, step),
+            Some(step) = steps.recv() => pass_on(call, events, step),
             output = &mut exchange => {
                 // What was told before the answer came is passed on before it.
                 while let Ok(step) = steps.try_recv() {
-                    pass_on(call, bell, step);
+                    pass_on(call, events, step);
                 }
                 return output;
             }
@@ -41,8 +41,8 @@ pub(super) async fn passed_on<F: Future>(
     }
 }
 
-fn pass_on(call: &ToolCall, bell: &Bell, step: Progress) {
-    bell.ring(|| Event::CallProgress {
+fn pass_on(call: &ToolCall, events: &EventSender, step: Progress) {
+    events.send(|| Event::CallProgress {
         id: call.id.clone(),
         progress: step.progress,
         total: step.total,

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use super::{Job, ToolCall};
+use super::{CallContext, ToolCall};
 use crate::{
     mask::Counts,
     outcome::{Presented, Reply},
@@ -27,7 +27,7 @@ pub(super) struct Record {
 }
 
 impl Record {
-    pub(super) fn open(job: &Job<'_>, call: &mut ToolCall) -> Self {
+    pub(super) fn open(job: &CallContext<'_>, call: &mut ToolCall) -> Self {
         tracing::debug!(id = %call.id, server = %job.server().name(), tool = %job.tool().name, "call");
         Self {
             started: job.started,
@@ -41,14 +41,14 @@ impl Record {
     }
 
     /// The reply. It takes the words of the call that it repeats.
-    pub(super) fn close(self, job: &Job<'_>, call: &mut ToolCall, presented: Presented) -> Reply {
+    pub(super) fn close(self, job: &CallContext<'_>, call: &mut ToolCall, presented: Presented) -> Reply {
         let outcome = presented.outcome;
         let (mut warnings, mut masked) = (self.warnings, self.masked);
         masked.add_all(&presented.masked);
         warnings.extend(presented.notes.warnings);
         if !warnings.is_empty() {
             // They may quote what the server or a summariser said.
-            let masker = job.server().veil().masker();
+            let masker = job.server().masker().current();
             warnings
                 .iter_mut()
                 .for_each(|warning| masker.mask(warning, &mut masked));

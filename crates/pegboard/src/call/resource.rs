@@ -5,7 +5,7 @@ use std::{future::Future, sync::Arc};
 use serde_json::{Map, Value};
 use tokio::time::Instant;
 
-use super::{CallGuard, Job, Record, Route, Stop, ToolCall, View, concluded, let_in, permit};
+use super::{CallContext, CallGuard, Record, Route, Stop, ToolCall, View, concluded, let_in, permission};
 use crate::{
     outcome::{Answer, Body, Content, Failure, Kind, Outcome, Reply, ResourceContents},
     spill::{Form, Output},
@@ -23,7 +23,7 @@ pub(crate) async fn read_resource<F>(
 where
     F: Future<Output = Result<Vec<ResourceContents>, Failure>>,
 {
-    let job = Job::new(view, route, &call, started);
+    let job = CallContext::new(view, route, &call, started);
     let let_in = let_in(&job, &mut call).await;
     let mut record = Record::open(&job, &mut call);
     let ended = match let_in {
@@ -37,7 +37,7 @@ where
 }
 
 async fn attempt<F>(
-    job: &Job<'_>,
+    job: &CallContext<'_>,
     call: &ToolCall,
     record: &mut Record,
     read: impl FnOnce(String) -> F,
@@ -48,7 +48,7 @@ where
     let given: Map<String, Value> = serde_json::from_str(call.arguments.as_str()).unwrap_or_default();
     let uri = given.get("uri").and_then(Value::as_str).map(str::to_owned);
     let uri = uri.ok_or_else(|| Failure::new(Kind::InvalidArguments, "`uri` is missing: it must be a text"))?;
-    permit::ask(job, call, &call.arguments).await?;
+    permission::ask(job, call, &call.arguments).await?;
     let waiting = Instant::now();
     let _turn = job.server().turn(&job.tool().name, job.deadline).await?;
     record.queued = waiting.elapsed();

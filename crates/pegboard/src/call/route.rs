@@ -15,7 +15,7 @@ use std::{
     sync::{Arc, OnceLock},
 };
 
-use super::{Sight, View};
+use super::{View, Visibility};
 use crate::{
     catalog::{Tool, ToolKind},
     config::Policy,
@@ -66,13 +66,13 @@ impl Route {
 
 /// A name that leads to no tool that the caller may use.
 #[derive(Debug)]
-pub(crate) struct Astray {
+pub(crate) struct Unroutable {
     pub(crate) failure: Failure,
     /// The server and the tool that the name means, if that is known.
     pub(crate) meant: Option<(ServerName, String)>,
 }
 
-impl Astray {
+impl Unroutable {
     /// The failure of a name that means this tool.
     pub(crate) fn meaning(server: &ServerName, tool: &str, failure: Failure) -> Self {
         Self {
@@ -82,14 +82,14 @@ impl Astray {
     }
 }
 
-impl From<Failure> for Astray {
+impl From<Failure> for Unroutable {
     fn from(failure: Failure) -> Self {
         Self { failure, meant: None }
     }
 }
 
-impl From<Astray> for Failure {
-    fn from(astray: Astray) -> Self {
+impl From<Unroutable> for Failure {
+    fn from(astray: Unroutable) -> Self {
         astray.failure
     }
 }
@@ -151,7 +151,7 @@ pub(crate) enum Routed {
 
 impl RouteTable {
     /// The table for what a view sees of what the servers offer now. What the table before it has compiled is used again.
-    pub(crate) fn build(servers: &[Server], view: &View, sight: &Sight<'_>, before: Option<&Self>) -> Self {
+    pub(crate) fn build(servers: &[Server], view: &View, sight: &Visibility<'_>, before: Option<&Self>) -> Self {
         let mut table = Self::default();
         let mut found: Vec<(Server, Arc<Tool>)> = Vec::new();
         for server in servers {

@@ -11,7 +11,7 @@ use std::{
 
 use serde_json::{Map, Value};
 
-use super::{Approvals, Approver, View, approve::Asking};
+use super::{Approvals, Approver, View, approval::OpenQuestions};
 use crate::{
     catalog::{Risk, Tool},
     filter::Selection,
@@ -52,7 +52,7 @@ pub(crate) struct Rules {
     /// What was agreed to for this view, and for all views of the board.
     pub(super) agreed: Approvals,
     pub(super) agreed_for_all: Approvals,
-    pub(super) asking: Arc<Asking>,
+    pub(super) asking: Arc<OpenQuestions>,
     /// Set when words of a server that is not trusted have reached the agent, if anybody wants to know.
     taint: Option<Arc<AtomicBool>>,
 }

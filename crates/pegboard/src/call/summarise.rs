@@ -13,7 +13,7 @@ use std::{pin::Pin, sync::Arc, time::Duration};
 
 use crate::{
     config::SummaryModel,
-    outcome::fit::{self, Bounds, Part},
+    outcome::truncate::{self, Bounds, Part},
     sync::{Panicked, caught},
 };
 
@@ -52,8 +52,8 @@ pub struct SummaryRequest {
 impl SummaryRequest {
     pub(super) fn new(server: &str, tool: &str, context: Option<&str>, text: &str, max_tokens: usize) -> Self {
         let shorten = |text: &str, bytes, part| {
-            let marker = |sizes: fit::Sizes| format!("[{} of {} bytes are shown]", sizes.kept, sizes.bytes);
-            fit::fit(text, &Bounds::bytes(bytes), part, marker).unwrap_or_else(|| text.to_owned())
+            let marker = |sizes: truncate::Sizes| format!("[{} of {} bytes are shown]", sizes.kept, sizes.bytes);
+            truncate::fit(text, &Bounds::bytes(bytes), part, marker).unwrap_or_else(|| text.to_owned())
         };
         Self {
             server: server.to_owned(),

@@ -11,8 +11,8 @@ use std::{
 use tokio::time::Instant;
 
 use super::{
-    CallGuard, Job, Record, Route, Stop, ToolCall, View, concluded, failure_of, let_in, output, permit, prepare,
-    present, unavailable,
+    CallContext, CallGuard, Record, Route, Stop, ToolCall, View, concluded, failure_of, let_in, output_check,
+    permission, prepare_arguments, present, unavailable,
 };
 use crate::{
     catalog::TaskSupport,
@@ -74,7 +74,7 @@ pub(crate) async fn start(
     started: Instant,
     guard: CallGuard<'_>,
 ) -> Result<TaskHandle, Box<Reply>> {
-    let job = Job::new(view, &route, &call, started);
+    let job = CallContext::new(view, &route, &call, started);
     let let_in = let_in(&job, &mut call).await;
     let mut record = Record::open(&job, &mut call);
     let begun = match let_in {
@@ -127,7 +127,7 @@ pub(crate) async fn take_up(
     let mut call = ToolCall::new(route.tool.dotted_name());
     let started = Instant::now();
     let guard = CallGuard::routed(view, &route, &call, started).held(view, &route);
-    let job = Job::new(view, &route, &call, started);
+    let job = CallContext::new(view, &route, &call, started);
     let mut record = Record::open(&job, &mut call);
     record.attempts = 1;
     Ok(TaskHandle {
@@ -142,10 +142,10 @@ pub(crate) async fn take_up(
     })
 }
 
-async fn begin(job: &Job<'_>, call: &ToolCall, record: &mut Record) -> Result<(Live, Held), Stop> {
+async fn begin(job: &CallContext<'_>, call: &ToolCall, record: &mut Record) -> Result<(Live, Held), Stop> {
     let (view, route, deadline) = (job.view, job.route, job.deadline);
-    let arguments = prepare::arguments(job, call, &mut record.warnings).await?;
-    permit::ask(job, call, &arguments).await?;
+    let arguments = prepare_arguments::arguments(job, call, &mut record.warnings).await?;
+    permission::ask(job, call, &arguments).await?;
     let server = &route.server;
     let turn = server.turn(&route.tool.name, deadline).await?;
     record.queued = turn.waited();
@@ -177,14 +177,14 @@ async fn begin(job: &Job<'_>, call: &ToolCall, record: &mut Record) -> Result<(L
 
 /// The reply to a call that has come to its end, told to all who listen.
 async fn closed(
-    job: &Job<'_>,
+    job: &CallContext<'_>,
     call: &mut ToolCall,
     mut record: Record,
     guard: CallGuard<'_>,
     ended: Result<CallResult, Stop>,
 ) -> Reply {
     let outcome: Result<Outcome, Stop> = ended.map(|result| {
-        let misfit = output::misfit(job, &result, &mut record.warnings);
+        let misfit = output_check::misfit(job, &result, &mut record.warnings);
         misfit.unwrap_or_else(|| present::extract(result))
     });
     let mut reply = concluded(job, call, record, outcome).await;
@@ -221,7 +221,7 @@ async fn next_session(route: &Route, gone: &Live, deadline: Deadline) -> Option<
 }
 
 fn failed(route: &Route, fault: &Fault, what: &str) -> Failure {
-    failure_of(fault, what).masked(&route.server.veil().masker())
+    failure_of(fault, what).masked(&route.server.masker().current())
 }
 
 impl TaskHandle {
@@ -295,7 +295,7 @@ impl TaskHandle {
         let (mut call, record) = (self.call.clone(), self.record.clone());
         let guard = self.guard.take().expect("a call is closed once");
         let closing = async move {
-            let job = Job::until(&view, &route, deadline);
+            let job = CallContext::until(&view, &route, deadline);
             closed(&job, &mut call, record, guard, ended.map_err(Stop::from)).await
         };
         self.task = Held::Closing(status, Closing(Mutex::new(Box::pin(closing))));
@@ -319,7 +319,7 @@ impl TaskHandle {
             message,
             ..failure.after_sending()
         });
-        let job = Job::until(&self.view, &self.route, deadline);
+        let job = CallContext::until(&self.view, &self.route, deadline);
         let presented = present::present(&job, &self.call, outcome).await;
         let reply = self.record.clone().close(&job, &mut self.call.clone(), presented);
         if reply.untrusted {

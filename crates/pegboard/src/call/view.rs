@@ -9,14 +9,14 @@ use serde_json::{Map, Value};
 
 use super::{
     cache::Cache,
-    embed::{Embedder, Embeddings},
+    embeddings::{Embedder, Embeddings},
     hook::{Budget, Called, Hook, Hooks},
-    outputs::Outputs,
-    repeat::Keys,
+    idempotency::IdempotencyKeys,
+    result_options::ResultOptions,
     rules::Rules,
 };
 use crate::{
-    event::Bell,
+    event::EventSender,
     metrics::Tallies,
     name::{NameRules, NameStyle, ServerName},
     native::NativeTools,
@@ -54,11 +54,11 @@ pub struct View {
     /// Whether the calls of a batch that may change something run one after the other.
     pub(crate) writes_in_turn: bool,
     /// What becomes of results, and what was put aside of them.
-    pub(crate) outputs: Outputs,
+    pub(crate) outputs: ResultOptions,
     // What is kept between calls. A toolset has its own: see `opened`.
     pub(crate) cache: Arc<Cache>,
-    pub(crate) keys: Arc<Keys>,
-    pub(crate) bell: Bell,
+    pub(crate) keys: Arc<IdempotencyKeys>,
+    pub(crate) events: EventSender,
     pub(crate) tallies: Arc<Tallies>,
     /// Set when the view is closed, for calls that waited for a person's agreement until then.
     pub(crate) is_closed: Arc<AtomicBool>,
@@ -217,12 +217,12 @@ impl View {
     }
 
     /// The same view for one toolset: nothing that is kept between calls is shared with another one.
-    pub(crate) fn opened(self, bell: Bell, tallies: Arc<Tallies>) -> Self {
+    pub(crate) fn opened(self, events: EventSender, tallies: Arc<Tallies>) -> Self {
         Self {
             cache: Arc::default(),
             keys: Arc::default(),
             outputs: self.outputs.opened(),
-            bell,
+            events,
             tallies,
             is_closed: Arc::default(),
             ..self

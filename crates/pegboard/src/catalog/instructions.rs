@@ -3,7 +3,7 @@
 
 mod format;
 
-use super::clean::{clean, cut, one_line};
+use super::sanitize::{clean, cut, one_line};
 use crate::{config::Preset, name::ServerName};
 
 /// The most words about one server, in bytes, unless something else is said.

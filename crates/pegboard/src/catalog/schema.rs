@@ -1,6 +1,6 @@
 //! A schema as compact text: a board may know ten thousand of them, and reads few.
 
-mod tidy;
+mod normalize;
 
 use std::{
     fmt,
@@ -11,7 +11,7 @@ use std::{
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::Value;
 
-pub(super) use tidy::Tidy;
+pub(super) use normalize::Tidy;
 
 /// A JSON Schema, kept as text without spaces and with its keys in order. Two schemas that say the same in another order are equal.
 pub struct Schema {

@@ -1,14 +1,14 @@
 //! One tool as its server describes it, and the HTTP headers that its schema asks for.
 
 use serde::{Deserialize, Serialize};
-mod plain;
-pub(super) use plain::Reader;
+mod fast_parse;
+pub(super) use fast_parse::Reader;
 use serde_json::{Map, Value};
 
 use super::{
     HeaderRule, MAX_DESCRIPTION, MAX_TOOL_NAME,
-    clean::{clean, clean_schema, cut},
-    definition::Kept,
+    definition_hash::Kept,
+    sanitize::{clean, clean_schema, cut},
     schema::Schema,
     take_text,
 };

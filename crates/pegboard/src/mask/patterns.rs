@@ -2,7 +2,7 @@
 
 mod finders;
 mod named;
-mod private;
+mod pem;
 mod services;
 mod structure;
 

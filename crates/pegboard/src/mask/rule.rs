@@ -5,7 +5,7 @@ use std::{ops::Range, sync::OnceLock};
 use memchr::memchr;
 use regex::bytes::{Regex, RegexBuilder};
 
-use super::{Failed, MaskStyle, Span, assigned, check, span};
+use super::{Failed, MaskStyle, Span, assignments, plausibility, span};
 
 /// The largest program that an expression may become.
 const MAX_COMPILED: usize = 2 << 20;
@@ -55,7 +55,7 @@ pub(super) const fn rule(name: &'static str, words: &'static [&'static str], how
         words,
         is_keyed: matches!(how, How::Assigned(_)),
         how,
-        check: |_, value| check::plausible(value),
+        check: |_, value| plausibility::plausible(value),
         compiled: OnceLock::new(),
         mark: OnceLock::new(),
     }
@@ -157,7 +157,7 @@ impl Rule {
                     .filter_map(|group| groups.get(group))
                     .for_each(|(start, end)| add("", start..end)),
                 (None, How::Assigned(_)) => {
-                    let (key, value) = assigned::parts(text.as_bytes(), whole.clone()).ok_or(Failed)?;
+                    let (key, value) = assignments::parts(text.as_bytes(), whole.clone()).ok_or(Failed)?;
                     add(text.get(key).unwrap_or_default(), value);
                 }
                 (None, _) => add("", token_start(text.as_bytes(), whole.clone())..whole.end),
@@ -175,7 +175,7 @@ impl Rule {
         let compiled = self.compiled.get_or_init(|| match self.how {
             How::Token(token) => compile(&format!("{BEFORE}({token})")).ok(),
             How::Groups(groups) => compile(groups).ok(),
-            How::Assigned(key) => compile(&assigned::pattern(key)).ok(),
+            How::Assigned(key) => compile(&assignments::pattern(key)).ok(),
             How::Find(_) | How::Kubernetes => None,
         });
         compiled.as_ref().ok_or(Failed)

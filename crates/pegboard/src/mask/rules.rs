@@ -8,7 +8,7 @@ use std::{
 use regex::bytes::{Regex, RegexBuilder, RegexSet, RegexSetBuilder};
 
 use super::{
-    CustomPattern, Failed, MaskStyle, Masking, patterns, policy::BadMasking, rule::Rule, span::Span, words::Words,
+    CustomPattern, Failed, MaskStyle, Masking, keywords::Keywords, patterns, policy::BadMasking, rule::Rule, span::Span,
 };
 
 /// The largest program that an operator's expression may become.
@@ -22,7 +22,7 @@ const SECRET: &str = "secret";
 pub(super) struct Rules {
     active: Vec<&'static Rule>,
     /// The words of all of them, in any case.
-    words: Words,
+    words: Keywords,
     /// For each word the patterns that it belongs to.
     by_word: Vec<Vec<usize>>,
     /// Patterns that are looked for in every text.
@@ -114,7 +114,7 @@ impl Rules {
         let is_always = |at: &usize| active[*at].words.is_empty();
         Self {
             always: (0..active.len()).filter(is_always).collect(),
-            words: Words::new(words),
+            words: Keywords::new(words),
             by_word,
             active,
             custom: Vec::new(),

@@ -9,7 +9,7 @@ use serde::{
 };
 use serde_json::{Map, Value};
 
-use crate::scan::Scan;
+use crate::json_scan::Scan;
 
 /// One block of an answer. Whatever a server adds to a block (annotations, `_meta`, fields we do not know) is kept in `rest`.
 #[derive(Debug, Clone, PartialEq)]

@@ -6,7 +6,7 @@ mod values;
 
 use serde_json::{Map, Value};
 
-use super::{Schema, merge, note};
+use super::{Schema, description_notes, merge_schemas};
 use kinds::type_word;
 pub(super) use kinds::{allow_null, type_of};
 
@@ -53,15 +53,15 @@ fn form(keyword: &str) -> Option<Form> {
 /// The schema of a tool's arguments: an object with properties, whatever was written.
 pub(super) fn root(schema: &Value) -> Result<Schema, Bad> {
     let mut root = Reader::default().schema(schema)?;
-    merge::flatten(&mut root);
+    merge_schemas::flatten(&mut root);
     // The arguments are an object and nothing else.
     let mut notes = Vec::new();
     for keyword in ["anyOf", "enum", "items", "prefixItems"] {
         if let Some(value) = root.remove(keyword) {
-            notes.extend(note::about(keyword, &value));
+            notes.extend(description_notes::about(keyword, &value));
         }
     }
-    note::add(&mut root, &notes);
+    description_notes::add(&mut root, &notes);
     root.insert("type".into(), "object".into());
     root.entry("properties").or_insert_with(|| Value::Object(Map::new()));
     Ok(root)
@@ -93,9 +93,9 @@ impl Reader {
                     schema.extend(kind.map(|kind| ("type".to_owned(), kind.into())));
                     return Ok(schema);
                 }
-                None => return self.bad(format!("`{}` is no schema", note::short(word))),
+                None => return self.bad(format!("`{}` is no schema", description_notes::short(word))),
             },
-            other => return self.bad(format!("{} is no schema", note::short(&other.to_string()))),
+            other => return self.bad(format!("{} is no schema", description_notes::short(&other.to_string()))),
         };
         for (keyword, value) in fields {
             if let Some(value) = self.keyword(keyword, value)? {
@@ -110,7 +110,7 @@ impl Reader {
         if let Err(problem) = kinds::settle(fields, &mut schema) {
             return self.bad(problem);
         }
-        merge::all(&mut schema);
+        merge_schemas::all(&mut schema);
         if fields.get("nullable") == Some(&Value::Bool(true)) {
             allow_null(&mut schema);
         }
@@ -170,7 +170,7 @@ impl Reader {
                 schema.insert("properties".into(), read.into());
             }
             Some(other) => {
-                let shown = note::short(&other.to_string());
+                let shown = description_notes::short(&other.to_string());
                 return self.bad(format!("its properties are {shown}, not an object"));
             }
         }

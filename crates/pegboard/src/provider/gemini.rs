@@ -4,9 +4,9 @@
 use serde_json::{Map, Value};
 
 use super::{
-    Fitted, Schema, merge, note,
-    parameter::ParameterNames,
-    reverse::{Back, Field, JsonText},
+    Fitted, Schema, description_notes, merge_schemas,
+    parameter_names::ParameterNames,
+    reverse_arguments::{Back, Field, JsonText},
 };
 
 /// Keywords that are taken as they are.
@@ -73,7 +73,7 @@ impl Gemini {
 
     fn not_null(&mut self, mut own: Schema) -> (Schema, Back) {
         if own.contains_key("properties") {
-            merge::flatten(&mut own);
+            merge_schemas::flatten(&mut own);
         }
         if let Some(Value::Array(branches)) = own.remove("anyOf") {
             let branches = branches.iter().filter_map(Value::as_object);
@@ -83,7 +83,7 @@ impl Gemini {
         if own.contains_key("enum") {
             return self.choice(own);
         }
-        let kinds: Vec<String> = merge::types_of(&own).into_iter().map(str::to_owned).collect();
+        let kinds: Vec<String> = merge_schemas::types_of(&own).into_iter().map(str::to_owned).collect();
         match kinds.as_slice() {
             [] => self.anything(&own),
             [kind] => match kind.as_str() {
@@ -105,13 +105,15 @@ impl Gemini {
     fn union(&mut self, own: Schema, branches: Vec<Schema>) -> (Schema, Back) {
         let (about, common): (Schema, Schema) = own
             .into_iter()
-            .partition(|(keyword, _)| merge::ANNOTATIONS.contains(&keyword.as_str()));
-        let takes_text = branches.iter().any(|branch| merge::types_of(branch) == ["string"]);
+            .partition(|(keyword, _)| merge_schemas::ANNOTATIONS.contains(&keyword.as_str()));
+        let takes_text = branches
+            .iter()
+            .any(|branch| merge_schemas::types_of(branch) == ["string"]);
         let mut fitted: Vec<(Schema, Back)> = Vec::new();
         for mut branch in branches {
             for (keyword, value) in &common {
                 if fits_type(keyword, &branch) {
-                    merge::into(&mut branch, Schema::from_iter([(keyword.clone(), value.clone())]));
+                    merge_schemas::into(&mut branch, Schema::from_iter([(keyword.clone(), value.clone())]));
                 }
             }
             let (schema, back) = self.schema(&branch);
@@ -161,7 +163,7 @@ impl Gemini {
             }
         }
         own.insert("type".into(), "string".into());
-        own.retain(|keyword, _| merge::ANNOTATIONS.contains(&keyword.as_str()) || keyword == "type");
+        own.retain(|keyword, _| merge_schemas::ANNOTATIONS.contains(&keyword.as_str()) || keyword == "type");
         let mut schema = self.kept(&own, &[]);
         if !texts.is_empty() {
             schema.insert("enum".into(), texts.into());
@@ -250,7 +252,7 @@ impl Gemini {
         let mut schema = self.kept(&about, &[]);
         schema.retain(|keyword, _| keyword == "description" || keyword == "title");
         schema.insert("type".into(), "string".into());
-        note::add(&mut schema, &[said.to_owned()]);
+        description_notes::add(&mut schema, &[said.to_owned()]);
         let back = Back {
             text: Some(text),
             ..Back::default()
@@ -281,10 +283,10 @@ impl Gemini {
                 (keyword, _) if TAKEN.contains(&keyword) => {
                     schema.insert(keyword.to_owned(), value.clone());
                 }
-                (keyword, value) => notes.extend(note::about(keyword, value)),
+                (keyword, value) => notes.extend(description_notes::about(keyword, value)),
             }
         }
-        note::add(&mut schema, &notes);
+        description_notes::add(&mut schema, &notes);
         self.lost.append(&mut notes);
         schema
     }
@@ -327,7 +329,7 @@ fn without_null(schema: &mut Schema) -> bool {
         if let [Value::Object(one)] = branches.as_slice() {
             let one = one.clone();
             schema.remove("anyOf");
-            merge::into(schema, one);
+            merge_schemas::into(schema, one);
             // What is left may take null in another way too.
             found |= without_null(schema);
         } else if branches.is_empty() {
@@ -339,7 +341,7 @@ fn without_null(schema: &mut Schema) -> bool {
 
 /// Whether a keyword says something about the values of a branch.
 fn fits_type(keyword: &str, branch: &Schema) -> bool {
-    let kinds = merge::types_of(branch);
+    let kinds = merge_schemas::types_of(branch);
     let of = |kind: &str| kinds.is_empty() || kinds.contains(&kind);
     match keyword {
         "maxLength" | "minLength" | "pattern" | "contentEncoding" | "contentMediaType" => of("string"),

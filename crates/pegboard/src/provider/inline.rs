@@ -200,7 +200,7 @@ fn outline(target: &Value) -> Value {
         Some(name) => format!("{name} (as described before)"),
         None => "as described before".to_owned(),
     };
-    outline.insert("description".into(), super::note::short(&note).into());
+    outline.insert("description".into(), super::description_notes::short(&note).into());
     Value::Object(outline)
 }
 

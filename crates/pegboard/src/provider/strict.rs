@@ -7,9 +7,9 @@
 use serde_json::{Map, Value};
 
 use super::{
-    Fitted, Schema, canonical, merge, note,
-    parameter::ParameterNames,
-    reverse::{Back, Field},
+    Fitted, Schema, canonical, description_notes, merge_schemas,
+    parameter_names::ParameterNames,
+    reverse_arguments::{Back, Field},
 };
 
 /// How deep objects may be nested.
@@ -65,12 +65,12 @@ impl Strict {
     fn schema(&mut self, own: &Schema, depth: usize) -> Result<(Schema, Back), String> {
         let mut own = own.clone();
         if own.contains_key("properties") {
-            merge::flatten(&mut own);
+            merge_schemas::flatten(&mut own);
         }
         if let Some(Value::Array(branches)) = own.remove("anyOf") {
             return self.union(own, &branches, depth);
         }
-        let kinds: Vec<String> = merge::types_of(&own).into_iter().map(str::to_owned).collect();
+        let kinds: Vec<String> = merge_schemas::types_of(&own).into_iter().map(str::to_owned).collect();
         let has_parts = kinds.iter().any(|kind| kind == "object" || kind == "array");
         match kinds.as_slice() {
             [] => Err("an argument takes anything".to_owned()),
@@ -80,13 +80,13 @@ impl Strict {
                 let branch = |kind: &String| {
                     let mut branch = own.clone();
                     branch.insert("type".into(), kind.as_str().into());
-                    branch.retain(|keyword, _| !merge::ANNOTATIONS.contains(&keyword.as_str()));
+                    branch.retain(|keyword, _| !merge_schemas::ANNOTATIONS.contains(&keyword.as_str()));
                     let is_null = kind == "null";
                     branch.retain(|keyword, _| !is_null || keyword == "type");
                     Value::Object(branch)
                 };
                 let branches: Vec<Value> = many.iter().map(branch).collect();
-                own.retain(|keyword, _| merge::ANNOTATIONS.contains(&keyword.as_str()));
+                own.retain(|keyword, _| merge_schemas::ANNOTATIONS.contains(&keyword.as_str()));
                 self.union(own, &branches, depth)
             }
             _ => {
@@ -99,11 +99,11 @@ impl Strict {
     fn union(&mut self, own: Schema, branches: &[Value], depth: usize) -> Result<(Schema, Back), String> {
         let (about, common): (Schema, Schema) = own
             .into_iter()
-            .partition(|(keyword, _)| merge::ANNOTATIONS.contains(&keyword.as_str()));
+            .partition(|(keyword, _)| merge_schemas::ANNOTATIONS.contains(&keyword.as_str()));
         let mut fitted = Vec::new();
         for branch in branches.iter().filter_map(Value::as_object) {
             let mut branch = branch.clone();
-            merge::into(&mut branch, common.clone());
+            merge_schemas::into(&mut branch, common.clone());
             fitted.push(self.schema(&branch, depth)?);
         }
         let back = Back::of_branches(fitted.iter().map(|(schema, back)| (schema, back.clone())).collect());
@@ -205,10 +205,10 @@ impl Strict {
                 taken if TAKEN.contains(&taken) => {
                     schema.insert(keyword.clone(), value.clone());
                 }
-                other => notes.extend(note::about(other, value)),
+                other => notes.extend(description_notes::about(other, value)),
             }
         }
-        note::add(&mut schema, &notes);
+        description_notes::add(&mut schema, &notes);
         self.lost.append(&mut notes);
         schema
     }

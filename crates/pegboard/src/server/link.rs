@@ -21,10 +21,10 @@ use tokio_util::{
 
 use super::{
     Shared,
-    herald::Seat,
-    known::Known,
+    event_publisher::LinkReporter,
+    health_check::{HealthCheck, HealthChecks},
+    known_catalog::KnownCatalog,
     phase::{Live, Outage, Phase, Ready},
-    probe::{Check, Checks},
     revision::Revision,
     supervisor::{Command, Memory, Supervisor},
     usage::{Freed, Usage, Use},
@@ -34,7 +34,7 @@ use crate::{
     deadline::Deadline,
     mask::Masking,
     name::ServerName,
-    session::{Described, Spec, Standing},
+    session::{Described, DesiredState, Spec},
     transport::Target,
 };
 
@@ -65,9 +65,9 @@ impl Plan {
                 era: config.era.clone(),
                 limits: config.limits,
                 roots: config.roots.clone(),
-                standing: Standing::new(&config.roots),
+                desired_state: DesiredState::new(&config.roots),
                 // One of its own: the server's follows every change of its settings, and the connection may be shared.
-                veil: spec.veil.with(&config.policy.masking),
+                masker: spec.masker.with(&config.policy.masking),
                 ..spec
             },
             masking: config.policy.masking.clone(),
@@ -120,13 +120,13 @@ struct Inner {
     ready: Arc<ArcSwapOption<Ready>>,
     /// What is asked of the supervisor. A full channel loses only what others have asked for as well.
     commands: mpsc::Sender<Command>,
-    checks: Arc<Checks>,
-    known: Arc<Known>,
+    checks: Arc<HealthChecks>,
+    known: Arc<KnownCatalog>,
     usage: Arc<Usage>,
     holders: Arc<Holders>,
     tasks: TaskTracker,
     /// Where the board finds the tasks of a link that has no holder any more.
-    ending: Arc<Ending>,
+    ending: Arc<ClosingLinks>,
     stop: CancellationToken,
     _stops_on_drop: DropGuard,
 }
@@ -135,7 +135,7 @@ impl Link {
     /// A link whose supervisor runs.
     pub(super) fn new(
         plan: Plan,
-        known: Arc<Known>,
+        known: Arc<KnownCatalog>,
         freed: Arc<Freed>,
         revision: Arc<Revision>,
         shared: &Shared,
@@ -148,7 +148,7 @@ impl Link {
     /// A link, and its supervisor that does not run yet.
     pub(super) fn unattended(
         plan: Plan,
-        known: Arc<Known>,
+        known: Arc<KnownCatalog>,
         freed: Arc<Freed>,
         revision: Arc<Revision>,
         shared: &Shared,
@@ -161,7 +161,7 @@ impl Link {
         // More may be spawned; it only means that their end can be waited for.
         tasks.close();
         let (usage, holders) = (Usage::new(freed), Arc::<Holders>::default());
-        let checks = Arc::<Checks>::default();
+        let checks = Arc::<HealthChecks>::default();
         let plan = Arc::new(RwLock::new(Arc::new(plan)));
         let supervisor = Supervisor {
             plan: plan.clone(),
@@ -213,12 +213,12 @@ impl Link {
         self.0.phase.borrow().clone()
     }
 
-    pub(super) fn known(&self) -> &Known {
+    pub(super) fn known(&self) -> &KnownCatalog {
         &self.0.known
     }
 
     /// The last check of its server's health.
-    pub(super) fn last_check(&self) -> Option<Check> {
+    pub(super) fn last_check(&self) -> Option<HealthCheck> {
         self.0.checks.last()
     }
 
@@ -237,8 +237,8 @@ impl Link {
     }
 
     /// Begins to hold it, with the time after which this holder lets it rest; `None` when it has ended.
-    pub(super) fn hold(&self, idle: Option<Duration>, seat: Seat) -> Option<Hold> {
-        let number = self.0.holders.enter(idle, seat, &self.0.phase)?;
+    pub(super) fn hold(&self, idle: Option<Duration>, reporter: LinkReporter) -> Option<Hold> {
+        let number = self.0.holders.enter(idle, reporter, &self.0.phase)?;
         let link = self.clone();
         Some(Hold { link, number })
     }
@@ -345,26 +345,26 @@ pub(super) struct Holders {
 struct Holder {
     /// After how long without a use it lets the link rest.
     idle: Option<Duration>,
-    seat: Seat,
+    reporter: LinkReporter,
 }
 
 impl Holders {
-    fn enter(&self, idle: Option<Duration>, mut seat: Seat, phase: &watch::Receiver<Phase>) -> Option<u64> {
+    fn enter(&self, idle: Option<Duration>, mut reporter: LinkReporter, phase: &watch::Receiver<Phase>) -> Option<u64> {
         let mut state = self.lock();
         if self.is_over.is_cancelled() {
             return None;
         }
         let number = self.entered.fetch_add(1, Ordering::Relaxed);
         // Under the lock, as all reports are: no phase is missed or reported after a later one.
-        seat.join(&phase.borrow());
-        state.insert(number, Holder { idle, seat });
+        reporter.join(&phase.borrow());
+        state.insert(number, Holder { idle, reporter });
         Some(number)
     }
 
     /// Reports something to every server that holds the link.
-    pub(super) fn report(&self, mut report: impl FnMut(&mut Seat)) {
+    pub(super) fn report(&self, mut report: impl FnMut(&mut LinkReporter)) {
         for holder in self.lock().values_mut() {
-            report(&mut holder.seat);
+            report(&mut holder.reporter);
         }
     }
 
@@ -415,10 +415,10 @@ impl Hold {
             // What is listed already bears the name of whoever made the link.
             plan.spec.name = old.spec.name.clone();
             // What is wanted of the sessions outlasts them.
-            plan.spec.standing = old.spec.standing.clone();
-            plan.spec.veil = old.spec.veil.clone();
+            plan.spec.desired_state = old.spec.desired_state.clone();
+            plan.spec.masker = old.spec.masker.clone();
             if old.masking != plan.masking {
-                plan.spec.veil.follow(&plan.masking);
+                plan.spec.masker.follow(&plan.masking);
                 // What is listed already was masked as the old settings say.
                 self.link.ask(Command::Refresh);
             }
@@ -468,9 +468,9 @@ impl Drop for Hold {
 
 /// The tasks of links that have no holder any more and are closing their connections. Shutdown waits for them.
 #[derive(Debug, Default)]
-pub(crate) struct Ending(Mutex<Vec<TaskTracker>>);
+pub(crate) struct ClosingLinks(Mutex<Vec<TaskTracker>>);
 
-impl Ending {
+impl ClosingLinks {
     fn watch(&self, tasks: &TaskTracker) {
         let mut ending = self.lock();
         ending.retain(|tasks| !tasks.is_empty());
@@ -500,16 +500,27 @@ pub(crate) struct Links(Mutex<Vec<Weak<Inner>>>);
 
 impl Links {
     /// A share in a link that fits the plan: one that is there, or the one that is made now.
-    pub(super) fn join(&self, plan: &Plan, idle: Option<Duration>, seat: Seat, make: impl Fn() -> Link) -> Hold {
+    pub(super) fn join(
+        &self,
+        plan: &Plan,
+        idle: Option<Duration>,
+        reporter: LinkReporter,
+        make: impl Fn() -> Link,
+    ) -> Hold {
         let mut links = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         links.retain(|link| link.strong_count() > 0);
         let mut known = links.iter().filter_map(Weak::upgrade).map(Link);
-        let shared = known.find_map(|link| link.plan().fits(plan).then(|| link.hold(idle, seat.clone())).flatten());
+        let shared = known.find_map(|link| {
+            link.plan()
+                .fits(plan)
+                .then(|| link.hold(idle, reporter.clone()))
+                .flatten()
+        });
         shared.unwrap_or_else(|| {
             let link = make();
             links.push(Arc::downgrade(&link.0));
             // A link that was made just now has not ended.
-            link.hold(idle, seat).expect("nobody has held it yet")
+            link.hold(idle, reporter).expect("nobody has held it yet")
         })
     }
 }

@@ -8,7 +8,7 @@ use std::{
     time::Duration,
 };
 
-use super::{Inner, Phase, Server, Standing};
+use super::{Availability, Inner, Phase, Server};
 use crate::{
     config::{Scope, ServerConfig, Start},
     deadline::Deadline,
@@ -31,9 +31,9 @@ pub(crate) struct ViewTag {
 
 /// A place on the board, and the server that has it now. All servers that had it one after the other know it.
 #[derive(Debug, Default)]
-pub(super) struct Place(Mutex<Weak<Inner>>);
+pub(super) struct BoardSlot(Mutex<Weak<Inner>>);
 
-impl Place {
+impl BoardSlot {
     fn take(&self, server: &Arc<Inner>) {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Arc::downgrade(server);
     }
@@ -45,7 +45,7 @@ impl Place {
 
 /// What an operator said about a server while it ran: on, off, or nothing, so that its config decides.
 #[derive(Debug, Default)]
-pub(super) struct Switch(AtomicU8);
+pub(super) struct OperatorSwitch(AtomicU8);
 
 const AS_CONFIGURED: u8 = 0;
 const ON: u8 = 1;
@@ -85,7 +85,7 @@ impl Server {
     pub(crate) fn follow_switch(&self) {
         match (self.is_enabled(), self.pool().is_some()) {
             (true, false) => self.switch_on(),
-            (false, true) => drop(self.stand(Standing::Off)),
+            (false, true) => drop(self.stand(Availability::Off)),
             _ => {}
         }
     }
@@ -135,7 +135,7 @@ impl Server {
     /// Makes it the server of one view.
     pub(super) fn belong_to(&self, view: &ViewTag) {
         if self.0.view.set(view.clone()).is_ok() {
-            self.0.herald.belong_to(&view.name);
+            self.0.publisher.belong_to(&view.name);
             self.0.revision.count_on(view.revision.clone());
             if let Some(pool) = self.pool() {
                 pool.rest_after(self.config().idle_after());
@@ -150,13 +150,13 @@ impl Server {
             inner.is_asked_for = self.0.is_asked_for.clone();
             inner.switch = self.0.switch.clone();
         }
-        match self.standing().as_ref() {
-            Standing::On(pool) => {
+        match self.availability().as_ref() {
+            Availability::On(pool) => {
                 fresh.switch_on();
-                fresh.set_roots(&pool.first().plan().spec.standing.roots());
+                fresh.set_roots(&pool.first().plan().spec.desired_state.roots());
             }
-            Standing::Refused(outage) => drop(fresh.stand(Standing::Refused(outage.clone()))),
-            Standing::Off | Standing::Closed => {}
+            Availability::Refused(outage) => drop(fresh.stand(Availability::Refused(outage.clone()))),
+            Availability::Off | Availability::Closed => {}
         }
         fresh
     }
@@ -169,7 +169,7 @@ impl Server {
             let place = self.0.place.get_or_init(Arc::default);
             place.take(&next.0);
             let _ = next.0.place.set(place.clone());
-            next.0.herald.take_over(&self.0.herald);
+            next.0.publisher.take_over(&self.0.publisher);
         }
     }
 
@@ -191,12 +191,12 @@ impl Server {
 
     /// Tells listeners nothing until it takes the place of another server, or [`Server::unmute`] is called.
     pub(crate) fn mute(&self) {
-        self.0.herald.mute();
+        self.0.publisher.mute();
     }
 
     /// Tells listeners of its states from now on.
     pub(super) fn unmute(&self) {
-        self.0.herald.unmute();
+        self.0.publisher.unmute();
     }
 
     /// Whether it is off the board.
@@ -219,10 +219,10 @@ impl Server {
     pub(crate) async fn drain(&self, deadline: Deadline) {
         let pool = self.pool();
         wait_while(|| self.busy() > 0, deadline).await;
-        let left = self.stand(Standing::Closed);
+        let left = self.stand(Availability::Closed);
         // A call may have taken the connection just before.
         wait_while(|| pool.as_ref().is_some_and(|pool| pool.uses() > 0), deadline).await;
-        if let Standing::On(pool) = &*left {
+        if let Availability::On(pool) = &*left {
             pool.close().await;
         }
     }

@@ -5,7 +5,7 @@ use std::{ops::Deref, sync::Arc, time::Duration};
 use jiff::Timestamp;
 use tokio::time::Instant;
 
-use super::usage::{Stay, Use};
+use super::usage::{KeepAlive, Use};
 use crate::{
     catalog::Catalog,
     config::Misconfigured,
@@ -108,7 +108,7 @@ impl Live {
     }
 
     /// Keeps the connection from being ended for as long as what this returns is kept, also in later sessions.
-    pub(crate) fn stay(&self) -> Option<Stay> {
+    pub(crate) fn stay(&self) -> Option<KeepAlive> {
         self.using.as_ref().map(|using| using.stay())
     }
 }

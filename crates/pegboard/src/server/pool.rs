@@ -13,8 +13,8 @@ use futures_util::future::join_all;
 
 use super::{
     Shared,
-    herald::{Herald, Seat},
-    known::Known,
+    event_publisher::{EventPublisher, LinkReporter},
+    known_catalog::KnownCatalog,
     link::{Hold, Link, Plan, REMIND},
     phase::{Live, Outage, Phase},
     revision::Revision,
@@ -46,10 +46,10 @@ impl Pool {
         plan: &Plan,
         config: &ServerConfig,
         idle: Option<Duration>,
-        (revision, herald): (&Arc<Revision>, &Arc<Herald>),
+        (revision, publisher): (&Arc<Revision>, &Arc<EventPublisher>),
         shared: &Shared,
     ) -> Self {
-        let number = herald.begin_pool(size(config));
+        let number = publisher.begin_pool(size(config));
         let freed = Arc::<Freed>::default();
         let known = OnceCell::new();
         let make = || {
@@ -59,12 +59,12 @@ impl Pool {
         let is_shared = config.policy.scope == Scope::Shared;
         let members = (0..size(config)).map(|at| {
             let idle = idle_after(config, idle, at);
-            let seat = Seat::new(herald, number, at);
+            let reporter = LinkReporter::new(publisher, number, at);
             if is_shared && matches!(plan.spec.target, Target::Configured(_)) {
-                shared.links.join(plan, idle, seat, make)
+                shared.links.join(plan, idle, reporter, make)
             } else {
                 // A link that was made just now has not ended.
-                make().hold(idle, seat).expect("nobody has held it yet")
+                make().hold(idle, reporter).expect("nobody has held it yet")
             }
         });
         Self {
@@ -78,10 +78,10 @@ impl Pool {
     /// A pool over one link that exists.
     #[cfg(test)]
     #[cfg(feature = "explore")]
-    pub(super) fn over(link: &Link, herald: &Arc<Herald>) -> Self {
-        let seat = Seat::new(herald, herald.begin_pool(1), 0);
+    pub(super) fn over(link: &Link, publisher: &Arc<EventPublisher>) -> Self {
+        let reporter = LinkReporter::new(publisher, publisher.begin_pool(1), 0);
         Self {
-            members: link.hold(None, seat).into_iter().collect(),
+            members: link.hold(None, reporter).into_iter().collect(),
             places: usize::MAX.into(),
             picking: Mutex::default(),
             freed: Arc::default(),
@@ -251,12 +251,12 @@ impl Pool {
 }
 
 /// What is known of a server's catalogue before it is started.
-fn known_of(plan: &Plan, shared: &Shared) -> Known {
+fn known_of(plan: &Plan, shared: &Shared) -> KnownCatalog {
     let kept = match &plan.spec.target {
         Target::Configured(transport) => shared.catalogs.clone().zip(Some(transport.fingerprint())),
         Target::InProcess(_) | Target::StandIn(_) => None,
     };
-    Known::new(plan.spec.name.clone(), kept).masked(&plan.spec.veil.masker())
+    KnownCatalog::new(plan.spec.name.clone(), kept).masked(&plan.spec.masker.current())
 }
 
 /// What a connection looks like to the one who picks.

@@ -16,8 +16,10 @@ use futures_util::future::join_all;
 use tokio::task::JoinHandle;
 use tokio_util::task::TaskTracker;
 
-use super::{Leftover, Phase, Server, Shared, Standing, membership::ViewTag};
-use crate::{deadline::Deadline, event::Bell, metrics::Tallies, name::ServerName, session::Root, status::ServerStatus};
+use super::{Availability, DetachedConnections, Phase, Server, Shared, membership::ViewTag};
+use crate::{
+    deadline::Deadline, event::EventSender, metrics::Tallies, name::ServerName, session::Root, status::ServerStatus,
+};
 
 /// Every live server of one board.
 #[derive(Debug)]
@@ -32,7 +34,7 @@ pub(crate) struct Registry {
     /// Set once, when the board takes no more calls.
     is_closing: AtomicBool,
     /// Where events are rung.
-    bell: Bell,
+    events: EventSender,
     /// The counters of the board.
     tallies: Arc<Tallies>,
     /// The tasks that wait for the last calls of servers which have left the board.
@@ -73,7 +75,7 @@ impl Registry {
             opened_views: AtomicU64::new(0),
             revision: shared.revision.clone(),
             is_closing: AtomicBool::new(false),
-            bell: shared.bell.clone(),
+            events: shared.events.clone(),
             tallies: shared.tallies.clone(),
             tasks,
         }
@@ -88,8 +90,8 @@ impl Registry {
         self.is_closing.load(Ordering::Acquire)
     }
 
-    pub(crate) fn bell(&self) -> &Bell {
-        &self.bell
+    pub(crate) fn events(&self) -> &EventSender {
+        &self.events
     }
 
     pub(crate) fn tallies(&self) -> &Arc<Tallies> {
@@ -122,7 +124,11 @@ impl Registry {
 
     /// Changes the server of that name and the copies of it that views have, while no view is opened. Whether there is such a server, and what
     /// must be closed because of the change.
-    pub(crate) fn change(&self, name: &ServerName, change: impl Fn(&Server) -> Leftover) -> (bool, Vec<Leftover>) {
+    pub(crate) fn change(
+        &self,
+        name: &ServerName,
+        change: impl Fn(&Server) -> DetachedConnections,
+    ) -> (bool, Vec<DetachedConnections>) {
         // Dropped after the lock, because the last handle of a view takes it.
         let views: Vec<_>;
         let state = self.lock();
@@ -255,7 +261,7 @@ impl Registry {
         let views: Vec<_>;
         let mut state = self.lock();
         if self.is_closing() {
-            drop(server.stand(Standing::Closed));
+            drop(server.stand(Availability::Closed));
         }
         views = open_views(&state);
         let name = server.name().clone();

@@ -12,7 +12,7 @@ use jiff::Timestamp;
 use serde_json::{Map, Value};
 use tokio::time::Instant;
 
-use super::{Phase, Server, link::Link, probe::Check};
+use super::{Phase, Server, health_check::HealthCheck, link::Link};
 use crate::{
     catalog::{Catalog, ToolKind},
     config::Scope,
@@ -88,10 +88,10 @@ impl Server {
     }
 
     /// The latest check of all its connections.
-    fn last_check(&self) -> Option<Check> {
+    fn last_check(&self) -> Option<HealthCheck> {
         let pool = self.pool()?;
         let mut check = pool.links().filter_map(Link::last_check).max_by_key(|check| check.at)?;
-        self.veil().hide_in(&mut check.error);
+        self.masker().hide_in(&mut check.error);
         Some(check)
     }
 
@@ -153,15 +153,17 @@ impl Server {
 
     /// Masked once more: a secret may have become known since.
     fn hidden(&self, mut error: LastError) -> LastError {
-        self.veil().hide(&mut error.message);
-        self.veil().hide_in(&mut error.hint);
-        self.veil().hide_in(&mut error.stderr);
+        self.masker().hide(&mut error.message);
+        self.masker().hide_in(&mut error.hint);
+        self.masker().hide_in(&mut error.stderr);
         error
     }
 
     /// What the server said without secrets.
     fn hidden_map(&self, mut said: Map<String, Value>) -> Map<String, Value> {
-        self.veil().masker().mask_map(&mut said, &mut mask::Counts::default());
+        self.masker()
+            .current()
+            .mask_map(&mut said, &mut mask::Counts::default());
         said
     }
 

@@ -4,11 +4,11 @@
 //! without going back to `Connecting`, so that no caller waits for a start that will fail again. Two rules soften that: while first starts
 //! fail, callers wait for as long as `start_wait` says, and a server that is not restarted unasked is started by the next call.
 
-mod memory;
-mod reach;
+mod history;
 mod serving;
+mod start;
 
-pub(super) use memory::Memory;
+pub(super) use history::Memory;
 
 use std::{
     sync::{
@@ -27,14 +27,14 @@ use tokio::{
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use tracing::Instrument;
 
-use reach::{Reached, place_for, reach};
+use start::{Reached, place_for, reach};
 
 use super::{
     backoff::was_healthy,
-    known::Known,
+    health_check::HealthChecks,
+    known_catalog::KnownCatalog,
     link::{Holders, Plan},
     phase::{Attempt, Cause, Live, Moment, NextStart, Outage, Phase, Ready, is_crash},
-    probe::Checks,
     revision::Revision,
     usage::Usage,
 };
@@ -42,7 +42,7 @@ use crate::{
     catalog::{Catalog, store::Freshness},
     config::Probe,
     outcome::millis,
-    session::{ConnectError, Survey},
+    session::{ConnectError, ListScope},
     transport::{EndReason, WireEnd},
 };
 
@@ -72,7 +72,7 @@ pub(super) enum Command {
 pub(super) struct Supervisor {
     /// What the connection is made of. It may change while it lives.
     pub(super) plan: Arc<RwLock<Arc<Plan>>>,
-    pub(super) survey: Survey,
+    pub(super) survey: ListScope,
     pub(super) publish: watch::Sender<Phase>,
     /// What is published of a server that is ready, for those who need not wait.
     pub(super) ready: Arc<ArcSwapOption<Ready>>,
@@ -90,9 +90,9 @@ pub(super) struct Supervisor {
     pub(super) process: Option<OwnedSemaphorePermit>,
     pub(super) memory: Memory,
     /// Where health checks are noted.
-    pub(super) checks: Arc<Checks>,
+    pub(super) checks: Arc<HealthChecks>,
     /// What the server offered last.
-    pub(super) known: Arc<Known>,
+    pub(super) known: Arc<KnownCatalog>,
     pub(super) usage: Arc<Usage>,
     pub(super) holders: Arc<Holders>,
     /// All that must have ended before the server counts as closed.
@@ -254,7 +254,7 @@ impl Supervisor {
     /// Remembers what the server offers, and reports how that differs from before.
     fn learn(&self, catalog: &Arc<Catalog>, freshness: Freshness) {
         if let Some(diff) = self.known.learn(catalog, freshness) {
-            self.holders.report(|seat| seat.catalog_changed(&diff));
+            self.holders.report(|reporter| reporter.catalog_changed(&diff));
         }
     }
 
@@ -263,10 +263,10 @@ impl Supervisor {
         // A target of its own: a program that shows outages itself can leave it out.
         tracing::warn!(
             target: "pegboard::start",
-            error = %self.plan().spec.veil.text(&error.to_string()),
+            error = %self.plan().spec.masker.text(&error.to_string()),
             "the start failed"
         );
-        self.holders.report(|seat| seat.start_failed());
+        self.holders.report(|reporter| reporter.start_failed());
         // Where callers wait while starts fail, all of them are repeated.
         let is_first = self.memory.generation == 0 && self.plan().restart.start_wait.is_zero();
         let outage = Outage::of_start(error, is_first);
@@ -315,7 +315,7 @@ impl Supervisor {
     /// A session has ended: the server is started again at once, or rarely when it keeps ending. With `for_a_call`, a call waits for the
     /// next session.
     fn lost(&mut self, end: &WireEnd, served: Duration, for_a_call: bool) -> Step {
-        tracing::warn!(reason = %self.plan().spec.veil.text(&end.reason.to_string()), "the connection was lost");
+        tracing::warn!(reason = %self.plan().spec.masker.text(&end.reason.to_string()), "the connection was lost");
         self.memory.restarts = self.memory.restarts.saturating_add(1);
         self.forgive(served);
         self.memory.is_lost = true;
@@ -490,7 +490,7 @@ impl Supervisor {
             self.revision.bump();
         });
         let shown = self.publish.borrow().clone();
-        self.holders.report(|seat| seat.changed(&shown));
+        self.holders.report(|reporter| reporter.changed(&shown));
     }
 }
 

@@ -91,9 +91,9 @@ pub(crate) struct Use(Arc<Usage>);
 
 impl Use {
     /// Keeps the connection from being ended also when this use is over.
-    pub(super) fn stay(&self) -> Stay {
+    pub(super) fn stay(&self) -> KeepAlive {
         self.0.state.fetch_add(STAY, Ordering::SeqCst);
-        Stay(self.0.clone())
+        KeepAlive(self.0.clone())
     }
 }
 
@@ -108,9 +108,9 @@ impl Drop for Use {
 
 /// Keeps a connection from being ended, over restarts too, until it is dropped.
 #[derive(Debug)]
-pub(crate) struct Stay(Arc<Usage>);
+pub(crate) struct KeepAlive(Arc<Usage>);
 
-impl Drop for Stay {
+impl Drop for KeepAlive {
     fn drop(&mut self) {
         self.0.rest();
         self.0.state.fetch_sub(STAY, Ordering::SeqCst);

@@ -51,7 +51,7 @@ fn spec(fake: &FakeServer, era: EraChoice) -> (Spec, pegboard_testkit::MemoryHan
 
 fn spec_of(target: Target, era: EraChoice) -> Spec {
     Spec {
-        standing: Standing::new(&[]),
+        desired_state: DesiredState::new(&[]),
         roots: Vec::new(),
         name: ServerName::parse("fx").unwrap(),
         target,
@@ -60,17 +60,19 @@ fn spec_of(target: Target, era: EraChoice) -> Spec {
         host: Arc::new(Quick),
         client: Arc::default(),
         memory: Arc::new(EraMemory::new(None)),
-        veil: Veil::default(),
+        masker: ServerMasker::default(),
         budget: Budget::default(),
     }
 }
 
 /// Checks that nobody waits for anything any more.
 fn nothing_is_left(session: &Session, what: &str) {
-    let desk = session.line.desk();
-    let followed = desk.news().map_or(0, |news| news.followed_tasks());
+    let pending = session.connection.pending();
+    let followed = pending
+        .notifications()
+        .map_or(0, |notifications| notifications.followed_tasks());
     assert_eq!(
-        (desk.pending(), desk.listeners().count(), followed),
+        (pending.pending(), pending.listeners().count(), followed),
         (0, 0, 0),
         "{what} left requests, listeners to progress or tasks behind"
     );
@@ -140,7 +142,7 @@ async fn every_future_of_a_session_can_be_dropped_at_any_time() {
         let session = connect(&spec, Duration::from_secs(5), &tasks).await.unwrap();
         let undescribed = Described::new();
         let (catalog, _) = session
-            .catalog(Survey::More(Capabilities::default()), &undescribed, None)
+            .catalog(ListScope::More(Capabilities::default()), &undescribed, None)
             .await
             .unwrap();
         let none = Map::new();
@@ -148,7 +150,7 @@ async fn every_future_of_a_session_can_be_dropped_at_any_time() {
             check(&tool.name, &session, || call(&session, tool)).await;
         }
         check("a listing", &session, || {
-            session.catalog(Survey::More(Capabilities::default()), &undescribed, None)
+            session.catalog(ListScope::More(Capabilities::default()), &undescribed, None)
         })
         .await;
         check("reading", &session, || session.read_resource("note://a")).await;
@@ -176,11 +178,11 @@ async fn keeping_a_session_can_be_stopped_and_taken_up_again() {
         let session = connect(&spec, Duration::from_secs(5), &TaskTracker::new())
             .await
             .unwrap();
-        let subscription = spec.standing.subscribe("note://a", "note://a").unwrap();
-        spec.standing.set_level(LogLevel::Info);
+        let subscription = spec.desired_state.subscribe("note://a", "note://a").unwrap();
+        spec.desired_state.set_level(LogLevel::Info);
         for polls in 0..20 {
             assert!(!ends_within(polls, session.keep()).await);
-            assert_eq!(session.line.desk().pending(), 0, "after {polls} polls");
+            assert_eq!(session.connection.pending().pending(), 0, "after {polls} polls");
         }
         let kept = async {
             tokio::select! {

@@ -12,8 +12,8 @@ use serde::Serialize;
 use serde_json::Value;
 use tokio::sync::broadcast;
 
-use super::standing::LogLevel;
-use crate::sync::Heard;
+use super::desired_state::LogLevel;
+use crate::sync::BroadcastStream;
 
 /// What a server told.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -54,7 +54,7 @@ pub struct LogMessage {
 /// The events of one server, from the moment this was made. It lasts over restarts of the server.
 #[derive(Debug)]
 pub struct ServerEvents {
-    heard: Heard<Told>,
+    stream: BroadcastStream<Told>,
 }
 
 /// An event as it is passed on.
@@ -77,7 +77,7 @@ impl From<ServerEvent> for Told {
 impl ServerEvents {
     pub(super) fn new(receiver: broadcast::Receiver<Told>) -> Self {
         Self {
-            heard: Heard::new(receiver),
+            stream: BroadcastStream::new(receiver),
         }
     }
 
@@ -91,8 +91,8 @@ impl ServerEvents {
     }
 
     fn poll_told(&mut self, context: &mut Context<'_>) -> Poll<Option<Told>> {
-        let heard = self.heard.poll(context);
-        heard.map(|heard| heard.map(|told| told.unwrap_or_else(|count| ServerEvent::Missed { count }.into())))
+        let stream = self.stream.poll(context);
+        stream.map(|stream| stream.map(|told| told.unwrap_or_else(|count| ServerEvent::Missed { count }.into())))
     }
 }
 
@@ -119,7 +119,7 @@ mod tests {
             let _ = sender.send(told(id).into());
         }
         drop(sender);
-        let heard: Vec<_> = events.map(|event| (*event).clone()).collect().await;
-        assert_eq!(heard, [ServerEvent::Missed { count: 1 }, told("b"), told("c")]);
+        let stream: Vec<_> = events.map(|event| (*event).clone()).collect().await;
+        assert_eq!(stream, [ServerEvent::Missed { count: 1 }, told("b"), told("c")]);
     }
 }

@@ -4,7 +4,7 @@ use super::*;
 use crate::transport::{Boxed, EndReason, Inbox, Outgoing, Wire};
 
 /// A wire whose other end never says anything.
-struct Silence(Arc<desk::Desk>);
+struct Silence(Arc<pending_requests::PendingRequests>);
 
 impl Wire for Silence {
     fn send(&self, _message: Outgoing) {}
@@ -18,13 +18,13 @@ impl Wire for Silence {
 impl Session {
     /// A session with a server that never says anything. It needs a runtime around it, but none that is driven.
     pub(crate) fn silent() -> Self {
-        let (desk, requests) = desk::Desk::new();
+        let (pending, requests) = pending_requests::PendingRequests::new();
         let host = no_host();
         let answering = host::Answering {
             requests,
-            desk: host.clone(),
+            responder: host.clone(),
         };
-        let wire = Arc::new(Silence(desk.clone()));
+        let wire = Arc::new(Silence(pending.clone()));
         Self {
             facts: Facts {
                 era: Era::Legacy,
@@ -33,24 +33,29 @@ impl Session {
                 capabilities: Map::new(),
                 instructions: None,
             },
-            line: Line::new(desk, wire, answering, &tokio_util::task::TaskTracker::new()),
+            connection: RpcConnection::new(pending, wire, answering, &tokio_util::task::TaskTracker::new()),
             server: host.server.clone(),
             limits: Limits::default(),
             has_offered_roots: false,
             host,
-            kept: keep::Kept::default(),
+            kept: reconcile::Reconciled::default(),
         }
     }
 
     /// The server goes.
     pub(crate) fn end(&self) {
-        self.line.desk().ended(WireEnd::new(EndReason::Eof));
+        self.connection.pending().ended(WireEnd::new(EndReason::Eof));
     }
 }
 
 /// Offers nothing to the server.
-pub(super) fn no_host() -> Arc<host::Desk> {
+pub(super) fn no_host() -> Arc<host::Responder> {
     let name = ServerName::parse("one").unwrap();
-    let standing = Standing::new(&[]);
-    Arc::new(host::Desk::new(name, Arc::new(NoHost), standing, Veil::default()))
+    let desired_state = DesiredState::new(&[]);
+    Arc::new(host::Responder::new(
+        name,
+        Arc::new(NoHost),
+        desired_state,
+        ServerMasker::default(),
+    ))
 }

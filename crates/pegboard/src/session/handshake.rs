@@ -18,16 +18,16 @@ use tokio_util::task::TaskTracker;
 
 use super::{
     Facts, Fault, FaultKind, Session,
+    connection::RpcConnection,
+    desired_state::DesiredState,
+    era_memory::{self, EraMemory, RememberedEra},
     host::{self, Host},
-    line::Line,
-    memory::{self, EraMemory, Spoken},
-    standing::Standing,
 };
 use crate::{
     config::{EraChoice, Limits, Transport},
     deadline::Deadline,
     hint::Hint,
-    mask::Veil,
+    mask::ServerMasker,
     name::ServerName,
     transport::{Budget, DialError, FailureKind, Target},
 };
@@ -50,13 +50,13 @@ pub(crate) struct Spec {
     /// The roots of its config.
     pub(crate) roots: Vec<String>,
     /// What is wanted of every session.
-    pub(crate) standing: Arc<Standing>,
+    pub(crate) desired_state: Arc<DesiredState>,
     pub(crate) host: Arc<dyn Host>,
     /// What servers are told about who we are.
     pub(crate) client: Arc<ClientInfo>,
     pub(crate) memory: Arc<EraMemory>,
     /// What stands between the server's words and everybody else.
-    pub(crate) veil: Veil,
+    pub(crate) masker: ServerMasker,
     /// The budget for the messages of all connections of the board.
     pub(crate) budget: Budget,
 }
@@ -107,17 +107,17 @@ impl Spec {
 /// Reaches a server, within `limit`. What is given up on the way ends among `tasks`, also when this future is dropped.
 pub(crate) async fn connect(spec: &Spec, limit: Duration, tasks: &TaskTracker) -> Result<Session, ConnectError> {
     let deadline = Deadline::within(limit);
-    let host = Arc::new(host::Desk::new(
+    let host = Arc::new(host::Responder::new(
         spec.name.clone(),
         spec.host.clone(),
-        spec.standing.clone(),
-        spec.veil.clone(),
+        spec.desired_state.clone(),
+        spec.masker.clone(),
     ));
     let transport = match &spec.target {
         Target::Configured(transport) => Some(&**transport),
         Target::InProcess(_) | Target::StandIn(_) => None,
     };
-    let fingerprint = transport.map(memory::fingerprint);
+    let fingerprint = transport.map(era_memory::fingerprint);
     let known = fingerprint
         .as_deref()
         .and_then(|fingerprint| spec.memory.recall(fingerprint));
@@ -149,7 +149,7 @@ pub(crate) async fn connect(spec: &Spec, limit: Duration, tasks: &TaskTracker) -
             Ok(opened.into_session(spec, host))
         }
         Err(fault) => Err(ConnectError {
-            fault: fault.hidden(&spec.veil),
+            fault: fault.hidden(&spec.masker),
             only_era: spec.era.is_firm(),
             unheard: opening.unheard.load(Ordering::Relaxed),
         }),
@@ -159,7 +159,11 @@ pub(crate) async fn connect(spec: &Spec, limit: Duration, tasks: &TaskTracker) -
 impl Opening<'_> {
     /// Over a stream of messages: stdio, WebSocket, or a server in this process. `silence` is how long to wait before the other era is
     /// tried on a second process.
-    async fn over_pipe(&self, known: Option<Spoken>, silence: Option<Duration>) -> Result<(Opened, Spoken), Fault> {
+    async fn over_pipe(
+        &self,
+        known: Option<RememberedEra>,
+        silence: Option<Duration>,
+    ) -> Result<(Opened, RememberedEra), Fault> {
         match (&self.spec.era, known) {
             (EraChoice::Legacy, _) => self.initialize_anew().await.map(legacy),
             (EraChoice::Modern, _) => self.discover_anew(self.deadline).await.map(modern),
@@ -167,8 +171,8 @@ impl Opening<'_> {
                 self.discover_anew(self.deadline).await.map(modern)
             }
             (EraChoice::Version(_), _) => self.initialize_anew().await.map(legacy),
-            (EraChoice::Probe, _) | (EraChoice::Auto, Some(Spoken::Modern)) => self.discover_first().await,
-            (EraChoice::Auto, Some(Spoken::Legacy | Spoken::Sse)) => {
+            (EraChoice::Probe, _) | (EraChoice::Auto, Some(RememberedEra::Modern)) => self.discover_first().await,
+            (EraChoice::Auto, Some(RememberedEra::Legacy | RememberedEra::Sse)) => {
                 // It is more likely slow than changed, so it is waited for longer before the other era is tried.
                 let patience = self.spec.limits.connect / 2;
                 self.initialize_first(silence.map(|silence| silence.max(patience)))
@@ -179,38 +183,42 @@ impl Opening<'_> {
     }
 
     /// `initialize`; when it is refused `server/discover` on the same process, when the process dies or is silent on another one.
-    async fn initialize_first(&self, silence: Option<Duration>) -> Result<(Opened, Spoken), Fault> {
-        let mut line = self.open().await?;
-        let fault = match self.initialize_or_challenge(&mut line, silence).await {
-            Ok(First::Initialized(facts)) => return Ok(legacy(Opened { line, facts })),
+    async fn initialize_first(&self, silence: Option<Duration>) -> Result<(Opened, RememberedEra), Fault> {
+        let mut connection = self.open().await?;
+        let fault = match self.initialize_or_challenge(&mut connection, silence).await {
+            Ok(First::Initialized(facts)) => return Ok(legacy(Opened { connection, facts })),
             // The silent process ends beside the work: a stubborn one takes its time.
             Ok(First::Overtaken(opened)) => return Ok(modern(opened)),
             Err(fault) => fault,
         };
         match &fault.kind {
-            FaultKind::Error(_) => match self.discover(&mut line, self.probe_deadline()).await {
-                Ok(facts) => Ok(modern(Opened { line, facts })),
+            FaultKind::Error(_) => match self.discover(&mut connection, self.probe_deadline()).await {
+                Ok(facts) => Ok(modern(Opened { connection, facts })),
                 Err(lost) => {
                     self.unheard.store(is_unheard(&lost), Ordering::Relaxed);
-                    line.close().await;
+                    connection.close().await;
                     Err(fault)
                 }
             },
             FaultKind::Ended(end) if end.reason.may_be_of_the_era() && self.can_open_again() => {
-                line.close().await;
+                connection.close().await;
                 let again = self.discover_anew(self.probe_deadline()).await;
                 again.map(modern).map_err(|_| fault)
             }
             _ => {
-                line.close().await;
+                connection.close().await;
                 Err(fault)
             }
         }
     }
 
     /// `initialize`, and after `silence` a second process that is asked `server/discover`: the first to answer wins.
-    async fn initialize_or_challenge(&self, line: &mut Line, silence: Option<Duration>) -> Result<First, Fault> {
-        let initializing = self.initialize(line);
+    async fn initialize_or_challenge(
+        &self,
+        connection: &mut RpcConnection,
+        silence: Option<Duration>,
+    ) -> Result<First, Fault> {
+        let initializing = self.initialize(connection);
         tokio::pin!(initializing);
         let Some(silence) = silence else {
             return initializing.await.map(First::Initialized);
@@ -231,27 +239,27 @@ impl Opening<'_> {
     }
 
     /// `server/discover`; when it is refused `initialize` on the same process, when the process dies or is silent on another one.
-    async fn discover_first(&self) -> Result<(Opened, Spoken), Fault> {
-        let mut line = self.open().await?;
-        match self.discover(&mut line, self.probe_deadline()).await {
-            Ok(facts) => return Ok(modern(Opened { line, facts })),
+    async fn discover_first(&self) -> Result<(Opened, RememberedEra), Fault> {
+        let mut connection = self.open().await?;
+        match self.discover(&mut connection, self.probe_deadline()).await {
+            Ok(facts) => return Ok(modern(Opened { connection, facts })),
             Err(fault)
                 if matches!(
                     fault.kind,
                     FaultKind::Error(_) | FaultKind::Unreadable(_) | FaultKind::NoVersion(_)
                 ) =>
             {
-                match self.initialize(&mut line).await {
-                    Ok(facts) => return Ok(legacy(Opened { line, facts })),
+                match self.initialize(&mut connection).await {
+                    Ok(facts) => return Ok(legacy(Opened { connection, facts })),
                     Err(fault) if !matches!(fault.kind, FaultKind::Ended(_)) => {
-                        line.close().await;
+                        connection.close().await;
                         return Err(fault);
                     }
-                    Err(_) => line.close().await,
+                    Err(_) => connection.close().await,
                 }
             }
             Err(fault) => {
-                line.close().await;
+                connection.close().await;
                 if matches!(&fault.kind, FaultKind::Ended(end) if !end.reason.may_be_of_the_era()) {
                     return Err(fault);
                 }
@@ -261,24 +269,28 @@ impl Opening<'_> {
     }
 
     /// Over HTTP: the newest era first, then the handshake, then, where the config leaves the kind open, HTTP+SSE.
-    async fn over_http(&self, known: Option<Spoken>, sse: Option<Target>) -> Result<(Opened, Spoken), Fault> {
-        if known == Some(Spoken::Sse)
+    async fn over_http(
+        &self,
+        known: Option<RememberedEra>,
+        sse: Option<Target>,
+    ) -> Result<(Opened, RememberedEra), Fault> {
+        if known == Some(RememberedEra::Sse)
             && let Some(target) = &sse
             && let Ok(opened) = self.initialize_at(target).await
         {
-            return Ok((opened, Spoken::Sse));
+            return Ok((opened, RememberedEra::Sse));
         }
-        let mut line = self.open().await?;
-        let fault = match self.at_one_address(&mut line, known).await {
-            Ok((facts, spoken)) => return Ok((Opened { line, facts }, spoken)),
+        let mut connection = self.open().await?;
+        let fault = match self.at_one_address(&mut connection, known).await {
+            Ok((facts, spoken)) => return Ok((Opened { connection, facts }, spoken)),
             Err(fault) => fault,
         };
         // A session that was opened in vain is ended.
-        let _ = self.deadline.run(line.close()).await;
+        let _ = self.deadline.run(connection.close()).await;
         match &sse {
             Some(target) if self.eras().1 && !is_no_matter_of_era(&fault) && self.can_open_again() => {
                 match self.initialize_at(target).await {
-                    Ok(opened) => Ok((opened, Spoken::Sse)),
+                    Ok(opened) => Ok((opened, RememberedEra::Sse)),
                     // Whoever asks for credentials there is the server that was meant.
                     Err(old) if old.needs_auth() => Err(old),
                     Err(_) => Err(fault),
@@ -289,29 +301,33 @@ impl Opening<'_> {
     }
 
     /// Streamable HTTP in the eras that the config allows, in the order that what is known suggests.
-    async fn at_one_address(&self, line: &mut Line, known: Option<Spoken>) -> Result<(Facts, Spoken), Fault> {
+    async fn at_one_address(
+        &self,
+        connection: &mut RpcConnection,
+        known: Option<RememberedEra>,
+    ) -> Result<(Facts, RememberedEra), Fault> {
         let (try_modern, try_legacy) = self.eras();
-        let legacy_first = known == Some(Spoken::Legacy) && try_legacy;
+        let legacy_first = known == Some(RememberedEra::Legacy) && try_legacy;
         if try_modern && !legacy_first {
-            match self.discover(line, self.probe_deadline()).await {
-                Ok(facts) => return Ok((facts, Spoken::Modern)),
+            match self.discover(connection, self.probe_deadline()).await {
+                Ok(facts) => return Ok((facts, RememberedEra::Modern)),
                 Err(fault) if !try_legacy || is_no_matter_of_era(&fault) => return Err(fault),
                 Err(fault) => {
                     self.unheard.store(is_unheard(&fault), Ordering::Relaxed);
-                    tracing::debug!(fault = %fault.hidden(&self.spec.veil), "not in the newest era");
+                    tracing::debug!(fault = %fault.hidden(&self.spec.masker), "not in the newest era");
                 }
             }
         }
-        let fault = match self.initialize(line).await {
-            Ok(facts) => return Ok((facts, Spoken::Legacy)),
+        let fault = match self.initialize(connection).await {
+            Ok(facts) => return Ok((facts, RememberedEra::Legacy)),
             Err(fault) => fault,
         };
         if legacy_first
             && try_modern
             && !is_no_matter_of_era(&fault)
-            && let Ok(facts) = self.discover(line, self.probe_deadline()).await
+            && let Ok(facts) = self.discover(connection, self.probe_deadline()).await
         {
-            return Ok((facts, Spoken::Modern));
+            return Ok((facts, RememberedEra::Modern));
         }
         Err(fault)
     }
@@ -337,12 +353,12 @@ enum First {
     Overtaken(Opened),
 }
 
-fn legacy(opened: Opened) -> (Opened, Spoken) {
-    (opened, Spoken::Legacy)
+fn legacy(opened: Opened) -> (Opened, RememberedEra) {
+    (opened, RememberedEra::Legacy)
 }
 
-fn modern(opened: Opened) -> (Opened, Spoken) {
-    (opened, Spoken::Modern)
+fn modern(opened: Opened) -> (Opened, RememberedEra) {
+    (opened, RememberedEra::Modern)
 }
 
 /// Whether another era would meet the same fault: nobody listens, nobody lets us in, or we ask too much already.

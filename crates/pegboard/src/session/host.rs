@@ -1,15 +1,15 @@
 //! What a server may ask of us, and who answers: the program's [`Host`] if it offers such answers, otherwise "no such method".
 
-mod caught;
-mod errands;
+mod catch_panic;
 mod form;
 mod question;
 mod sample;
+mod tasks;
 
-use caught::caught;
-use errands::Errands;
+use catch_panic::caught;
 pub use form::{Choice, Field, FieldKind, Form, TextFormat};
-pub(super) use question::Question;
+pub(super) use question::RequestParams;
+use tasks::HostTasks;
 
 use std::{
     collections::VecDeque,
@@ -29,9 +29,9 @@ use tokio::{
     task::JoinSet,
 };
 
-use super::{desk::ServerRequest, frame, standing::Standing, trace};
+use super::{desired_state::DesiredState, json_rpc, pending_requests::ServerRequest, trace};
 use crate::{
-    mask::Veil,
+    mask::ServerMasker,
     name::ServerName,
     status::Era,
     transport::{Delivery, Envelope, Outgoing, Wire},
@@ -171,12 +171,12 @@ pub enum ElicitAnswer {
 }
 
 /// The one who answers a server, with all that is needed for it.
-pub(super) struct Desk {
+pub(super) struct Responder {
     pub(super) server: ServerName,
     pub(super) host: Arc<dyn Host>,
-    pub(super) standing: Arc<Standing>,
-    veil: Veil,
-    errands: Errands,
+    pub(super) desired_state: Arc<DesiredState>,
+    masker: ServerMasker,
+    tasks: HostTasks,
     /// How often the user or the model was asked something.
     questions: Arc<AtomicU64>,
 }
@@ -184,14 +184,19 @@ pub(super) struct Desk {
 /// The error that a server gets.
 pub(super) type Refusal = (i64, String);
 
-impl Desk {
-    pub(super) fn new(server: ServerName, host: Arc<dyn Host>, standing: Arc<Standing>, veil: Veil) -> Self {
+impl Responder {
+    pub(super) fn new(
+        server: ServerName,
+        host: Arc<dyn Host>,
+        desired_state: Arc<DesiredState>,
+        masker: ServerMasker,
+    ) -> Self {
         Self {
             server,
             host,
-            standing,
-            veil,
-            errands: Errands::default(),
+            desired_state,
+            masker,
+            tasks: HostTasks::default(),
             questions: Arc::default(),
         }
     }
@@ -225,7 +230,7 @@ impl Desk {
         if self.host.offers_sampling() {
             capabilities.insert("sampling".to_owned(), self.sampling());
         }
-        if era == Era::Legacy && self.runs_errands() {
+        if era == Era::Legacy && self.runs_tasks() {
             let mut requests = Map::new();
             if self.host.offers_elicitation() {
                 requests.insert("elicitation".to_owned(), json!({ "create": {} }));
@@ -245,7 +250,7 @@ impl Desk {
     }
 
     pub(super) fn has_roots(&self) -> bool {
-        !self.standing.roots().is_empty()
+        !self.desired_state.roots().is_empty()
     }
 
     pub(super) fn visits_pages(&self) -> bool {
@@ -253,30 +258,30 @@ impl Desk {
     }
 
     /// The result of one request of the server, or the error it gets. What is wanted as a task is begun.
-    async fn answer_or_begin(&self, method: &str, question: Question) -> Result<Value, Refusal> {
+    async fn answer_or_begin(&self, method: &str, question: RequestParams) -> Result<Value, Refusal> {
         let params = &question.params;
         match method {
             "elicitation/create" if self.host.offers_elicitation() && is_task(params) => self.begin(method, question),
             "sampling/createMessage" if self.host.offers_sampling() && is_task(params) => self.begin(method, question),
-            "tasks/get" | "tasks/result" | "tasks/cancel" | "tasks/list" if self.runs_errands() => {
-                self.about_errand(method, params).await
+            "tasks/get" | "tasks/result" | "tasks/cancel" | "tasks/list" if self.runs_tasks() => {
+                self.answer_task_method(method, params).await
             }
             _ => self.answer(method, question).await,
         }
     }
 
     /// The answer to one question of the server, or the error it gets. A host that panics has no answer.
-    pub(super) async fn answer(&self, method: &str, question: Question) -> Result<Value, Refusal> {
+    pub(super) async fn answer(&self, method: &str, question: RequestParams) -> Result<Value, Refusal> {
         caught(self.answered(method, question)).await?
     }
 
-    async fn answered(&self, method: &str, question: Question) -> Result<Value, Refusal> {
-        let Question { params, order } = question;
+    async fn answered(&self, method: &str, question: RequestParams) -> Result<Value, Refusal> {
+        let RequestParams { params, order } = question;
         let params = self.hidden(params);
         match method {
             "ping" => Ok(json!({})),
             // Whoever had roots may have none by now.
-            "roots/list" if self.has_roots() => Ok(json!({ "roots": &*self.standing.roots() })),
+            "roots/list" if self.has_roots() => Ok(json!({ "roots": &*self.desired_state.roots() })),
             "elicitation/create" if self.host.offers_elicitation() => self.elicit(params, &order).await,
             "sampling/createMessage" if self.host.offers_sampling() => self.sample(params).await,
             _ => Err((-32601, "this client does not offer that".to_owned())),
@@ -321,9 +326,9 @@ impl Desk {
     fn hidden(&self, mut params: Value) -> Value {
         let page = params.get_mut("url").map(Value::take);
         let id = params.get_mut("elicitationId").map(Value::take);
-        self.veil.masker().value(&mut params);
+        self.masker.current().value(&mut params);
         if let Some(mut page) = page {
-            self.veil.known_masker().value(&mut page);
+            self.masker.known_masker().value(&mut page);
             params["url"] = page;
         }
         if let Some(id) = id {
@@ -378,9 +383,9 @@ fn read(mut params: Value, order: &[String], allows_pages: bool) -> Result<Elici
     })
 }
 
-impl fmt::Debug for Desk {
+impl fmt::Debug for Responder {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Desk")
+        f.debug_struct("Responder")
             .field("server", &self.server)
             .finish_non_exhaustive()
     }
@@ -389,7 +394,7 @@ impl fmt::Debug for Desk {
 /// The task that answers a server's requests for as long as its session lives.
 pub(super) struct Answering {
     pub(super) requests: mpsc::Receiver<ServerRequest>,
-    pub(super) desk: Arc<Desk>,
+    pub(super) responder: Arc<Responder>,
 }
 
 impl Answering {
@@ -402,7 +407,7 @@ impl Answering {
             while answering.len() < AT_ONCE
                 && let Some(request) = waiting.pop_front()
             {
-                answering.spawn(answer(self.desk.clone(), request, wire.clone()));
+                answering.spawn(answer(self.responder.clone(), request, wire.clone()));
             }
             let request = tokio::select! {
                 biased;
@@ -411,13 +416,13 @@ impl Answering {
                 request = self.requests.recv(), if waiting.len() < WAITING && quick.len() < QUICK_AT_ONCE => request,
             };
             let Some(request) = request else { return };
-            let method = self.desk.veil.text(&request.method);
-            tracing::debug!(server = %self.desk.server, method = %method.escape_debug(), "the server asks");
+            let method = self.responder.masker.text(&request.method);
+            tracing::debug!(server = %self.responder.server, method = %method.escape_debug(), "the server asks");
             drop(method);
             if takes_thought(&request.method) {
                 waiting.push_back(request);
             } else {
-                quick.spawn(answer(self.desk.clone(), request, wire.clone()));
+                quick.spawn(answer(self.responder.clone(), request, wire.clone()));
             }
         }
     }
@@ -429,9 +434,9 @@ fn takes_thought(method: &str) -> bool {
 }
 
 /// Answers one request, unless the server takes it back: then whoever thinks about it is let go, and nothing is said.
-async fn answer(desk: Arc<Desk>, request: ServerRequest, wire: Arc<dyn Wire>) {
-    let question = Question::read(request.params.as_deref());
-    let answering = desk.answer_or_begin(&request.method, question);
+async fn answer(responder: Arc<Responder>, request: ServerRequest, wire: Arc<dyn Wire>) {
+    let question = RequestParams::read(request.params.as_deref());
+    let answering = responder.answer_or_begin(&request.method, question);
     let result = tokio::select! {
         biased;
         () = request.asking.taken_back() => return,
@@ -440,12 +445,12 @@ async fn answer(desk: Arc<Desk>, request: ServerRequest, wire: Arc<dyn Wire>) {
         }
     };
     let answer = result.as_ref().map_err(|(code, message)| (*code, message.as_str()));
-    let body = frame::answer(&request.id, answer);
+    let body = json_rpc::answer(&request.id, answer);
     if trace::is_wanted() {
         if takes_thought(&request.method) {
-            trace::answered(&desk.server, &request.method, body.len());
+            trace::answered(&responder.server, &request.method, body.len());
         } else {
-            trace::sent(&desk.server, &desk.veil, &body);
+            trace::sent(&responder.server, &responder.masker, &body);
         }
     }
     let (taken, accepted) = oneshot::channel();

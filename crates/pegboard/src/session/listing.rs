@@ -6,12 +6,12 @@ use bytes::Bytes;
 use serde_json::{Map, Value};
 use tokio::task::JoinHandle;
 
-use super::{Fault, Patience, Request, Session, answer::Answer, frame::Params, line::Pending};
+use super::{Fault, Patience, Request, Session, connection::InFlight, json_rpc::Params, response::Response};
 use crate::{
     catalog::{Catalog, Item, ListedTools, store::Freshness},
     deadline::Deadline,
+    json_scan::Scan,
     mask::LONG,
-    scan::Scan,
 };
 
 /// The longest cursor that is sent back.
@@ -118,7 +118,7 @@ struct Pages<'a> {
     key: &'static str,
     deadline: Deadline,
     /// The next page on its way; none after the last.
-    asking: Option<Result<Pending<'a>, Fault>>,
+    asking: Option<Result<InFlight<'a>, Fault>>,
     /// The cursors so far.
     seen: HashSet<String>,
     /// How many pages and items have come.
@@ -132,7 +132,7 @@ impl Pages<'_> {
     fn ask(&mut self, cursor: Option<&str>) {
         let params = Params::default().with_some("cursor", cursor);
         let request = Request::new(self.method, params);
-        self.asking = Some(self.session.line.ask(&request, |_| ()));
+        self.asking = Some(self.session.connection.ask(&request, |_| ()));
     }
 
     /// The items of the next page; none after the last. A listing that does not end, or whose cursor comes twice, is an error: half a list
@@ -218,7 +218,7 @@ pub(super) struct Page {
 }
 
 impl Page {
-    pub(super) fn of(answer: &Answer, key: &str, method: &str) -> Result<Self, Fault> {
+    pub(super) fn of(answer: &Response, key: &str, method: &str) -> Result<Self, Fault> {
         if let Some(page) = plain_page(&answer.presumed_bytes(), key) {
             return Ok(page);
         }

@@ -8,7 +8,7 @@ use std::{
 use serde::{Deserialize, Serialize};
 use tokio::sync::mpsc;
 
-use super::desk::Desk;
+use super::pending_requests::PendingRequests;
 
 /// How far a call has come, as its server tells.
 #[derive(Debug, Clone, PartialEq, Deserialize, Serialize)]
@@ -65,7 +65,7 @@ impl Listeners {
 /// is dropped, also after an answer that was a task.
 #[derive(Debug)]
 pub(crate) struct Steps {
-    desk: Arc<Desk>,
+    pending: Arc<PendingRequests>,
     token: Option<u64>,
     sink: ProgressSink,
     /// The last words about the task, so that none are said twice.
@@ -75,9 +75,9 @@ pub(crate) struct Steps {
 }
 
 impl Steps {
-    pub(super) fn new(desk: &Arc<Desk>, sink: ProgressSink) -> Self {
+    pub(super) fn new(pending: &Arc<PendingRequests>, sink: ProgressSink) -> Self {
         Self {
-            desk: desk.clone(),
+            pending: pending.clone(),
             token: None,
             sink,
             said: None,
@@ -86,8 +86,8 @@ impl Steps {
     }
 
     /// The call goes on under this token, and no longer under the one before.
-    pub(super) fn go_on_under(&mut self, token: u64) {
-        let mut listeners = self.desk.listeners().lock();
+    pub(super) fn rebind(&mut self, token: u64) {
+        let mut listeners = self.pending.listeners().lock();
         let before = self.token.replace(token).and_then(|before| listeners.remove(&before));
         let listener = before.unwrap_or_else(|| Listener {
             sink: self.sink.clone(),
@@ -103,7 +103,7 @@ impl Steps {
         }
         self.said = words.cloned();
         let reached = self.token.and_then(|token| {
-            let listeners = self.desk.listeners().lock();
+            let listeners = self.pending.listeners().lock();
             listeners.get(&token).and_then(|listener| listener.reached)
         });
         let (progress, total) = reached.unwrap_or_else(|| {
@@ -121,7 +121,7 @@ impl Steps {
 impl Drop for Steps {
     fn drop(&mut self) {
         if let Some(token) = self.token {
-            self.desk.listeners().lock().remove(&token);
+            self.pending.listeners().lock().remove(&token);
         }
     }
 }

@@ -8,14 +8,14 @@ use tokio::time::Instant;
 
 use super::{
     CallResult, Fault, FaultKind, Patience, Request, Session,
-    frame::Params,
-    line::Line,
+    connection::RpcConnection,
+    input_rounds::{InputRequests, MAX_ROUNDS, read, too_many_rounds},
+    json_rpc::Params,
     progress::Steps,
-    rounds::{InputRequests, MAX_ROUNDS, read, too_many_rounds},
-    tidings::TidingsOf,
+    task_updates::TaskUpdateReceiver,
 };
 use crate::{
-    mask::Veil,
+    mask::ServerMasker,
     status::Era,
     transport::{RpcError, Sent},
 };
@@ -109,10 +109,10 @@ impl Task {
     }
 
     /// The words of the server in it masked, but for its result and its questions.
-    pub(super) fn hidden(mut self, veil: &Veil) -> Self {
-        veil.hide_in(&mut self.state.message);
+    pub(super) fn hidden(mut self, masker: &ServerMasker) -> Self {
+        masker.hide_in(&mut self.state.message);
         if let Some(error) = &mut self.error {
-            error.hide(veil);
+            error.hide(masker);
         }
         self
     }
@@ -127,15 +127,15 @@ impl Task {
 }
 
 impl Session {
-    /// Asks for the state of a task until it has ended, and returns its result. Dropping the future cancels the task.
+    /// ServerRequests for the state of a task until it has ended, and returns its result. Dropping the future cancels the task.
     pub(crate) async fn see_through(
         &self,
         task: Task,
         patience: Patience,
         mut steps: Option<Steps>,
     ) -> Result<CallResult, Fault> {
-        let giving_up = GivingUp {
-            line: &self.line,
+        let giving_up = CancelOnDrop {
+            connection: &self.connection,
             id: task.id.clone(),
             needed: self.cancels_tasks(),
         };
@@ -161,7 +161,7 @@ impl Session {
             result = self.followed(task, patience, steps) => result,
             never = self.listen_to_task(&id, patience) => match never {},
         };
-        result.map_err(|fault| fault.hidden(self.veil()))
+        result.map_err(|fault| fault.hidden(self.masker()))
     }
 
     async fn followed(
@@ -170,8 +170,8 @@ impl Session {
         patience: Patience,
         steps: Option<&mut Steps>,
     ) -> Result<CallResult, Fault> {
-        let mut course = Course::new(self, &task.id, patience, steps);
-        let mut given = Given::default();
+        let mut course = TaskPolling::new(self, &task.id, patience, steps);
+        let mut given = TaskInputs::default();
         loop {
             course.tell(&task.state);
             match (task.state.status, self.facts.era) {
@@ -194,7 +194,7 @@ impl Session {
     }
 
     /// Waits as long as the server wants, and asks it again. A question or two may be lost on the way: asking does no harm.
-    async fn next_state(&self, task: &Task, course: &mut Course<'_>) -> Result<Task, Fault> {
+    async fn next_state(&self, task: &Task, course: &mut TaskPolling<'_>) -> Result<Task, Fault> {
         let (mut lost, patience) = (0, course.patience);
         loop {
             if patience.total.run(course.pause(task.pause())).await.is_err() {
@@ -205,7 +205,7 @@ impl Session {
                     course.asked(task.state.status);
                     return Ok(task);
                 }
-                Err(fault) if fault.is_of_the_way() && lost < LOST_QUESTIONS && !patience.total.has_passed() => {
+                Err(fault) if fault.is_transport() && lost < LOST_QUESTIONS && !patience.total.has_passed() => {
                     lost += 1
                 }
                 // The call was made, whatever became of the question about it.
@@ -219,7 +219,7 @@ impl Session {
         }
     }
 
-    /// Asks to be told of a task that takes its time, in the era in which that must be asked for. A server that does not do so is asked
+    /// ServerRequests to be told of a task that takes its time, in the era in which that must be asked for. A server that does not do so is asked
     /// after the task all the same.
     async fn listen_to_task(&self, id: &str, patience: Patience) -> Infallible {
         if self.facts.era == Era::Modern {
@@ -228,24 +228,24 @@ impl Session {
             wanted.insert("taskIds".to_owned(), Value::from(vec![id]));
             let params = Params::default().with("notifications", &wanted);
             let request = Request::new("subscriptions/listen", params);
-            let _ = self.line.request(request, Patience::until(patience.total)).await;
+            let _ = self.connection.request(request, Patience::until(patience.total)).await;
         }
         std::future::pending().await
     }
 
     /// How far a task is.
     pub(crate) async fn task_state(&self, id: &str, patience: Patience) -> Result<Task, Fault> {
-        let answer = self.line.request(about("tasks/get", id), patience).await?;
+        let answer = self.connection.request(about("tasks/get", id), patience).await?;
         match read::<Task>(&answer) {
-            Ok(task) => Ok(task.hidden(self.veil())),
-            Err(fault) => Err(fault.hidden(self.veil())),
+            Ok(task) => Ok(task.hidden(self.masker())),
+            Err(fault) => Err(fault.hidden(self.masker())),
         }
     }
 
     /// The result of a task, in the era that has a request for it. It comes when the task has ended.
     async fn task_result(&self, id: &str, patience: Patience) -> Result<CallResult, Fault> {
         let until = Patience::until(patience.total);
-        let answer = self.line.request(about("tasks/result", id), until).await?;
+        let answer = self.connection.request(about("tasks/result", id), until).await?;
         read(&answer)
     }
 
@@ -261,7 +261,7 @@ impl Session {
     /// Gives a task up. The server decides what comes of that.
     pub(crate) async fn cancel_task(&self, id: &str) -> Result<(), Fault> {
         let request = about("tasks/cancel", id);
-        self.line.request(request, self.patience()).await.map(drop)
+        self.connection.request(request, self.patience()).await.map(drop)
     }
 
     /// Answers what a task wants, each question once: the server shows it until it has seen the answer.
@@ -269,7 +269,7 @@ impl Session {
         &self,
         id: &str,
         mut requests: InputRequests,
-        given: &mut Given,
+        given: &mut TaskInputs,
         patience: Patience,
     ) -> Result<(), Fault> {
         requests.retain(|key, _| !given.answered.contains(key));
@@ -284,13 +284,13 @@ impl Session {
         let answers = self.inputs(requests, patience).await?;
         let mut request = about("tasks/update", id);
         request.params = request.params.with("inputResponses", &answers);
-        self.line.request(request, patience).await.map(drop)
+        self.connection.request(request, patience).await.map(drop)
     }
 }
 
 /// What a task was given so far.
 #[derive(Default)]
-struct Given {
+struct TaskInputs {
     /// The questions that were answered.
     answered: HashSet<String>,
     rounds: usize,
@@ -318,24 +318,28 @@ fn ended(task: &Task, code: i64, words: &str) -> Fault {
 }
 
 /// How a task is asked after: what the server tells of it meanwhile may bring the next question forward.
-struct Course<'a> {
+struct TaskPolling<'a> {
     patience: Patience,
     started: Instant,
     steps: Option<&'a mut Steps>,
-    tidings: Option<TidingsOf>,
+    task_updates: Option<TaskUpdateReceiver>,
     /// How long after the last question the next one may come, when the server says that there is something new.
     soonest: Duration,
     /// Whether it said so before the last question.
     was_hurried: bool,
 }
 
-impl<'a> Course<'a> {
+impl<'a> TaskPolling<'a> {
     fn new(session: &Session, id: &str, patience: Patience, steps: Option<&'a mut Steps>) -> Self {
         Self {
             patience,
             started: Instant::now(),
             steps,
-            tidings: session.line.desk().news().map(|news| news.of_task(id)),
+            task_updates: session
+                .connection
+                .pending()
+                .notifications()
+                .map(|notifications| notifications.of_task(id)),
             soonest: SOONEST,
             was_hurried: false,
         }
@@ -353,8 +357,8 @@ impl<'a> Course<'a> {
         self.was_hurried = false;
         loop {
             let told = async {
-                match &mut self.tidings {
-                    Some(tidings) => tidings.next().await,
+                match &mut self.task_updates {
+                    Some(task_updates) => task_updates.next().await,
                     None => std::future::pending().await,
                 }
             };
@@ -382,22 +386,22 @@ impl<'a> Course<'a> {
 }
 
 /// Cancels a task when it is dropped before its end.
-struct GivingUp<'a> {
-    line: &'a Line,
+struct CancelOnDrop<'a> {
+    connection: &'a RpcConnection,
     id: String,
     needed: bool,
 }
 
-impl GivingUp<'_> {
+impl CancelOnDrop<'_> {
     fn not_needed(mut self) {
         self.needed = false;
     }
 }
 
-impl Drop for GivingUp<'_> {
+impl Drop for CancelOnDrop<'_> {
     fn drop(&mut self) {
         if self.needed {
-            self.line.fire(&about("tasks/cancel", &self.id));
+            self.connection.fire(&about("tasks/cancel", &self.id));
         }
     }
 }

@@ -1,6 +1,6 @@
 //! The messages on the wire, for `--log pegboard::wire=trace`: masked, and cut where they are long.
 
-use crate::{mask::Veil, name::ServerName};
+use crate::{mask::ServerMasker, name::ServerName};
 
 /// How much of a message is shown, in bytes.
 const SHOWN: usize = 4 << 10;
@@ -17,11 +17,11 @@ const ANSWERS: &[u8] = b"\"inputResponses\"";
 
 /// A message to the server. One that carries what the user has typed is not shown.
 #[cold]
-pub(super) fn sent(server: &ServerName, veil: &Veil, message: &[u8]) {
+pub(super) fn sent(server: &ServerName, masker: &ServerMasker, message: &[u8]) {
     if message.windows(ANSWERS.len()).any(|part| part == ANSWERS) {
         return answered(server, "inputResponses", message.len());
     }
-    let (bytes, text) = (message.len(), shown(veil, message));
+    let (bytes, text) = (message.len(), shown(masker, message));
     tracing::trace!(target: "pegboard::wire", %server, bytes, message = %text, "sent");
 }
 
@@ -33,15 +33,15 @@ pub(super) fn answered(server: &ServerName, method: &str, bytes: usize) {
 
 /// A message from the server.
 #[cold]
-pub(super) fn received(server: &ServerName, veil: &Veil, message: &[u8]) {
-    let (bytes, text) = (message.len(), shown(veil, message));
+pub(super) fn received(server: &ServerName, masker: &ServerMasker, message: &[u8]) {
+    let (bytes, text) = (message.len(), shown(masker, message));
     tracing::trace!(target: "pegboard::wire", %server, bytes, message = %text, "received");
 }
 
-fn shown(veil: &Veil, message: &[u8]) -> String {
+fn shown(masker: &ServerMasker, message: &[u8]) -> String {
     let looked_at = &message[..message.len().min(MASKED)];
     let text = String::from_utf8_lossy(looked_at);
-    let mut masked = veil.text(&text).into_owned();
+    let mut masked = masker.text(&text).into_owned();
     if looked_at.len() < message.len() {
         // The end of what was looked at may be half a secret, and masking may have moved it forward.
         let end = masked.len().saturating_sub(SHOWN);
@@ -63,28 +63,28 @@ mod tests {
         secret::Secret,
     };
 
-    fn veil() -> Veil {
+    fn masker() -> ServerMasker {
         let known = KnownSecrets::default();
         known.learn([Secret::new("hunter2hunter2")]);
-        Veil::new(&Masking::default(), known)
+        ServerMasker::new(&Masking::default(), known)
     }
 
     #[test]
     fn a_message_is_shown_without_its_secrets_on_one_line() {
         let message = b"{\"a\":\"hunter2hunter2\",\n\"b\":1}";
-        assert_eq!(shown(&veil(), message), "{\"a\":\"[MASKED_SECRET]\",\\n\"b\":1}");
+        assert_eq!(shown(&masker(), message), "{\"a\":\"[MASKED_SECRET]\",\\n\"b\":1}");
     }
 
     #[test]
     fn a_long_message_is_cut_and_no_half_of_a_secret_is_shown() {
         for at in [SHOWN - 7, MASKED - 7] {
             let message = format!("{}hunter2hunter2{}", "x".repeat(at), "y".repeat(MASKED));
-            let shown = shown(&veil(), message.as_bytes());
+            let shown = shown(&masker(), message.as_bytes());
             assert!(shown.len() <= SHOWN + 8 && shown.ends_with('…'), "{}", shown.len());
             assert!(!shown.contains("hunt"), "at {at}");
         }
         // Masked secrets are shorter than themselves, so what stands at the end comes closer to the beginning.
         let message = "hunter2hunter2".repeat(MASKED);
-        assert!(!shown(&veil(), message.as_bytes()).contains("hunt"));
+        assert!(!shown(&masker(), message.as_bytes()).contains("hunt"));
     }
 }

@@ -29,9 +29,9 @@ use tokio::{
 use super::{
     guard::{LAST_WAIT, PAUSES},
     message::{self, Answer, Request},
-    order::Order,
-    role, tag,
-    tree::{self, Seen},
+    process_table::{self, ProcessEntry},
+    process_tag, role,
+    spawn_request::SpawnRequest,
 };
 
 /// How long a guard may be silent while something is wanted of it. Then servers that are started later get another one.
@@ -76,7 +76,7 @@ impl Guarded {
     /// Orders a server to be started with these streams, which the caller keeps until [`started`](Self::started) returns.
     ///
     /// It waits only while many orders are on their way, and never longer than a guard may be silent.
-    pub(crate) fn order(order: &Order, streams: [BorrowedFd<'_>; 3]) -> io::Result<Self> {
+    pub(crate) fn order(order: &SpawnRequest, streams: [BorrowedFd<'_>; 3]) -> io::Result<Self> {
         let file = order.write()?;
         let [stdin, stdout, stderr] = streams;
         let files = [file.as_fd(), stdin, stdout, stderr];
@@ -90,7 +90,7 @@ impl Guarded {
 
     /// Waits until the server is started, and returns its process. `Ok(None)` means that this guard takes no more servers
     /// and the order is to be given again.
-    pub(crate) async fn started(&mut self) -> Result<Option<Seen>, NotStarted> {
+    pub(crate) async fn started(&mut self) -> Result<Option<ProcessEntry>, NotStarted> {
         let mut heard = self.guard.shared.heard.load(Ordering::Relaxed);
         let state = loop {
             let answered = self
@@ -120,7 +120,7 @@ impl Guarded {
                     ARE_ALONE.store(true, Ordering::Relaxed);
                     self.guard.retire();
                 }
-                Ok(Some(Seen::new(pid, start)))
+                Ok(Some(ProcessEntry::new(pid, start)))
             }
             (Some(Answer::Failed { errno, .. }), _) => Err(NotStarted::Failed(io::Error::from_raw_os_error(errno))),
             (Some(_), _) => {
@@ -168,9 +168,9 @@ impl Guarded {
     }
 
     /// What is needed to kill it without its guard.
-    pub(crate) fn hunt(&self) -> Hunt {
+    pub(crate) fn hunt(&self) -> OrphanKill {
         self.guard.give_up();
-        Hunt {
+        OrphanKill {
             shared: self.guard.shared.clone(),
             id: self.id,
         }
@@ -186,12 +186,12 @@ impl Drop for Guarded {
 }
 
 /// A server whose guard does not do its work.
-pub(crate) struct Hunt {
+pub(crate) struct OrphanKill {
     shared: Arc<Shared>,
     id: u64,
 }
 
-impl Hunt {
+impl OrphanKill {
     /// Kills it with all of its processes that can be found. This looks at many processes.
     pub(crate) fn kill(&self) -> bool {
         let ours = self.shared.entries().get(&self.id).map(|entry| {
@@ -219,7 +219,7 @@ struct Guard {
 struct Shared {
     line: OwnedFd,
     /// The guard's own process, once it is started.
-    process: OnceLock<Seen>,
+    process: OnceLock<ProcessEntry>,
     /// The highest of its tags; none where there are none.
     highest: Option<u64>,
     /// How many servers it was told to start. Each has a tag of its own.
@@ -238,9 +238,9 @@ struct Entry {
 }
 
 impl Entry {
-    fn server(&self) -> Option<Seen> {
+    fn server(&self) -> Option<ProcessEntry> {
         match self.state.borrow().answer {
-            Some(Answer::Started { pid, start, .. }) => Some(Seen::new(pid, start)),
+            Some(Answer::Started { pid, start, .. }) => Some(ProcessEntry::new(pid, start)),
             _ => None,
         }
     }
@@ -269,7 +269,7 @@ impl Guard {
         let shared = Arc::new(Shared {
             line,
             process: OnceLock::new(),
-            highest: tag::draw(),
+            highest: process_tag::draw(),
             count: AtomicU64::new(0),
             heard: AtomicU64::new(0),
             is_gone: AtomicBool::new(false),
@@ -388,7 +388,7 @@ impl Shared {
         };
         self.is_gone.store(true, Ordering::Relaxed);
         if why.is_some() {
-            self.avenge();
+            self.kill_orphans();
         }
         let why: Arc<str> = why.unwrap_or_else(|| "it was killed".to_owned()).into();
         for (_, entry) in self.entries().drain() {
@@ -401,7 +401,7 @@ impl Shared {
 
     /// Listens to the guard to its end. Returns why its servers are not cleared, if they are not.
     fn listen(&self, mut child: Child) -> Option<String> {
-        if let Some(seen) = Seen::find(child.id()) {
+        if let Some(seen) = ProcessEntry::find(child.id()) {
             let _ = self.process.set(seen);
         }
         while let Ok(Some((answer, _))) = message::receive(&self.line, RecvFlags::empty()) {
@@ -446,36 +446,37 @@ impl Shared {
     }
 
     /// Kills everything that a dead guard has left behind.
-    fn avenge(&self) {
+    fn kill_orphans(&self) {
         let count = self.count.load(Ordering::Relaxed);
         let tags = self.highest.map(|highest| highest.saturating_sub(count)..=highest);
-        let servers: Vec<Seen> = self.entries().values().filter_map(Entry::server).collect();
+        let servers: Vec<ProcessEntry> = self.entries().values().filter_map(Entry::server).collect();
         self.kill(tags.as_ref(), &servers);
     }
 
     /// Kills these servers, all below them, and all processes with these tags, until there are none. Returns whether it
     /// was done in time.
-    fn kill(&self, tags: Option<&RangeInclusive<u64>>, servers: &[Seen]) -> bool {
+    fn kill(&self, tags: Option<&RangeInclusive<u64>>, servers: &[ProcessEntry]) -> bool {
         // The guard itself has the tag of the server that it started last.
         let guard = self.process.get();
         // Without tags it has only one server, and all below it is that server's.
-        let is_below = |seen: &Seen| {
+        let is_below = |seen: &ProcessEntry| {
             ARE_ALONE.load(Ordering::Relaxed)
                 && guard.is_some_and(|guard| seen.parent == guard.pid && !guard.is_ending())
         };
-        let is_tagged = |seen: &Seen| {
+        let is_tagged = |seen: &ProcessEntry| {
             let is_guard = guard.is_some_and(|guard| guard.is(seen));
-            !is_guard && tags.is_some_and(|tags| tag::is_among(seen.pid, tags))
+            !is_guard && tags.is_some_and(|tags| process_tag::is_among(seen.pid, tags))
         };
-        let is_ours = |seen: &Seen| servers.iter().any(|server| server.is(seen)) || is_below(seen) || is_tagged(seen);
+        let is_ours =
+            |seen: &ProcessEntry| servers.iter().any(|server| server.is(seen)) || is_below(seen) || is_tagged(seen);
         let deadline = Instant::now() + LAST_WAIT;
         let mut pause = PAUSES[0];
         loop {
-            let found = tree::families(&tree::all(), is_ours);
+            let found = process_table::families(&process_table::all(), is_ours);
             if found.is_empty() {
                 return true;
             }
-            tree::signal(&found, Signal::KILL);
+            process_table::signal(&found, Signal::KILL);
             if Instant::now() > deadline {
                 return false;
             }

@@ -15,7 +15,7 @@ use tokio::{
     time::{Instant, sleep, sleep_until},
 };
 
-use super::{message, parent::Parent, rlimits, tree, wards::Wards};
+use super::{guarded_servers::GuardedServers, message, parent_watch::Parent, process_table, rlimits};
 use crate::config::Rlimits;
 
 /// How long killed processes are waited for. Only one that hangs in the kernel takes longer, and nobody can help that.
@@ -107,9 +107,9 @@ fn is_inherited(fd: i32) -> bool {
 
 /// Does what the program asks for until it is gone. No turn waits for a server, so none can hold up another.
 async fn serve(line: &UnixStream, parent: &Parent, child: &mut tokio::signal::unix::Signal) -> io::Result<()> {
-    let mut wards = Wards::default();
+    let mut servers = GuardedServers::default();
     loop {
-        let alarm = wards.alarm();
+        let alarm = servers.alarm();
         tokio::select! {
             biased;
             () = parent.gone() => return Ok(()),
@@ -119,9 +119,9 @@ async fn serve(line: &UnixStream, parent: &Parent, child: &mut tokio::signal::un
                     let received = line.try_io(Interest::READABLE, || message::receive(line, RecvFlags::DONTWAIT));
                     match received {
                         Ok(Some((request, files))) => {
-                            wards.handle(request, files);
+                            servers.handle(request, files);
                             // The next request may take a while.
-                            answer(&mut wards, line)?;
+                            answer(&mut servers, line)?;
                         }
                         Ok(None) => return Ok(()),
                         Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
@@ -130,31 +130,31 @@ async fn serve(line: &UnixStream, parent: &Parent, child: &mut tokio::signal::un
                 }
             }
             _ = child.recv() => {}
-            ready = line.writable(), if wards.has_answers() => ready?,
+            ready = line.writable(), if servers.has_answers() => ready?,
             () = sleep_until(alarm.unwrap_or_else(Instant::now)), if alarm.is_some() => {}
         }
-        bury(&mut wards)?;
-        wards.turn();
-        answer(&mut wards, line)?;
+        reap(&mut servers)?;
+        servers.turn();
+        answer(&mut servers, line)?;
     }
 }
 
 /// Sends what is to be told.
-fn answer(wards: &mut Wards, line: &UnixStream) -> io::Result<()> {
-    wards.answer(|answer| line.try_io(Interest::WRITABLE, || message::send(line, answer, &[])))
+fn answer(servers: &mut GuardedServers, line: &UnixStream) -> io::Result<()> {
+    servers.answer(|answer| line.try_io(Interest::WRITABLE, || message::send(line, answer, &[])))
 }
 
 /// Buries children that have ended.
-fn bury(wards: &mut Wards) -> io::Result<()> {
+fn reap(servers: &mut GuardedServers) -> io::Result<()> {
     for _ in 0..BURIED {
         match wait(WaitOptions::NOHANG) {
-            Ok(Some((pid, status))) => wards.ended(pid, status),
+            Ok(Some((pid, status))) => servers.ended(pid, status),
             Err(Errno::INTR) => {}
             Ok(None) | Err(Errno::CHILD) => return Ok(()),
             Err(error) => return Err(error.into()),
         }
     }
-    wards.hurry();
+    servers.hurry();
     Ok(())
 }
 
@@ -174,8 +174,8 @@ async fn sweep(child: &mut tokio::signal::unix::Signal) {
         if Instant::now() > deadline {
             return;
         }
-        let below = tree::families(&tree::all(), |seen| seen.parent == own);
-        tree::signal(&below, Signal::KILL);
+        let below = process_table::families(&process_table::all(), |seen| seen.parent == own);
+        process_table::signal(&below, Signal::KILL);
         tokio::select! {
             _ = child.recv() => {}
             () = sleep(pause) => pause = PAUSES[1].min(pause * 2),

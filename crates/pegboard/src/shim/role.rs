@@ -9,8 +9,8 @@ use std::{
 };
 
 use super::{
-    order::{Order, read_limits, write_limits},
     rlimits,
+    spawn_request::{SpawnRequest, read_limits, write_limits},
 };
 use crate::config::Rlimits;
 
@@ -73,7 +73,7 @@ pub(super) fn guard() -> Command {
 }
 
 /// The command that starts a server, without its variables.
-pub(super) fn server(order: &Order) -> Command {
+pub(super) fn server(order: &SpawnRequest) -> Command {
     if order.rlimits == Rlimits::default() {
         let mut command = Command::new(&order.program);
         command.args(&order.args);
@@ -128,7 +128,7 @@ mod tests {
             processes: Some(7),
             ..Rlimits::default()
         };
-        let order = Order {
+        let order = SpawnRequest {
             grace: std::time::Duration::ZERO,
             rlimits,
             program: "/bin/sh".into(),

@@ -5,7 +5,7 @@ use regex::Regex;
 use serde_json::Value;
 
 use super::{Form, Output, jsonpath::JsonPath, layout};
-use crate::outcome::fit;
+use crate::outcome::truncate;
 
 /// How many lines a page has when nothing else ends it.
 const LINES: usize = 200;
@@ -103,7 +103,7 @@ pub(super) fn page(handle: &str, output: &Output, query: &Query, limit: usize) -
 const HEADER: usize = 160;
 
 fn lines(text: &str, from: usize, to: usize, limit: usize) -> String {
-    let all = fit::lines(text);
+    let all = truncate::lines(text);
     if from > all {
         return format!("[the output has {all} lines, and line {from} is not one of them]");
     }

@@ -3,7 +3,7 @@
 use serde_json::{Map, Value, json};
 use tokio::time::Instant;
 
-use super::{FoundTool, ListedTool, OwnReply, Toolset, own};
+use super::{FoundTool, ListedTool, OwnReply, Toolset, builtin_tools};
 use crate::{
     args::Arguments,
     call::{CallGuard, ToolCall, View},
@@ -39,7 +39,7 @@ impl Discovery {
                 "inputSchema": {"type": "object", "properties": properties, "required": required},
                 "annotations": {"readOnlyHint": reads, "openWorldHint": !reads},
             });
-            own::listed(home, definition, view)
+            builtin_tools::listed(home, definition, view)
         };
         Self {
             find: tool(
@@ -124,7 +124,7 @@ impl Toolset {
         let names_one = || {
             [FIND, DESCRIBE, CALL]
                 .iter()
-                .any(|name| own::may_mean(&call.name, name))
+                .any(|name| builtin_tools::may_mean(&call.name, name))
         };
         if self.view.tool_budget.is_none() || !names_one() {
             return Err(Box::new((call, guard)));
@@ -133,7 +133,7 @@ impl Toolset {
         let meant = discovery
             .all()
             .into_iter()
-            .find(|tool| own::means(&call.name, tool, &routes));
+            .find(|tool| builtin_tools::means(&call.name, tool, &routes));
         let Some(listed) = meant else {
             return Err(Box::new((call, guard)));
         };
@@ -147,14 +147,14 @@ impl Toolset {
             Ok(None) => {
                 // The tool that is called makes its own reply.
                 let mut reply = Box::pin(self.call_opened(call, started, guard)).await;
-                own::tell_repair(&mut reply, &asked, listed);
+                builtin_tools::tell_repair(&mut reply, &asked, listed);
                 return Ok(reply);
             }
             Err(failure) => Outcome::Refused(failure),
         };
         guard.own(&listed.tool);
-        let mut reply = own::reply(&call, &listed.tool, outcome, started.elapsed());
-        own::tell_repair(&mut reply, &asked, listed);
+        let mut reply = builtin_tools::reply(&call, &listed.tool, outcome, started.elapsed());
+        builtin_tools::tell_repair(&mut reply, &asked, listed);
         guard.complete(&reply);
         Ok(reply)
     }
@@ -164,7 +164,7 @@ impl Toolset {
         let name = listed.tool.name.as_str();
         // To look around in a forgiving way does no harm. What is passed on is read as strictly as any other call.
         let usual = if name == CALL { Reading::Json } else { Reading::Guided };
-        let given = own::read(call, listed, usual)?;
+        let given = builtin_tools::read(call, listed, usual)?;
         match name {
             FIND => self.found(&given).await.map(Some),
             DESCRIBE => self.described(&given).map(Some),

@@ -2,12 +2,12 @@
 
 use std::{sync::Arc, time::Duration};
 
-use super::{Toolset, reach::must_offer};
+use super::{Toolset, read_request::must_offer};
 use crate::{
     deadline::Deadline,
     name::ServerName,
     outcome::{Failure, Kind},
-    session::{LogLevel, Root, ServerEvents, Standing, Subscription},
+    session::{DesiredState, LogLevel, Root, ServerEvents, Subscription},
     status::Era,
 };
 
@@ -21,7 +21,7 @@ impl Toolset {
         Ok(self.wanted(server)?.events())
     }
 
-    fn wanted(&self, server: &ServerName) -> Result<Arc<Standing>, Failure> {
+    fn wanted(&self, server: &ServerName) -> Result<Arc<DesiredState>, Failure> {
         self.server(server)?.wanted().ok_or_else(|| {
             let message = format!("server `{server}` is switched off");
             Failure::new(Kind::Unavailable, message)
@@ -39,7 +39,7 @@ impl Toolset {
             return Err(Failure::new(Kind::Unavailable, message));
         }
         let address = live.catalog().address(uri);
-        let shown = live.session.veil().text(address);
+        let shown = live.session.masker().text(address);
         let Some(subscription) = self.wanted(server)?.subscribe(address, &shown) else {
             let message = format!("too many resources of server `{server}` are subscribed to");
             return Err(Failure::new(Kind::LimitExceeded, message));

@@ -56,7 +56,7 @@ impl Toolset {
                 .collect();
             let message = format!("server `{server}` has no prompt `{}`", name.escape_debug());
             let failure = Failure::new(Kind::InvalidArguments, message).hint(format!("it has {}", names.join(", ")));
-            return Err(failure.masked(&live.session.veil().masker()));
+            return Err(failure.masked(&live.session.masker().current()));
         }
         let arguments = &checked(known, arguments)?;
         self.ask(server, "prompts", &what, |live| async move {

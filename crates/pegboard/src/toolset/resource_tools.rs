@@ -3,9 +3,9 @@
 use serde_json::{Map, Value, json};
 use tokio::time::Instant;
 
-use super::{LOOK_UP, ListedTool, OwnReply, Toolset, own, reach::must_offer};
+use super::{LOOK_UP, ListedTool, OwnReply, Toolset, builtin_tools, read_request::must_offer};
 use crate::{
-    call::{self, CallGuard, Route, Sight, ToolCall, View},
+    call::{self, CallGuard, Route, ToolCall, View, Visibility},
     catalog::{Catalog, Resource},
     config::Reading,
     name::ServerName,
@@ -39,7 +39,7 @@ impl ResourceTools {
                 "inputSchema": {"type": "object", "properties": properties, "required": required, "additionalProperties": false},
                 "annotations": {"readOnlyHint": true, "openWorldHint": false},
             });
-            own::listed(home, definition, view)
+            builtin_tools::listed(home, definition, view)
         };
         let paged = json!({
             "server": {"type": "string", "description": "Only those of this server"},
@@ -97,18 +97,18 @@ impl Toolset {
         mut guard: CallGuard<'a>,
     ) -> OwnReply<'a> {
         // Without the tools this costs a look at a flag.
-        if !self.view.resource_tools || !own::may_mean(&call.name, "_resource") {
+        if !self.view.resource_tools || !builtin_tools::may_mean(&call.name, "_resource") {
             return Err(Box::new((call, guard)));
         }
         let (tools, routes) = self.built(|built| (built.resources.clone(), built.table.clone()));
         let mut meant = tools.iter().flat_map(ResourceTools::all);
-        let Some(meant) = meant.find(|tool| own::means(&call.name, tool, &routes)) else {
+        let Some(meant) = meant.find(|tool| builtin_tools::means(&call.name, tool, &routes)) else {
             return Err(Box::new((call, guard)));
         };
-        let given = match own::read(&mut call, meant, Reading::Guided) {
+        let given = match builtin_tools::read(&mut call, meant, Reading::Guided) {
             Ok(given) => given,
             Err(failure) => {
-                let reply = own::reply(&call, &meant.tool, Outcome::Refused(failure), started.elapsed());
+                let reply = builtin_tools::reply(&call, &meant.tool, Outcome::Refused(failure), started.elapsed());
                 guard.own(&meant.tool);
                 guard.complete(&reply);
                 return Ok(reply);
@@ -118,7 +118,7 @@ impl Toolset {
         if meant.tool.name == READ {
             // Boxed, because it is rare and every call would pay for the room.
             let mut reply = Box::pin(self.read_for_model(call, meant, given, started, guard)).await;
-            own::tell_repair(&mut reply, &asked, meant);
+            builtin_tools::tell_repair(&mut reply, &asked, meant);
             return Ok(reply);
         }
         guard.own(&meant.tool);
@@ -128,9 +128,9 @@ impl Toolset {
             Ok((text, _)) => Outcome::Done(Answer::from_text(text)),
             Err(failure) => Outcome::Refused(failure),
         };
-        let mut reply = own::reply(&call, &meant.tool, outcome, started.elapsed());
+        let mut reply = builtin_tools::reply(&call, &meant.tool, outcome, started.elapsed());
         reply.untrusted = untrusted;
-        own::tell_repair(&mut reply, &asked, meant);
+        builtin_tools::tell_repair(&mut reply, &asked, meant);
         guard.complete(&reply);
         Ok(reply)
     }
@@ -142,10 +142,12 @@ impl Toolset {
         given: &Map<String, Value>,
         call: &ToolCall,
     ) -> Result<(String, bool), Failure> {
-        let cursor = own::text(given, "cursor")?;
+        let cursor = builtin_tools::text(given, "cursor")?;
         let limit = given.get("limit").and_then(Value::as_u64);
         let limit = limit.map_or(USUAL, |limit| usize::try_from(limit).unwrap_or(MOST).clamp(1, MOST));
-        let (servers, unavailable) = self.servers_with_resources(own::text(given, "server")?, call).await?;
+        let (servers, unavailable) = self
+            .servers_with_resources(builtin_tools::text(given, "server")?, call)
+            .await?;
         let mut found: Vec<&Resource> = Vec::new();
         for (_, catalog) in &servers {
             let items = match kind {
@@ -207,7 +209,7 @@ impl Toolset {
             return Err(Failure::new(Kind::NotPermitted, message).hint("`capabilities` says what it is asked for"));
         }
         let servers = self.servers();
-        Sight::new(&self.view, &servers).sees_beside_tools(server.name(), &catalog.tools)
+        Visibility::new(&self.view, &servers).sees_beside_tools(server.name(), &catalog.tools)
     }
 
     async fn read_for_model(
@@ -224,7 +226,7 @@ impl Toolset {
         let server = match self.server_to_read(&given, &call).await {
             Ok(server) => server,
             Err(failure) => {
-                let reply = own::reply(&call, &listed.tool, Outcome::Refused(failure), started.elapsed());
+                let reply = builtin_tools::reply(&call, &listed.tool, Outcome::Refused(failure), started.elapsed());
                 guard.own(&listed.tool);
                 guard.complete(&reply);
                 return reply;
@@ -245,8 +247,8 @@ impl Toolset {
     /// The server that a resource is read from: the one that is named, the one that lists the address, or the only one.
     async fn server_to_read(&self, given: &Map<String, Value>, call: &ToolCall) -> Result<Server, Failure> {
         let missing = || Failure::new(Kind::InvalidArguments, "`uri` is missing: it must be a text");
-        let uri = own::text(given, "uri")?.ok_or_else(missing)?;
-        let named = own::text(given, "server")?;
+        let uri = builtin_tools::text(given, "uri")?.ok_or_else(missing)?;
+        let named = builtin_tools::text(given, "server")?;
         let (mut servers, _) = self.servers_with_resources(named, call).await?;
         let lists = |(_, catalog): &&Offering| catalog.resources.iter().any(|resource| resource.uri == uri);
         if let Some((server, _)) = servers.iter().find(lists) {

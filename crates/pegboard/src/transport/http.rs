@@ -15,9 +15,9 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use super::{
     Boxed, Delivery, DialError, EndReason, Envelope, FailureKind, Inbox, Outgoing, Sent, Wire, WireEnd, WireFailure,
-    budget::{Account, FLOOR},
+    byte_budget::{Account, FLOOR},
+    http_client::{self, HttpClient, InSession, Media},
     remote,
-    web::{self, InSession, Media, Web},
 };
 use crate::config::{Endpoint, Limits};
 
@@ -43,7 +43,7 @@ pub(super) struct Http {
 
 /// What all requests to one server share.
 struct Shared {
-    web: Web,
+    web: HttpClient,
     inbox: Arc<dyn Inbox>,
     /// What answers, and what requests may take of the board's budget.
     account: Account,
@@ -73,7 +73,7 @@ impl Http {
     pub(super) async fn new(endpoint: &Endpoint, limits: &Limits, inbox: Arc<dyn Inbox>) -> Result<Self, DialError> {
         Ok(Self {
             shared: Arc::new(Shared {
-                web: Web::new(endpoint, limits).await?,
+                web: HttpClient::new(endpoint, limits).await?,
                 account: inbox.budget().account(limits.message_bytes),
                 outgoing: inbox.budget().account(limits.message_bytes),
                 inbox,
@@ -99,7 +99,7 @@ impl Wire for Http {
             tokio::select! {
                 biased;
                 () = stop.cancelled() => {}
-                () = web::in_time(id, shared.exchange(message)) => {}
+                () = http_client::in_time(id, shared.exchange(message)) => {}
             }
         });
         if let Some(id) = id {
@@ -142,7 +142,7 @@ impl Wire for Http {
 
     fn close(&self) -> Boxed<'_, ()> {
         Box::pin(async {
-            web::farewell(&self.notices).await;
+            http_client::farewell(&self.notices).await;
             self.shared.last_answers().await;
             self.stop.cancel();
             self.tasks.close();
@@ -238,18 +238,18 @@ impl Shared {
             } else {
                 InSession::No
             };
-            return Err(web::refusal(response, session).await);
+            return Err(http_client::refusal(response, session).await);
         }
         if envelope.modern.is_none() {
             self.keep_session(response.headers())?;
         }
-        web::plain(&response)?;
+        http_client::plain(&response)?;
         let Some(id) = id else {
             return Ok(());
         };
         match Media::of(&response) {
             Media::Json => {
-                let body = web::body(response, self.web.limit(), self.account.clone()).await?;
+                let body = http_client::body(response, self.web.limit(), self.account.clone()).await?;
                 if self.inbox.message_for(id, remote::trimmed(body)) {
                     Ok(())
                 } else {
@@ -266,7 +266,7 @@ impl Shared {
                 let text = "the server took the request and gave no answer";
                 Err(WireFailure::new(FailureKind::Cut, Sent::Maybe, text))
             }
-            other @ Media::Other(_) => Err(web::wrong_kind(other, "JSON or an event stream", response).await),
+            other @ Media::Other(_) => Err(http_client::wrong_kind(other, "JSON or an event stream", response).await),
         }
     }
 

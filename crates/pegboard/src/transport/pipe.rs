@@ -1,7 +1,7 @@
 //! Messages as lines over a pair of byte streams: a writer that batches, a reader that never keeps more than one message.
 
 mod lines;
-mod room;
+mod read_buffer;
 
 use std::{
     collections::VecDeque,
@@ -20,7 +20,7 @@ use lines::{Lines, MAX_FIRST};
 
 use super::{
     Boxed, EndReason, FailureKind, Inbox, Outgoing, Sent, Wire, WireEnd, WireFailure,
-    budget::{self, Account, FLOOR, Share},
+    byte_budget::{self, Account, FLOOR, Share},
 };
 use crate::{
     config::Limits,
@@ -153,7 +153,7 @@ impl Queue {
     /// The batch that was taken last is written: its part of the share is given back.
     fn written(&mut self) {
         self.writing = 0;
-        budget::shrink(&mut self.share, self.bytes.saturating_sub(FLOOR));
+        byte_budget::shrink(&mut self.share, self.bytes.saturating_sub(FLOOR));
     }
 
     fn take_batch(&mut self, batch: &mut Vec<Outgoing>) {
@@ -175,7 +175,7 @@ pub(super) async fn write_lines(
     outbox: Arc<Outbox>,
     limit: Duration,
 ) -> Option<EndReason> {
-    let (mut buffer, mut batch, mut under_way) = (Vec::new(), Vec::new(), UnderWay::default());
+    let (mut buffer, mut batch, mut under_way) = (Vec::new(), Vec::new(), WriteBatch::default());
     while outbox.next_batch(&mut batch).await {
         buffer.clear();
         for message in batch.drain(..) {
@@ -200,7 +200,7 @@ pub(super) async fn write_lines(
 /// The messages of the batch that is being written. Dropping it, as when the process ends in the middle of a write, settles which of them
 /// left whole.
 #[derive(Default)]
-struct UnderWay {
+struct WriteBatch {
     /// Each message with the offset in the batch at which its last byte has left. Its newline may be missing: a server reads the rest of
     /// its input as a message too.
     messages: Vec<(usize, Outgoing)>,
@@ -208,7 +208,7 @@ struct UnderWay {
     written: usize,
 }
 
-impl UnderWay {
+impl WriteBatch {
     fn settle(&mut self) {
         let written = std::mem::take(&mut self.written);
         for (end, message) in self.messages.drain(..) {
@@ -226,7 +226,7 @@ impl UnderWay {
     }
 }
 
-impl Drop for UnderWay {
+impl Drop for WriteBatch {
     fn drop(&mut self) {
         self.settle();
     }
@@ -249,7 +249,7 @@ pub(super) async fn read_lines(
     mut stream: impl AsyncRead + Unpin,
     inbox: Arc<dyn Inbox>,
     limit: usize,
-    murmur: Murmur,
+    stdout_noise: StdoutNoise,
 ) -> EndReason {
     let mut lines = Lines::new(limit, inbox.budget().account(limit));
     loop {
@@ -257,7 +257,7 @@ pub(super) async fn read_lines(
             return end;
         }
         let patience = match (lines.has_share(), lines.room.recent) {
-            (true, _) => Some(budget::LOOK),
+            (true, _) => Some(byte_budget::LOOK),
             (false, 0) => None,
             (false, _) => Some(KEEP),
         };
@@ -284,7 +284,7 @@ pub(super) async fn read_lines(
                     return end;
                 }
                 if !lines.noise.harmless {
-                    murmur.hear(&lines.noise.first, &lines.room.held, &*inbox);
+                    stdout_noise.hear(&lines.noise.first, &lines.room.held, &*inbox);
                 }
             }
             Err(error) => return EndReason::Broken(error.to_string()),
@@ -295,9 +295,9 @@ pub(super) async fn read_lines(
 /// What a server printed that has not sent any message: its first line of text, and the start of a line that has no end yet. Often
 /// that is a question to the user, or the address at which it listens instead.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Murmur(Arc<Mutex<String>>);
+pub(super) struct StdoutNoise(Arc<Mutex<String>>);
 
-impl Murmur {
+impl StdoutNoise {
     fn hear(&self, first: &str, rest: &[u8], inbox: &dyn Inbox) {
         let rest = inbox.shown(&String::from_utf8_lossy(&rest[..rest.len().min(MAX_FIRST)]));
         let rest = &rest[..rest.floor_char_boundary(200)];
@@ -329,7 +329,7 @@ impl Attached {
         let outbox = Arc::new(Outbox::new(inbox.budget().account(limits.message_bytes)));
         let stop = CancellationToken::new();
         let tasks = TaskTracker::new();
-        let reading = read_lines(read, inbox.clone(), limits.message_bytes, Murmur::default());
+        let reading = read_lines(read, inbox.clone(), limits.message_bytes, StdoutNoise::default());
         let writing = write_lines(write, outbox.clone(), limits.write);
         let (end, ending) = (inbox.clone(), (stop.clone(), outbox.clone()));
         tasks.spawn(async move {
@@ -374,5 +374,4 @@ impl Drop for Attached {
 #[cfg(feature = "explore")]
 mod explore;
 #[cfg(test)]
-#[path = "pipe_tests.rs"]
 mod tests;

@@ -11,11 +11,11 @@ use url::Url;
 use super::{
     Boxed, ConnectFault, Delivery, DialError, EndReason, Envelope, FailureKind, Inbox, NoRoom, Outgoing, Sent, Wire,
     WireEnd, WireFailure,
-    budget::{self, Account, FLOOR, Growing},
+    byte_budget::{self, Account, FLOOR, Growing},
     http::headers,
+    http_client::{self, HttpClient, InSession, Media},
     remote,
     sse_parser::{Event, Parser},
-    web::{self, InSession, Media, Web},
 };
 use crate::config::{Endpoint, Limits};
 
@@ -29,7 +29,7 @@ pub(super) struct Sse {
 }
 
 struct Shared {
-    web: Web,
+    web: HttpClient,
     inbox: Arc<dyn Inbox>,
     /// What requests may take of the board's budget.
     outgoing: Account,
@@ -46,15 +46,15 @@ impl Sse {
         limits: &Limits,
         inbox: Arc<dyn Inbox>,
     ) -> Result<Self, DialError> {
-        let web = Web::new(endpoint, limits).await?;
+        let web = HttpClient::new(endpoint, limits).await?;
         let opening = async {
             let response = web.get_stream(web.url(), HeaderMap::new()).await?;
             if !response.status().is_success() {
-                return Err(web::refusal(response, InSession::No).await);
+                return Err(http_client::refusal(response, InSession::No).await);
             }
             match Media::of(&response) {
                 Media::Events => {}
-                other => return Err(web::wrong_kind(other, "an event stream", response).await),
+                other => return Err(http_client::wrong_kind(other, "an event stream", response).await),
             }
             let (address, mut named) = watch::channel(None);
             let wire = Self {
@@ -99,7 +99,7 @@ impl Wire for Sse {
             tokio::select! {
                 biased;
                 () = stop.cancelled() => {}
-                () = web::in_time(message.id, shared.post(message)) => {}
+                () = http_client::in_time(message.id, shared.post(message)) => {}
             }
         });
     }
@@ -113,7 +113,7 @@ impl Wire for Sse {
 
     fn close(&self) -> Boxed<'_, ()> {
         Box::pin(async {
-            web::farewell(&self.notices).await;
+            http_client::farewell(&self.notices).await;
             self.stop.cancel();
             self.tasks.close();
             self.tasks.wait().await;
@@ -173,7 +173,7 @@ impl Shared {
         if response.status().is_success() {
             Ok(())
         } else {
-            Err(web::refusal(response, self.web.in_session()).await)
+            Err(http_client::refusal(response, self.web.in_session()).await)
         }
     }
 
@@ -200,7 +200,7 @@ impl Shared {
         // Set while an event is skipped for which there is no room.
         let mut refused = None;
         loop {
-            match tokio::time::timeout(budget::LOOK, response.chunk()).await {
+            match tokio::time::timeout(byte_budget::LOOK, response.chunk()).await {
                 Ok(Ok(Some(chunk))) => {
                     let hear = |event| self.hear(event, &mut growing, refused.take());
                     if parser.feed(&chunk, hear).is_err() {
@@ -208,7 +208,7 @@ impl Shared {
                     }
                 }
                 Ok(Ok(None)) => return EndReason::Eof,
-                Ok(Err(error)) => return EndReason::Broken(web::after_response(error).message),
+                Ok(Err(error)) => return EndReason::Broken(http_client::after_response(error).message),
                 // Time to see whether the event has had its share for too long.
                 Err(_) => {}
             }

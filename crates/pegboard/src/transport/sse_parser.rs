@@ -2,7 +2,7 @@
 
 use memchr::memchr2;
 
-use super::skipped::Skipped;
+use super::oversized::Oversized;
 
 /// One event. A field that did not come is empty.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -49,7 +49,7 @@ enum AfterLarge {
 /// An event that is too large, while its end is looked for.
 #[derive(Debug, Default)]
 struct Skipping {
-    event: Skipped,
+    event: Oversized,
     /// Whether the line has been empty so far, which is how an event ends.
     at_line_start: bool,
 }
@@ -224,7 +224,7 @@ impl Skipping {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::transport::skipped::KEPT_END;
+    use crate::transport::oversized::KEPT_END;
 
     fn parse(chunks: &[&[u8]]) -> (Vec<(String, String)>, Parser) {
         let mut parser = Parser::new(1000);

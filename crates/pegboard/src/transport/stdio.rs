@@ -2,7 +2,7 @@
 
 mod environment;
 mod process;
-mod tail;
+mod stderr_tail;
 
 pub(crate) use process::SpawnError;
 
@@ -13,11 +13,11 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use super::{
     Boxed, EndReason, Inbox, Outgoing, Wire, WireEnd,
-    pipe::{Murmur, Outbox, read_lines, write_lines},
+    pipe::{Outbox, StdoutNoise, read_lines, write_lines},
 };
 use crate::config::{Command, Limits};
 use process::Process;
-use tail::Tail;
+use stderr_tail::Tail;
 
 /// How long what a dead process has written is still read. Its children may hold the pipe open for ever.
 const LAST_WORDS: Duration = Duration::from_millis(50);
@@ -30,7 +30,7 @@ pub(super) struct Stdio {
     inbox: Arc<dyn Inbox>,
     process: Process,
     tail: Tail,
-    murmur: Murmur,
+    stdout_noise: StdoutNoise,
     stop: CancellationToken,
     tasks: TaskTracker,
 }
@@ -47,20 +47,20 @@ impl Stdio {
             process.clone(),
             inbox.clone(),
         ));
-        let (outbox, murmur) = (
+        let (outbox, stdout_noise) = (
             Arc::new(Outbox::new(inbox.budget().account(limits.message_bytes))),
-            Murmur::default(),
+            StdoutNoise::default(),
         );
         let wire = Self {
             outbox: outbox.clone(),
             inbox: inbox.clone(),
             process: process.clone(),
             tail: tail.clone(),
-            murmur: murmur.clone(),
+            stdout_noise: stdout_noise.clone(),
             stop: stop.clone(),
             tasks: tasks.clone(),
         };
-        let reading = read_lines(pipes.stdout, inbox.clone(), limits.message_bytes, murmur.clone());
+        let reading = read_lines(pipes.stdout, inbox.clone(), limits.message_bytes, stdout_noise.clone());
         let writing = write_lines(pipes.stdin, outbox.clone(), limits.write);
         tasks.spawn(async move {
             let reason = converse(reading, writing, &outbox, &process, &stop).await;
@@ -72,7 +72,7 @@ impl Stdio {
             }
             inbox.ended(WireEnd {
                 // Some programs print what is wrong with their arguments where messages belong.
-                stderr: tail.text(|text| inbox.shown(text)).or_else(|| murmur.text()),
+                stderr: tail.text(|text| inbox.shown(text)).or_else(|| stdout_noise.text()),
                 reason,
             });
         });
@@ -152,7 +152,7 @@ impl Wire for Stdio {
     }
 
     fn last_words(&self) -> Option<String> {
-        match (self.tail.text(|text| self.inbox.shown(text)), self.murmur.text()) {
+        match (self.tail.text(|text| self.inbox.shown(text)), self.stdout_noise.text()) {
             (Some(stderr), Some(line)) => Some(format!("{stderr}\n{line}")),
             (stderr, line) => stderr.or(line),
         }

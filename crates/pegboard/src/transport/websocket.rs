@@ -1,6 +1,6 @@
 //! WebSocket: one message per text frame, with pings so that a dead peer is noticed.
 
-mod sieve;
+mod oversized_filter;
 
 use std::{io, sync::Arc, time::Duration};
 
@@ -31,13 +31,13 @@ use url::Url;
 
 use super::{
     Boxed, ConnectFault, DialError, EndReason, FailureKind, Inbox, Outgoing, Sent, Wire, WireEnd, WireFailure,
-    budget::{Account, Growing},
+    byte_budget::{Account, Growing},
     pipe::Outbox,
     remote::{self, fault},
     tls,
 };
 use crate::config::{Endpoint, Limits};
-use sieve::{Endless, Sieve};
+use oversized_filter::{EndlessMessage, OversizedFilter};
 
 /// How often a quiet peer is asked whether it is there.
 const PING: Duration = Duration::from_secs(30);
@@ -171,7 +171,7 @@ impl Unopened {
 }
 
 /// A connection without the messages that are too large.
-type Connection = WebSocketStream<Sieve<MaybeTlsStream<TcpStream>>>;
+type Connection = WebSocketStream<OversizedFilter<MaybeTlsStream<TcpStream>>>;
 
 /// What is needed to open a WebSocket.
 struct Opening<'a> {
@@ -189,7 +189,7 @@ impl Opening<'_> {
             .max_frame_size(Some(self.limit));
         let stream = connect_to(self.url).await.map_err(Unopened::Failed)?;
         let stream = self.secured(stream).await.map_err(Unopened::Failed)?;
-        let stream = Sieve::new(stream, self.limit, self.inbox.clone());
+        let stream = OversizedFilter::new(stream, self.limit, self.inbox.clone());
         match client_async_with_config(request, stream, Some(settings)).await {
             Ok((socket, _)) => Ok(socket),
             Err(tungstenite::Error::Protocol(ProtocolError::SecWebSocketSubProtocolError(_))) => {
@@ -289,7 +289,7 @@ where
             Ok(Message::Close(frame)) => return EndReason::Broken(closing(frame.as_ref())),
             Ok(Message::Ping(_) | Message::Pong(_) | Message::Frame(_)) => {}
             Err(tungstenite::Error::Capacity(_)) => return EndReason::TooLarge(limit),
-            Err(error) if fault::all_causes(&error).any(<dyn std::error::Error>::is::<Endless>) => {
+            Err(error) if fault::all_causes(&error).any(<dyn std::error::Error>::is::<EndlessMessage>) => {
                 return EndReason::TooLarge(limit);
             }
             Err(error) => return EndReason::Broken(fault::causes(&error)),

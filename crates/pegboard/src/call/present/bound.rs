@@ -6,12 +6,11 @@ use serde_json::Value;
 
 use super::{Rules, SIZE_HINT};
 use crate::{
-    call::outputs::Outputs,
+    call::result_options::ResultOptions,
     config::{Join, Structured, Summarise, TooLong},
     outcome::{
-        Answer, Content, Failure, Kind, Notes,
-        fit::{self, Bounds, Part, Sizes, estimate_tokens},
-        is_json_of,
+        Answer, Content, Failure, Kind, Notes, is_json_of,
+        truncate::{self, Bounds, Part, Sizes, estimate_tokens},
     },
     spill::{Form, Output},
 };
@@ -314,7 +313,7 @@ fn shortened(rules: &Rules<'_>, text: &str, room: &Bounds<'_>, handle: Option<&s
         Part::Ends => "the first and last",
     };
     let fitted = match handle {
-        None => fit::fit(text, room, part, |sizes| {
+        None => truncate::fit(text, room, part, |sizes| {
             let Sizes { kept, bytes, .. } = sizes;
             format!("[truncated: {shown} {kept} of {bytes} bytes are shown; ask for less to see all of it]")
         }),
@@ -324,7 +323,7 @@ fn shortened(rules: &Rules<'_>, text: &str, room: &Bounds<'_>, handle: Option<&s
                 bytes: room.bytes.min(PREVIEW),
                 ..*room
             };
-            fit::fit(text, &preview, part, |sizes| {
+            truncate::fit(text, &preview, part, |sizes| {
                 let Sizes { kept, bytes, lines } = sizes;
                 let tokens = estimate_tokens(bytes);
                 let how = how_to_read(&reader, handle);
@@ -358,7 +357,7 @@ fn refusal(rules: &Rules<'_>, bytes: usize, limit: usize) -> Failure {
 
 /// A message of ours within `limit` bytes, if it is longer.
 pub(super) fn message(text: &str, limit: usize) -> Option<String> {
-    fit::fit(text, &Bounds::bytes(limit), Part::Head, |sizes| {
+    truncate::fit(text, &Bounds::bytes(limit), Part::Head, |sizes| {
         format!(
             "[truncated: the first {} of {} bytes are shown]",
             sizes.kept, sizes.bytes
@@ -367,7 +366,7 @@ pub(super) fn message(text: &str, limit: usize) -> Option<String> {
 }
 
 /// How many tokens a text has, as the view counts them.
-pub(super) fn tokens(outputs: &Outputs, text: &str) -> usize {
+pub(super) fn tokens(outputs: &ResultOptions, text: &str) -> usize {
     match outputs.count() {
         Some(count) => count(text),
         None => estimate_tokens(text.len()),

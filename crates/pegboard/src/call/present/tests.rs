@@ -54,7 +54,7 @@ impl Summariser for Fake {
 
 /// A view on which results are tried out, and where it puts things.
 struct Bench {
-    outputs: Outputs,
+    outputs: ResultOptions,
     folder: tempfile::TempDir,
     results: Results,
     summarise: Option<Summarise>,

@@ -224,7 +224,7 @@ proptest! {
             tools: Vec::new(),
         };
         let text = render(&Instructions::default().per_server(cap), &[section], &[]);
-        prop_assert!(!text.chars().any(crate::catalog::clean::is_unseen));
+        prop_assert!(!text.chars().any(crate::catalog::sanitize::is_unseen));
         // A mark before each line, and the headings.
         prop_assert!(text.len() <= 3 * cap + 120, "{}", text.len());
         for line in text.lines().filter(|line| !line.starts_with('>')) {

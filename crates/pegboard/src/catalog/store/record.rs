@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 
 use super::{CacheScope, Freshness, MAX_TTL, Stored};
 use crate::{
-    catalog::{Catalog, Prompt, Resource, Schema, TaskSupport, Tool, definition::Kept},
+    catalog::{Catalog, Prompt, Resource, Schema, TaskSupport, Tool, definition_hash::Kept},
     name::ServerName,
 };
 

@@ -4,7 +4,7 @@ use std::{ops::Range, sync::LazyLock};
 
 use memchr::{memchr_iter, memmem};
 
-use crate::mask::check;
+use crate::mask::plausibility;
 
 /// Bot tokens of Discord: three parts with dots between, the second of six characters.
 pub(super) fn discord(text: &str) -> Vec<Range<usize>> {
@@ -74,7 +74,7 @@ pub(super) fn cards(text: &str) -> Vec<Range<usize>> {
             ends[count] = next;
             count += 1;
         }
-        let is_card = |end: &&usize| !is_digit(**end) && check::luhn(&text[at..**end]);
+        let is_card = |end: &&usize| !is_digit(**end) && plausibility::luhn(&text[at..**end]);
         match ends[..count].iter().skip(MIN_DIGITS - 1).rev().find(is_card) {
             Some(end) => {
                 found.push(at..*end);
@@ -104,12 +104,12 @@ pub(super) fn base64(text: &str) -> Vec<Range<usize>> {
         let before = &bytes[range.start.saturating_sub(8)..range.start];
         let is_digest = before.ends_with(b"-") || before.ends_with(b":");
         let is_digest = is_digest && memmem::find(before, b"sha").is_some();
-        let is_path = value.matches('/').count() > len / 12 && padding == 0 && !check::is_mixed(value);
-        if !check::is_hex(value)
+        let is_path = value.matches('/').count() > len / 12 && padding == 0 && !plausibility::is_mixed(value);
+        if !plausibility::is_hex(value)
             && !is_digest
             && !is_path
-            && (check::is_mixed(value) || padding > 0)
-            && check::is_random(value)
+            && (plausibility::is_mixed(value) || padding > 0)
+            && plausibility::is_random(value)
         {
             found.push(range);
         }

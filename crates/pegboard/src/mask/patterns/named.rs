@@ -1,9 +1,9 @@
 //! The fifteen patterns and the one structure that TARSy knows, under its names. Where its expressions were loose, these are not: they replace the
 //! value alone, and leave digests, commits and placeholders.
 
-use super::{finders, private};
+use super::{finders, pem};
 use crate::mask::{
-    check,
+    plausibility,
     rule::{
         How::{Assigned, Find, Groups, Kubernetes, Token},
         Rule, rule,
@@ -17,18 +17,18 @@ pub(super) static NAMED: [Rule; 16] = [
         &["key"],
         Assigned(r"\bkey|api[_.-]?key|api[_.-]?secret|access[_.-]?key"),
     )
-    .check(|_, value| value.len() >= 20 && check::plausible(value) && !check::is_reference(value))
+    .check(|_, value| value.len() >= 20 && plausibility::plausible(value) && !plausibility::is_reference(value))
     .on_request(),
     rule("password", &["pass", "pwd"], Assigned(r"password|passwd|pwd|pass"))
-        .check(|_, value| value.len() >= 6 && check::plausible(value))
+        .check(|_, value| value.len() >= 6 && plausibility::plausible(value))
         .on_request(),
-    rule("certificate", &["-----begin"], Find(private::any_pem)).on_request(),
+    rule("certificate", &["-----begin"], Find(pem::any_pem)).on_request(),
     rule(
         "certificate_authority_data",
         &["certificate-authority-data", "certificate_authority_data"],
         Assigned(r"certificate[_-]authority[_-]data"),
     )
-    .check(|_, value| value.len() >= 20 && check::plausible(value))
+    .check(|_, value| value.len() >= 20 && plausibility::plausible(value))
     .on_request(),
     rule(
         "token",
@@ -38,7 +38,7 @@ pub(super) static NAMED: [Rule; 16] = [
         ),
     )
     .keyed()
-    .check(|_, value| check::is_no_word(value))
+    .check(|_, value| plausibility::is_no_word(value))
     .on_request(),
     rule("email", &["@"], Groups(r"\b([0-9A-Za-z._%+-]+@(?:[0-9A-Za-z-]+\.)+[A-Za-z]{2,})\b"))
         .aka(&["pii_email"])
@@ -58,10 +58,10 @@ pub(super) static NAMED: [Rule; 16] = [
         &["private"],
         Assigned(r"private[_.-]?key"),
     )
-    .check(|_, value| value.len() >= 20 && check::plausible(value) && !check::is_reference(value))
+    .check(|_, value| value.len() >= 20 && plausibility::plausible(value) && !plausibility::is_reference(value))
     .on_request(),
     rule("secret_key", &["secret"], Assigned(r"secret[_.-]?key"))
-        .check(|_, value| value.len() >= 16 && check::plausible(value) && !check::is_reference(value))
+        .check(|_, value| value.len() >= 16 && plausibility::plausible(value) && !plausibility::is_reference(value))
         .on_request(),
     rule(
         "aws_access_key",
@@ -75,13 +75,13 @@ pub(super) static NAMED: [Rule; 16] = [
         Assigned(r"aws[_.-]?secret[_.-]?key|(?:aws[_.-]?)?secret[_.-]?access[_.-]?key"),
     )
     .aka(&["aws_secret_access_key"])
-    .check(|_, value| value.len() == 40 && value.bytes().all(is_base64) && !check::is_hex(value) && check::is_random(value)),
+    .check(|_, value| value.len() == 40 && value.bytes().all(is_base64) && !plausibility::is_hex(value) && plausibility::is_random(value)),
     rule(
         "github_token",
         &["ghp_", "gho_", "ghu_", "ghs_", "ghr_"],
         Token(r"gh[pousr]_(?:[0-9]+_eyJ[0-9A-Za-z_.-]{20,}|[0-9A-Za-z]{36,255})"),
     )
-    .check(|_, value| check::is_random(&value[4..])),
+    .check(|_, value| plausibility::is_random(&value[4..])),
     rule(
         "slack_token",
         &["xox", "xapp-", "xwfp-"],
@@ -101,5 +101,5 @@ fn is_short_base64(value: &str) -> bool {
     let turns = value.as_bytes().windows(2);
     let turns = turns.filter(|pair| pair[0].is_ascii_lowercase() && pair[1].is_ascii_uppercase());
     let letters = value.bytes().any(|b| b.is_ascii_alphabetic());
-    whole && letters && (value.ends_with('=') || turns.count() >= 2 || (digits && check::is_mixed(value)))
+    whole && letters && (value.ends_with('=') || turns.count() >= 2 || (digits && plausibility::is_mixed(value)))
 }

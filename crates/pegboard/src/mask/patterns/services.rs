@@ -2,7 +2,7 @@
 
 use super::finders;
 use crate::mask::{
-    check,
+    plausibility,
     rule::{
         How::{Assigned, Find, Groups, Token},
         Rule, rule,
@@ -15,7 +15,7 @@ pub(super) static CLOUD: [Rule; 12] = [
         &["session", "security"],
         Assigned(r"session[_.-]?token|security[_.-]?token"),
     )
-    .check(|_, value| value.len() >= 100 && check::is_mixed(value)),
+    .check(|_, value| value.len() >= 100 && plausibility::is_mixed(value)),
     rule("aws_bedrock_key", &["absk"], Token(r"ABSK[0-9A-Za-z+/]{100,}={0,2}")),
     rule("gcp_api_key", &["aiza"], Token(r"AIza[0-9A-Za-z_-]{35}")),
     rule("gcp_oauth_token", &["ya29."], Token(r"ya29\.[0-9A-Za-z_-]{30,}")),
@@ -45,7 +45,8 @@ pub(super) static CLOUD: [Rule; 12] = [
         Token(r"[0-9A-Za-z]{76}AZDO[0-9A-Za-z]{4}\b"),
     ),
     rule("digitalocean_token", &["_v1_"], Token(r"do[opr]_v1_[0-9a-f]{64}\b")),
-    rule("alibaba_access_key", &["ltai"], Token(r"LTAI[0-9A-Za-z]{12,24}\b")).check(|_, value| check::is_mixed(value)),
+    rule("alibaba_access_key", &["ltai"], Token(r"LTAI[0-9A-Za-z]{12,24}\b"))
+        .check(|_, value| plausibility::is_mixed(value)),
     rule("tencent_secret_id", &["akid"], Token(r"AKID[0-9A-Za-z]{32,36}\b")),
 ];
 
@@ -76,7 +77,7 @@ pub(super) static REGISTRY: [Rule; 7] = [
     ),
     rule("pypi_token", &["pypi-ag"], Token(r"pypi-Ag[0-9A-Za-z_-]{50,}")),
     rule("rubygems_token", &["rubygems_"], Token(r"rubygems_[0-9a-f]{48}\b")),
-    rule("crates_io_token", &["cio"], Token(r"cio[0-9A-Za-z]{32}\b")).check(|_, value| check::is_mixed(value)),
+    rule("crates_io_token", &["cio"], Token(r"cio[0-9A-Za-z]{32}\b")).check(|_, value| plausibility::is_mixed(value)),
     rule("dockerhub_token", &["dckr_"], Token(r"dckr_[op]at_[0-9A-Za-z_-]{27,}")),
     rule(
         "docker_config_auth",
@@ -128,7 +129,7 @@ pub(super) static AI: [Rule; 6] = [
         &["sk-"],
         Token(r"sk-(?:(?:proj|svcacct|admin|service)-[0-9A-Za-z_-]{40,}|[0-9A-Za-z]{20}T3BlbkFJ[0-9A-Za-z]{20}|[0-9A-Za-z]{32,})"),
     )
-    .check(|_, value| check::is_random(&value[3..])),
+    .check(|_, value| plausibility::is_random(&value[3..])),
     rule("openrouter_key", &["sk-or-"], Token(r"sk-or-v1-[0-9a-f]{64}\b")),
     rule("huggingface_token", &["hf_", "api_org_"], Token(r"(?:hf|api_org)_[0-9A-Za-z]{34,}\b")),
     rule(
@@ -182,7 +183,7 @@ pub(super) static SAAS: [Rule; 18] = [
         &["eaaa", "sq0"],
         Token(r"(?:EAAA[0-9A-Za-z_-]{56,64}|sq0[a-z]{3}-[0-9A-Za-z_-]{22,43})"),
     )
-    .check(|_, value| check::is_random(value)),
+    .check(|_, value| plausibility::is_random(value)),
     rule(
         "grafana_token",
         &["glsa_", "glc_"],

@@ -1,8 +1,8 @@
 //! Secrets that are known by where they stand: in keys' armour, headers, URLs, command lines, assignments. And what is about persons.
 
-use super::{finders, private};
+use super::{finders, pem};
 use crate::mask::{
-    check,
+    plausibility,
     rule::{
         How::{Assigned, Find, Groups, Token},
         Rule, rule,
@@ -10,7 +10,7 @@ use crate::mask::{
 };
 
 pub(super) static STRUCTURE: [Rule; 13] = [
-    rule("pem_private_key", &["private key"], Find(private::private_pem)),
+    rule("pem_private_key", &["private key"], Find(pem::private_pem)),
     rule(
         "putty_private_key",
         &["private-lines", "private-mac"],
@@ -32,13 +32,13 @@ pub(super) static STRUCTURE: [Rule; 13] = [
         ),
     )
     .keyed()
-    .check(|_, value| check::is_no_word(value)),
+    .check(|_, value| plausibility::is_no_word(value)),
     rule(
         "bearer_token",
         &["bearer"],
         Groups(r"(?i)\bbearer[ \t]+([0-9A-Z._~+/=-]{16,})"),
     )
-    .check(|_, value| check::is_no_word(value)),
+    .check(|_, value| plausibility::is_no_word(value)),
     rule(
         "cookie_header",
         &["cookie"],
@@ -51,7 +51,7 @@ pub(super) static STRUCTURE: [Rule; 13] = [
         &["://"],
         Groups(r#"://[^\s/:@"'<>?#\\]*:([^\s/"'<>?#\\]+)@"#),
     )
-    .check(|_, value| check::plausible(value) || value.len() < 4),
+    .check(|_, value| plausibility::plausible(value) || value.len() < 4),
     rule(
         "connection_string_password",
         &["password", "pwd"],
@@ -69,7 +69,7 @@ pub(super) static STRUCTURE: [Rule; 13] = [
             r#"(?i)(?:^|[\s"'=\[,])--?(?:[a-z0-9]+[_-])*(?:token|password|passwd|pass|secret|api[_-]?key|access[_-]?key|secret[_-]?key)(?:=|[ \t]+|["'],[ \t]*["'])["']?([^\s"'\\<>$-][^\s"'\\<>]{5,})"#,
         ),
     )
-    .check(|_, value| check::is_no_word(value) && !check::is_reference(value)),
+    .check(|_, value| plausibility::is_no_word(value) && !plausibility::is_reference(value)),
     rule(
         "curl_user",
         &["curl"],
@@ -80,7 +80,7 @@ pub(super) static STRUCTURE: [Rule; 13] = [
         &["client-key-data", "client_key_data"],
         Assigned(r"client[_-]key[_-]data"),
     )
-    .check(|_, value| value.len() >= 20 && check::plausible(value)),
+    .check(|_, value| value.len() >= 20 && plausibility::plausible(value)),
     rule(
         "env_value",
         &["value"],
@@ -88,7 +88,7 @@ pub(super) static STRUCTURE: [Rule; 13] = [
             r#"(?i)(?:\\*")?name(?:\\*")?[ \t]*:[ \t]*(?:\\*["'])?[A-Z0-9_.-]*(?:password|passwd|passphrase|secret|token|api_?key|access_?key|private_?key|credentials?)(?:\\*["'])?[ \t]*,?\s*(?:\\*")?value(?:\\*")?[ \t]*:[ \t]*(?:\\*["'])?([^\s"'\\,{}]{4,})"#,
         ),
     )
-    .check(|_, value| check::plausible(value) && !check::is_reference(value)),
+    .check(|_, value| plausibility::plausible(value) && !plausibility::is_reference(value)),
 ];
 
 pub(super) static GENERIC: [Rule; 1] = [
@@ -108,7 +108,7 @@ const PLACES: &[&str] = &[
 ];
 
 fn is_assigned_secret(key: &str, value: &str) -> bool {
-    value.len() >= 8 && check::is_no_word(value) && !check::is_reference(value) && !is_place(key)
+    value.len() >= 8 && plausibility::is_no_word(value) && !plausibility::is_reference(value) && !is_place(key)
 }
 
 /// Whether a name holds a word of [`PLACES`], in any case.
@@ -125,16 +125,16 @@ fn is_place(key: &str) -> bool {
 
 pub(super) static PII: [Rule; 3] = [
     rule("pii_credit_card", &[], Find(finders::cards))
-        .check(|_, value| check::luhn(value))
+        .check(|_, value| plausibility::luhn(value))
         .on_request(),
     rule(
         "pii_iban",
         &[],
         Token(r"[A-Z]{2}[0-9]{2}(?: ?[0-9A-Z]{4}){2,7}(?: ?[0-9A-Z]{1,4})?\b"),
     )
-    .check(|_, value| check::iban(value))
+    .check(|_, value| plausibility::iban(value))
     .on_request(),
     rule("pii_us_ssn", &[], Token(r"[0-9]{3}-[0-9]{2}-[0-9]{4}\b"))
-        .check(|_, value| check::ssn(value))
+        .check(|_, value| plausibility::ssn(value))
         .on_request(),
 ];

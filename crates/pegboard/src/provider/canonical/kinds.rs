@@ -110,7 +110,12 @@ fn types(written: Option<&Value>) -> Result<Vec<&'static str>, String> {
         Some(Value::Array(words)) if words.iter().all(|word| word.is_string() || word.is_null()) => {
             words.iter().map(|word| word.as_str().unwrap_or("null")).collect()
         }
-        Some(other) => return Err(format!("{} is no type", super::note::short(&other.to_string()))),
+        Some(other) => {
+            return Err(format!(
+                "{} is no type",
+                super::description_notes::short(&other.to_string())
+            ));
+        }
     };
     let mut types = Vec::new();
     for word in words {
@@ -118,7 +123,7 @@ fn types(written: Option<&Value>) -> Result<Vec<&'static str>, String> {
             // A schema that takes anything has no type.
             Some(None) => return Ok(Vec::new()),
             Some(Some(kind)) => types.push(kind),
-            None => return Err(format!("`{}` is no type", super::note::short(word))),
+            None => return Err(format!("`{}` is no type", super::description_notes::short(word))),
         }
     }
     dedup(&mut types);

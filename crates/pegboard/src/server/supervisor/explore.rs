@@ -12,8 +12,8 @@ use crate::{
     config::{BreakerPolicy, Command as Program, EraChoice, Limits, ServerConfig, Transport},
     deadline::Deadline,
     name::ServerName,
-    server::{Backoff, Links, Queues, Server, Shared, known::Known, link::Link},
-    session::{EraMemory, NoHost, Session, Spec, Standing},
+    server::{Backoff, Links, Queues, Server, Shared, known_catalog::KnownCatalog, link::Link},
+    session::{DesiredState, EraMemory, NoHost, Session, Spec},
     sync::explore::{explore, idle_runtime},
     transport::Target,
 };
@@ -52,7 +52,7 @@ impl Supervisor {
 /// A server whose supervisor runs in a thread of its own.
 fn server() -> (Server, thread::JoinHandle<u64>) {
     let shared = Shared {
-        survey: Survey::Tools,
+        survey: ListScope::Tools,
         revision: Arc::default(),
         starts: Arc::new(Semaphore::new(1)),
         backoff: Backoff::default(),
@@ -64,7 +64,7 @@ fn server() -> (Server, thread::JoinHandle<u64>) {
         links: Links::default(),
         ending: Arc::default(),
         made: AtomicU64::new(1),
-        bell: crate::event::Bell::default(),
+        events: crate::event::EventSender::default(),
         tallies: Arc::default(),
     };
     let transport = Transport::Stdio(Program::new("none"));
@@ -73,16 +73,16 @@ fn server() -> (Server, thread::JoinHandle<u64>) {
         target: Target::Configured(Box::new(transport.clone())),
         era: EraChoice::default(),
         limits: Limits::default(),
-        standing: Standing::new(&[]),
+        desired_state: DesiredState::new(&[]),
         roots: Vec::new(),
         host: Arc::new(NoHost),
         client: Arc::default(),
         memory: Arc::new(EraMemory::new(None)),
-        veil: crate::mask::Veil::default(),
+        masker: crate::mask::ServerMasker::default(),
         budget: crate::transport::Budget::default(),
     };
     let config = ServerConfig::new(transport);
-    let known = Arc::new(Known::new(spec.name.clone(), None));
+    let known = Arc::new(KnownCatalog::new(spec.name.clone(), None));
     let plan = Plan::new(spec.clone(), &config);
     let (link, supervisor) = Link::unattended(plan, known, Arc::default(), Revision::unseen(), &shared);
     let server = Server::over(&link, config, spec, &Arc::new(shared));

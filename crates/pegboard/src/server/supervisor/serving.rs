@@ -9,8 +9,8 @@ use crate::{
     catalog::{Catalog, diff::CatalogDiff, store::Freshness},
     config::Probe,
     server::{
+        health_check::SleepDetector,
         phase::{Live, Phase},
-        probe::Wakefulness,
     },
     session::{FaultKind, Session},
     transport::{EndReason, WireEnd},
@@ -43,7 +43,7 @@ impl Supervisor {
         let session = live.session.clone();
         let (usage, holders) = (self.usage.clone(), self.holders.clone());
         let began = Instant::now();
-        let mut awake = Wakefulness::new();
+        let mut awake = SleepDetector::new();
         let mut tick = tokio::time::interval_at(Instant::now() + TICK, TICK);
         tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
         // Kept across turns of the loop, so that a notice is not lost when something else happens meanwhile.
@@ -215,8 +215,8 @@ impl Supervisor {
             }
             _ => format!("a probe failed: {fault}"),
         };
-        tracing::warn!(reason = %plan.spec.veil.text(&why), "a probe failed");
-        self.holders.report(|seat| seat.probe_failed(&why));
+        tracing::warn!(reason = %plan.spec.masker.text(&why), "a probe failed");
+        self.holders.report(|reporter| reporter.probe_failed(&why));
         self.checks.ended(Some(why.clone()));
         Err(closed(&why))
     }

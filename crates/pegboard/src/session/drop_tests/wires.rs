@@ -20,8 +20,8 @@ async fn ends_when_woken(polls: usize, lingers: bool, future: impl Future) -> bo
         left -= 1;
         match future.as_mut().poll(context) {
             Poll::Ready(_) => Poll::Ready(true),
-            Poll::Pending if left == 0 => Poll::Ready(false),
-            Poll::Pending => Poll::Pending,
+            Poll::InFlight if left == 0 => Poll::Ready(false),
+            Poll::InFlight => Poll::InFlight,
         }
     });
     let ended = tokio::time::timeout(Duration::from_secs(20), ended)
@@ -54,7 +54,7 @@ fn server(era: FakeEra) -> FakeServer {
     let asking = FakeTool::new("asking").asks(Ask::Elicitation).asks(Ask::Ping);
     fake(era)
         .tool(asking.progress(3, Duration::from_millis(1)))
-        .tool(FakeTool::new("long").answers(pegboard_testkit::Answer::Bytes(300_000)))
+        .tool(FakeTool::new("long").answers(pegboard_testkit::Response::Bytes(300_000)))
 }
 
 /// LIB-7: dropping any future of a session is safe, whatever carries its messages.
@@ -88,7 +88,7 @@ async fn every_future_of_a_session_can_be_dropped_at_any_time_on_every_wire() {
 async fn on(spec: &Spec) {
     let tasks = TaskTracker::new();
     let session = connect(spec, Duration::from_secs(20), &tasks).await.unwrap();
-    let (all, undescribed) = (Survey::More(Capabilities::default()), Described::new());
+    let (all, undescribed) = (ListScope::More(Capabilities::default()), Described::new());
     let (catalog, _) = session.catalog(all, &undescribed, None).await.unwrap();
     let none = Map::new();
     for tool in &catalog.tools {

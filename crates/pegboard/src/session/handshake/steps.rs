@@ -13,11 +13,12 @@ use crate::{
     deadline::Deadline,
     session::{
         Facts, Fault, FaultKind, Patience, Request, Session,
-        desk::Desk,
-        frame::Params,
-        host, keep,
-        line::{Line, Manner},
-        news::News,
+        connection::{Framing, RpcConnection},
+        host,
+        json_rpc::Params,
+        notifications::Notifications,
+        pending_requests::PendingRequests,
+        reconcile,
     },
     status::{Era, ServerInfo},
     transport::{self, Sent, Target},
@@ -29,7 +30,7 @@ const MAX_INSTRUCTIONS: usize = 16 << 10;
 /// One attempt to reach a server.
 pub(super) struct Opening<'a> {
     pub(super) spec: &'a Spec,
-    pub(super) host: Arc<host::Desk>,
+    pub(super) host: Arc<host::Responder>,
     pub(super) deadline: Deadline,
     /// Where the ends of wires that are given up are waited for.
     pub(super) tasks: &'a TaskTracker,
@@ -39,44 +40,48 @@ pub(super) struct Opening<'a> {
 
 /// A server that has answered the handshake.
 pub(super) struct Opened {
-    pub(super) line: Line,
+    pub(super) connection: RpcConnection,
     pub(super) facts: Facts,
 }
 
 impl Opened {
-    pub(super) fn into_session(self, spec: &Spec, host: Arc<host::Desk>) -> Session {
+    pub(super) fn into_session(self, spec: &Spec, host: Arc<host::Responder>) -> Session {
         Session {
-            facts: self.facts.hidden(&spec.veil),
-            line: self.line,
+            facts: self.facts.hidden(&spec.masker),
+            connection: self.connection,
             server: spec.name.clone(),
             limits: spec.limits,
             has_offered_roots: host.has_roots(),
             host,
-            kept: keep::Kept::default(),
+            kept: reconcile::Reconciled::default(),
         }
     }
 }
 
 impl Opening<'_> {
-    pub(super) async fn open(&self) -> Result<Line, Fault> {
+    pub(super) async fn open(&self) -> Result<RpcConnection, Fault> {
         self.open_at(&self.spec.target).await
     }
 
-    async fn open_at(&self, target: &Target) -> Result<Line, Fault> {
+    async fn open_at(&self, target: &Target) -> Result<RpcConnection, Fault> {
         let spec = self.spec;
-        let (desk, requests) = Desk::behind(spec.name.clone(), spec.veil.clone(), spec.budget.clone());
-        desk.set_news(News::new(spec.name.clone(), spec.standing.clone(), spec.veil.clone()));
+        let (pending, requests) = PendingRequests::behind(spec.name.clone(), spec.masker.clone(), spec.budget.clone());
+        pending.set_notifications(Notifications::new(
+            spec.name.clone(),
+            spec.desired_state.clone(),
+            spec.masker.clone(),
+        ));
         // What was spent on an attempt before this one is not given again.
         let limits = Limits {
             connect: self.deadline.remaining(),
             ..self.spec.limits
         };
-        let wire = transport::dial(target, &limits, desk.clone()).await?;
+        let wire = transport::dial(target, &limits, pending.clone()).await?;
         let answering = host::Answering {
             requests,
-            desk: self.host.clone(),
+            responder: self.host.clone(),
         };
-        Ok(Line::new(desk, wire.into(), answering, self.tasks))
+        Ok(RpcConnection::new(pending, wire.into(), answering, self.tasks))
     }
 
     /// Whether a second process can be started when the first one ended.
@@ -89,31 +94,31 @@ impl Opening<'_> {
     }
 
     pub(super) async fn initialize_at(&self, target: &Target) -> Result<Opened, Fault> {
-        let mut line = self.open_at(target).await?;
-        match self.initialize(&mut line).await {
-            Ok(facts) => Ok(Opened { line, facts }),
+        let mut connection = self.open_at(target).await?;
+        match self.initialize(&mut connection).await {
+            Ok(facts) => Ok(Opened { connection, facts }),
             Err(fault) => {
-                line.close().await;
+                connection.close().await;
                 Err(fault)
             }
         }
     }
 
     pub(super) async fn discover_anew(&self, deadline: Deadline) -> Result<Opened, Fault> {
-        let mut line = self.open().await?;
-        match self.discover(&mut line, deadline).await {
-            Ok(facts) => Ok(Opened { line, facts }),
+        let mut connection = self.open().await?;
+        match self.discover(&mut connection, deadline).await {
+            Ok(facts) => Ok(Opened { connection, facts }),
             Err(fault) => {
-                line.close().await;
+                connection.close().await;
                 Err(fault)
             }
         }
     }
 
     /// The handshake of the eras that have one.
-    pub(super) async fn initialize(&self, line: &mut Line) -> Result<Facts, Fault> {
+    pub(super) async fn initialize(&self, connection: &mut RpcConnection) -> Result<Facts, Fault> {
         let started = Instant::now();
-        line.set_manner(Manner::default());
+        connection.set_manner(Framing::default());
         let wanted = match &self.spec.era {
             EraChoice::Version(version) => version.as_str(),
             EraChoice::Auto | EraChoice::Probe | EraChoice::Modern | EraChoice::Legacy => LEGACY_VERSIONS[0],
@@ -123,7 +128,7 @@ impl Opening<'_> {
             .with("capabilities", &self.host.capabilities(Era::Legacy))
             .with("clientInfo", &*self.spec.client);
         let request = Request::new("initialize", params);
-        let answer = line.request(request, Patience::until(self.deadline)).await?;
+        let answer = connection.request(request, Patience::until(self.deadline)).await?;
         let hello: Hello = read(&answer)?;
         let Some(version) = hello.version else {
             return Err(Fault::unreadable("it does not name a protocol version"));
@@ -132,29 +137,30 @@ impl Opening<'_> {
             return Err(no_common_version(&[version]));
         }
         let version: Arc<str> = version.into();
-        line.set_manner(Manner {
+        connection.set_manner(Framing {
             version: Some(version.clone()),
             modern_meta: None,
         });
-        let notified = line.notify("notifications/initialized", Params::default());
+        let notified = connection.notify("notifications/initialized", Params::default());
         match self.deadline.run(notified).await {
             Ok(notified) => notified?,
             Err(_) => return Err(Fault::late(started)),
         }
-        line.wire()
-            .established(&line.envelope(&Request::new("initialize", Params::default())))
+        connection
+            .wire()
+            .established(&connection.envelope(&Request::new("initialize", Params::default())))
             .await;
         Ok(hello.rest.into_facts(Era::Legacy, version))
     }
 
     /// What takes the handshake's place in the era without one.
-    pub(super) async fn discover(&self, line: &mut Line, deadline: Deadline) -> Result<Facts, Fault> {
-        line.set_manner(self.modern_manner());
+    pub(super) async fn discover(&self, connection: &mut RpcConnection, deadline: Deadline) -> Result<Facts, Fault> {
+        connection.set_manner(self.modern_manner());
         let mut answer = Err(Fault::unreadable("not asked yet"));
         // A server may refuse a version that it supports once, to see whether we look at its list.
         for _ in 0..2 {
             let request = Request::new("server/discover", Params::default());
-            answer = line.request(request, Patience::until(deadline)).await;
+            answer = connection.request(request, Patience::until(deadline)).await;
             match &answer {
                 Err(fault) if supported_by(fault).iter().any(|version| version == MODERN_VERSION) => {}
                 _ => break,
@@ -168,20 +174,21 @@ impl Opening<'_> {
         if !found.versions.iter().any(|version| version == MODERN_VERSION) {
             return Err(no_common_version(&found.versions));
         }
-        line.wire()
-            .established(&line.envelope(&Request::new("server/discover", Params::default())))
+        connection
+            .wire()
+            .established(&connection.envelope(&Request::new("server/discover", Params::default())))
             .await;
         Ok(found.rest.into_facts(Era::Modern, MODERN_VERSION.into()))
     }
 
-    fn modern_manner(&self) -> Manner {
+    fn modern_manner(&self) -> Framing {
         let meta = json!({
             "io.modelcontextprotocol/protocolVersion": MODERN_VERSION,
             "io.modelcontextprotocol/clientInfo": &*self.spec.client,
             "io.modelcontextprotocol/clientCapabilities": self.host.capabilities(Era::Modern),
         })
         .to_string();
-        Manner {
+        Framing {
             version: Some(MODERN_VERSION.into()),
             modern_meta: Some(meta[1..meta.len() - 1].into()),
         }

@@ -13,12 +13,12 @@ use super::form::MAX_FIELDS;
 /// The params of a request, and the order in which its form lists the fields. A JSON tree sorts its keys, and users fill a form in in
 /// the order that the server chose.
 #[derive(Debug, Default)]
-pub(in crate::session) struct Question {
+pub(in crate::session) struct RequestParams {
     pub(super) params: Value,
     pub(super) order: Vec<String>,
 }
 
-impl Question {
+impl RequestParams {
     /// Reads the params of a request. What is no JSON becomes null.
     pub(in crate::session) fn read(params: Option<&RawValue>) -> Self {
         let Some(text) = params.map(RawValue::get) else {
@@ -33,7 +33,7 @@ impl Question {
     }
 }
 
-impl From<Value> for Question {
+impl From<Value> for RequestParams {
     fn from(params: Value) -> Self {
         Self {
             params,
@@ -87,7 +87,7 @@ mod tests {
     use super::*;
 
     fn order(text: &str) -> Vec<String> {
-        Question::read(Some(&RawValue::from_string(text.to_owned()).unwrap())).order
+        RequestParams::read(Some(&RawValue::from_string(text.to_owned()).unwrap())).order
     }
 
     #[test]

@@ -2,9 +2,9 @@
 
 use serde_json::{Value, json};
 
-use super::{Desk, Refusal};
+use super::{Refusal, Responder};
 
-impl Desk {
+impl Responder {
     /// What we say about models that servers may ask.
     pub(super) fn sampling(&self) -> Value {
         let mut sampling = json!({});
@@ -35,7 +35,7 @@ impl Desk {
             // A client may leave that out, and servers of older versions could not know whether it does.
             fields.remove("includeContext");
         }
-        if !self.standing.may_sample(limits.per_minute) {
+        if !self.desired_state.may_sample(limits.per_minute) {
             let text = format!("only {} requests per minute are answered", limits.per_minute);
             return Err((-32603, text));
         }

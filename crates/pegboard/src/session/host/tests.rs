@@ -59,11 +59,11 @@ fn said(params: &Value) -> Value {
     json!({"role": "assistant", "model": "m", "content": {"type": "text", "text": params.to_string()}})
 }
 
-fn desk(host: impl Host, roots: &[&str]) -> Desk {
+fn responder(host: impl Host, roots: &[&str]) -> Responder {
     let server = ServerName::parse("fx").unwrap();
     let roots: Vec<_> = roots.iter().map(|root| (*root).to_owned()).collect();
-    let standing = Standing::new(&roots);
-    Desk::new(server, Arc::new(host), standing, Veil::default())
+    let desired_state = DesiredState::new(&roots);
+    Responder::new(server, Arc::new(host), desired_state, ServerMasker::default())
 }
 
 fn form() -> Value {
@@ -87,14 +87,14 @@ fn accept(content: Value) -> Option<ElicitAnswer> {
 #[test]
 fn a_capability_is_offered_only_when_somebody_answers() {
     let check = |host: Given, roots: &[&str], legacy: Value, modern: Value| {
-        let desk = desk(host, roots);
-        let mut shown = desk.capabilities(Era::Legacy);
+        let responder = responder(host, roots);
+        let mut shown = responder.capabilities(Era::Legacy);
         let tasks = shown.as_object_mut().unwrap().remove("tasks");
-        assert_eq!(tasks.is_some(), desk.runs_errands());
+        assert_eq!(tasks.is_some(), responder.runs_tasks());
         assert_eq!(shown, legacy);
         let mut expected = modern;
         expected["extensions"] = json!({ "io.modelcontextprotocol/tasks": {} });
-        assert_eq!(desk.capabilities(Era::Modern), expected);
+        assert_eq!(responder.capabilities(Era::Modern), expected);
     };
     let none = Given::default;
     check(none(), &[], json!({}), json!({}));
@@ -133,13 +133,13 @@ fn a_capability_is_offered_only_when_somebody_answers() {
 
 #[tokio::test]
 async fn what_is_not_offered_is_no_method_of_ours() {
-    let nothing = desk(NoHost, &[]);
+    let nothing = responder(NoHost, &[]);
     assert_eq!(nothing.answer("ping", Value::Null.into()).await, Ok(json!({})));
     for method in ["roots/list", "elicitation/create", "sampling/createMessage", "x"] {
         let refused = nothing.answer(method, form().into()).await.unwrap_err();
         assert_eq!(refused.0, -32601, "{method}");
     }
-    let some = desk(NoHost, &["file:///srv"]);
+    let some = responder(NoHost, &["file:///srv"]);
     let roots = some.answer("roots/list", Value::Null.into()).await;
     assert_eq!(roots, Ok(json!({"roots": [{"uri": "file:///srv"}]})));
 }
@@ -153,7 +153,7 @@ async fn a_form_is_answered_with_defaults_and_never_with_what_does_not_fit() {
             ..Given::default()
         };
         assert_eq!(
-            desk(host, &[]).answer("elicitation/create", form().into()).await,
+            responder(host, &[]).answer("elicitation/create", form().into()).await,
             Ok(expected)
         );
     };
@@ -179,14 +179,16 @@ async fn a_page_is_visited_only_where_pages_are_offered_and_only_on_the_web() {
         answer: accept(json!({})),
         ..Given::default()
     };
-    let answer = desk(host(), &[]).answer("elicitation/create", visit().into()).await;
+    let answer = responder(host(), &[])
+        .answer("elicitation/create", visit().into())
+        .await;
     assert_eq!(answer, Ok(json!({"action": "accept"})));
     let no_pages = Given {
         no_pages: true,
         ..host()
     };
     assert_eq!(
-        desk(no_pages, &[])
+        responder(no_pages, &[])
             .answer("elicitation/create", visit().into())
             .await
             .unwrap_err()
@@ -196,7 +198,7 @@ async fn a_page_is_visited_only_where_pages_are_offered_and_only_on_the_web() {
     for url in ["javascript:alert(1)", "file:///etc/passwd", "nowhere"] {
         let mut visit = visit();
         visit["url"] = url.into();
-        let refused = desk(host(), &[])
+        let refused = responder(host(), &[])
             .answer("elicitation/create", visit.into())
             .await
             .unwrap_err();
@@ -212,7 +214,7 @@ async fn a_model_is_asked_within_its_limits_and_with_the_users_consent() {
         ..Given::default()
     };
     let ask = |tokens: u64| json!({"messages": [], "maxTokens": tokens});
-    let willing = desk(samples(false), &[]);
+    let willing = responder(samples(false), &[]);
     let sample = async |tokens| willing.answer("sampling/createMessage", ask(tokens).into()).await;
     assert_eq!(sample(7).await, Ok(said(&ask(7))));
     assert_eq!(sample(1_000_000).await, Ok(said(&ask(100))));
@@ -222,7 +224,7 @@ async fn a_model_is_asked_within_its_limits_and_with_the_users_consent() {
     );
     tokio::time::advance(Duration::from_secs(61)).await;
     assert!(sample(7).await.is_ok());
-    let unwilling = desk(samples(true), &[]);
+    let unwilling = responder(samples(true), &[]);
     assert_eq!(
         unwilling
             .answer("sampling/createMessage", ask(7).into())
@@ -243,20 +245,21 @@ async fn a_question_may_be_asked_as_a_task() {
         answer: accept(json!({"name": "me"})),
         ..Given::default()
     };
-    let desk = desk(host, &[]);
+    let responder = responder(host, &[]);
     assert_eq!(
-        desk.capabilities(Era::Legacy)["tasks"]["requests"],
+        responder.capabilities(Era::Legacy)["tasks"]["requests"],
         json!({"elicitation": {"create": {}}})
     );
     let mut question = form();
     question["task"] = json!({"ttl": 60_000});
-    let task = desk
+    let task = responder
         .answer_or_begin("elicitation/create", question.clone().into())
         .await
         .unwrap()["task"]
         .clone();
     let about = async |method: &str| {
-        desk.answer_or_begin(method, json!({"taskId": task["taskId"]}).into())
+        responder
+            .answer_or_begin(method, json!({"taskId": task["taskId"]}).into())
             .await
     };
     assert_eq!(task["status"], "working");
@@ -269,45 +272,49 @@ async fn a_question_may_be_asked_as_a_task() {
     assert_eq!(about("tasks/get").await.unwrap()["status"], "completed");
     assert_eq!(about("tasks/cancel").await.unwrap_err().0, -32602);
 
-    let second = desk
+    let second = responder
         .answer_or_begin("elicitation/create", question.clone().into())
         .await
         .unwrap()["task"]["taskId"]
         .clone();
-    let cancelled = desk
+    let cancelled = responder
         .answer_or_begin("tasks/cancel", json!({"taskId": second}).into())
         .await
         .unwrap();
     assert_eq!(cancelled["status"], "cancelled");
     assert_eq!(
-        desk.answer_or_begin("tasks/result", json!({"taskId": second}).into())
+        responder
+            .answer_or_begin("tasks/result", json!({"taskId": second}).into())
             .await
             .unwrap_err()
             .0,
         -32800
     );
-    let unknown = desk
-        .answer_or_begin("tasks/get", json!({"taskId": "errand-99"}).into())
+    let unknown = responder
+        .answer_or_begin("tasks/get", json!({"taskId": "task-99"}).into())
         .await;
     assert_eq!(unknown.unwrap_err().0, -32602);
 
     // However many are begun, few are kept.
     for _ in 0..100 {
-        let begun = desk
+        let begun = responder
             .answer_or_begin("elicitation/create", question.clone().into())
             .await
             .unwrap();
-        let done = desk
+        let done = responder
             .answer_or_begin("tasks/result", json!({"taskId": begun["task"]["taskId"]}).into())
             .await;
         assert!(done.is_ok());
     }
-    let listed = desk.answer_or_begin("tasks/list", Value::Null.into()).await.unwrap();
+    let listed = responder
+        .answer_or_begin("tasks/list", Value::Null.into())
+        .await
+        .unwrap();
     assert_eq!(listed["tasks"].as_array().unwrap().len(), 32);
 }
 
 async fn sampled(host: Given, params: &Value) -> Result<Value, Refusal> {
-    desk(host, &[])
+    responder(host, &[])
         .answer("sampling/createMessage", params.clone().into())
         .await
 }
@@ -358,22 +365,25 @@ async fn a_host_that_panics_is_an_error_to_the_server() {
         panics: true,
         ..Given::default()
     };
-    let desk = desk(host, &[]);
+    let responder = responder(host, &[]);
     let sample = json!({"messages": [], "maxTokens": 7, "task": {}});
     for (method, mut params) in [("elicitation/create", form()), ("sampling/createMessage", sample)] {
-        assert_eq!(desk.answer(method, params.clone().into()).await.unwrap_err().0, -32603);
+        assert_eq!(
+            responder.answer(method, params.clone().into()).await.unwrap_err().0,
+            -32603
+        );
         params["task"] = json!({});
-        let begun = desk.answer_or_begin(method, params.into()).await.unwrap();
+        let begun = responder.answer_or_begin(method, params.into()).await.unwrap();
         let about = json!({"taskId": begun["task"]["taskId"]});
-        let ended = desk.answer_or_begin("tasks/result", about.clone().into()).await;
+        let ended = responder.answer_or_begin("tasks/result", about.clone().into()).await;
         assert_eq!(ended.unwrap_err().0, -32603);
         assert_eq!(
-            desk.answer_or_begin("tasks/get", about.into()).await.unwrap()["status"],
+            responder.answer_or_begin("tasks/get", about.into()).await.unwrap()["status"],
             "failed"
         );
     }
-    assert_eq!(desk.visit(visit()).await.unwrap_err().0, -32603);
-    assert_eq!(desk.answer("ping", Value::Null.into()).await, Ok(json!({})));
+    assert_eq!(responder.visit(visit()).await.unwrap_err().0, -32603);
+    assert_eq!(responder.answer("ping", Value::Null.into()).await, Ok(json!({})));
 }
 
 #[tokio::test]
@@ -397,7 +407,10 @@ async fn the_fields_of_a_form_come_in_the_order_of_the_server() {
     let text = r#"{"message": "sign in", "requestedSchema": {"type": "object", "required": ["password"],
         "properties": {"user": {"type": "string"}, "password": {"type": "string", "format": "password"}, "again": {"type": "boolean"}}}}"#;
     let raw = serde_json::value::RawValue::from_string(text.to_owned()).unwrap();
-    let question = Question::read(Some(&raw));
-    desk(host, &[]).answer("elicitation/create", question).await.unwrap();
+    let question = RequestParams::read(Some(&raw));
+    responder(host, &[])
+        .answer("elicitation/create", question)
+        .await
+        .unwrap();
     assert_eq!(*seen.lock().unwrap(), ["user", "password", "again"]);
 }

@@ -10,10 +10,10 @@ use tokio_util::sync::CancellationToken;
 use super::{Shared, headers};
 use crate::transport::{
     Envelope, FailureKind, Sent, WireFailure,
-    budget::Growing,
+    byte_budget::Growing,
+    http_client::{self, InSession, Media},
     remote,
     sse_parser::{Event, Parser},
-    web::{self, InSession, Media},
 };
 
 /// How long to wait before a stream is taken up again, unless the server says otherwise.
@@ -164,7 +164,7 @@ impl Shared {
         }
         let response = self.web.get_stream(self.web.url(), headers).await?;
         if !response.status().is_success() {
-            return Err(web::refusal(response, InSession::No).await);
+            return Err(http_client::refusal(response, InSession::No).await);
         }
         match Media::of(&response) {
             Media::Events => Ok(response),
@@ -181,7 +181,7 @@ impl Shared {
         let mut growing = Growing::new(self.account.clone());
         let (mut heard, mut useful) = (false, false);
         let failure = loop {
-            let chunk = match web::next_chunk(&mut response, &growing, parser.held()).await {
+            let chunk = match http_client::next_chunk(&mut response, &growing, parser.held()).await {
                 Ok(Some(chunk)) => chunk,
                 Ok(None) => {
                     break WireFailure::new(
@@ -213,7 +213,7 @@ impl Shared {
                 break WireFailure::new(FailureKind::TooLarge, Sent::Maybe, text);
             }
             if let Err(no_room) = growing.make_room(parser.held(), limit).await {
-                break web::no_room(no_room);
+                break http_client::no_room(no_room);
             }
         };
         Ended::Cut(Cut {

@@ -4,11 +4,11 @@ use bytes::{Buf, Bytes, BytesMut};
 use memchr::memchr;
 use serde::de::IgnoredAny;
 
-use super::room::Room;
+use super::read_buffer::ReadBuffer;
 use crate::transport::{
     EndReason, Inbox,
-    budget::{Account, Growing, NoRoom},
-    skipped::{KEPT_END, Skipped},
+    byte_budget::{Account, Growing, NoRoom},
+    oversized::{KEPT_END, Oversized},
 };
 
 /// What a server may print before its first message, so that a program that is no MCP server is found out.
@@ -17,7 +17,7 @@ const MAX_NOISE_BYTES: usize = 64 << 10;
 
 /// Cuts a stream of bytes into lines, with a bound on every line and on what is no message.
 pub(super) struct Lines {
-    pub(super) room: Room,
+    pub(super) room: ReadBuffer,
     /// How much of what is held is known to have no newline.
     scanned: usize,
     limit: usize,
@@ -29,7 +29,7 @@ pub(super) struct Lines {
 
 /// A line that is too long to keep, or for which there is no room.
 struct Skipping {
-    line: Skipped,
+    line: Oversized,
     no_room: Option<NoRoom>,
 }
 
@@ -49,7 +49,7 @@ pub(super) struct Noise {
 impl Lines {
     pub(super) fn new(limit: usize, account: Account) -> Self {
         Self {
-            room: Room::new(),
+            room: ReadBuffer::new(),
             scanned: 0,
             limit,
             skipping: None,
@@ -117,7 +117,7 @@ impl Lines {
         let part = self.room.held.split();
         self.scanned = 0;
         let skipping = self.skipping.get_or_insert_with(|| Skipping {
-            line: Skipped::default(),
+            line: Oversized::default(),
             no_room,
         });
         skipping.line.add(&part);
@@ -157,7 +157,7 @@ impl Lines {
 impl Skipping {
     fn report(mut self, last: &[u8], inbox: &dyn Inbox, limit: usize) {
         self.line.add(last);
-        let Skipped { head, tail, .. } = &self.line;
+        let Oversized { head, tail, .. } = &self.line;
         match self.no_room {
             Some(no_room) => inbox.no_room(head, tail, no_room),
             None => inbox.too_long(head, tail, limit),

@@ -1,16 +1,16 @@
 //! The life of a child process: looked up, started below a guard or in a group of its own, watched, and ended with
 //! everything that came from it.
 
-mod direct;
-#[cfg(target_os = "linux")]
-mod family;
-#[cfg(not(target_os = "linux"))]
-#[path = "process/group.rs"]
-mod family;
 #[cfg(target_os = "linux")]
 mod guarded;
 mod pipes;
+#[cfg(target_os = "linux")]
+mod process_tree;
+#[cfg(not(target_os = "linux"))]
+#[path = "process/process_group.rs"]
+mod process_tree;
 mod program;
+mod unguarded;
 
 pub(super) use pipes::Pipes;
 pub(crate) use program::SpawnError;
@@ -22,8 +22,8 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use super::environment::{self, Environment};
 use crate::config::{Command, Limits};
-use direct::Direct;
-use family::Family;
+use process_tree::ProcessTree;
+use unguarded::Direct;
 
 /// How long a killed process is waited for. Only one that hangs in the kernel takes longer.
 const LAST_WAIT: Duration = Duration::from_secs(5);
@@ -40,9 +40,9 @@ pub(super) struct Process {
 /// What is known of the child.
 #[derive(Debug, Clone)]
 enum Who {
-    Direct(Family),
+    Direct(ProcessTree),
     #[cfg(target_os = "linux")]
-    Guarded(crate::shim::tree::Seen),
+    Guarded(crate::shim::process_table::ProcessEntry),
 }
 
 impl Process {
@@ -89,7 +89,7 @@ impl Process {
     /// Whether it is on its way out, so that how it ended will be known soon.
     pub(super) fn is_ending(&self) -> bool {
         match &self.who {
-            Who::Direct(family) => family.is_ending(),
+            Who::Direct(tree) => tree.is_ending(),
             #[cfg(target_os = "linux")]
             Who::Guarded(server) => server.is_ending(),
         }
@@ -132,7 +132,7 @@ impl Owned {
 
     fn who(&self) -> Who {
         match self {
-            Self::Direct(child) => Who::Direct(child.family()),
+            Self::Direct(child) => Who::Direct(child.tree()),
             #[cfg(target_os = "linux")]
             Self::Guarded(server) => Who::Guarded(server.seen()),
         }

@@ -18,7 +18,7 @@ use super::{
 };
 use crate::{
     config::{Command, Rlimits},
-    shim::{Guarded, NotStarted, Order, tree::Seen},
+    shim::{Guarded, NotStarted, SpawnRequest, process_table::ProcessEntry},
 };
 
 /// How much longer than a server needs its guard is waited for.
@@ -29,7 +29,7 @@ const GUARDS: usize = 8;
 /// A server below a guard.
 pub(super) struct Server {
     guarded: Guarded,
-    seen: Seen,
+    seen: ProcessEntry,
     /// Whether it was killed without its guard, which will not tell then that nothing is left of it.
     is_hunted: bool,
 }
@@ -70,7 +70,7 @@ impl Server {
     }
 
     /// The server's own process, as it was when it was started.
-    pub(super) fn seen(&self) -> Seen {
+    pub(super) fn seen(&self) -> ProcessEntry {
         self.seen
     }
 
@@ -124,7 +124,7 @@ fn order(command: &Command, grace: Duration) -> Result<Ordered, SpawnError> {
     if command.rlimits != Rlimits::default() {
         program::check(&file)?;
     }
-    let order = Order {
+    let order = SpawnRequest {
         grace,
         rlimits: command.rlimits,
         program,

@@ -1,0 +1,174 @@
+//! OpenQuestions a person whether a call may be made, and remembering what they said.
+
+use std::{
+    collections::BTreeMap,
+    fmt,
+    future::Future,
+    pin::Pin,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
+
+use serde::{Deserialize, Serialize};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+
+use crate::{
+    args::Arguments,
+    catalog::{DefinitionHash, Risk, Tool},
+    name::ServerName,
+};
+
+/// The most agreements that are remembered.
+const MAX_REMEMBERED: usize = 10_000;
+/// How many tools are known to have been asked about before those that nobody asks about now are forgotten.
+const MAX_TURNS: usize = 64;
+
+/// Asks a person, or whoever decides for them, whether a call may be made.
+pub trait Approver: Send + Sync + 'static {
+    /// Whether the call may be made. Dropping the future takes the question back.
+    fn decide<'a>(&'a self, question: Question<'a>) -> Pin<Box<dyn Future<Output = Decision> + Send + 'a>>;
+}
+
+/// A function that knows the answer at once.
+impl<F> Approver for F
+where
+    F: Fn(&Question<'_>) -> Decision + Send + Sync + 'static,
+{
+    fn decide<'a>(&'a self, question: Question<'a>) -> Pin<Box<dyn Future<Output = Decision> + Send + 'a>> {
+        Box::pin(std::future::ready(self(&question)))
+    }
+}
+
+/// What a person is asked.
+#[derive(Debug, Clone, Copy)]
+#[non_exhaustive]
+pub struct Question<'a> {
+    /// The caller's id for the call.
+    pub call: &'a str,
+    /// The server that would be called.
+    pub server: &'a ServerName,
+    /// The tool that would be called, in its server's words.
+    pub tool: &'a Tool,
+    /// The arguments as they would be sent.
+    pub arguments: &'a Arguments,
+    /// How much harm the tool may do, by its own hints.
+    pub risk: Risk,
+    /// Whether somebody agreed to this tool before, and its definition was another one then.
+    pub has_changed: bool,
+}
+
+/// What a person says.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Decision {
+    /// This call may be made.
+    Once,
+    /// This tool may be called from this view, as long as its definition stays as it is.
+    ForView,
+    /// This tool may be called from every view of the board, as long as its definition stays as it is.
+    Always,
+    /// The call must not be made, for this reason.
+    Refused(String),
+}
+
+/// What people agreed to: a server, a tool, and the definition that the tool had then. Clones are one memory.
+#[derive(Clone, Default)]
+pub struct Approvals(Arc<Mutex<BTreeMap<(String, String), DefinitionHash>>>);
+
+/// One agreement, as it can be kept in a file.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct Approved {
+    /// The server.
+    pub server: String,
+    /// The tool, by its server's name for it.
+    pub tool: String,
+    /// The definition that was agreed to.
+    pub definition: DefinitionHash,
+}
+
+/// What is remembered about a tool.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Remembered {
+    Agreed,
+    /// Somebody agreed to another definition of it.
+    Changed,
+    Nothing,
+}
+
+impl Approvals {
+    /// Nothing is agreed to yet.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// What was agreed to earlier.
+    pub fn of(entries: impl IntoIterator<Item = Approved>) -> Self {
+        let entries = entries.into_iter().take(MAX_REMEMBERED);
+        let entries = entries.map(|entry| ((entry.server, entry.tool), entry.definition));
+        Self(Arc::new(Mutex::new(entries.collect())))
+    }
+
+    /// Everything that is agreed to, in order.
+    pub fn entries(&self) -> Vec<Approved> {
+        let entries = self.lock();
+        let entry = |((server, tool), definition): (&(String, String), &DefinitionHash)| Approved {
+            server: server.clone(),
+            tool: tool.clone(),
+            definition: *definition,
+        };
+        entries.iter().map(entry).collect()
+    }
+
+    /// Takes an agreement back. Whether there was one.
+    pub fn forget(&self, server: &ServerName, tool: &str) -> bool {
+        self.lock().remove(&(server.to_string(), tool.to_owned())).is_some()
+    }
+
+    pub(super) fn about(&self, tool: &Tool) -> Remembered {
+        match self.lock().get(&key(tool)) {
+            Some(agreed) if *agreed == tool.definition_hash() => Remembered::Agreed,
+            Some(_) => Remembered::Changed,
+            None => Remembered::Nothing,
+        }
+    }
+
+    pub(super) fn remember(&self, tool: &Tool) {
+        let (key, mut entries) = (key(tool), self.lock());
+        if entries.len() < MAX_REMEMBERED || entries.contains_key(&key) {
+            entries.insert(key, tool.definition_hash());
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<(String, String), DefinitionHash>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The questions that are put now: one about each tool at a time, so that whoever waits may profit from what was said before.
+#[derive(Debug, Default)]
+pub(super) struct OpenQuestions(Mutex<BTreeMap<(String, String), Arc<Semaphore>>>);
+
+impl OpenQuestions {
+    /// Waits for the turn to ask about a tool.
+    pub(super) async fn turn(&self, tool: &Tool) -> Option<OwnedSemaphorePermit> {
+        let turn = {
+            let mut turns = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+            if turns.len() >= MAX_TURNS {
+                turns.retain(|_, turn| Arc::strong_count(turn) > 1);
+            }
+            let turn = turns.entry(key(tool)).or_insert_with(|| Arc::new(Semaphore::new(1)));
+            turn.clone()
+        };
+        turn.acquire_owned().await.ok()
+    }
+}
+
+fn key(tool: &Tool) -> (String, String) {
+    (tool.server.to_string(), tool.name.clone())
+}
+
+impl fmt::Debug for Approvals {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_list().entries(self.entries()).finish()
+    }
+}

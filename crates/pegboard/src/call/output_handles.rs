@@ -1,0 +1,384 @@
+//! ResultOptions as arguments: `{"$handle": "out_…"}` anywhere in a call's arguments becomes what is kept under the handle, so that a large text
+//! goes from one tool to another without a model writing it out.
+
+use std::borrow::Cow;
+
+use serde::{
+    Deserialize, Deserializer,
+    de::{MapAccess, Visitor},
+};
+use serde_json::{Value, value::RawValue};
+
+use crate::{
+    args::Arguments,
+    outcome::{Failure, Kind},
+    spill::{Form, Output, Spill, SpillError, select},
+};
+
+/// What marks a handle.
+const MARK: &str = "$handle";
+/// The most that handles may add to the arguments of one call.
+const MAX_FILLED: usize = 16 << 20;
+/// The deepest nesting of arguments that are looked through.
+const MAX_DEPTH: usize = 128;
+
+/// Whether it is worth looking for handles.
+pub(super) fn may_be_in(arguments: &Arguments) -> bool {
+    let written = arguments.as_raw().get();
+    memchr::memmem::find(written.as_bytes(), MARK.as_bytes()).is_some()
+}
+
+/// The arguments with every handle replaced. Arguments without one are handed back as they are.
+pub(super) async fn fill<'a>(arguments: Cow<'a, Arguments>, spill: &Spill) -> Result<Cow<'a, Arguments>, Failure> {
+    let written = arguments.as_raw().get();
+    if !may_be_in(&arguments) {
+        return Ok(arguments);
+    }
+    let mut wanted = Vec::new();
+    collect(arguments.as_raw(), 0, &mut wanted)?;
+    let mut kept = Vec::with_capacity(wanted.len());
+    let mut bytes = 0;
+    for handle in wanted {
+        let output = spill.fetch(&handle.name).await.map_err(|error| refused(&error))?;
+        bytes += output.text.len();
+        if bytes > MAX_FILLED {
+            let message = format!("the handles in the arguments stand for more than {MAX_FILLED} bytes");
+            return Err(Failure::new(Kind::LimitExceeded, message));
+        }
+        kept.push(handle.content(&output)?);
+    }
+    let mut filled = String::with_capacity(written.len() + bytes + bytes / 8);
+    write(arguments.as_raw(), &mut kept.into_iter(), &mut filled);
+    let filled = Arguments::parse(&filled).map(Cow::Owned);
+    filled.map_err(|error| Failure::new(Kind::Internal, error.to_string()))
+}
+
+/// One mention of a handle.
+#[derive(Debug, PartialEq, Eq)]
+struct Mention {
+    name: String,
+    /// A part of it, as a JSONPath.
+    path: Option<String>,
+    /// Whether it is wanted as text or as JSON, when not as it was.
+    form: Option<Form>,
+}
+
+impl Mention {
+    /// The mention that an object is, if it is one.
+    fn read(fields: &[(String, &RawValue)]) -> Result<Option<Self>, Failure> {
+        if !fields.iter().any(|(key, _)| key == MARK) {
+            return Ok(None);
+        }
+        let bad = |what: &str| {
+            let hint = "write {\"$handle\": \"out_…\"}, with \"path\": \"$.a.b\" for a part of it and \"as\": \"text\" or \"json\"";
+            Failure::new(Kind::InvalidArguments, format!("a handle in the arguments {what}")).hint(hint)
+        };
+        let mut mention = Self {
+            name: String::new(),
+            path: None,
+            form: None,
+        };
+        for (key, value) in fields {
+            let text: String = serde_json::from_str(value.get()).map_err(|_| bad("has a value that is not a text"))?;
+            match (key.as_str(), text.as_str()) {
+                (MARK, _) => mention.name = text,
+                ("path", _) => mention.path = Some(text),
+                ("as", "text") => mention.form = Some(Form::Text),
+                ("as", "json") => mention.form = Some(Form::Json),
+                _ => return Err(bad(&format!("has `{}` beside it", key.escape_debug()))),
+            }
+        }
+        Ok(Some(mention))
+    }
+
+    /// What stands in its place, as JSON: a text for what a tool wrote as text, a value for what it gave as structured content.
+    fn content(&self, output: &Output) -> Result<String, Failure> {
+        let as_json = match (&self.form, &output.form) {
+            (Some(Form::Json), _) | (None, Form::Json) => true,
+            (Some(_), _) | (None, Form::Text | Form::Bytes { .. }) => false,
+        };
+        let invalid = |what: String| Failure::new(Kind::InvalidArguments, format!("the handle `{}` {what}", self.name));
+        let picked;
+        let text: &str = match &self.path {
+            None => &output.text,
+            Some(path) => {
+                let value =
+                    select(&output.text, path).map_err(|problem| invalid(format!("has no such path: {problem}")))?;
+                picked = match (as_json || self.form.is_none(), value) {
+                    // A text inside of JSON is a text, unless its JSON is asked for.
+                    (_, Value::String(text)) if self.form != Some(Form::Json) => return Ok(quoted(&text)),
+                    (true, value) => return Ok(value.to_string()),
+                    (false, value) => value.to_string(),
+                };
+                &picked
+            }
+        };
+        if !as_json {
+            return Ok(quoted(text));
+        }
+        match serde_json::from_str::<&RawValue>(text) {
+            Ok(value) => Ok(value.get().to_owned()),
+            Err(_) => Err(invalid("is not JSON".to_owned())),
+        }
+    }
+}
+
+fn quoted(text: &str) -> String {
+    Value::from(text).to_string()
+}
+
+/// The handles in a value, in the order in which `write` meets them.
+fn collect(value: &RawValue, depth: usize, found: &mut Vec<Mention>) -> Result<(), Failure> {
+    if !value.get().contains(MARK) {
+        return Ok(());
+    }
+    if depth > MAX_DEPTH {
+        let message = format!("the arguments are nested deeper than {MAX_DEPTH}");
+        return Err(Failure::new(Kind::InvalidArguments, message));
+    }
+    match parts(value) {
+        Parts::Scalar => {}
+        Parts::List(items) => items.iter().try_for_each(|item| collect(item, depth + 1, found))?,
+        Parts::Object(fields) => match Mention::read(&fields)? {
+            Some(mention) => found.push(mention),
+            None => fields
+                .iter()
+                .try_for_each(|(_, field)| collect(field, depth + 1, found))?,
+        },
+    }
+    Ok(())
+}
+
+/// Writes a value with its handles replaced. `collect` has looked through it before and bounded its depth.
+fn write(value: &RawValue, kept: &mut impl Iterator<Item = String>, out: &mut String) {
+    if !value.get().contains(MARK) {
+        out.push_str(value.get());
+        return;
+    }
+    match parts(value) {
+        Parts::Scalar => out.push_str(value.get()),
+        Parts::List(items) => {
+            for (at, item) in items.into_iter().enumerate() {
+                out.push(if at == 0 { '[' } else { ',' });
+                write(item, kept, out);
+            }
+            out.push(']');
+        }
+        Parts::Object(fields) if fields.iter().any(|(key, _)| key == MARK) => out.extend(kept.next()),
+        Parts::Object(fields) => {
+            for (at, (key, field)) in fields.into_iter().enumerate() {
+                out.push(if at == 0 { '{' } else { ',' });
+                out.push_str(&quoted(&key));
+                out.push(':');
+                write(field, kept, out);
+            }
+            out.push('}');
+        }
+    }
+}
+
+/// A value taken apart by one level. Its parts stay as they were written, so that no number loses digits.
+enum Parts<'a> {
+    Scalar,
+    List(Vec<&'a RawValue>),
+    Object(Vec<(String, &'a RawValue)>),
+}
+
+fn parts(value: &RawValue) -> Parts<'_> {
+    let text = value.get();
+    match text.as_bytes().first() {
+        Some(b'[') => serde_json::from_str(text).map_or(Parts::Scalar, Parts::List),
+        Some(b'{') => serde_json::from_str(text).map_or(Parts::Scalar, |Fields(fields)| Parts::Object(fields)),
+        _ => Parts::Scalar,
+    }
+}
+
+/// The fields of an object in their order.
+struct Fields<'a>(Vec<(String, &'a RawValue)>);
+
+impl<'de> Deserialize<'de> for Fields<'de> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Each;
+        impl<'de> Visitor<'de> for Each {
+            type Value = Fields<'de>;
+
+            fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                f.write_str("an object")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Fields<'de>, A::Error> {
+                let mut fields = Vec::new();
+                while let Some(field) = map.next_entry()? {
+                    fields.push(field);
+                }
+                Ok(Fields(fields))
+            }
+        }
+        deserializer.deserialize_map(Each)
+    }
+}
+
+fn refused(error: &SpillError) -> Failure {
+    let kind = match error {
+        SpillError::Io(_) => Kind::Internal,
+        _ => Kind::InvalidArguments,
+    };
+    Failure::new(kind, error.to_string()).hint("call the tool again that gave the handle")
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::spill::SpillLimits;
+
+    async fn kept(form: Form, text: &str) -> (Spill, String) {
+        let spill = Spill::new(SpillLimits::default());
+        let text = Arc::new(text.to_owned());
+        let handle = spill.keep(Output { form, text }).await.unwrap();
+        (spill, handle)
+    }
+
+    async fn check(form: Form, text: &str, arguments: &str, expected: &str) {
+        let (spill, handle) = kept(form, text).await;
+        let arguments = Arguments::parse(&arguments.replace("OUT", &handle)).unwrap();
+        let filled = fill(Cow::Owned(arguments), &spill).await.unwrap();
+        assert_eq!(filled.as_raw().get(), expected);
+    }
+
+    #[tokio::test]
+    async fn text_becomes_a_text_and_structured_content_a_value() {
+        let text = "a \"page\"\n";
+        check(
+            Form::Text,
+            text,
+            r#"{"id": 1, "body": {"$handle": "OUT"}}"#,
+            r#"{"id":1,"body":"a \"page\"\n"}"#,
+        )
+        .await;
+        check(
+            Form::Json,
+            r#"{"n":1.10}"#,
+            r#"{"x":[{"$handle":"OUT"}]}"#,
+            r#"{"x":[{"n":1.10}]}"#,
+        )
+        .await;
+        check(
+            Form::Json,
+            r#"{"n":1}"#,
+            r#"{"x":{"$handle":"OUT","as":"text"}}"#,
+            r#"{"x":"{\"n\":1}"}"#,
+        )
+        .await;
+        check(
+            Form::Text,
+            "[1, 2]",
+            r#"{"x":{"$handle":"OUT","as":"json"}}"#,
+            r#"{"x":[1, 2]}"#,
+        )
+        .await;
+    }
+
+    #[tokio::test]
+    async fn a_path_picks_a_part() {
+        let json = r#"{"a":[{"b":"x"},{"b":{"c":1}}]}"#;
+        check(
+            Form::Text,
+            json,
+            r#"{"x":{"$handle":"OUT","path":"$.a[0].b"}}"#,
+            r#"{"x":"x"}"#,
+        )
+        .await;
+        check(
+            Form::Json,
+            json,
+            r#"{"x":{"$handle":"OUT","path":"$.a[1].b"}}"#,
+            r#"{"x":{"c":1}}"#,
+        )
+        .await;
+        check(
+            Form::Json,
+            json,
+            r#"{"x":{"$handle":"OUT","path":"$.a[1].b","as":"text"}}"#,
+            r#"{"x":"{\"c\":1}"}"#,
+        )
+        .await;
+    }
+
+    #[tokio::test]
+    async fn what_is_beside_a_handle_stays_as_it_was_written() {
+        let arguments =
+            r#"{"big": 123456789012345678901, "price": 1.10, "again": {"x": 2, "$other": 3}, "h": {"$handle": "OUT"}}"#;
+        let expected = r#"{"big":123456789012345678901,"price":1.10,"again":{"x": 2, "$other": 3},"h":"t"}"#;
+        check(Form::Text, "t", arguments, expected).await;
+        let spill = Spill::default();
+        let plain = r#"{ "n": 123456789012345678901 }"#;
+        let filled = fill(Cow::Owned(Arguments::parse(plain).unwrap()), &spill)
+            .await
+            .unwrap();
+        assert_eq!(filled.as_raw().get(), plain);
+    }
+
+    #[tokio::test]
+    async fn a_text_that_only_speaks_of_handles_is_left_alone() {
+        check(
+            Form::Text,
+            "t",
+            r#"{"say": "use {\"$handle\": 1}"}"#,
+            r#"{"say":"use {\"$handle\": 1}"}"#,
+        )
+        .await;
+    }
+
+    #[tokio::test]
+    async fn a_handle_that_cannot_be_used_refuses_the_call() {
+        let (spill, handle) = kept(Form::Text, "no json").await;
+        for (arguments, words) in [
+            (
+                r#"{"x": {"$handle": "out_0"}}"#.to_owned(),
+                "there is no output `out_0`",
+            ),
+            (r#"{"x": {"$handle": 7}}"#.to_owned(), "not a text"),
+            (
+                format!(r#"{{"x": {{"$handle": "{handle}", "as": "json"}}}}"#),
+                "is not JSON",
+            ),
+            (
+                format!(r#"{{"x": {{"$handle": "{handle}", "path": "$.a"}}}}"#),
+                "has no such path",
+            ),
+            (
+                format!(r#"{{"x": {{"$handle": "{handle}", "more": "x"}}}}"#),
+                "has `more` beside it",
+            ),
+            (
+                format!(
+                    "{{\"x\": {}{{\"$handle\": \"a\"}}{}}}",
+                    "[".repeat(5000),
+                    "]".repeat(5000)
+                ),
+                "nested deeper",
+            ),
+        ] {
+            let failure = fill(Cow::Owned(Arguments::parse(&arguments).unwrap()), &spill)
+                .await
+                .unwrap_err();
+            assert_eq!(failure.kind, Kind::InvalidArguments);
+            assert!(failure.message.contains(words), "{}", failure.message);
+        }
+    }
+
+    #[tokio::test]
+    async fn a_few_handles_cannot_make_arguments_of_any_size() {
+        let (spill, handle) = kept(Form::Text, &"x".repeat(3 << 20)).await;
+        let many = vec![format!(r#"{{"$handle": "{handle}"}}"#); 6].join(",");
+        let failure = fill(
+            Cow::Owned(Arguments::parse(&format!(r#"{{"x": [{many}]}}"#)).unwrap()),
+            &spill,
+        )
+        .await
+        .unwrap_err();
+        assert_eq!(failure.kind, Kind::LimitExceeded);
+    }
+}

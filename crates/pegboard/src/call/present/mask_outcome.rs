@@ -1,0 +1,123 @@
+//! Masks an outcome: on the spot if it is short, off the async threads if it is long.
+
+use std::sync::Arc;
+
+use arc_swap::Guard;
+
+use crate::{
+    deadline::Deadline,
+    mask::{Counts, LONG, Masker},
+    outcome::{Failure, Kind, Outcome},
+};
+
+/// How one outcome is masked.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct OutcomeMasking {
+    /// Whether invisible characters are removed first. One inside a secret would hide it from the masker.
+    pub(super) cleans: bool,
+    pub(super) deadline: Deadline,
+}
+
+impl OutcomeMasking {
+    /// Masks `outcome`. One that cannot be masked before the deadline is withheld: the call is lost, with a failure that says so.
+    pub(super) async fn hide(self, mut outcome: Outcome, masker: Guard<Arc<Masker>>) -> (Outcome, Counts) {
+        if !outcome.is_longer_than(LONG) {
+            let counts = self.hide_now(&mut outcome, &masker);
+            return (outcome, counts);
+        }
+        // Boxed, because most outcomes are short and every call would pay for the room.
+        Box::pin(self.hide_apart(outcome, Guard::into_inner(masker))).await
+    }
+
+    fn hide_now(self, outcome: &mut Outcome, masker: &Masker) -> Counts {
+        let mut counts = Counts::default();
+        if self.cleans {
+            outcome.clean();
+        }
+        outcome.mask(masker, &mut counts);
+        counts
+    }
+
+    async fn hide_apart(self, mut outcome: Outcome, masker: Arc<Masker>) -> (Outcome, Counts) {
+        let may_have_executed = outcome.may_have_executed();
+        let masking = tokio::task::spawn_blocking(move || {
+            let counts = self.hide_now(&mut outcome, &masker);
+            (outcome, counts)
+        });
+        let failure = match self.deadline.run(masking).await {
+            Ok(Ok(masked)) => return masked,
+            Ok(Err(_)) => Failure::new(
+                Kind::Internal,
+                "the result came, but hiding the secrets in it failed, so it is withheld",
+            )
+            .hint("this is a bug in Pegboard: please report it"),
+            Err(_) => Failure::new(
+                Kind::Timeout,
+                "the result came, but hiding the secrets in it took longer than the call may take, so it is withheld",
+            )
+            .hint("ask the tool for a smaller part of the result, or give the call more time"),
+        };
+        let failure = Failure {
+            may_have_executed,
+            ..failure
+        };
+        (Outcome::Lost(failure), Counts::default())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{
+        sync::atomic::{AtomicUsize, Ordering},
+        time::Duration,
+    };
+
+    use super::*;
+    use crate::{
+        mask::{KnownSecrets, Masking, ServerMasker},
+        outcome::Answer,
+        secret::Secret,
+    };
+
+    fn masker() -> ServerMasker {
+        let known = KnownSecrets::default();
+        known.learn([Secret::new("hunter2hunter2")]);
+        ServerMasker::new(&Masking::default(), known)
+    }
+
+    fn long() -> Outcome {
+        Outcome::Done(Answer::from_text("it is hunter2hunter2 \"a\\n\" ".repeat(LONG / 16)))
+    }
+
+    fn hiding(limit: Duration) -> OutcomeMasking {
+        OutcomeMasking {
+            cleans: true,
+            deadline: Deadline::within(limit),
+        }
+    }
+
+    #[tokio::test]
+    async fn other_tasks_run_while_a_long_result_is_masked() {
+        let turns = Arc::new(AtomicUsize::new(0));
+        let counting = turns.clone();
+        let neighbour = tokio::spawn(async move {
+            loop {
+                counting.fetch_add(1, Ordering::Relaxed);
+                tokio::task::yield_now().await;
+            }
+        });
+        let (outcome, counts) = hiding(Duration::from_secs(60)).hide(long(), masker().current()).await;
+        neighbour.abort();
+        assert!(!outcome.text().contains("hunter2") && counts.total() > 1000);
+        assert!(turns.load(Ordering::Relaxed) > 1, "the neighbour ran");
+    }
+
+    #[tokio::test]
+    async fn a_result_that_is_not_masked_in_time_is_withheld() {
+        let (outcome, _) = hiding(Duration::ZERO).hide(long(), masker().current()).await;
+        assert!(matches!(outcome, Outcome::Lost(_)));
+        assert_eq!((outcome.kind(), outcome.may_have_executed()), (Kind::Timeout, true));
+        assert!(outcome.text().contains("withheld"), "{}", outcome.text());
+        assert!(!outcome.text().contains("hunter2"));
+    }
+}

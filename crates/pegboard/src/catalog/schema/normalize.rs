@@ -1,0 +1,315 @@
+//! Puts a schema in order while it is read, without a tree in between.
+
+use std::borrow::Cow;
+
+use super::Schema;
+use crate::{catalog::sanitize::has_unseen, json_scan::Scan};
+
+/// Writes schemas in order. It is kept from one to the next, so that only the schemas themselves take memory.
+#[derive(Debug, Default)]
+pub(in crate::catalog) struct Tidy {
+    out: Vec<u8>,
+    spare: Vec<u8>,
+    /// The fields so far of all objects that are not at their end.
+    fields: Vec<Field>,
+    root: Root,
+}
+
+/// What the root of a schema says about itself.
+#[derive(Debug, Default)]
+struct Root {
+    says_object: bool,
+    has_odd_properties: bool,
+}
+
+/// Where a field of an object stands in the output.
+#[derive(Debug, Clone, Copy)]
+struct Field {
+    start: usize,
+    /// Where its key ends, with its quotes.
+    key: usize,
+    end: usize,
+}
+
+impl Field {
+    /// Its key as it is written. It has no escapes, so those of two fields compare as the keys do.
+    fn key_in(self, out: &[u8]) -> &[u8] {
+        &out[self.start + 1..self.key - 1]
+    }
+}
+
+impl Tidy {
+    /// Reads a schema for arguments. `None` when anything is unusual about it, or when its root does not say that it is an object.
+    pub(in crate::catalog) fn arguments(&mut self, scan: &mut Scan<'_>, depth: usize, bytes: usize) -> Option<Schema> {
+        self.root = Root::default();
+        let schema = self.schema(scan, depth, bytes)?;
+        (self.root.says_object && !self.root.has_odd_properties).then_some(schema)
+    }
+
+    /// Reads a schema that is at most `depth` deep and has at most so many bytes.
+    pub(in crate::catalog) fn schema(&mut self, scan: &mut Scan<'_>, depth: usize, bytes: usize) -> Option<Schema> {
+        self.out.clear();
+        self.fields.clear();
+        self.value(scan, depth)?;
+        if self.out.len() > bytes {
+            return None;
+        }
+        Some(Schema::from_text(String::from_utf8(self.out.clone()).ok()?))
+    }
+
+    fn value(&mut self, scan: &mut Scan<'_>, left: usize) -> Option<()> {
+        match scan.peek()? {
+            b'{' => self.object(scan, left.checked_sub(1)?),
+            b'[' => self.list(scan, left.checked_sub(1)?),
+            b'"' => {
+                let text = scan.text()?;
+                self.text(&text)
+            }
+            _ => self.literal(scan),
+        }
+    }
+
+    fn literal(&mut self, scan: &mut Scan<'_>) -> Option<()> {
+        let mut ahead = scan.clone();
+        let word = match ahead.peek()? {
+            b't' | b'f' => ahead.boolean().map(|is| if is { "true" } else { "false" }),
+            _ => None,
+        };
+        // What follows a word is looked at by whoever reads on.
+        if let Some(word) = word {
+            *scan = ahead;
+            self.out.extend_from_slice(word.as_bytes());
+            return Some(());
+        }
+        serde_json::to_writer(&mut self.out, &scan.value(0)?).ok()
+    }
+
+    #[expect(clippy::ptr_arg, reason = "a text that is borrowed came without escapes")]
+    fn text(&mut self, text: &Cow<'_, str>) -> Option<()> {
+        // Where such texts are cleaned and where they are data is for others to say.
+        if has_unseen(text) {
+            return None;
+        }
+        match text {
+            // What came without escapes needs none.
+            Cow::Borrowed(plain) => {
+                self.out.push(b'"');
+                self.out.extend_from_slice(plain.as_bytes());
+                self.out.push(b'"');
+                Some(())
+            }
+            Cow::Owned(text) => serde_json::to_writer(&mut self.out, text).ok(),
+        }
+    }
+
+    fn list(&mut self, scan: &mut Scan<'_>, left: usize) -> Option<()> {
+        self.out.push(b'[');
+        let start = self.out.len();
+        scan.items(|scan| {
+            self.comma(start);
+            self.value(scan, left)
+        })?;
+        self.out.push(b']');
+        Some(())
+    }
+
+    fn object(&mut self, scan: &mut Scan<'_>, left: usize) -> Option<()> {
+        self.out.push(b'{');
+        let start = self.out.len();
+        let first = self.fields.len();
+        if !scan.eat(b'{') {
+            return None;
+        }
+        let mut goes_on = !scan.eat(b'}');
+        while goes_on {
+            let key = scan.key()?;
+            self.comma(start);
+            let begin = self.out.len();
+            self.text(&key)?;
+            let key_end = self.out.len();
+            self.out.push(b':');
+            let value = self.out.len();
+            if key == "required" && self.names(scan, left) == Some(()) {
+                // They were put in order.
+            } else {
+                self.value(scan, left)?;
+            }
+            if start == 1 {
+                self.note_root(&key, value);
+            }
+            self.fields.push(Field {
+                start: begin,
+                key: key_end,
+                end: self.out.len(),
+            });
+            // An escaped key stands elsewhere in the order than its text does.
+            if matches!(key, Cow::Owned(_)) {
+                return None;
+            }
+            goes_on = scan.eat(b',');
+            if !goes_on && !scan.eat(b'}') {
+                return None;
+            }
+        }
+        self.sort(start, first)?;
+        self.out.push(b'}');
+        Some(())
+    }
+
+    fn note_root(&mut self, key: &str, value: usize) {
+        match key {
+            "type" => self.root.says_object = &self.out[value..] == br#""object""#,
+            "properties" => self.root.has_odd_properties = self.out[value] != b'{',
+            _ => {}
+        }
+    }
+
+    /// A list of nothing but texts, in order. Otherwise nothing is read or written.
+    fn names(&mut self, scan: &mut Scan<'_>, left: usize) -> Option<()> {
+        left.checked_sub(1)?;
+        let mut ahead = scan.clone();
+        let mut names = Vec::new();
+        ahead.items(|ahead| {
+            names.push(ahead.text()?);
+            Some(())
+        })?;
+        *scan = ahead;
+        names.sort();
+        self.out.push(b'[');
+        let start = self.out.len();
+        for name in &names {
+            self.comma(start);
+            self.text(name)?;
+        }
+        self.out.push(b']');
+        Some(())
+    }
+
+    /// Puts the fields that were written since `start`, those from `first` on, in the order of their keys. Of two with one key serde_json takes the last; that
+    /// is left to it.
+    fn sort(&mut self, start: usize, first: usize) -> Option<()> {
+        let (out, fields) = (&mut self.out, &mut self.fields[first..]);
+        if !fields.is_sorted_by(|one, two| one.key_in(out) < two.key_in(out)) {
+            fields.sort_by(|one, two| one.key_in(out).cmp(two.key_in(out)));
+            if fields.windows(2).any(|pair| pair[0].key_in(out) == pair[1].key_in(out)) {
+                return None;
+            }
+            self.spare.clear();
+            self.spare.extend_from_slice(&out[start..]);
+            out.truncate(start);
+            for field in fields {
+                if out.len() > start {
+                    out.push(b',');
+                }
+                out.extend_from_slice(&self.spare[field.start - start..field.end - start]);
+            }
+        }
+        self.fields.truncate(first);
+        Some(())
+    }
+
+    /// A comma before every item but the first.
+    fn comma(&mut self, start: usize) {
+        if self.out.len() > start {
+            self.out.push(b',');
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::catalog::sanitize::is_unseen;
+    use proptest::prelude::*;
+    use serde_json::Value;
+
+    fn tidied(text: &str) -> Option<Schema> {
+        let mut scan = Scan::new(text.as_bytes());
+        let schema = Tidy::default().schema(&mut scan, 32, 64 << 10)?;
+        scan.is_at_end().then_some(schema)
+    }
+
+    fn check(text: &str) {
+        let expected: Value = serde_json::from_str(text).unwrap();
+        assert_eq!(tidied(text), Some(expected.into()), "{text}");
+    }
+
+    #[test]
+    fn a_schema_comes_out_as_if_a_tree_had_been_built() {
+        for text in [
+            "{}",
+            "true",
+            "[ ]",
+            r#" { "b" : 1 , "a" : [ 1.50 , -0 , 1e3, null, true , false, "x\u0041\n", "é" ] , "ab" : { } } "#,
+            r#"{"type":"object","required":["b","a\"","\u0061"],"properties":{"required":{"default":["q","p"]},"z":{"required":[2,"a"]}}}"#,
+            r#"{"required":[],"é":1,"B":2,"a":{"required":"no list"}}"#,
+        ] {
+            check(text);
+        }
+    }
+
+    #[test]
+    fn what_is_unusual_is_left_to_others() {
+        let deep = |depth: usize| format!("{}{}", "[".repeat(depth), "]".repeat(depth));
+        assert!(tidied(&deep(32)).is_some());
+        let long = format!(r#""{}""#, "x".repeat(65_536));
+        for text in [
+            "",
+            "{",
+            r#"{"a":1,"a":2}"#,
+            r#"{"a":1,}"#,
+            r#"{"a":"\ud800"}"#,
+            r#"{"a":"\u200b"}"#,
+            r#"{"\u0042":2}"#,
+            r#"{"a":truefalse}"#,
+            r#"[true false]"#,
+            "\"\u{7f}\"",
+            "nul",
+            &deep(33),
+            &long,
+        ] {
+            assert_eq!(tidied(text), None, "{text}");
+        }
+        let arguments = |text: &str| Tidy::default().arguments(&mut Scan::new(text.as_bytes()), 32, 64 << 10);
+        assert!(arguments(r#"{"properties":{"type":{}},"type":"object"}"#).is_some());
+        for text in [
+            "{}",
+            "true",
+            r#"{"type":["object"]}"#,
+            r#"{"type":"object","properties":null}"#,
+        ] {
+            assert_eq!(arguments(text), None, "{text}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn any_tree_comes_out_in_order(tree in any_tree()) {
+            check(&tree.to_string());
+            check(&serde_json::to_string_pretty(&tree).unwrap());
+        }
+    }
+
+    fn any_tree() -> impl Strategy<Value = Value> {
+        let leaf = prop_oneof![
+            Just(Value::Null),
+            any::<bool>().prop_map(Value::from),
+            any::<i64>().prop_map(Value::from),
+            (-1e9..1e9).prop_map(Value::from),
+            "(\\PC|\n|\"){0,12}".prop_map(|text| Value::from(text.replace(is_unseen, "?"))),
+        ];
+        leaf.prop_recursive(5, 40, 6, |inner| {
+            let key = prop_oneof![
+                Just("required".to_owned()),
+                Just("type".to_owned()),
+                "\\PC{0,5}".prop_map(|key| key.replace(|c| is_unseen(c) || matches!(c, '"' | '\\'), "?"))
+            ];
+            prop_oneof![
+                proptest::collection::vec(inner.clone(), 0..6).prop_map(Value::from),
+                proptest::collection::vec("[a-c]{1,2}", 0..4).prop_map(Value::from),
+                proptest::collection::btree_map(key, inner, 0..6)
+                    .prop_map(|fields| Value::Object(fields.into_iter().collect())),
+            ]
+        })
+    }
+}

@@ -1,0 +1,217 @@
+//! A quick reader for JSON that is as plain as most answers are: long texts are copied once, and nothing is built that nobody asked for.
+//!
+//! It never says what is wrong with a text. `None` always means: ask serde_json, which knows every rule and every message.
+
+mod strings;
+
+use std::borrow::Cow;
+
+use serde::Deserialize;
+use serde_json::Value;
+
+/// How deep serde_json follows nested values.
+pub(crate) const MAX_DEPTH: usize = 127;
+
+/// A place in a JSON text.
+#[derive(Debug, Clone)]
+pub(crate) struct Scan<'a> {
+    bytes: &'a [u8],
+    at: usize,
+}
+
+impl<'a> Scan<'a> {
+    pub(crate) fn new(bytes: &'a [u8]) -> Self {
+        Self { bytes, at: 0 }
+    }
+
+    /// Where it stands, in bytes from the start.
+    pub(crate) fn at(&self) -> usize {
+        self.at
+    }
+
+    /// The next byte that is no space.
+    pub(crate) fn peek(&mut self) -> Option<u8> {
+        while let Some(byte) = self.bytes.get(self.at) {
+            match byte {
+                b' ' | b'\t' | b'\n' | b'\r' => self.at += 1,
+                _ => return Some(*byte),
+            }
+        }
+        None
+    }
+
+    /// Steps over `byte` if it comes next.
+    pub(crate) fn eat(&mut self, byte: u8) -> bool {
+        let comes = self.peek() == Some(byte);
+        self.at += usize::from(comes);
+        comes
+    }
+
+    /// Whether nothing but space is left.
+    pub(crate) fn is_at_end(&mut self) -> bool {
+        self.peek().is_none()
+    }
+
+    /// Reads an object: `field` is called at the value of each key, and reads it.
+    pub(crate) fn fields(&mut self, mut field: impl FnMut(&mut Self, &str) -> Option<()>) -> Option<()> {
+        if !self.eat(b'{') {
+            return None;
+        }
+        if self.eat(b'}') {
+            return Some(());
+        }
+        loop {
+            let key = self.key()?;
+            field(self, &key)?;
+            if !self.eat(b',') {
+                return self.eat(b'}').then_some(());
+            }
+        }
+    }
+
+    /// A key and the colon after it.
+    pub(crate) fn key(&mut self) -> Option<Cow<'a, str>> {
+        let key = self.text()?;
+        self.eat(b':').then_some(key)
+    }
+
+    /// Reads a list: `item` is called at each item, and reads it.
+    pub(crate) fn items(&mut self, mut item: impl FnMut(&mut Self) -> Option<()>) -> Option<()> {
+        if !self.eat(b'[') {
+            return None;
+        }
+        if self.eat(b']') {
+            return Some(());
+        }
+        loop {
+            item(self)?;
+            if !self.eat(b',') {
+                return self.eat(b']').then_some(());
+            }
+        }
+    }
+
+    /// Reads a text.
+    pub(crate) fn text(&mut self) -> Option<Cow<'a, str>> {
+        if !self.eat(b'"') {
+            return None;
+        }
+        let (text, read) = strings::read(self.bytes.get(self.at..)?)?;
+        self.at += read;
+        Some(text)
+    }
+
+    /// Reads a whole number without sign.
+    pub(crate) fn number(&mut self) -> Option<u64> {
+        self.peek();
+        let rest = self.bytes.get(self.at..)?;
+        let digits = rest.iter().take_while(|byte| byte.is_ascii_digit()).count();
+        if digits > 1 && rest[0] == b'0' {
+            return None;
+        }
+        let number = std::str::from_utf8(&rest[..digits]).ok()?.parse().ok()?;
+        self.at += digits;
+        // What follows must end the number: a point or an exponent would make it another one.
+        matches!(rest.get(digits), None | Some(b',' | b'}' | b']' | b' ' | b'\t')).then_some(number)
+    }
+
+    /// Reads `true` or `false`.
+    pub(crate) fn boolean(&mut self) -> Option<bool> {
+        self.peek();
+        let rest = self.bytes.get(self.at..)?;
+        let value = rest.starts_with(b"true");
+        if !value && !rest.starts_with(b"false") {
+            return None;
+        }
+        self.at += if value { 4 } else { 5 };
+        Some(value)
+    }
+
+    /// Reads any value that stands `depth` deep, at most as deep altogether as serde_json would.
+    pub(crate) fn value(&mut self, depth: usize) -> Option<Value> {
+        let value: Value = self.read()?;
+        (depth + nesting(&value) <= MAX_DEPTH).then_some(value)
+    }
+
+    /// Steps over any value.
+    pub(crate) fn skip(&mut self) -> Option<()> {
+        self.read::<&serde_json::value::RawValue>().map(|_| ())
+    }
+
+    fn read<T: Deserialize<'a>>(&mut self) -> Option<T> {
+        let mut values = serde_json::Deserializer::from_slice(self.bytes.get(self.at..)?).into_iter::<T>();
+        let value = values.next()?.ok()?;
+        self.at += values.byte_offset();
+        Some(value)
+    }
+}
+
+/// How many lists and objects a value has inside each other. Its reader has bounded them, so recursion is safe.
+fn nesting(value: &Value) -> usize {
+    match value {
+        Value::Array(items) => 1 + items.iter().map(nesting).max().unwrap_or(0),
+        Value::Object(fields) => 1 + fields.values().map(nesting).max().unwrap_or(0),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => 0,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_object_is_read_field_by_field() {
+        let mut scan = Scan::new(br#" { "a" : 12 , "b" : [ true , false ] , "c\n" : {"x":[1]} , "d" : "e" } "#);
+        let mut heard = Vec::new();
+        let read = scan.fields(|scan, key| {
+            heard.push(match key {
+                "a" => scan.number()?.to_string(),
+                "b" => {
+                    let mut all = String::new();
+                    scan.items(|scan| {
+                        all.push_str(&scan.boolean()?.to_string());
+                        Some(())
+                    })?;
+                    all
+                }
+                "c\n" => scan.value(1)?.to_string(),
+                _ => scan.text()?.into_owned(),
+            });
+            Some(())
+        });
+        assert_eq!(read, Some(()));
+        assert!(scan.is_at_end());
+        assert_eq!(heard, ["12", "truefalse", r#"{"x":[1]}"#, "e"]);
+    }
+
+    #[test]
+    fn what_is_not_plain_is_left_to_others() {
+        for text in [
+            "",
+            "{",
+            "[]",
+            "{,}",
+            r#"{"a"}"#,
+            r#"{"a":1,}"#,
+            r#"{"a":1"#,
+            r#"{"a":1]"#,
+            "{a:1}",
+        ] {
+            assert_eq!(Scan::new(text.as_bytes()).fields(|scan, _| scan.skip()), None, "{text}");
+        }
+        for text in ["-1", "1.0", "1e0", "01", "x", "", "99999999999999999999"] {
+            assert_eq!(Scan::new(text.as_bytes()).number(), None, "{text}");
+        }
+        assert_eq!(Scan::new(b"null").boolean(), None);
+    }
+
+    #[test]
+    fn values_are_followed_as_deep_as_serde_json_does() {
+        for (depth, is_read) in [(126, true), (127, true), (128, false), (200_000, false)] {
+            let text = format!("{}{}", "[".repeat(depth), "]".repeat(depth));
+            assert_eq!(serde_json::from_str::<Value>(&text).is_ok(), is_read, "{depth}");
+            assert_eq!(Scan::new(text.as_bytes()).value(0).is_some(), is_read, "{depth}");
+            assert_eq!(Scan::new(text.as_bytes()).value(1).is_some(), depth < 127, "{depth}");
+        }
+    }
+}

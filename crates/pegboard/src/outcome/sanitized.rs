@@ -1,0 +1,126 @@
+//! Outcomes without invisible characters: control characters, marks of direction, zero-width characters and Unicode tags carry words to a
+//! model that no person sees.
+
+use serde_json::{Map, Value};
+
+use super::{Answer, Content, Outcome};
+use crate::catalog::sanitize::{clean, has_unseen};
+
+impl Outcome {
+    /// Removes invisible characters from every text of it. A text that has none costs one look at its bytes.
+    pub(crate) fn clean(&mut self) {
+        match self {
+            Self::Done(answer) | Self::ToolFailed(answer) => clean_answer(answer),
+            Self::Refused(failure) | Self::Lost(failure) => clean(&mut failure.message),
+        }
+    }
+}
+
+fn clean_answer(answer: &mut Answer) {
+    answer.content.iter_mut().for_each(clean_block);
+    if let Some(structured) = &mut answer.structured {
+        clean_value(structured);
+    }
+    if let Some(meta) = &mut answer.meta {
+        clean_map(meta);
+    }
+}
+
+fn clean_block(block: &mut Content) {
+    match block {
+        Content::Text { text: words, rest }
+        | Content::Image {
+            mime_type: words, rest, ..
+        }
+        | Content::Audio {
+            mime_type: words, rest, ..
+        }
+        | Content::Link { uri: words, rest } => {
+            clean(words);
+            clean_map(rest);
+        }
+        Content::Resource { resource, rest } => {
+            clean_map(resource);
+            clean_map(rest);
+        }
+        Content::Other(value) => clean_value(value),
+    }
+}
+
+/// The reader of messages has bounded the depth to 128, so recursion is safe.
+fn clean_value(value: &mut Value) {
+    match value {
+        Value::String(text) => clean(text),
+        Value::Array(items) => items.iter_mut().for_each(clean_value),
+        Value::Object(fields) => clean_map(fields),
+        Value::Null | Value::Bool(_) | Value::Number(_) => {}
+    }
+}
+
+/// Of keys that are the same without their invisible characters, one is kept.
+fn clean_map(fields: &mut Map<String, Value>) {
+    fields.values_mut().for_each(clean_value);
+    if fields.keys().any(|key| has_unseen(key)) {
+        let cleaned = std::mem::take(fields).into_iter().map(|(mut key, value)| {
+            clean(&mut key);
+            (key, value)
+        });
+        *fields = cleaned.collect();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::{
+        catalog::sanitize::is_unseen,
+        outcome::{Failure, Kind},
+    };
+
+    /// ESC, zero width space, right-to-left override, and two Unicode tags.
+    const UNSEEN: &str = "a\u{1b}\u{200b}\u{202e}\u{e0041}\u{e0042}b";
+
+    fn has_any(value: &Value) -> bool {
+        // JSON escapes control characters, so that the texts themselves are looked at.
+        match value {
+            Value::String(text) => text.chars().any(is_unseen),
+            Value::Array(items) => items.iter().any(has_any),
+            Value::Object(fields) => fields
+                .iter()
+                .any(|(key, value)| key.chars().any(is_unseen) || has_any(value)),
+            Value::Null | Value::Bool(_) | Value::Number(_) => false,
+        }
+    }
+
+    #[test]
+    fn nothing_invisible_is_left_in_any_part_of_an_answer() {
+        let blocks = json!([
+            {"type": "text", "text": UNSEEN, "_meta": {UNSEEN: UNSEEN}},
+            {"type": "image", "data": "AA==", "mimeType": UNSEEN, "annotations": {"x": UNSEEN}},
+            {"type": "audio", "data": "AA==", "mimeType": UNSEEN},
+            {"type": "resource", "resource": {"uri": UNSEEN, "text": UNSEEN}},
+            {"type": "resource_link", "uri": UNSEEN, "name": UNSEEN},
+            {"type": "hologram", "of": [UNSEEN]},
+        ]);
+        assert!(has_any(&blocks));
+        let blocks: Vec<Content> = serde_json::from_value(blocks).unwrap();
+        let mut answer = Answer::from_content(blocks);
+        answer.structured = Some(json!({"k": [{UNSEEN: UNSEEN}]}));
+        answer.meta = json!({UNSEEN: 1}).as_object().cloned();
+        for mut outcome in [Outcome::Done(answer.clone()), Outcome::ToolFailed(answer)] {
+            outcome.clean();
+            let (Outcome::Done(answer) | Outcome::ToolFailed(answer)) = outcome else {
+                unreachable!("it stays what it is")
+            };
+            assert!(!has_any(&serde_json::to_value(&answer.content).unwrap()));
+            assert_eq!(answer.structured, Some(json!({"k": [{"ab": "ab"}]})));
+            assert_eq!(answer.meta, json!({"ab": 1}).as_object().cloned());
+            assert!(answer.text().starts_with("ab\n"), "{}", answer.text());
+        }
+        let mut lost = Outcome::Lost(Failure::new(Kind::Transport, UNSEEN));
+        lost.clean();
+        assert_eq!(lost.text(), "ab");
+    }
+}

@@ -1,0 +1,87 @@
+//! What is remembered of a server's health checks, and whether the machine has slept since the last one: then a quiet connection may be dead.
+
+use std::{
+    sync::{Mutex, PoisonError},
+    time::{Duration, SystemTime},
+};
+
+use jiff::Timestamp;
+use tokio::time::Instant;
+
+/// The last health check of one connection: a probe, or a start.
+#[derive(Debug, Default)]
+pub(super) struct HealthChecks(Mutex<Option<HealthCheck>>);
+
+/// One health check.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct HealthCheck {
+    pub(super) at: Timestamp,
+    /// Why it failed; `None` if the server was well.
+    pub(super) error: Option<String>,
+}
+
+impl HealthChecks {
+    pub(super) fn last(&self) -> Option<HealthCheck> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// A check has ended now, with this error or well.
+    pub(super) fn ended(&self, error: Option<String>) {
+        let at = Timestamp::now();
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(HealthCheck { at, error });
+    }
+}
+
+/// How far the wall clock may run ahead of the timers before that counts as sleep.
+const SLEPT: Duration = Duration::from_secs(30);
+
+/// Compares the wall clock with the timers, which stand still while the machine sleeps.
+#[derive(Debug)]
+pub(super) struct SleepDetector {
+    wall: SystemTime,
+    timer: Instant,
+}
+
+impl SleepDetector {
+    pub(super) fn new() -> Self {
+        Self::at(SystemTime::now(), Instant::now())
+    }
+
+    fn at(wall: SystemTime, timer: Instant) -> Self {
+        Self { wall, timer }
+    }
+
+    /// Whether the machine has slept since the last look.
+    pub(super) fn woke(&mut self) -> bool {
+        self.look(SystemTime::now(), Instant::now())
+    }
+
+    fn look(&mut self, wall: SystemTime, timer: Instant) -> bool {
+        let last = std::mem::replace(self, Self::at(wall, timer));
+        let passed = wall.duration_since(last.wall).unwrap_or_default();
+        passed > timer.saturating_duration_since(last.timer) + SLEPT
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_jump_of_the_wall_clock_is_a_sleep_and_is_noticed_once() {
+        let (wall, timer) = (SystemTime::UNIX_EPOCH, Instant::now());
+        let at = |seconds| wall + Duration::from_secs(seconds);
+        let later = |seconds| timer + Duration::from_secs(seconds);
+        let mut watch = SleepDetector::at(wall, timer);
+        assert!(!watch.look(at(15), later(15)));
+        assert!(watch.look(at(1000), later(30)));
+        assert!(!watch.look(at(1015), later(45)));
+    }
+
+    #[test]
+    fn a_clock_that_is_set_back_is_no_sleep() {
+        let (wall, timer) = (SystemTime::UNIX_EPOCH + Duration::from_secs(5000), Instant::now());
+        let mut watch = SleepDetector::at(wall, timer);
+        assert!(!watch.look(wall - Duration::from_secs(3600), timer + Duration::from_secs(15)));
+    }
+}

@@ -1,0 +1,394 @@
+//! Named queues: a call gets a permit in turn, or is told at once or in time that it gets none.
+
+use std::{
+    collections::BTreeMap,
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicU64, AtomicUsize, Ordering},
+    },
+    time::Duration,
+};
+
+use arc_swap::ArcSwap;
+use tokio::{
+    sync::{OwnedSemaphorePermit, Semaphore, SemaphorePermit},
+    time::Instant,
+};
+
+use crate::{
+    config::{self, Policy},
+    deadline::Deadline,
+    filter,
+    outcome::millis,
+    status::QueueStatus,
+};
+
+/// The most calls that wait in one queue. Whoever comes later would wait longer than anybody has patience.
+const MAX_WAITING: usize = 256;
+/// The queue of calls whose server names none.
+const DEFAULT: &str = "default";
+
+/// All queues of a board, by name. There is always one that is called `default`.
+#[derive(Debug)]
+pub(crate) struct Queues(Mutex<BTreeMap<String, Queue>>);
+
+impl Queues {
+    /// The configured queues. When `default` is not among them, it has twice as many places as the machine has cores.
+    pub(crate) fn new(configured: &BTreeMap<String, config::Queue>) -> Self {
+        let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+        Self::on(configured, cores)
+    }
+
+    fn on(configured: &BTreeMap<String, config::Queue>, cores: usize) -> Self {
+        let named = configured.iter().map(|(name, queue)| (name.as_str(), queue.concurrent));
+        let injected = std::iter::once((DEFAULT, cores.saturating_mul(2).clamp(1, 64)));
+        let injected = injected.filter(|_| !configured.contains_key(DEFAULT));
+        let queues = named.chain(injected);
+        let queues = queues.map(|(name, places)| (name.to_owned(), Queue::new(name, places)));
+        Self(Mutex::new(queues.collect()))
+    }
+
+    /// The way in for the calls of `server`: at most `places` of them at once, and through the queues that `policy` names. The gate must be
+    /// made once per server and shared.
+    pub(crate) fn gate(&self, server: &str, places: usize, policy: &Policy) -> Gate {
+        let gate = Gate {
+            own: Queue::new(server, places),
+            bound: ArcSwap::default(),
+        };
+        gate.bind(self, policy);
+        gate
+    }
+
+    /// The queue of that name. One that is not configured is the default one.
+    fn named(&self, name: &str) -> Option<Queue> {
+        let queues = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        queues.get(name).or_else(|| queues.get(DEFAULT)).cloned()
+    }
+
+    /// Gives the queue `name` at least `places` places; calls that wait take them at once. A queue never gets smaller. One that is
+    /// not there yet is made.
+    pub(crate) fn grow(&self, name: &str, places: usize) {
+        let mut queues = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        match queues.get(name) {
+            Some(queue) => queue.grow(places),
+            None => {
+                queues.insert(name.to_owned(), Queue::new(name, places));
+            }
+        }
+    }
+
+    /// The numbers of every queue, by name.
+    pub(crate) fn numbers(&self) -> Vec<QueueNumbers> {
+        let queues = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        queues.values().map(Queue::numbers).collect()
+    }
+
+    /// The same for people.
+    pub(crate) fn status(&self) -> Vec<QueueStatus> {
+        let status = |queue: QueueNumbers| QueueStatus {
+            name: queue.name.to_string(),
+            capacity: queue.capacity,
+            in_use: queue.in_use,
+            depth: queue.depth,
+            entered: queue.entered,
+            waited: queue.waited,
+            refused: queue.refused,
+            last_wait_ms: millis(queue.last_wait),
+            total_wait_ms: millis(queue.total_wait),
+        };
+        self.numbers().into_iter().map(status).collect()
+    }
+}
+
+/// The way in for one server's calls.
+#[derive(Debug)]
+pub(crate) struct Gate {
+    own: Queue,
+    bound: ArcSwap<Bound>,
+}
+
+/// The queues that a server's calls wait in besides its own.
+#[derive(Debug, Default)]
+struct Bound {
+    all: Option<Queue>,
+    /// Those of single tools, by name or glob. They take the place of the other, so that no call waits in two queues that it shares.
+    tools: BTreeMap<String, Queue>,
+}
+
+impl Bound {
+    fn queue_of(&self, tool: &str) -> Option<&Queue> {
+        let fits = |(glob, _): &(&String, &Queue)| filter::fits(glob, tool);
+        let named = || self.tools.get(tool);
+        let of_tool = named().or_else(|| self.tools.iter().find(fits).map(|(_, queue)| queue));
+        of_tool.or(self.all.as_ref())
+    }
+}
+
+impl Gate {
+    /// A permit of a tool, if it need not be waited for.
+    pub(crate) fn enter_now(&self, tool: &str) -> Option<Permit<'_>> {
+        let bound = self.bound.load();
+        let shared = bound.queue_of(tool);
+        let own_turn = self.own.0.places.try_acquire().ok()?;
+        let shared_turn = match shared {
+            None => None,
+            Some(queue) => Some(queue.free_place()?),
+        };
+        self.own.count(Duration::ZERO);
+        if let Some(queue) = shared {
+            queue.count(Duration::ZERO);
+        }
+        Some(Permit {
+            waited: Duration::ZERO,
+            _shared: shared_turn,
+            _own: QueuePlace::Here(own_turn),
+        })
+    }
+
+    /// Waits for a permit of a tool, at most until the deadline. Dropping the future gives the place in the line up.
+    pub(crate) async fn enter(&self, tool: &str, deadline: Deadline) -> Result<Permit<'_>, Refused> {
+        let shared = self.bound.load().queue_of(tool).cloned();
+        // In this order, so that the calls that wait for one slow server do not fill the queue it shares with others.
+        let (own_turn, mut waited) = self.own.enter(deadline).await?;
+        let mut shared_turn = None;
+        if let Some(queue) = shared {
+            let (turn, more) = queue.enter(deadline).await?;
+            shared_turn = Some(turn);
+            waited += more;
+        }
+        Ok(Permit {
+            waited,
+            _shared: shared_turn,
+            _own: QueuePlace::Waited(own_turn),
+        })
+    }
+
+    /// Lets calls wait in the queues that `policy` names, from now on.
+    pub(crate) fn bind(&self, queues: &Queues, policy: &Policy) {
+        let of_tools = policy.tool_queues.iter();
+        let bound = Bound {
+            all: policy.queue.as_deref().and_then(|name| queues.named(name)),
+            tools: of_tools
+                .filter_map(|(tool, name)| Some((tool.clone(), queues.named(name)?)))
+                .collect(),
+        };
+        self.bound.store(Arc::new(bound));
+    }
+
+    /// Lets `places` calls in at once from now on. Calls under way beyond that go on.
+    pub(crate) fn resize(&self, places: usize) {
+        self.own.grow(places);
+        self.own.shrink(places);
+    }
+
+    /// The numbers of the server's own queue.
+    pub(crate) fn numbers(&self) -> QueueNumbers {
+        self.own.numbers()
+    }
+}
+
+/// The right to have one call under way. It is given back when dropped.
+#[derive(Debug)]
+#[must_use]
+pub(crate) struct Permit<'a> {
+    waited: Duration,
+    // In this order, so that the shared place is free before the server's next call looks for one.
+    _shared: Option<OwnedSemaphorePermit>,
+    _own: QueuePlace<'a>,
+}
+
+/// A place in the server's own queue, given back when dropped.
+#[derive(Debug)]
+#[expect(dead_code, reason = "they are held, not read")]
+enum QueuePlace<'a> {
+    /// Had at once.
+    Here(SemaphorePermit<'a>),
+    Waited(OwnedSemaphorePermit),
+}
+
+impl Permit<'_> {
+    /// How long it was waited for.
+    pub(crate) fn waited(&self) -> Duration {
+        self.waited
+    }
+}
+
+/// Why there is no permit. The call has not been sent anywhere.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum Refused {
+    #[error("{waiting} calls wait in queue `{queue}` already; call again when some of them are done")]
+    Full { queue: Arc<str>, waiting: usize },
+    #[error("the call waited in queue `{queue}` until its time was up; allow more time, or make the queue larger")]
+    Late { queue: Arc<str> },
+}
+
+/// One queue as status and metrics show it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct QueueNumbers {
+    pub(crate) name: Arc<str>,
+    /// The most calls under way at once.
+    pub(crate) capacity: usize,
+    /// Calls under way.
+    pub(crate) in_use: usize,
+    /// Calls that wait.
+    pub(crate) depth: usize,
+    /// Calls that were let in since the queue was made.
+    pub(crate) entered: u64,
+    /// Those of them that had to wait.
+    pub(crate) waited: u64,
+    /// Calls that were not let in.
+    pub(crate) refused: u64,
+    /// How long the call that was let in last had waited.
+    pub(crate) last_wait: Duration,
+    /// How long all calls that were let in had waited.
+    pub(crate) total_wait: Duration,
+}
+
+#[derive(Debug, Clone)]
+struct Queue(Arc<QueueState>);
+
+#[derive(Debug)]
+struct QueueState {
+    name: Arc<str>,
+    /// First come, first served: that is how this semaphore hands out its permits.
+    places: Arc<Semaphore>,
+    /// How many permits there are altogether. Locked while it grows, so that two who grow it do not add up.
+    capacity: Mutex<usize>,
+    waiting: AtomicUsize,
+    entered: AtomicU64,
+    waited: AtomicU64,
+    refused: AtomicU64,
+    last_wait: AtomicU64,
+    total_wait: AtomicU64,
+}
+
+impl Queue {
+    fn new(name: &str, places: usize) -> Self {
+        let places = places.clamp(1, Semaphore::MAX_PERMITS);
+        Self(Arc::new(QueueState {
+            name: name.into(),
+            places: Arc::new(Semaphore::new(places)),
+            capacity: Mutex::new(places),
+            waiting: AtomicUsize::new(0),
+            entered: AtomicU64::new(0),
+            waited: AtomicU64::new(0),
+            refused: AtomicU64::new(0),
+            last_wait: AtomicU64::new(0),
+            total_wait: AtomicU64::new(0),
+        }))
+    }
+
+    /// A place, and how long it was waited for.
+    async fn enter(&self, deadline: Deadline) -> Result<(OwnedSemaphorePermit, Duration), Refused> {
+        let entered = self.wait(deadline).await;
+        if entered.is_err() {
+            self.0.refused.fetch_add(1, Ordering::Relaxed);
+        }
+        entered
+    }
+
+    async fn wait(&self, deadline: Deadline) -> Result<(OwnedSemaphorePermit, Duration), Refused> {
+        let line = &*self.0;
+        let late = || Refused::Late {
+            queue: line.name.clone(),
+        };
+        if deadline.has_passed() {
+            return Err(late());
+        }
+        if let Some(permit) = self.free_place() {
+            self.count(Duration::ZERO);
+            return Ok((permit, Duration::ZERO));
+        }
+        let place = Waiting::join(&line.waiting);
+        if place.number > MAX_WAITING {
+            return Err(Refused::Full {
+                queue: line.name.clone(),
+                waiting: MAX_WAITING,
+            });
+        }
+        let since = Instant::now();
+        match deadline.run(line.places.clone().acquire_owned()).await {
+            Ok(Ok(permit)) => {
+                let waited = since.elapsed();
+                tracing::debug!(queue = %line.name, ?waited, depth = place.number, "the call waited for its turn");
+                line.waited.fetch_add(1, Ordering::Relaxed);
+                self.count(waited);
+                Ok((permit, waited))
+            }
+            // The semaphore is never closed, so the only other end of the wait is that of our time.
+            Ok(Err(_)) | Err(_) => Err(late()),
+        }
+    }
+
+    /// A place that is free. Nobody is overtaken: while calls wait, places that come free go to them and are never seen here.
+    fn free_place(&self) -> Option<OwnedSemaphorePermit> {
+        self.0.places.clone().try_acquire_owned().ok()
+    }
+
+    fn count(&self, waited: Duration) {
+        let line = &*self.0;
+        let micros = u64::try_from(waited.as_micros()).unwrap_or(u64::MAX);
+        line.entered.fetch_add(1, Ordering::Relaxed);
+        // Mostly nobody waits, and what does not change need not be written.
+        if line.last_wait.load(Ordering::Relaxed) != micros {
+            line.last_wait.store(micros, Ordering::Relaxed);
+        }
+        if micros > 0 {
+            line.total_wait.fetch_add(micros, Ordering::Relaxed);
+        }
+    }
+
+    fn grow(&self, places: usize) {
+        let mut capacity = self.0.capacity.lock().unwrap_or_else(PoisonError::into_inner);
+        let wanted = places.min(Semaphore::MAX_PERMITS);
+        if wanted > *capacity {
+            self.0.places.add_permits(wanted - *capacity);
+            *capacity = wanted;
+        }
+    }
+
+    /// Takes places away that no call has.
+    fn shrink(&self, places: usize) {
+        let mut capacity = self.0.capacity.lock().unwrap_or_else(PoisonError::into_inner);
+        let surplus = capacity.saturating_sub(places.max(1));
+        *capacity -= self.0.places.forget_permits(surplus);
+    }
+
+    fn numbers(&self) -> QueueNumbers {
+        let line = &*self.0;
+        let capacity = *line.capacity.lock().unwrap_or_else(PoisonError::into_inner);
+        QueueNumbers {
+            name: line.name.clone(),
+            capacity,
+            in_use: capacity.saturating_sub(line.places.available_permits()),
+            depth: line.waiting.load(Ordering::Relaxed),
+            entered: line.entered.load(Ordering::Relaxed),
+            waited: line.waited.load(Ordering::Relaxed),
+            refused: line.refused.load(Ordering::Relaxed),
+            last_wait: Duration::from_micros(line.last_wait.load(Ordering::Relaxed)),
+            total_wait: Duration::from_micros(line.total_wait.load(Ordering::Relaxed)),
+        }
+    }
+}
+
+/// A place in the line, given up when dropped.
+struct Waiting<'a> {
+    count: &'a AtomicUsize,
+    number: usize,
+}
+
+impl<'a> Waiting<'a> {
+    fn join(count: &'a AtomicUsize) -> Self {
+        let number = count.fetch_add(1, Ordering::Relaxed) + 1;
+        Self { count, number }
+    }
+}
+
+impl Drop for Waiting<'_> {
+    fn drop(&mut self) {
+        self.count.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,70 @@
+//! One start: a place among the processes of the board, a session, and its catalogue.
+
+use std::{sync::Arc, time::Duration};
+
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio_util::task::TaskTracker;
+
+use crate::{
+    catalog::{Catalog, store::Freshness},
+    server::link::Plan,
+    session::{ConnectError, ListScope, Session, Spec, connect},
+    transport::{DialError, FailureKind, Sent, WireFailure},
+};
+
+/// A server that was connected to and listed.
+pub(super) struct Reached {
+    pub(super) session: Session,
+    pub(super) catalog: Catalog,
+    pub(super) freshness: Freshness,
+    pub(super) process: Option<OwnedSemaphorePermit>,
+}
+
+/// Connects and lists. A server that cannot be listed is not left running.
+pub(super) async fn reach(
+    plan: &Plan,
+    (survey, before): (ListScope, Option<Arc<Catalog>>),
+    limit: Duration,
+    tasks: &TaskTracker,
+    process: Option<OwnedSemaphorePermit>,
+) -> Result<Reached, ConnectError> {
+    let session = connect(&plan.spec, limit, tasks).await?;
+    match session.catalog(survey, &plan.described, before.as_deref()).await {
+        Ok((catalog, freshness)) => Ok(Reached {
+            session,
+            catalog,
+            freshness,
+            process,
+        }),
+        Err(fault) => {
+            session.close().await;
+            Err(ConnectError {
+                fault,
+                only_era: false,
+                unheard: false,
+            })
+        }
+    }
+}
+
+/// The place of a server's process among those of the board.
+pub(super) fn place_for(
+    spec: &Spec,
+    processes: Arc<Semaphore>,
+) -> Result<Option<OwnedSemaphorePermit>, Box<ConnectError>> {
+    if !spec.is_process() {
+        return Ok(None);
+    }
+    let full = |_| {
+        let text =
+            "the board has as many processes as it may; raise `max_processes`, or stop servers that are not needed";
+        let failure = WireFailure::new(FailureKind::Busy, Sent::No, text);
+        let fault = DialError::Failed(failure).into();
+        Box::new(ConnectError {
+            fault,
+            only_era: false,
+            unheard: false,
+        })
+    };
+    processes.try_acquire_owned().map(Some).map_err(full)
+}

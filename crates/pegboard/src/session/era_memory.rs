@@ -1,0 +1,171 @@
+//! Which era each server spoke last time, kept on disk so that the next start need not find out.
+
+use std::{
+    collections::BTreeMap,
+    io::Write,
+    path::{Path, PathBuf},
+    sync::{Mutex, PoisonError},
+};
+
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+
+use crate::config::{Command, Transport};
+
+/// The most servers that are remembered. The file is rewritten as a whole, so it must stay small.
+const MAX_ENTRIES: usize = 1000;
+
+/// How a server was reached last time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum RememberedEra {
+    /// Without a handshake.
+    Modern,
+    /// With a handshake.
+    Legacy,
+    /// With a handshake over HTTP+SSE, at an address whose kind the config leaves open.
+    Sse,
+}
+
+/// What is remembered. Losing it costs time, never correctness, so its own errors are only logged.
+#[derive(Debug, Default)]
+pub(crate) struct EraMemory {
+    file: Option<PathBuf>,
+    known: Mutex<Option<BTreeMap<String, RememberedEra>>>,
+}
+
+impl EraMemory {
+    /// A memory in `file`, or one that lasts as long as the program.
+    pub(crate) fn new(file: Option<PathBuf>) -> Self {
+        Self {
+            file,
+            known: Mutex::default(),
+        }
+    }
+
+    pub(super) fn recall(&self, fingerprint: &str) -> Option<RememberedEra> {
+        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = known.get_or_insert_with(|| self.file.as_deref().and_then(read).unwrap_or_default());
+        known.get(fingerprint).copied()
+    }
+
+    pub(super) fn remember(&self, fingerprint: &str, spoken: RememberedEra) {
+        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        let before = known.as_ref().and_then(|known| known.get(fingerprint));
+        if before == Some(&spoken) {
+            return;
+        }
+        // Another process may have written meanwhile; what it learned is kept.
+        let mut now = self
+            .file
+            .as_deref()
+            .and_then(read)
+            .or_else(|| known.clone())
+            .unwrap_or_default();
+        if now.len() >= MAX_ENTRIES {
+            now.clear();
+        }
+        now.insert(fingerprint.to_owned(), spoken);
+        if let Some(file) = &self.file
+            && let Err(error) = write(file, &now)
+        {
+            tracing::debug!(%error, file = %file.display(), "the eras of servers could not be remembered");
+        }
+        *known = Some(now);
+    }
+}
+
+fn read(file: &Path) -> Option<BTreeMap<String, RememberedEra>> {
+    serde_json::from_slice(&std::fs::read(file).ok()?).ok()
+}
+
+/// Writes the file in one step, so that a reader never sees half of it.
+fn write(file: &Path, known: &BTreeMap<String, RememberedEra>) -> std::io::Result<()> {
+    let folder = file.parent().unwrap_or(Path::new("."));
+    std::fs::create_dir_all(folder)?;
+    let draft = file.with_extension(format!("{}.tmp", std::process::id()));
+    let mut out = std::fs::File::create(&draft)?;
+    let result = out
+        .write_all(&serde_json::to_vec(known)?)
+        .and_then(|()| std::fs::rename(&draft, file));
+    if result.is_err() {
+        let _ = std::fs::remove_file(&draft);
+    }
+    result
+}
+
+/// What makes a server the same server as last time: how it is reached, and for a program which build of it.
+pub(super) fn fingerprint(transport: &Transport) -> String {
+    let mut hash = Sha256::new();
+    let mut add = |part: &[u8]| {
+        hash.update((part.len() as u64).to_le_bytes());
+        hash.update(part);
+    };
+    add(transport.kind().as_bytes());
+    match transport {
+        Transport::Stdio(command) => {
+            add(command.program.as_bytes());
+            for arg in &command.args {
+                add(arg.expose().as_bytes());
+            }
+            add(&changed_at(command).to_le_bytes());
+        }
+        Transport::Auto(endpoint)
+        | Transport::Http(endpoint)
+        | Transport::Sse(endpoint)
+        | Transport::WebSocket(endpoint) => {
+            add(endpoint.url.expose().as_str().as_bytes());
+        }
+    }
+    let digest = hash.finalize();
+    digest.iter().take(16).map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// When the program, or the script among its arguments, last changed.
+fn changed_at(command: &Command) -> u64 {
+    let files = std::iter::once(command.program.as_str()).chain(command.args.iter().map(|arg| arg.expose()));
+    let times = files.filter(|file| file.contains('/')).filter_map(|file| {
+        let time = std::fs::metadata(file).ok()?.modified().ok()?;
+        let since = time.duration_since(std::time::UNIX_EPOCH).ok()?;
+        u64::try_from(since.as_millis()).ok()
+    });
+    times.max().unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_learned_is_there_for_the_next_program() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("deep/eras.json");
+        let first = EraMemory::new(Some(file.clone()));
+        assert_eq!(first.recall("a"), None);
+        first.remember("a", RememberedEra::Legacy);
+        EraMemory::new(Some(file.clone())).remember("b", RememberedEra::Sse);
+        let next = EraMemory::new(Some(file));
+        assert_eq!(
+            (next.recall("a"), next.recall("b")),
+            (Some(RememberedEra::Legacy), Some(RememberedEra::Sse))
+        );
+    }
+
+    #[test]
+    fn a_broken_file_is_as_good_as_none() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("eras.json");
+        std::fs::write(&file, "not json").unwrap();
+        let memory = EraMemory::new(Some(file));
+        assert_eq!(memory.recall("a"), None);
+        memory.remember("a", RememberedEra::Modern);
+        assert_eq!(memory.recall("a"), Some(RememberedEra::Modern));
+    }
+
+    #[test]
+    fn another_argument_is_another_server() {
+        let of = |args: &[&str]| fingerprint(&Transport::Stdio(Command::new("x").args(args.iter().copied())));
+        assert_eq!(of(&["a"]), of(&["a"]));
+        assert_ne!(of(&["a", "b"]), of(&["ab"]));
+    }
+}

@@ -1,0 +1,98 @@
+//! `read_output`: a tool of our own, with which a model reads what was too long to be handed to it.
+
+use serde_json::{Map, Value, json};
+use tokio::time::Instant;
+
+use super::{ListedTool, OwnReply, Toolset, builtin_tools};
+use crate::{
+    call::{CallGuard, ToolCall, View},
+    config::Reading,
+    name::ServerName,
+    outcome::{Answer, Failure, Kind, Outcome},
+    spill::{Query, SpillError},
+};
+
+const NAME: &str = "read_output";
+/// The largest page. A model that reads on sees the next one.
+const PAGE: usize = 16 << 10;
+
+/// The tool as a view shows it.
+pub(super) fn listed(home: &ServerName, view: &View) -> ListedTool {
+    let definition = json!({
+        "name": NAME,
+        "title": "Read a long output",
+        "description": "Reads a part of an output that was too long to be shown and is kept under a handle. Give at most one of range, \
+                        grep and jsonpath; without them you get the beginning.",
+        "inputSchema": {
+            "type": "object",
+            "properties": {
+                "handle": {"type": "string", "description": "The handle, such as out_1a2b…"},
+                "range": {"type": "string", "description": "Lines to read, such as 120-180, counted from 1"},
+                "grep": {"type": "string", "description": "A regular expression; lines that match are shown with their numbers. (?i) ignores case"},
+                "context": {"type": "integer", "minimum": 0, "maximum": 20, "description": "Lines to show around each match of grep"},
+                "jsonpath": {"type": "string", "description": "A path into JSON, such as $.items[0].name, $.items[*].id or $..status"},
+            },
+            "required": ["handle"],
+            "additionalProperties": false,
+        },
+        "annotations": {"readOnlyHint": true, "idempotentHint": true, "openWorldHint": false},
+    });
+    builtin_tools::listed(home, definition, view)
+}
+
+impl Toolset {
+    /// The tool for listings: once there is something to read, or from the start if the view wants that.
+    pub(super) fn listed_reader(&self) -> Option<ListedTool> {
+        let outputs = &self.view.outputs;
+        (outputs.always_readable || outputs.spill.is_used()).then(|| self.built(|built| built.reader.clone()))
+    }
+
+    /// The reply to a call of the tool, or the call back when another tool is meant.
+    pub(super) async fn read_output<'a>(
+        &'a self,
+        mut call: ToolCall,
+        started: Instant,
+        mut guard: CallGuard<'a>,
+    ) -> OwnReply<'a> {
+        let outputs = &self.view.outputs;
+        // Without anything to read this costs a look at a flag.
+        if !(outputs.spill.is_used() || outputs.always_readable) || !builtin_tools::may_mean(&call.name, NAME) {
+            return Err(Box::new((call, guard)));
+        }
+        let (reader, routes) = self.built(|built| (built.reader.clone(), built.table.clone()));
+        if !builtin_tools::means(&call.name, &reader, &routes) {
+            return Err(Box::new((call, guard)));
+        }
+        guard.own(&reader.tool);
+        let read = builtin_tools::read(&mut call, &reader, Reading::Guided).and_then(|given| arguments(&given));
+        let outcome = match read {
+            Err(failure) => Outcome::Refused(failure),
+            Ok((handle, query)) => match outputs.spill.page(&handle, query, PAGE).await {
+                Ok(page) => Outcome::Done(Answer::from_text(page)),
+                Err(SpillError::Query(problem)) => Outcome::Refused(Failure::new(Kind::InvalidArguments, problem)),
+                Err(problem) => Outcome::ToolFailed(Answer::from_text(problem.to_string())),
+            },
+        };
+        let mut reply = builtin_tools::reply(&call, &reader.tool, outcome, started.elapsed());
+        builtin_tools::tell_repair(&mut reply, &call.name, &reader);
+        guard.complete(&reply);
+        Ok(reply)
+    }
+}
+
+/// The handle and what is wanted of it.
+fn arguments(given: &Map<String, Value>) -> Result<(String, Query), Failure> {
+    let invalid = |problem: String| Failure::new(Kind::InvalidArguments, problem);
+    let text = |key: &str| builtin_tools::text(given, key);
+    let handle =
+        text("handle")?.ok_or_else(|| invalid("`handle` is missing: which output is to be read?".to_owned()))?;
+    let context = given.get("context").and_then(Value::as_u64).unwrap_or(0);
+    let query = match (text("range")?, text("grep")?, text("jsonpath")?) {
+        (None, None, None) => Ok(Query::start()),
+        (Some(range), None, None) => Query::range(&range),
+        (None, Some(pattern), None) => Query::grep(&pattern, usize::try_from(context).unwrap_or(usize::MAX)),
+        (None, None, Some(path)) => Query::path(&path),
+        _ => Err("give only one of `range`, `grep` and `jsonpath`".to_owned()),
+    };
+    Ok((handle, query.map_err(invalid)?))
+}

@@ -1,0 +1,84 @@
+//! How a view reaches one server by its name, for requests that only read and may be made again.
+
+use std::future::Future;
+
+use super::{LOOK_UP, Toolset};
+use crate::{
+    call::{self, Visibility},
+    deadline::Deadline,
+    name::ServerName,
+    outcome::{Failure, Kind},
+    server::{Live, Server},
+    session::Fault,
+};
+
+impl Toolset {
+    pub(super) fn server(&self, name: &ServerName) -> Result<Server, Failure> {
+        let servers = self.servers();
+        let sight = Visibility::new(&self.view, &servers);
+        sight.sees_server(name)?;
+        if let Some(server) = servers.iter().find(|server| server.name() == name) {
+            return Ok(server.clone());
+        }
+        let seen = servers
+            .iter()
+            .map(Server::name)
+            .filter(|name| sight.sees_server(name).is_ok());
+        let seen = call::listed(seen.map(ServerName::as_str));
+        let message = format!("there is no server `{name}`. Available servers: {seen}.");
+        Err(Failure::new(Kind::Unavailable, message))
+    }
+
+    /// A server ready for use.
+    pub(super) async fn reach(&self, name: &ServerName) -> Result<(Server, Live), Failure> {
+        self.check_open()?;
+        self.check_selection()?;
+        let server = self.server(name)?;
+        let live = server.live(Deadline::within(LOOK_UP)).await;
+        let live = live.map_err(|outage| call::unavailable(name.as_str(), &outage))?;
+        Ok((server, live))
+    }
+
+    /// Asks a server for something that only reads, once more in a new session when the one that was used is gone. `what` tells what was
+    /// asked for.
+    pub(super) async fn ask<T, F>(
+        &self,
+        name: &ServerName,
+        capability: &str,
+        what: &str,
+        ask: impl Fn(Live) -> F,
+    ) -> Result<T, Failure>
+    where
+        F: Future<Output = Result<T, Fault>>,
+    {
+        let (server, live) = self.reach(name).await?;
+        must_offer(&live, name, capability)?;
+        let generation = live.generation;
+        let fault = match ask(live).await {
+            Ok(answer) => return Ok(answer),
+            Err(fault) => fault,
+        };
+        if fault.loses_session() {
+            server.replace(generation);
+            let again = server.live_after(generation, Deadline::within(LOOK_UP)).await;
+            if let Ok(live) = again {
+                return ask(live).await.map_err(|fault| failed(&fault, &server, what));
+            }
+        }
+        Err(failed(&fault, &server, what))
+    }
+}
+
+/// What was asked for may be named after a secret.
+fn failed(fault: &Fault, server: &Server, what: &str) -> Failure {
+    call::failure_of(fault, what).masked(&server.masker().current())
+}
+
+/// What a server does not offer is not asked for.
+pub(super) fn must_offer(live: &Live, server: &ServerName, capability: &str) -> Result<(), Failure> {
+    if live.session.offers(capability) {
+        return Ok(());
+    }
+    let message = format!("server `{server}` does not offer {capability}");
+    Err(Failure::new(Kind::Unavailable, message))
+}

@@ -1,0 +1,130 @@
+//! Which servers a view uses, and what is wrong with the choice.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use super::Toolset;
+use crate::{
+    call::{RouteTable, Unroutable, View, Visibility},
+    catalog::{Tool, shadows},
+    filter::{Selection, fits},
+    hint::Hint,
+    outcome::{Failure, Kind},
+    server::Server,
+};
+
+/// How many selections of single calls are kept with their route tables.
+const KEPT: usize = 8;
+
+/// A view with the selection of a call.
+pub(super) type Narrowed = (Arc<Selection>, Toolset);
+
+impl Toolset {
+    /// The servers that this view uses. None, if its selection cannot be used.
+    pub(super) fn chosen(&self) -> Vec<Server> {
+        let mut servers = self.servers();
+        if let Some(selection) = self.view.rules.selection() {
+            if check(selection, &servers).is_err() {
+                return Vec::new();
+            }
+            servers.retain(|server| selection.has_server(server.name().as_str()));
+        }
+        servers
+    }
+
+    /// The same view with another selection. The last few are kept, because many calls come with one selection.
+    pub(super) fn selecting(&self, selection: &Arc<Selection>) -> Self {
+        let mut kept = self.narrowed.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_same = |known: &Arc<Selection>| Arc::ptr_eq(known, selection) || known == selection;
+        if let Some((_, toolset)) = kept.iter().find(|(known, _)| is_same(known)) {
+            return toolset.clone();
+        }
+        let view = View {
+            rules: self.view.rules.selecting(selection.clone()),
+            ..View::clone(&self.view)
+        };
+        let narrowed = Self {
+            view: Arc::new(view),
+            latest: Arc::default(),
+            narrowed: Arc::default(),
+            shadows: Arc::default(),
+            ..self.clone()
+        };
+        kept.truncate(KEPT - 1);
+        kept.insert(0, (selection.clone(), narrowed.clone()));
+        narrowed
+    }
+
+    /// Whether the selection can be used on the board as it is now.
+    pub(super) fn check_selection(&self) -> Result<(), Failure> {
+        let Some(selection) = self.view.rules.selection() else {
+            return Ok(());
+        };
+        check(selection, &self.servers())
+    }
+
+    /// Why `name` must not be used, when it is the name of something that this view does not see.
+    pub(super) fn refusal(&self, name: &str, all_known: bool) -> Option<Unroutable> {
+        let servers = self.servers();
+        Visibility::new(&self.view, &servers).refusal(name, &servers, all_known)
+    }
+
+    /// What is wrong with the choice of tools, or dangerous about it.
+    pub(super) fn doubts(&self) -> Vec<String> {
+        let servers = self.servers();
+        let mut doubts = Visibility::new(&self.view, &servers).warnings().to_vec();
+        if let Err(failure) = self.check_selection() {
+            doubts.push(failure.message);
+        }
+        let selected = self.view.rules.selection().map(Selection::servers).unwrap_or_default();
+        for selected in selected {
+            let server = servers.iter().find(|server| server.name().as_str() == selected.name);
+            let Some(catalog) = server.and_then(Server::catalog) else {
+                continue;
+            };
+            let is_absent = |glob: &&String| !catalog.tools.iter().any(|tool| fits(glob, &tool.name));
+            for absent in selected.tools.iter().filter(is_absent) {
+                doubts.push(format!(
+                    "the selection names `{}.{}`, and the server has no such tool",
+                    selected.name,
+                    absent.escape_debug()
+                ));
+            }
+        }
+        doubts.extend_from_slice(&self.shadows.of(&self.table()));
+        doubts
+    }
+}
+
+/// Whether a selection can be used on a board with these servers. If it cannot, nothing is listed and nothing can be called.
+pub(super) fn check(selection: &Selection, servers: &[Server]) -> Result<(), Failure> {
+    let names: Vec<_> = servers.iter().map(|server| server.name().as_str()).collect();
+    selection.check_against(&names).map_err(|problem| {
+        let message = format!("{problem}. No tool can be called with this selection.");
+        let failure = Failure::new(Kind::NotPermitted, message);
+        match problem.hint() {
+            Some(hint) => failure.hint(hint),
+            None => failure,
+        }
+    })
+}
+
+/// Which tools of a route table could be taken for others, found out once for each table.
+#[derive(Debug, Default)]
+pub(super) struct Shadows(Mutex<Option<Found>>);
+
+type Found = (Arc<RouteTable>, Arc<[String]>);
+
+impl Shadows {
+    fn of(&self, table: &Arc<RouteTable>) -> Arc<[String]> {
+        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        match &*known {
+            Some((of, warnings)) if Arc::ptr_eq(of, table) => warnings.clone(),
+            _ => {
+                let tools: Vec<&Tool> = table.routes().iter().map(|route| route.tool.as_ref()).collect();
+                let warnings: Arc<[String]> = shadows(&tools).into();
+                *known = Some((table.clone(), warnings.clone()));
+                warnings
+            }
+        }
+    }
+}
