@@ -12,7 +12,10 @@ use pegboard::{
 };
 use tokio::{sync::mpsc, time::Instant};
 
-use super::{Ending, Stage, TIMEOUT, cancelled, late, waits::Waits};
+use super::{
+    stage::{Ending, Stage, TIMEOUT, cancelled, late},
+    waits::Waits,
+};
 use crate::{
     cli,
     exit::Exit,

@@ -2,7 +2,7 @@
 
 use clap::CommandFactory as _;
 
-use super::Stage;
+use super::stage::Stage;
 use crate::{cli::Cli, exit::Exit, output::Report};
 
 pub(super) async fn run(mut stage: Stage<'_>, shell: clap_complete::Shell) -> Exit {

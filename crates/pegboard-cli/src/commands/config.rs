@@ -5,7 +5,7 @@ mod toml;
 use pegboard::{Config, Explained, Loaded, Problem, ValueOrigin};
 use serde_json::{Value, json};
 
-use super::{Stage, empty};
+use super::stage::{Stage, empty, with_complaint};
 use crate::{
     exit::Exit,
     output::{self, Report, Table, one_line},
@@ -43,7 +43,7 @@ pub(super) async fn explain(mut stage: Stage<'_>, what: Option<String>) -> Exit 
     let report = match wanted(&settings, what.as_deref()) {
         Err(complaint) => {
             let document = json!({"settings": [], "problems": loaded.problems});
-            complaint.report(empty(&stage.output, Exit::Usage, &document))
+            with_complaint(empty(&stage.output, Exit::Usage, &document), &complaint)
         }
         Ok(found) => {
             // What is wrong with other servers says nothing about this one.

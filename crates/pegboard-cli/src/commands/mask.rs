@@ -5,7 +5,7 @@ use std::io::{self, Read as _};
 use pegboard::{BadMasking, Config, Masker, Masking};
 use serde_json::json;
 
-use super::{Ending, Stage, empty, interrupted, time_up};
+use super::stage::{Ending, Stage, empty, interrupted, time_up};
 use crate::{
     cli::Mask,
     exit::Exit,
@@ -23,10 +23,7 @@ pub(super) async fn run(mut stage: Stage<'_>, mask: Mask) -> Exit {
     let failed = |problem: &str| empty(&output, Exit::Usage, &nothing).error(problem, None);
     let masker = match settings.usable().and_then(|config| masker(&config, mask, &settings)) {
         Ok(masker) => masker,
-        Err(complaint) => {
-            let report = empty(&output, Exit::Usage, &nothing);
-            return stage.print(complaint.report(report)).await;
-        }
+        Err(complaint) => return stage.refuse(&complaint, &nothing).await,
     };
     let reading = tokio::task::spawn_blocking(read);
     let text = match stage.work(reading).await {

@@ -4,7 +4,11 @@ use pegboard::{BoardStatus, LastError, QueueStatus, ServerStatus, State};
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use super::{Ending, Stage, TIMEOUT, empty, interrupted, listing, time_up, waits::Waits};
+use super::{
+    listing,
+    stage::{Ending, Stage, TIMEOUT, interrupted, time_up},
+    waits::Waits,
+};
 use crate::{
     exit::Exit,
     output::{self, Report, Table, one_line},
@@ -15,10 +19,7 @@ pub(super) async fn run(mut stage: Stage<'_>) -> Exit {
     let settings = Settings::load(&stage.global);
     let config = match settings.shown() {
         Ok(config) => config,
-        Err(complaint) => {
-            let report = empty(&stage.output, Exit::Usage, &Document::without_board(&settings));
-            return stage.print(complaint.report(report)).await;
-        }
+        Err(complaint) => return stage.refuse(&complaint, &Document::without_board(&settings)).await,
     };
     settings.announce(&stage.output);
     let is_hopeless = config.servers.is_empty() && !config.misconfigured.is_empty();

@@ -7,11 +7,15 @@ use pegboard::{ListedTool, Listing, ServerCost, Unavailable, View};
 use serde::Serialize;
 use serde_json::json;
 
-use super::{Ending, Stage, empty, interrupted, listing, time_up, waits::Waits};
+use super::{
+    listing,
+    stage::{Ending, Stage, interrupted, time_up},
+    waits::Waits,
+};
 use crate::{
     cli,
     exit::Exit,
-    output::{self, Paint, Report, Table, one_line},
+    output::{self, Report, Table, one_line},
     settings::{self, Settings},
 };
 use pattern::Pattern;
@@ -28,12 +32,9 @@ pub(super) async fn run(mut stage: Stage<'_>, options: cli::Tools) -> Exit {
     };
     let config = match settings.usable() {
         Ok(config) => config,
-        Err(complaint) => {
-            let report = empty(&stage.output, Exit::Usage, &nothing);
-            return stage.print(complaint.report(report)).await;
-        }
+        Err(complaint) => return stage.refuse(&complaint, &nothing).await,
     };
-    let enabled = config.servers.values().filter(|server| server.enabled).count();
+    let enabled = listing::enabled(&config);
     settings.announce(&stage.output);
     let waits = Waits::new(&config);
     let board = settings::board(config).tools_only().open();
@@ -153,8 +154,7 @@ impl<'a> Document<'a> {
 /// The tools under the names of their servers, one line each, or with `-v` with their arguments. For a provider they have the names that
 /// its models see.
 fn text(tools: &[ListedTool], is_for_provider: bool, is_verbose: bool, is_ranked: bool) -> String {
-    let (paint, width) = (Paint::of(&std::io::stdout()), output::width());
-    let mut text = String::new();
+    let width = output::width();
     if is_ranked {
         let mut table = Table::indented(0);
         tools
@@ -162,44 +162,36 @@ fn text(tools: &[ListedTool], is_for_provider: bool, is_verbose: bool, is_ranked
             .for_each(|listed| table.row([one_line(&listed.tool.dotted_name()), summary(listed)]));
         return table.render(width);
     }
-    for group in tools.chunk_by(|a, b| a.tool.server == b.tool.server) {
-        if !text.is_empty() {
-            text.push('\n');
-        }
-        let many = match group.len() {
-            1 => "1 tool".to_owned(),
-            many => format!("{many} tools"),
-        };
-        let server = paint.bold(group[0].tool.server.as_str());
-        text.push_str(&format!("{server} ({many})\n"));
-        let name = |listed: &ListedTool| match is_for_provider {
+    let line = |listed: &ListedTool| {
+        let name = match is_for_provider {
             true => listed.name.clone(),
             false => listed.tool.dotted_name(),
         };
-        let line = |listed: &ListedTool| [one_line(&name(listed)), summary(listed)];
-        if is_verbose {
-            for listed in group {
-                let mut table = Table::indented(2);
-                table.row(line(listed));
+        [one_line(&name), summary(listed)]
+    };
+    let section = |tools: &[ListedTool]| {
+        let mut text = String::new();
+        let mut table = Table::indented(2);
+        for listed in tools {
+            table.row(line(listed));
+            if is_verbose {
                 text.push_str(&table.render(width));
                 text.push_str(&arguments::table(&listed.tool.input_schema.value()).render(width));
+                table = Table::indented(2);
             }
-        } else {
-            let mut table = Table::indented(2);
-            group.iter().for_each(|listed| table.row(line(listed)));
-            text.push_str(&table.render(width));
         }
-    }
-    text
+        text + &table.render(width)
+    };
+    listing::sections(tools, "tool", |listed| &listed.tool.server, section)
 }
 
 /// The first line of what a tool says about itself.
 fn summary(listed: &ListedTool) -> String {
     let tool = &listed.tool;
-    let words = tool
+    let description = tool
         .description
         .as_deref()
         .or(tool.title.as_deref())
         .unwrap_or_default();
-    one_line(words.trim_start().lines().next().unwrap_or_default())
+    listing::first_line(description)
 }

@@ -1,6 +1,6 @@
 //! Columns for people: aligned, and cut at the width of the terminal if there is one.
 
-use super::one_line;
+use super::sanitize::one_line;
 use unicode_width::{UnicodeWidthChar as _, UnicodeWidthStr as _};
 
 /// Rows of cells. The last column is cut where the terminal ends, the others are as wide as their widest cell.
