@@ -15,11 +15,13 @@ mod version;
 mod wire;
 
 use std::net::{Ipv4Addr, SocketAddr};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use anyhow::Context;
 use tokio_util::sync::CancellationToken;
+
+use protocol::Demo;
 
 /// How the demo server is started.
 #[derive(Clone, Debug, clap::Args)]
@@ -61,26 +63,13 @@ pub(crate) async fn run(options: DemoOptions) -> anyhow::Result<()> {
         "`{}` is not a folder; name one with --folder",
         folder.display()
     );
-    let demo = Arc::new(Demo { folder });
+    let demo = Arc::new(Demo::new(folder));
     let stop = stop_on_signal()?;
     match options.transport {
         DemoTransport::Stdio => wire::stdio::serve(demo, stop).await,
         DemoTransport::Http => wire::http::serve(demo, options.listen, stop).await,
         DemoTransport::Sse => wire::sse::serve(demo, options.listen, stop).await,
         DemoTransport::Ws => wire::ws::serve(demo, options.listen, stop).await,
-    }
-}
-
-/// What every request of every client shares. Nothing in it changes after the start.
-#[derive(Debug)]
-struct Demo {
-    /// Canonical, so that a path under it is a path inside it.
-    folder: PathBuf,
-}
-
-impl Demo {
-    fn folder(&self) -> &Path {
-        &self.folder
     }
 }
 

@@ -10,11 +10,10 @@ use tokio::sync::mpsc;
 use tokio_util::sync::{CancellationToken, DropGuard};
 use tokio_util::task::TaskTracker;
 
-use super::Demo;
 use super::in_flight::{InFlight, Running};
 use super::message::{self, Broken, Fault, Id, Incoming, Message, Request};
 use super::notices::Notices;
-use super::protocol::{Peer, version_of};
+use super::protocol::{Demo, Peer, version_of};
 use super::version::Version;
 
 /// Answers and notices that wait for the wire. When it is full the requests wait, so a client that does not read

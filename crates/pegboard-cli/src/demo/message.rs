@@ -179,6 +179,11 @@ fn broken(error: &serde_json::Error) -> Broken {
     }
 }
 
+/// A JSON object with these fields.
+pub(super) fn object<const N: usize>(fields: [(&str, Value); N]) -> Map<String, Value> {
+    fields.into_iter().map(|(key, value)| (key.to_owned(), value)).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -1,15 +1,16 @@
 //! One request, one answer: which version a request speaks, and which method it names.
 
+use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};
 
 use serde_json::{Map, Value, json};
 use tokio_util::sync::CancellationToken;
 
-use super::message::{Fault, Request};
+use super::message::{Fault, Request, object};
 use super::notices::{LogLevel, Notices};
-use super::tools::Call;
+use super::tools::tool::Call;
 use super::version::Version;
-use super::{Demo, offers, tools};
+use super::{offers, tools};
 
 const INSTRUCTIONS: &str = "A demo server. Use `now` for the time, `calculate` for arithmetic and `search_text` to find \
 text in the shared folder. The other tools (`echo`, `draw`, `count_slowly`, `fail`) are for trying out a client.";
@@ -104,7 +105,18 @@ pub(super) fn unsupported(requested: &str) -> Fault {
     .with_data(json!({"requested": requested, "supported": Version::names()}))
 }
 
+/// The state that all requests of all clients share. It does not change after the start.
+#[derive(Debug)]
+pub(super) struct Demo {
+    folder: PathBuf,
+}
+
 impl Demo {
+    /// `folder` must be canonical, so that a path with its prefix is inside it.
+    pub(super) fn new(folder: PathBuf) -> Self {
+        Self { folder }
+    }
+
     /// Answers one request that speaks `version`. Dropping the future abandons the work.
     pub(super) async fn answer(
         &self,
@@ -120,7 +132,7 @@ impl Demo {
             "server/discover" if version.is_modern() => (discover(version), true),
             "tools/call" => {
                 let call = Call {
-                    folder: self.folder(),
+                    folder: &self.folder,
                     notices: &notices,
                     cancelled,
                 };
@@ -210,10 +222,6 @@ fn set_level(params: &Map<String, Value>, peer: &Peer) -> Result<Map<String, Val
     let level = level.ok_or_else(|| Fault::invalid_params("`level` must be one of debug … emergency"))?;
     peer.remember(|remembered| remembered.level = Some(level));
     Ok(Map::new())
-}
-
-pub(super) fn object<const N: usize>(fields: [(&str, Value); N]) -> Map<String, Value> {
-    fields.into_iter().map(|(key, value)| (key.to_owned(), value)).collect()
 }
 
 #[cfg(test)]

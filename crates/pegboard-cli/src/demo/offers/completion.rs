@@ -3,8 +3,7 @@
 use serde_json::{Map, Value, json};
 
 use super::resources::{COUNT_TEMPLATE, MAX_COUNT};
-use crate::demo::message::Fault;
-use crate::demo::protocol::object;
+use crate::demo::message::{Fault, object};
 
 const NAMES: [&str; 5] = ["Ada", "Alan", "Barbara", "Edsger", "Grace"];
 

@@ -5,8 +5,7 @@ use base64::prelude::BASE64_STANDARD;
 use serde_json::{Map, Value, json};
 
 use super::required;
-use crate::demo::message::Fault;
-use crate::demo::protocol::object;
+use crate::demo::message::{Fault, object};
 use crate::demo::tools::png;
 use crate::demo::version::Version;
 

@@ -5,7 +5,7 @@ mod parser;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::{Failure, Output, at_most, harmless};
+use super::tool::{Failure, Output, at_most, harmless};
 
 const MAX_EXPRESSION: usize = 1000;
 

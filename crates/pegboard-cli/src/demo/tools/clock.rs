@@ -5,7 +5,7 @@ use jiff::tz::{Offset, TimeZone};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::{Failure, Output, at_most, harmless};
+use super::tool::{Failure, Output, at_most, harmless};
 
 /// Longer than every name in the time zone database.
 const MAX_NAME: usize = 64;

@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::{Call, Failure, Output, harmless, within};
+use super::tool::{Call, Failure, Output, harmless, within};
 
 const MAX_STEPS: u64 = 100;
 const MAX_DELAY_MS: u64 = 5000;

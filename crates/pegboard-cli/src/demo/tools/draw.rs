@@ -6,7 +6,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::png::{self, Rgb};
-use super::{Failure, Output, harmless, text, within};
+use super::tool::{Failure, Output, harmless, text, within};
 
 const MAX_SIDE: u64 = 256;
 const WHITE: Rgb = [255, 255, 255];

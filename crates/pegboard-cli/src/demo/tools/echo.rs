@@ -3,7 +3,7 @@
 use serde::{Deserialize, Deserializer};
 use serde_json::{Map, Value, json};
 
-use super::{Failure, Output, at_most, harmless, text};
+use super::tool::{Failure, Output, at_most, harmless, text};
 
 const MAX_TEXT: usize = 1_000_000;
 

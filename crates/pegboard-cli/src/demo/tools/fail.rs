@@ -3,7 +3,7 @@
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::{Failure, Output, at_most, harmless};
+use super::tool::{Failure, Output, at_most, harmless};
 
 const MAX_MESSAGE: usize = 4096;
 

@@ -5,7 +5,7 @@ mod walk;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::{Call, Failure, Output, at_most, harmless, text, within};
+use super::tool::{Call, Failure, Output, at_most, harmless, text, within};
 use walk::{Found, Query, walk};
 
 const MAX_QUERY: usize = 256;

@@ -20,13 +20,12 @@ use futures_util::{StreamExt, stream};
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
-use super::{listen, sse::KEEP_ALIVE};
-use crate::demo::Demo;
+use super::listen::{self, KEEP_ALIVE};
 use crate::demo::connection::cancelled_id;
 use crate::demo::message::{self, Broken, Fault, Incoming, Message, Request};
-use crate::demo::protocol::{Peer, version_of};
+use crate::demo::protocol::{Demo, Peer, version_of};
 use crate::demo::version::Version;
-use exchange::{Asked, Exchange};
+use exchange::{Asked, Exchange, Refusal};
 use headers::Accepts;
 use session::{Session, Sessions};
 
@@ -272,9 +271,6 @@ fn without_session(headers: &HeaderMap) -> Response {
     )
         .into_response()
 }
-
-/// A request that is answered with a fault, and the HTTP status that goes with it.
-type Refusal = (StatusCode, Fault);
 
 fn refuse(status: StatusCode, answer: Value) -> Response {
     (status, Json(answer)).into_response()

@@ -31,6 +31,9 @@ const LAST_ANSWERS: Duration = Duration::from_secs(2);
 /// After a failed accept (no file descriptors left, usually) there is nothing to do but wait a moment.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
+/// The interval of the comments that keep proxies from closing an idle event stream.
+pub(super) const KEEP_ALIVE: Duration = Duration::from_secs(15);
+
 /// Listens, says where on stdout, and serves until `stop` is cancelled.
 pub(super) async fn serve(
     listen: SocketAddr,

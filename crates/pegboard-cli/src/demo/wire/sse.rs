@@ -20,19 +20,16 @@ use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 use super::http::body;
-use super::listen;
+use super::listen::{self, KEEP_ALIVE};
 use super::secret_id::secret_id;
-use crate::demo::Demo;
 use crate::demo::connection::Connection;
+use crate::demo::protocol::Demo;
 
 /// Streams at a time; far more than a machine's own clients need.
 const MAX_SESSIONS: usize = 256;
 
 /// How long a message may wait for room in a session's queue.
 const RECEIVE_TIME: Duration = Duration::from_secs(10);
-
-/// A comment this often keeps proxies from closing a quiet stream.
-pub(super) const KEEP_ALIVE: Duration = Duration::from_secs(15);
 
 #[derive(Clone, Debug)]
 struct Sessions {

@@ -8,9 +8,9 @@ use std::time::Duration;
 use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 
-use crate::demo::Demo;
 use crate::demo::connection::Connection;
 use crate::demo::message::MAX_MESSAGE;
+use crate::demo::protocol::Demo;
 
 /// Lines read ahead. Each may have 4 MiB, so there are few.
 const READ_AHEAD: usize = 4;

@@ -17,9 +17,9 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use super::listen;
-use crate::demo::Demo;
 use crate::demo::connection::Connection;
 use crate::demo::message::MAX_MESSAGE;
+use crate::demo::protocol::Demo;
 
 /// Sockets at a time; far more than a machine's own clients need.
 const MAX_SOCKETS: usize = 256;

@@ -13,12 +13,13 @@ use futures_util::{Stream, StreamExt, stream};
 use serde_json::Value;
 use tokio::sync::mpsc;
 
+use super::headers::Accepts;
 use super::session::Session;
-use super::{Accepts, KEEP_ALIVE, Refusal};
-use crate::demo::Demo;
 use crate::demo::message::{self, Fault, Id, Request};
 use crate::demo::notices::Notices;
+use crate::demo::protocol::Demo;
 use crate::demo::version::Version;
+use crate::demo::wire::listen::KEEP_ALIVE;
 
 /// Notices that wait for the client. When there are more, the request waits.
 const QUEUE: usize = 16;
@@ -31,6 +32,9 @@ pub(super) struct Asked {
     pub(super) request: Request,
     pub(super) session: Arc<Session>,
 }
+
+/// The HTTP status and the JSON-RPC error of a refused request.
+pub(super) type Refusal = (StatusCode, Fault);
 
 /// How a request ended; none if the client cancelled it.
 type Outcome = Option<Result<Value, Fault>>;
