@@ -91,6 +91,7 @@
 //! ```
 
 mod answer;
+mod control;
 mod fake;
 mod fault;
 mod history;
@@ -104,7 +105,8 @@ mod server;
 mod wire;
 
 pub use answer::{META_CAPABILITIES, META_CLIENT, META_SUBSCRIPTION, META_VERSION};
-pub use fake::{Control, FakeServer, MemoryHandle, fake_server_binary};
+pub use control::Control;
+pub use fake::{FakeServer, MemoryHandle, fake_server_binary};
 pub use fault::{Bomb, Child, Fault, Rule, When};
 pub use history::{ErrorClass, History, Summary, Violation};
 pub use log::{LogFile, Received, read_log};

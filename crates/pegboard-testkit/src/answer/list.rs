@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
-use super::{Act, Request};
+use super::{act::Act, request::Request};
 use crate::{
     fault::{Bomb, Fault},
     script::Script,

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use super::{Act, Request};
+use super::{act::Act, request::Request};
 use crate::fault::Fault;
 
 /// Time for half an answer to leave, for a reset takes back what is still in the buffers.

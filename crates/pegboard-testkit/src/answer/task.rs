@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{Act, Request, tool};
+use super::{act::Act, request::Request, result::final_answer};
 use crate::script::{Script, Tool};
 
 /// How often a client is told to ask.
@@ -36,12 +36,12 @@ pub(super) fn about(script: &Script, request: &Request<'_>) -> Vec<Act> {
         return vec![Act::Answer(request.error(-32602, "there is no such task", None))];
     };
     let answer = match request.method {
-        "tasks/result" => tool::final_answer(script, tool, request),
+        "tasks/result" => final_answer(script, tool, request),
         "tasks/cancel" => request.result(script, state(tool, "cancelled")),
         "tasks/get" => {
             let mut task = state(tool, "completed");
             if request.modern {
-                task["result"] = tool::final_answer(script, tool, request)["result"].take();
+                task["result"] = final_answer(script, tool, request)["result"].take();
             }
             request.result(script, task)
         }

@@ -21,10 +21,7 @@ use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 use self::session::Session;
-use super::{
-    net::header_map,
-    peer::{Peer, is_stubborn, received},
-};
+use super::peer::{Peer, header_map, is_stubborn, received};
 use crate::{
     answer::{self, Act},
     fault::Fault,
@@ -209,16 +206,10 @@ async fn answer_post(app: &App, asked: &Asked<'_>, session: Arc<Session>) -> Res
 }
 
 async fn take_get(State(app): State<App>, headers: HeaderMap) -> Response {
-    app.server.receive(Received {
-        method: "GET".into(),
-        headers: header_map(&headers),
-        ..Received::default()
-    });
-    let script = app.server.script();
-    let faults = app.server.faults(&script, "GET", &Value::Null);
-    if let Some(response) = early(&script, &headers, &faults) {
-        return response;
-    }
+    let (script, faults) = match begin(&app.server, "GET", &headers) {
+        Ok(begun) => begun,
+        Err(response) => return *response,
+    };
     if script.era == Era::Modern || script.http.no_get_stream {
         return StatusCode::METHOD_NOT_ALLOWED.into_response();
     }
@@ -242,16 +233,10 @@ async fn take_get(State(app): State<App>, headers: HeaderMap) -> Response {
 }
 
 async fn take_delete(State(app): State<App>, headers: HeaderMap) -> Response {
-    app.server.receive(Received {
-        method: "DELETE".into(),
-        headers: header_map(&headers),
-        ..Received::default()
-    });
-    let script = app.server.script();
-    let faults = app.server.faults(&script, "DELETE", &Value::Null);
-    if let Some(response) = early(&script, &headers, &faults) {
-        return response;
-    }
+    let (script, faults) = match begin(&app.server, "DELETE", &headers) {
+        Ok(begun) => begun,
+        Err(response) => return *response,
+    };
     if script.era == Era::Modern || script.http.stateless {
         return StatusCode::METHOD_NOT_ALLOWED.into_response();
     }
@@ -265,7 +250,26 @@ async fn take_delete(State(app): State<App>, headers: HeaderMap) -> Response {
     }
 }
 
-/// What is answered before the message matters.
+/// Logs a GET or DELETE request and picks its faults. `Err` is the response of a fault or of a missing bearer token.
+pub(super) fn begin(
+    server: &Server,
+    method: &str,
+    headers: &HeaderMap,
+) -> Result<(Arc<Script>, Vec<Fault>), Box<Response>> {
+    server.receive(Received {
+        method: method.into(),
+        headers: header_map(headers),
+        ..Received::default()
+    });
+    let script = server.script();
+    let faults = server.faults(&script, method, &Value::Null);
+    match early(&script, headers, &faults) {
+        Some(response) => Err(Box::new(response)),
+        None => Ok((script, faults)),
+    }
+}
+
+/// The response to a request that is refused before its message is looked at.
 pub(super) fn early(script: &Script, headers: &HeaderMap, faults: &[Fault]) -> Option<Response> {
     if let Some(response) = reply::instead(faults) {
         return Some(response);

@@ -1,7 +1,6 @@
 //! The network forms: a listener on loopback, its handle, and connections that a test can cut.
 
 use std::{
-    collections::BTreeMap,
     io,
     net::SocketAddr,
     ops::Deref,
@@ -10,7 +9,7 @@ use std::{
     task::{Context, Poll},
 };
 
-use axum::{Router, http::HeaderMap};
+use axum::Router;
 use tokio::{
     io::{AsyncRead, AsyncWrite, ReadBuf},
     net::{TcpListener, TcpStream},
@@ -20,7 +19,7 @@ use tokio_util::sync::{CancellationToken, WaitForCancellationFutureOwned};
 
 use super::{http, sse, ws};
 use crate::{
-    fake::Control,
+    control::Control,
     server::{Server, lock},
 };
 
@@ -197,21 +196,6 @@ pub async fn stalled_listener() -> io::Result<(SocketAddr, tokio_util::sync::Dro
         }
     }));
     Ok((address, guard))
-}
-
-/// The headers as the log keeps them.
-pub(crate) fn header_map(headers: &HeaderMap) -> BTreeMap<String, String> {
-    let mut map = BTreeMap::<String, String>::new();
-    for (name, value) in headers {
-        let value = String::from_utf8_lossy(value.as_bytes());
-        map.entry(name.as_str().to_owned())
-            .and_modify(|known| {
-                known.push_str(", ");
-                known.push_str(&value);
-            })
-            .or_insert_with(|| value.clone().into_owned());
-    }
-    map
 }
 
 /// The listener, whose connections end with the server.

@@ -6,6 +6,7 @@ use std::{
     time::Duration,
 };
 
+use axum::http::HeaderMap;
 use serde_json::Value;
 use tokio::{
     task::AbortHandle,
@@ -159,4 +160,19 @@ pub(crate) fn received(message: &Value, headers: BTreeMap<String, String>) -> Re
             }
         }
     }
+}
+
+/// The headers as the log keeps them.
+pub(crate) fn header_map(headers: &HeaderMap) -> BTreeMap<String, String> {
+    let mut map = BTreeMap::<String, String>::new();
+    for (name, value) in headers {
+        let value = String::from_utf8_lossy(value.as_bytes());
+        map.entry(name.as_str().to_owned())
+            .and_modify(|known| {
+                known.push_str(", ");
+                known.push_str(&value);
+            })
+            .or_insert_with(|| value.clone().into_owned());
+    }
+    map
 }

@@ -18,14 +18,15 @@ use axum::{
     routing::{get, post},
 };
 use futures_util::{StreamExt, stream};
-use serde_json::Value;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
-use super::{http::early, net::header_map, peer::Peer};
+use super::{
+    http::{begin, early},
+    peer::{Peer, header_map},
+};
 use crate::{
     fault::Fault,
-    log::Received,
     play::Stage,
     server::{Frame, Server, lock},
 };
@@ -56,16 +57,10 @@ struct App {
 }
 
 async fn take_get(State(app): State<App>, headers: HeaderMap) -> Response {
-    app.server.receive(Received {
-        method: "GET".into(),
-        headers: header_map(&headers),
-        ..Received::default()
-    });
-    let script = app.server.script();
-    let faults = app.server.faults(&script, "GET", &Value::Null);
-    if let Some(response) = early(&script, &headers, &faults) {
-        return response;
-    }
+    let (_, faults) = match begin(&app.server, "GET", &headers) {
+        Ok(begun) => begun,
+        Err(response) => return *response,
+    };
     let session = format!("sse-{}", app.next.fetch_add(1, Ordering::Relaxed));
     let (frames, outgoing) = mpsc::channel(QUEUE);
     let peer = Peer::new(Stage::new(Arc::clone(&app.server), frames, app.dead.clone()));

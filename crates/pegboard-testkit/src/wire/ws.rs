@@ -16,11 +16,10 @@ use futures_util::{
     SinkExt, StreamExt,
     stream::{SplitSink, SplitStream},
 };
-use serde_json::Value;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
-use super::{http::early, net::header_map, peer::Peer};
+use super::{http::begin, peer::Peer};
 use crate::{
     log::Received,
     play::Stage,
@@ -41,15 +40,8 @@ async fn upgrade(
     headers: HeaderMap,
     socket: WebSocketUpgrade,
 ) -> Response {
-    server.receive(Received {
-        method: "GET".into(),
-        headers: header_map(&headers),
-        ..Received::default()
-    });
-    let script = server.script();
-    let faults = server.faults(&script, "GET", &Value::Null);
-    if let Some(response) = early(&script, &headers, &faults) {
-        return response;
+    if let Err(response) = begin(&server, "GET", &headers) {
+        return *response;
     }
     socket
         .protocols(["mcp"])
