@@ -3,15 +3,15 @@
 mod call;
 mod completions;
 mod config;
+mod context;
 mod fetch;
 mod listing;
 mod mask;
 mod prompts;
 mod resources;
-mod stage;
+mod starting;
 mod status;
 mod tools;
-mod waits;
 
 use std::time::Duration;
 
@@ -24,7 +24,7 @@ use crate::{
     output::{Output, Report},
     signals::Signals,
 };
-use stage::Stage;
+use context::Context;
 
 /// The deadline of a command without `--timeout`. The servers' own timeouts fire long before it.
 const PATIENCE: Duration = Duration::from_secs(3600);
@@ -45,25 +45,25 @@ pub(crate) async fn run(verb: Verb, global: Global, output: Output) -> Exit {
         }
     };
     let deadline = Deadline::within(global.timeout.unwrap_or(PATIENCE));
-    let stage = Stage {
+    let context = Context {
         global,
         output,
         signals: &mut signals,
         deadline,
     };
     match verb {
-        Verb::Tools(tools) => tools::run(stage, tools).await,
-        Verb::Call(call) => call::run(stage, call).await,
-        Verb::ResourcesList => resources::list(stage).await,
-        Verb::ResourcesRead(uri) => resources::read(stage, uri).await,
-        Verb::PromptsList => prompts::list(stage).await,
-        Verb::PromptsGet(get) => prompts::get(stage, get).await,
-        Verb::Status => status::run(stage).await,
-        Verb::ConfigShow => config::show(stage).await,
-        Verb::ConfigExplain(what) => config::explain(stage, what).await,
-        Verb::ConfigSchema => config::schema(stage).await,
-        Verb::Mask(mask) => mask::run(stage, mask).await,
-        Verb::Completions(shell) => completions::run(stage, shell).await,
+        Verb::Tools(tools) => tools::run(context, tools).await,
+        Verb::Call(call) => call::run(context, call).await,
+        Verb::ResourcesList => resources::list(context).await,
+        Verb::ResourcesRead(uri) => resources::read(context, uri).await,
+        Verb::PromptsList => prompts::list(context).await,
+        Verb::PromptsGet(get) => prompts::get(context, get).await,
+        Verb::Status => status::run(context).await,
+        Verb::ConfigShow => config::show(context).await,
+        Verb::ConfigExplain(what) => config::explain(context, what).await,
+        Verb::ConfigSchema => config::schema(context).await,
+        Verb::Mask(mask) => mask::run(context, mask).await,
+        Verb::Completions(shell) => completions::run(context, shell).await,
         Verb::DemoServer(_) => Exit::Done,
     }
 }

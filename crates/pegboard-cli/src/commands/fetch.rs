@@ -5,9 +5,9 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::{
-    call::ask::Terminal,
-    stage::{Ending, Stage, TIMEOUT, cancelled, late},
-    waits::Waits,
+    call::elicitation::Terminal,
+    context::{Context, Ending, TIMEOUT, cancelled, late},
+    starting::StartingServers,
 };
 use crate::{
     exit::Exit,
@@ -27,31 +27,33 @@ pub(super) struct Item {
 
 /// Fetches an item. `request` returns it together with the document that names its server.
 pub(super) async fn run<T: Serialize>(
-    mut stage: Stage<'_>,
+    mut context: Context<'_>,
     item: Item,
     request: impl AsyncFnOnce(Toolset, Deadline) -> Result<(Value, T), Failure>,
     text: impl FnOnce(&T) -> String,
 ) -> Exit {
-    let settings = Settings::load(&stage.global);
+    let settings = Settings::load(&context.global);
     let Item { what, key, document } = item;
     let config = match settings.usable() {
         Ok(config) => config,
         Err(complaint) => {
-            let report = unconfigured(&stage.output, document, key, &complaint);
-            return stage.print(report).await;
+            let report = unconfigured(&context.output, document, key, &complaint);
+            return context.print(report).await;
         }
     };
-    settings.announce(&stage.output);
-    let waits = Waits::new(&config);
-    let board = settings::board(config).host(Terminal::new(&stage.output, false)).open();
-    let fetching = request(board.toolset(), stage.deadline);
-    let report = match stage.waiting(&waits, &what, &board, fetching).await {
-        Ending::Interrupted => failed(&stage.output, document, key, cancelled()),
-        Ending::TimeUp => failed(&stage.output, document, key, late().hint(TIMEOUT)),
-        Ending::Done(Ok((document, fetched))) => report(&stage.output, document, key, &Ok(fetched), text),
-        Ending::Done(Err(failure)) => failed(&stage.output, document, key, failure),
+    settings.announce(&context.output);
+    let starting = StartingServers::new(&config);
+    let board = settings::board(config)
+        .host(Terminal::new(&context.output, false))
+        .open();
+    let fetching = request(board.toolset(), context.deadline);
+    let report = match context.waiting(&starting, &what, &board, fetching).await {
+        Ending::Interrupted => failed(&context.output, document, key, cancelled()),
+        Ending::TimeUp => failed(&context.output, document, key, late().hint(TIMEOUT)),
+        Ending::Done(Ok((document, fetched))) => report(&context.output, document, key, &Ok(fetched), text),
+        Ending::Done(Err(failure)) => failed(&context.output, document, key, failure),
     };
-    stage.close(&board, report).await
+    context.close(&board, report).await
 }
 
 /// The report of an item, or of the failure to fetch it.

@@ -7,8 +7,8 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::{
-    stage::{Ending, Stage, TIMEOUT, interrupted, time_up},
-    waits::Waits,
+    context::{Context, Ending, TIMEOUT, interrupted, time_up},
+    starting::StartingServers,
 };
 use crate::{
     exit::Exit,
@@ -36,28 +36,28 @@ pub(super) trait Listed: Serialize + Sized {
 }
 
 /// Lists prompts or resources.
-pub(super) async fn run<L: Listed>(mut stage: Stage<'_>) -> Exit {
-    let settings = Settings::load(&stage.global);
+pub(super) async fn run<L: Listed>(mut context: Context<'_>) -> Exit {
+    let settings = Settings::load(&context.global);
     let nothing = L::empty(settings.warnings().collect());
     let config = match settings.usable() {
         Ok(config) => config,
-        Err(complaint) => return stage.refuse(&complaint, &nothing).await,
+        Err(complaint) => return context.refuse(&complaint, &nothing).await,
     };
     let enabled = enabled(&config);
-    settings.announce(&stage.output);
-    let waits = Waits::new(&config);
+    settings.announce(&context.output);
+    let starting = StartingServers::new(&config);
     let board = settings::board(config).open();
     let what = format!("asking the servers for their {}s", L::NOUN);
-    let (toolset, patience) = (board.toolset(), stage.deadline.remaining());
-    let listing = stage
-        .waiting(&waits, &what, &board, L::request(&toolset, patience))
+    let (toolset, patience) = (board.toolset(), context.deadline.remaining());
+    let listing = context
+        .waiting(&starting, &what, &board, L::request(&toolset, patience))
         .await;
     let report = match listing {
-        Ending::Interrupted => interrupted(&stage.output, &nothing),
-        Ending::TimeUp => time_up(&stage.output, &nothing),
+        Ending::Interrupted => interrupted(&context.output, &nothing),
+        Ending::TimeUp => time_up(&context.output, &nothing),
         Ending::Done(mut found) => {
-            let exit = exit(found.unavailable(), enabled, stage.is_late());
-            if stage.output.is_json() {
+            let exit = exit(found.unavailable(), enabled, context.is_late());
+            if context.output.is_json() {
                 found.warnings().splice(..0, settings.warnings());
                 Report::json(exit, &found)
             } else {
@@ -66,11 +66,11 @@ pub(super) async fn run<L: Listed>(mut stage: Stage<'_>) -> Exit {
                 if report.data.is_empty() && found.unavailable().is_empty() {
                     report = report.warning(&format!("no server that is switched on offers a {}", L::NOUN));
                 }
-                name_absent(report, found.unavailable(), stage.is_late())
+                name_absent(report, found.unavailable(), context.is_late())
             }
         }
     };
-    stage.close(&board, report).await
+    context.close(&board, report).await
 }
 
 /// The number of servers that are switched on.

@@ -6,9 +6,9 @@ use pegboard::{Deadline, Failure, FilledPrompt, Kind, Prompt, PromptListing, Too
 use serde_json::{Map, Value, json};
 
 use super::{
+    context::Context,
     fetch::{self, Item},
     listing::{self, Listed},
-    stage::Stage,
 };
 use crate::{
     cli,
@@ -16,8 +16,8 @@ use crate::{
     output::{self, Table, as_data, one_line},
 };
 
-pub(super) async fn list(stage: Stage<'_>) -> Exit {
-    listing::run::<PromptListing>(stage).await
+pub(super) async fn list(context: Context<'_>) -> Exit {
+    listing::run::<PromptListing>(context).await
 }
 
 impl Listed for PromptListing {
@@ -58,7 +58,7 @@ impl Listed for PromptListing {
     }
 }
 
-pub(super) async fn get(stage: Stage<'_>, options: cli::PromptGet) -> Exit {
+pub(super) async fn get(context: Context<'_>, options: cli::PromptGet) -> Exit {
     let item = Item {
         what: format!("getting {}", options.name),
         key: "prompt",
@@ -74,7 +74,7 @@ pub(super) async fn get(stage: Stage<'_>, options: cli::PromptGet) -> Exit {
         let filled = toolset.get_prompt(&prompt.server, &prompt.name, &arguments).await?;
         Ok((json!({"server": prompt.server, "name": prompt.name}), filled))
     };
-    fetch::run(stage, item, request, shown).await
+    fetch::run(context, item, request, shown).await
 }
 
 /// Finds the prompt called `server.prompt`, or by its own name if only one server has it.

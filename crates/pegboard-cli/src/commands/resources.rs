@@ -8,17 +8,17 @@ use pegboard::{
 use serde_json::{Value, json};
 
 use super::{
+    context::Context,
     fetch::{self, Item},
     listing::{self, Listed},
-    stage::Stage,
 };
 use crate::{
     exit::Exit,
     output::{self, Table, as_data, one_line},
 };
 
-pub(super) async fn list(stage: Stage<'_>) -> Exit {
-    listing::run::<ResourceListing>(stage).await
+pub(super) async fn list(context: Context<'_>) -> Exit {
+    listing::run::<ResourceListing>(context).await
 }
 
 impl Listed for ResourceListing {
@@ -60,7 +60,7 @@ impl Listed for ResourceListing {
     }
 }
 
-pub(super) async fn read(stage: Stage<'_>, uri: String) -> Exit {
+pub(super) async fn read(context: Context<'_>, uri: String) -> Exit {
     let item = Item {
         what: format!("reading {uri}"),
         key: "contents",
@@ -71,7 +71,7 @@ pub(super) async fn read(stage: Stage<'_>, uri: String) -> Exit {
         let contents = toolset.read_resource(&server, &uri).await?;
         Ok((json!({"server": server, "uri": uri}), contents))
     };
-    fetch::run(stage, item, request, |contents| shown(contents)).await
+    fetch::run(context, item, request, |contents| shown(contents)).await
 }
 
 /// Finds the server of a URI: one that lists it, else one with a URI template that has its literal prefix, else the only server with

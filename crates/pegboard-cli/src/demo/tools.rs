@@ -1,4 +1,4 @@
-//! The tools: their definitions, and the way from a `tools/call` to the tool and back.
+//! The tools: their definitions, and the dispatch of `tools/call`.
 
 mod calculate;
 mod clock;
@@ -13,10 +13,10 @@ pub(super) mod tool;
 use serde_json::{Map, Value, json};
 
 use super::message::Fault;
-use super::notices::LogLevel;
+use super::notifications::LogLevel;
 use tool::{Call, Failure, Output, arguments_of, text};
 
-/// The list of tools, in the order in which people should meet them.
+/// The definitions of all tools, in listing order.
 pub(super) fn definitions() -> Vec<Value> {
     vec![
         clock::definition(),
@@ -29,8 +29,8 @@ pub(super) fn definitions() -> Vec<Value> {
     ]
 }
 
-/// Runs the tool that `params` names. A tool that fails is a result with `isError`; only a call that reaches no tool
-/// is a fault.
+/// Runs the tool that `params` names. A failed tool is a result with `isError`; only a call without a valid tool is a
+/// JSON-RPC error.
 pub(super) async fn call(mut params: Map<String, Value>, call: Call<'_>) -> Result<Map<String, Value>, Fault> {
     let Some(Value::String(name)) = params.remove("name") else {
         return Err(Fault::invalid_params("`name` is missing or not a string"));
@@ -40,7 +40,7 @@ pub(super) async fn call(mut params: Map<String, Value>, call: Call<'_>) -> Resu
         Some(Value::Object(arguments)) => arguments,
         Some(_) => return Err(Fault::invalid_params("`arguments` must be an object")),
     };
-    call.notices
+    call.notifications
         .log(LogLevel::Debug, json!({"event": "called", "tool": name}))
         .await;
     let outcome = match name.as_str() {
@@ -60,7 +60,7 @@ pub(super) async fn call(mut params: Map<String, Value>, call: Call<'_>) -> Resu
         _ => return Err(Fault::invalid_params(format!("unknown tool `{name}`"))),
     };
     if let Err(Failure(message)) = &outcome {
-        call.notices
+        call.notifications
             .log(
                 LogLevel::Warning,
                 json!({"event": "failed", "tool": name, "message": message}),

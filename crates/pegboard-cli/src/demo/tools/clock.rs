@@ -1,4 +1,4 @@
-//! `now`: the clock.
+//! `now`: the current time in a time zone.
 
 use jiff::Timestamp;
 use jiff::tz::{Offset, TimeZone};
@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::tool::{Failure, Output, at_most, harmless};
 
-/// Longer than every name in the time zone database.
+/// More than the longest name in the time zone database.
 const MAX_NAME: usize = 64;
 
 #[derive(Debug, Default, Deserialize)]

@@ -1,4 +1,4 @@
-//! `fail`: a tool that fails in the words of its caller.
+//! `fail`: a tool that fails with a given message.
 
 use serde::Deserialize;
 use serde_json::{Value, json};

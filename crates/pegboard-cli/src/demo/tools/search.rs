@@ -1,4 +1,4 @@
-//! `search_text`: finds a piece of text in the files of one folder.
+//! `search_text`: searches the files of one folder for a text.
 
 mod walk;
 
@@ -71,7 +71,7 @@ pub(super) async fn run(arguments: Arguments, call: Call<'_>) -> Result<Output, 
     let max_matches = within("max_matches", arguments.max_matches, 1, MAX_MATCHES)? as usize;
     let query = Query::new(&arguments.query, arguments.ignore_case, max_matches);
     let (folder, cancelled) = (call.folder.to_owned(), call.cancelled.clone());
-    // Files are read on a blocking thread, which looks at `cancelled` before every file.
+    // Files are read on a blocking thread, which checks `cancelled` before each file.
     let found = tokio::task::spawn_blocking(move || walk(&folder, &query, &|| cancelled.is_cancelled())).await;
     found
         .map(|found| report(&found))

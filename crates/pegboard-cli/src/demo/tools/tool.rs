@@ -6,33 +6,33 @@ use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
 use tokio_util::sync::CancellationToken;
 
-use crate::demo::notices::Notices;
+use crate::demo::notifications::Notifications;
 
-/// What a running tool may use.
+/// The context of a tool call.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::demo) struct Call<'a> {
     pub(in crate::demo) folder: &'a Path,
-    pub(in crate::demo) notices: &'a Notices,
+    pub(in crate::demo) notifications: &'a Notifications,
     pub(in crate::demo) cancelled: &'a CancellationToken,
 }
 
-/// What a tool gives back. The content blocks are in MCP's own shape.
+/// The result of a tool. The content blocks are MCP's JSON.
 #[derive(Debug, Default)]
 pub(super) struct Output {
     pub(super) content: Vec<Value>,
     pub(super) structured: Option<Value>,
 }
 
-/// Why a tool failed, in words for the model that called it.
+/// Why a tool failed, as a message to the model.
 #[derive(Debug, PartialEq)]
 pub(super) struct Failure(pub(super) String);
 
-/// Wrong arguments are told to the model, which can then call again with better ones.
+/// Parses the arguments. An error is a tool failure and not a JSON-RPC error, so that the model sees it and can retry.
 pub(super) fn arguments_of<T: DeserializeOwned>(arguments: Map<String, Value>) -> Result<T, Failure> {
     T::deserialize(Value::Object(arguments)).map_err(|error| Failure(format!("invalid arguments: {error}")))
 }
 
-/// Refuses a number outside the bounds that the input schema names.
+/// Checks a number against the bounds in the input schema.
 pub(super) fn within(name: &str, value: u64, least: u64, most: u64) -> Result<u64, Failure> {
     if (least..=most).contains(&value) {
         return Ok(value);
@@ -42,9 +42,9 @@ pub(super) fn within(name: &str, value: u64, least: u64, most: u64) -> Result<u6
     )))
 }
 
-/// Refuses a text with more characters than the input schema names.
+/// Checks the length of a text in characters against the input schema.
 pub(super) fn at_most(name: &str, value: &str, most: usize) -> Result<(), Failure> {
-    // Counting stops one past the bound, so a huge text costs no more than a long one.
+    // Counting stops one past the bound, whatever the length.
     if value.chars().nth(most).is_none() {
         return Ok(());
     }
@@ -65,7 +65,7 @@ impl Output {
         }
     }
 
-    /// The value for programs, and the same value as text for clients that read only text.
+    /// Structured content, and the same value as text for clients that read only text.
     pub(super) fn structured(value: Value) -> Self {
         Self {
             content: vec![text(value.to_string())],
@@ -74,7 +74,7 @@ impl Output {
     }
 }
 
-/// Annotations of a tool that changes nothing and talks to nobody, which is every tool here.
+/// The annotations of a read-only tool without network access, which every tool here is.
 pub(super) fn harmless() -> Value {
     json!({"readOnlyHint": true, "destructiveHint": false, "idempotentHint": true, "openWorldHint": false})
 }

@@ -1,4 +1,4 @@
-//! Whole conversations at the terminal.
+//! Whole dialogues at the terminal.
 
 use serde_json::json;
 
@@ -14,7 +14,7 @@ fn form() -> Elicitation {
     Elicitation::read(json!({"message": "Who are \u{1b}[2Jyou?", "requestedSchema": schema})).unwrap()
 }
 
-/// Lines that were typed before, and which of them were hidden.
+/// Prepared input lines, and a record of those that were read without echo.
 struct Typed<'a> {
     lines: std::str::Lines<'a>,
     hidden: Vec<String>,

@@ -6,7 +6,7 @@ use pegboard::{Deadline, Failure, Kind, Pegboard};
 use serde::Serialize;
 use tokio::time::Instant;
 
-use super::waits::Waits;
+use super::starting::StartingServers;
 use crate::{
     cli::Global,
     exit::Exit,
@@ -23,21 +23,21 @@ const STOPPED: Duration = Duration::from_millis(100);
 const CATCH_UP: Duration = Duration::from_secs(2);
 
 /// The context of a command.
-pub(super) struct Stage<'a> {
+pub(super) struct Context<'a> {
     pub(super) global: Global,
     pub(super) output: Output,
     pub(super) signals: &'a mut Signals,
     pub(super) deadline: Deadline,
 }
 
-/// How [`Stage::work`] ended.
+/// How [`Context::work`] ended.
 pub(super) enum Ending<T> {
     Done(T),
     TimeUp,
     Interrupted,
 }
 
-impl Stage<'_> {
+impl Context<'_> {
     /// Runs `work` until it is done, the deadline passes or a signal arrives. In the last two cases `work` is dropped, which cancels it.
     pub(super) async fn work<T>(&mut self, work: impl Future<Output = T>) -> Ending<T> {
         // The board enforces the same deadline and reports better what was late. This covers work outside the board.
@@ -52,16 +52,16 @@ impl Stage<'_> {
         }
     }
 
-    /// Runs `work` like [`Stage::work`] and shows meanwhile which servers are starting.
+    /// Runs `work` like [`Context::work`] and shows meanwhile which servers are starting.
     pub(super) async fn waiting<T>(
         &mut self,
-        waits: &Waits,
+        starting: &StartingServers,
         what: &str,
         board: &Pegboard,
         work: impl Future<Output = T>,
     ) -> Ending<T> {
         let output = self.output.clone();
-        self.work(waits.during(what, &output, board, work)).await
+        self.work(starting.during(what, &output, board, work)).await
     }
 
     /// Prints a report. Ctrl-C ends a write that blocks because the reader of stdout does not read.
