@@ -1,5 +1,5 @@
-//! The protocol core: one incoming message and the faults that apply to it, to the acts of the server. No I/O, no
-//! state: cursors and rounds travel in the messages themselves.
+//! The protocol core: maps a message and the faults that apply to it to the acts of the server. No I/O and no state:
+//! cursors and input rounds are carried in the messages themselves.
 
 mod act;
 mod list;
@@ -22,7 +22,7 @@ use crate::{
     script::{Era, Refusal, Script},
 };
 
-/// What the server does about this message.
+/// The acts in response to a message.
 pub(crate) fn answer(script: &Script, faults: &[Fault], message: &Value) -> Vec<Act> {
     let Some(request) = Request::read(script, message) else {
         return Vec::new();
@@ -37,9 +37,9 @@ pub(crate) fn answer(script: &Script, faults: &[Fault], message: &Value) -> Vec<
         .fold(acts, |acts, fault| spoil::spoil(acts, fault, &request))
 }
 
-/// What the server does before it reads anything.
+/// The acts before the server reads anything.
 pub(crate) fn open(script: &Script) -> Vec<Act> {
-    // A rule with a trigger waits for its request.
+    // A fault with a trigger waits for its request.
     let rules = script.faults.iter().filter(|rule| rule.when.method.is_none());
     rules.flat_map(|rule| spoil::at_start(&rule.fault)).collect()
 }

@@ -1,4 +1,4 @@
-//! The part that the handles of all running fake servers share.
+//! The part that the handles of all fake servers in the test's process share.
 
 use std::sync::Arc;
 
@@ -6,60 +6,60 @@ use serde_json::Value;
 
 use crate::{log::Received, script::Script, server::Server};
 
-/// What a test can see and do while a fake server of its own process runs.
+/// Observes and controls a fake server in the test's own process.
 #[derive(Debug, Clone)]
 pub struct Control {
     pub(crate) server: Arc<Server>,
 }
 
 impl Control {
-    /// Everything received so far.
+    /// All messages received so far.
     #[must_use]
     pub fn requests(&self) -> Vec<Received> {
         self.server.log.all()
     }
 
-    /// How many messages with this method came.
+    /// The number of messages received with this method.
     #[must_use]
     pub fn count(&self, method: &str) -> usize {
         self.server.log.count(method)
     }
 
-    /// Returns once this many messages with this method came. Put a timeout around it.
+    /// Returns once this many messages with this method were received. It has no timeout of its own.
     pub async fn wait_for(&self, method: &str, count: usize) {
         self.server.log.wait_for(method, count).await;
     }
 
-    /// How often it was connected to (memory) or started (network).
+    /// The number of connections (in memory) or starts (network).
     #[must_use]
     pub fn starts(&self) -> u32 {
         self.server.starts()
     }
 
-    /// How many streams wait for notices.
+    /// The number of streams open for notifications.
     #[must_use]
     pub fn listeners(&self) -> usize {
         self.server.listener_count()
     }
 
-    /// Opens a gate: tools that wait at it go on, now and later.
+    /// Opens a gate for good: tools that wait at it continue, and later calls do not wait.
     pub fn open_gate(&self, gate: &str) {
         self.server.open_gate(gate);
     }
 
-    /// Changes the script from now on; the triggers of faults count from the beginning.
+    /// Changes the script and resets the counters of the faults' triggers.
     pub fn change(&self, change: impl FnOnce(&mut Script)) {
         let mut script = Script::clone(&self.server.script());
         change(&mut script);
         self.server.set_script(script);
     }
 
-    /// Sends a notification to every client that listens for it.
+    /// Sends a notification to every client subscribed to it.
     pub async fn notify(&self, method: &str, params: Value) {
         self.server.notify(method, &params).await;
     }
 
-    /// Says that the list of tools changed.
+    /// Sends `notifications/tools/list_changed`.
     pub async fn tools_changed(&self) {
         self.notify("notifications/tools/list_changed", Value::Null).await;
     }

@@ -1,32 +1,32 @@
-//! The acts of a fake server.
+//! The acts of a fake server: what it sends, waits for and does.
 
 use std::time::Duration;
 
 use serde_json::Value;
 
-/// One thing the server does. A wire plays a list of them in order.
+/// One step of the server's behaviour. A transport plays a list of them in order.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Act {
-    /// Sends a message that is not the answer.
+    /// Sends a message that is not the response.
     Send(Value),
-    /// Sends the answer.
+    /// Sends the response.
     Answer(Value),
-    /// Sends these bytes as one message, whatever they are; it stands for the answer.
+    /// Sends these bytes as one message in place of the response.
     Line(Vec<u8>),
-    /// Sends these bytes as one message, whatever they are; the answer may follow.
+    /// Sends these bytes as one message; the response may follow.
     Say(Vec<u8>),
     /// Sends these bytes without any framing.
     Bytes(Vec<u8>),
-    /// Sends these bytes again and again without framing, without end when there is no count.
+    /// Sends these bytes repeatedly without framing; endlessly without `times`.
     Repeat {
-        /// What is sent.
+        /// The bytes.
         bytes: Vec<u8>,
         /// How often.
         times: Option<u64>,
     },
     /// Waits.
     Wait(Duration),
-    /// Sends progress notices, without end when there is no count.
+    /// Sends progress notifications; endlessly without `count`.
     Progress {
         /// The caller's token.
         token: Value,
@@ -35,43 +35,43 @@ pub(crate) enum Act {
         /// The time between two.
         every: Duration,
     },
-    /// Asks the client and waits for its answer, which is appended to ours.
+    /// Sends a request to the client and waits for its response, which is appended to the result.
     Ask(Value),
-    /// Writes the nonce into the ledger: from here on the call counts as executed.
+    /// Writes the nonce to the ledger: from here on the call counts as executed.
     Record(String),
     /// Waits until the test opens this gate.
     Gate(String),
-    /// Sends a list-changed notice to everyone who listens, this many times.
+    /// Sends `notifications/tools/list_changed` to all subscribers, this many times.
     Announce {
         /// How many.
         count: u64,
         /// The time between two.
         every: Duration,
     },
-    /// Keeps this stream open for the notices the client asked for.
+    /// Keeps this stream open for the notifications that the client subscribed to.
     Listen {
         /// The id of the request.
         id: Value,
-        /// The kinds of notices.
+        /// The kinds of notifications.
         filter: Value,
-        /// How long; for ever when absent.
+        /// How long; endlessly if absent.
         limit: Option<Duration>,
     },
-    /// Writes to stderr this often.
+    /// Writes to stderr repeatedly.
     Stderr {
-        /// What is written.
+        /// The text.
         text: String,
         /// How often.
         times: u64,
     },
     /// Stops reading input.
     StopReading,
-    /// Says nothing more, but keeps the stream open.
+    /// Sends nothing more, but keeps the stream open.
     Hang,
     /// Ends the output.
     Close,
-    /// Resets the connection, as far as the wire can.
+    /// Resets the connection, as far as the transport can.
     Reset,
-    /// Ends the process, or the server as far as the wire has one.
+    /// Ends the process with this code; in the test's process, the connection or the server.
     Die(i32),
 }

@@ -1,4 +1,4 @@
-//! An incoming message, and the JSON of the responses to it in its era.
+//! An incoming message, and the JSON of responses in its era.
 
 use serde_json::{Value, json};
 
@@ -10,10 +10,10 @@ pub const META_VERSION: &str = "io.modelcontextprotocol/protocolVersion";
 pub const META_CLIENT: &str = "io.modelcontextprotocol/clientInfo";
 /// The key of the client's capabilities in a modern `_meta`.
 pub const META_CAPABILITIES: &str = "io.modelcontextprotocol/clientCapabilities";
-/// The key of the subscription a notice belongs to.
+/// The key of the subscription id in a notification's `_meta`.
 pub const META_SUBSCRIPTION: &str = "io.modelcontextprotocol/subscriptionId";
 
-/// Whether a message is in the modern style.
+/// Returns `true` if a message is of the modern era.
 pub(crate) fn is_modern(script: &Script, message: &Value) -> bool {
     match script.era {
         Era::Legacy => false,
@@ -51,7 +51,7 @@ impl<'a> Request<'a> {
         self.params.get("_meta")?.get("progressToken")
     }
 
-    /// The answer with this result, in the words of the era.
+    /// The response with this result, in the form of the era.
     pub(super) fn result(&self, script: &Script, mut result: Value) -> Value {
         if self.modern {
             if result.get("resultType").is_none() {
@@ -63,7 +63,7 @@ impl<'a> Request<'a> {
         json!({ "jsonrpc": "2.0", "id": self.id(), "result": result })
     }
 
-    /// A result that modern clients may keep.
+    /// The response with a result that modern clients may cache.
     pub(super) fn cacheable(&self, script: &Script, mut result: Value) -> Value {
         if self.modern {
             result["ttlMs"] = script.ttl_ms.into();
@@ -80,7 +80,7 @@ impl<'a> Request<'a> {
         json!({ "jsonrpc": "2.0", "id": self.id(), "error": error })
     }
 
-    /// The answer that ends a subscription.
+    /// The response that ends a subscription.
     pub(super) fn listening_ended(&self) -> Value {
         let result = json!({ "resultType": "complete", "_meta": { META_SUBSCRIPTION: self.id() } });
         json!({ "jsonrpc": "2.0", "id": self.id(), "result": result })

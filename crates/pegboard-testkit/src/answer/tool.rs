@@ -1,4 +1,4 @@
-//! One `tools/call`: waits, progress, questions, and the answer.
+//! The acts of a `tools/call`: waits, progress, requests to the client, and the response.
 
 use std::time::Duration;
 
@@ -63,8 +63,8 @@ pub(super) fn call(script: &Script, faults: &[Fault], request: &Request<'_>) -> 
     acts
 }
 
-/// The question of the next round, or nothing when there were enough. The round is kept in the request state, and an
-/// answer whose state is not exactly ours starts again.
+/// The `input_required` result of the next round, or `None` after the last. The round number is in the request state; a
+/// state that is not exactly ours starts again.
 fn input_required(tool: &Tool, faults: &[Fault], request: &Request<'_>) -> Option<Value> {
     let state = request.params["requestState"].as_str();
     let answered = request.params["inputResponses"].is_object();
@@ -105,7 +105,7 @@ fn elicitation(tool: &Tool) -> Value {
     json!({ "mode": "form", "message": "Which colour?", "requestedSchema": form })
 }
 
-/// A request to the client, under an id of its own unless the script wants the clash.
+/// A request to the client, with an id of its own unless the script wants a clash of ids.
 fn question(tool: &Tool, ask: Ask, request: &Request<'_>) -> Value {
     let (method, params) = match ask {
         Ask::Roots => ("roots/list", json!({})),

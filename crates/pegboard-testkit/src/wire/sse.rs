@@ -1,5 +1,5 @@
-//! The transport of 2024-11-05: GET opens the event stream, its first event says where to POST, answers come on the
-//! stream.
+//! The transport of 2024-11-05: GET opens the event stream, whose first event names the endpoint for POST. Responses are
+//! sent on the stream.
 
 use std::{
     collections::HashMap,
@@ -31,7 +31,7 @@ use crate::{
     server::{Frame, Server, lock},
 };
 
-/// Messages that wait for the reader of one stream.
+/// The capacity of a stream's output queue.
 const QUEUE: usize = 64;
 
 pub(crate) fn router(server: &Arc<Server>, dead: &CancellationToken) -> Router {
@@ -82,7 +82,7 @@ async fn take_get(State(app): State<App>, headers: HeaderMap) -> Response {
     ([(header::CONTENT_TYPE, "text/event-stream")], Body::from_stream(events)).into_response()
 }
 
-/// Ends what runs for a client that left.
+/// Aborts the requests of a client when its stream is dropped.
 struct Departure {
     peers: Arc<Mutex<HashMap<String, Peer>>>,
     session: String,

@@ -26,7 +26,7 @@ use crate::{
     server::{Frame, Server},
 };
 
-/// Messages that wait for the reader of one connection.
+/// The capacity of a connection's output queue.
 const QUEUE: usize = 64;
 
 pub(crate) fn router(server: &Arc<Server>, dead: &CancellationToken) -> Router {
@@ -56,7 +56,7 @@ async fn upgrade(
 
 async fn serve(socket: WebSocket, peer: Peer, outgoing: mpsc::Receiver<Frame>, dead: CancellationToken) {
     let (sink, stream) = socket.split();
-    // Whichever side ends first ends the connection.
+    // The connection ends with either direction.
     let both = async {
         tokio::select! {
             () = read(&peer, stream) => {}
@@ -93,7 +93,7 @@ async fn write(mut outgoing: mpsc::Receiver<Frame>, mut sink: SplitSink<WebSocke
         let sent = match frame {
             Frame::Message { text, .. } | Frame::Raw(text) => sink.send(message(&text)).await,
             Frame::Close => {
-                // The other side may be gone already.
+                // The client may have disconnected already.
                 let _ = sink.close().await;
                 return;
             }
@@ -106,7 +106,7 @@ async fn write(mut outgoing: mpsc::Receiver<Frame>, mut sink: SplitSink<WebSocke
     }
 }
 
-/// A text frame must be UTF-8; what is not travels as a binary one.
+/// A text frame, or a binary frame for bytes that are not UTF-8.
 fn message(text: &[u8]) -> Message {
     match std::str::from_utf8(text) {
         Ok(text) => Message::Text(text.into()),
