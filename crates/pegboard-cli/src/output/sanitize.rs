@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-/// Escapes everything that [`is_hidden`] as `\u{…}`, and turns CR LF into LF.
+/// Escapes characters for which [`is_hidden`] returns `true` as `\u{…}`, and turns CR LF into LF.
 pub(crate) fn clean(text: &str) -> Cow<'_, str> {
     if !text.chars().any(is_hidden) {
         return text.into();
