@@ -34,19 +34,19 @@ pub(crate) struct Output {
     quiet: bool,
     /// Shown while the user waits; hidden unless stderr is a terminal.
     spinner: ProgressBar,
-    talk: Arc<Mutex<Talk>>,
+    terminal_use: Arc<Mutex<TerminalUse>>,
 }
 
 /// What else uses the terminal. The spinner must not be drawn over it.
 #[derive(Debug, Default)]
-struct Talk {
+struct TerminalUse {
     /// The number of open questions.
     questions: usize,
     /// Whether the final report was printed.
     is_over: bool,
 }
 
-impl Talk {
+impl TerminalUse {
     fn allows_spinner(&self) -> bool {
         self.questions == 0 && !self.is_over
     }
@@ -72,7 +72,7 @@ impl Output {
             verbose: global.verbose,
             quiet,
             spinner,
-            talk: Arc::default(),
+            terminal_use: Arc::default(),
         }
     }
 
@@ -82,7 +82,7 @@ impl Output {
 
     /// Shows on the spinner what the command waits for.
     pub(crate) fn waiting(&self, what: &str) {
-        if !self.talk().allows_spinner() {
+        if !self.terminal_use().allows_spinner() {
             return;
         }
         self.spinner.set_message(one_line(what));
@@ -96,28 +96,28 @@ impl Output {
 
     /// Hides the spinner for a question until the returned guard is dropped.
     pub(crate) fn step_aside(&self) -> Aside {
-        let mut talk = self.talk();
-        talk.questions += 1;
+        let mut terminal_use = self.terminal_use();
+        terminal_use.questions += 1;
         self.spinner.finish_and_clear();
-        drop(talk);
+        drop(terminal_use);
         Aside(self.clone())
     }
 
-    fn talk(&self) -> MutexGuard<'_, Talk> {
-        self.talk.lock().unwrap_or_else(PoisonError::into_inner)
+    fn terminal_use(&self) -> MutexGuard<'_, TerminalUse> {
+        self.terminal_use.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Ends the line of a question without an answer, so that the next output starts on a new line.
     pub(crate) fn leave_question(&self) {
-        let talk = self.talk();
-        if talk.questions > 0 && !talk.is_over {
+        let terminal_use = self.terminal_use();
+        if terminal_use.questions > 0 && !terminal_use.is_over {
             let _ = io::stderr().write_all(b"\n");
         }
     }
 
     /// Shows progress: as a bar if the total is known.
     pub(crate) fn step(&self, what: &str, done: f64, total: Option<f64>, message: &str) {
-        if !self.talk().allows_spinner() {
+        if !self.terminal_use().allows_spinner() {
             return;
         }
         match total.filter(|total| total.is_finite() && *total > 0.0) {
@@ -145,7 +145,7 @@ impl Output {
         let say = || {
             let _ = io::stderr().write_all(text.as_bytes());
         };
-        if self.talk().allows_spinner() {
+        if self.terminal_use().allows_spinner() {
             self.spinner.suspend(say);
         } else {
             say();
@@ -155,7 +155,7 @@ impl Output {
     /// Prints a report.
     pub(crate) fn print(&self, report: &Report) -> Exit {
         self.leave_question();
-        self.talk().is_over = true;
+        self.terminal_use().is_over = true;
         self.spinner.finish_and_clear();
         let exit = match write_out(&report.data) {
             Ok(()) => report.exit,
@@ -166,7 +166,7 @@ impl Output {
                 Exit::Unavailable
             }
         };
-        self.say(&report.talk);
+        self.say(&report.messages);
         exit
     }
 }
@@ -177,9 +177,9 @@ pub(crate) struct Aside(Output);
 
 impl Drop for Aside {
     fn drop(&mut self) {
-        let mut talk = self.0.talk();
-        talk.questions -= 1;
-        if talk.allows_spinner() {
+        let mut terminal_use = self.0.terminal_use();
+        terminal_use.questions -= 1;
+        if terminal_use.allows_spinner() {
             self.0.spinner.reset();
             self.0.spinner.enable_steady_tick(TICK);
         }
@@ -229,7 +229,7 @@ pub(crate) struct Report {
     /// For stdout.
     pub(crate) data: String,
     /// For stderr.
-    pub(crate) talk: String,
+    pub(crate) messages: String,
     pub(crate) exit: Exit,
 }
 
@@ -237,7 +237,7 @@ impl Report {
     pub(crate) fn new(exit: Exit) -> Self {
         Self {
             data: String::new(),
-            talk: String::new(),
+            messages: String::new(),
             exit,
         }
     }
@@ -252,7 +252,7 @@ impl Report {
         match text {
             Ok(text) => Self {
                 data: ascii_controls(&text) + "\n",
-                talk: String::new(),
+                messages: String::new(),
                 exit,
             },
             Err(error) => Self::new(Exit::Unavailable).error(&format!("the document cannot be written: {error}"), None),
@@ -261,19 +261,19 @@ impl Report {
 
     /// Adds an error and a hint on what to do about it.
     pub(crate) fn error(mut self, message: &str, hint: Option<&str>) -> Self {
-        self.talk.push_str(&error(message, hint));
+        self.messages.push_str(&error(message, hint));
         self
     }
 
     /// Adds a hint.
     pub(crate) fn hint(mut self, hint: &str) -> Self {
-        self.talk.push_str(&format!("hint: {}\n", indented(hint)));
+        self.messages.push_str(&format!("hint: {}\n", indented(hint)));
         self
     }
 
     /// Adds a warning.
     pub(crate) fn warning(mut self, message: &str) -> Self {
-        self.talk.push_str(&warning(message));
+        self.messages.push_str(&warning(message));
         self
     }
 }

@@ -62,7 +62,7 @@ pub(super) async fn run(mut context: Context<'_>, options: cli::Call) -> Exit {
     let mut report = report(&context.output, &reply);
     if !context.output.is_json() {
         report = match reply.outcome.kind() {
-            Kind::UnknownTool | Kind::NeedsAuth if reply.server.is_none() => name_absent(&board, &settings, report),
+            Kind::UnknownTool | Kind::NeedsAuth if reply.server.is_none() => add_unavailable(&board, &settings, report),
             Kind::Timeout if context.is_late() => report.hint(TIMEOUT),
             _ => report,
         };
@@ -259,7 +259,7 @@ fn report(output: &Output, reply: &Reply) -> Report {
 }
 
 /// Adds a warning for each server that was unavailable when an unknown tool was searched.
-fn name_absent(board: &Pegboard, settings: &Settings, mut report: Report) -> Report {
+fn add_unavailable(board: &Pegboard, settings: &Settings, mut report: Report) -> Report {
     // Misconfigured servers were reported when the config was loaded.
     let misconfigured = |server: &ServerStatus| settings.loaded.config.misconfigured.contains_key(&server.name);
     for server in board

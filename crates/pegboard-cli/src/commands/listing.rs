@@ -66,7 +66,7 @@ pub(super) async fn run<L: Listed>(mut context: Context<'_>) -> Exit {
                 if report.data.is_empty() && found.unavailable().is_empty() {
                     report = report.warning(&format!("no server that is switched on offers a {}", L::NOUN));
                 }
-                name_absent(report, found.unavailable(), context.is_late())
+                add_unavailable(report, found.unavailable(), context.is_late())
             }
         }
     };
@@ -93,7 +93,7 @@ pub(super) fn exit(unavailable: &[Unavailable], enabled: usize, is_late: bool) -
 }
 
 /// Adds an error for each unavailable server. Misconfigured ones were reported when the config was loaded.
-pub(super) fn name_absent(mut report: Report, unavailable: &[Unavailable], is_late: bool) -> Report {
+pub(super) fn add_unavailable(mut report: Report, unavailable: &[Unavailable], is_late: bool) -> Report {
     for server in unavailable.iter().filter(|server| !is_misconfigured(server)) {
         // The server is stopped when the command ends, so its own hint to retry would not help.
         let hint = match is_late && server.state == State::Connecting {
@@ -106,7 +106,7 @@ pub(super) fn name_absent(mut report: Report, unavailable: &[Unavailable], is_la
 }
 
 /// The failure of a command that needs an unavailable server.
-pub(super) fn absent(server: &Unavailable, is_late: bool) -> Failure {
+pub(super) fn unavailable_failure(server: &Unavailable, is_late: bool) -> Failure {
     let (kind, hint) = match server.state {
         State::NeedsAuth => (Kind::NeedsAuth, server.hint.as_deref()),
         _ if is_late => (Kind::Timeout, Some(TIMEOUT)),

@@ -97,7 +97,7 @@ async fn owner(toolset: &Toolset, name: &str, deadline: Deadline) -> Result<Prom
     let wrong = |message: String| Failure::new(Kind::InvalidArguments, message);
     match (fitting.len(), found.unavailable.first()) {
         (1, _) => Ok(fitting.remove(0)),
-        (0, Some(absent)) => Err(listing::absent(absent, deadline.has_passed())),
+        (0, Some(absent)) => Err(listing::unavailable_failure(absent, deadline.has_passed())),
         (0, None) => Err(wrong(format!("there is no prompt `{name}`")).hint("`pegboard prompts` lists what there is")),
         _ => {
             let names: Vec<_> = fitting.iter().map(dotted).collect();

@@ -100,7 +100,7 @@ async fn owner(toolset: &Toolset, uri: &str, deadline: Deadline) -> Result<Serve
     owners.dedup();
     match (owners.as_slice(), found.unavailable.first()) {
         ([owner], _) => Ok((*owner).clone()),
-        ([], Some(absent)) => Err(listing::absent(absent, deadline.has_passed())),
+        ([], Some(absent)) => Err(listing::unavailable_failure(absent, deadline.has_passed())),
         ([], None) => Err(Failure::new(Kind::InvalidArguments, "no server offers a resource")),
         (owners, _) => {
             let names: Vec<_> = owners.iter().map(|owner| owner.as_str()).collect();

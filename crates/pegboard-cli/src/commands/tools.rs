@@ -52,7 +52,7 @@ pub(super) async fn run(mut context: Context<'_>, options: cli::Tools) -> Exit {
             }
             if options.cost {
                 let report = costs(&context, &toolset.cost(), exit);
-                let report = listing::name_absent(report, &found.unavailable, context.is_late());
+                let report = listing::add_unavailable(report, &found.unavailable, context.is_late());
                 return context.close(&board, report).await;
             }
             show(&context, &options, &settings, found, exit)
@@ -88,7 +88,7 @@ fn show(context: &Context<'_>, options: &cli::Tools, settings: &Settings, mut li
     // Our own document contains unavailable servers and warnings; a provider's array and the text do not.
     let is_in_document = is_json && !is_for_provider;
     if !is_in_document {
-        report = listing::name_absent(report, unavailable, context.is_late());
+        report = listing::add_unavailable(report, unavailable, context.is_late());
     }
     for warning in warnings.iter().filter(|_| !is_in_document) {
         report = report.warning(warning);
