@@ -1,4 +1,4 @@
-//! `cargo bench` in this folder: everything in turn, medians, one table for each question. `README.md` says how to read them.
+//! `cargo bench` in this folder: runs all measurements interleaved and prints a table of medians for each. `README.md` explains them.
 //!
 //! Options after `--`: `--rounds N` (5), `--ms N` for the longest phase (500), `--only calls,start,memory,oneshot`,
 //! `--pegboard PATH` of the command for `oneshot`.
@@ -54,7 +54,7 @@ fn stdio(tools: usize) -> Place {
     ])
 }
 
-/// So many servers of 50 tools. Each has a command line of its own: the library would let those that are the same share one process.
+/// This many servers with 50 tools. Their command lines differ, because the library shares one process among identical ones.
 fn stdio_servers(count: usize) -> Vec<Place> {
     let place = |number: usize| match stdio(50) {
         Place::Command(words) => {
@@ -66,7 +66,7 @@ fn stdio_servers(count: usize) -> Vec<Place> {
     (0..count).map(place).collect()
 }
 
-/// An HTTP server with so many listeners.
+/// An HTTP server with this many listeners.
 struct Http {
     child: Child,
     places: Vec<Place>,
@@ -102,7 +102,7 @@ impl Drop for Http {
     }
 }
 
-/// Runs a round in a process of its own.
+/// Runs a round in a separate process.
 fn run(round: &Round) -> anyhow::Result<Vec<Value>> {
     let output = Command::new(std::env::current_exe()?)
         .args(["--round", &round.to_json().to_string()])
@@ -113,7 +113,7 @@ fn run(round: &Round) -> anyhow::Result<Vec<Value>> {
     lines.map(|line| Ok(serde_json::from_str(line)?)).collect()
 }
 
-/// Calls per second, waiting times and cost of calls.
+/// Calls per second, latency and CPU time of calls.
 fn calls(rounds: usize) -> anyhow::Result<()> {
     let limit = Duration::from_millis(options::number("--ms", 500) as u64);
     let phase = |concurrency, bytes, calls| Phase {
@@ -151,7 +151,7 @@ fn calls(rounds: usize) -> anyhow::Result<()> {
                     phases: phases.clone(),
                 };
                 let found = run(&round)?;
-                // The first phase only warms up.
+                // The first phase is the warm-up.
                 for phase in found.iter().filter(|line| line.get("cpu_us").is_some()).skip(1) {
                     let era = if *modern { "2026" } else { "2025" };
                     let row = format!("{wire} {era}, {} B, {} at once", phase["bytes"], phase["concurrency"]);
@@ -205,7 +205,7 @@ fn calls(rounds: usize) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// From nothing to a list of all tools.
+/// The time from the start to a list of all tools.
 fn start(rounds: usize) -> anyhow::Result<()> {
     let http = Http::start(100, 10)?;
     let settings = [
@@ -219,7 +219,7 @@ fn start(rounds: usize) -> anyhow::Result<()> {
     for _ in 0..rounds {
         for (row, places) in &settings {
             for client in ["floor", "rmcp", "board"] {
-                // Nobody writes HTTP by hand for a listing.
+                // The floor has no HTTP listing.
                 if client == "floor" && matches!(places[0], Place::Url(_)) {
                     continue;
                 }
@@ -259,7 +259,7 @@ fn start(rounds: usize) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Whether memory grows with calls.
+/// The growth of memory with the number of calls.
 fn memory() -> anyhow::Result<()> {
     let mut lines = vec![
         ["20 stdio servers with 50 tools each, memory in kB", "rmcp", "board"]
@@ -290,7 +290,7 @@ fn memory() -> anyhow::Result<()> {
     Ok(())
 }
 
-/// One call by the command, against the server's own start, handshake and answer.
+/// One call by the command, compared with the server's own start, handshake and response.
 fn oneshot(rounds: usize) -> anyhow::Result<()> {
     let Some(pegboard) = options::value("--pegboard") else {
         println!("\none-shot calls are measured with --pegboard PATH");

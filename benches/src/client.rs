@@ -1,4 +1,4 @@
-//! The clients that are compared, behind one way to call.
+//! The clients under comparison, behind one interface.
 
 use std::{path::Path, process::Stdio, sync::Arc, time::Duration};
 
@@ -14,11 +14,11 @@ use rmcp::{
 };
 use serde_json::{Value, json};
 
-/// The tool that is called.
+/// The tool to call.
 pub const TOOL: &str = "echo_00000";
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Where a server is.
+/// The command or URL of a server.
 #[derive(Clone, Debug)]
 pub enum Place {
     Command(Vec<String>),
@@ -29,20 +29,20 @@ pub enum Place {
 pub enum Client {
     /// The whole library.
     Board(Pegboard, Toolset, Vec<String>),
-    /// Its sessions, without the board around them.
+    /// The library's sessions, without the board.
     Session(Pegboard, Vec<BareSession>),
     /// The official SDK.
     Sdk(Vec<RunningService<RoleClient, ()>>),
 }
 
 impl Client {
-    /// Connects, and lists every tool. Returns how many there are.
+    /// Connects and lists all tools. Returns their number.
     pub async fn connect(name: &str, places: &[Place], modern: bool) -> anyhow::Result<(Self, usize)> {
         if name == "rmcp" {
             return sdk(places, modern).await;
         }
         let board = Pegboard::builder(config(places, modern)?).tools_only().open();
-        // By default a result that is too long for a model is put aside on disk, which nobody else does.
+        // By default a result that is too long for a model is spilled to disk, which the other clients do not do.
         let view = if name == "whole" {
             View::new().whole_results()
         } else {
@@ -67,7 +67,7 @@ impl Client {
         Ok((Self::Session(board, sessions), count))
     }
 
-    /// One call to the server that is `number`th in turn. Returns how many bytes came.
+    /// Calls the tool on server `number`, modulo the number of servers. Returns the number of bytes received.
     pub async fn call(&self, number: usize, bytes: usize) -> anyhow::Result<usize> {
         match self {
             Self::Board(_, tools, names) => {
@@ -97,7 +97,7 @@ impl Client {
         }
     }
 
-    /// Ends the servers.
+    /// Stops the servers.
     pub async fn close(self) {
         match self {
             Self::Board(board, ..) | Self::Session(board, ..) => board.shutdown().await,
@@ -135,7 +135,7 @@ fn remove(file: &Path) {
 }
 
 async fn sdk(places: &[Place], modern: bool) -> anyhow::Result<(Client, usize)> {
-    // The library brings its own; the SDK's client takes the one of the process.
+    // The library has its own crypto provider; the SDK's client uses the process's default.
     let _ = rustls::crypto::ring::default_provider().install_default();
     let mut starts = Vec::new();
     for place in places.iter().cloned() {
@@ -152,7 +152,7 @@ async fn sdk(places: &[Place], modern: bool) -> anyhow::Result<(Client, usize)> 
         listed.push(tools);
     }
     let count = listed.iter().map(Vec::len).sum();
-    // The library keeps what it listed, so this is kept as well.
+    // Kept in memory, because the library keeps its listings too.
     static KEPT: std::sync::Mutex<Vec<Arc<dyn std::any::Any + Send + Sync>>> = std::sync::Mutex::new(Vec::new());
     if let Ok(mut kept) = KEPT.lock() {
         kept.push(Arc::new(listed));

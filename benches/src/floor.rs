@@ -1,4 +1,4 @@
-//! The floor: requests written and answers read by hand, with nothing between the program and the system.
+//! The floor: requests and responses with blocking system calls, without a library or runtime.
 
 use std::{
     io::{BufRead, BufReader, Read, Write},
@@ -11,7 +11,7 @@ use anyhow::Context;
 
 use crate::client::{Place, TOOL};
 
-/// A connection to one server, or one for each call that is under way.
+/// A connection to one server, or one for each call in flight.
 pub enum Floor {
     Pipe {
         child: Child,
@@ -22,7 +22,7 @@ pub enum Floor {
 }
 
 impl Floor {
-    /// Connects and shakes hands as the older era wants it.
+    /// Connects and performs the legacy handshake.
     pub fn connect(place: &Place, concurrency: usize) -> anyhow::Result<Self> {
         match place {
             Place::Command(words) => {
@@ -45,7 +45,7 @@ impl Floor {
         }
     }
 
-    /// Starts all these programs at once and lists the tools of each, one after the other as they come.
+    /// Starts all programs at once, then lists the tools of each in turn.
     pub fn list_all(places: &[Place]) -> anyhow::Result<Vec<Self>> {
         let commands = places.iter().filter_map(|place| match place {
             Place::Command(words) => Some(words),
@@ -64,7 +64,7 @@ impl Floor {
         Ok(floors)
     }
 
-    /// Reads the answer to a listing, and asks for all pages that follow.
+    /// Reads the response to a listing, and requests all further pages.
     fn read_pages(&mut self) -> anyhow::Result<()> {
         const CURSOR: &str = "\"nextCursor\":\"";
         let mut line = String::new();
@@ -103,7 +103,7 @@ impl Floor {
         Ok(())
     }
 
-    /// Waits for the answer to the first words, and says what comes after it.
+    /// Reads the response to `initialize` and sends `notifications/initialized`.
     fn shake_hands(&mut self, more: &str) -> anyhow::Result<()> {
         if let Self::Pipe { output, input, .. } = self {
             input.read_until(b'\n', &mut Vec::new())?;
@@ -113,7 +113,7 @@ impl Floor {
         Ok(())
     }
 
-    /// Makes `count` calls at once, and notes how long each took. Returns how many bytes came.
+    /// Makes `count` concurrent calls and records their latency. Returns the number of bytes received.
     pub fn calls(&mut self, count: usize, bytes: usize, times: &mut Vec<f64>) -> anyhow::Result<usize> {
         let body = |id: usize| {
             format!(

@@ -1,4 +1,4 @@
-//! Measures calls of tools: the library, its session alone, the official SDK and a hand-written floor, in turn and against one server.
+//! Measures tool calls: the library, its session alone, the official SDK and a hand-written floor, interleaved and against one server.
 
 pub mod client;
 pub mod floor;

@@ -1,4 +1,4 @@
-//! What a process uses: memory, processor time, allocations.
+//! The memory, CPU time and allocations of this process.
 
 use std::{
     alloc::{GlobalAlloc, Layout, System},
@@ -8,12 +8,12 @@ use std::{
 
 use nix::time::{ClockId, clock_gettime};
 
-/// The system's allocator, counted.
+/// The system allocator, with a count of allocations.
 pub struct Counting;
 
 static COUNT: AtomicU64 = AtomicU64::new(0);
 
-// SAFETY: every call goes to the system's allocator unchanged.
+// SAFETY: every call is forwarded unchanged to the system allocator.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         COUNT.fetch_add(1, Ordering::Relaxed);
@@ -35,12 +35,12 @@ unsafe impl GlobalAlloc for Counting {
     }
 }
 
-/// How often memory was asked for so far.
+/// The number of allocations so far.
 pub fn allocations() -> u64 {
     COUNT.load(Ordering::Relaxed)
 }
 
-/// The processor time of this process so far.
+/// The CPU time of this process so far.
 pub fn processor_time() -> Duration {
     clock_gettime(ClockId::CLOCK_PROCESS_CPUTIME_ID).map_or(Duration::ZERO, Duration::from)
 }

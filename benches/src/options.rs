@@ -1,4 +1,4 @@
-//! The little that all programs here read from their command lines.
+//! The command-line options that all programs here share.
 
 /// The value after `--name`.
 pub fn value(name: &str) -> Option<String> {

@@ -1,5 +1,5 @@
-//! One round of one client, in a process of its own so that its memory and processor time are its own. It prints a line of JSON for each
-//! thing it measured.
+//! One round of one client, in a separate process, so that its memory and CPU time can be measured. It prints a line of JSON per
+//! measurement.
 
 use std::{
     sync::{
@@ -18,7 +18,7 @@ use crate::{
     times::Times,
 };
 
-/// What one round measures.
+/// The measurement of a round.
 #[derive(Clone, Debug)]
 pub struct Round {
     pub client: String,
@@ -27,7 +27,7 @@ pub struct Round {
     pub phases: Vec<Phase>,
 }
 
-/// So many calls at once, of so many bytes, so often or for so long.
+/// A phase: concurrency, size in bytes, and its length in calls or time.
 #[derive(Clone, Copy, Debug)]
 pub struct Phase {
     pub concurrency: usize,
@@ -37,7 +37,7 @@ pub struct Phase {
 }
 
 impl Round {
-    /// The round as words for another process.
+    /// The round as arguments for another process.
     pub fn to_json(&self) -> Value {
         let places = self.places.iter().map(|place| match place {
             Place::Command(words) => json!(words),
@@ -85,7 +85,7 @@ impl Round {
         })
     }
 
-    /// Runs the round and prints what it measured.
+    /// Runs the round and prints its measurements.
     pub fn run(&self) -> anyhow::Result<()> {
         if self.client == "floor" {
             return self.run_floor();
@@ -135,7 +135,7 @@ impl Round {
         for phase in &self.phases {
             let (mut times, mut came) = (Times::default(), Vec::new());
             let meter = Meter::start();
-            // A megabyte at a time fits no pipe, so that many requests at once would have to be read meanwhile.
+            // Responses of a megabyte exceed the pipe's buffer, so concurrent requests would need a reader meanwhile.
             let concurrency = if phase.bytes > 100_000 { 1 } else { phase.concurrency };
             while times.count() < phase.calls && meter.began.elapsed() < phase.limit {
                 floor.calls(concurrency, phase.bytes, &mut came)?;

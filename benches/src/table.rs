@@ -1,13 +1,13 @@
-//! Medians of rounds, and the table that they are printed as.
+//! Medians over rounds, and their table.
 
 use std::collections::BTreeMap;
 
-/// What was measured, by what it is of: one number for each round.
+/// The measurements by row and client: one number per round.
 #[derive(Default)]
 pub struct Numbers(BTreeMap<(String, String, String), Vec<f64>>);
 
 impl Numbers {
-    /// Adds what one round found for `client` in `row`.
+    /// Adds the measurement of one round for `client` in `row`.
     pub fn add(&mut self, row: &str, client: &str, what: &str, number: f64) {
         let key = (row.to_owned(), client.to_owned(), what.to_owned());
         self.0.entry(key).or_default().push(number);
@@ -22,7 +22,7 @@ impl Numbers {
     }
 }
 
-/// Prints lines of columns, the first to the left and the rest to the right.
+/// Prints a table: the first column left-aligned, the others right-aligned.
 pub fn print(heading: &str, lines: &[Vec<String>]) {
     println!("\n{heading}");
     let columns = lines.iter().map(Vec::len).max().unwrap_or(0);
@@ -45,7 +45,7 @@ pub fn print(heading: &str, lines: &[Vec<String>]) {
     }
 }
 
-/// A number with as many digits as it deserves.
+/// Formats a number with about three significant digits.
 pub fn short(number: Option<f64>) -> String {
     match number {
         None => "-".to_owned(),

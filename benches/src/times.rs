@@ -1,10 +1,10 @@
-//! How long calls took, in as much room for a million of them as for one: memory is measured too.
+//! A histogram of latencies. Its size is constant, because the memory of the process is measured too.
 
-/// How many steps there are from a time to its double, and how many doubles from a microsecond on.
+/// The buckets per doubling of the time, and the doublings from one microsecond on.
 const STEPS: usize = 64;
 const DOUBLES: usize = 28;
 
-/// Times in microseconds, each to about a hundredth of itself.
+/// Latencies in microseconds, with a relative error of about one percent.
 pub struct Times {
     counts: Box<[u32]>,
 }
@@ -33,7 +33,7 @@ impl Times {
         self.counts.iter().map(|count| *count as usize).sum()
     }
 
-    /// The time that this share of all calls did not exceed.
+    /// The quantile: the time that this share of the calls did not exceed.
     pub fn at(&self, share: f64) -> f64 {
         let mut left = (self.count() as f64 * share) as usize;
         for (step, count) in self.counts.iter().enumerate() {

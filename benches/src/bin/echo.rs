@@ -1,8 +1,8 @@
-//! The server of all measurements: it looks for three words in each request and copies bytes, and so is never what is measured.
+//! The server of all measurements. It searches each request for three keywords and copies bytes, so that its own cost is negligible.
 //!
-//! `echo stdio|http [--tools N] [--page N] [--listeners N] [--number N]`; the last only tells one command line from
-//! another. Over HTTP it prints the address of each listener on a line of its own. A call's argument `n` says how many bytes of text the
-//! answer has, as they are written in JSON.
+//! `echo stdio|http [--tools N] [--page N] [--listeners N] [--number N]`; the last only makes command lines
+//! differ. Over HTTP it prints the address of each listener on its own line. A call's argument `n` is the number of bytes of text in the
+//! response, as escaped JSON.
 
 use std::{
     io::{BufRead, BufReader, Read, Write},
@@ -25,11 +25,11 @@ fn main() -> std::io::Result<()> {
 
 struct Server {
     pages: Vec<String>,
-    /// Made for the first call, so that a start costs little.
+    /// Created at the first call, to keep starts cheap.
     text: OnceLock<String>,
 }
 
-/// A text as tools give it: records with quotes and lines.
+/// A typical tool result: records with quotes and newlines.
 const RECORD: &str =
     r#"{\"file\": \"docs/guide.md\", \"line\": 7, \"words\": \"a board with pegs, and on each peg a tool\"}\n"#;
 
@@ -43,7 +43,7 @@ impl Server {
         }
     }
 
-    /// The answer to a request; none for a notification.
+    /// The response to a request; `None` for a notification.
     fn answer(&self, request: &[u8], out: &mut Vec<u8>) -> bool {
         let Some(id) = word_after(request, b"\"id\":") else {
             return false;
@@ -112,7 +112,7 @@ fn stdio(server: &Server) -> std::io::Result<()> {
         if server.answer(&line, &mut out) {
             out.push(b'\n');
         }
-        // What has come already is answered in one go.
+        // All requests in the buffer are answered with one write.
         if !input.buffer().contains(&b'\n') || out.len() > 1 << 20 {
             output.write_all(&out)?;
             output.flush()?;
@@ -134,7 +134,7 @@ fn http(server: &Arc<Server>, listeners: usize) -> std::io::Result<()> {
             }
         }));
     }
-    // It ends with its parent.
+    // The server ends with its parent.
     std::io::stdin().read_to_end(&mut Vec::new()).map(|_| ())
 }
 
@@ -194,7 +194,7 @@ fn find(text: &[u8], what: &[u8]) -> Option<usize> {
     text.windows(what.len()).position(|window| window == what)
 }
 
-/// What follows `what`, up to the end of a word or number.
+/// The word or number that follows `what`.
 fn word_after<'a>(text: &'a [u8], what: &[u8]) -> Option<&'a [u8]> {
     let rest = &text[find(text, what)? + what.len()..];
     let end = rest

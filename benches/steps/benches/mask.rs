@@ -1,4 +1,4 @@
-//! How fast texts of 8 MiB are masked on one core: `cargo bench -p pegboard-steps --bench mask [-- SHAPE…]`.
+//! Measures the masking of 8 MiB of text on one core: `cargo bench -p pegboard-steps --bench mask [-- SHAPE…]`.
 
 use std::time::Instant;
 
@@ -16,7 +16,7 @@ fn main() {
         }
         let Some(masker) = shape.masker() else { continue };
         let text = shape.text(BYTES);
-        // Patterns are compiled when they are first needed.
+        // A warm-up, because patterns are compiled lazily.
         masker.text(&shape.text(4096));
         let before = seconds(began);
         let masked = masker.text(&text);
@@ -32,7 +32,7 @@ fn main() {
     }
 }
 
-/// Time of the processor where the system tells it, so that other programs do not count; otherwise time that has passed.
+/// CPU time where the system reports it, so that other programs do not count; otherwise elapsed time.
 fn seconds(began: Instant) -> f64 {
     let told = std::fs::read_to_string("/proc/self/schedstat").ok();
     let nanoseconds = told.and_then(|told| told.split(' ').next()?.parse::<f64>().ok());

@@ -1,6 +1,6 @@
-//! Runs one step of a call a number of times, for a tool that counts instructions: `steps NAME TIMES`. Without arguments it lists the names.
+//! Runs one step of a call a number of times, for counting its instructions: `steps NAME TIMES`. Without arguments it lists the names.
 //!
-//! `steps NAME TIMES double` and `steps NAME TIMES double twice` run steps whose input has a size, the second time with twice the input.
+//! `steps NAME TIMES double` and `steps NAME TIMES double twice` run steps with an input size, the second with twice the input.
 //! `steps double` lists these.
 
 use bytes::Bytes;
@@ -8,7 +8,7 @@ use pegboard::{Arguments, Masker, Masking, Provider, Reading, Secret, ServerName
 use pegboard_steps::shapes::{PROSE, RECORD, SHAPES};
 use serde_json::{json, value::RawValue};
 
-/// A step, ready to be run. It returns how much it did, so that nothing of it can be left out.
+/// A prepared step. It returns a number that depends on its work, so that the optimiser cannot remove it.
 type Step = Box<dyn FnMut() -> usize>;
 
 const STEPS: [(&str, fn() -> Step); 15] = [
@@ -55,10 +55,10 @@ fn main() {
     assert!(times == 0 || sum > 0, "nothing was done");
 }
 
-/// How much text the shapes of masking have, before it is doubled.
+/// The length of the masking shapes before doubling.
 const TEXT: usize = 32 << 10;
 
-/// Steps besides masking whose cost must be linear in their input, with the size of that.
+/// The steps besides masking whose cost must be linear in their input, with its size.
 const SIZED: [(&str, usize, fn(usize) -> Step); 5] = [
     ("learn-secrets", 256, learn),
     ("list-tools", 200, list),
@@ -72,7 +72,7 @@ fn sized_names() -> impl Iterator<Item = String> {
     shapes.chain(SIZED.iter().map(|(name, ..)| (*name).to_owned()))
 }
 
-/// A step with so many times its usual input.
+/// A step with this multiple of its usual input.
 fn sized(name: &str, factor: usize) -> Option<Step> {
     if let Some((_, size, prepare)) = SIZED.iter().find(|(known, ..)| *known == name) {
         return Some(prepare(size * factor));
@@ -81,7 +81,7 @@ fn sized(name: &str, factor: usize) -> Option<Step> {
         .iter()
         .find(|shape| name.strip_prefix("mask-") == Some(shape.name))?;
     let (masker, text) = (shape.masker()?, shape.text(TEXT * factor));
-    // Patterns are compiled when they are first needed.
+    // A warm-up, because patterns are compiled lazily.
     masker.text(&shape.text(2 << 10));
     Some(Box::new(move || masker.text(&text).text.len()))
 }
@@ -94,7 +94,7 @@ fn ring(events: usize) -> Step {
     Box::new(move || bench::ring(events))
 }
 
-/// An answer of so many content blocks.
+/// A result with this many content blocks.
 fn blocks_message(blocks: usize) -> Bytes {
     let block =
         |number| format!(r#"{{"type":"text","text":"the {number}. line, with \"quotes\" and password: xK9vT3mQ"}}"#);
@@ -110,7 +110,7 @@ fn read_blocks(blocks: usize) -> Step {
     Box::new(move || bench::read_answer(&message).unwrap_or(0))
 }
 
-/// Masks the blocks one by one, as they are masked in a result.
+/// Masks the blocks one by one, as in a result.
 fn mask_blocks(blocks: usize) -> Step {
     let message: serde_json::Value = serde_json::from_slice(&blocks_message(blocks)).unwrap_or_default();
     let masker = Masker::new(&Masking::default(), [Secret::new("correct-horse-battery")]).ok();
@@ -133,7 +133,7 @@ fn read(record: &'static str, bytes: usize) -> Step {
     Box::new(move || bench::read_answer(&message).unwrap_or(0))
 }
 
-/// Reads a listing and names its tools.
+/// Parses a listing and assigns names to its tools.
 fn list(tools: usize) -> Step {
     let (message, server) = (tools_message(tools), server());
     Box::new(move || bench::names(&bench::read_tools(&message, &server), Provider::OpenAi).len())

@@ -1,16 +1,16 @@
-//! Texts of any length that make a masker work, each full of one kind of find.
+//! Texts of any length for the masker, each full of one kind of match.
 
 use pegboard::{Masker, Masking, Secret};
 
 /// A secret that every masker here knows.
 const KNOWN: &str = "correct-horse-battery";
 
-/// A kind of text.
+/// A shape of text.
 pub struct Shape {
     pub name: &'static str,
-    /// Whether every group of patterns is on, and not only the default ones.
+    /// Whether all groups of patterns are on, not only the default ones.
     all_groups: bool,
-    /// Whether there is nothing to find in it.
+    /// Whether it contains no secrets.
     pub is_ordinary: bool,
     write: fn(usize) -> String,
 }
@@ -69,7 +69,7 @@ impl Shape {
         (self.write)(bytes)
     }
 
-    /// The masker for it.
+    /// The masker for this shape.
     pub fn masker(&self) -> Option<Masker> {
         let mut policy = Masking::default();
         if self.all_groups {
@@ -95,7 +95,7 @@ fn numbered(record: &str, end: &str, bytes: usize) -> String {
     text
 }
 
-/// JSON in a string of JSON, so many times.
+/// JSON quoted in a JSON string, this many times over.
 fn escaped(record: &str, times: u32, bytes: usize) -> String {
     let write = |text: &str| serde_json::to_string(text).unwrap_or_default();
     let once = (0..times).fold(record.to_owned(), |text, _| write(&text));

@@ -1,4 +1,4 @@
-//! What can be typed: the commands and options, and nothing of what they do.
+//! The definitions of commands and options, without their implementation.
 
 use std::{path::PathBuf, time::Duration};
 
@@ -28,7 +28,7 @@ pub(crate) struct Cli {
 }
 
 impl Cli {
-    /// The command, and the options from before and after its name together.
+    /// The command, and the global options from before and after its name merged.
     pub(crate) fn into_parts(self) -> (Verb, Global) {
         match self.command {
             Command::Tools(tools) => tools.under(self.global, Verb::Tools),
@@ -65,7 +65,7 @@ impl Cli {
     }
 }
 
-/// What is to be done.
+/// A parsed command.
 #[derive(Debug)]
 pub(crate) enum Verb {
     Tools(Tools),
@@ -83,7 +83,7 @@ pub(crate) enum Verb {
     Completions(clap_complete::Shell),
 }
 
-/// The options that stand before or after a command's name. Lists from both places are joined, otherwise the later one counts.
+/// The options that may stand before or after a command's name. Lists from both places are joined; of other options the later wins.
 #[derive(Debug, Default, Args)]
 pub(crate) struct Global {
     /// Config file; may be repeated, later ones win
@@ -110,11 +110,12 @@ pub(crate) struct Global {
 }
 
 impl Global {
-    /// The format of what is printed.
+    /// The output format.
     pub(crate) fn format(&self) -> Format {
         self.output.unwrap_or(Format::Text)
     }
 
+    /// Merges these options over those `before` them.
     fn over(mut self, before: Self) -> Self {
         self.configs.splice(..0, before.configs);
         self.servers.splice(..0, before.servers);
@@ -129,14 +130,14 @@ impl Global {
     }
 }
 
-/// The format of what is printed.
+/// The output format.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Format {
     Text,
     Json,
 }
 
-/// A command's own arguments beside the global options.
+/// A command's own arguments, and the global options after its name.
 #[derive(Debug, Args)]
 struct With<T: Args> {
     #[command(flatten)]
@@ -338,14 +339,14 @@ struct Completions {
 #[derive(Debug, Args)]
 struct Nothing {}
 
-/// The providers by their words.
+/// Parses a provider by its name.
 fn provider() -> impl TypedValueParser<Value = Provider> {
     PossibleValuesParser::new(Provider::ALL.map(Provider::as_str))
         .try_map(|word| Provider::parse(&word).ok_or("there is no such provider"))
 }
 
 fn duration(text: &str) -> Result<Duration, &'static str> {
-    // `timeout 30` counts seconds as well.
+    // Like coreutils' `timeout 30`, a bare number is in seconds.
     let seconds = || {
         text.trim()
             .parse()

@@ -1,13 +1,13 @@
-//! The built-in demo MCP server: honest little tools over every wire and every protocol version, so that a fresh
-//! machine has something to list and call, and so that clients have a server to be tried against.
+//! The built-in demo MCP server: small tools over every transport and protocol version, to list and call on a fresh
+//! machine, and to test clients against.
 //!
-//! A message travels `wire` → [`connection`] or [`wire::http`] → [`protocol`] → [`tools`] or [`offers`], and its answer
-//! the same way back. Everything above the wires is free of input and output except for the folder search.
+//! A request takes the path `wire` → [`connection`] or [`wire::http`] → [`protocol`] → [`tools`] or [`offers`], and its
+//! response the same way back. Above the wires only the folder search does I/O.
 
 mod connection;
 mod in_flight;
 mod message;
-mod notices;
+mod notifications;
 mod offers;
 mod protocol;
 mod tools;
@@ -15,13 +15,15 @@ mod version;
 mod wire;
 
 use std::net::{Ipv4Addr, SocketAddr};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use anyhow::Context;
 use tokio_util::sync::CancellationToken;
 
-/// How the demo server is started.
+use protocol::Demo;
+
+/// The options of the demo server.
 #[derive(Clone, Debug, clap::Args)]
 pub(crate) struct DemoOptions {
     /// The wire to speak on
@@ -35,7 +37,7 @@ pub(crate) struct DemoOptions {
     pub(crate) folder: PathBuf,
 }
 
-/// The wires that the demo server speaks.
+/// The transports of the demo server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum DemoTransport {
     /// Newline-delimited JSON on stdin and stdout
@@ -48,7 +50,7 @@ pub(crate) enum DemoTransport {
     Ws,
 }
 
-/// Serves until the client goes away (stdio) or the process is asked to stop.
+/// Serves until the client disconnects (stdio) or a signal stops the process.
 pub(crate) async fn run(options: DemoOptions) -> anyhow::Result<()> {
     let folder = options.folder.canonicalize().with_context(|| {
         format!(
@@ -61,26 +63,13 @@ pub(crate) async fn run(options: DemoOptions) -> anyhow::Result<()> {
         "`{}` is not a folder; name one with --folder",
         folder.display()
     );
-    let demo = Arc::new(Demo { folder });
+    let demo = Arc::new(Demo::new(folder));
     let stop = stop_on_signal()?;
     match options.transport {
         DemoTransport::Stdio => wire::stdio::serve(demo, stop).await,
         DemoTransport::Http => wire::http::serve(demo, options.listen, stop).await,
         DemoTransport::Sse => wire::sse::serve(demo, options.listen, stop).await,
         DemoTransport::Ws => wire::ws::serve(demo, options.listen, stop).await,
-    }
-}
-
-/// What every request of every client shares. Nothing in it changes after the start.
-#[derive(Debug)]
-struct Demo {
-    /// Canonical, so that a path under it is a path inside it.
-    folder: PathBuf,
-}
-
-impl Demo {
-    fn folder(&self) -> &Path {
-        &self.folder
     }
 }
 
@@ -92,8 +81,8 @@ fn stop_on_signal() -> anyhow::Result<CancellationToken> {
         use tokio::signal::unix::{SignalKind, signal};
         signal(SignalKind::terminate()).context("cannot listen for SIGTERM")?
     };
-    let heard = stop.clone();
-    // This task lives as long as the process: it is the process's own ear for signals.
+    let stopped = stop.clone();
+    // This task lives as long as the process.
     tokio::spawn(async move {
         #[cfg(unix)]
         tokio::select! {
@@ -102,7 +91,7 @@ fn stop_on_signal() -> anyhow::Result<CancellationToken> {
         }
         #[cfg(not(unix))]
         let _ = tokio::signal::ctrl_c().await;
-        heard.cancel();
+        stopped.cancel();
     });
     Ok(stop)
 }

@@ -8,26 +8,26 @@ use pegboard::{Kind, Outcome};
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
 pub(crate) enum Exit {
-    /// All done.
+    /// Success.
     Done = 0,
     /// The tool reported an error.
     ToolError = 1,
-    /// Usage, config, unknown tool or invalid arguments.
+    /// Wrong usage or config, unknown tool or invalid arguments.
     Usage = 2,
     /// A server is unavailable, or the call was lost.
     Unavailable = 3,
-    /// Somebody must sign in first.
+    /// A server requires a sign-in.
     SignIn = 4,
-    /// Refused by policy.
+    /// Refused by a policy or a limit.
     Refused = 5,
-    /// The time was up.
+    /// A time limit passed.
     Timeout = 124,
     /// Ctrl-C or SIGTERM.
     Interrupted = 130,
 }
 
 impl Exit {
-    /// The code for a call with this outcome. A call that may have run was not refused, whichever limit discarded its answer.
+    /// The code for a call with this outcome. A call that may have run is not `Refused`, even if a limit discarded its result.
     pub(crate) fn of_outcome(outcome: &Outcome) -> Self {
         match (outcome, outcome.kind()) {
             (Outcome::Lost(_), Kind::LimitExceeded) => Self::Unavailable,
@@ -35,7 +35,7 @@ impl Exit {
         }
     }
 
-    /// The code for a request that ended like this.
+    /// The code for a request with this kind of outcome.
     pub(crate) fn of(kind: Kind) -> Self {
         match kind {
             Kind::Ok => Self::Done,
@@ -45,7 +45,7 @@ impl Exit {
             Kind::NeedsAuth => Self::SignIn,
             Kind::Timeout => Self::Timeout,
             Kind::Cancelled => Self::Interrupted,
-            // Unavailable, restarts, transport, internal, and kinds that do not exist yet.
+            // Unavailable, restarts, transport, internal, and kinds that a later version adds.
             _ => Self::Unavailable,
         }
     }

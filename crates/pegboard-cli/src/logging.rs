@@ -1,4 +1,4 @@
-//! Log lines on stderr. They quote servers, so they pass through the same filter as everything else.
+//! Log lines on stderr. They quote servers, so they are sanitized like all other output.
 
 use std::{fmt, io};
 
@@ -14,13 +14,13 @@ use crate::{
     output::{self, Output},
 };
 
-/// Starts logging. It fails when the filter cannot be understood.
+/// Installs the subscriber. Returns an error if the filter cannot be parsed.
 pub(crate) fn start(global: &Global, output: &Output) -> Result<(), String> {
     let filter = match (&global.log, global.verbose, global.quiet) {
         (Some(filter), ..) => filter.as_str(),
         (None, _, 2..) => "off",
         (None, _, 1) => "error",
-        // Commands say themselves, with a hint, which servers could not be started.
+        // Commands report failed starts themselves, with a hint.
         (None, 0, 0) => "warn,pegboard::start=error",
         (None, 1, 0) => "warn,pegboard=info",
         (None, 2, 0) => "warn,pegboard=debug",
@@ -36,7 +36,7 @@ pub(crate) fn start(global: &Global, output: &Output) -> Result<(), String> {
     Ok(())
 }
 
-/// `level: server.name=x: message key=value`, in the form of our errors and warnings.
+/// Formats events as `level: server name=x: message key=value`, like our errors and warnings.
 struct Plain;
 
 impl<S, N> FormatEvent<S, N> for Plain
@@ -74,7 +74,7 @@ where
     }
 }
 
-/// Writes whole lines past the spinner.
+/// Writes log lines through [`Output`], which keeps the spinner intact.
 #[derive(Clone)]
 struct Lines(Output);
 

@@ -18,7 +18,7 @@ use cli::Cli;
 use exit::Exit;
 use output::{Output, Report};
 
-/// How long tasks are waited for at the very end. Dropping them kills the processes that are still there.
+/// How long the runtime waits for its tasks at exit. Tasks dropped after that kill the processes they own.
 const LAST_WAIT: Duration = Duration::from_millis(200);
 
 fn main() -> ExitCode {

@@ -1,4 +1,4 @@
-//! The words that are printed, and where: data to stdout, talk to stderr.
+//! Printing: data to stdout; messages, questions and the spinner to stderr.
 
 mod sanitize;
 mod table;
@@ -22,32 +22,32 @@ use crate::{
     exit::Exit,
 };
 
-/// The width of a terminal that does not tell its own.
+/// The width of a terminal that does not report it.
 const USUAL_WIDTH: usize = 80;
 
 /// How this run prints.
 #[derive(Debug, Clone)]
 pub(crate) struct Output {
     pub(crate) format: Format,
-    /// How much more is said than usual.
+    /// The number of `-v` options.
     pub(crate) verbose: u8,
     quiet: bool,
-    /// Shown while the user waits; hidden where it would disturb.
+    /// Shown while the user waits; hidden unless stderr is a terminal.
     spinner: ProgressBar,
-    talk: Arc<Mutex<Talk>>,
+    terminal_use: Arc<Mutex<TerminalUse>>,
 }
 
-/// What the terminal is used for besides the spinner, which must not be drawn into it.
+/// What else uses the terminal. The spinner must not be drawn over it.
 #[derive(Debug, Default)]
-struct Talk {
-    /// How many questions are open.
+struct TerminalUse {
+    /// The number of open questions.
     questions: usize,
-    /// The end was printed.
+    /// Whether the final report was printed.
     is_over: bool,
 }
 
-impl Talk {
-    fn leaves_room(&self) -> bool {
+impl TerminalUse {
+    fn allows_spinner(&self) -> bool {
         self.questions == 0 && !self.is_over
     }
 }
@@ -72,7 +72,7 @@ impl Output {
             verbose: global.verbose,
             quiet,
             spinner,
-            talk: Arc::default(),
+            terminal_use: Arc::default(),
         }
     }
 
@@ -80,9 +80,9 @@ impl Output {
         self.format == Format::Json
     }
 
-    /// Shows what is waited for.
+    /// Shows on the spinner what the command waits for.
     pub(crate) fn waiting(&self, what: &str) {
-        if !self.talk().leaves_room() {
+        if !self.terminal_use().allows_spinner() {
             return;
         }
         self.spinner.set_message(one_line(what));
@@ -94,30 +94,30 @@ impl Output {
         !self.spinner.is_hidden()
     }
 
-    /// Takes the spinner away until what this returns is dropped, so that a question has the terminal to itself.
+    /// Hides the spinner for a question until the returned guard is dropped.
     pub(crate) fn step_aside(&self) -> Aside {
-        let mut talk = self.talk();
-        talk.questions += 1;
+        let mut terminal_use = self.terminal_use();
+        terminal_use.questions += 1;
         self.spinner.finish_and_clear();
-        drop(talk);
+        drop(terminal_use);
         Aside(self.clone())
     }
 
-    fn talk(&self) -> MutexGuard<'_, Talk> {
-        self.talk.lock().unwrap_or_else(PoisonError::into_inner)
+    fn terminal_use(&self) -> MutexGuard<'_, TerminalUse> {
+        self.terminal_use.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Ends the line of a question that is left without an answer, so that nothing stands behind its words.
+    /// Ends the line of a question without an answer, so that the next output starts on a new line.
     pub(crate) fn leave_question(&self) {
-        let talk = self.talk();
-        if talk.questions > 0 && !talk.is_over {
+        let terminal_use = self.terminal_use();
+        if terminal_use.questions > 0 && !terminal_use.is_over {
             let _ = io::stderr().write_all(b"\n");
         }
     }
 
-    /// Shows how far something is: as a bar when it is known how much there is to do.
-    pub(crate) fn step(&self, what: &str, done: f64, total: Option<f64>, words: &str) {
-        if !self.talk().leaves_room() {
+    /// Shows progress: as a bar if the total is known.
+    pub(crate) fn step(&self, what: &str, done: f64, total: Option<f64>, message: &str) {
+        if !self.terminal_use().allows_spinner() {
             return;
         }
         match total.filter(|total| total.is_finite() && *total > 0.0) {
@@ -126,26 +126,26 @@ impl Output {
                 self.spinner.set_length(BAR);
                 self.spinner.set_position(part(done, total));
                 self.spinner
-                    .set_message(one_line(&format!("{what}: {done} of {total} {words}")));
+                    .set_message(one_line(&format!("{what}: {done} of {total} {message}")));
             }
-            None => self.spinner.set_message(one_line(&format!("{what}: {done} {words}"))),
+            None => self.spinner.set_message(one_line(&format!("{what}: {done} {message}"))),
         }
     }
 
-    /// Says something that is neither data nor an error.
+    /// Prints a note, which is neither data nor an error.
     pub(crate) fn note(&self, text: &str) {
         if !self.quiet && self.format == Format::Text {
             self.say(&format!("{text}\n"));
         }
     }
 
-    /// Says something on stderr.
+    /// Writes to stderr without disturbing the spinner.
     pub(crate) fn say(&self, text: &str) {
-        // Nobody is left to be told when stderr is gone.
+        // There is no other place to report that stderr is closed.
         let say = || {
             let _ = io::stderr().write_all(text.as_bytes());
         };
-        if self.talk().leaves_room() {
+        if self.terminal_use().allows_spinner() {
             self.spinner.suspend(say);
         } else {
             say();
@@ -155,38 +155,38 @@ impl Output {
     /// Prints a report.
     pub(crate) fn print(&self, report: &Report) -> Exit {
         self.leave_question();
-        self.talk().is_over = true;
+        self.terminal_use().is_over = true;
         self.spinner.finish_and_clear();
         let exit = match write_out(&report.data) {
             Ok(()) => report.exit,
-            // The reader has seen enough.
+            // The reader of the pipe closed it, as `head` does. That is no failure of the command.
             Err(error) if error.kind() == io::ErrorKind::BrokenPipe => report.exit,
             Err(error) => {
                 self.say(&format!("error: stdout cannot be written: {error}\n"));
                 Exit::Unavailable
             }
         };
-        self.say(&report.talk);
+        self.say(&report.messages);
         exit
     }
 }
 
-/// While it is kept, the spinner is not shown.
+/// Hides the spinner until it is dropped.
 #[derive(Debug)]
 pub(crate) struct Aside(Output);
 
 impl Drop for Aside {
     fn drop(&mut self) {
-        let mut talk = self.0.talk();
-        talk.questions -= 1;
-        if talk.leaves_room() {
+        let mut terminal_use = self.0.terminal_use();
+        terminal_use.questions -= 1;
+        if terminal_use.allows_spinner() {
             self.0.spinner.reset();
             self.0.spinner.enable_steady_tick(TICK);
         }
     }
 }
 
-/// How finely a bar is divided.
+/// The number of steps of a bar.
 const BAR: u64 = 1000;
 
 fn bar_style() -> ProgressStyle {
@@ -194,10 +194,10 @@ fn bar_style() -> ProgressStyle {
     style.unwrap_or_else(|_| ProgressStyle::default_bar())
 }
 
-/// How much of a bar is full. Servers may report more than there is to do, or nonsense.
+/// The filled steps of a bar. Servers may report more progress than the total, or NaN.
 fn part(done: f64, total: f64) -> u64 {
     let share = (done / total).clamp(0.0, 1.0);
-    // A share is between 0 and 1, or no number at all, which becomes 0.
+    // The share is between 0 and 1, or NaN, which the cast turns into 0.
     (share * BAR as f64) as u64
 }
 
@@ -207,7 +207,7 @@ fn write_out(data: &str) -> io::Result<()> {
     out.flush()
 }
 
-/// A server's text for stdout. Only a terminal acts on control characters; a pipe or a file gets the bytes that the server sent.
+/// A server's text for stdout. Control characters are escaped on a terminal only; a pipe or a file gets the bytes that the server sent.
 pub(crate) fn as_data(text: &str) -> Cow<'_, str> {
     match io::stdout().is_terminal() {
         true => clean(text),
@@ -215,7 +215,7 @@ pub(crate) fn as_data(text: &str) -> Cow<'_, str> {
     }
 }
 
-/// The columns of the terminal that stdout is; `None` when it is none.
+/// The width of the terminal in columns; `None` if stdout is not a terminal.
 pub(crate) fn width() -> Option<usize> {
     let size = || terminal_size::terminal_size_of(io::stdout());
     io::stdout()
@@ -223,13 +223,13 @@ pub(crate) fn width() -> Option<usize> {
         .then(|| size().map_or(USUAL_WIDTH, |(width, _)| usize::from(width.0)))
 }
 
-/// What a command has to say in the end.
+/// The final output of a command.
 #[derive(Debug)]
 pub(crate) struct Report {
     /// For stdout.
     pub(crate) data: String,
     /// For stderr.
-    pub(crate) talk: String,
+    pub(crate) messages: String,
     pub(crate) exit: Exit,
 }
 
@@ -237,12 +237,12 @@ impl Report {
     pub(crate) fn new(exit: Exit) -> Self {
         Self {
             data: String::new(),
-            talk: String::new(),
+            messages: String::new(),
             exit,
         }
     }
 
-    /// A document: indented on a terminal, in one line elsewhere.
+    /// A report with a JSON document: indented on a terminal, on one line elsewhere.
     pub(crate) fn json(exit: Exit, document: &impl Serialize) -> Self {
         let text = if io::stdout().is_terminal() {
             serde_json::to_string_pretty(document)
@@ -252,33 +252,33 @@ impl Report {
         match text {
             Ok(text) => Self {
                 data: ascii_controls(&text) + "\n",
-                talk: String::new(),
+                messages: String::new(),
                 exit,
             },
             Err(error) => Self::new(Exit::Unavailable).error(&format!("the document cannot be written: {error}"), None),
         }
     }
 
-    /// Adds an error and what to do about it.
+    /// Adds an error and a hint on what to do about it.
     pub(crate) fn error(mut self, message: &str, hint: Option<&str>) -> Self {
-        self.talk.push_str(&error(message, hint));
+        self.messages.push_str(&error(message, hint));
         self
     }
 
-    /// Adds what to do about it.
+    /// Adds a hint.
     pub(crate) fn hint(mut self, hint: &str) -> Self {
-        self.talk.push_str(&format!("hint: {}\n", indented(hint)));
+        self.messages.push_str(&format!("hint: {}\n", indented(hint)));
         self
     }
 
-    /// Adds something worth knowing.
+    /// Adds a warning.
     pub(crate) fn warning(mut self, message: &str) -> Self {
-        self.talk.push_str(&warning(message));
+        self.messages.push_str(&warning(message));
         self
     }
 }
 
-/// An error in the words and the form of all errors.
+/// Formats an error and its hint.
 pub(crate) fn error(message: &str, hint: Option<&str>) -> String {
     error_in(Paint::of(&io::stderr()), message, hint)
 }
@@ -291,20 +291,20 @@ fn error_in(paint: Paint, message: &str, hint: Option<&str>) -> String {
     text
 }
 
-/// A warning in the form of all warnings.
+/// Formats a warning.
 pub(crate) fn warning(message: &str) -> String {
     let yellow = Paint::of(&io::stderr()).paint("33", "warning:");
     format!("{yellow} {}\n", indented(message))
 }
 
-/// Colour, where it is wanted.
+/// Colour, where the stream supports it.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Paint {
     wanted: bool,
 }
 
 impl Paint {
-    /// Colour for this stream if it is a terminal and nobody set `NO_COLOR`.
+    /// Colour if the stream is a terminal, `NO_COLOR` is not set and `TERM` is not `dumb`.
     pub(crate) fn of(stream: &impl io::IsTerminal) -> Self {
         let refused = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
         let dumb = std::env::var_os("TERM").is_some_and(|term| term == "dumb");
@@ -326,7 +326,7 @@ impl Paint {
     }
 }
 
-/// JSON with every character that a terminal acts on escaped: serde_json escapes C0, this also DEL and C1 and what is invisible.
+/// Escapes the characters in JSON that a terminal interprets or does not show. serde_json escapes C0 only; this adds DEL, C1 and invisible ones.
 fn ascii_controls(json: &str) -> String {
     let mut text = String::with_capacity(json.len());
     for c in json.chars() {

@@ -1,4 +1,4 @@
-//! Which servers a run is about: config files, servers from the command line, or the built-in demo server.
+//! The servers of a run: from config files, from the command line, or the built-in demo server.
 
 use std::{path::PathBuf, time::Duration};
 
@@ -13,28 +13,28 @@ use crate::{
 };
 
 const DEMO: &str = "no config found, using the built-in demo server; see `pegboard --help`";
-/// How long a program such as `npx` may take to fetch and start a server when no limit is set.
+/// The connect timeout of programs that download a server before they start it, such as `npx`, when no limit is set.
 const FETCH: Duration = Duration::from_secs(600);
-/// By how much a start may outlast the limit of the command, which thus always ends the wait.
+/// Added to the command's limit for the connect timeout, so that the command's limit always fires first.
 const MARGIN: Duration = Duration::from_secs(1);
-/// What is said when the config names no server.
+/// The warning when the config names no server.
 const EMPTY: &str = "the config names no server; `--server NAME=COMMAND` adds one";
-/// What is said when every server is misconfigured.
+/// The error when every server is misconfigured.
 pub(crate) const NOTHING: &str = "no server can be used";
 
 /// The servers of this run.
 #[derive(Debug)]
 pub(crate) struct Settings {
     pub(crate) loaded: Loaded,
-    /// Names of the only servers that are wanted; empty means all.
+    /// The servers selected with `--server NAME`; empty means all.
     only: Vec<String>,
-    /// Whether nobody configured anything, so that the demo server stands in.
+    /// Whether no config was found, so that the demo server is used.
     is_demo: bool,
     /// The limit of the whole command, if the user set one.
     timeout: Option<Duration>,
 }
 
-/// Why a command cannot be carried out, before any server was asked.
+/// Why a command cannot run, found before any server was contacted.
 #[derive(Debug)]
 pub(crate) struct Complaint {
     pub(crate) message: String,
@@ -42,7 +42,7 @@ pub(crate) struct Complaint {
 }
 
 impl Settings {
-    /// Reads what the options name, or what is found when they name nothing.
+    /// Loads the configs that the options name, or discovers one.
     pub(crate) fn load(global: &Global) -> Self {
         let env = Env::process();
         let (added, only): (Vec<&String>, Vec<&String>) =
@@ -66,12 +66,12 @@ impl Settings {
         }
     }
 
-    /// The note that the demo server stands in, if it does.
+    /// The note that the demo server is used, if it is.
     pub(crate) fn demo_note(&self) -> Option<&'static str> {
         self.is_demo.then_some(DEMO)
     }
 
-    /// The warning that there is no server to ask, if that is so and nothing else says why.
+    /// The warning that the config names no server, unless another error already explains it.
     pub(crate) fn empty_warning(&self) -> Option<&'static str> {
         let Config {
             servers, misconfigured, ..
@@ -80,7 +80,7 @@ impl Settings {
         is_empty.then_some(EMPTY)
     }
 
-    /// Tells the user what is wrong or surprising about them. Programs read the same in the document that they get.
+    /// Prints notes and problems of the config to stderr. In JSON format they are in the document instead.
     pub(crate) fn announce(&self, output: &Output) {
         if let Some(note) = self.demo_note() {
             output.note(note);
@@ -93,7 +93,7 @@ impl Settings {
         }
     }
 
-    /// What is wrong or surprising about the config, for programs.
+    /// Notes and problems of the config, for the JSON document.
     pub(crate) fn warnings(&self) -> impl Iterator<Item = String> {
         let notes = self.demo_note().into_iter().chain(self.empty_warning());
         notes
@@ -101,9 +101,9 @@ impl Settings {
             .chain(self.loaded.problems.iter().map(ToString::to_string))
     }
 
-    /// The config with the wanted servers, or why there is nothing to work with.
+    /// The config with the selected servers, or why no server can be used.
     ///
-    /// A source of which nothing could be read stops everything: what it forbids would be allowed without it.
+    /// A source that could not be read at all is an error: what it forbids would be allowed without it.
     pub(crate) fn usable(&self) -> Result<Config, Complaint> {
         let config = self.shown()?;
         match listed(self.loaded.errors()) {
@@ -115,7 +115,7 @@ impl Settings {
         }
     }
 
-    /// The same, also when no server can be used.
+    /// Like [`Self::usable`], but also succeeds when no server can be used.
     pub(crate) fn shown(&self) -> Result<Config, Complaint> {
         let unreadable = &self.loaded.unreadable;
         if !unreadable.is_empty() {
@@ -143,12 +143,12 @@ impl Settings {
         Ok(config)
     }
 
-    /// Waits for starts as long as the user allows, where neither the config nor a preset sets `connect_timeout`.
+    /// Extends `connect_timeout` to the command's limit where neither the config nor a preset sets it.
     ///
-    /// A daemon lets a slow start go on behind the backs of its callers. A command has nothing to do but wait for it.
+    /// A daemon lets a slow start continue in the background. A command can only wait for it.
     fn await_starts(&self, config: &mut Config) {
-        let said = self.servers_that_say("connect_timeout");
-        for (_, server) in config.servers.iter_mut().filter(|(name, _)| !said.contains(name)) {
+        let set = self.servers_that_set("connect_timeout");
+        for (_, server) in config.servers.iter_mut().filter(|(name, _)| !set.contains(name)) {
             let fetches = matches!(&server.transport, Transport::Stdio(command) if command.fetches_first());
             let allowed = match self.timeout {
                 Some(timeout) => timeout.saturating_add(MARGIN),
@@ -160,21 +160,21 @@ impl Settings {
     }
 
     /// The servers whose config or preset sets `field`.
-    fn servers_that_say(&self, field: &str) -> Vec<ServerName> {
+    fn servers_that_set(&self, field: &str) -> Vec<ServerName> {
         let explained = self.loaded.explain().into_iter();
-        let said = explained.filter(|one| one.field == field && one.from != ValueOrigin::Default);
-        said.filter_map(|one| one.server).collect()
+        let set = explained.filter(|one| one.field == field && one.from != ValueOrigin::Default);
+        set.filter_map(|one| one.server).collect()
     }
 
-    /// Lets texts be read with a look at the tool's schema where neither the config nor a preset says how they are read.
+    /// Sets guided reading of text arguments where neither the config nor a preset sets `call_arguments.read`.
     pub(crate) fn guide(&self, config: &mut Config) {
-        let said = self.servers_that_say("call_arguments.read");
-        for (_, server) in config.servers.iter_mut().filter(|(name, _)| !said.contains(name)) {
+        let set = self.servers_that_set("call_arguments.read");
+        for (_, server) in config.servers.iter_mut().filter(|(name, _)| !set.contains(name)) {
             server.policy.args.reading = Reading::Guided;
         }
     }
 
-    /// The one server that was picked, if only one was.
+    /// The server selected with `--server NAME`, if it is exactly one.
     pub(crate) fn picked(&self) -> Option<&str> {
         match self.only.as_slice() {
             [name] => Some(name),
@@ -182,18 +182,18 @@ impl Settings {
         }
     }
 
-    /// The names of servers that were written down but cannot be used.
+    /// The names of misconfigured servers.
     pub(crate) fn broken(&self) -> impl Iterator<Item = &str> {
         self.loaded.config.misconfigured.keys().map(ServerName::as_str)
     }
 
-    /// The first such server that is misconfigured.
+    /// The first misconfigured server that `is_meant` accepts.
     pub(crate) fn misconfigured(&self, is_meant: impl Fn(&str) -> bool) -> Option<&ServerName> {
         let mut names = self.loaded.config.misconfigured.keys();
         names.find(|name| is_meant(name.as_str()))
     }
 
-    /// What to say about a server that is asked for and not there.
+    /// The complaint about a requested server that does not exist or is misconfigured.
     pub(crate) fn missing(&self, name: &str) -> Complaint {
         let mut misconfigured = self.loaded.config.misconfigured.iter();
         if let Some((_, found)) = misconfigured.find(|(known, _)| known.as_str() == name) {
@@ -227,7 +227,7 @@ fn listed<'a>(problems: impl Iterator<Item = &'a Problem>) -> Option<String> {
     (!lines.is_empty()).then(|| lines.join("\n"))
 }
 
-/// A board for a command that uses some of the servers. None is started before it is needed, not even a required one.
+/// A board for a command that uses some of the servers. Even required servers are started only when needed.
 pub(crate) fn board(mut config: Config) -> pegboard::Builder {
     for server in config.servers.values_mut() {
         server.required = false;
@@ -235,7 +235,7 @@ pub(crate) fn board(mut config: Config) -> pegboard::Builder {
     whole_board(config)
 }
 
-/// A board for a command that looks at every server. It remembers across runs which era each of them speaks.
+/// A board for a command that contacts every server. It remembers across runs which protocol era each server speaks.
 pub(crate) fn whole_board(mut config: Config) -> pegboard::Builder {
     for server in config.servers.values_mut() {
         server.start = Start::Lazy;
@@ -261,7 +261,7 @@ fn cache_folder() -> Option<PathBuf> {
     Some(folder?.join("pegboard"))
 }
 
-/// The demo server: this program once more. Its path is no place for variables.
+/// The demo server: this program, started again. A `$` in its path is escaped, because config values expand variables.
 fn demo() -> Option<Source> {
     let program = std::env::current_exe().ok()?.into_os_string().into_string().ok()?;
     let command = program.replace('$', "$$");

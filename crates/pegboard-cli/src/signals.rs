@@ -2,7 +2,7 @@
 
 use std::io;
 
-/// The requests of a user or system to end.
+/// The signals that ask the process to end.
 #[derive(Debug)]
 pub(crate) struct Signals {
     #[cfg(unix)]
@@ -13,7 +13,7 @@ pub(crate) struct Signals {
 
 #[cfg(unix)]
 impl Signals {
-    /// From now on signals do not end the process by themselves.
+    /// Installs the handlers. From now on the signals do not end the process by themselves.
     pub(crate) fn listen() -> io::Result<Self> {
         use tokio::signal::unix::{SignalKind, signal};
         Ok(Self {

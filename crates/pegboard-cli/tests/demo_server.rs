@@ -1,4 +1,4 @@
-//! The built-in demo server as its clients see it: the real process, over each wire, in both eras.
+//! The built-in demo server from a client's view: the real process, over each transport, in both eras.
 
 #![expect(
     clippy::unwrap_used,
@@ -33,7 +33,7 @@ fn names(answer: &Value) -> Vec<&str> {
         .collect()
 }
 
-/// A call that counts for far longer than any test waits.
+/// A call that takes far longer than any test waits.
 fn endless(id: u64) -> Value {
     request(
         id,
@@ -178,7 +178,7 @@ fn a_cancelled_call_is_never_answered() {
     server.ask(&initialize("2025-11-25"));
     server.send(&endless(1));
     server.send(&cancel(1));
-    // The same id can only be used again once the first request is over.
+    // The id can be reused only once the first request has ended.
     let mut answer = server.ask(&request(1, "ping", json!({})));
     while answer["error"]["code"] == -32600 {
         answer = server.ask(&request(1, "ping", json!({})));

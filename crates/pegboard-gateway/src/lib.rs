@@ -1,1 +1,1 @@
-//! The daemon in front of a board: one MCP endpoint and an HTTP API. It has no parts yet.
+//! A daemon in front of a board, with one MCP endpoint and an HTTP API. Not implemented yet.

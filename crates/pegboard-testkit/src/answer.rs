@@ -1,102 +1,28 @@
-//! The protocol core: one incoming message and the faults that apply to it, to the acts of the server. No I/O, no
-//! state: cursors and rounds travel in the messages themselves.
+//! The protocol core: maps a message and the faults that apply to it to the acts of the server. No I/O and no state:
+//! cursors and input rounds are carried in the messages themselves.
 
+mod act;
 mod list;
+mod request;
+mod result;
 mod spoil;
 mod task;
 mod tool;
 
-use std::time::Duration;
+pub(crate) use act::Act;
+pub(crate) use request::is_modern;
+pub use request::{META_CAPABILITIES, META_CLIENT, META_SUBSCRIPTION, META_VERSION};
 
 use serde_json::{Value, json};
+
+use request::Request;
 
 use crate::{
     fault::Fault,
     script::{Era, Refusal, Script},
 };
 
-/// The key of the protocol version in a modern `_meta`.
-pub const META_VERSION: &str = "io.modelcontextprotocol/protocolVersion";
-/// The key of the client's name in a modern `_meta`.
-pub const META_CLIENT: &str = "io.modelcontextprotocol/clientInfo";
-/// The key of the client's capabilities in a modern `_meta`.
-pub const META_CAPABILITIES: &str = "io.modelcontextprotocol/clientCapabilities";
-/// The key of the subscription a notice belongs to.
-pub const META_SUBSCRIPTION: &str = "io.modelcontextprotocol/subscriptionId";
-
-/// One thing the server does. A wire plays a list of them in order.
-#[derive(Debug, Clone, PartialEq)]
-pub(crate) enum Act {
-    /// Sends a message that is not the answer.
-    Send(Value),
-    /// Sends the answer.
-    Answer(Value),
-    /// Sends these bytes as one message, whatever they are; it stands for the answer.
-    Line(Vec<u8>),
-    /// Sends these bytes as one message, whatever they are; the answer may follow.
-    Say(Vec<u8>),
-    /// Sends these bytes without any framing.
-    Bytes(Vec<u8>),
-    /// Sends these bytes again and again without framing, without end when there is no count.
-    Repeat {
-        /// What is sent.
-        bytes: Vec<u8>,
-        /// How often.
-        times: Option<u64>,
-    },
-    /// Waits.
-    Wait(Duration),
-    /// Sends progress notices, without end when there is no count.
-    Progress {
-        /// The caller's token.
-        token: Value,
-        /// How many.
-        count: Option<u64>,
-        /// The time between two.
-        every: Duration,
-    },
-    /// Asks the client and waits for its answer, which is appended to ours.
-    Ask(Value),
-    /// Writes the nonce into the ledger: from here on the call counts as executed.
-    Record(String),
-    /// Waits until the test opens this gate.
-    Gate(String),
-    /// Sends a list-changed notice to everyone who listens, this many times.
-    Announce {
-        /// How many.
-        count: u64,
-        /// The time between two.
-        every: Duration,
-    },
-    /// Keeps this stream open for the notices the client asked for.
-    Listen {
-        /// The id of the request.
-        id: Value,
-        /// The kinds of notices.
-        filter: Value,
-        /// How long; for ever when absent.
-        limit: Option<Duration>,
-    },
-    /// Writes to stderr this often.
-    Stderr {
-        /// What is written.
-        text: String,
-        /// How often.
-        times: u64,
-    },
-    /// Stops reading input.
-    StopReading,
-    /// Says nothing more, but keeps the stream open.
-    Hang,
-    /// Ends the output.
-    Close,
-    /// Resets the connection, as far as the wire can.
-    Reset,
-    /// Ends the process, or the server as far as the wire has one.
-    Die(i32),
-}
-
-/// What the server does about this message.
+/// The acts in response to a message.
 pub(crate) fn answer(script: &Script, faults: &[Fault], message: &Value) -> Vec<Act> {
     let Some(request) = Request::read(script, message) else {
         return Vec::new();
@@ -111,89 +37,11 @@ pub(crate) fn answer(script: &Script, faults: &[Fault], message: &Value) -> Vec<
         .fold(acts, |acts, fault| spoil::spoil(acts, fault, &request))
 }
 
-/// What the server does before it reads anything.
+/// The acts before the server reads anything.
 pub(crate) fn open(script: &Script) -> Vec<Act> {
-    // A rule with a trigger waits for its request.
+    // A fault with a trigger waits for its request.
     let rules = script.faults.iter().filter(|rule| rule.when.method.is_none());
     rules.flat_map(|rule| spoil::at_start(&rule.fault)).collect()
-}
-
-/// Whether a message is in the modern style.
-pub(crate) fn is_modern(script: &Script, message: &Value) -> bool {
-    match script.era {
-        Era::Legacy => false,
-        Era::Modern => message["method"] != "initialize",
-        Era::Both => message["method"] == "server/discover" || !message["params"]["_meta"][META_VERSION].is_null(),
-    }
-}
-
-/// An incoming request or notification.
-#[derive(Debug)]
-pub(crate) struct Request<'a> {
-    id: Option<&'a Value>,
-    method: &'a str,
-    params: &'a Value,
-    modern: bool,
-}
-
-impl<'a> Request<'a> {
-    fn read(script: &Script, message: &'a Value) -> Option<Self> {
-        let method = message.get("method")?.as_str()?;
-        let modern = is_modern(script, message);
-        Some(Self {
-            id: message.get("id"),
-            method,
-            params: message.get("params").unwrap_or(&Value::Null),
-            modern,
-        })
-    }
-
-    fn id(&self) -> Value {
-        self.id.cloned().unwrap_or(Value::Null)
-    }
-
-    fn progress_token(&self) -> Option<&Value> {
-        self.params.get("_meta")?.get("progressToken")
-    }
-
-    /// The answer with this result, in the words of the era.
-    fn result(&self, script: &Script, mut result: Value) -> Value {
-        if self.modern {
-            if result.get("resultType").is_none() {
-                result["resultType"] = "complete".into();
-            }
-            result["_meta"]["io.modelcontextprotocol/serverInfo"] =
-                json!({ "name": script.name, "version": script.server_version });
-        }
-        json!({ "jsonrpc": "2.0", "id": self.id(), "result": result })
-    }
-
-    /// A result that modern clients may keep.
-    fn cacheable(&self, script: &Script, mut result: Value) -> Value {
-        if self.modern {
-            result["ttlMs"] = script.ttl_ms.into();
-            result["cacheScope"] = script.cache_scope.clone().into();
-        }
-        self.result(script, result)
-    }
-
-    fn error(&self, code: i64, message: &str, data: Option<&Value>) -> Value {
-        let mut error = json!({ "code": code, "message": message });
-        if let Some(data) = data {
-            error["data"] = data.clone();
-        }
-        json!({ "jsonrpc": "2.0", "id": self.id(), "error": error })
-    }
-
-    /// The answer that ends a subscription.
-    fn listening_ended(&self) -> Value {
-        let result = json!({ "resultType": "complete", "_meta": { META_SUBSCRIPTION: self.id() } });
-        json!({ "jsonrpc": "2.0", "id": self.id(), "result": result })
-    }
-
-    fn unknown_method(&self) -> Value {
-        self.error(-32601, &format!("method not found: {}", self.method), None)
-    }
 }
 
 fn reply(script: &Script, faults: &[Fault], request: &Request<'_>) -> Vec<Act> {
@@ -329,6 +177,8 @@ fn listen(request: &Request<'_>) -> Vec<Act> {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
     use crate::script::Tool;
 

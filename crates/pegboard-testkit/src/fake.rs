@@ -1,4 +1,4 @@
-//! The builder in plain words, and the handles of running servers.
+//! The builder of fake servers, and the handle of one in memory.
 
 use std::{
     io,
@@ -12,8 +12,8 @@ use tokio::io::DuplexStream;
 use tokio_util::sync::CancellationToken;
 
 use crate::{
+    control::Control,
     fault::{Fault, When},
-    log::Received,
     script::{Era, HttpStyle, Later, Refusal, Script, Tool},
     server::{Server, lock},
     wire::{
@@ -22,7 +22,7 @@ use crate::{
     },
 };
 
-/// A fake MCP server, described in plain words and then started in one of its forms.
+/// The builder of a fake MCP server, which then starts it on one of the transports.
 #[derive(Debug, Clone, PartialEq)]
 pub struct FakeServer {
     script: Script,
@@ -36,13 +36,13 @@ impl FakeServer {
         }
     }
 
-    /// The server a script describes.
+    /// The server of a script.
     #[must_use]
     pub fn from_script(script: Script) -> Self {
         Self { script }
     }
 
-    /// What it does, as a value.
+    /// The server's script.
     #[must_use]
     pub fn script(&self) -> &Script {
         &self.script
@@ -91,21 +91,21 @@ impl FakeServer {
         self.change(|script| script.tools.extend(tools))
     }
 
-    /// Offers a resource that reads as these bytes, in base64.
+    /// Offers a binary resource, given in base64.
     #[must_use]
     pub fn blob(self, uri: &str, mime_type: &str, base64: &str) -> Self {
         let resource = serde_json::json!({ "uri": uri, "name": uri, "mimeType": mime_type, "blob": base64 });
         self.change(|script| script.resources.push(resource))
     }
 
-    /// Offers a resource that reads as this text.
+    /// Offers a resource with this text.
     #[must_use]
     pub fn resource(self, uri: &str, text: &str) -> Self {
         let resource = serde_json::json!({ "uri": uri, "name": uri, "text": text });
         self.change(|script| script.resources.push(resource))
     }
 
-    /// Offers a prompt that reads as this text.
+    /// Offers a prompt with this text.
     #[must_use]
     pub fn prompt(self, name: &str, text: &str) -> Self {
         let prompt = serde_json::json!({ "name": name, "text": text });
@@ -136,67 +136,67 @@ impl FakeServer {
         self.change(|script| (script.ttl_ms, script.cache_scope) = (ttl_ms, scope.into()))
     }
 
-    /// As a modern-only server, turns `initialize` down like this.
+    /// As a modern-only server, refuses `initialize` in this way.
     #[must_use]
     pub fn on_initialize(self, refusal: Refusal) -> Self {
         self.change(|script| script.on_initialize = refusal)
     }
 
-    /// As a legacy-only server, turns `server/discover` down like this.
+    /// As a legacy-only server, refuses `server/discover` in this way.
     #[must_use]
     pub fn on_discover(self, refusal: Refusal) -> Self {
         self.change(|script| script.on_discover = refusal)
     }
 
-    /// Behaves like this over HTTP.
+    /// Sets the behaviour over HTTP.
     #[must_use]
     pub fn http(self, style: HttpStyle) -> Self {
         self.change(|script| script.http = style)
     }
 
-    /// Answers HTTP requests with event streams instead of JSON bodies.
+    /// Responds over HTTP with event streams instead of JSON bodies.
     #[must_use]
     pub fn streams(self) -> Self {
         self.change(|script| script.http.streams = true)
     }
 
-    /// Asks for this bearer token over the network.
+    /// Requires this bearer token on the network transports.
     #[must_use]
     pub fn bearer(self, token: &str) -> Self {
         self.change(|script| script.bearer = Some(token.into()))
     }
 
-    /// Answers cancelled requests all the same.
+    /// Responds to cancelled requests too.
     #[must_use]
     pub fn ignores_cancel(self) -> Self {
         self.change(|script| script.ignores_cancel = true)
     }
 
-    /// Notes every executed nonce in this file.
+    /// Records every executed nonce in this file, the ledger.
     #[must_use]
     pub fn ledger(self, path: impl Into<PathBuf>) -> Self {
         self.change(|script| script.ledger = Some(path.into()))
     }
 
-    /// Notes every start and every received message in this file; see [`crate::read_log`].
+    /// Logs every start and every received message to this file; see [`crate::read_log`].
     #[must_use]
     pub fn log(self, path: impl Into<PathBuf>) -> Self {
         self.change(|script| script.log = Some(path.into()))
     }
 
-    /// Has this fault on the requests it is usually about.
+    /// Adds a fault on its usual requests.
     #[must_use]
     pub fn fault(self, fault: Fault) -> Self {
         self.fault_on(When::default(), fault)
     }
 
-    /// Has this fault on these requests.
+    /// Adds a fault on these requests.
     #[must_use]
     pub fn fault_on(self, when: When, fault: Fault) -> Self {
         self.change(|script| script.add_fault(fault, when))
     }
 
-    /// Follows another script after this many starts. The process form counts them in its log file, so it needs one.
+    /// Follows another script after this many starts. A process counts them in its log file, so it needs one.
     #[must_use]
     pub fn then_after(self, starts: u32, later: Self) -> Self {
         self.change(|script| {
@@ -207,7 +207,7 @@ impl FakeServer {
         })
     }
 
-    /// Starts it in memory and connects once: one message per line, on tokio's time.
+    /// Starts the server in memory and connects once: one message per line, on tokio's clock.
     ///
     /// # Panics
     /// When the log file of the script cannot be opened.
@@ -221,7 +221,7 @@ impl FakeServer {
         (handle.connect(), handle)
     }
 
-    /// Starts it as a streamable HTTP server on a free loopback port.
+    /// Starts the server with streamable HTTP on a free loopback port.
     ///
     /// # Errors
     /// When the port or the log file cannot be opened.
@@ -229,7 +229,7 @@ impl FakeServer {
         self.serve(Wire::Http).await
     }
 
-    /// Starts it as a server of the transport of 2024-11-05 (HTTP with SSE).
+    /// Starts the server with the transport of 2024-11-05 (HTTP with SSE).
     ///
     /// # Errors
     /// When the port or the log file cannot be opened.
@@ -237,7 +237,7 @@ impl FakeServer {
         self.serve(Wire::Sse).await
     }
 
-    /// Starts it as a WebSocket server.
+    /// Starts the server with WebSocket.
     ///
     /// # Errors
     /// When the port or the log file cannot be opened.
@@ -250,7 +250,7 @@ impl FakeServer {
         NetHandle::start(server, wire, "127.0.0.1:0").await
     }
 
-    /// The program and the arguments that start it as a process on stdio.
+    /// The program and the arguments that start the server as a process on stdio.
     ///
     /// # Panics
     /// When the binary was not built, see [`fake_server_binary`].
@@ -260,7 +260,7 @@ impl FakeServer {
         (fake_server_binary(), vec!["--script".into(), script])
     }
 
-    /// Writes the script to a file and gives the program and the arguments, for scripts too long for a command line.
+    /// Like [`Self::command`] with the script in a file, for scripts too long for a command line.
     ///
     /// # Errors
     /// When the file cannot be written.
@@ -276,7 +276,7 @@ impl FakeServer {
     }
 }
 
-/// The built `fake-mcp-server`, beside the running test.
+/// The path of the built `fake-mcp-server`, near the running test.
 ///
 /// # Panics
 /// When it was not built.
@@ -299,65 +299,6 @@ pub fn fake_server_binary() -> PathBuf {
     })
 }
 
-/// What a test can see and do while a fake server of its own process runs.
-#[derive(Debug, Clone)]
-pub struct Control {
-    pub(crate) server: Arc<Server>,
-}
-
-impl Control {
-    /// Everything received so far.
-    #[must_use]
-    pub fn requests(&self) -> Vec<Received> {
-        self.server.log.all()
-    }
-
-    /// How many messages with this method came.
-    #[must_use]
-    pub fn count(&self, method: &str) -> usize {
-        self.server.log.count(method)
-    }
-
-    /// Returns once this many messages with this method came. Put a timeout around it.
-    pub async fn wait_for(&self, method: &str, count: usize) {
-        self.server.log.wait_for(method, count).await;
-    }
-
-    /// How often it was connected to (memory) or started (network).
-    #[must_use]
-    pub fn starts(&self) -> u32 {
-        self.server.starts()
-    }
-
-    /// How many streams wait for notices.
-    #[must_use]
-    pub fn listeners(&self) -> usize {
-        self.server.listener_count()
-    }
-
-    /// Opens a gate: tools that wait at it go on, now and later.
-    pub fn open_gate(&self, gate: &str) {
-        self.server.open_gate(gate);
-    }
-
-    /// Changes the script from now on; the triggers of faults count from the beginning.
-    pub fn change(&self, change: impl FnOnce(&mut Script)) {
-        let mut script = Script::clone(&self.server.script());
-        change(&mut script);
-        self.server.set_script(script);
-    }
-
-    /// Sends a notification to every client that listens for it.
-    pub async fn notify(&self, method: &str, params: Value) {
-        self.server.notify(method, &params).await;
-    }
-
-    /// Says that the list of tools changed.
-    pub async fn tools_changed(&self) {
-        self.notify("notifications/tools/list_changed", Value::Null).await;
-    }
-}
-
 /// A fake server in memory. Each connection ends when the client drops its end.
 #[derive(Debug, Clone)]
 pub struct MemoryHandle {
@@ -367,13 +308,13 @@ pub struct MemoryHandle {
 }
 
 impl MemoryHandle {
-    /// Connects once more, to a new start of the server.
+    /// Opens another connection, which counts as a new start of the server.
     #[must_use]
     pub fn connect(&self) -> DuplexStream {
         memory::connect(&self.control.server, &lock(&self.alive))
     }
 
-    /// Ends every connection now, as a crash would.
+    /// Ends every connection at once, as a crash would.
     pub fn kill(&self) {
         std::mem::take(&mut *lock(&self.alive)).cancel();
     }

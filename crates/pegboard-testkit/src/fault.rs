@@ -1,4 +1,4 @@
-//! What can go wrong, and on which request. The codes in brackets are the ids of the fault cases.
+//! Faults and their triggers. `docs/reliability.md` lists the cases that use them.
 
 use std::path::PathBuf;
 
@@ -9,14 +9,14 @@ use serde_json::Value;
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Rule {
-    /// What goes wrong.
+    /// The fault.
     pub fault: Fault,
-    /// On which requests.
+    /// Its trigger.
     #[serde(default)]
     pub when: When,
 }
 
-/// The requests a fault applies to. Nothing set means: every request of the kind the fault is about.
+/// The trigger of a fault: the requests that it applies to. The default is every request with one of the fault's usual methods.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct When {
@@ -24,7 +24,7 @@ pub struct When {
     pub method: Option<String>,
     /// Only calls of this tool.
     pub tool: Option<String>,
-    /// Spares this many matching requests first.
+    /// Skips this many matching requests first.
     pub skip: u32,
     /// Applies to this many matching requests, then no more.
     pub take: Option<u32>,
@@ -87,202 +87,202 @@ impl When {
         method_fits && self.tool.as_deref().is_none_or(|wanted| Some(wanted) == tool)
     }
 
-    /// Whether the hit with this number, counted from 0, is one of those meant.
+    /// Returns `true` if the matching request with this number, counted from 0, is affected.
     pub(crate) fn counts(&self, hit: u32) -> bool {
         hit >= self.skip && self.take.is_none_or(|take| hit < self.skip.saturating_add(take))
     }
 }
 
-/// What goes wrong.
+/// A fault.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 #[expect(missing_docs, reason = "the line of each fault explains its fields")]
 pub enum Fault {
     // Start and end of a process.
-    /// Sleeps before it reads anything (STD-13).
+    /// Sleeps before it reads anything.
     SlowStart { ms: u64 },
-    /// Exits before it reads anything, with this code and this on stderr (F002, F003).
+    /// Exits before it reads anything, with this code and this text on stderr.
     ExitsAtStart { code: i32, stderr: String },
-    /// Writes a question without a newline and waits for an answer that never comes (F005).
+    /// Writes a prompt without a newline and waits for input that never comes.
     Prompts { text: String },
-    /// Writes lines of 32 bytes that are no JSON before anything else (STD-3).
+    /// Writes lines of 32 bytes that are not JSON before anything else.
     NoiseAtStart { lines: u64 },
-    /// Starts children that outlive it, and notes their process ids in a file (F008, F088).
+    /// Starts children that outlive it, and writes their process ids to a file.
     SpawnsChildren { how: Child, count: u32, pid_file: PathBuf },
-    /// Starts a child in its own session and exits with code 0 (F007); with `keeps_stdout` the child holds stdout (F089).
+    /// Starts a child in its own session and exits with code 0; with `keeps_stdout` the child holds stdout.
     ForksAndExits { pid_file: PathBuf, keeps_stdout: bool },
-    /// Writes this many bytes to stderr at the start, or before the answers its trigger names (STD-4).
+    /// Writes this many bytes to stderr at the start, or before the responses that its trigger selects.
     FloodsStderr { bytes: u64 },
-    /// Ignores SIGTERM (F087).
+    /// Ignores SIGTERM.
     IgnoresTerm,
-    /// Stays when its input ends (F087).
+    /// Keeps running when its input ends.
     IgnoresEof,
-    /// Stays when its parent is gone, at most five minutes (F086).
+    /// Keeps running when its parent is gone, for at most five minutes.
     OutlivesParent,
 
     // Handshake.
-    /// Reads the handshake and never answers it (F004).
+    /// Reads the handshake and never responds.
     SilentHandshake,
-    /// Exits on the first handshake request, with this code and this on stderr (F002).
+    /// Exits on the first handshake request, with this code and this text on stderr.
     ExitsAtHandshake { code: i32, stderr: String },
-    /// Dies this long after the handshake, while idle (F075).
+    /// Dies this long after the handshake, while idle.
     DiesIdle { after_ms: u64 },
 
     // Any request; `tools/call` unless the trigger says otherwise.
-    /// Never answers (F041).
+    /// Never responds.
     NeverAnswers,
-    /// Dies before it executes the call: nothing in the ledger (F038).
+    /// Dies before it executes the call: nothing in the ledger.
     DiesBeforeExecuting { code: i32 },
-    /// Executes the call, then dies without an answer (F040, F059).
+    /// Executes the call, then dies without a response.
     DiesAfterExecuting { code: i32 },
-    /// Executes the call, answers half of it, then dies (F045).
+    /// Executes the call, sends half of the response, then dies.
     DiesWhileAnswering { code: i32 },
-    /// Closes its output and lives on (SAFETY section 1).
+    /// Closes its output and keeps running.
     ClosesOutput,
-    /// Stops reading its input from this request on; the request itself is not answered.
+    /// Stops reading its input from this request on; the request itself gets no response.
     StopsReading,
-    /// Answers this much later, also when the request was cancelled (F042).
+    /// Responds this much later, even if the request was cancelled.
     LateAnswer { ms: u64 },
-    /// Answers twice (F043).
+    /// Sends the response twice.
     AnswersTwice,
-    /// Sends this many answers for ids nobody issued, then the right one (F044).
+    /// Sends this many responses with unknown ids, then the right one.
     StrayAnswers { count: u32 },
-    /// Answers under another number instead (F026).
+    /// Responds with another numeric id.
     WrongId,
-    /// Answers under the id as a string (F026).
+    /// Responds with the id as a string.
     StringId,
-    /// Answers under the id as a float: `1.0` (F026).
+    /// Responds with the id as a float: `1.0`.
     FloatId,
-    /// Answers without an id (F026).
+    /// Responds without an id.
     MissingId,
-    /// Answers with the id null (F026).
+    /// Responds with the id null.
     NullId,
-    /// Answers half of the JSON, then ends the stream (F045).
+    /// Sends half of the response, then ends the stream.
     CutThenEof,
-    /// Sends an over-long message; `with_id` gives it the id of the call, `then_valid` adds the right answer (F046).
+    /// Sends an over-long message; `with_id` gives it the id of the call, `then_valid` adds the right response.
     Oversized {
         bytes: usize,
         with_id: bool,
         then_valid: bool,
     },
-    /// Sends a line that never ends (F047).
+    /// Sends a line that never ends.
     EndlessLine,
-    /// Answers with a byte that is not UTF-8 inside a string (F048).
+    /// Responds with invalid UTF-8 inside a string.
     InvalidUtf8,
-    /// Answers with a NUL byte before the message (F048).
+    /// Sends a NUL byte before the response.
     NulByte,
-    /// Answers with a byte order mark before the message (F048).
+    /// Sends a byte order mark before the response.
     Bom,
-    /// Ends its lines with CR LF (F048).
+    /// Ends its lines with CR LF.
     Crlf,
-    /// Answers with a raw U+2028 inside a string (F048).
+    /// Responds with an unescaped U+2028 inside a string.
     LineSeparator,
-    /// Answers a result nested this deep; 200,000 ends most parsers (F049).
+    /// Responds with a result nested this deep; 200,000 overflows most parsers.
     Nested { depth: usize },
-    /// Answers with the key `result` twice (F050).
+    /// Responds with the key `result` twice.
     DuplicateKeys,
-    /// Answers with `Result` and `ID` beside nothing else (F050).
+    /// Responds with the key `Result` in place of `result`.
     CaseVariantKeys,
-    /// Answers with a `resultType` no specification knows (F052).
+    /// Responds with an unknown `resultType`.
     UnknownResultType,
-    /// Answers `input_required` without end (F053).
+    /// Responds `input_required` endlessly.
     InputForEver,
-    /// Answers `input_required` with a request state of this size (F053).
+    /// Responds `input_required` with a request state of this size.
     HugeRequestState { bytes: usize },
-    /// Sends this many progress notices at once, then the answer (F054).
+    /// Sends this many progress notifications at once, then the response.
     ProgressFlood { count: u64 },
-    /// Sends progress for ever and never answers (F055).
+    /// Sends progress endlessly and never responds.
     ProgressForEver { every_ms: u64 },
-    /// Sends the client requests it never declared support for, then the answer (F056, F057).
+    /// Sends requests for capabilities that the client did not declare, then the response.
     ServerRequests { method: String, count: u32 },
-    /// Sends `notifications/tools/list_changed` this many times after the answer (F036).
+    /// Sends `notifications/tools/list_changed` this many times after the response.
     ListChanged { count: u64, every_ms: u64 },
-    /// Writes lines of 32 bytes that are no JSON before the answer (STD-3).
+    /// Writes lines of 32 bytes that are not JSON before the response.
     NoiseBeforeAnswer { lines: u64 },
-    /// Answers a JSON-RPC error (F018, F071).
+    /// Responds with a JSON-RPC error.
     AnswersError {
         code: i64,
         message: String,
         data: Option<Value>,
     },
 
-    /// Sends each of these texts as a message of its own, with `$ID` replaced by the id of the request, this many times
-    /// over; then the right answer, or nothing more without `then_answer`.
+    /// Sends each of these texts as a message, with `$ID` replaced by the id of the request, `times` times over; then the
+    /// right response, or nothing more without `then_answer`.
     Says {
         messages: Vec<String>,
         times: u32,
         then_answer: bool,
     },
-    /// Answers with a string that ends in the middle of a UTF-8 sequence.
+    /// Responds with a string that contains a truncated UTF-8 sequence.
     HalfUtf8,
 
     // Lists; `tools/list` unless the trigger says otherwise.
-    /// Every page has a next cursor, a new one each time (F030).
+    /// Every page has a next cursor, a new one each time.
     EndlessPages,
-    /// Every page has the same next cursor (F031).
+    /// Every page has the same next cursor.
     RepeatedCursor,
-    /// The page with this number never comes, counted from 1 (F032).
+    /// Never sends the page with this number, counted from 1.
     HangingPage { page: u32 },
-    /// Adds this many tools to the list (F033).
+    /// Adds this many tools to the list.
     ManyTools { count: usize },
-    /// Lists every tool twice (F033).
+    /// Lists every tool twice.
     DuplicateTools,
-    /// Adds a tool with a name of this length (F033).
+    /// Adds a tool with a name of this length.
     LongToolName { length: usize },
-    /// Adds a tool with spaces, a slash and an emoji in its name (F033).
+    /// Adds a tool with spaces, a slash and an emoji in its name.
     OddToolName,
-    /// Adds a tool whose input schema is not a schema (F034).
+    /// Adds a tool whose input schema is not a valid schema.
     BrokenSchema,
-    /// Adds a tool with an `x-mcp-header` that cannot be a header (F034).
+    /// Adds a tool with an `x-mcp-header` that cannot be a header.
     BrokenMcpHeader,
-    /// Adds a tool without an input schema (F034).
+    /// Adds a tool without an input schema.
     NoInputSchema,
-    /// Adds a tool whose schema is made to exhaust a validator (F035).
+    /// Adds a tool whose schema is made to exhaust a validator.
     SchemaBomb { kind: Bomb },
-    /// Lists every tool with another description (F037); use it with `When::after`.
+    /// Lists every tool with another description; use it with `When::after`.
     ToolsChange,
 
-    // Network forms only.
-    /// Answers this HTTP status with these headers and this body (F020, F028, F067).
+    // Network transports only.
+    /// Responds with this HTTP status, these headers and this body.
     Status {
         status: u16,
         headers: Vec<(String, String)>,
         body: String,
     },
-    /// Answers 200 with an HTML page (F017).
+    /// Responds with 200 and an HTML page.
     HtmlPage,
-    /// Answers right, under a wrong content type (F073).
+    /// Sends the right response with a wrong content type.
     WrongContentType { content_type: String },
-    /// Redirects; to `/mcp` it is a loop (F016).
+    /// Redirects; to `/mcp` it is a loop.
     Redirect { status: u16, to: String },
-    /// Sends the body one byte at a time (F062).
+    /// Sends the body one byte at a time.
     BodyDrip { every_ms: u64 },
-    /// Resets the connection in the middle of a JSON body (F063).
+    /// Resets the connection in the middle of a JSON body.
     ResetInBody,
-    /// Resets the connection in the middle of an event stream (F063).
+    /// Resets the connection in the middle of an event stream.
     ResetInStream,
-    /// Ends the event stream before the answer; `resumable` gives it an event id to resume from (F064).
+    /// Ends the event stream before the response; `resumable` gives it an event id to resume from.
     StreamEndsEarly { resumable: bool },
-    /// Sends keep-alive comments and nothing else (F065).
+    /// Sends keep-alive comments and nothing else.
     OnlyKeepAlive { every_ms: u64 },
-    /// Sends a body that never ends (NET-11).
+    /// Sends a body that never ends.
     EndlessBody,
-    /// Forgets the session of this request and answers 404 (F070).
+    /// Ends the session of this request and responds with 404.
     SessionGone,
-    /// Gives this session id, whatever it looks like; on a later request it changes the id midway (F029).
+    /// Assigns this session id, which need not be valid; on a later request it changes the id.
     SessionId { id: String },
-    /// Ends notification streams, GET or `subscriptions/listen`, after this long (F080, NET-5); `gracefully` with the
-    /// answer that ends a subscription, which is the only way on stdio.
+    /// Ends notification streams, GET or `subscriptions/listen`, after this long; `gracefully` with the response that ends a
+    /// subscription, which is the only way on stdio.
     NoticeStreamEnds { after_ms: u64, gracefully: bool },
 
     // The transport of 2024-11-05.
-    /// The endpoint event never comes (F022).
+    /// Never sends the endpoint event.
     NoEndpoint,
-    /// The endpoint event names this address, relative or absolute (F023, NET-6).
+    /// Sends an endpoint event with this URL, relative or absolute.
     Endpoint { url: String },
 }
 
-/// How a child leaves its parent.
+/// How a child is detached from its parent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Child {
@@ -290,7 +290,7 @@ pub enum Child {
     SameGroup,
     /// In a session of its own.
     Setsid,
-    /// Forked twice, so that it belongs to init.
+    /// Forked twice, so that init adopts it.
     DoubleFork,
 }
 
@@ -298,15 +298,15 @@ pub enum Child {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Bomb {
-    /// Nested 100 deep, which parsers still let through.
+    /// Nested 100 deep, which parsers still accept.
     Depth,
-    /// `$ref`s in a circle.
+    /// A cycle of `$ref`s.
     RefCycle,
     /// A `$ref` to another host.
     RemoteRef,
     /// An enum with 100,000 values.
     HugeEnum,
-    /// A pattern that backtracks without end.
+    /// A pattern with catastrophic backtracking.
     Pattern,
 }
 
@@ -316,7 +316,7 @@ const CALL: &[&str] = &["tools/call"];
 const NEVER: &[&str] = &[];
 
 impl Fault {
-    /// The methods it applies to when the trigger names none.
+    /// The methods that it applies to if the trigger names none.
     fn usual_methods(&self) -> &'static [&'static str] {
         match self {
             Self::SilentHandshake | Self::ExitsAtHandshake { .. } | Self::SessionId { .. } => HANDSHAKE,
@@ -343,7 +343,7 @@ impl Fault {
         }
     }
 
-    /// Whether an HTTP request with it is answered without a look at the message.
+    /// Returns `true` if the HTTP response ignores the message.
     pub(crate) fn refuses_the_request(&self) -> bool {
         matches!(
             self,
@@ -351,7 +351,7 @@ impl Fault {
         )
     }
 
-    /// Whether it concerns the life of the process and not one request.
+    /// Returns `true` if it affects the process and not a single request.
     fn is_of_the_process(&self) -> bool {
         matches!(
             self,

@@ -1,4 +1,4 @@
-//! A small history checker: what the client saw of each call against what the server executed.
+//! A history checker: compares the outcomes that the client saw with the calls that the server executed.
 
 use std::{
     collections::{BTreeMap, HashMap},
@@ -9,7 +9,7 @@ use std::{
 
 use crate::server::lock;
 
-/// What the client side saw. Clones share it, so that many tasks can record.
+/// The outcomes of calls as the client saw them. Clones share their records.
 #[derive(Debug, Clone, Default)]
 pub struct History {
     calls: Arc<Mutex<BTreeMap<String, Call>>>,
@@ -18,7 +18,7 @@ pub struct History {
 #[derive(Debug, Default)]
 struct Call {
     invoked: u32,
-    /// Whether it is harmless to execute it more than once.
+    /// Whether the call may be executed more than once.
     is_repeatable: bool,
     completions: Vec<Completion>,
 }
@@ -30,14 +30,14 @@ enum Completion {
     Unknown,
 }
 
-/// What an error says about execution.
+/// What an error tells about execution.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ErrorClass {
     /// The request never left the client: not executed.
     NotSent,
-    /// The server proved that it did not run it: not executed.
+    /// The server refused it before execution: not executed.
     Rejected,
-    /// The server answered with an error of its own: executed at most once.
+    /// The server responded with an error: executed at most once.
     Other,
 }
 
@@ -52,12 +52,12 @@ impl History {
         change(lock(&self.calls).entry(nonce.into()).or_default());
     }
 
-    /// A call with this nonce begins.
+    /// Records the start of a call.
     pub fn invoke(&self, nonce: impl Into<String>) {
         self.call(nonce, |call| call.invoked += 1);
     }
 
-    /// A call with this nonce begins that may be executed more than once.
+    /// Records the start of a call that may be executed more than once.
     pub fn invoke_repeatable(&self, nonce: impl Into<String>) {
         self.call(nonce, |call| {
             call.invoked += 1;
@@ -65,26 +65,26 @@ impl History {
         });
     }
 
-    /// It was answered, with this nonce in the answer.
+    /// Records a result, with the nonce that it contains.
     pub fn ok(&self, nonce: impl Into<String>, answered: impl Into<String>) {
         let answered = answered.into();
         self.call(nonce, |call| call.completions.push(Completion::Ok(answered)));
     }
 
-    /// It ended in an error.
+    /// Records an error.
     pub fn error(&self, nonce: impl Into<String>, class: ErrorClass) {
         self.call(nonce, |call| call.completions.push(Completion::Error(class)));
     }
 
-    /// It ended without anyone knowing whether it was executed.
+    /// Records an outcome that leaves open whether the call was executed.
     pub fn unknown(&self, nonce: impl Into<String>) {
         self.call(nonce, |call| call.completions.push(Completion::Unknown));
     }
 
-    /// Compares with the ledger of the server. No file means that nothing was executed.
+    /// Compares the history with the ledger of the server. A missing file means that nothing was executed.
     ///
     /// # Errors
-    /// Everything that does not fit together, in the order of the nonces.
+    /// All contradictions, ordered by nonce.
     pub fn check(&self, ledger: impl AsRef<Path>) -> Result<Summary, Vec<Violation>> {
         let ledger = match std::fs::read_to_string(ledger.as_ref()) {
             Ok(text) => text,
@@ -108,9 +108,9 @@ impl History {
             summary.repeated += u64::from(call.is_repeatable && times > 1);
             judge(nonce, call, times, &mut summary, &mut violations);
         }
-        let mut strangers: Vec<&str> = executed.into_keys().collect();
-        strangers.sort_unstable();
-        violations.extend(strangers.into_iter().map(|nonce| Violation::NeverInvoked(nonce.into())));
+        let mut uninvoked: Vec<&str> = executed.into_keys().collect();
+        uninvoked.sort_unstable();
+        violations.extend(uninvoked.into_iter().map(|nonce| Violation::NeverInvoked(nonce.into())));
         if violations.is_empty() {
             Ok(summary)
         } else {
@@ -169,24 +169,24 @@ fn judge(nonce: &str, call: &Call, executed: u32, summary: &mut Summary, violati
     }
 }
 
-/// How a history without violations went.
+/// The counts of a history without violations.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Summary {
-    /// Calls that began.
+    /// Started calls.
     pub invoked: u64,
-    /// Calls that were answered.
+    /// Calls with a result.
     pub ok: u64,
     /// Calls that ended in an error.
     pub errors: u64,
-    /// Calls whose fate is unknown.
+    /// Calls with an unknown outcome.
     pub unknown: u64,
-    /// Lines of these calls in the ledger.
+    /// Executions of these calls in the ledger.
     pub executed: u64,
-    /// Calls that may be executed more than once, and were.
+    /// Repeatable calls that were executed more than once.
     pub repeated: u64,
 }
 
-/// What does not fit together.
+/// A contradiction between the history and the ledger.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[expect(missing_docs, reason = "the line of each variant explains its fields")]
 pub enum Violation {
@@ -198,15 +198,15 @@ pub enum Violation {
     Lost(String),
     /// A call ended more than once.
     CompletedTwice { nonce: String, times: usize },
-    /// A call got the answer of another.
+    /// A call got the result of another.
     Crossed { nonce: String, answered: String },
-    /// The number of executions does not fit what the client saw.
+    /// The number of executions contradicts the outcome that the client saw.
     Executed {
         nonce: String,
         times: u32,
         seen: &'static str,
     },
-    /// The server executed a call that nobody made.
+    /// The server executed a call that was not invoked.
     NeverInvoked(String),
 }
 

@@ -1,6 +1,6 @@
-//! Fake MCP servers for tests: scriptable, on every wire, in both eras, healthy or broken in a chosen way.
+//! Fake MCP servers for tests: scriptable, on every transport, in both protocol eras, healthy or with chosen faults.
 //!
-//! They speak MCP with raw JSON and know nothing of the library they test.
+//! They speak MCP in raw JSON and do not depend on the library under test.
 //!
 //! ```
 //! use pegboard_testkit::{Era, FakeServer, Fault, Tool, When};
@@ -15,11 +15,11 @@
 //!
 //! # Forms
 //!
-//! | call | gives | notes |
+//! | call | returns | notes |
 //! |---|---|---|
-//! | `fake.connect()` | `(DuplexStream, MemoryHandle)` | a message per line, on tokio's time: works with paused time |
-//! | `handle.connect()`, `handle.kill()` | another `DuplexStream`; ends all | each connection is a new start |
-//! | `fake.command()` | `(PathBuf, Vec<String>)` | the process on stdio; build it first: `cargo build -p pegboard-testkit` |
+//! | `fake.connect()` | `(DuplexStream, MemoryHandle)` | one message per line; works with tokio's paused time |
+//! | `handle.connect()`, `handle.kill()` | another `DuplexStream`; ends all connections | each connection counts as a start |
+//! | `fake.command()` | `(PathBuf, Vec<String>)` | a process on stdio; build it first: `cargo build -p pegboard-testkit` |
 //! | `fake.command_with_file(path)` | the same | the script in a file, for long scripts |
 //! | `fake.serve_http().await?` | `NetHandle` | streamable HTTP at `handle.url()` = `http://127.0.0.1:PORT/mcp` |
 //! | `fake.serve_sse().await?` | `NetHandle` | HTTP with SSE of 2024-11-05 at `…/sse` |
@@ -33,7 +33,7 @@
 //! For a process, name a log file with `fake.log(path)` and read it with [`read_log`]: `spawned` holds a process id
 //! per start, `requests` what was [`Received`].
 //!
-//! Beside `127.0.0.1` there is [`refused_address`] where nobody listens, and [`stalled_listener`] that never speaks.
+//! [`refused_address`] returns a port that refuses connections, [`stalled_listener`] one that accepts and never sends a byte.
 //!
 //! # What a server offers
 //!
@@ -41,18 +41,18 @@
 //! `.prompt(name, text)`, `.instructions(text)`, `.capabilities(json)`, `.pages_of(n)`, `.cached(ttl_ms, scope)`,
 //! `.on_initialize(Refusal)`, `.on_discover(Refusal)`, `.streams()`, `.http(HttpStyle)`, `.bearer(token)`,
 //! `.ignores_cancel()`, `.ledger(path)`, `.log(path)`, `.fault(Fault)`, `.fault_on(When, Fault)`,
-//! `.then_after(starts, FakeServer)` for another behaviour from a later start on.
+//! `.then_after(starts, FakeServer)` for other behaviour from a later start on.
 //!
 //! A [`Tool`] is its definition (`description`, `schema`, `output_schema`, `hint`, `read_only`, `idempotent`,
 //! `destructive`, `mirrors(argument, header)`, `with(key, value)`) and its answer: `answers_text`, `answers_blocks`
 //! with [`Block`]s, `answers_structured`, `fails_with` (isError), `refuses(code, message)`, `echoes`, `echoes_nonce`,
 //! `shows_env`, `shows_cwd`, `shows_pid`, `answers(Answer)`. In between: `after(Duration)` or an argument `delay_ms`,
 //! `progress(n, every)`, `asks(Ask)` (legacy), `needs_input(rounds)` (modern), `form(schema)`, `waits_at(gate)`; instead of an answer: `runs_as_task()`.
-//! Subscriptions (legacy) and completions are answered where the capabilities name them.
+//! Subscriptions (legacy) and completions are served if the capabilities declare them.
 //!
-//! # What goes wrong
+//! # Faults
 //!
-//! Every [`Fault`] says in a line what it does. Without a [`When`] it applies to the requests it is usually about:
+//! Each [`Fault`] describes itself in one line. Without a [`When`] it applies to its usual requests:
 //! handshake faults to `initialize` and `server/discover`, list faults to `tools/list`, the others to `tools/call`.
 //! `When::method(m)`, `When::tool(t)`, `When::always()` choose others; `.nth(n)`, `.first(n)`, `.after(n)` count.
 //!
@@ -71,14 +71,14 @@
 //!   `StreamEndsEarly`, `OnlyKeepAlive`, `EndlessBody`, `SessionGone`, `SessionId`, `NoticeStreamEnds`; and for the
 //!   transport of 2024-11-05 `NoEndpoint`, `Endpoint`.
 //!
-//! A death ends the process; in memory it ends the connection, on the network the whole server until `restart()`.
-//! No fake process outlives its parent by more than a moment, nor five minutes, unless its script says
-//! `OutlivesParent`; the children it spawns sleep for five minutes at most.
+//! A fault that kills the server ends the process; in memory it ends the connection, on the network the whole server until
+//! `restart()`. A fake process exits with its parent, unless its script has `OutlivesParent`, and after five minutes in any
+//! case; the children it spawns sleep for five minutes at most.
 //!
-//! # Did it run twice?
+//! # The ledger
 //!
-//! With `.ledger(path)` a server notes `executed NONCE` for each call with an argument `nonce`, before it answers or
-//! fails. [`History`] holds what the client saw and compares:
+//! With `.ledger(path)` a server appends `executed NONCE` to a file for each call with an argument `nonce`, before it
+//! responds or fails. [`History`] records the outcomes that the client saw and compares them with this ledger:
 //!
 //! ```
 //! use pegboard_testkit::{ErrorClass, History};
@@ -91,6 +91,7 @@
 //! ```
 
 mod answer;
+mod control;
 mod fake;
 mod fault;
 mod history;
@@ -104,7 +105,8 @@ mod server;
 mod wire;
 
 pub use answer::{META_CAPABILITIES, META_CLIENT, META_SUBSCRIPTION, META_VERSION};
-pub use fake::{Control, FakeServer, MemoryHandle, fake_server_binary};
+pub use control::Control;
+pub use fake::{FakeServer, MemoryHandle, fake_server_binary};
 pub use fault::{Bomb, Child, Fault, Rule, When};
 pub use history::{ErrorClass, History, Summary, Violation};
 pub use log::{LogFile, Received, read_log};

@@ -1,4 +1,4 @@
-//! What a fake server received: kept in memory, and in a file of JSON lines when the script names one.
+//! The messages that a fake server received: in memory, and in a file of JSON lines if the script names one.
 
 use std::{
     collections::BTreeMap,
@@ -16,14 +16,15 @@ use tokio::sync::watch;
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Received {
-    /// The method; `GET` and `DELETE` for those; `$response` for an answer to our question, `$invalid` for what is
-    /// no JSON-RPC, `$closed` when the client left an HTTP stream before its answer, `$eof` when the input ended.
+    /// The method; `GET` and `DELETE` for these HTTP requests; `$response` for a response to the server's request,
+    /// `$invalid` for what is not JSON-RPC, `$closed` if the client closed an HTTP stream before its response, `$eof` at
+    /// the end of the input.
     pub method: String,
     /// The id of a request.
     pub id: Option<Value>,
     /// The parameters; the whole message for `$response` and `$invalid`.
     pub params: Value,
-    /// The HTTP headers, names in lower case; empty on other wires.
+    /// The HTTP headers, names in lower case; empty on other transports.
     pub headers: BTreeMap<String, String>,
 }
 
@@ -41,17 +42,17 @@ impl Received {
     }
 }
 
-/// What [`read_log`] found.
+/// The content of a log file.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct LogFile {
     /// The process ids, one for every start.
     pub spawned: Vec<u32>,
-    /// Everything received, over all starts.
+    /// All messages received, over all starts.
     pub requests: Vec<Received>,
 }
 
 impl LogFile {
-    /// How many messages with this method came.
+    /// The number of messages received with this method.
     #[must_use]
     pub fn count(&self, method: &str) -> usize {
         self.requests
@@ -61,7 +62,7 @@ impl LogFile {
     }
 }
 
-/// Reads the log file of a process; a missing file is an empty log, for the server may not have started yet.
+/// Reads the log file of a process. A missing file is an empty log, because the server may not have started yet.
 ///
 /// # Errors
 /// When the file cannot be read. A last line that is still being written is left out.
@@ -88,7 +89,7 @@ enum Line {
     Received(Received),
 }
 
-/// Collects what comes in.
+/// Collects received messages.
 #[derive(Debug)]
 pub(crate) struct Log {
     kept: Mutex<Vec<Received>>,
@@ -96,7 +97,7 @@ pub(crate) struct Log {
     file: Option<Mutex<File>>,
 }
 
-/// A test that needs more than this many entries reads the file instead.
+/// The limit on entries in memory. A test that needs more reads the file.
 const KEPT: usize = 200_000;
 
 impl Log {
@@ -134,19 +135,19 @@ impl Log {
         kept.iter().filter(|received| received.method == method).count()
     }
 
-    /// Returns once this many messages with this method came.
+    /// Returns once this many messages with this method were received.
     pub(crate) async fn wait_for(&self, method: &str, wanted: usize) {
         let mut count = self.count.subscribe();
         // The sender lives as long as the log, so the wait cannot fail.
         let _ = count.wait_for(|_| self.count(method) >= wanted).await;
     }
 
-    /// One write per line, so that lines of several processes do not mix.
+    /// Writes a line with one system call, so that lines of several processes do not mix.
     fn write(&self, line: &Line) {
         let Some(file) = &self.file else { return };
         let Ok(mut text) = serde_json::to_vec(line) else { return };
         text.push(b'\n');
-        // A log that cannot be written shows up as a missing line in the test that reads it.
+        // A failed write is noticed by the test that misses the line.
         let _ = file.lock().unwrap_or_else(PoisonError::into_inner).write_all(&text);
     }
 }

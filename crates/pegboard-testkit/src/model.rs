@@ -1,4 +1,4 @@
-//! A model that says what a script tells it to, behind the OpenAI-compatible chat API, for tests of agent loops.
+//! A scripted model behind the OpenAI-compatible chat API, for tests of agent loops.
 
 use std::{
     io,
@@ -19,7 +19,7 @@ use crate::server::lock;
 
 type Turn = Box<dyn FnOnce(&Value) -> Result<Value, u16> + Send>;
 
-/// A scripted model. Each request takes the next turn of the script; after the last one it answers 500.
+/// A scripted model. Each request takes the next turn of the script; after the last one the response is 500.
 ///
 /// ```
 /// use pegboard_testkit::ScriptedModel;
@@ -35,28 +35,28 @@ pub struct ScriptedModel {
 }
 
 impl ScriptedModel {
-    /// A model with nothing to say yet.
+    /// A model without turns.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Then it says this.
+    /// Adds a turn with this text.
     pub fn says(self, text: &str) -> Self {
         let text = text.to_owned();
         self.answers(move |_| text)
     }
 
-    /// Then it says what it makes of the request.
+    /// Adds a turn whose text is computed from the request.
     pub fn answers(self, say: impl FnOnce(&Value) -> String + Send + 'static) -> Self {
         self.turn(|request| Ok(json!({"role": "assistant", "content": say(request)})))
     }
 
-    /// Then it calls a tool with arguments as it writes them, which need not be JSON.
+    /// Adds a turn with a tool call. The arguments are sent as they are and need not be JSON.
     pub fn calls(self, name: &str, arguments: &str) -> Self {
         self.calls_all(&[(name, arguments)])
     }
 
-    /// Then it calls several tools at once.
+    /// Adds a turn with several tool calls.
     pub fn calls_all(self, calls: &[(&str, &str)]) -> Self {
         let calls: Vec<Value> = calls
             .iter()
@@ -69,7 +69,7 @@ impl ScriptedModel {
         self.turn(move |_| Ok(json!({"role": "assistant", "content": null, "tool_calls": calls})))
     }
 
-    /// Then it answers with an HTTP status and no words.
+    /// Adds a turn that fails with an HTTP status.
     pub fn fails(self, status: u16) -> Self {
         self.turn(move |_| Err(status))
     }
@@ -96,7 +96,7 @@ impl ScriptedModel {
         Ok(ModelHandle { address, state, task })
     }
 
-    /// The text of the last message that came from a tool or from the user.
+    /// The text of the last message that is not the assistant's: a tool result or the user's message.
     pub fn last_tool_text(request: &Value) -> String {
         let messages = request["messages"].as_array().cloned().unwrap_or_default();
         let last = messages.iter().rev().find(|message| message["role"] != "assistant");
@@ -123,12 +123,12 @@ pub struct ModelHandle {
 }
 
 impl ModelHandle {
-    /// The base of the API: `http://127.0.0.1:PORT/v1`.
+    /// The base URL of the API: `http://127.0.0.1:PORT/v1`.
     pub fn url(&self) -> String {
         format!("http://{}/v1", self.address)
     }
 
-    /// The requests so far: their bodies, each with the header `authorization` added.
+    /// The bodies of the requests so far, each with the header `authorization` added.
     pub fn requests(&self) -> Vec<Value> {
         lock(&self.state.requests).clone()
     }

@@ -1,4 +1,4 @@
-//! Plays acts on a connection: the only place where a fake server waits, sends and dies.
+//! Plays acts on a connection: the only place where a fake server waits, sends and exits.
 
 use std::{
     collections::HashMap,
@@ -20,19 +20,19 @@ use crate::{
     server::{Frame, Server, lock},
 };
 
-/// How long a question to the client may stay open.
+/// The timeout of a request to the client.
 const ASK_LIMIT: Duration = Duration::from_secs(60);
 
-/// A connection, or an HTTP session, as the acts see it.
+/// The connection or HTTP session on which acts are played.
 #[derive(Debug, Clone)]
 pub(crate) struct Stage {
     pub(crate) server: Arc<Server>,
     pub(crate) frames: mpsc::Sender<Frame>,
-    /// Our open questions to the client by id.
+    /// The server's open requests to the client, by id.
     pub(crate) asked: Arc<Mutex<HashMap<String, oneshot::Sender<Value>>>>,
-    /// Cancelled when the server dies; whoever owns the connection ends it then.
+    /// Cancelled when the server dies; the owner of the connection then closes it.
     pub(crate) dead: CancellationToken,
-    /// Turned to true when the server stops reading.
+    /// Set to `false` when the server stops reading.
     pub(crate) reading: watch::Sender<bool>,
 }
 
@@ -47,15 +47,15 @@ impl Stage {
         }
     }
 
-    /// The same client, heard and answered on another stream.
+    /// The same client, with output on another stream.
     pub(crate) fn on(&self, frames: mpsc::Sender<Frame>) -> Self {
         Self { frames, ..self.clone() }
     }
 
-    /// Plays until the end, or until nobody can hear it any more.
+    /// Plays all acts, or until the client is gone or the server is dead.
     pub(crate) async fn play(&self, acts: Vec<Act>) {
         let dead = self.dead.clone();
-        // Dropping the remaining acts is what death is.
+        // A dead server drops the remaining acts.
         let _ = dead.run_until_cancelled(self.play_all(acts)).await;
     }
 
@@ -68,7 +68,7 @@ impl Stage {
         }
     }
 
-    /// `None` when the rest is pointless.
+    /// Plays one act. `None` skips the remaining acts.
     async fn play_one(&self, act: Act, replies: &mut Vec<Value>) -> Option<()> {
         match act {
             Act::Send(message) => self.send(Frame::message(&message, false)).await,
@@ -122,7 +122,7 @@ impl Stage {
                 Some(())
             }
             Act::Stderr { text, times } => {
-                // Blocks the whole process when nobody reads, as the real thing does.
+                // Blocks the whole process if stderr is not read, as a real server would.
                 for _ in 0..times {
                     if !self.server.is_process() || std::io::stderr().write_all(text.as_bytes()).is_err() {
                         break;
@@ -168,7 +168,7 @@ impl Stage {
                     .map(|reply| json!({ "type": "text", "text": reply.to_string() })),
             );
         }
-        // The client may leave at once after its answer; what follows concerns others.
+        // The client may disconnect after its response. Acts that follow concern other clients.
         let _ = self.send(Frame::message(&message, true)).await;
         Some(())
     }
@@ -205,11 +205,11 @@ impl Stage {
         Some(())
     }
 
-    /// Hands the client's answer to whoever asked.
+    /// Passes the client's response to the act that waits for it.
     pub(crate) fn answered(&self, message: Value) {
         let asked = lock(&self.asked).remove(&message["id"].to_string());
         if let Some(asked) = asked {
-            // The asker may have given up.
+            // The request may have timed out.
             let _ = asked.send(message);
         }
     }
@@ -222,14 +222,14 @@ impl Stage {
         self.dead.cancel();
     }
 
-    /// Waits until everything said so far was written, for a process that dies must not lose its last words.
+    /// Waits until all queued frames are written, so that a process that exits does not lose its last output.
     pub(crate) async fn flush(&self) {
         let flushed = timeout(Duration::from_secs(1), async {
             let (mark, mut written) = mpsc::channel(1);
             self.send(Frame::Mark(mark)).await;
             written.recv().await
         });
-        // A reader that reads nothing has lost the words anyway.
+        // A client that does not read loses the output anyway.
         let _ = flushed.await;
     }
 }

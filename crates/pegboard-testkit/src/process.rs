@@ -1,5 +1,5 @@
-//! What only a process can do: leave children behind, ignore signals, outlive its parent. And what tests ask about
-//! processes.
+//! Faults that need a process: leaked children, ignored signals, a life beyond the parent's. Also helpers for tests
+//! about processes.
 
 use std::{
     fs::OpenOptions,
@@ -17,23 +17,23 @@ use crate::{
     script::Script,
 };
 
-/// No fake lives longer, whatever its script says.
+/// The longest life of a fake process, whatever its script says.
 const LIFETIME: Duration = Duration::from_secs(300);
 
-/// The process ids in a file that [`Fault::SpawnsChildren`] wrote; none when it does not exist yet.
+/// The process ids in a file that [`Fault::SpawnsChildren`] wrote; empty if the file does not exist yet.
 #[must_use]
 pub fn read_pids(path: impl AsRef<Path>) -> Vec<u32> {
     let text = std::fs::read_to_string(path).unwrap_or_default();
     text.lines().filter_map(|line| line.trim().parse().ok()).collect()
 }
 
-/// Whether this process runs. One that ended and waits to be reaped does not.
+/// Returns `true` if this process runs. A zombie does not.
 #[must_use]
 pub fn is_alive(pid: u32) -> bool {
     let Ok(stat) = std::fs::read_to_string(format!("/proc/{pid}/stat")) else {
         return false;
     };
-    // The state follows the command, which is in parentheses and may hold anything.
+    // The state follows the command name, which is in parentheses and may contain any character.
     stat.rsplit_once(") ")
         .is_some_and(|(_, rest)| !rest.starts_with(['Z', 'X']))
 }
@@ -41,12 +41,12 @@ pub fn is_alive(pid: u32) -> bool {
 /// Kills this process, if it still runs.
 pub fn kill(pid: u32) {
     if let Some(pid) = i32::try_from(pid).ok().and_then(Pid::from_raw) {
-        // It may have ended by itself.
+        // It may have exited already.
         let _ = kill_process(pid, Signal::KILL);
     }
 }
 
-/// Starts what ends this process in any case: after five minutes, and with its parent.
+/// Starts the watchdog thread, which ends this process after five minutes, and with its parent.
 pub(crate) fn watch(script: &Script) {
     let outlives = script.has(|fault| matches!(fault, Fault::OutlivesParent));
     let parent = getppid();
@@ -62,7 +62,7 @@ pub(crate) fn watch(script: &Script) {
     });
 }
 
-/// Carries out the faults of a starting process. `Some` is the code to exit with.
+/// Applies the faults of a starting process. `Some` is the code to exit with.
 pub(crate) fn start(script: &Script) -> io::Result<Option<i32>> {
     for rule in &script.faults {
         match &rule.fault {
@@ -82,7 +82,7 @@ pub(crate) fn start(script: &Script) -> io::Result<Option<i32>> {
     Ok(None)
 }
 
-/// A handler that does nothing replaces the default one, which would end the process.
+/// Installs a SIGTERM handler that does nothing, in place of the default action.
 pub(crate) fn ignore_term() -> io::Result<()> {
     let mut signals = tokio::signal::unix::signal(tokio::signal::unix::SignalKind::terminate())?;
     tokio::spawn(async move { while signals.recv().await.is_some() {} });
@@ -110,11 +110,11 @@ fn spawn(how: Child, stdout: Stdio) -> io::Result<u32> {
         .stdout(stdout)
         .stderr(Stdio::null())
         .spawn()?;
-    let Some(mut told) = child.stdout.take() else {
+    let Some(mut output) = child.stdout.take() else {
         return Ok(child.id());
     };
     let mut pid = String::new();
-    told.read_to_string(&mut pid)?;
+    output.read_to_string(&mut pid)?;
     child.wait()?;
     pid.trim().parse().map_err(io::Error::other)
 }

@@ -1,4 +1,4 @@
-//! The program `fake-mcp-server`: reads its options and serves the script.
+//! The program `fake-mcp-server`: parses its options and serves the script.
 
 use std::{ffi::OsString, io, process::ExitCode};
 
@@ -31,7 +31,7 @@ pub fn main() -> ExitCode {
         }
     };
     match run(options) {
-        // Threads that wait for input would keep a returning main alive on some systems.
+        // Not a return: on some systems a thread that blocks on stdin would keep the process alive.
         Ok(code) => std::process::exit(code),
         Err(error) => {
             eprintln!("fake-mcp-server: {error}");
@@ -94,7 +94,7 @@ fn run(options: Options) -> io::Result<i32> {
     };
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let server = Server::process(options.script, before)?;
-    // Before the start is logged: a test may let the parent go as soon as it sees that line.
+    // Before the start is logged: a test may end the parent as soon as it sees that line.
     process::watch(&server.script());
     runtime.block_on(async {
         match options.listen {

@@ -1,4 +1,4 @@
-//! The script: everything one fake server does, as a value that also travels as JSON.
+//! The script: the behaviour of a fake server as a value that serialises to JSON.
 
 mod tool;
 
@@ -17,7 +17,7 @@ pub const LEGACY_VERSIONS: [&str; 4] = ["2024-11-05", "2025-03-26", "2025-06-18"
 /// The version without a handshake.
 pub const MODERN_VERSION: &str = "2026-07-28";
 
-/// Everything a fake server does. Missing fields take the defaults of [`Script::new`].
+/// The behaviour of a fake server. Missing fields take the defaults of [`Script::new`].
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Script {
@@ -33,13 +33,13 @@ pub struct Script {
     pub modern_versions: Vec<String>,
     /// Server instructions, given in the handshake or in discovery.
     pub instructions: Option<String>,
-    /// The capabilities as they are; without them they follow from tools, resources and prompts.
+    /// The declared capabilities; if absent they follow from tools, resources and prompts.
     pub capabilities: Option<Value>,
     /// The tools, in listing order.
     pub tools: Vec<Tool>,
-    /// Resources: objects with `uri`, `name` and optionally `text` (what reading it gives).
+    /// Resources: objects with `uri`, `name` and optionally `text` (the text when it is read).
     pub resources: Vec<Value>,
-    /// Prompts: objects with `name` and optionally `text` (what getting it gives).
+    /// Prompts: objects with `name` and optionally `text` (the text when it is got).
     pub prompts: Vec<Value>,
     /// How many tools one page of a list holds; all when absent.
     pub page_size: Option<usize>,
@@ -47,28 +47,28 @@ pub struct Script {
     pub ttl_ms: u64,
     /// The `cacheScope` of modern lists.
     pub cache_scope: String,
-    /// What a modern-only server does when asked `initialize`.
+    /// How a modern-only server refuses `initialize`.
     pub on_initialize: Refusal,
-    /// What a legacy-only server does when asked `server/discover`.
+    /// How a legacy-only server refuses `server/discover`.
     pub on_discover: Refusal,
     /// How the HTTP form behaves.
     pub http: HttpStyle,
-    /// The token the network forms ask for as `Authorization: Bearer …`; any caller when absent.
+    /// The token that the network transports require as `Authorization: Bearer …`; none if absent.
     pub bearer: Option<String>,
-    /// A cancelled request is answered all the same.
+    /// Whether cancelled requests get a response too.
     pub ignores_cancel: bool,
-    /// The file that gets a line `executed NONCE` for every executed call with a `nonce` argument.
+    /// The ledger: a file that gets a line `executed NONCE` for every executed call with a `nonce` argument.
     pub ledger: Option<PathBuf>,
     /// The file that gets every received message and every start, as JSON lines.
     pub log: Option<PathBuf>,
-    /// What goes wrong, and when.
+    /// The faults and their triggers.
     pub faults: Vec<Rule>,
     /// Another script for later starts.
     pub later: Option<Later>,
 }
 
 impl Script {
-    /// A healthy server that speaks every legacy version and has nothing to offer yet.
+    /// A healthy server that speaks every legacy version and offers nothing.
     pub fn new(name: impl Into<String>) -> Self {
         Self {
             name: name.into(),
@@ -105,7 +105,7 @@ impl Script {
         }
     }
 
-    /// Whether this fault is in the script, whatever its trigger.
+    /// Returns `true` if the script has such a fault, with any trigger.
     pub(crate) fn has(&self, wanted: impl Fn(&Fault) -> bool) -> bool {
         self.faults.iter().any(|rule| wanted(&rule.fault))
     }
@@ -129,17 +129,17 @@ pub enum Era {
     Legacy,
     /// No handshake, `_meta` on every request: 2026-07-28.
     Modern,
-    /// Each request is served in the era it was written in.
+    /// Each request is served in its own era.
     Both,
 }
 
-/// How a server turns down the first request of an era it does not speak.
+/// How a server refuses the first request of an era that it does not speak.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Refusal {
-    /// Answers with this JSON-RPC error code.
+    /// Responds with this JSON-RPC error code.
     Error {
-        /// The code; -32601 and -32602 are seen in the field.
+        /// The code; real servers use -32601 and -32602.
         code: i64,
     },
     /// Ends the process or the connection.
@@ -147,34 +147,34 @@ pub enum Refusal {
         /// The exit code of the process form.
         code: i32,
     },
-    /// Says nothing and stays.
+    /// Does not respond and keeps running.
     Silence,
 }
 
-/// How the streamable HTTP form behaves when nothing is wrong.
+/// The behaviour of streamable HTTP without faults.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 #[expect(clippy::struct_excessive_bools, reason = "independent switches of a script")]
 pub struct HttpStyle {
-    /// Answers come as an event stream instead of one JSON body.
+    /// Responses are event streams instead of JSON bodies.
     pub streams: bool,
     /// Events carry ids, streams open with an empty priming event and can be resumed.
     pub event_ids: bool,
     /// The `retry:` field of the priming event.
     pub retry_ms: Option<u64>,
-    /// Legacy: no session id is given or asked for.
+    /// Legacy: session ids are neither assigned nor required.
     pub stateless: bool,
     /// Legacy: GET is refused with 405.
     pub no_get_stream: bool,
 }
 
-/// Another script for the starts after the first few: a server that comes up at the third try, or in another era.
+/// Another script for later starts: for a server that comes up at the third attempt, or in another era.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Later {
-    /// How many starts follow the first script.
+    /// The number of starts with the first script.
     pub after: u32,
-    /// What the later ones follow.
+    /// The script of the later starts.
     pub script: Box<Script>,
 }
 

@@ -1,4 +1,4 @@
-//! What all connections of one fake server share: script, log, counters, gates, and those who listen for notices.
+//! The state that all connections of a fake server share: script, log, counters, gates and subscribers.
 
 use std::{
     collections::HashSet,
@@ -23,21 +23,21 @@ use crate::{
     script::Script,
 };
 
-/// How often a process looks for the file that opens a gate.
+/// How often a process checks for the file that opens a gate.
 const GATE_POLL: Duration = Duration::from_millis(5);
 
-/// What a connection writes.
+/// One unit of a connection's output.
 #[derive(Debug, Clone)]
 pub(crate) enum Frame {
-    /// One message, to be framed as the wire does; `last` says that it is the answer to the request.
+    /// One message, to be framed by the transport; `last` marks the response to the request.
     Message { text: Bytes, last: bool },
-    /// Bytes as they are.
+    /// Bytes without framing.
     Raw(Bytes),
     /// The end of the output.
     Close,
     /// A reset of the connection.
     Reset,
-    /// Dropped once everything before it was written.
+    /// A marker that is dropped once everything before it was written.
     Mark(mpsc::Sender<()>),
 }
 
@@ -52,7 +52,7 @@ impl Frame {
 
 #[derive(Debug)]
 pub(crate) struct Server {
-    /// The script for all starts; the current one follows from it.
+    /// The script with its later versions; `current` is derived from it at each start.
     whole: Script,
     current: Mutex<Arc<Script>>,
     hits: Mutex<Vec<u32>>,
@@ -60,7 +60,7 @@ pub(crate) struct Server {
     pub(crate) log: Log,
     open_gates: watch::Sender<HashSet<String>>,
     listeners: Mutex<Vec<Listener>>,
-    /// Whether this is a process of its own that may exit and write to stderr.
+    /// Whether this is a separate process, which may exit and write to stderr.
     is_process: bool,
 }
 
@@ -72,7 +72,7 @@ struct Listener {
 }
 
 impl Server {
-    /// A server of the test's own process.
+    /// A server in the test's own process.
     ///
     /// # Errors
     /// When the log file cannot be opened.
@@ -80,7 +80,7 @@ impl Server {
         Self::build(script, false, 0)
     }
 
-    /// A server that is a process, after this many earlier ones.
+    /// A server in a separate process, after this many earlier starts.
     ///
     /// # Errors
     /// When the log file cannot be opened.
@@ -102,7 +102,7 @@ impl Server {
         }))
     }
 
-    /// Notes a start and turns to the script for it.
+    /// Counts and logs a start, and selects the script for it.
     pub(crate) fn start(&self) {
         let number = self.starts.fetch_add(1, Ordering::Relaxed) + 1;
         if self.whole.later.is_some() {
@@ -119,7 +119,7 @@ impl Server {
         Arc::clone(&lock(&self.current))
     }
 
-    /// Replaces the script; the triggers count from the beginning.
+    /// Replaces the script and resets the counters of the triggers.
     pub(crate) fn set_script(&self, script: Script) {
         lock(&self.hits).clear();
         *lock(&self.current) = Arc::new(script);
@@ -154,7 +154,7 @@ impl Server {
     pub(crate) fn record(&self, nonce: &str) {
         let Some(path) = &self.script().ledger else { return };
         let ledger = OpenOptions::new().create(true).append(true).open(path);
-        // A ledger that cannot be written shows up as a call that was never executed.
+        // A failed write is noticed as a call that was never executed.
         let _ = ledger.and_then(|mut ledger| ledger.write_all(format!("executed {nonce}\n").as_bytes()));
     }
 
@@ -193,19 +193,19 @@ impl Server {
         lock(&self.listeners).retain(|listener| !ended(listener));
     }
 
-    /// Sends a notice to everyone who asked for it. A full queue blocks here: the fake never drops what it says.
+    /// Sends a notification to every subscriber. Waits for a full queue: the fake drops no messages.
     pub(crate) async fn notify(&self, method: &str, params: &Value) {
         let targets: Vec<(mpsc::Sender<Frame>, Value)> = lock(&self.listeners)
             .iter()
             .filter_map(|listener| Some((listener.frames.clone(), listener.notice(method, params)?)))
             .collect();
         for (frames, notice) in targets {
-            // A listener that left hears nothing, which is what it asked for.
+            // A closed queue means that the subscriber has disconnected.
             let _ = frames.send(Frame::message(&notice, false)).await;
         }
     }
 
-    /// How many streams wait for notices.
+    /// The number of streams open for notifications.
     pub(crate) fn listener_count(&self) -> usize {
         lock(&self.listeners)
             .iter()
@@ -241,7 +241,7 @@ impl Listener {
     }
 }
 
-/// A panic in one test thread must not hide the state from the others.
+/// Locks a mutex, also after a panic in another test thread.
 pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

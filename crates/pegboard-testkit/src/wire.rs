@@ -1,4 +1,4 @@
-//! The ways to reach a fake server.
+//! The transports of a fake server.
 
 pub(crate) mod http;
 pub(crate) mod memory;

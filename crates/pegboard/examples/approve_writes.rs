@@ -1,4 +1,4 @@
-//! A person agrees before anything is changed: reading is free, one deletion is agreed to, another is refused.
+//! A user approves calls that change something: reading needs no approval, one deletion is approved, another is refused.
 
 #![expect(clippy::print_stdout, reason = "an example shows what it does")]
 
@@ -11,26 +11,26 @@ use pegboard::{
 };
 use serde_json::json;
 
-/// What the tools work on, so that we can see at the end what really happened.
+/// The state that the tools change, to check at the end which calls ran.
 type Files = Arc<Mutex<Vec<String>>>;
 
 #[tokio::main]
 async fn main() -> anyhow::Result<()> {
     let files: Files = Arc::new(Mutex::new(vec!["draft.txt".into(), "thesis.txt".into()]));
 
-    // `approval = "writes"` in a config file. It covers every tool that does not say of itself that it only reads.
-    // (The transport of a server in this process is never looked at.)
+    // `approval = "writes"` in a config file. It covers every tool without `readOnlyHint`.
+    // (The transport of an in-process server is not used.)
     let mut settings = ServerConfig::new(Transport::Stdio(Command::new("in-process")));
     settings.policy.approval = Approval::Writes;
     let board = Pegboard::builder(Config::default())
         .in_process_with(ServerName::parse("files")?, file_tools(&files), settings)
         .open();
 
-    // Each view can have somebody else to ask; `Builder::approver` is for all of them. A function is enough where the answer is known
-    // at once. To wait for a person, implement `Approver`: its `decide` is async, and giving the call up takes the question back.
+    // Each view can have its own approver; `Builder::approver` is for all of them. A function is enough where the decision is immediate.
+    // To wait for a user, implement `Approver`: its `decide` is async, and its future is dropped when the call is cancelled.
     let tools = board.toolset_with(View::new().approver(ask));
 
-    // Nobody is asked about a tool that only reads.
+    // A read-only tool needs no approval.
     let listed = tools.call(ToolCall::new("files.list")).await;
     println!("there are {}", listed.text());
     ensure!(listed.text() == "draft.txt, thesis.txt");
@@ -44,7 +44,7 @@ async fn main() -> anyhow::Result<()> {
     println!("{}", agreed.text());
     ensure!(!agreed.is_error());
 
-    // A refusal is an outcome like any other: the model reads why, and it is certain that nothing ran.
+    // A refusal is an outcome: the model reads the reason, and the call certainly did not run.
     let refused = delete("thesis.txt").await?;
     println!("{}", refused.text());
     ensure!(refused.outcome.kind() == Kind::NotPermitted && !refused.outcome.may_have_executed());
@@ -56,14 +56,14 @@ async fn main() -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Stands for a person at a screen. They see the server, the tool, exactly the arguments that would be sent, and the risk.
+/// Stands in for a user interface, which would show the server, the tool, the exact arguments and the risk.
 fn ask(question: &Question<'_>) -> Decision {
     let arguments = question.arguments.as_str();
     println!(
         "may I call {}.{} with {arguments}?",
         question.server, question.tool.name
     );
-    // `ForView` and `Always` remember the agreement, for as long as the tool's definition stays the same.
+    // `ForView` and `Always` remember the approval as long as the tool's definition stays the same.
     match arguments.contains("draft") {
         true => Decision::Once,
         false => Decision::Refused("that is not a draft".to_owned()),

@@ -1,5 +1,5 @@
 //! A client for the shared benchmark harness: it connects to every server of a config file, lists all tools, and keeps a number of calls
-//! of `tool_000` under way for each phase. One line of JSON per event goes to stdout.
+//! of `tool_000` in flight in each phase. It prints one line of JSON per event.
 //!
 //! `bench_client --config FILE --era 2025|2026 [--phases CONCURRENCY:BYTES:CALLS:MAX_MS,…]`
 
@@ -89,7 +89,7 @@ async fn run(options: &Options) -> anyhow::Result<()> {
     }
     let (began, cpu) = (Instant::now(), cpu_us());
     let board = Pegboard::builder(config).tools_only().open();
-    // Sizes are measured, not what a model would be given.
+    // Whole results, because sizes are measured.
     let tools = board.toolset_with(View::new().whole_results());
     let listing = tools.list(Duration::from_secs(60)).await;
     if let Some(down) = listing.unavailable.first() {
@@ -136,7 +136,7 @@ async fn measure(tools: &Toolset, targets: &Arc<[String]>, phase: Phase) -> anyh
                 let started = Instant::now();
                 let reply = tools.call(ToolCall::new(name.as_str()).arguments(arguments)).await;
                 times.push(started.elapsed().as_secs_f64() * 1e6);
-                // The server counts bytes as they are written in JSON, with escapes, so the text itself is a little shorter.
+                // The server counts bytes in escaped JSON, so the text itself is a little shorter.
                 if reply.is_error() || reply.original_bytes < phase.bytes / 2 {
                     all_well.store(false, Ordering::Relaxed);
                 }
@@ -162,7 +162,7 @@ async fn measure(tools: &Toolset, targets: &Arc<[String]>, phase: Phase) -> anyh
     Ok(())
 }
 
-/// The processor time of this process so far, in microseconds.
+/// The CPU time of this process so far, in microseconds.
 fn cpu_us() -> f64 {
     let time = clock_gettime(ClockId::ProcessCPUTime);
     Duration::try_from(time).unwrap_or_default().as_secs_f64() * 1e6

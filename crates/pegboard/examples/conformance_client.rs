@@ -1,5 +1,5 @@
-//! A small client on the library, for the official MCP conformance suite: it is started with the address of a test server and does
-//! what the scenario named in `MCP_CONFORMANCE_SCENARIO` asks for.
+//! A small client on the library for the official MCP conformance suite. It takes the URL of a test server and runs the scenario
+//! named in `MCP_CONFORMANCE_SCENARIO`.
 
 use std::{future::Future, pin::Pin, time::Duration};
 
@@ -74,7 +74,7 @@ async fn run(scenario: &str, tools: &Toolset, server: &ServerName) -> anyhow::Re
                 call(tools, name, wanted["arguments"].clone()).await?;
             }
         }
-        // Whatever the library still offers is called: the tools with bad headers must not be among it.
+        // Every listed tool is called: tools with invalid headers must not be listed.
         "http-invalid-tool-headers" => call_all(tools, &listing.tools).await?,
         "json-schema-2020-12-preservation" => {
             let tool = tools.tool("json_schema_2020_12_tool", PATIENCE).await;
@@ -106,7 +106,7 @@ async fn call_all(tools: &Toolset, listed: &[ListedTool]) -> anyhow::Result<()> 
     Ok(())
 }
 
-/// A user who says yes to everything and types only what has no default, and a model that always says the same.
+/// A user that accepts every form and fills in only fields without a default, and a model with a fixed response.
 struct Agreeable;
 
 impl Host for Agreeable {

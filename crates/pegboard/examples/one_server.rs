@@ -1,4 +1,4 @@
-//! One server: start it, see what it offers, call a tool.
+//! One server: start it, list its tools, call one.
 //!
 //! `cargo run --example one_server` starts a small fake server; build it first with `cargo build -p pegboard-testkit`.
 //! `cargo run --example one_server -- uvx mcp-server-time` lists the tools of a real one.
@@ -13,7 +13,7 @@ use pegboard_testkit::{FakeServer, Tool};
 use serde_json::json;
 
 fn main() -> anyhow::Result<()> {
-    // First of all: from here on no server outlives this program, even if somebody kills it.
+    // Must come first. From here on no server outlives this program, even if it is killed.
     pegboard::shim();
     tokio::runtime::Runtime::new()?.block_on(run())
 }
@@ -25,7 +25,7 @@ async fn run() -> anyhow::Result<()> {
         None => (fake(), true),
     };
 
-    // A config is a map from names to servers. Most programs read it from a file with `Config::load`; it can also be made by hand.
+    // A config maps names to servers. Most programs load it from a file with `Config::load`; it can also be built in code.
     let mut config = Config::default();
     let name = ServerName::parse("demo")?;
     config
@@ -36,7 +36,7 @@ async fn run() -> anyhow::Result<()> {
     let board = Pegboard::open(config);
     let tools = board.toolset();
 
-    // Listing waits for them, but no longer than we say. Whoever is not there by then is named, with the reason.
+    // Listing waits for them up to this limit. Servers that are not ready by then are named, with the reason.
     let listing = tools.list(Duration::from_secs(30)).await;
     for away in &listing.unavailable {
         println!("{} is not there: {}", away.server, away.error);
@@ -47,11 +47,11 @@ async fn run() -> anyhow::Result<()> {
     }
 
     if is_fake {
-        // The name is the one from the listing. `demo.greet` would do as well.
+        // The name from the listing. `demo.greet` works as well.
         let arguments = Arguments::parse(r#"{"name": "Ada"}"#)?;
         let reply = tools.call(ToolCall::new("demo__greet").arguments(arguments)).await;
 
-        // There is a reply in every case, and it says honestly how the call ended.
+        // Every call has a reply, which tells how it ended.
         match &reply.outcome {
             Outcome::Done(answer) => println!("it answered: {}", answer.text()),
             Outcome::ToolFailed(answer) => println!("the tool failed: {}", answer.text()),
@@ -62,13 +62,13 @@ async fn run() -> anyhow::Result<()> {
         ensure!(reply.text() == "Good morning!", "{}", reply.text());
     }
 
-    // Ends the servers and waits until their processes are gone.
+    // Stops the servers and waits until their processes have exited.
     board.shutdown().await;
     ensure!(!listing.tools.is_empty(), "there are no tools");
     Ok(())
 }
 
-/// A server that can do one thing, so that the example needs nothing installed.
+/// A server with one tool, so that the example needs nothing installed.
 fn fake() -> Command {
     let schema = json!({"type": "object", "properties": {"name": {"type": "string"}}, "required": ["name"]});
     let greet = Tool::new("greet").description("Greets somebody.").schema(schema);

@@ -1,8 +1,9 @@
-//! A program that embeds a board and lets itself be started again to guard the servers: `shimmed CONFIG.json`.
+//! A program that embeds a board and calls `pegboard::shim()`, so that it can be started again as the guard process of its servers:
+//! `shimmed CONFIG.json`.
 //!
-//! It prints the board's status as one line of JSON, then does what each line of its input says and prints a line when it is
-//! done: `status`, `call NAME`, `cycle` (another board is opened, settled and shut down), `close` (the proper end) or `drop`
-//! (the runtime is thrown away with everything in it). With `--unhooked` as second argument it leaves the hook out.
+//! It prints the board's status as one line of JSON, then runs each line of its input as a command and prints a line when that is
+//! done: `status`, `call NAME`, `cycle` (opens, settles and shuts down another board), `close` (shuts down) or `drop` (drops the
+//! runtime with everything in it). With `--unhooked` as second argument it does not call `shim()`.
 
 use std::io::BufRead as _;
 

@@ -1,4 +1,4 @@
-//! A result that is too long for a model is summarised by a small one. The whole of it is kept, and can be read in parts.
+//! A result that is too long for a model is summarised by a small model. The whole result is stored and can be read in parts.
 
 #![expect(clippy::print_stdout, reason = "an example shows what it does")]
 
@@ -12,15 +12,15 @@ use serde_json::json;
 
 #[tokio::main]
 async fn main() -> anyhow::Result<()> {
-    // Any server with the chat API of OpenAI will do, local or not. This one says what we tell it to, so that the example runs alone.
+    // Any server with OpenAI's chat API works, local or remote. This one is scripted, so that the example needs no other.
     let summary = "3000 requests, all fine but one: request 1234 ended with status 500.";
     let small_model = ScriptedModel::new().says(summary).serve().await?;
 
-    // In a config file this is `summarise = { url = "…", model = "…", api_key = "${…}" }`. A program can bring the model itself,
-    // or anything else that implements `Summariser`.
+    // In a config file this is `summarise = { url = "…", model = "…", api_key = "${…}" }`. A program can also pass its own
+    // implementation of `Summariser`.
     let model = ChatModel::new(SummaryModel::new(SafeUrl::parse(&small_model.url())?, "small"))?;
 
-    // Results above 5000 tokens are summarised, unless other numbers are set. Shorter ones stay as they are, at no cost.
+    // Results above 5000 tokens are summarised by default. Shorter ones are returned unchanged.
     let mut settings = ServerConfig::new(Transport::Stdio(Command::new("in-process")));
     settings.policy.summarise = Some(Summarise::default());
     let board = Pegboard::builder(Config::default())
@@ -28,7 +28,7 @@ async fn main() -> anyhow::Result<()> {
         .open();
     let tools = board.toolset_with(View::new().summariser(model));
 
-    // What the result is wanted for makes a better summary. The conversation goes to the summariser, never to the server.
+    // The conversation makes for a better summary. It is passed to the summariser, never to the server.
     let call = ToolCall::new("web.log").context("user: did any request fail today?");
     let reply = tools.call(call).await;
     println!("the tool wrote {} bytes, the agent reads this:\n", reply.original_bytes);
@@ -36,12 +36,12 @@ async fn main() -> anyhow::Result<()> {
     ensure!(reply.text().contains(summary), "{:?}", reply.warnings);
     ensure!(reply.original_bytes > 20 * reply.text().len());
 
-    // The model was shown the log and the conversation.
+    // The summarising model got the log and the conversation.
     let asked = small_model.requests();
     let prompt = ScriptedModel::last_tool_text(asked.first().context("the model was not asked")?);
     ensure!(prompt.contains("did any request fail today?") && prompt.contains("request 1234: status 500"));
 
-    // Nothing is lost: the reply names a handle, and the agent has a tool to read what is kept under it. Here it searches.
+    // The reply has a handle of the stored result, and the agent has a tool to read it. Here it searches.
     let handle = reply.handle.context("nothing was put aside")?;
     let arguments = Arguments::try_from(json!({"handle": handle, "grep": "status 500"}))?;
     let found = tools
@@ -54,7 +54,7 @@ async fn main() -> anyhow::Result<()> {
     Ok(())
 }
 
-/// A tool that says too much.
+/// A tool with a long result.
 fn log() -> NativeTool {
     NativeTool::new("log", "Reads today's log.", json!({"type": "object"}), |_| async move {
         let status = |request| if request == 1234 { 500 } else { 200 };

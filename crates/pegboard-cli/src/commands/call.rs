@@ -1,7 +1,7 @@
-//! `pegboard call`: one tool, once.
+//! `pegboard call`: calls one tool.
 
-mod agree;
-pub(super) mod ask;
+mod approval;
+pub(super) mod elicitation;
 mod input;
 
 use std::time::Duration;
@@ -12,7 +12,10 @@ use pegboard::{
 };
 use tokio::{sync::mpsc, time::Instant};
 
-use super::{Ending, Stage, TIMEOUT, cancelled, late, waits::Waits};
+use super::{
+    context::{Context, Ending, TIMEOUT, cancelled, late},
+    starting::StartingServers,
+};
 use crate::{
     cli,
     exit::Exit,
@@ -20,57 +23,57 @@ use crate::{
     settings::{self, Settings},
 };
 
-pub(super) async fn run(mut stage: Stage<'_>, options: cli::Call) -> Exit {
+pub(super) async fn run(mut context: Context<'_>, options: cli::Call) -> Exit {
     let started = Instant::now();
     let unanswered = |outcome| Reply::unanswered("call-1", &options.tool, outcome, started.elapsed());
-    let settings = Settings::load(&stage.global);
-    let (mut config, given) = match prepare(&mut stage, &settings, &options).await {
+    let settings = Settings::load(&context.global);
+    let (mut config, given) = match prepare(&mut context, &settings, &options).await {
         Ok(ready) => ready,
         Err((failure, exit)) => {
             let mut reply = unanswered(Outcome::Refused(failure));
             reply.server = settings.misconfigured(|server| is_of(&options.tool, server)).cloned();
-            let mut report = report(&stage.output, &reply);
+            let mut report = report(&context.output, &reply);
             report.exit = exit;
-            return stage.print(report).await;
+            return context.print(report).await;
         }
     };
-    settings.announce(&stage.output);
+    settings.announce(&context.output);
     settings.guide(&mut config);
-    let user = ask::Terminal::new(&stage.output, options.json.as_deref() == Some("-"));
-    let waits = Waits::new(&config);
+    let user = elicitation::Terminal::new(&context.output, options.json.as_deref() == Some("-"));
+    let starting = StartingServers::new(&config);
     let board = settings::board(config).tools_only().host(user).open();
     let what = format!("calling {}", options.tool);
-    // Limits are for models. A person or a pipe gets all of a result, unless asked otherwise.
+    // Result limits are for models. The command prints whole results unless `--max-result` is given.
     let view = match options.max_result {
         None => View::new().whole_results(),
         Some(bytes) => View::new().cut_results(bytes),
     };
-    let view = view.approver(agree::Agreement::new(options.yes, &stage.output));
+    let view = view.approver(approval::Approval::new(options.yes, &context.output));
     let toolset = board.toolset_with(view);
     let mut events = board.events();
-    let making = Box::pin(make(toolset, &options, given, stage.deadline, stage.output.clone()));
-    let reply = match stage.waiting(&waits, &what, &board, making).await {
+    let making = Box::pin(make(toolset, &options, given, context.deadline, context.output.clone()));
+    let reply = match context.waiting(&starting, &what, &board, making).await {
         Ending::Done(reply) => reply,
         Ending::TimeUp => unfinished(unanswered, late(), &mut events).await,
         Ending::Interrupted => unfinished(unanswered, cancelled(), &mut events).await,
     };
     drop(events);
-    let reply = explained(reply, &board.status().servers, stage.is_late());
-    let mut report = report(&stage.output, &reply);
-    if !stage.output.is_json() {
+    let reply = explained(reply, &board.status().servers, context.is_late());
+    let mut report = report(&context.output, &reply);
+    if !context.output.is_json() {
         report = match reply.outcome.kind() {
-            Kind::UnknownTool | Kind::NeedsAuth if reply.server.is_none() => name_absent(&board, &settings, report),
-            Kind::Timeout if stage.is_late() => report.hint(TIMEOUT),
+            Kind::UnknownTool | Kind::NeedsAuth if reply.server.is_none() => add_unavailable(&board, &settings, report),
+            Kind::Timeout if context.is_late() => report.hint(TIMEOUT),
             _ => report,
         };
         if let Some(repaired) = &reply.repaired {
             report = report.warning(repaired);
         }
     }
-    stage.close(&board, report).await
+    context.close(&board, report).await
 }
 
-/// The reply to a call that was dropped. Its last event tells its server, if the call has come that far; only then can it have been sent.
+/// The reply to a call whose future was dropped. If its last event names a server, the call may have been sent.
 async fn unfinished(unanswered: impl Fn(Outcome) -> Reply, failure: Failure, events: &mut Events) -> Reply {
     while let Ok(Some(event)) = tokio::time::timeout(Duration::ZERO, events.next()).await {
         if let Event::CallCompleted {
@@ -91,7 +94,7 @@ async fn unfinished(unanswered: impl Fn(Outcome) -> Reply, failure: Failure, eve
     unanswered(Outcome::Refused(failure))
 }
 
-/// Says why a call was refused for want of its server: the time was up while servers started, or all of them want a sign-in.
+/// Explains a refusal that a missing server caused: the deadline passed while servers were starting, or all of them need a sign-in.
 fn explained(mut reply: Reply, servers: &[ServerStatus], is_late: bool) -> Reply {
     let Outcome::Refused(failure) = &mut reply.outcome else {
         return reply;
@@ -108,7 +111,7 @@ fn explained(mut reply: Reply, servers: &[ServerStatus], is_late: bool) -> Reply
             [one] => format!("server {one} was still starting when the time was up"),
             more => format!("servers {} were still starting when the time was up", more.join(", ")),
         };
-        // The server goes when the command ends, so that to ask again would not help.
+        // The server is stopped when the command ends, so its own hint to retry would not help.
         let is_named = servers.iter().any(|server| is_of(&reply.asked, server.name.as_str()));
         failure.hint =
             (!is_named).then(|| "name the server, as in `SERVER.TOOL`, so that no other is waited for".to_owned());
@@ -124,9 +127,9 @@ fn explained(mut reply: Reply, servers: &[ServerStatus], is_late: bool) -> Reply
     reply
 }
 
-/// The config and the arguments, or why there is nothing to call or to call it with.
+/// Loads the config and the arguments, or returns why the call cannot be made.
 async fn prepare(
-    stage: &mut Stage<'_>,
+    context: &mut Context<'_>,
     settings: &Settings,
     options: &cli::Call,
 ) -> Result<(Config, Option<Arguments>), (Failure, Exit)> {
@@ -141,7 +144,7 @@ async fn prepare(
         let failure = Failure::new(Kind::Unavailable, complaint.message);
         (with_hint(failure, complaint.hint), Exit::Usage)
     })?;
-    let given = match stage.work(input::read(options.json.as_deref())).await {
+    let given = match context.work(input::read(options.json.as_deref())).await {
         Ending::Done(given) => given.map_err(|problem| {
             let failure = Failure::new(Kind::InvalidArguments, problem);
             failure.hint("write `--json '{\"key\": \"value\"}'`, or KEY=VALUE for each argument")
@@ -168,7 +171,7 @@ async fn make(
     let mut unknown = Vec::new();
     let call = match (given, &options.text) {
         (Some(arguments), _) => {
-            // The call itself says why when there is no such tool.
+            // If the tool does not exist, the call below reports it.
             if let Ok(tool) = toolset.tool(&options.tool, deadline.remaining()).await {
                 unknown = arguments.unknown(&tool.input_schema.value());
             }
@@ -185,21 +188,21 @@ async fn make(
         },
     };
     if deadline.has_passed() {
-        // All of it went into finding the tool.
+        // Finding the tool took all the time there was.
         return Reply::unanswered(call.id, call.name, Outcome::Refused(late()), started.elapsed());
     }
-    // Only the newest step matters, so a few places are enough.
+    // Only the newest step is shown, so a short queue is enough.
     let (steps, shown) = mpsc::channel(8);
     let call = call.timeout(deadline.remaining()).progress(steps);
     let (mut reply, ()) = tokio::join!(toolset.call(call), show_progress(shown, output, &options.tool));
-    // Where the schema takes no others, the reply names them.
+    // An `InvalidArguments` reply already names them.
     if reply.outcome.kind() != Kind::InvalidArguments {
         reply.warnings.extend(unknown);
     }
     reply
 }
 
-/// The arguments of the pairs, as the tool declares them, and what is said about those that it does not declare.
+/// Converts KEY=VALUE pairs to the types that the tool's schema declares. Also returns warnings about undeclared arguments.
 async fn typed(
     toolset: &Toolset,
     options: &cli::Call,
@@ -214,15 +217,15 @@ async fn typed(
     Ok((arguments, unknown))
 }
 
-/// Shows every step until the call has ended.
+/// Shows progress until the call has ended.
 async fn show_progress(mut steps: mpsc::Receiver<Progress>, output: Output, tool: &str) {
     while let Some(step) = steps.recv().await {
-        let words = step.message.unwrap_or_default();
-        output.step(&format!("calling {tool}"), step.progress, step.total, &words);
+        let message = step.message.unwrap_or_default();
+        output.step(&format!("calling {tool}"), step.progress, step.total, &message);
     }
 }
 
-/// Whether the tool's name says that it is one of this server, in any naming style.
+/// Returns `true` if the tool's name has this server's prefix, in any naming style.
 fn is_of(tool: &str, server: &str) -> bool {
     let styles = [("", "."), ("", "__"), ("mcp__", "__"), ("mcp_", "_")];
     styles.iter().any(|(before, after)| {
@@ -255,9 +258,9 @@ fn report(output: &Output, reply: &Reply) -> Report {
         .fold(report, |report, warning| report.warning(warning))
 }
 
-/// Adds the servers that could not be asked for a tool that nobody else has.
-fn name_absent(board: &Pegboard, settings: &Settings, mut report: Report) -> Report {
-    // What is wrong with the config is told already.
+/// Adds a warning for each server that was unavailable when an unknown tool was searched.
+fn add_unavailable(board: &Pegboard, settings: &Settings, mut report: Report) -> Report {
+    // Misconfigured servers were reported when the config was loaded.
     let misconfigured = |server: &ServerStatus| settings.loaded.config.misconfigured.contains_key(&server.name);
     for server in board
         .status()

@@ -1,23 +1,23 @@
-//! `pegboard config`: the config as it is meant, where each setting comes from, and what one may say.
+//! `pegboard config`: the resolved config, the origin of each setting, and the JSON Schema of config files.
 
 mod toml;
 
 use pegboard::{Config, Explained, Loaded, Problem, ValueOrigin};
 use serde_json::{Value, json};
 
-use super::{Stage, empty};
+use super::context::{Context, empty, with_complaint};
 use crate::{
     exit::Exit,
     output::{self, Report, Table, one_line},
     settings::{Complaint, Settings},
 };
 
-/// Shows the config, and every problem with its file and line. Errors make the command fail.
-pub(super) async fn show(mut stage: Stage<'_>) -> Exit {
-    let settings = Settings::load(&stage.global);
+/// Shows the resolved config and every problem with its file and line. Errors make the command fail.
+pub(super) async fn show(mut context: Context<'_>) -> Exit {
+    let settings = Settings::load(&context.global);
     let loaded = &settings.loaded;
     let exit = exit(loaded.problems.iter());
-    let mut report = if stage.output.is_json() {
+    let mut report = if context.output.is_json() {
         let mut shown = loaded.show();
         shown["problems"] = json!(loaded.problems);
         if let Some(note) = settings.demo_note() {
@@ -26,27 +26,27 @@ pub(super) async fn show(mut stage: Stage<'_>) -> Exit {
         Report::json(exit, &shown)
     } else {
         if let Some(note) = settings.demo_note() {
-            stage.output.note(note);
+            context.output.note(note);
         }
         let mut report = Report::new(exit);
         report.data = output::clean(&toml::of(loaded)).into_owned();
         report
     };
     report = with_problems(report, loaded.problems.iter());
-    stage.print(report).await
+    context.print(report).await
 }
 
-/// Tells where settings come from: all of them, those of a server, or one.
-pub(super) async fn explain(mut stage: Stage<'_>, what: Option<String>) -> Exit {
-    let settings = Settings::load(&stage.global);
+/// Shows where settings come from: all of them, those of a server, or one.
+pub(super) async fn explain(mut context: Context<'_>, what: Option<String>) -> Exit {
+    let settings = Settings::load(&context.global);
     let loaded = &settings.loaded;
-    let report = match wanted(&settings, what.as_deref()) {
+    let report = match select(&settings, what.as_deref()) {
         Err(complaint) => {
             let document = json!({"settings": [], "problems": loaded.problems});
-            complaint.report(empty(&stage.output, Exit::Usage, &document))
+            with_complaint(empty(&context.output, Exit::Usage, &document), &complaint)
         }
         Ok(found) => {
-            // What is wrong with other servers says nothing about this one.
+            // Problems of other servers do not concern this one.
             let server = what
                 .as_ref()
                 .and(found.settings.first())
@@ -57,7 +57,7 @@ pub(super) async fn explain(mut stage: Stage<'_>, what: Option<String>) -> Exit 
             };
             let problems: Vec<&Problem> = loaded.problems.iter().filter(concerns).collect();
             let exit = exit(problems.iter().copied());
-            if stage.output.is_json() {
+            if context.output.is_json() {
                 Report::json(exit, &json!({"settings": found.settings, "problems": problems}))
             } else {
                 let mut report = Report::new(exit);
@@ -69,13 +69,13 @@ pub(super) async fn explain(mut stage: Stage<'_>, what: Option<String>) -> Exit 
             }
         }
     };
-    stage.print(report).await
+    context.print(report).await
 }
 
 /// Prints the JSON Schema of config files.
-pub(super) async fn schema(mut stage: Stage<'_>) -> Exit {
+pub(super) async fn schema(mut context: Context<'_>) -> Exit {
     let report = Report::json(Exit::Done, &Config::schema());
-    stage.print(report).await
+    context.print(report).await
 }
 
 fn exit<'a>(mut problems: impl Iterator<Item = &'a Problem>) -> Exit {
@@ -96,16 +96,16 @@ fn with_problems<'a>(mut report: Report, problems: impl Iterator<Item = &'a Prob
     report
 }
 
-/// What was asked about.
-struct Wanted {
+/// The settings to explain.
+struct Selected {
     settings: Vec<Explained>,
-    /// Whether it is a single setting.
+    /// Whether a single setting was named.
     is_one: bool,
 }
 
-fn wanted(settings: &Settings, what: Option<&str>) -> Result<Wanted, Complaint> {
+fn select(settings: &Settings, what: Option<&str>) -> Result<Selected, Complaint> {
     let mut explained = settings.loaded.explain();
-    let all = |settings| Wanted {
+    let all = |settings| Selected {
         settings,
         is_one: false,
     };
@@ -119,7 +119,7 @@ fn wanted(settings: &Settings, what: Option<&str>) -> Result<Wanted, Complaint> 
     let loaded = &settings.loaded;
     let is_server = loaded.config.servers.keys().any(|name| name.as_str() == server);
     let is_broken = settings.broken().any(|name| name == server);
-    // A setting of the top has no server before it.
+    // A setting at the top of the file has no server in front.
     let (server, field) = match (is_server || is_broken, Loaded::setting(what, false)) {
         (false, Some(_)) => (None, Some(what)),
         _ => (Some(server), field),
@@ -143,7 +143,7 @@ fn wanted(settings: &Settings, what: Option<&str>) -> Result<Wanted, Complaint> 
         let server = server.and_then(|server| servers.find(|name| name.as_str() == server));
         explained = loaded.explain_unset(&name, server);
     }
-    Ok(Wanted {
+    Ok(Selected {
         is_one: explained.len() == 1,
         settings: explained,
     })
@@ -161,7 +161,7 @@ fn in_full(one: &Explained) -> String {
         Value::Null => format!("{} is not set\n", full_name(one)),
         value => format!("{} = {}\n", full_name(one), toml::value(value)),
     };
-    let mut line = |words: String| text.push_str(&format!("  {}\n", one_line(&words)));
+    let mut line = |line: String| text.push_str(&format!("  {}\n", one_line(&line)));
     line(match &one.from {
         ValueOrigin::Follows { .. } => one.from.to_string(),
         ValueOrigin::Default if one.value.is_null() => "there is no default".to_owned(),

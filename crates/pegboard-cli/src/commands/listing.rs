@@ -1,17 +1,84 @@
-//! What the commands that list and read have in common: who was not there, and a failure as people and programs see it.
+//! What the commands that list share: the listing of prompts and resources, unavailable servers, exit codes, layout.
 
-use pegboard::{Failure, Kind, State, Unavailable};
+use std::time::Duration;
+
+use pegboard::{Config, Failure, Kind, ServerName, State, Toolset, Unavailable};
 use serde::Serialize;
-use serde_json::{Value, json};
+use serde_json::Value;
 
-use super::TIMEOUT;
+use super::{
+    context::{Context, Ending, TIMEOUT, interrupted, time_up},
+    starting::StartingServers,
+};
 use crate::{
     exit::Exit,
-    output::{Output, Report},
-    settings::Complaint,
+    output::{Paint, Report, one_line},
+    settings::{self, Settings},
 };
 
-/// It is enough that one server could be listed. Those whose config cannot be used are not among the `enabled`.
+/// A listing of prompts or resources. Its JSON is the command's document.
+pub(super) trait Listed: Serialize + Sized {
+    /// What is listed, in the singular.
+    const NOUN: &'static str;
+
+    /// Requests the listing from all servers.
+    async fn request(toolset: &Toolset, patience: Duration) -> Self;
+
+    /// The document of a command that could not list anything.
+    fn empty(warnings: Vec<String>) -> Value;
+
+    fn unavailable(&self) -> &[Unavailable];
+
+    fn warnings(&mut self) -> &mut Vec<String>;
+
+    /// The listing for people; empty if nothing is listed.
+    fn text(&self) -> String;
+}
+
+/// Lists prompts or resources.
+pub(super) async fn run<L: Listed>(mut context: Context<'_>) -> Exit {
+    let settings = Settings::load(&context.global);
+    let nothing = L::empty(settings.warnings().collect());
+    let config = match settings.usable() {
+        Ok(config) => config,
+        Err(complaint) => return context.refuse(&complaint, &nothing).await,
+    };
+    let enabled = enabled(&config);
+    settings.announce(&context.output);
+    let starting = StartingServers::new(&config);
+    let board = settings::board(config).open();
+    let what = format!("asking the servers for their {}s", L::NOUN);
+    let (toolset, patience) = (board.toolset(), context.deadline.remaining());
+    let listing = context
+        .waiting(&starting, &what, &board, L::request(&toolset, patience))
+        .await;
+    let report = match listing {
+        Ending::Interrupted => interrupted(&context.output, &nothing),
+        Ending::TimeUp => time_up(&context.output, &nothing),
+        Ending::Done(mut found) => {
+            let exit = exit(found.unavailable(), enabled, context.is_late());
+            if context.output.is_json() {
+                found.warnings().splice(..0, settings.warnings());
+                Report::json(exit, &found)
+            } else {
+                let mut report = Report::new(exit);
+                report.data = found.text();
+                if report.data.is_empty() && found.unavailable().is_empty() {
+                    report = report.warning(&format!("no server that is switched on offers a {}", L::NOUN));
+                }
+                add_unavailable(report, found.unavailable(), context.is_late())
+            }
+        }
+    };
+    context.close(&board, report).await
+}
+
+/// The number of servers that are switched on.
+pub(super) fn enabled(config: &Config) -> usize {
+    config.servers.values().filter(|server| server.enabled).count()
+}
+
+/// The exit code of a listing: success if at least one of the `enabled` servers was listed. Misconfigured servers are not among them.
 pub(super) fn exit(unavailable: &[Unavailable], enabled: usize, is_late: bool) -> Exit {
     let unreached = unavailable.iter().filter(|server| !is_misconfigured(server));
     if unreached.count() < enabled || enabled == 0 {
@@ -25,46 +92,39 @@ pub(super) fn exit(unavailable: &[Unavailable], enabled: usize, is_late: bool) -
     }
 }
 
-/// Adds the servers that were not there. What is wrong with the config is told already.
-pub(super) fn name_absent(mut report: Report, unavailable: &[Unavailable], is_late: bool) -> Report {
+/// Adds an error for each unavailable server. Misconfigured ones were reported when the config was loaded.
+pub(super) fn add_unavailable(mut report: Report, unavailable: &[Unavailable], is_late: bool) -> Report {
     for server in unavailable.iter().filter(|server| !is_misconfigured(server)) {
-        let message = format!(
-            "server `{}` {}: {}",
-            server.server,
-            in_words(server.state),
-            server.error
-        );
-        // The server goes when the command ends, so that to ask again would not help.
+        // The server is stopped when the command ends, so its own hint to retry would not help.
         let hint = match is_late && server.state == State::Connecting {
             true => Some(TIMEOUT),
             false => server.hint.as_deref(),
         };
-        report = report.error(&message, hint);
+        report = report.error(&message(server), hint);
     }
     report
 }
 
-/// The failure of a command that needs a server which is not there.
-pub(super) fn absent(server: &Unavailable, is_late: bool) -> Failure {
-    let message = format!(
-        "server `{}` {}: {}",
-        server.server,
-        in_words(server.state),
-        server.error
-    );
+/// The failure of a command that needs an unavailable server.
+pub(super) fn unavailable_failure(server: &Unavailable, is_late: bool) -> Failure {
     let (kind, hint) = match server.state {
         State::NeedsAuth => (Kind::NeedsAuth, server.hint.as_deref()),
         _ if is_late => (Kind::Timeout, Some(TIMEOUT)),
         _ => (Kind::Unavailable, server.hint.as_deref()),
     };
-    let failure = Failure::new(kind, message);
+    let failure = Failure::new(kind, message(server));
     match hint {
         Some(hint) => failure.hint(hint),
         None => failure,
     }
 }
 
-/// A state as the end of a sentence about a server.
+fn message(server: &Unavailable) -> String {
+    let (name, state) = (&server.server, in_words(server.state));
+    format!("server `{name}` {state}: {}", server.error)
+}
+
+/// A state as the predicate of a sentence about a server.
 pub(super) fn in_words(state: State) -> String {
     match state {
         State::NeedsAuth => "needs a sign-in".to_owned(),
@@ -76,53 +136,27 @@ fn is_misconfigured(server: &Unavailable) -> bool {
     server.state == State::Misconfigured
 }
 
-/// What was read, or why it was not.
-pub(super) fn read<T: Serialize>(
-    output: &Output,
-    document: Value,
-    key: &str,
-    read: &Result<T, Failure>,
-    text: impl FnOnce(&T) -> String,
-) -> Report {
-    if output.is_json() {
-        let (mut document, exit) = (document, exit_of(read));
-        document[key] = json!(read.as_ref().ok());
-        document["error"] = match read {
-            Ok(_) => Value::Null,
-            Err(failure) => json!({"kind": failure.kind, "message": failure.message, "hint": failure.hint}),
+/// One section per server: its name and the number of its items, then `body`. The items must be sorted by server.
+pub(super) fn sections<T>(
+    items: &[T],
+    noun: &str,
+    server: impl Fn(&T) -> &ServerName,
+    body: impl Fn(&[T]) -> String,
+) -> String {
+    let paint = Paint::of(&std::io::stdout());
+    let section = |group: &[T]| {
+        let count = match group.len() {
+            1 => format!("1 {noun}"),
+            many => format!("{many} {noun}s"),
         };
-        return Report::json(exit, &document);
-    }
-    match read {
-        Ok(read) => {
-            let mut report = Report::new(Exit::Done);
-            report.data = text(read);
-            report
-        }
-        Err(failure) => Report::new(Exit::of(failure.kind)).error(&failure.message, failure.hint.as_deref()),
-    }
-}
-
-/// Why nothing was read, as [`read`] has it.
-pub(super) fn unread(output: &Output, document: Value, key: &str, failure: Failure) -> Report {
-    read(output, document, key, &Err::<(), _>(failure), |()| String::new())
-}
-
-/// The same for a config that cannot be used.
-pub(super) fn unconfigured(output: &Output, document: Value, key: &str, complaint: &Complaint) -> Report {
-    let failure = Failure::new(Kind::Unavailable, complaint.message.as_str());
-    let failure = match &complaint.hint {
-        Some(hint) => failure.hint(hint.as_str()),
-        None => failure,
+        let name = paint.bold(server(&group[0]).as_str());
+        format!("{name} ({count})\n{}", body(group))
     };
-    let mut report = unread(output, document, key, failure);
-    report.exit = Exit::Usage;
-    report
+    let groups = items.chunk_by(|a, b| server(a) == server(b));
+    groups.map(section).collect::<Vec<_>>().join("\n")
 }
 
-fn exit_of<T>(read: &Result<T, Failure>) -> Exit {
-    match read {
-        Ok(_) => Exit::Done,
-        Err(failure) => Exit::of(failure.kind),
-    }
+/// The first line of a description.
+pub(super) fn first_line(description: &str) -> String {
+    one_line(description.trim_start().lines().next().unwrap_or_default())
 }

@@ -1,11 +1,11 @@
-//! `pegboard mask`: stdin to stdout through the masker, with the policy of the config and whatever it knows to be secret.
+//! `pegboard mask`: copies stdin to stdout and masks the secrets and patterns that the config names.
 
 use std::io::{self, Read as _};
 
 use pegboard::{BadMasking, Config, Masker, Masking};
 use serde_json::json;
 
-use super::{Ending, Stage, empty, interrupted, time_up};
+use super::context::{Context, Ending, empty, interrupted, time_up};
 use crate::{
     cli::Mask,
     exit::Exit,
@@ -13,46 +13,43 @@ use crate::{
     settings::{Complaint, Settings},
 };
 
-/// More than any answer, and less than would fill the memory.
+/// Larger than any tool result, and a bound on the memory.
 const MAX_BYTES: u64 = 256 << 20;
 
-pub(super) async fn run(mut stage: Stage<'_>, mask: Mask) -> Exit {
-    let settings = Settings::load(&stage.global);
+pub(super) async fn run(mut context: Context<'_>, mask: Mask) -> Exit {
+    let settings = Settings::load(&context.global);
     let nothing = json!({"text": null, "masked": 0, "masked_by": {}});
-    let output = stage.output.clone();
+    let output = context.output.clone();
     let failed = |problem: &str| empty(&output, Exit::Usage, &nothing).error(problem, None);
     let masker = match settings.usable().and_then(|config| masker(&config, mask, &settings)) {
         Ok(masker) => masker,
-        Err(complaint) => {
-            let report = empty(&output, Exit::Usage, &nothing);
-            return stage.print(complaint.report(report)).await;
-        }
+        Err(complaint) => return context.refuse(&complaint, &nothing).await,
     };
     let reading = tokio::task::spawn_blocking(read);
-    let text = match stage.work(reading).await {
+    let text = match context.work(reading).await {
         Ending::Done(Ok(Ok(text))) => text,
-        Ending::Done(Ok(Err(problem))) => return stage.print(failed(&problem)).await,
+        Ending::Done(Ok(Err(problem))) => return context.print(failed(&problem)).await,
         Ending::Done(Err(error)) => {
             let problem = format!("stdin cannot be read: {error}");
-            return stage.print(failed(&problem)).await;
+            return context.print(failed(&problem)).await;
         }
-        Ending::TimeUp => return stage.print(time_up(&output, &nothing)).await,
-        Ending::Interrupted => return stage.print(interrupted(&output, &nothing)).await,
+        Ending::TimeUp => return context.print(time_up(&output, &nothing)).await,
+        Ending::Interrupted => return context.print(interrupted(&output, &nothing)).await,
     };
     let masked = masker.text(&text);
-    let report = if stage.output.is_json() {
+    let report = if context.output.is_json() {
         let document = json!({"text": masked.text, "masked": masked.counts.total(), "masked_by": masked.counts});
         Report::json(Exit::Done, &document)
     } else {
         let mut report = Report::new(Exit::Done);
-        // As it came, for the next program: only secrets are changed.
+        // Not sanitized: the next program of a pipe gets the input with only secrets changed.
         report.data = masked.text.into_owned();
         report
     };
-    stage.print(report).await
+    context.print(report).await
 }
 
-/// The masker for all servers, or for the one that was picked. It knows the secrets of all of them.
+/// The masker with the policy of the selected server, or of the config. It knows the secrets of all servers.
 fn masker(config: &Config, mask: Mask, settings: &Settings) -> Result<Masker, Complaint> {
     let mut policy: Masking = match settings.picked() {
         Some(name) => {
@@ -79,7 +76,7 @@ fn listed<'a>(names: impl Iterator<Item = &'a str>) -> String {
     names.join(", ")
 }
 
-/// Reads off the async threads, so that a terminal nobody types at can be left with Ctrl-C.
+/// Reads stdin. Runs on a blocking thread, so that Ctrl-C works while a terminal is read.
 fn read() -> Result<String, String> {
     let mut bytes = Vec::new();
     io::stdin()
@@ -89,6 +86,6 @@ fn read() -> Result<String, String> {
     if bytes.len() as u64 > MAX_BYTES {
         return Err(format!("stdin has more than {MAX_BYTES} bytes"));
     }
-    // A text that is cut or damaged can hold secrets as well as any other.
+    // Input that is not valid UTF-8 can contain secrets too, so it is masked and not refused.
     Ok(String::from_utf8_lossy(&bytes).into_owned())
 }

@@ -1,98 +1,85 @@
-//! `pegboard resources`: what can be read, and reading it.
+//! `pegboard resources`: lists resources and resource templates, or reads a resource.
 
-use std::fmt::Write as _;
+use std::{fmt::Write as _, time::Duration};
 
-use pegboard::{Body, Deadline, Failure, Kind, Resource, ResourceContents, ResourceListing, ServerName, Toolset};
-use serde_json::json;
+use pegboard::{
+    Body, Deadline, Failure, Kind, Resource, ResourceContents, ResourceListing, ServerName, Toolset, Unavailable,
+};
+use serde_json::{Value, json};
 
 use super::{
-    Ending, Stage, TIMEOUT, call::ask::Terminal, cancelled, empty, interrupted, late, listing, time_up, waits::Waits,
+    context::Context,
+    fetch::{self, Item},
+    listing::{self, Listed},
 };
 use crate::{
     exit::Exit,
-    output::{self, Paint, Report, Table, as_data, one_line},
-    settings::{self, Settings},
+    output::{self, Table, as_data, one_line},
 };
 
-pub(super) async fn list(mut stage: Stage<'_>) -> Exit {
-    let settings = Settings::load(&stage.global);
-    let nothing = json!({"resources": [], "templates": [], "unavailable": [], "warnings": settings.warnings().collect::<Vec<_>>()});
-    let config = match settings.usable() {
-        Ok(config) => config,
-        Err(complaint) => {
-            let report = empty(&stage.output, Exit::Usage, &nothing);
-            return stage.print(complaint.report(report)).await;
-        }
-    };
-    let enabled = config.servers.values().filter(|server| server.enabled).count();
-    settings.announce(&stage.output);
-    let waits = Waits::new(&config);
-    let board = settings::board(config).open();
-    let what = "asking the servers for their resources";
-    let (toolset, patience) = (board.toolset(), stage.deadline.remaining());
-    let report = match stage.waiting(&waits, what, &board, toolset.resources(patience)).await {
-        Ending::Interrupted => interrupted(&stage.output, &nothing),
-        Ending::TimeUp => time_up(&stage.output, &nothing),
-        Ending::Done(mut found) => {
-            let exit = listing::exit(&found.unavailable, enabled, stage.is_late());
-            if stage.output.is_json() {
-                found.warnings.splice(..0, settings.warnings());
-                Report::json(exit, &found)
-            } else {
-                let mut report = Report::new(exit);
-                report.data = text(&found);
-                if report.data.is_empty() && found.unavailable.is_empty() {
-                    report = report.warning("no server that is switched on offers a resource");
-                }
-                listing::name_absent(report, &found.unavailable, stage.is_late())
-            }
-        }
-    };
-    stage.close(&board, report).await
+pub(super) async fn list(context: Context<'_>) -> Exit {
+    listing::run::<ResourceListing>(context).await
 }
 
-pub(super) async fn read(mut stage: Stage<'_>, uri: String) -> Exit {
-    let settings = Settings::load(&stage.global);
-    let nothing = json!({"server": null, "uri": uri});
-    let config = match settings.usable() {
-        Ok(config) => config,
-        Err(complaint) => {
-            let report = listing::unconfigured(&stage.output, nothing, "contents", &complaint);
-            return stage.print(report).await;
-        }
+impl Listed for ResourceListing {
+    const NOUN: &'static str = "resource";
+
+    async fn request(toolset: &Toolset, patience: Duration) -> Self {
+        toolset.resources(patience).await
+    }
+
+    fn empty(warnings: Vec<String>) -> Value {
+        json!({"resources": [], "templates": [], "unavailable": [], "warnings": warnings})
+    }
+
+    fn unavailable(&self) -> &[Unavailable] {
+        &self.unavailable
+    }
+
+    fn warnings(&mut self) -> &mut Vec<String> {
+        &mut self.warnings
+    }
+
+    fn text(&self) -> String {
+        let mut all: Vec<&Resource> = self.resources.iter().chain(&self.templates).collect();
+        all.sort_by(|a, b| a.server.cmp(&b.server));
+        listing::sections(
+            &all,
+            Self::NOUN,
+            |resource| &resource.server,
+            |resources| {
+                let mut table = Table::indented(2);
+                for resource in resources {
+                    let descriptions = [&resource.description, &resource.title, &resource.name];
+                    let description = descriptions.into_iter().flatten().next().map_or("", String::as_str);
+                    table.row([one_line(&resource.uri), listing::first_line(description)]);
+                }
+                table.render(output::width())
+            },
+        )
+    }
+}
+
+pub(super) async fn read(context: Context<'_>, uri: String) -> Exit {
+    let item = Item {
+        what: format!("reading {uri}"),
+        key: "contents",
+        document: json!({"server": null, "uri": uri}),
     };
-    settings.announce(&stage.output);
-    let waits = Waits::new(&config);
-    let board = settings::board(config).host(Terminal::new(&stage.output, false)).open();
-    let what = &format!("reading {uri}");
-    let (toolset, deadline) = (board.toolset(), stage.deadline);
-    let reading = async {
+    let request = async |toolset: Toolset, deadline: Deadline| {
         let server = owner(&toolset, &uri, deadline).await?;
         let contents = toolset.read_resource(&server, &uri).await?;
-        Ok((server, contents))
+        Ok((json!({"server": server, "uri": uri}), contents))
     };
-    let report = match stage.waiting(&waits, what, &board, reading).await {
-        Ending::Interrupted => listing::unread(&stage.output, nothing, "contents", cancelled()),
-        Ending::TimeUp => listing::unread(&stage.output, nothing, "contents", late().hint(TIMEOUT)),
-        Ending::Done(read) => {
-            let (server, contents) = match read {
-                Ok((server, contents)) => (Some(server), Ok(contents)),
-                Err(failure) => (None, Err(failure)),
-            };
-            let document = json!({"server": server, "uri": uri});
-            listing::read(&stage.output, document, "contents", &contents, |contents| {
-                shown(contents)
-            })
-        }
-    };
-    stage.close(&board, report).await
+    fetch::run(context, item, request, |contents| shown(contents)).await
 }
 
-/// The server that has this address: one that lists it, else one with a pattern that begins like it, else the only one there is.
+/// Finds the server of a URI: one that lists it, else one with a URI template that has its literal prefix, else the only server with
+/// resources.
 async fn owner(toolset: &Toolset, uri: &str, deadline: Deadline) -> Result<ServerName, Failure> {
     let found = toolset.resources(deadline.remaining()).await;
     let listed = found.resources.iter().filter(|resource| resource.uri == uri);
-    let begins = |template: &&Resource| {
+    let has_prefix = |template: &&Resource| {
         let literal = template.uri.split('{').next().unwrap_or_default();
         !literal.is_empty() && uri.starts_with(literal)
     };
@@ -101,7 +88,7 @@ async fn owner(toolset: &Toolset, uri: &str, deadline: Deadline) -> Result<Serve
         owners = found
             .templates
             .iter()
-            .filter(begins)
+            .filter(has_prefix)
             .map(|template| &template.server)
             .collect();
     }
@@ -113,7 +100,7 @@ async fn owner(toolset: &Toolset, uri: &str, deadline: Deadline) -> Result<Serve
     owners.dedup();
     match (owners.as_slice(), found.unavailable.first()) {
         ([owner], _) => Ok((*owner).clone()),
-        ([], Some(absent)) => Err(listing::absent(absent, deadline.has_passed())),
+        ([], Some(absent)) => Err(listing::unavailable_failure(absent, deadline.has_passed())),
         ([], None) => Err(Failure::new(Kind::InvalidArguments, "no server offers a resource")),
         (owners, _) => {
             let names: Vec<_> = owners.iter().map(|owner| owner.as_str()).collect();
@@ -123,7 +110,7 @@ async fn owner(toolset: &Toolset, uri: &str, deadline: Deadline) -> Result<Serve
     }
 }
 
-/// The texts as they are; what is no text is named.
+/// Text contents unchanged; for binary contents the URI, type and size.
 fn shown(contents: &[ResourceContents]) -> String {
     let mut shown = String::new();
     for contents in contents {
@@ -140,34 +127,4 @@ fn shown(contents: &[ResourceContents]) -> String {
         }
     }
     shown
-}
-
-/// The resources and patterns under the names of their servers, one line each.
-fn text(found: &ResourceListing) -> String {
-    let (paint, width) = (Paint::of(&std::io::stdout()), output::width());
-    let all: Vec<&Resource> = found.resources.iter().chain(&found.templates).collect();
-    let mut servers: Vec<&ServerName> = all.iter().map(|resource| &resource.server).collect();
-    servers.sort();
-    servers.dedup();
-    let mut text = String::new();
-    for server in servers {
-        if !text.is_empty() {
-            text.push('\n');
-        }
-        let own = |resource: &&&Resource| resource.server == *server;
-        let many = match all.iter().filter(own).count() {
-            1 => "1 resource".to_owned(),
-            many => format!("{many} resources"),
-        };
-        let _ = writeln!(text, "{} ({many})", paint.bold(server.as_str()));
-        let mut table = Table::indented(2);
-        for resource in all.iter().filter(own) {
-            let words = [&resource.description, &resource.title, &resource.name];
-            let words = words.into_iter().flatten().next().map_or("", String::as_str);
-            let first = words.trim_start().lines().next().unwrap_or_default();
-            table.row([one_line(&resource.uri), one_line(first)]);
-        }
-        text.push_str(&table.render(width));
-    }
-    text
 }

@@ -4,42 +4,43 @@ use pegboard::{BoardStatus, LastError, QueueStatus, ServerStatus, State};
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use super::{Ending, Stage, TIMEOUT, empty, interrupted, listing, time_up, waits::Waits};
+use super::{
+    context::{Context, Ending, TIMEOUT, interrupted, time_up},
+    listing,
+    starting::StartingServers,
+};
 use crate::{
     exit::Exit,
     output::{self, Report, Table, one_line},
     settings::{self, Settings},
 };
 
-pub(super) async fn run(mut stage: Stage<'_>) -> Exit {
-    let settings = Settings::load(&stage.global);
+pub(super) async fn run(mut context: Context<'_>) -> Exit {
+    let settings = Settings::load(&context.global);
     let config = match settings.shown() {
         Ok(config) => config,
-        Err(complaint) => {
-            let report = empty(&stage.output, Exit::Usage, &Document::without_board(&settings));
-            return stage.print(complaint.report(report)).await;
-        }
+        Err(complaint) => return context.refuse(&complaint, &Document::without_board(&settings)).await,
     };
-    settings.announce(&stage.output);
+    settings.announce(&context.output);
     let is_hopeless = config.servers.is_empty() && !config.misconfigured.is_empty();
-    let waits = Waits::new(&config);
+    let starting = StartingServers::new(&config);
     let board = settings::whole_board(config).open();
-    let patience = stage.deadline.remaining();
-    let report = match stage
-        .waiting(&waits, "asking the servers", &board, board.settle(patience))
+    let patience = context.deadline.remaining();
+    let report = match context
+        .waiting(&starting, "asking the servers", &board, board.settle(patience))
         .await
     {
-        Ending::Interrupted => interrupted(&stage.output, &Document::without_board(&settings)),
-        Ending::TimeUp => time_up(&stage.output, &Document::without_board(&settings)),
+        Ending::Interrupted => interrupted(&context.output, &Document::without_board(&settings)),
+        Ending::TimeUp => time_up(&context.output, &Document::without_board(&settings)),
         Ending::Done(()) => {
             let status = board.status();
             let exit = match is_hopeless {
                 true => Exit::Usage,
-                false => exit(&status, stage.is_late()),
+                false => exit(&status, context.is_late()),
             };
-            let report = match stage.output.is_json() {
+            let report = match context.output.is_json() {
                 true => Report::json(exit, &Document::of(&status, &settings)),
-                false => text(exit, &status, stage.is_late()),
+                false => text(exit, &status, context.is_late()),
             };
             match is_hopeless {
                 true => report.error(settings::NOTHING, Some("`pegboard config show` lists what is wrong")),
@@ -47,10 +48,10 @@ pub(super) async fn run(mut stage: Stage<'_>) -> Exit {
             }
         }
     };
-    stage.close(&board, report).await
+    context.close(&board, report).await
 }
 
-/// A required server that is not ready is an error. Of the others the table tells.
+/// The exit code: a required server that is not ready is an error; for other servers the table is enough.
 fn exit(status: &BoardStatus, is_late: bool) -> Exit {
     let is_ready = |server: &&ServerStatus| server.state == State::Ready;
     let missing = |server: &&ServerStatus| server.required && !is_ready(server);
@@ -67,7 +68,7 @@ fn exit(status: &BoardStatus, is_late: bool) -> Exit {
     }
 }
 
-/// The promised document.
+/// The document of `-o json`.
 #[derive(Serialize)]
 struct Document<'a> {
     servers: &'a [ServerStatus],
@@ -90,7 +91,7 @@ impl<'a> Document<'a> {
         }
     }
 
-    /// Only what is wrong with the config.
+    /// The document without a board: only the problems of the config.
     fn without_board(settings: &Settings) -> Self {
         Self {
             servers: &[],
@@ -162,10 +163,10 @@ fn text(exit: Exit, status: &BoardStatus, is_late: bool) -> Report {
             let message = format!("server `{}` is required and {}", server.name, server.state.as_str());
             return report.error(&message, None);
         }
-        // What is wrong with the config is told already, and what a ready server has recovered from stands in the table.
-        let is_told = matches!(server.state, State::Misconfigured | State::Ready);
-        match server.last_error.as_ref().filter(|_| !is_told) {
-            Some(error) => told(report, server, error, table.has_room(&error.message, width)),
+        // Config problems were reported when it was loaded, and the last error of a ready server is in the table.
+        let is_reported = matches!(server.state, State::Misconfigured | State::Ready);
+        match server.last_error.as_ref().filter(|_| !is_reported) {
+            Some(error) => with_outage(report, server, error, table.has_room(&error.message, width)),
             None => report,
         }
     });
@@ -175,8 +176,8 @@ fn text(exit: Exit, status: &BoardStatus, is_late: bool) -> Report {
     }
 }
 
-/// What the table does not tell of an outage: all of it where a row has no room for it, else what to do about it.
-fn told(report: Report, server: &ServerStatus, error: &LastError, is_in_table: bool) -> Report {
+/// Adds the error of an outage if the table truncates it, otherwise only its hint.
+fn with_outage(report: Report, server: &ServerStatus, error: &LastError, is_in_table: bool) -> Report {
     let (name, state) = (&server.name, listing::in_words(server.state));
     match (is_in_table, &error.hint) {
         (false, hint) => report.error(&format!("server `{name}` {state}: {}", error.message), hint.as_deref()),

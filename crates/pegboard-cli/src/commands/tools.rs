@@ -1,4 +1,4 @@
-//! `pegboard tools`: what can be called, by server.
+//! `pegboard tools`: lists tools by server, finds them, or shows what their definitions cost.
 
 mod arguments;
 mod pattern;
@@ -7,11 +7,15 @@ use pegboard::{ListedTool, Listing, ServerCost, Unavailable, View};
 use serde::Serialize;
 use serde_json::json;
 
-use super::{Ending, Stage, empty, interrupted, listing, time_up, waits::Waits};
+use super::{
+    context::{Context, Ending, interrupted, time_up},
+    listing,
+    starting::StartingServers,
+};
 use crate::{
     cli,
     exit::Exit,
-    output::{self, Paint, Report, Table, one_line},
+    output::{self, Report, Table, one_line},
     settings::{self, Settings},
 };
 use pattern::Pattern;
@@ -19,8 +23,8 @@ use pattern::Pattern;
 /// How many tools a search shows at most.
 const SEARCHED: usize = 10;
 
-pub(super) async fn run(mut stage: Stage<'_>, options: cli::Tools) -> Exit {
-    let settings = Settings::load(&stage.global);
+pub(super) async fn run(mut context: Context<'_>, options: cli::Tools) -> Exit {
+    let settings = Settings::load(&context.global);
     let nothing = match options {
         cli::Tools { provider: Some(_), .. } => json!([]),
         cli::Tools { cost: true, .. } => json!({"servers": [], "tokens": 0}),
@@ -28,44 +32,41 @@ pub(super) async fn run(mut stage: Stage<'_>, options: cli::Tools) -> Exit {
     };
     let config = match settings.usable() {
         Ok(config) => config,
-        Err(complaint) => {
-            let report = empty(&stage.output, Exit::Usage, &nothing);
-            return stage.print(complaint.report(report)).await;
-        }
+        Err(complaint) => return context.refuse(&complaint, &nothing).await,
     };
-    let enabled = config.servers.values().filter(|server| server.enabled).count();
-    settings.announce(&stage.output);
-    let waits = Waits::new(&config);
+    let enabled = listing::enabled(&config);
+    settings.announce(&context.output);
+    let starting = StartingServers::new(&config);
     let board = settings::board(config).tools_only().open();
     let what = "asking the servers for their tools";
-    let patience = stage.deadline.remaining();
+    let patience = context.deadline.remaining();
     let toolset = board.toolset_with(View::new().provider(options.provider.unwrap_or_default()));
-    let report = match stage.waiting(&waits, what, &board, toolset.list(patience)).await {
-        Ending::Interrupted => interrupted(&stage.output, &nothing),
-        Ending::TimeUp => time_up(&stage.output, &nothing),
+    let report = match context.waiting(&starting, what, &board, toolset.list(patience)).await {
+        Ending::Interrupted => interrupted(&context.output, &nothing),
+        Ending::TimeUp => time_up(&context.output, &nothing),
         Ending::Done(mut found) => {
-            let exit = listing::exit(&found.unavailable, enabled, stage.is_late());
-            if let Some(question) = &options.search {
-                let fitting = toolset.find(question, SEARCHED);
-                found.tools = fitting.into_iter().map(|found| found.tool).collect();
+            let exit = listing::exit(&found.unavailable, enabled, context.is_late());
+            if let Some(query) = &options.search {
+                let matches = toolset.find(query, SEARCHED);
+                found.tools = matches.into_iter().map(|found| found.tool).collect();
             }
             if options.cost {
-                let report = costs(&stage, &toolset.cost(), exit);
-                let report = listing::name_absent(report, &found.unavailable, stage.is_late());
-                return stage.close(&board, report).await;
+                let report = costs(&context, &toolset.cost(), exit);
+                let report = listing::add_unavailable(report, &found.unavailable, context.is_late());
+                return context.close(&board, report).await;
             }
-            show(&stage, &options, &settings, found, exit)
+            show(&context, &options, &settings, found, exit)
         }
     };
-    stage.close(&board, report).await
+    context.close(&board, report).await
 }
 
-fn show(stage: &Stage<'_>, options: &cli::Tools, settings: &Settings, mut listing: Listing, exit: Exit) -> Report {
+fn show(context: &Context<'_>, options: &cli::Tools, settings: &Settings, mut listing: Listing, exit: Exit) -> Report {
     let found = listing.tools.len();
     if let Some(pattern) = options.pattern.as_deref().map(Pattern::new) {
         listing.tools.retain(|tool| pattern.fits(tool));
     }
-    let (is_json, is_for_provider) = (stage.output.is_json(), options.provider.is_some());
+    let (is_json, is_for_provider) = (context.output.is_json(), options.provider.is_some());
     listing
         .warnings
         .extend(why_empty(options, settings, &listing, found).map(str::to_owned));
@@ -78,25 +79,24 @@ fn show(stage: &Stage<'_>, options: &cli::Tools, settings: &Settings, mut listin
             report.data = text(
                 tools,
                 is_for_provider,
-                stage.output.verbose > 0,
+                context.output.verbose > 0,
                 options.search.is_some(),
             );
             report
         }
     };
-    // The document tells the same.
-    let told = is_json && !is_for_provider;
-    if !told {
-        report = listing::name_absent(report, unavailable, stage.is_late());
+    // Our own document contains unavailable servers and warnings; a provider's array and the text do not.
+    let is_in_document = is_json && !is_for_provider;
+    if !is_in_document {
+        report = listing::add_unavailable(report, unavailable, context.is_late());
     }
-    // Whoever hands the list on should know what is not in it, and what is wrong with the rest.
-    for warning in warnings.iter().filter(|_| !told) {
+    for warning in warnings.iter().filter(|_| !is_in_document) {
         report = report.warning(warning);
     }
     report
 }
 
-/// Why the list is empty, where nothing else says it. `found` tools were there before the name was looked at.
+/// The warning about an empty list, unless another message explains it. `found` is the number of tools before the pattern was applied.
 fn why_empty(options: &cli::Tools, settings: &Settings, listing: &Listing, found: usize) -> Option<&'static str> {
     if !listing.tools.is_empty() {
         None
@@ -111,12 +111,12 @@ fn why_empty(options: &cli::Tools, settings: &Settings, listing: &Listing, found
     }
 }
 
-/// What the definitions of each server cost, the dearest first.
-fn costs(stage: &Stage<'_>, costs: &[ServerCost], exit: Exit) -> Report {
+/// The token cost of each server's definitions, the highest first.
+fn costs(context: &Context<'_>, costs: &[ServerCost], exit: Exit) -> Report {
     let mut costs = costs.to_vec();
     costs.sort_by(|a, b| b.tokens.cmp(&a.tokens).then_with(|| a.server.cmp(&b.server)));
     let total: usize = costs.iter().map(|cost| cost.tokens).sum();
-    if stage.output.is_json() {
+    if context.output.is_json() {
         return Report::json(exit, &json!({"servers": costs, "tokens": total}));
     }
     let mut table = Table::indented(0);
@@ -131,7 +131,7 @@ fn costs(stage: &Stage<'_>, costs: &[ServerCost], exit: Exit) -> Report {
     report
 }
 
-/// The promised document.
+/// The document of `-o json`.
 #[derive(Serialize)]
 struct Document<'a> {
     tools: &'a [ListedTool],
@@ -150,11 +150,9 @@ impl<'a> Document<'a> {
     }
 }
 
-/// The tools under the names of their servers, one line each, or with `-v` with their arguments. For a provider they have the names that
-/// its models see.
+/// The tools by server, one line each; with `-v` with their arguments. With a provider they have the names that its models see.
 fn text(tools: &[ListedTool], is_for_provider: bool, is_verbose: bool, is_ranked: bool) -> String {
-    let (paint, width) = (Paint::of(&std::io::stdout()), output::width());
-    let mut text = String::new();
+    let width = output::width();
     if is_ranked {
         let mut table = Table::indented(0);
         tools
@@ -162,44 +160,36 @@ fn text(tools: &[ListedTool], is_for_provider: bool, is_verbose: bool, is_ranked
             .for_each(|listed| table.row([one_line(&listed.tool.dotted_name()), summary(listed)]));
         return table.render(width);
     }
-    for group in tools.chunk_by(|a, b| a.tool.server == b.tool.server) {
-        if !text.is_empty() {
-            text.push('\n');
-        }
-        let many = match group.len() {
-            1 => "1 tool".to_owned(),
-            many => format!("{many} tools"),
-        };
-        let server = paint.bold(group[0].tool.server.as_str());
-        text.push_str(&format!("{server} ({many})\n"));
-        let name = |listed: &ListedTool| match is_for_provider {
+    let line = |listed: &ListedTool| {
+        let name = match is_for_provider {
             true => listed.name.clone(),
             false => listed.tool.dotted_name(),
         };
-        let line = |listed: &ListedTool| [one_line(&name(listed)), summary(listed)];
-        if is_verbose {
-            for listed in group {
-                let mut table = Table::indented(2);
-                table.row(line(listed));
+        [one_line(&name), summary(listed)]
+    };
+    let section = |tools: &[ListedTool]| {
+        let mut text = String::new();
+        let mut table = Table::indented(2);
+        for listed in tools {
+            table.row(line(listed));
+            if is_verbose {
                 text.push_str(&table.render(width));
                 text.push_str(&arguments::table(&listed.tool.input_schema.value()).render(width));
+                table = Table::indented(2);
             }
-        } else {
-            let mut table = Table::indented(2);
-            group.iter().for_each(|listed| table.row(line(listed)));
-            text.push_str(&table.render(width));
         }
-    }
-    text
+        text + &table.render(width)
+    };
+    listing::sections(tools, "tool", |listed| &listed.tool.server, section)
 }
 
-/// The first line of what a tool says about itself.
+/// The first line of a tool's description, or its title.
 fn summary(listed: &ListedTool) -> String {
     let tool = &listed.tool;
-    let words = tool
+    let description = tool
         .description
         .as_deref()
         .or(tool.title.as_deref())
         .unwrap_or_default();
-    one_line(words.trim_start().lines().next().unwrap_or_default())
+    listing::first_line(description)
 }

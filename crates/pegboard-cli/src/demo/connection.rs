@@ -1,5 +1,5 @@
-//! A two-way connection, such as stdio, a WebSocket or a legacy SSE session: messages come in in any number, answers
-//! and notices go out through one bounded queue in the order in which they are ready.
+//! A bidirectional connection (stdio, WebSocket, legacy SSE): requests run concurrently, and responses and
+//! notifications leave through one bounded queue in the order in which they are ready.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,19 +10,18 @@ use tokio::sync::mpsc;
 use tokio_util::sync::{CancellationToken, DropGuard};
 use tokio_util::task::TaskTracker;
 
-use super::Demo;
 use super::in_flight::{InFlight, Running};
 use super::message::{self, Broken, Fault, Id, Incoming, Message, Request};
-use super::notices::Notices;
-use super::protocol::{Peer, version_of};
+use super::notifications::Notifications;
+use super::protocol::{Demo, Peer, version_of};
 use super::version::Version;
 
-/// Answers and notices that wait for the wire. When it is full the requests wait, so a client that does not read
-/// slows down itself only.
+/// The capacity of the queue to the wire. When it is full requests wait, so a client that does not read delays only
+/// itself.
 const QUEUE: usize = 64;
 
-/// How long requests that are nearly done may go on when the client has said its last word.
-const LAST_ANSWERS: Duration = Duration::from_millis(250);
+/// How long requests in flight may take to finish after the client's input ended.
+const FINISH_TIME: Duration = Duration::from_millis(250);
 
 /// The server's end of one connection. Dropping it cancels everything that is in flight.
 #[derive(Debug)]
@@ -41,7 +40,7 @@ struct Shared {
 }
 
 impl Connection {
-    /// The connection, and the queue of messages for the wire. The queue ends when the connection has been closed.
+    /// Opens a connection. Returns it with the queue of messages for the wire, which ends when the connection is closed.
     pub(super) fn open(demo: Arc<Demo>, stop: &CancellationToken) -> (Self, mpsc::Receiver<String>) {
         let (out, queue) = mpsc::channel(QUEUE);
         let stop = stop.child_token();
@@ -61,7 +60,7 @@ impl Connection {
         )
     }
 
-    /// Takes one message. Requests are answered by tasks of their own; only a full queue makes this wait.
+    /// Handles one message. Each request runs in a task of its own; this waits only while the queue is full.
     pub(super) async fn receive(&self, bytes: &[u8]) {
         match message::parse(bytes) {
             Ok(Incoming::One(Message::Request(request))) => match self.start(request) {
@@ -76,23 +75,23 @@ impl Connection {
                 Err(answer) => self.shared.send(&answer).await,
             },
             Ok(Incoming::One(Message::Notification { method, params })) => self.notified(&method, &params),
-            Ok(Incoming::One(Message::Answer)) => {}
+            Ok(Incoming::One(Message::Response)) => {}
             Ok(Incoming::Batch(batch)) => self.batch(batch).await,
             Err(broken) => self.shared.send(&refusal(broken)).await,
         }
     }
 
-    /// Lets what is nearly done finish, cancels the rest and ends the queue.
+    /// Gives requests in flight a moment to finish, cancels the rest and ends the queue.
     pub(super) async fn close(self) {
         self.tasks.close();
-        if tokio::time::timeout(LAST_ANSWERS, self.tasks.wait()).await.is_err() {
+        if tokio::time::timeout(FINISH_TIME, self.tasks.wait()).await.is_err() {
             drop(self.stop);
-            // What is left now waits for a wire that takes nothing more, and ends when the queue is dropped.
-            let _ = tokio::time::timeout(LAST_ANSWERS, self.tasks.wait()).await;
+            // What is left waits for a wire that no longer writes, and ends when the queue is dropped.
+            let _ = tokio::time::timeout(FINISH_TIME, self.tasks.wait()).await;
         }
     }
 
-    /// Takes a message that is too long to be read.
+    /// Sends the error for a message over the length limit.
     pub(super) async fn refuse_too_long(&self) {
         let message = format!("the message is longer than {} bytes", message::MAX_MESSAGE);
         self.shared
@@ -103,7 +102,7 @@ impl Connection {
             .await;
     }
 
-    /// Only 2025-03-26 has batches. Their answers go out together.
+    /// Handles a batch, which only 2025-03-26 has. Its responses are sent together.
     async fn batch(&self, batch: Vec<Result<Message, Broken>>) {
         if self.shared.peer.version() != Some(Version::V2025_03_26) {
             let fault = Fault::new(Fault::INVALID_REQUEST, "this protocol version has no batches");
@@ -117,7 +116,7 @@ impl Connection {
                     Err(answer) => answers.push(answer),
                 },
                 Ok(Message::Notification { method, params }) => self.notified(&method, &params),
-                Ok(Message::Answer) => {}
+                Ok(Message::Response) => {}
                 Err(broken) => answers.push(refusal(broken)),
             }
         }
@@ -155,7 +154,7 @@ impl Connection {
     }
 }
 
-/// A request that has been let in.
+/// An accepted request.
 struct Work {
     version: Version,
     request: Request,
@@ -163,7 +162,7 @@ struct Work {
 }
 
 impl Work {
-    /// The answer; none if the client cancelled the request.
+    /// Runs the request. Returns its response, or `None` if the client cancelled it.
     async fn finish(self, shared: &Shared) -> Option<Value> {
         let Self {
             version,
@@ -171,15 +170,15 @@ impl Work {
             running,
         } = self;
         let id = request.id.clone();
-        let notices = Notices {
+        let notifications = Notifications {
             out: Some(shared.out.clone()),
-            ..Notices::default()
+            ..Notifications::default()
         };
         let cancelled = running.cancelled();
         tokio::select! {
             biased;
             () = cancelled.cancelled() => None,
-            outcome = shared.demo.answer(version, request, &shared.peer, notices, cancelled) => {
+            outcome = shared.demo.answer(version, request, &shared.peer, notifications, cancelled) => {
                 Some(message::answer(Some(&id), &outcome))
             }
         }
@@ -188,12 +187,12 @@ impl Work {
 
 impl Shared {
     async fn send(&self, message: &Value) {
-        // A closed queue means that the wire is gone, and the connection with it.
+        // A closed queue means that the connection is gone.
         let _ = self.out.send(message.to_string()).await;
     }
 }
 
-/// The request that a notification cancels.
+/// The id of the request that a notification cancels.
 pub(super) fn cancelled_id(method: &str, params: &Map<String, Value>) -> Option<Id> {
     let id = params
         .get("requestId")

@@ -1,4 +1,4 @@
-//! The requests that a client waits for, so that it can cancel them by id.
+//! The requests in flight by id, so that a client can cancel them.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -7,7 +7,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::message::{Fault, Id};
 
-/// The most requests one client may wait for: far more than any client sends at once, and a bound on our memory.
+/// The limit on requests in flight per client: far more than clients send at once, and a bound on memory.
 pub(super) const MAX_IN_FLIGHT: usize = 1024;
 
 /// The in-flight requests of one connection or session.
@@ -17,7 +17,7 @@ pub(super) struct InFlight {
     stop: CancellationToken,
 }
 
-/// One request in flight. Dropping it takes the request off the list.
+/// A request in flight. Dropping it removes the request from the list.
 #[derive(Debug)]
 pub(super) struct Running {
     id: Id,
@@ -26,7 +26,7 @@ pub(super) struct Running {
 }
 
 impl InFlight {
-    /// Every request of this list is cancelled when `stop` is.
+    /// An empty list, whose requests are cancelled when `stop` is.
     pub(super) fn new(stop: CancellationToken) -> Self {
         Self {
             calls: Arc::default(),
@@ -56,7 +56,7 @@ impl InFlight {
         })
     }
 
-    /// Cancels the request with this id. One that is unknown or already answered is nothing to complain about.
+    /// Cancels the request with this id. An unknown id is ignored: the response may already have been sent.
     pub(super) fn cancel(&self, id: &Id) {
         if let Some(cancelled) = self.calls().get(id) {
             cancelled.cancel();
@@ -67,7 +67,7 @@ impl InFlight {
         self.calls().is_empty()
     }
 
-    /// Held for a look-up or an insert only, never across an await.
+    /// Locks the list. Held for a lookup or an insert only, never across an await.
     fn calls(&self) -> MutexGuard<'_, HashMap<Id, CancellationToken>> {
         self.calls.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -82,7 +82,7 @@ impl Running {
 impl Drop for Running {
     fn drop(&mut self) {
         self.owner.calls().remove(&self.id);
-        // Work on another thread, such as a search, stops with its request.
+        // Stops work on another thread, such as a search.
         self.cancelled.cancel();
     }
 }

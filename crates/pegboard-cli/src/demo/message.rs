@@ -1,17 +1,17 @@
-//! The JSON-RPC envelope: bytes to messages, and results or faults back to text.
+//! The JSON-RPC envelope: parses messages and builds responses.
 
 use serde::de::IgnoredAny;
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 
-/// The most bytes one message may have, on every wire.
+/// The limit on the length of a message, on every transport.
 pub(super) const MAX_MESSAGE: usize = 4 * 1024 * 1024;
 
-/// The most messages in one batch. Batches exist in 2025-03-26 only and no client is known to send more than a few.
+/// The limit on the messages of a batch. Only 2025-03-26 has batches, and no client is known to send more than a few.
 const MAX_BATCH: usize = 64;
 
-/// What one line, body or frame held.
+/// The content of one line, body or frame.
 #[derive(Debug)]
 pub(super) enum Incoming {
     One(Message),
@@ -25,8 +25,8 @@ pub(super) enum Message {
         method: String,
         params: Map<String, Value>,
     },
-    /// The demo server asks nothing, so an answer is read and dropped.
-    Answer,
+    /// The demo server sends no requests, so responses are ignored.
+    Response,
 }
 
 #[derive(Debug)]
@@ -43,14 +43,14 @@ pub(super) enum Id {
     Text(String),
 }
 
-/// A message that could not be taken, with its id if that much was readable.
+/// An invalid message, with its id if that could be parsed.
 #[derive(Debug)]
 pub(super) struct Broken {
     pub(super) id: Option<Id>,
     pub(super) fault: Fault,
 }
 
-/// The `error` of an answer.
+/// The `error` of a response.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub(super) struct Fault {
     pub(super) code: i64,
@@ -88,7 +88,7 @@ impl Fault {
     }
 }
 
-/// The answer to a request, as it goes on the wire.
+/// The response to a request.
 pub(super) fn answer(id: Option<&Id>, outcome: &Result<Value, Fault>) -> Value {
     match outcome {
         Ok(result) => json!({"jsonrpc": "2.0", "id": id, "result": result}),
@@ -96,7 +96,7 @@ pub(super) fn answer(id: Option<&Id>, outcome: &Result<Value, Fault>) -> Value {
     }
 }
 
-/// Reads one line, body or frame.
+/// Parses one line, body or frame.
 pub(super) fn parse(bytes: &[u8]) -> Result<Incoming, Broken> {
     if bytes.iter().find(|byte| !byte.is_ascii_whitespace()) != Some(&b'[') {
         return parse_one(bytes).map(Incoming::One);
@@ -117,8 +117,8 @@ pub(super) fn parse(bytes: &[u8]) -> Result<Incoming, Broken> {
     ))
 }
 
-/// The derived reader knows exact keys only and refuses a key that comes twice, so that nobody else on the way can
-/// have understood the message differently.
+/// The derived parser knows exact keys only and refuses duplicate keys, so that a proxy cannot have read the message
+/// differently.
 #[derive(Deserialize)]
 struct Envelope {
     jsonrpc: Option<String>,
@@ -131,7 +131,7 @@ struct Envelope {
     error: Option<IgnoredAny>,
 }
 
-/// Keeps `null` apart from a missing key.
+/// Distinguishes `null` from a missing key.
 fn present<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Value>, D::Error> {
     Value::deserialize(deserializer).map(Some)
 }
@@ -160,7 +160,7 @@ fn parse_one(bytes: &[u8]) -> Result<Message, Broken> {
     match (envelope.method, id) {
         (Some(method), Some(id)) => Ok(Message::Request(Request { id, method, params })),
         (Some(method), None) => Ok(Message::Notification { method, params }),
-        (None, _) if envelope.result.is_some() || envelope.error.is_some() => Ok(Message::Answer),
+        (None, _) if envelope.result.is_some() || envelope.error.is_some() => Ok(Message::Response),
         (None, id) => Err(Broken {
             id,
             fault: Fault::new(Fault::INVALID_REQUEST, "the message has no `method`"),
@@ -179,6 +179,11 @@ fn broken(error: &serde_json::Error) -> Broken {
     }
 }
 
+/// A JSON object with these fields.
+pub(super) fn object<const N: usize>(fields: [(&str, Value); N]) -> Map<String, Value> {
+    fields.into_iter().map(|(key, value)| (key.to_owned(), value)).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -192,13 +197,16 @@ mod tests {
                 r#" {"jsonrpc":"2.0","method":"notifications/initialized"}"#,
                 "notification",
             ),
-            (r#"{"jsonrpc":"2.0","id":1,"result":{}}"#, "answer"),
-            (r#"{"jsonrpc":"2.0","id":1,"error":{"code":1,"message":"m"}}"#, "answer"),
+            (r#"{"jsonrpc":"2.0","id":1,"result":{}}"#, "response"),
+            (
+                r#"{"jsonrpc":"2.0","id":1,"error":{"code":1,"message":"m"}}"#,
+                "response",
+            ),
         ] {
             let kind = match parse(text.as_bytes()) {
                 Ok(Incoming::One(Message::Request(_))) => "request",
                 Ok(Incoming::One(Message::Notification { .. })) => "notification",
-                Ok(Incoming::One(Message::Answer)) => "answer",
+                Ok(Incoming::One(Message::Response)) => "response",
                 other => panic!("{text}: {other:?}"),
             };
             assert_eq!(kind, read, "{text}");

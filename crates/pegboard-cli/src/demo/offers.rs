@@ -1,4 +1,4 @@
-//! What the demo server offers beside tools: resources, prompts and completions for their arguments.
+//! Resources, prompts and completions of the demo server.
 
 pub(super) mod completion;
 pub(super) mod prompts;
@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 
 use super::message::Fault;
 
-/// A text that the client must give.
+/// A required string parameter.
 fn required<'a>(params: &'a Map<String, Value>, key: &str) -> Result<&'a str, Fault> {
     let text = params.get(key).and_then(Value::as_str);
     text.ok_or_else(|| Fault::invalid_params(format!("`{key}` is missing or not a string")))

@@ -1,15 +1,16 @@
-//! One request, one answer: which version a request speaks, and which method it names.
+//! Dispatches requests: finds the protocol version of a request and calls its method.
 
+use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};
 
 use serde_json::{Map, Value, json};
 use tokio_util::sync::CancellationToken;
 
-use super::message::{Fault, Request};
-use super::notices::{LogLevel, Notices};
-use super::tools::Call;
+use super::message::{Fault, Request, object};
+use super::notifications::{LogLevel, Notifications};
+use super::tools::tool::Call;
 use super::version::Version;
-use super::{Demo, offers, tools};
+use super::{offers, tools};
 
 const INSTRUCTIONS: &str = "A demo server. Use `now` for the time, `calculate` for arithmetic and `search_text` to find \
 text in the shared folder. The other tools (`echo`, `draw`, `count_slowly`, `fail`) are for trying out a client.";
@@ -18,7 +19,7 @@ pub(super) const META_VERSION: &str = "io.modelcontextprotocol/protocolVersion";
 const META_CAPABILITIES: &str = "io.modelcontextprotocol/clientCapabilities";
 const META_LOG_LEVEL: &str = "io.modelcontextprotocol/logLevel";
 
-/// What a connection or session remembers of a client that did the handshake. Modern requests leave it untouched.
+/// The state of a client after its handshake. Modern requests do not use it.
 #[derive(Debug, Default)]
 pub(super) struct Peer(Mutex<Remembered>);
 
@@ -33,7 +34,7 @@ impl Peer {
         self.recall().version
     }
 
-    /// Keeps what a handshake settled. A second handshake starts afresh.
+    /// Stores the version of a handshake. A second handshake resets the state.
     pub(super) fn settle(&self, version: Version) {
         self.remember(|remembered| {
             *remembered = Remembered {
@@ -52,11 +53,11 @@ impl Peer {
     }
 }
 
-/// The version that a request speaks: its own word in `_meta`, else what the handshake settled.
+/// The protocol version of a request: the one in its `_meta`, else that of the handshake.
 pub(super) fn version_of(request: &Request, peer: &Peer) -> Result<Version, Fault> {
     if request.method == "initialize" {
-        let asked = request.params.get("protocolVersion").and_then(Value::as_str);
-        return asked
+        let requested = request.params.get("protocolVersion").and_then(Value::as_str);
+        return requested
             .map(Version::negotiate)
             .ok_or_else(|| Fault::invalid_params("`protocolVersion` is missing or not a string"));
     }
@@ -71,7 +72,7 @@ pub(super) fn version_of(request: &Request, peer: &Peer) -> Result<Version, Faul
         ))),
         None => match peer.version() {
             Some(version) => Ok(version),
-            // A ping is allowed before the handshake.
+            // MCP allows a ping before the handshake.
             None if request.method == "ping" => Ok(Version::V2025_11_25),
             None => Err(Fault::new(
                 Fault::INVALID_REQUEST,
@@ -104,24 +105,35 @@ pub(super) fn unsupported(requested: &str) -> Fault {
     .with_data(json!({"requested": requested, "supported": Version::names()}))
 }
 
+/// The state that all requests of all clients share. It does not change after the start.
+#[derive(Debug)]
+pub(super) struct Demo {
+    folder: PathBuf,
+}
+
 impl Demo {
-    /// Answers one request that speaks `version`. Dropping the future abandons the work.
+    /// `folder` must be canonical, so that a path with its prefix is inside it.
+    pub(super) fn new(folder: PathBuf) -> Self {
+        Self { folder }
+    }
+
+    /// Runs one request of protocol version `version`. Dropping the future cancels it.
     pub(super) async fn answer(
         &self,
         version: Version,
         request: Request,
         peer: &Peer,
-        notices: Notices,
+        notifications: Notifications,
         cancelled: &CancellationToken,
     ) -> Result<Value, Fault> {
         let Request { method, params, .. } = request;
-        let notices = wanted(notices, version, &params, peer);
+        let notifications = requested_notifications(notifications, version, &params, peer);
         let (mut result, cacheable) = match method.as_str() {
             "server/discover" if version.is_modern() => (discover(version), true),
             "tools/call" => {
                 let call = Call {
-                    folder: self.folder(),
-                    notices: &notices,
+                    folder: &self.folder,
+                    notifications: &notifications,
                     cancelled,
                 };
                 (tools::call(params, call).await?, false)
@@ -140,7 +152,7 @@ impl Demo {
             _ => return Err(not_found(&method)),
         };
         version.trim(&mut result);
-        Ok(version.dress(result, cacheable))
+        Ok(version.complete(result, cacheable))
     }
 }
 
@@ -148,24 +160,29 @@ fn not_found(method: &str) -> Fault {
     Fault::new(Fault::METHOD_NOT_FOUND, format!("method `{method}` is not known here"))
 }
 
-/// Keeps of the way to the client only what this request asked for.
-fn wanted(mut notices: Notices, version: Version, params: &Map<String, Value>, peer: &Peer) -> Notices {
+/// Restricts the notifications to those that the request asks for: by a progress token and a log level.
+fn requested_notifications(
+    mut notifications: Notifications,
+    version: Version,
+    params: &Map<String, Value>,
+    peer: &Peer,
+) -> Notifications {
     let meta = params.get("_meta");
-    notices.progress_token = meta
+    notifications.progress_token = meta
         .and_then(|meta| meta.get("progressToken"))
         .filter(|token| token.is_string() || token.is_i64() || token.is_u64())
         .cloned();
-    notices.level = if version.is_modern() {
+    notifications.level = if version.is_modern() {
         meta.and_then(|meta| meta.get(META_LOG_LEVEL))
             .and_then(Value::as_str)
             .and_then(LogLevel::parse)
     } else {
         peer.recall().level
     };
-    notices
+    notifications
 }
 
-/// The wire has already told the peer, so that a request right behind the handshake finds it settled.
+/// The result of the handshake. [`Peer::settle`] was called before, so that a request right after `initialize` finds the version.
 fn initialize(version: Version) -> Map<String, Value> {
     object([
         ("protocolVersion", json!(version.name())),
@@ -183,7 +200,7 @@ fn discover(version: Version) -> Map<String, Value> {
     ])
 }
 
-/// Every list is one page, so no cursor of ours exists.
+/// Refuses a cursor: every list has one page.
 fn one_page(params: &Map<String, Value>) -> Result<(), Fault> {
     match params.get("cursor") {
         None | Some(Value::Null) => Ok(()),
@@ -210,10 +227,6 @@ fn set_level(params: &Map<String, Value>, peer: &Peer) -> Result<Map<String, Val
     let level = level.ok_or_else(|| Fault::invalid_params("`level` must be one of debug … emergency"))?;
     peer.remember(|remembered| remembered.level = Some(level));
     Ok(Map::new())
-}
-
-pub(super) fn object<const N: usize>(fields: [(&str, Value); N]) -> Map<String, Value> {
-    fields.into_iter().map(|(key, value)| (key.to_owned(), value)).collect()
 }
 
 #[cfg(test)]

@@ -1,8 +1,8 @@
-//! The protocol versions the demo server speaks, and how an offer looks in each of them.
+//! The protocol versions of the demo server, and the fields that each of them has.
 
 use serde_json::{Map, Value, json};
 
-/// One version of the protocol, oldest first.
+/// A protocol version, oldest first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Version {
     V2024_11_05,
@@ -12,11 +12,11 @@ pub(super) enum Version {
     V2026_07_28,
 }
 
-/// How long a client may keep a list: nothing here changes while the server runs.
+/// How long a client may cache a list. Lists do not change while the server runs.
 const TTL_MS: u64 = 300_000;
 
 impl Version {
-    /// Newest first, which is the order in which clients should prefer them.
+    /// All versions, newest first: the order in which clients should prefer them.
     pub(super) const ALL: [Self; 5] = [
         Self::V2026_07_28,
         Self::V2025_11_25,
@@ -39,14 +39,14 @@ impl Version {
         Self::ALL.into_iter().find(|version| version.name() == name)
     }
 
-    /// The version of a handshake: the one asked for if it has a handshake, else the newest that does.
-    pub(super) fn negotiate(asked: &str) -> Self {
-        Self::parse(asked)
+    /// The version of a handshake: the requested one if it has a handshake, else the newest that does.
+    pub(super) fn negotiate(requested: &str) -> Self {
+        Self::parse(requested)
             .filter(|version| !version.is_modern())
             .unwrap_or(Self::V2025_11_25)
     }
 
-    /// Whether requests stand alone, without a handshake or a session.
+    /// Returns `true` if requests need no handshake and no session.
     pub(super) fn is_modern(self) -> bool {
         self >= Self::V2026_07_28
     }
@@ -55,20 +55,20 @@ impl Version {
         Self::ALL.into_iter().map(Self::name).collect()
     }
 
-    /// Takes the fields out of an offer that this version does not know yet.
-    pub(super) fn trim(self, offer: &mut Map<String, Value>) {
+    /// Removes the fields of a definition or result that this version does not have.
+    pub(super) fn trim(self, object: &mut Map<String, Value>) {
         if self < Self::V2025_03_26 {
-            offer.remove("annotations");
+            object.remove("annotations");
         }
         if self < Self::V2025_06_18 {
-            offer.remove("title");
-            offer.remove("outputSchema");
-            offer.remove("structuredContent");
+            object.remove("title");
+            object.remove("outputSchema");
+            object.remove("structuredContent");
         }
     }
 
-    /// Gives a result the fields that this version asks of it.
-    pub(super) fn dress(self, mut result: Map<String, Value>, cacheable: bool) -> Value {
+    /// Adds the fields that this version requires of a result.
+    pub(super) fn complete(self, mut result: Map<String, Value>, cacheable: bool) -> Value {
         if self.is_modern() {
             result.insert("resultType".into(), json!("complete"));
             result.insert(
@@ -94,7 +94,7 @@ impl Version {
         info
     }
 
-    /// Only what works: no list ever changes, and nothing can be subscribed to.
+    /// The server's capabilities. Lists never change, and nothing can be subscribed to.
     pub(super) fn capabilities(self) -> Value {
         let mut capabilities = json!({"tools": {}, "resources": {}, "prompts": {}, "logging": {}});
         if self >= Self::V2025_03_26 {

@@ -1,6 +1,6 @@
-//! The wires: each carries messages between clients and the protocol, and keeps its own bounds.
+//! The transports. Each carries messages between clients and the protocol, within its own bounds.
 
-mod guard;
+mod dns_rebinding;
 pub(super) mod http;
 mod listen;
 mod secret_id;

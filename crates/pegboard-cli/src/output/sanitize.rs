@@ -1,8 +1,8 @@
-//! The one filter between words of servers and a terminal: whatever a terminal would act on, or not show, is made visible.
+//! Escapes characters of servers' texts that a terminal would interpret or not show.
 
 use std::borrow::Cow;
 
-/// The text with everything but newlines and tabs that a terminal would act on written as `\u{…}`.
+/// Escapes characters for which [`is_hidden`] returns `true` as `\u{…}`, and turns CR LF into LF.
 pub(crate) fn clean(text: &str) -> Cow<'_, str> {
     if !text.chars().any(is_hidden) {
         return text.into();
@@ -11,7 +11,7 @@ pub(crate) fn clean(text: &str) -> Cow<'_, str> {
     let mut rest = text.chars().peekable();
     while let Some(c) = rest.next() {
         match c {
-            // The line ending of another system, not a return to the start of the line.
+            // A CR LF line ending, not a carriage return that overwrites the line.
             '\r' if rest.peek() == Some(&'\n') => {}
             c if is_hidden(c) => shown.extend(c.escape_unicode()),
             c => shown.push(c),
@@ -20,32 +20,32 @@ pub(crate) fn clean(text: &str) -> Cow<'_, str> {
     shown.into()
 }
 
-/// The same in one line.
+/// Like [`clean`], on one line.
 pub(crate) fn one_line(text: &str) -> String {
     let words: Vec<&str> = text.split_whitespace().collect();
     clean(&words.join(" ")).into_owned()
 }
 
-/// The same with later lines indented, so that no server can write a line that looks like one of ours.
+/// Like [`clean`], with later lines indented, so that a server's text cannot forge a line of ours such as `hint: …`.
 pub(crate) fn indented(text: &str) -> String {
     clean(text.trim_end()).replace('\n', "\n  ")
 }
 
-/// Whether a terminal acts on `c`, or shows nothing for it.
+/// Returns `true` if a terminal interprets `c` or shows nothing for it. Newlines and tabs are exempt.
 pub(super) fn is_hidden(c: char) -> bool {
     match c {
         '\n' | '\t' => false,
         // C0, DEL and C1.
         c if c.is_control() => true,
-        // Marks that change the direction of writing.
+        // Bidirectional formatting.
         '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' => true,
-        // Without width, or blank where a letter is expected.
+        // Zero-width characters and blank letters.
         '\u{ad}' | '\u{34f}' | '\u{115f}' | '\u{1160}' | '\u{17b4}' | '\u{17b5}' | '\u{180b}'..='\u{180f}' => true,
         '\u{200b}'..='\u{200d}' | '\u{2028}' | '\u{2029}' | '\u{2060}'..='\u{2065}' | '\u{206a}'..='\u{206f}' => true,
         '\u{3164}' | '\u{feff}' | '\u{ffa0}' | '\u{fff9}'..='\u{fffb}' => true,
         // Variation selectors, except the two that choose between text and emoji.
         '\u{fe00}'..='\u{fe0d}' => true,
-        // Tags, further selectors, and the rest of the plane that shows nothing.
+        // Tags, further variation selectors and the rest of their invisible block.
         '\u{e0000}'..='\u{e0fff}' => true,
         _ => false,
     }

@@ -1,9 +1,9 @@
-//! Columns for people: aligned, and cut at the width of the terminal if there is one.
+//! Tables with aligned columns, truncated at the width of the terminal.
 
-use super::one_line;
+use super::sanitize::one_line;
 use unicode_width::{UnicodeWidthChar as _, UnicodeWidthStr as _};
 
-/// Rows of cells. The last column is cut where the terminal ends, the others are as wide as their widest cell.
+/// Rows of cells. The last column is truncated at the edge of the terminal; the others are as wide as their widest cell.
 #[derive(Debug, Default)]
 pub(crate) struct Table {
     rows: Vec<Vec<String>>,
@@ -11,11 +11,11 @@ pub(crate) struct Table {
 }
 
 const GAP: usize = 2;
-/// However narrow the terminal, this much of the last column is shown.
-const LEAST: usize = 20;
+/// The least width of the last column, however narrow the terminal.
+const MIN_LAST: usize = 20;
 
 impl Table {
-    /// A table that starts this many columns from the left.
+    /// A table that is indented by this many columns.
     pub(crate) fn indented(indent: usize) -> Self {
         Self {
             rows: Vec::new(),
@@ -28,7 +28,7 @@ impl Table {
         self.rows.push(cells.into_iter().collect());
     }
 
-    /// Whether the last column shows all of this text.
+    /// Returns `true` if the last column shows all of `text`.
     pub(crate) fn has_room(&self, text: &str, width: Option<usize>) -> bool {
         let left = self.left(&self.widths(), width);
         one_line(text) == text && left.is_none_or(|left| text.width() <= left)
@@ -44,13 +44,13 @@ impl Table {
         (0..columns.saturating_sub(1)).map(widest).collect()
     }
 
-    /// How much is left for the last column, on a terminal.
+    /// The width left for the last column, on a terminal.
     fn left(&self, widths: &[usize], width: Option<usize>) -> Option<usize> {
         let taken = self.indent + widths.iter().map(|width| width + GAP).sum::<usize>();
-        width.map(|width| width.saturating_sub(taken).max(LEAST))
+        width.map(|width| width.saturating_sub(taken).max(MIN_LAST))
     }
 
-    /// The lines of the table, for a terminal of this width if it is one.
+    /// Renders the table; `width` is that of the terminal, if there is one.
     pub(crate) fn render(&self, width: Option<usize>) -> String {
         let widths = self.widths();
         let left = self.left(&widths, width);
@@ -71,7 +71,7 @@ impl Table {
     }
 }
 
-/// The text, cut with `…` when it is wider than `width`.
+/// Truncates a text that is wider than `width`, with `…` at the end.
 pub(crate) fn fitted(text: &str, width: usize) -> String {
     if text.width() <= width {
         return text.to_owned();

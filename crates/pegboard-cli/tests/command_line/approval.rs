@@ -1,4 +1,4 @@
-//! `pegboard call` of tools that a person must agree to, or that must not be used.
+//! `pegboard call` of tools that need approval or are denied.
 
 use std::process::{Command, Stdio};
 
@@ -43,7 +43,7 @@ fn yes_on_the_command_line_is_agreement_but_not_to_what_is_hidden() {
         .says("error: tool `fx.secret` may not be used: the config hides it. Available tools of server `fx`: read, wipe.\nhint: ");
 }
 
-/// A terminal is had with `script`, where it is installed.
+/// Uses `script` for a terminal, where it is installed.
 #[test]
 fn at_a_terminal_the_person_is_asked() {
     if Command::new("script").arg("--version").output().is_err() {
@@ -65,7 +65,7 @@ fn at_a_terminal_the_person_is_asked() {
     }
 }
 
-/// Runs the program at a terminal of its own, whose output is all in `out`, with one line typed.
+/// Runs the program on a pseudo-terminal and types one line. All output is in `out`.
 fn at_terminal(home: &Home, args: &str, line: &str) -> Ran {
     let program = home.pegboard(&[]).get_program().to_string_lossy().into_owned();
     let mut command = Command::new("script");

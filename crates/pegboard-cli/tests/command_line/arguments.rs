@@ -1,4 +1,4 @@
-//! `pegboard call` with arguments of all kinds, and what a person is told when they are wrong.
+//! `pegboard call` with arguments of all kinds, and the messages about wrong ones.
 
 use pegboard_testkit::{FakeServer, Tool};
 use serde_json::json;

@@ -1,4 +1,4 @@
-//! Servers that do not work: an error, a way out, the right code, and no process left behind.
+//! Servers that do not work: the error, its hint, the exit code, and no process left behind.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use tokio::time::Instant;
 use super::home::Home;
 
 fn fake() -> FakeServer {
-    // Nothing but a signal ends these, so that whoever is left behind is seen.
+    // Only a signal ends this server, so that a leaked process is noticed.
     FakeServer::new("fx")
         .tool(Tool::new("t").answers_text("fine"))
         .fault(Fault::OutlivesParent)

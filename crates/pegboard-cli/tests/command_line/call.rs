@@ -189,7 +189,7 @@ fn only_the_server_that_the_name_says_is_started() {
     home.run(&["call", "steps", &one, &two, "--server", "two"]).ends_with(0);
 }
 
-/// One row per exit code: what the fake does, what is asked of it, and the code and kind that come of it.
+/// One row per exit code: the server's behaviour, the command, and the expected code and kind.
 #[test]
 fn the_exit_code_tells_how_the_call_ended() {
     let on_call = |fault| FakeServer::new("fx").tool(Tool::new("t")).fault(fault);
@@ -238,7 +238,7 @@ fn the_exit_code_tells_how_the_call_ended() {
         let text = home.run(&args);
         text.ends_with(code);
         assert_eq!(text.out.is_empty(), code != 0, "{text:?}");
-        // A warning about a connection that was lost may come first.
+        // A warning about a lost connection may come first.
         let has_error = text.err.lines().any(|line| line.starts_with("error: "));
         assert_eq!(has_error, code != 0, "{text:?}");
         let json = home.run(&[&args[..], &["-o", "json"]].concat());
@@ -282,7 +282,7 @@ fn the_whole_command_has_a_limit() {
     );
     assert_eq!(json["outcome"]["may_have_executed"], true);
     home.assert_gone("fx");
-    // Also while the arguments are waited for.
+    // The same while the command reads its arguments from stdin.
     let mut command = home.pegboard(&["--timeout", "100ms", "call", "fx.t", "--json", "-", &server]);
     command.stdin(Stdio::piped());
     let mut child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
@@ -322,7 +322,7 @@ fn a_name_with_a_slip_is_understood_and_that_is_told() {
     }
 }
 
-/// Only what can be answered is offered, and what is asked all the same is refused at once.
+/// Without a terminal the elicitation capability is not declared, and an elicitation sent all the same is refused at once.
 #[test]
 fn a_server_is_not_told_that_it_may_ask_when_nobody_sits_there() {
     let home = Home::new();

@@ -1,4 +1,4 @@
-//! Where settings come from, and `pegboard config`.
+//! The origin of settings, and `pegboard config`.
 
 use pegboard_testkit::{FakeServer, Tool};
 
@@ -144,7 +144,7 @@ fn a_misconfigured_server_is_named_when_its_tool_is_called() {
             .says("server `bad` cannot be used as it is configured")
             .says("OAuth");
     }
-    // A name that does not tell its server.
+    // A tool name without a server.
     let ran = home.run(&["call", "find_it"]);
     ran.ends_with(2).says("signing in with OAuth");
 }

@@ -1,4 +1,4 @@
-//! The help screens: short enough for a screen, with an example each.
+//! The help screens: each fits a screen and has an example.
 
 use super::home::Home;
 
@@ -28,7 +28,7 @@ fn every_help_screen_fits_a_screen_and_shows_an_example() {
         ran.ends_with(0);
         ran.prints("Example").prints("\n  pegboard ");
         let rows = ran.out.lines().count();
-        // The first screen grows with the commands.
+        // The list of commands makes the first screen longer.
         let most = if command.is_empty() { 32 } else { 28 };
         assert!(rows <= most, "{command:?} has {rows} lines");
         for line in ran.out.lines() {

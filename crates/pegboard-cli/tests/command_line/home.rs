@@ -1,9 +1,9 @@
-//! A fresh home folder, the program run in it, and fake servers for it.
+//! A temporary home folder, the program run in it, and fake servers for it.
 
 use std::{
     fs,
     path::PathBuf,
-    process::{Command, Stdio},
+    process::{Child, Command, Output, Stdio},
     time::Duration,
 };
 
@@ -11,13 +11,13 @@ use pegboard_testkit::{FakeServer, LogFile, is_alive, read_log};
 use serde_json::Value;
 use tempfile::TempDir;
 
-/// A folder that is home, working folder and config folder at once.
+/// A folder that is the home, the working folder and the config folder.
 #[derive(Debug)]
 pub(crate) struct Home {
     folder: TempDir,
 }
 
-/// What a run left behind.
+/// The exit code and output of a run.
 #[derive(Debug)]
 pub(crate) struct Ran {
     pub(crate) code: Option<i32>,
@@ -43,7 +43,7 @@ impl Home {
         path
     }
 
-    /// The program with no environment but a path and this home.
+    /// The program with an environment of only `PATH` and `HOME`.
     pub(crate) fn pegboard(&self, args: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_pegboard"));
         command
@@ -60,7 +60,7 @@ impl Home {
         Ran::of(self.pegboard(args))
     }
 
-    /// What follows `NAME=` to start this fake on stdio. Its log is found under the same name.
+    /// The command line that starts this fake on stdio, for `--server NAME=…`. [`Self::log`] reads its log.
     pub(crate) fn command_of(&self, name: &str, fake: FakeServer) -> String {
         let fake = fake.log(self.path(&format!("{name}.log")));
         let script = self.path(&format!("{name}.script.json"));
@@ -73,7 +73,7 @@ impl Home {
         format!("--server={name}={}", self.command_of(name, fake))
     }
 
-    /// A server in TOML that is this fake on stdio, with more settings after it.
+    /// A server's TOML table that starts this fake on stdio, with more settings after it.
     pub(crate) fn entry(&self, name: &str, fake: FakeServer, more: &str) -> String {
         let command = self.command_of(name, fake);
         let (program, args) = command.split_once(' ').unwrap();
@@ -85,8 +85,8 @@ impl Home {
         read_log(self.path(&format!("{name}.log"))).unwrap()
     }
 
-    /// Checks that the fake ran and that nothing of it is left. A process that was killed takes a moment to go, so tests of servers
-    /// that are left behind need fakes that do not go by themselves.
+    /// Asserts that the fake ran and that no process of it is left. A killed process takes a moment to disappear, so tests for leaked
+    /// servers need fakes that do not exit by themselves.
     #[track_caller]
     pub(crate) fn assert_gone(&self, name: &str) {
         let spawned = self.log(name).spawned;
@@ -99,7 +99,15 @@ impl Home {
 
 impl Ran {
     pub(crate) fn of(mut command: Command) -> Self {
-        let output = command.output().unwrap();
+        Self::from(command.output().unwrap())
+    }
+
+    /// Waits for a child with piped output to exit.
+    pub(crate) fn end_of(child: Child) -> Self {
+        Self::from(child.wait_with_output().unwrap())
+    }
+
+    fn from(output: Output) -> Self {
         Self {
             code: output.status.code(),
             out: String::from_utf8(output.stdout).unwrap(),
@@ -107,7 +115,7 @@ impl Ran {
         }
     }
 
-    /// Stdout as the one JSON document that it must be.
+    /// Parses stdout as one JSON document.
     #[track_caller]
     pub(crate) fn json(&self) -> Value {
         serde_json::from_str(&self.out).unwrap_or_else(|error| panic!("{error}: {self:?}"))
@@ -132,7 +140,7 @@ impl Ran {
     }
 }
 
-/// Waits for something another process does, for at most 20 seconds.
+/// Polls a condition about another process for at most 20 seconds.
 #[track_caller]
 pub(crate) fn until(what: &str, mut is_true: impl FnMut() -> bool) {
     for _ in 0..2000 {

@@ -27,15 +27,6 @@ fn signal(child: &Child, name: &str) {
     assert!(sent.unwrap().success());
 }
 
-fn end(child: Child) -> Ran {
-    let output = child.wait_with_output().unwrap();
-    Ran {
-        code: output.status.code(),
-        out: String::from_utf8(output.stdout).unwrap(),
-        err: String::from_utf8(output.stderr).unwrap(),
-    }
-}
-
 #[test]
 fn a_signal_cancels_the_call_and_leaves_no_process() {
     for name in ["INT", "TERM"] {
@@ -44,7 +35,7 @@ fn a_signal_cancels_the_call_and_leaves_no_process() {
         let child = start(&home, &["call", "fx.t"]);
         until("the call has arrived", || home.log("fx").count("tools/call") == 1);
         signal(&child, name);
-        let ran = end(child);
+        let ran = Ran::end_of(child);
         ran.ends_with(130).says("error: interrupted");
         assert_eq!(ran.out, "");
         assert_eq!(home.log("fx").count("notifications/cancelled"), 1);
@@ -59,7 +50,7 @@ fn programs_get_their_document_also_when_interrupted() {
     let child = start(&home, &["call", "fx.t", "-o", "json"]);
     until("the call has arrived", || home.log("fx").count("tools/call") == 1);
     signal(&child, "INT");
-    let json = end(child).ends_with(130).json();
+    let json = Ran::end_of(child).ends_with(130).json();
     assert_eq!(
         (&json["status"], &json["outcome"]["kind"]),
         (&json!("lost"), &json!("cancelled"))
@@ -77,7 +68,7 @@ fn a_call_that_is_interrupted_before_it_was_sent_has_not_run() {
     let child = start(&home, &["call", "fx.t", "-o", "json"]);
     until("the handshake has begun", || !home.log("fx").requests.is_empty());
     signal(&child, "INT");
-    let json = end(child).ends_with(130).json();
+    let json = Ran::end_of(child).ends_with(130).json();
     assert_eq!(
         (&json["status"], &json["outcome"]["kind"]),
         (&json!("refused"), &json!("cancelled"))
@@ -85,7 +76,7 @@ fn a_call_that_is_interrupted_before_it_was_sent_has_not_run() {
     assert_eq!(json["outcome"]["may_have_executed"], false);
 }
 
-/// CONTRACT: `-o json` prints one document, whatever happens.
+/// `-o json` promises exactly one document, however the command ends.
 #[test]
 fn programs_get_the_document_of_every_command_when_interrupted() {
     for (command, key, empty) in [
@@ -106,7 +97,7 @@ fn programs_get_the_document_of_every_command_when_interrupted() {
         let child = start(&home, &[command, &["-o", "json"]].concat());
         until("the handshake has begun", || !home.log("fx").requests.is_empty());
         signal(&child, "INT");
-        let json = end(child).ends_with(130).json();
+        let json = Ran::end_of(child).ends_with(130).json();
         assert_eq!(json[key], empty, "{command:?}: {json}");
         if empty.is_null() {
             assert_eq!(json["error"]["kind"], "cancelled");
@@ -126,7 +117,7 @@ fn a_signal_ends_the_wait_for_a_server_that_does_not_come_up() {
         let child = start(&home, command);
         until("the handshake has begun", || !home.log("fx").requests.is_empty());
         signal(&child, "INT");
-        end(child).ends_with(130).says("error: interrupted");
+        Ran::end_of(child).ends_with(130).says("error: interrupted");
         home.assert_gone("fx");
     }
 }
@@ -143,7 +134,7 @@ fn a_second_signal_does_not_wait_for_the_server_to_end() {
         home.log("fx").count("notifications/cancelled") == 1
     });
     signal(&child, "INT");
-    end(child).ends_with(130);
+    Ran::end_of(child).ends_with(130);
     home.assert_gone("fx");
 }
 
@@ -156,12 +147,12 @@ async fn a_signal_cancels_the_call_over_every_network_transport() {
         let child = start(&home, &["call", "web.t", &format!("--server=web={}", handle.url())]);
         until("the call has arrived", || handle.count("tools/call") == 1);
         signal(&child, "INT");
-        end(child).ends_with(130).says("error: interrupted");
+        Ran::end_of(child).ends_with(130).says("error: interrupted");
         until("the server was told", || handle.count("notifications/cancelled") == 1);
     }
 }
 
-/// At a terminal Ctrl-C is for everybody in the foreground. The server is not: it hears of the end from us.
+/// Ctrl-C at a terminal signals the whole foreground process group. The server is not in it, so the command must cancel the call.
 #[cfg(target_os = "linux")]
 #[test]
 fn ctrl_c_at_a_terminal_reaches_the_server_as_a_cancelled_call_and_not_as_a_signal() {

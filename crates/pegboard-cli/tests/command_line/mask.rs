@@ -1,4 +1,4 @@
-//! `pegboard mask`, and what the other commands print of secrets that servers say.
+//! `pegboard mask`, and the masking of servers' output in the other commands.
 
 use std::{
     io::Write as _,
@@ -11,7 +11,7 @@ use super::home::{Home, Ran};
 
 const CANARY: &str = "c4nary-7f3a9b1e";
 
-/// Runs a command with something on its stdin.
+/// Runs a command with `text` on its stdin.
 fn fed(mut command: Command, text: &str) -> Ran {
     command
         .stdin(Stdio::piped())
@@ -19,12 +19,7 @@ fn fed(mut command: Command, text: &str) -> Ran {
         .stderr(Stdio::piped());
     let mut child = command.spawn().unwrap();
     child.stdin.take().unwrap().write_all(text.as_bytes()).unwrap();
-    let output = child.wait_with_output().unwrap();
-    Ran {
-        code: output.status.code(),
-        out: String::from_utf8(output.stdout).unwrap(),
-        err: String::from_utf8(output.stderr).unwrap(),
-    }
+    Ran::end_of(child)
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! The program at a terminal of its own, and what can be seen there.
+//! The program on a pseudo-terminal, and what is shown there.
 
 use std::{
     fs::File,
@@ -11,23 +11,25 @@ use std::{
 };
 
 use rustix::{
+    io::ioctl_fionread,
     pty::{OpenptFlags, grantpt, ioctl_tiocgptpeer, openpt, unlockpt},
     termios::{LocalModes, Winsize, tcgetattr, tcsetwinsize},
 };
 
 use super::home::{Home, until};
 
-/// A terminal at which the program runs.
+/// The pseudo-terminal of a running program.
 pub(crate) struct Terminal {
     child: Child,
+    /// The controlling side: what is written here is typed.
     keys: File,
     screen: Arc<Mutex<Vec<u8>>>,
-    /// Our own hold on the program's side, to look at its settings.
+    /// The program's side, to look at its settings and its input queue.
     side: OwnedFd,
 }
 
 impl Terminal {
-    /// Starts the program as the leader of a session of its own, so that Ctrl-C reaches it as it would a person's.
+    /// Starts the program as the leader of a new session, so that Ctrl-C is delivered as at a real terminal.
     pub(crate) fn start(home: &Home, args: &[&str]) -> Self {
         let flags = OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC;
         let keys = openpt(flags).unwrap();
@@ -58,7 +60,7 @@ impl Terminal {
         let (mut reads, shown) = (keys.try_clone().unwrap(), screen.clone());
         thread::spawn(move || {
             let mut part = [0; 4096];
-            // The end of a terminal is an error.
+            // Reading a closed pseudo-terminal is an error, not an end of file.
             while let Ok(count @ 1..) = reads.read(&mut part) {
                 shown.lock().unwrap().extend_from_slice(&part[..count]);
             }
@@ -71,22 +73,22 @@ impl Terminal {
         }
     }
 
-    /// Everything that was shown so far.
+    /// Everything shown so far.
     pub(crate) fn shown(&self) -> String {
         String::from_utf8_lossy(&self.screen.lock().unwrap()).replace("\r\n", "\n")
     }
 
-    /// Waits until these words were shown so many times.
+    /// Waits until this text was shown so many times.
     #[track_caller]
-    pub(crate) fn shows(&self, words: &str, times: usize) {
-        let is_shown = || self.shown().matches(words).count() >= times;
+    pub(crate) fn shows(&self, text: &str, times: usize) {
+        let is_shown = || self.shown().matches(text).count() >= times;
         for _ in 0..2000 {
             if is_shown() {
                 return;
             }
             thread::sleep(Duration::from_millis(10));
         }
-        panic!("{words:?} was not shown {times} times: {}", self.shown());
+        panic!("{text:?} was not shown {times} times: {}", self.shown());
     }
 
     /// Waits for a question, and types an answer.
@@ -100,12 +102,17 @@ impl Terminal {
         self.keys.write_all(keys.as_bytes()).unwrap();
     }
 
-    /// Whether the terminal shows what is typed.
+    /// Returns `true` if the terminal echoes what is typed.
     pub(crate) fn echoes(&self) -> bool {
         tcgetattr(&self.side).unwrap().local_modes.contains(LocalModes::ECHO)
     }
 
-    /// Waits for the end of the program: its code, and all that was shown.
+    /// The number of typed bytes that the program has not read.
+    pub(crate) fn unread(&self) -> u64 {
+        ioctl_fionread(&self.side).unwrap()
+    }
+
+    /// Waits for the program to exit. Returns its exit code and everything shown.
     #[track_caller]
     pub(crate) fn ends(mut self) -> (Option<i32>, String) {
         let mut ended: Option<ExitStatus> = None;
@@ -114,7 +121,7 @@ impl Terminal {
             ended.is_some()
         });
         assert!(self.echoes(), "the terminal is left as it was found");
-        // What was written before the end is there; the reader takes a moment.
+        // All output is in the terminal's buffer, but the reading thread may be behind.
         let mut length = 0;
         until("all is read", || {
             thread::sleep(Duration::from_millis(20));
@@ -133,7 +140,7 @@ impl Drop for Terminal {
     }
 }
 
-/// What stays readable of the text that was shown: a line that was erased, as the spinner's lines are, is not part of it.
+/// What stays readable of the text shown: without lines that were erased, such as the spinner's.
 pub(crate) fn left_on_screen(shown: &str) -> String {
     const ERASE_LINE: &str = "\r\u{1b}[2K";
     let lines = shown.split_inclusive('\n');

@@ -1,8 +1,8 @@
-//! Servers that ask in the middle of `pegboard call`, and what the person at the terminal sees and may do. Also the progress there.
+//! Elicitation during `pegboard call`: what the user sees at the terminal and may do. Also the display of progress.
 
 use std::time::Duration;
 
-use pegboard_testkit::{Ask, Era, FakeServer, META_CAPABILITIES, Tool};
+use pegboard_testkit::{Ask, Era, FakeServer, META_CAPABILITIES, NetHandle, Received, Tool};
 use serde_json::{Value, json};
 
 use super::{
@@ -29,7 +29,7 @@ fn home(fake: FakeServer) -> Home {
     home
 }
 
-/// What the server got as the answer to its question.
+/// The response to the server's elicitation request.
 fn answer(home: &Home, era: Era) -> Value {
     let requests = home.log("fx").requests;
     match era {
@@ -64,7 +64,7 @@ fn a_form_is_filled_in_at_the_terminal() {
     }
 }
 
-/// SRQ-1: what the schema calls secret is seen by the server only.
+/// The value of a field that the schema marks as secret reaches the server and is shown nowhere else.
 #[test]
 fn a_secret_is_not_shown_while_it_is_typed_and_the_terminal_is_as_before_afterwards() {
     let home = home(fake(Era::Legacy));
@@ -72,7 +72,7 @@ fn a_secret_is_not_shown_while_it_is_typed_and_the_terminal_is_as_before_afterwa
     terminal.answers(START, "");
     terminal.answers("age (a whole number): ", "36");
     terminal.shows("password (not shown) [nothing]: ", 1);
-    until("it is dark", || !terminal.echoes());
+    until("echo is off", || !terminal.echoes());
     terminal.types("hunter2\n");
     terminal.shows("sure (yes or no) [true]: ", 1);
     assert!(terminal.echoes());
@@ -133,19 +133,19 @@ fn wrong_input_is_asked_for_again_and_not_for_ever() {
     assert!(shown.contains("this must be filled in"), "{shown}");
 }
 
-/// EXE-8: Ctrl-C at a question gives the whole call up, at once, and the terminal back.
+/// Ctrl-C at a question cancels the whole call at once and restores the terminal.
 #[test]
 fn ctrl_c_at_a_question_cancels_the_call_also_where_a_secret_is_typed() {
     for era in ERAS {
-        for is_dark in [false, true] {
+        for is_hidden in [false, true] {
             let home = home(fake(era));
             let mut terminal = Terminal::start(&home, &["call", "fx.asks"]);
             terminal.shows(START, 1);
-            if is_dark {
+            if is_hidden {
                 terminal.types("\n");
                 terminal.answers("age (a whole number): ", "36");
                 terminal.shows("password (not shown)", 1);
-                until("it is dark", || !terminal.echoes());
+                until("echo is off", || !terminal.echoes());
             }
             terminal.types("\u{3}");
             let (code, shown) = terminal.ends();
@@ -153,7 +153,7 @@ fn ctrl_c_at_a_question_cancels_the_call_also_where_a_secret_is_typed() {
             let told =
                 "\nerror: interrupted. The call may have been carried out. Check the state before repeating it.\n";
             assert!(left_on_screen(&shown).ends_with(told), "{shown:?}");
-            // In the newest era the server waits for nothing while we ask.
+            // In the modern era no request is open while the user is asked.
             let cancelled = usize::from(era == Era::Legacy);
             assert_eq!(home.log("fx").count("notifications/cancelled"), cancelled);
             home.assert_gone("fx");
@@ -161,52 +161,58 @@ fn ctrl_c_at_a_question_cancels_the_call_also_where_a_secret_is_typed() {
     }
 }
 
-/// A server that takes its question back gets no answer, and the terminal goes on waiting for the call.
+/// Starts a call of `fx.asks` and waits for its question. Returns the terminal and the request of the call.
+fn at_the_question(home: &Home, handle: &NetHandle) -> (Terminal, Received) {
+    let terminal = Terminal::start(home, &["call", "fx.asks", &format!("--server=fx={}", handle.url())]);
+    terminal.shows(START, 1);
+    until("the command listens to the server", || handle.listeners() > 0);
+    let mut requests = handle.requests().into_iter();
+    let call = requests.find(|message| message.method == "tools/call");
+    (terminal, call.unwrap())
+}
+
+/// Announces a changed tool list and waits until the command requests it: by then it has handled every earlier notification.
+async fn list_again(handle: &NetHandle) {
+    let before = handle.count("tools/list");
+    handle.tools_changed().await;
+    until("the tools are listed again", || handle.count("tools/list") > before);
+}
+
+/// A server that cancels its elicitation gets no response, and the terminal goes on waiting for the call.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_question_that_is_taken_back_leaves_the_terminal() {
     let tool = Tool::new("asks").asks(Ask::Elicitation);
     let handle = FakeServer::new("fx").tool(tool).streams().serve_http().await.unwrap();
     let home = Home::new();
-    let mut terminal = Terminal::start(&home, &["call", "fx.asks", &format!("--server=fx={}", handle.url())]);
-    terminal.shows(START, 1);
-    until("the server is listened to", || handle.listeners() > 0);
-    let call = handle
-        .requests()
-        .into_iter()
-        .find(|message| message.method == "tools/call");
-    let id = format!("ask-elicitation/create-{}", call.unwrap().id.unwrap());
+    let (mut terminal, call) = at_the_question(&home, &handle);
+    let id = format!("ask-elicitation/create-{}", call.id.unwrap());
     handle.notify("notifications/cancelled", json!({"requestId": id})).await;
-    // The spinner goes on below the question, whichever of its pictures is next.
+    // The spinner reappears below the question, in any of its frames. By then nothing reads the terminal.
     until("the spinner goes on", || {
         let shown = terminal.shown();
         let after = shown.split_once(&format!("{START}\n"));
         after.is_some_and(|(_, after)| after.contains(" calling fx.asks"))
     });
     terminal.types("\n");
-    tokio::time::sleep(Duration::from_millis(200)).await;
+    list_again(&handle).await;
+    assert_eq!(terminal.unread(), 1, "the typed line is still unread");
     terminal.types("\u{3}");
     assert_eq!(terminal.ends().0, Some(130));
     assert_eq!(handle.count("$response"), 0);
 }
 
-/// Progress that comes while a question is open neither disturbs it nor holds up Ctrl-C.
+/// Progress during a question is not drawn into it and does not delay Ctrl-C.
 #[tokio::test(flavor = "multi_thread")]
 async fn progress_during_a_question_is_not_drawn_into_it() {
     let handle = fake(Era::Legacy).streams().serve_http().await.unwrap();
     let home = Home::new();
-    let mut terminal = Terminal::start(&home, &["call", "fx.asks", &format!("--server=fx={}", handle.url())]);
-    terminal.shows(START, 1);
-    until("the server is listened to", || handle.listeners() > 0);
-    let call = handle
-        .requests()
-        .into_iter()
-        .find(|message| message.method == "tools/call");
-    let token = call.unwrap().params["_meta"]["progressToken"].clone();
+    let (mut terminal, call) = at_the_question(&home, &handle);
+    let token = call.params["_meta"]["progressToken"].clone();
     for step in 1..=3 {
         let params = json!({"progressToken": token, "progress": step, "total": 3, "message": "not now"});
         handle.notify("notifications/progress", params).await;
     }
-    tokio::time::sleep(Duration::from_millis(300)).await;
+    list_again(&handle).await;
     assert!(terminal.shown().ends_with(START), "{}", terminal.shown());
     terminal.types("\u{3}");
     let (code, shown) = terminal.ends();
@@ -214,7 +220,7 @@ async fn progress_during_a_question_is_not_drawn_into_it() {
     assert!(!shown.contains("not now"), "{shown}");
 }
 
-/// What a server was told that it may ask for.
+/// The elicitation capability that the client declared to the server.
 fn offered(home: &Home, era: Era) -> Value {
     let requests = home.log("fx").requests;
     let told = |method: &str| {
@@ -231,7 +237,7 @@ fn offered(home: &Home, era: Era) -> Value {
     }
 }
 
-/// SRQ-4: only what can be answered is offered, and what is asked all the same is refused at once.
+/// Without a terminal the capability is not declared, and an elicitation sent all the same is refused at once.
 #[test]
 fn without_a_terminal_servers_are_not_told_that_they_may_ask() {
     for era in ERAS {
@@ -278,7 +284,7 @@ fn a_bar_is_drawn_at_a_terminal_and_taken_away() {
     let (code, shown) = terminal.ends();
     assert_eq!(code, Some(0), "{shown}");
     assert!(shown.contains("calling fx.works: ") && shown.contains('%'), "{shown}");
-    // The line of the bar was cleared before the result was printed, and nothing came after it.
+    // The bar's line was erased before the result was printed, and nothing came after the result.
     let (bar, result) = shown.rsplit_once("worked").unwrap();
     assert!(
         bar.ends_with("\u{1b}[2K") || bar.ends_with("\u{1b}[K") || bar.ends_with('\r'),

@@ -131,7 +131,7 @@ fn a_server_that_is_down_costs_only_its_own() {
         .says("no luck");
 }
 
-/// What programs get when there is nothing to show, for each command.
+/// The empty document of each command.
 fn documents() -> [(&'static [&'static str], Value); 9] {
     let read = |about: Value, key: &str, error: &str| {
         let mut document = about;
@@ -162,7 +162,7 @@ fn documents() -> [(&'static [&'static str], Value); 9] {
     ]
 }
 
-/// Whether a document says all that was expected.
+/// Asserts that a document contains everything in `expected`.
 #[track_caller]
 fn has(document: &Value, expected: &Value) {
     match expected {
@@ -174,7 +174,7 @@ fn has(document: &Value, expected: &Value) {
     }
 }
 
-/// CONTRACT: `-o json` prints one document, whatever happens.
+/// `-o json` promises exactly one document, however the command ends.
 #[test]
 fn programs_get_a_document_also_when_the_config_cannot_be_used() {
     let home = Home::new();
@@ -188,7 +188,7 @@ fn programs_get_a_document_also_when_the_config_cannot_be_used() {
     }
 }
 
-/// CONTRACT: the same when the time is up.
+/// `-o json` promises a document also after a timeout.
 #[test]
 fn programs_get_a_document_also_when_the_time_is_up() {
     let home = Home::new();

@@ -1,4 +1,4 @@
-//! What must never be printed: secrets, and what a terminal would act on.
+//! What must never be printed: secrets, and characters that a terminal interprets.
 
 use pegboard_testkit::{FakeServer, Fault, Tool, refused_address};
 use serde_json::json;
@@ -43,7 +43,7 @@ async fn secrets_of_the_config_are_in_no_output() {
     }
 }
 
-/// What a hostile server may put into any text.
+/// Control characters, escape sequences and invisible characters, as a hostile server may send them.
 const HOSTILE: &str = "x\x1b[2J\x1b]0;title\x07\x1b]52;c;aGk=\x1b\\\u{9b}31m\rover\u{202e}\u{200b}\u{e0041}\x08\x7f";
 
 fn is_clean(text: &str) -> bool {
@@ -89,7 +89,7 @@ fn nothing_that_a_terminal_acts_on_passes_through() {
     for command in commands {
         for more in [&[][..], &["-o", "json"], &["-vvv"]] {
             let ran = home.run(&[command, more, &[&good, &bad]].concat());
-            // A pipe gets a result as the server sent it.
+            // A pipe gets a result unchanged.
             let is_result = command == ["call", "good.text"] && more != ["-o", "json"];
             assert!(is_result || is_clean(&ran.out), "{command:?} {more:?}: {:?}", ran.out);
             assert!(is_clean(&ran.err), "{command:?} {more:?}: {:?}", ran.err);

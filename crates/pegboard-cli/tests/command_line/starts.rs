@@ -1,4 +1,4 @@
-//! Servers that take long to start, or want a sign-in.
+//! Servers that start slowly or need a sign-in.
 
 use pegboard_testkit::{FakeServer, Fault, Tool, When};
 use serde_json::json;
@@ -46,7 +46,7 @@ fn a_limit_that_passes_while_a_server_starts_is_a_timeout() {
     );
 }
 
-/// A tool that is named without its server is looked for in all of them.
+/// A tool named without its server is searched in all servers.
 #[test]
 fn a_slow_server_that_uses_up_the_time_for_another_tool_is_named() {
     let home = Home::new();

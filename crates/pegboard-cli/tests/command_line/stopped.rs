@@ -1,4 +1,4 @@
-//! SIGSTOP and SIGCONT to the command itself, as Ctrl-Z and `fg`, a debugger or a suspended laptop have it.
+//! SIGSTOP and SIGCONT to the command itself: Ctrl-Z and `fg`, a debugger, a suspended laptop.
 
 use std::{
     process::{Child, Command, Stdio},
@@ -10,11 +10,10 @@ use pegboard_testkit::{FakeServer, Tool};
 
 use super::home::{Home, Ran, until};
 
-/// How long the command is stopped. Every limit below has passed by then, and with it the moment in which a late timer is not told from one
-/// that is in time.
+/// How long the command is stopped: past every limit below, and past the delay below which a late timer counts as punctual.
 const STOP: Duration = Duration::from_millis(2_800);
 
-/// Answers soon, but not before the command is stopped.
+/// A server that responds shortly after the command is stopped.
 fn fake() -> FakeServer {
     let tool = Tool::new("t")
         .answers_text("it arrived")
@@ -27,7 +26,7 @@ fn signal(child: &Child, name: &str) {
     assert!(sent.unwrap().success());
 }
 
-/// Stops the command while the call is with its server, and lets it go on long after the answer has come.
+/// Stops the command during the call, and continues it long after the response has arrived.
 fn stopped_during_the_call(home: &Home, args: &[&str], has_arrived: impl Fn() -> bool) -> Ran {
     let mut command = home.pegboard(args);
     let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
@@ -35,15 +34,10 @@ fn stopped_during_the_call(home: &Home, args: &[&str], has_arrived: impl Fn() ->
     signal(&child, "-STOP");
     thread::sleep(STOP);
     signal(&child, "-CONT");
-    let output = child.wait_with_output().unwrap();
-    Ran {
-        code: output.status.code(),
-        out: String::from_utf8(output.stdout).unwrap(),
-        err: String::from_utf8(output.stderr).unwrap(),
-    }
+    Ran::end_of(child)
 }
 
-/// What has arrived is read before a timer is believed: the idle limit of the call, its total, and the limit of the whole command.
+/// Input that arrived during the stop is read before a timer fires: the call's idle timeout, its total timeout, and `--timeout`.
 #[tokio::test(flavor = "multi_thread")]
 async fn an_answer_that_came_while_the_command_was_stopped_is_read() {
     let limits: [(&str, &[&str]); 3] = [

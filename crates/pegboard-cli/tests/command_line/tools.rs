@@ -175,7 +175,7 @@ fn a_reader_that_has_seen_enough_is_no_error() {
         .stderr(std::process::Stdio::piped())
         .spawn()
         .unwrap();
-    // Nobody reads: the end of the pipe is closed before anything was written to it.
+    // The pipe is closed before the command writes to it.
     drop(child.stdout.take());
     let output = child.wait_with_output().unwrap();
     assert_eq!(output.status.code(), Some(0), "{output:?}");
@@ -234,7 +234,7 @@ fn a_tool_that_a_provider_cannot_take_is_named_on_stderr() {
     ran.ends_with(0).prints("fx__a_b_z6pdzws6fj").says(
         "warning: tool `fx.bad` is not offered to openai: its input schema cannot be used at `x`: 7 is no schema",
     );
-    // The name that was printed is understood.
+    // The printed name can be called.
     home.run(&["call", "fx__a_b_z6pdzws6fj", &server]).ends_with(0);
 }
 

@@ -1,5 +1,5 @@
-//! A small blocking client: raw JSON over each wire, so that the tests see exactly what a client would see. Every wait
-//! has a limit.
+//! A small blocking client: raw JSON over each transport, so that the tests see the exact messages. Every wait has a
+//! timeout.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -41,7 +41,7 @@ impl Server {
         Self { child, stdin, lines }
     }
 
-    /// Starts a network transport; gives the address it says it listens on.
+    /// Starts a network transport. Returns the address that it prints.
     pub(crate) fn listen(transport: &str) -> (Self, Address) {
         let server = Self::start(&["--transport", transport]);
         let line = server.lines.recv_timeout(WAIT).unwrap();
@@ -75,7 +75,7 @@ impl Server {
         self.stdin = None;
     }
 
-    /// Waits for the end of the process; gives what it still wrote.
+    /// Waits for the process to exit. Returns its remaining output.
     pub(crate) fn wait(mut self) -> (ExitStatus, Vec<String>) {
         let mut rest = Vec::new();
         loop {
@@ -101,7 +101,7 @@ impl Drop for Server {
     }
 }
 
-/// Where a server listens.
+/// The address of a server.
 pub(crate) struct Address {
     pub(crate) url: String,
     address: SocketAddr,
@@ -114,7 +114,7 @@ impl Address {
         stream
     }
 
-    /// Sends one request; the response is read as far as its head.
+    /// Sends one request and reads the head of the response.
     pub(crate) fn request(&self, verb: &str, path: &str, headers: &[(&str, &str)], body: &str) -> Response {
         let mut head = format!(
             "{verb} {path} HTTP/1.1\r\nConnection: close\r\nContent-Length: {}\r\n",
@@ -128,7 +128,7 @@ impl Address {
         }
         let mut stream = self.connect();
         stream.write_all(format!("{head}\r\n").as_bytes()).unwrap();
-        // A server that refuses by the head alone may not wait for the body.
+        // This fails if the server refuses the request by its head and closes the connection.
         let _ = stream.write_all(body.as_bytes());
         Response::read(BufReader::new(stream))
     }
@@ -143,12 +143,12 @@ impl Address {
     }
 }
 
-/// A response whose body is read when asked for.
+/// A response whose body is read on demand.
 pub(crate) struct Response {
     pub(crate) status: u16,
     headers: Vec<(String, String)>,
     reader: BufReader<TcpStream>,
-    /// Body lines already unpacked from chunks.
+    /// The decoded part of a chunked body that was not consumed yet.
     unpacked: String,
 }
 
@@ -197,7 +197,7 @@ impl Response {
         serde_json::from_str(&text).unwrap_or_else(|_| panic!("{}: {text}", self.status))
     }
 
-    /// The next event of a stream: its name and its data. None at the end.
+    /// The next event of a stream: its name and its data. `None` at the end.
     pub(crate) fn event(&mut self) -> Option<(String, String)> {
         let end = loop {
             match self.unpacked.find("\n\n") {
@@ -215,7 +215,7 @@ impl Response {
         };
         match (field("event:"), field("data:")) {
             (Some(name), Some(data)) => Some((name, data)),
-            // A comment, which only says that the stream lives.
+            // A keep-alive comment.
             _ => self.event(),
         }
     }
@@ -227,7 +227,7 @@ impl Response {
         })
     }
 
-    /// Reads one chunk of a chunked body; false at the end.
+    /// Reads one chunk of a chunked body. Returns `false` at the end.
     fn unpack(&mut self) -> bool {
         let mut size = String::new();
         self.reader.read_line(&mut size).unwrap();
@@ -277,7 +277,7 @@ impl Socket {
 
     pub(crate) fn send(&mut self, message: &Value) {
         let text = message.to_string();
-        // A final text frame with a mask of zeros, which leaves the text as it is.
+        // A final text frame. The mask is zero, so that the payload needs no masking.
         let mut frame = vec![0x81, 0x80 | 126];
         frame.extend(u16::try_from(text.len()).unwrap().to_be_bytes());
         frame.extend([0; 4]);
@@ -285,7 +285,7 @@ impl Socket {
         self.stream.get_mut().write_all(&frame).unwrap();
     }
 
-    /// The next frame: its kind and its content.
+    /// The next frame: its opcode and its payload.
     pub(crate) fn frame(&mut self) -> (u8, Vec<u8>) {
         let mut head = [0; 2];
         self.stream.read_exact(&mut head).unwrap();
@@ -320,7 +320,7 @@ pub(crate) fn request(id: u64, method: &str, params: Value) -> Value {
     request
 }
 
-/// A request that speaks 2026-07-28.
+/// A request of 2026-07-28.
 pub(crate) fn modern(id: u64, method: &str, mut params: Value) -> Value {
     params["_meta"]["io.modelcontextprotocol/protocolVersion"] = json!("2026-07-28");
     params["_meta"]["io.modelcontextprotocol/clientCapabilities"] = json!({});

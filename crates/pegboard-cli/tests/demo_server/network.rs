@@ -1,11 +1,11 @@
-//! The network wires: streamable HTTP in both eras, HTTP with SSE, and the WebSocket.
+//! The network transports: streamable HTTP in both eras, HTTP with SSE, and WebSocket.
 
 use serde_json::{Value, json};
 
 use crate::client::{Address, Response, Server, Socket, cancel, initialize, modern, request};
 use crate::{HANDSHAKES, TOOLS, counting, endless, names};
 
-/// Opens a legacy session; gives its id.
+/// Opens a legacy session. Returns its id.
 fn session(address: &Address, version: &str) -> String {
     let mut welcome = address.post("/mcp", &[], &initialize(version));
     let id = welcome.header("mcp-session-id").unwrap().to_owned();

@@ -1,8 +1,8 @@
-//! Lists: tools with their pages and faults, resources, prompts.
+//! The lists of tools (with pages and faults), resources and prompts.
 
 use serde_json::{Map, Value, json};
 
-use super::{Act, Request};
+use super::{act::Act, request::Request};
 use crate::{
     fault::{Bomb, Fault},
     script::Script,
@@ -48,7 +48,7 @@ pub(super) fn tools(script: &Script, faults: &[Fault], request: &Request<'_>) ->
     vec![Act::Answer(request.cacheable(script, result))]
 }
 
-/// The definitions of all tools, with those that the faults add or change.
+/// The definitions of all tools, including those that faults add or change.
 fn definitions(script: &Script, faults: &[Fault]) -> Vec<Value> {
     let mut tools: Vec<Value> = script
         .tools
@@ -100,7 +100,7 @@ fn tool(name: &str, schema: Value) -> Value {
 
 fn bomb(kind: Bomb) -> Value {
     match kind {
-        // Parsers often stop at 128 levels; deeper, the whole list would be lost and not this tool.
+        // Parsers often stop at 128 levels. A deeper schema would cost the whole list and not only this tool.
         Bomb::Depth => (0..100).fold(json!({ "type": "string" }), |inner, _| json!({ "not": inner })),
         Bomb::RefCycle => json!({
             "type": "object",

@@ -1,16 +1,16 @@
-//! Turns the acts of a healthy server into those of a faulty one.
+//! Applies faults to the acts of a healthy server.
 
 use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use super::{Act, Request};
+use super::{act::Act, request::Request};
 use crate::fault::Fault;
 
-/// Time for half an answer to leave, for a reset takes back what is still in the buffers.
+/// Time for half a response to be sent, because a reset discards what is still in the buffers.
 const FLUSH: Act = Act::Wait(Duration::from_millis(50));
 
-/// What a fault does before anything is read. What needs a process is left to the process form.
+/// The acts of a fault before anything is read. Faults of the process are applied in `process.rs`.
 pub(super) fn at_start(fault: &Fault) -> Vec<Act> {
     match fault {
         Fault::SlowStart { ms } => vec![Act::Wait(Duration::from_millis(*ms))],
@@ -22,7 +22,7 @@ pub(super) fn at_start(fault: &Fault) -> Vec<Act> {
     }
 }
 
-/// The acts under one fault of one request.
+/// Applies one fault to the acts of a request.
 pub(super) fn spoil(acts: Vec<Act>, fault: &Fault, request: &Request<'_>) -> Vec<Act> {
     match fault {
         Fault::SilentHandshake | Fault::NeverAnswers => instead(acts, |_| vec![Act::Hang]),
@@ -57,12 +57,12 @@ pub(super) fn spoil(acts: Vec<Act>, fault: &Fault, request: &Request<'_>) -> Vec
                 instead(acts, |_| vec![error])
             }
         }
-        _ => crowd(acts, fault, request),
+        _ => add_messages(acts, fault, request),
     }
 }
 
-/// The faults that say more than the answer.
-fn crowd(acts: Vec<Act>, fault: &Fault, request: &Request<'_>) -> Vec<Act> {
+/// The faults that send more than the response.
+fn add_messages(acts: Vec<Act>, fault: &Fault, request: &Request<'_>) -> Vec<Act> {
     match fault {
         Fault::NoiseBeforeAnswer { lines } => before(acts, noise(*lines)),
         Fault::FloodsStderr { bytes } => before(acts, flood(*bytes)),
@@ -133,7 +133,7 @@ fn crowd(acts: Vec<Act>, fault: &Fault, request: &Request<'_>) -> Vec<Act> {
     }
 }
 
-/// The faults that change the bytes of the answer and nothing else.
+/// The faults that change only the bytes of the response.
 fn garble(acts: Vec<Act>, fault: &Fault) -> Vec<Act> {
     let with_id = |acts, id: Option<Value>| {
         instead(acts, |mut answer| {
@@ -148,7 +148,7 @@ fn garble(acts: Vec<Act>, fault: &Fault) -> Vec<Act> {
     let in_text = |acts, mark: &[u8]| {
         instead(acts, |answer| {
             let text = answer.to_string().into_bytes();
-            // In the last string or number: before the final two braces there is always a place inside the object.
+            // Before the last quote, which is inside the last string.
             let at = text.iter().rposition(|byte| *byte == b'"').unwrap_or(text.len());
             vec![Act::Line([&text[..at], mark, &text[at..]].concat())]
         })
@@ -198,7 +198,7 @@ fn half_of(answer: &Value) -> Act {
     Act::Bytes(text[..text.len() / 2].to_vec())
 }
 
-/// Lines that are no JSON, many per write so that gigabytes of them are possible.
+/// Lines that are not JSON, many per write, so that gigabytes of them are possible.
 fn noise(lines: u64) -> Vec<Act> {
     let line = b"INFO: 32 bytes that are no JSON\n";
     let block = Act::Repeat {
@@ -230,7 +230,7 @@ fn progress(request: &Request<'_>, count: Option<u64>, every: Duration) -> Vec<A
     vec![Act::Progress { token, count, every }]
 }
 
-/// Replaces the answer.
+/// Replaces the response.
 fn instead(acts: Vec<Act>, change: impl FnOnce(Value) -> Vec<Act>) -> Vec<Act> {
     let mut change = Some(change);
     let mut changed = Vec::new();
@@ -246,7 +246,7 @@ fn instead(acts: Vec<Act>, change: impl FnOnce(Value) -> Vec<Act>) -> Vec<Act> {
     changed
 }
 
-/// Puts acts in front of the answer, or at the end when there is none.
+/// Inserts acts before the response, or at the end if there is none.
 fn before(mut acts: Vec<Act>, more: Vec<Act>) -> Vec<Act> {
     let at = acts
         .iter()

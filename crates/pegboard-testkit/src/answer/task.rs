@@ -1,24 +1,24 @@
-//! Tools that run as tasks. A task is known by its tool alone: it works when it is made, and is done when it is asked after.
+//! Tools that run as tasks. The task id contains the tool's name: a task is `working` when created and `completed` when polled.
 
 use serde_json::{Value, json};
 
-use super::{Act, Request, tool};
+use super::{act::Act, request::Request, result::final_answer};
 use crate::script::{Script, Tool};
 
-/// How often a client is told to ask.
+/// The poll interval suggested to clients.
 const POLL_MS: u64 = 50;
 
-/// Whether any tool of the server runs as a task.
+/// Returns `true` if any tool of the server runs as a task.
 pub(super) fn are_offered(script: &Script) -> bool {
     script.tools.iter().any(|tool| tool.task)
 }
 
-/// Whether this call makes a task: in the older era the client wants it, in the newest the server decides.
+/// Returns `true` if this call creates a task: in the legacy era the client requests it, in the modern era the server decides.
 pub(super) fn is_wanted(tool: &Tool, request: &Request<'_>) -> bool {
     tool.task && (request.modern || request.params["task"].is_object())
 }
 
-/// The answer to a call that became a task.
+/// The response to a call that became a task.
 pub(super) fn made(script: &Script, tool: &Tool, request: &Request<'_>) -> Value {
     let mut task = state(tool, "working");
     if request.modern {
@@ -28,7 +28,7 @@ pub(super) fn made(script: &Script, tool: &Tool, request: &Request<'_>) -> Value
     request.result(script, json!({ "task": task }))
 }
 
-/// The answer to a question about a task.
+/// The acts for a `tasks/…` request.
 pub(super) fn about(script: &Script, request: &Request<'_>) -> Vec<Act> {
     let id = request.params["taskId"].as_str().unwrap_or_default();
     let name = id.strip_prefix("task-").unwrap_or_default();
@@ -36,12 +36,12 @@ pub(super) fn about(script: &Script, request: &Request<'_>) -> Vec<Act> {
         return vec![Act::Answer(request.error(-32602, "there is no such task", None))];
     };
     let answer = match request.method {
-        "tasks/result" => tool::final_answer(script, tool, request),
+        "tasks/result" => final_answer(script, tool, request),
         "tasks/cancel" => request.result(script, state(tool, "cancelled")),
         "tasks/get" => {
             let mut task = state(tool, "completed");
             if request.modern {
-                task["result"] = tool::final_answer(script, tool, request)["result"].take();
+                task["result"] = final_answer(script, tool, request)["result"].take();
             }
             request.result(script, task)
         }

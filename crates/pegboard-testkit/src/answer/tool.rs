@@ -1,10 +1,15 @@
-//! One `tools/call`: waits, progress, questions, and the answer.
+//! The acts of a `tools/call`: waits, progress, requests to the client, and the response.
 
-use std::{ffi::OsStr, time::Duration};
+use std::time::Duration;
 
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
-use super::{Act, Request, task};
+use super::{
+    act::Act,
+    request::Request,
+    result::{final_answer, nonce},
+    task,
+};
 use crate::{
     fault::Fault,
     script::{Answer, Ask, Script, Tool},
@@ -58,61 +63,8 @@ pub(super) fn call(script: &Script, faults: &[Fault], request: &Request<'_>) -> 
     acts
 }
 
-fn nonce(request: &Request<'_>) -> Option<String> {
-    match &request.params["arguments"]["nonce"] {
-        Value::String(nonce) => Some(nonce.clone()),
-        Value::Number(nonce) => Some(nonce.to_string()),
-        _ => None,
-    }
-}
-
-pub(super) fn final_answer(script: &Script, tool: &Tool, request: &Request<'_>) -> Value {
-    let arguments = &request.params["arguments"];
-    let result = match &tool.answer {
-        Answer::Text(text) => text_result(text),
-        Answer::Blocks(blocks) => json!({ "content": blocks }),
-        Answer::Structured(value) => structured(value),
-        Answer::Failure(text) => {
-            let mut result = text_result(text);
-            result["isError"] = true.into();
-            result
-        }
-        Answer::RpcError { code, message, data } => return request.error(*code, message, data.as_ref()),
-        Answer::Arguments => structured(arguments),
-        Answer::Nonce => text_result(&nonce(request).unwrap_or_default()),
-        Answer::Bytes(bytes) => text_result(&"x".repeat(*bytes)),
-        Answer::Environment => {
-            let variables: Map<String, Value> = std::env::vars_os()
-                .map(|(key, value)| (lossy(&key), Value::String(lossy(&value))))
-                .collect();
-            structured(&Value::Object(variables))
-        }
-        Answer::WorkingDirectory => text_result(
-            &std::env::current_dir()
-                .map(|path| path.display().to_string())
-                .unwrap_or_default(),
-        ),
-        Answer::Pid => text_result(&std::process::id().to_string()),
-        Answer::CommandLine => structured(&std::env::args_os().map(|argument| lossy(&argument)).collect()),
-        Answer::Result(result) => result.clone(),
-    };
-    request.result(script, result)
-}
-
-fn lossy(text: &OsStr) -> String {
-    text.to_string_lossy().into_owned()
-}
-
-fn text_result(text: &str) -> Value {
-    json!({ "content": [{ "type": "text", "text": text }] })
-}
-
-fn structured(value: &Value) -> Value {
-    json!({ "content": [{ "type": "text", "text": value.to_string() }], "structuredContent": value })
-}
-
-/// The question of the next round, or nothing when there were enough. The round is kept in the request state, and an
-/// answer whose state is not exactly ours starts again.
+/// The `input_required` result of the next round, or `None` after the last. The round number is in the request state; a
+/// state that is not exactly ours starts again.
 fn input_required(tool: &Tool, faults: &[Fault], request: &Request<'_>) -> Option<Value> {
     let state = request.params["requestState"].as_str();
     let answered = request.params["inputResponses"].is_object();
@@ -153,7 +105,7 @@ fn elicitation(tool: &Tool) -> Value {
     json!({ "mode": "form", "message": "Which colour?", "requestedSchema": form })
 }
 
-/// A request to the client, under an id of its own unless the script wants the clash.
+/// A request to the client, with an id of its own unless the script wants a clash of ids.
 fn question(tool: &Tool, ask: Ask, request: &Request<'_>) -> Value {
     let (method, params) = match ask {
         Ask::Roots => ("roots/list", json!({})),

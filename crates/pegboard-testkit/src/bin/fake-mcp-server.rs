@@ -1,4 +1,4 @@
-//! A fake MCP server as a process; everything is in the library.
+//! A fake MCP server as a process; the code is in the library.
 
 fn main() -> std::process::ExitCode {
     pegboard_testkit::main()

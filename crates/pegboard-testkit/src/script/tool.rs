@@ -1,4 +1,4 @@
-//! A scripted tool: its definition, and what it does when called.
+//! A scripted tool: its definition and its behaviour.
 
 use std::time::Duration;
 
@@ -11,23 +11,23 @@ use serde_json::{Map, Value, json};
 pub struct Tool {
     /// The definition as `tools/list` shows it.
     pub definition: Map<String, Value>,
-    /// What it answers.
+    /// Its result.
     pub answer: Answer,
-    /// The wait before the answer; an argument `delay_ms` comes on top.
+    /// The delay before the response; an argument `delay_ms` is added.
     pub delay_ms: u64,
-    /// How many progress notices come first, when the caller gave a token.
+    /// The number of progress notifications before the response, if the request has a token.
     pub progress: u64,
-    /// The time between two progress notices.
+    /// The time between two progress notifications.
     pub progress_every_ms: u64,
-    /// What it asks the client during the call, one after the other (legacy eras).
+    /// The requests that it sends to the client during the call, one after the other (legacy era).
     pub asks: Vec<Ask>,
-    /// How many times it answers `input_required` first (modern era).
+    /// How many times it responds `input_required` first (modern era).
     pub input_rounds: u32,
-    /// The gate it waits at until the test opens it.
+    /// The gate at which it waits until the test opens it.
     pub gate: Option<String>,
-    /// The form that it wants filled in, as a JSON Schema; a colour when absent.
+    /// The JSON Schema of its elicitation form; a colour if absent.
     pub form: Option<Value>,
-    /// Whether a call of it becomes a task, which is done when it is asked after.
+    /// Whether its calls become tasks. A task is completed when it is first polled.
     pub task: bool,
 }
 
@@ -38,7 +38,7 @@ impl Default for Tool {
 }
 
 impl Tool {
-    /// A tool that takes any object and answers `ok`.
+    /// A tool that takes any object and returns `ok`.
     pub fn new(name: impl Into<String>) -> Self {
         let mut definition = Map::new();
         definition.insert("name".into(), name.into().into());
@@ -77,7 +77,7 @@ impl Tool {
         self.with("description", text)
     }
 
-    /// Sets the input schema, also a broken one.
+    /// Sets the input schema, which need not be valid.
     #[must_use]
     pub fn schema(self, schema: impl Into<Value>) -> Self {
         self.with("inputSchema", schema)
@@ -97,25 +97,25 @@ impl Tool {
         self
     }
 
-    /// Says that it changes nothing.
+    /// Sets `readOnlyHint`.
     #[must_use]
     pub fn read_only(self) -> Self {
         self.hint("readOnlyHint", true)
     }
 
-    /// Says that repeating a call changes nothing more.
+    /// Sets `idempotentHint`.
     #[must_use]
     pub fn idempotent(self) -> Self {
         self.hint("idempotentHint", true)
     }
 
-    /// Says that it may destroy things.
+    /// Sets `destructiveHint`.
     #[must_use]
     pub fn destructive(self) -> Self {
         self.hint("destructiveHint", true)
     }
 
-    /// Asks for this string argument to be mirrored into the header `Mcp-Param-HEADER`.
+    /// Declares that this string argument is mirrored into the header `Mcp-Param-HEADER`.
     #[must_use]
     pub fn mirrors(mut self, argument: &str, header: &str) -> Self {
         let schema = self
@@ -126,31 +126,31 @@ impl Tool {
         self
     }
 
-    /// Answers one text block.
+    /// Returns one text block.
     #[must_use]
     pub fn answers_text(self, text: impl Into<String>) -> Self {
         self.answers(Answer::Text(text.into()))
     }
 
-    /// Answers these blocks; see [`Block`].
+    /// Returns these blocks; see [`Block`].
     #[must_use]
     pub fn answers_blocks(self, blocks: impl IntoIterator<Item = Value>) -> Self {
         self.answers(Answer::Blocks(blocks.into_iter().collect()))
     }
 
-    /// Answers structured content, and the same as text.
+    /// Returns structured content, and the same as text.
     #[must_use]
     pub fn answers_structured(self, value: impl Into<Value>) -> Self {
         self.answers(Answer::Structured(value.into()))
     }
 
-    /// Answers a result with `isError: true`.
+    /// Returns a result with `isError: true`.
     #[must_use]
     pub fn fails_with(self, text: impl Into<String>) -> Self {
         self.answers(Answer::Failure(text.into()))
     }
 
-    /// Answers a JSON-RPC error.
+    /// Responds with a JSON-RPC error.
     #[must_use]
     pub fn refuses(self, code: i64, message: impl Into<String>) -> Self {
         self.answers(Answer::RpcError {
@@ -160,65 +160,65 @@ impl Tool {
         })
     }
 
-    /// Answers its arguments, as text and structured.
+    /// Returns its arguments, as text and structured.
     #[must_use]
     pub fn echoes(self) -> Self {
         self.answers(Answer::Arguments)
     }
 
-    /// Answers the argument `nonce` as text. The ledger records nonces for every tool.
+    /// Returns the argument `nonce` as text. The ledger records nonces of every tool.
     #[must_use]
     pub fn echoes_nonce(self) -> Self {
         self.answers(Answer::Nonce)
     }
 
-    /// Answers the environment of the server, structured.
+    /// Returns the environment of the server, structured.
     #[must_use]
     pub fn shows_env(self) -> Self {
         self.answers(Answer::Environment)
     }
 
-    /// Answers the working directory of the server.
+    /// Returns the working directory of the server.
     #[must_use]
     pub fn shows_cwd(self) -> Self {
         self.answers(Answer::WorkingDirectory)
     }
 
-    /// Answers the process id of the server.
+    /// Returns the process id of the server.
     #[must_use]
     pub fn shows_pid(self) -> Self {
         self.answers(Answer::Pid)
     }
 
-    /// Answers what [`Answer`] says; for the kinds without a method of their own.
+    /// Sets the result, for kinds of [`Answer`] without a method of their own.
     #[must_use]
     pub fn answers(mut self, answer: Answer) -> Self {
         self.answer = answer;
         self
     }
 
-    /// Waits this long before answering.
+    /// Waits this long before the response.
     #[must_use]
     pub fn after(mut self, delay: Duration) -> Self {
         self.delay_ms = millis(delay);
         self
     }
 
-    /// Wants this form filled in when it asks for input, in place of a colour.
+    /// Sets the JSON Schema of the form in its elicitations, in place of a colour.
     #[must_use]
     pub fn form(mut self, schema: impl Into<Value>) -> Self {
         self.form = Some(schema.into());
         self
     }
 
-    /// Runs as a task: the call is answered with one, and it is done when it is asked after.
+    /// Runs as a task: the call returns one, which is completed when it is first polled.
     #[must_use]
     pub fn runs_as_task(mut self) -> Self {
         self.task = true;
         self.with("execution", json!({ "taskSupport": "required" }))
     }
 
-    /// Sends progress this many times before answering.
+    /// Sends progress this many times before the response.
     #[must_use]
     pub fn progress(mut self, times: u64, every: Duration) -> Self {
         self.progress = times;
@@ -226,21 +226,21 @@ impl Tool {
         self
     }
 
-    /// Asks the client something during the call and appends the replies to the answer (legacy eras).
+    /// Sends a request to the client during the call and appends the response to the result (legacy era).
     #[must_use]
     pub fn asks(mut self, ask: Ask) -> Self {
         self.asks.push(ask);
         self
     }
 
-    /// Answers `input_required` this many times first (modern era).
+    /// Responds `input_required` this many times first (modern era).
     #[must_use]
     pub fn needs_input(mut self, rounds: u32) -> Self {
         self.input_rounds = rounds;
         self
     }
 
-    /// Waits until the test opens the gate. A fake in a process of its own waits for a file: its gate is that file's absolute path.
+    /// Waits until the test opens the gate. In a separate process the gate is the absolute path of a file, and opens when it exists.
     #[must_use]
     pub fn waits_at(mut self, gate: impl Into<String>) -> Self {
         self.gate = Some(gate.into());
@@ -252,7 +252,7 @@ fn millis(duration: Duration) -> u64 {
     u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
 }
 
-/// What a tool answers.
+/// The result of a tool.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Answer {
@@ -287,11 +287,11 @@ pub enum Answer {
     Pid,
     /// The command line of the server, structured.
     CommandLine,
-    /// This result object as it is.
+    /// This result object, unchanged.
     Result(Value),
 }
 
-/// What a tool asks the client during a call.
+/// A request that a tool sends to the client during a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Ask {
@@ -305,7 +305,7 @@ pub enum Ask {
     Ping,
     /// `ping` under the id of the client's own request.
     PingWithTheSameId,
-    /// A method nobody knows.
+    /// An unknown method.
     Unknown,
 }
 
@@ -344,7 +344,7 @@ impl Block {
         json!({ "type": "resource_link", "uri": uri, "name": uri })
     }
 
-    /// A block of a type no specification knows.
+    /// A block of an unknown type.
     #[must_use]
     pub fn unknown() -> Value {
         json!({ "type": "hologram", "depth": 3 })

@@ -1,4 +1,4 @@
-//! Streamable HTTP, both eras: one path for POST, GET and DELETE.
+//! Streamable HTTP in both eras: one path for POST, GET and DELETE.
 
 mod headers;
 mod reply;
@@ -21,10 +21,7 @@ use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 use self::session::Session;
-use super::{
-    net::header_map,
-    peer::{Peer, is_stubborn, received},
-};
+use super::peer::{Peer, header_map, is_stubborn, received};
 use crate::{
     answer::{self, Act},
     fault::Fault,
@@ -34,7 +31,7 @@ use crate::{
     server::Server,
 };
 
-/// Messages that wait for the reader of one stream.
+/// The capacity of a stream's output queue.
 const QUEUE: usize = 64;
 
 pub(crate) fn router(server: &Arc<Server>, sessions: &Arc<Sessions>, dead: &CancellationToken) -> Router {
@@ -58,13 +55,13 @@ struct App {
 }
 
 impl App {
-    /// A client that is heard on streams only.
+    /// A client whose output goes to the streams of its requests only.
     fn peer(&self) -> Peer {
-        let (unheard, _) = mpsc::channel(1);
-        Peer::new(Stage::new(Arc::clone(&self.server), unheard, self.dead.clone()))
+        let (unused, _) = mpsc::channel(1);
+        Peer::new(Stage::new(Arc::clone(&self.server), unused, self.dead.clone()))
     }
 
-    /// The session of a legacy request, a new one for `initialize`, or the refusal.
+    /// The session of a legacy request; a new one for `initialize`. `Err` is the response that refuses the request.
     fn session(
         &self,
         script: &Script,
@@ -74,7 +71,7 @@ impl App {
     ) -> Result<Arc<Session>, Box<Response>> {
         let method = &message["method"];
         let is_new = method == "initialize" || script.http.stateless;
-        // With its own way to refuse discovery the script wants to be heard; else the missing session comes first.
+        // A script with its own refusal of discovery must see the request; otherwise the missing session is reported first.
         let is_probe = method == "server/discover" && script.on_discover != Refusal::Error { code: -32601 };
         if is_new || is_probe || script.era == Era::Modern {
             return Ok(Arc::new(Session::new(self.peer())));
@@ -136,31 +133,31 @@ async fn take_post(State(app): State<App>, headers: HeaderMap, body: Bytes) -> R
             Err(response) => return *response,
         }
     };
-    let asked = Asked {
+    let post = Post {
         script: &script,
         faults: &faults,
         message: &message,
         modern,
     };
-    answer_post(&app, &asked, session).await
+    answer_post(&app, &post, session).await
 }
 
-/// One POST, read.
+/// A parsed POST.
 #[derive(Debug)]
-struct Asked<'a> {
+struct Post<'a> {
     script: &'a Script,
     faults: &'a [Fault],
     message: &'a Value,
     modern: bool,
 }
 
-async fn answer_post(app: &App, asked: &Asked<'_>, session: Arc<Session>) -> Response {
-    let Asked {
+async fn answer_post(app: &App, post: &Post<'_>, session: Arc<Session>) -> Response {
+    let Post {
         script,
         faults,
         message,
         modern,
-    } = *asked;
+    } = *post;
     let Some(method) = message["method"].as_str() else {
         session.peer.stage.answered(message.clone());
         return StatusCode::ACCEPTED.into_response();
@@ -209,16 +206,10 @@ async fn answer_post(app: &App, asked: &Asked<'_>, session: Arc<Session>) -> Res
 }
 
 async fn take_get(State(app): State<App>, headers: HeaderMap) -> Response {
-    app.server.receive(Received {
-        method: "GET".into(),
-        headers: header_map(&headers),
-        ..Received::default()
-    });
-    let script = app.server.script();
-    let faults = app.server.faults(&script, "GET", &Value::Null);
-    if let Some(response) = early(&script, &headers, &faults) {
-        return response;
-    }
+    let (script, faults) = match begin(&app.server, "GET", &headers) {
+        Ok(begun) => begun,
+        Err(response) => return *response,
+    };
     if script.era == Era::Modern || script.http.no_get_stream {
         return StatusCode::METHOD_NOT_ALLOWED.into_response();
     }
@@ -242,16 +233,10 @@ async fn take_get(State(app): State<App>, headers: HeaderMap) -> Response {
 }
 
 async fn take_delete(State(app): State<App>, headers: HeaderMap) -> Response {
-    app.server.receive(Received {
-        method: "DELETE".into(),
-        headers: header_map(&headers),
-        ..Received::default()
-    });
-    let script = app.server.script();
-    let faults = app.server.faults(&script, "DELETE", &Value::Null);
-    if let Some(response) = early(&script, &headers, &faults) {
-        return response;
-    }
+    let (script, faults) = match begin(&app.server, "DELETE", &headers) {
+        Ok(begun) => begun,
+        Err(response) => return *response,
+    };
     if script.era == Era::Modern || script.http.stateless {
         return StatusCode::METHOD_NOT_ALLOWED.into_response();
     }
@@ -265,7 +250,26 @@ async fn take_delete(State(app): State<App>, headers: HeaderMap) -> Response {
     }
 }
 
-/// What is answered before the message matters.
+/// Logs a GET or DELETE request and picks its faults. `Err` is the response of a fault or of a missing bearer token.
+pub(super) fn begin(
+    server: &Server,
+    method: &str,
+    headers: &HeaderMap,
+) -> Result<(Arc<Script>, Vec<Fault>), Box<Response>> {
+    server.receive(Received {
+        method: method.into(),
+        headers: header_map(headers),
+        ..Received::default()
+    });
+    let script = server.script();
+    let faults = server.faults(&script, method, &Value::Null);
+    match early(&script, headers, &faults) {
+        Some(response) => Err(Box::new(response)),
+        None => Ok((script, faults)),
+    }
+}
+
+/// The response to a request that is refused before its message is looked at.
 pub(super) fn early(script: &Script, headers: &HeaderMap, faults: &[Fault]) -> Option<Response> {
     if let Some(response) = reply::instead(faults) {
         return Some(response);
@@ -281,7 +285,7 @@ pub(super) fn early(script: &Script, headers: &HeaderMap, faults: &[Fault]) -> O
     None
 }
 
-/// The HTTP status that goes with a modern answer.
+/// The HTTP status of a modern response.
 fn status(acts: &[Act]) -> u16 {
     let code = acts.iter().find_map(|act| match act {
         Act::Answer(answer) => Some((answer["error"]["code"].as_i64()?, answer["error"]["message"].as_str()?)),

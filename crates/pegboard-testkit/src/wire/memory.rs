@@ -1,4 +1,4 @@
-//! In memory: the two ends of a pipe in one process, on tokio's time.
+//! In memory: a duplex pipe within the process, on tokio's clock.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -16,12 +16,12 @@ use crate::{
     server::{Frame, Server},
 };
 
-/// Like a pipe of the operating system.
+/// The capacity of the pipe, like that of an operating system's pipe.
 const PIPE: usize = 64 * 1024;
-/// Messages that wait for the pipe.
+/// The capacity of the output queue.
 const QUEUE: usize = 64;
 
-/// Starts a server for one connection and gives the client's end. Ends when `stopped` is cancelled.
+/// Starts a server for one connection and returns the client's end. Ends when `stopped` is cancelled.
 pub(crate) fn connect(server: &Arc<Server>, stopped: &CancellationToken) -> DuplexStream {
     let (client, served) = duplex(PIPE);
     server.start();
@@ -34,7 +34,7 @@ pub(crate) fn connect(server: &Arc<Server>, stopped: &CancellationToken) -> Dupl
 async fn serve(peer: Peer, stream: DuplexStream, outgoing: mpsc::Receiver<Frame>) {
     let dead = peer.stage.dead.clone();
     let (input, output) = split(stream);
-    // Death drops both halves at once, and the client reads the end.
+    // Cancelling drops both halves at once, and the client reads the end of file.
     let _ = dead
         .run_until_cancelled(async { tokio::join!(read(&peer, input), write(outgoing, output)) })
         .await;
@@ -73,7 +73,7 @@ async fn read(peer: &Peer, input: ReadHalf<DuplexStream>) {
 }
 
 async fn write(mut outgoing: mpsc::Receiver<Frame>, mut output: WriteHalf<DuplexStream>) {
-    // After the end of the output frames are still taken, or the acts behind them would block.
+    // Frames are still taken after the output is closed, because later acts would block otherwise.
     let mut open = true;
     while let Some(frame) = outgoing.recv().await {
         if !open {

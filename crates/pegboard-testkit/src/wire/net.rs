@@ -1,7 +1,6 @@
-//! The network forms: a listener on loopback, its handle, and connections that a test can cut.
+//! The network transports: a listener on loopback, its handle, and connections that a test can cut.
 
 use std::{
-    collections::BTreeMap,
     io,
     net::SocketAddr,
     ops::Deref,
@@ -10,7 +9,7 @@ use std::{
     task::{Context, Poll},
 };
 
-use axum::{Router, http::HeaderMap};
+use axum::Router;
 use tokio::{
     io::{AsyncRead, AsyncWrite, ReadBuf},
     net::{TcpListener, TcpStream},
@@ -20,11 +19,11 @@ use tokio_util::sync::{CancellationToken, WaitForCancellationFutureOwned};
 
 use super::{http, sse, ws};
 use crate::{
-    fake::Control,
+    control::Control,
     server::{Server, lock},
 };
 
-/// Which transport a network form speaks.
+/// A network transport.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Wire {
     /// Streamable HTTP.
@@ -77,7 +76,7 @@ impl NetHandle {
         Ok(handle)
     }
 
-    /// Where clients connect: `http://127.0.0.1:PORT/mcp`, `…/sse` or `ws://…/mcp`.
+    /// The URL for clients: `http://127.0.0.1:PORT/mcp`, `…/sse` or `ws://…/mcp`.
     #[must_use]
     pub fn url(&self) -> String {
         let (scheme, path) = self.wire.scheme_and_path();
@@ -90,7 +89,7 @@ impl NetHandle {
         self.address
     }
 
-    /// The ids of the open sessions of the HTTP form.
+    /// The ids of the open sessions of streamable HTTP.
     #[must_use]
     pub fn sessions(&self) -> Vec<String> {
         self.sessions.ids()
@@ -106,7 +105,7 @@ impl NetHandle {
         let running = lock(&self.running).take();
         if let Some(running) = running {
             running.dead.cancel();
-            // A panic in there already failed the connection.
+            // A panic in the task has already failed its connection.
             let _ = running.task.await;
         }
         self.sessions.forget();
@@ -116,7 +115,7 @@ impl NetHandle {
     /// Stops if needed, forgets all sessions, and serves again on the same port.
     ///
     /// # Errors
-    /// When the port was taken by someone else.
+    /// When another process took the port.
     pub async fn restart(&self) -> io::Result<()> {
         self.stop().await;
         let listener = TcpListener::bind(self.address).await?;
@@ -124,7 +123,7 @@ impl NetHandle {
         Ok(())
     }
 
-    /// Returns once the server died by a fault or was stopped by someone else.
+    /// Returns once a fault killed the server or another task stopped it.
     pub async fn died(&self) {
         let dead = lock(&self.running).as_ref().map(|running| running.dead.clone());
         if let Some(dead) = dead {
@@ -163,17 +162,17 @@ impl Deref for NetHandle {
 }
 
 async fn serve(listener: TcpListener, router: Router, dead: CancellationToken) {
-    let doors = Doors {
+    let listener = CuttableListener {
         listener,
         dead: dead.clone(),
     };
-    // Death drops the listener here; the open connections see the same token.
+    // Cancelling drops the listener here; open connections share the token.
     let _ = dead
-        .run_until_cancelled(async { axum::serve(doors, router).await })
+        .run_until_cancelled(async { axum::serve(listener, router).await })
         .await;
 }
 
-/// A loopback address on which nobody listens.
+/// A loopback address that refuses connections.
 ///
 /// # Errors
 /// When no port can be bound for a moment.
@@ -181,7 +180,7 @@ pub async fn refused_address() -> io::Result<SocketAddr> {
     TcpListener::bind("127.0.0.1:0").await?.local_addr()
 }
 
-/// A listener that accepts connections and never says a word (F014). It ends with the returned guard.
+/// Starts a listener that accepts connections and never sends a byte. It ends with the returned guard.
 ///
 /// # Errors
 /// When no port can be bound.
@@ -199,35 +198,20 @@ pub async fn stalled_listener() -> io::Result<(SocketAddr, tokio_util::sync::Dro
     Ok((address, guard))
 }
 
-/// The headers as the log keeps them.
-pub(crate) fn header_map(headers: &HeaderMap) -> BTreeMap<String, String> {
-    let mut map = BTreeMap::<String, String>::new();
-    for (name, value) in headers {
-        let value = String::from_utf8_lossy(value.as_bytes());
-        map.entry(name.as_str().to_owned())
-            .and_modify(|known| {
-                known.push_str(", ");
-                known.push_str(&value);
-            })
-            .or_insert_with(|| value.clone().into_owned());
-    }
-    map
-}
-
-/// The listener, whose connections end with the server.
-struct Doors {
+/// A listener whose connections fail when the server dies.
+struct CuttableListener {
     listener: TcpListener,
     dead: CancellationToken,
 }
 
-impl axum::serve::Listener for Doors {
+impl axum::serve::Listener for CuttableListener {
     type Io = Connection;
     type Addr = SocketAddr;
 
     async fn accept(&mut self) -> (Connection, SocketAddr) {
         loop {
             if let Ok((stream, address)) = self.listener.accept().await {
-                // Without it the tests are slower, but right.
+                // A failure makes tests slower, not wrong.
                 let _ = stream.set_nodelay(true);
                 let cut = Box::pin(self.dead.clone().cancelled_owned());
                 return (Connection { stream, cut }, address);
@@ -241,7 +225,7 @@ impl axum::serve::Listener for Doors {
     }
 }
 
-/// A connection that fails as soon as the server is dead.
+/// A connection that fails once the server is dead.
 struct Connection {
     stream: TcpStream,
     cut: Pin<Box<WaitForCancellationFutureOwned>>,
@@ -251,7 +235,7 @@ impl Connection {
     fn check(&mut self, context: &mut Context<'_>) -> io::Result<()> {
         match self.cut.as_mut().poll(context) {
             Poll::Ready(()) => {
-                // The client then sees a reset and not an orderly end.
+                // The client then sees a reset and not an orderly close.
                 let _ = self.stream.set_zero_linger();
                 Err(io::ErrorKind::ConnectionReset.into())
             }

@@ -1,4 +1,4 @@
-//! One connection on which messages come one after the other: memory, stdio, legacy SSE and WebSocket.
+//! A connected client: receives messages, and runs and cancels its requests.
 
 use std::{
     collections::{BTreeMap, HashMap},
@@ -6,6 +6,7 @@ use std::{
     time::Duration,
 };
 
+use axum::http::HeaderMap;
 use serde_json::Value;
 use tokio::{
     task::AbortHandle,
@@ -21,7 +22,7 @@ use crate::{
     server::lock,
 };
 
-/// The running requests of a connection by id.
+/// The requests in flight by id.
 type Running = Arc<Mutex<HashMap<String, AbortHandle>>>;
 
 /// One connected client.
@@ -39,15 +40,15 @@ impl Peer {
         }
     }
 
-    /// What happens before anything is read. `true` when reading makes sense afterwards.
+    /// Plays the acts before anything is read. Returns `false` if the server must not read afterwards.
     pub(crate) async fn open(&self) -> bool {
         let script = self.stage.server.script();
         self.stage.play(answer::open(&script)).await;
         *self.stage.reading.borrow() && !self.stage.dead.is_cancelled()
     }
 
-    /// Takes one message and starts what it leads to; gives the faults that applied. Headers are those of the HTTP
-    /// request that brought it.
+    /// Handles one message and plays its acts in a task. Returns the faults that applied. `headers` are those of its
+    /// HTTP request.
     pub(crate) fn receive(&self, text: &[u8], headers: BTreeMap<String, String>) -> Vec<Fault> {
         let server = &self.stage.server;
         let message: Value = match serde_json::from_slice(text) {
@@ -78,24 +79,24 @@ impl Peer {
         }
         let acts = answer::answer(&script, &faults, &message);
         if acts.contains(&Act::StopReading) {
-            // At once and not in the task, or the next message would still be read.
+            // Here and not in the task, because the next message must not be read.
             self.stage.reading.send_replace(false);
         }
-        // A refused POST is not carried out.
+        // A POST that a fault refuses is not executed.
         if !faults.iter().any(Fault::refuses_the_request) {
             self.run(self.stage.clone(), &message["id"], acts, is_stubborn(&script, &faults));
         }
         faults
     }
 
-    /// Plays the acts of one request on this stage. A stubborn one is not stopped by a cancel.
+    /// Plays the acts of one request. A `stubborn` one cannot be cancelled.
     pub(crate) fn run(&self, stage: Stage, id: &Value, acts: Vec<Act>, stubborn: bool) {
         if acts.is_empty() {
             return;
         }
         let id = id.to_string();
         let (running, done) = (Arc::clone(&self.running), id.clone());
-        // Held until the handle is in the map, so that a quick task cannot leave before it is in.
+        // Locked until the handle is inserted, so that a fast task does not remove its entry before that.
         let mut map = lock(&self.running);
         let task = tokio::spawn(async move {
             stage.play(acts).await;
@@ -112,18 +113,18 @@ impl Peer {
         }
     }
 
-    /// Waits until nothing runs any more, but not longer than this.
+    /// Waits until no request is in flight, at most for `limit`.
     pub(crate) async fn finish(&self, limit: Duration) {
         let done = timeout(limit, async {
             while !lock(&self.running).is_empty() {
                 sleep(Duration::from_millis(1)).await;
             }
         });
-        // What still runs then is lost with the process.
+        // What still runs then ends with the process.
         let _ = done.await;
     }
 
-    /// Ends everything that still runs for this client.
+    /// Aborts all requests of this client.
     pub(crate) fn end(&self) {
         for (_, task) in lock(&self.running).drain() {
             task.abort();
@@ -131,7 +132,7 @@ impl Peer {
     }
 }
 
-/// Whether a request goes on when the client cancels it.
+/// Returns `true` if a request continues when the client cancels it.
 pub(crate) fn is_stubborn(script: &Script, faults: &[Fault]) -> bool {
     script.ignores_cancel || faults.iter().any(|fault| matches!(fault, Fault::LateAnswer { .. }))
 }
@@ -159,4 +160,19 @@ pub(crate) fn received(message: &Value, headers: BTreeMap<String, String>) -> Re
             }
         }
     }
+}
+
+/// The headers as the log stores them: values of repeated headers joined by commas.
+pub(crate) fn header_map(headers: &HeaderMap) -> BTreeMap<String, String> {
+    let mut map = BTreeMap::<String, String>::new();
+    for (name, value) in headers {
+        let value = String::from_utf8_lossy(value.as_bytes());
+        map.entry(name.as_str().to_owned())
+            .and_modify(|known| {
+                known.push_str(", ");
+                known.push_str(&value);
+            })
+            .or_insert_with(|| value.clone().into_owned());
+    }
+    map
 }

@@ -1,5 +1,5 @@
-//! The transport of 2024-11-05: GET opens the event stream, its first event says where to POST, answers come on the
-//! stream.
+//! The transport of 2024-11-05: GET opens the event stream, whose first event names the endpoint for POST. Responses are
+//! sent on the stream.
 
 use std::{
     collections::HashMap,
@@ -18,19 +18,20 @@ use axum::{
     routing::{get, post},
 };
 use futures_util::{StreamExt, stream};
-use serde_json::Value;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
-use super::{http::early, net::header_map, peer::Peer};
+use super::{
+    http::{begin, early},
+    peer::{Peer, header_map},
+};
 use crate::{
     fault::Fault,
-    log::Received,
     play::Stage,
     server::{Frame, Server, lock},
 };
 
-/// Messages that wait for the reader of one stream.
+/// The capacity of a stream's output queue.
 const QUEUE: usize = 64;
 
 pub(crate) fn router(server: &Arc<Server>, dead: &CancellationToken) -> Router {
@@ -56,16 +57,10 @@ struct App {
 }
 
 async fn take_get(State(app): State<App>, headers: HeaderMap) -> Response {
-    app.server.receive(Received {
-        method: "GET".into(),
-        headers: header_map(&headers),
-        ..Received::default()
-    });
-    let script = app.server.script();
-    let faults = app.server.faults(&script, "GET", &Value::Null);
-    if let Some(response) = early(&script, &headers, &faults) {
-        return response;
-    }
+    let (_, faults) = match begin(&app.server, "GET", &headers) {
+        Ok(begun) => begun,
+        Err(response) => return *response,
+    };
     let session = format!("sse-{}", app.next.fetch_add(1, Ordering::Relaxed));
     let (frames, outgoing) = mpsc::channel(QUEUE);
     let peer = Peer::new(Stage::new(Arc::clone(&app.server), frames, app.dead.clone()));
@@ -87,7 +82,7 @@ async fn take_get(State(app): State<App>, headers: HeaderMap) -> Response {
     ([(header::CONTENT_TYPE, "text/event-stream")], Body::from_stream(events)).into_response()
 }
 
-/// Ends what runs for a client that left.
+/// Aborts the requests of a client when its stream is dropped.
 struct Departure {
     peers: Arc<Mutex<HashMap<String, Peer>>>,
     session: String,

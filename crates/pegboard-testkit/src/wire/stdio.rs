@@ -1,4 +1,4 @@
-//! The process form: one message per line on stdin and stdout. Two threads do the blocking reads and writes.
+//! stdio, for the separate process: one message per line. Two threads do the blocking reads and writes.
 
 use std::{
     collections::BTreeMap,
@@ -20,10 +20,10 @@ use crate::{
     server::{Frame, Server},
 };
 
-/// Messages that wait for the reader at the other end.
+/// The capacity of the output queue.
 const QUEUE: usize = 64;
 
-/// Serves stdin and stdout until the input ends, and gives the exit code.
+/// Serves stdin and stdout until the input ends. Returns the exit code.
 ///
 /// # Errors
 /// When a signal handler cannot be set or a child cannot be started.
@@ -41,7 +41,7 @@ pub(crate) async fn serve(server: Arc<Server>) -> io::Result<i32> {
     if !peer.open().await {
         return wait_for_the_end().await;
     }
-    // One line ahead, so that a server that stops reading stops soon.
+    // One line ahead, so that a server that stops reading does so at once.
     let (lines, mut incoming) = mpsc::channel(1);
     thread::spawn(move || read(&lines));
     while let Some(line) = incoming.recv().await {
@@ -62,7 +62,7 @@ pub(crate) async fn serve(server: Arc<Server>) -> io::Result<i32> {
     Ok(0)
 }
 
-/// The watchdog ends the process.
+/// Waits forever; the watchdog ends the process.
 async fn wait_for_the_end() -> io::Result<i32> {
     loop {
         sleep(Duration::from_secs(60)).await;
@@ -87,7 +87,7 @@ fn write(mut outgoing: mpsc::Receiver<Frame>) {
         let mut next = Some(frame);
         let mut marks = Vec::new();
         let mut closes = false;
-        // Everything that is ready goes out in one write.
+        // All queued output goes into one write.
         while let Some(frame) = next {
             match frame {
                 Frame::Message { text, .. } => {
@@ -115,10 +115,10 @@ fn write(mut outgoing: mpsc::Receiver<Frame>) {
     }
 }
 
-/// Puts the null device in the place of stdout, so that the other end of the pipe reads the end.
+/// Replaces stdout with the null device, so that the other end of the pipe reads the end of file.
 fn close_stdout() {
     if let Ok(null) = std::fs::OpenOptions::new().write(true).open("/dev/null") {
-        // When this fails, the test that waits for the end tells.
+        // A failure is noticed by the test that waits for the end of file.
         let _ = rustix::stdio::dup2_stdout(null);
     }
 }

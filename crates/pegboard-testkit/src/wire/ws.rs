@@ -16,18 +16,17 @@ use futures_util::{
     SinkExt, StreamExt,
     stream::{SplitSink, SplitStream},
 };
-use serde_json::Value;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
-use super::{http::early, net::header_map, peer::Peer};
+use super::{http::begin, peer::Peer};
 use crate::{
     log::Received,
     play::Stage,
     server::{Frame, Server},
 };
 
-/// Messages that wait for the reader of one connection.
+/// The capacity of a connection's output queue.
 const QUEUE: usize = 64;
 
 pub(crate) fn router(server: &Arc<Server>, dead: &CancellationToken) -> Router {
@@ -41,15 +40,8 @@ async fn upgrade(
     headers: HeaderMap,
     socket: WebSocketUpgrade,
 ) -> Response {
-    server.receive(Received {
-        method: "GET".into(),
-        headers: header_map(&headers),
-        ..Received::default()
-    });
-    let script = server.script();
-    let faults = server.faults(&script, "GET", &Value::Null);
-    if let Some(response) = early(&script, &headers, &faults) {
-        return response;
+    if let Err(response) = begin(&server, "GET", &headers) {
+        return *response;
     }
     socket
         .protocols(["mcp"])
@@ -64,7 +56,7 @@ async fn upgrade(
 
 async fn serve(socket: WebSocket, peer: Peer, outgoing: mpsc::Receiver<Frame>, dead: CancellationToken) {
     let (sink, stream) = socket.split();
-    // Whichever side ends first ends the connection.
+    // The connection ends with either direction.
     let both = async {
         tokio::select! {
             () = read(&peer, stream) => {}
@@ -101,7 +93,7 @@ async fn write(mut outgoing: mpsc::Receiver<Frame>, mut sink: SplitSink<WebSocke
         let sent = match frame {
             Frame::Message { text, .. } | Frame::Raw(text) => sink.send(message(&text)).await,
             Frame::Close => {
-                // The other side may be gone already.
+                // The client may have disconnected already.
                 let _ = sink.close().await;
                 return;
             }
@@ -114,7 +106,7 @@ async fn write(mut outgoing: mpsc::Receiver<Frame>, mut sink: SplitSink<WebSocke
     }
 }
 
-/// A text frame must be UTF-8; what is not travels as a binary one.
+/// A text frame, or a binary frame for bytes that are not UTF-8.
 fn message(text: &[u8]) -> Message {
     match std::str::from_utf8(text) {
         Ok(text) => Message::Text(text.into()),

@@ -1,4 +1,4 @@
-//! Streamable HTTP, both eras.
+//! Streamable HTTP in both eras.
 
 use std::net::SocketAddr;
 
@@ -16,7 +16,7 @@ fn k8s() -> FakeServer {
     FakeServer::new("k8s").tool(Tool::new("get_pods").answers_text("pod-1"))
 }
 
-/// Starts it and opens a legacy session.
+/// Starts the server and opens a legacy session.
 async fn session(fake: FakeServer) -> (NetHandle, String) {
     let server = fake.serve_http().await.unwrap();
     let reply = post(

@@ -1,4 +1,4 @@
-//! A raw client for wires with one message per line.
+//! A raw client for transports with one message per line.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use tokio::{
     time::timeout,
 };
 
-/// No healthy step takes longer.
+/// The timeout of a step.
 pub(crate) const LIMIT: Duration = Duration::from_secs(10);
 
 pub(crate) struct Lines<R, W> {
@@ -53,14 +53,14 @@ impl<R: AsyncRead + Unpin, W: AsyncWrite + Unpin> Lines<R, W> {
         serde_json::from_slice(&line).unwrap_or_else(|_| panic!("not JSON: {:?}", String::from_utf8_lossy(&line)))
     }
 
-    /// Whether nothing comes for a while. With paused time the while costs nothing.
+    /// Returns `true` if no line arrives for a while, which takes no real time when tokio's clock is paused.
     pub(crate) async fn is_silent(&mut self) -> bool {
         timeout(Duration::from_millis(300), self.reader.fill_buf())
             .await
             .is_err()
     }
 
-    /// Everything until the end.
+    /// All lines until the end.
     pub(crate) async fn rest(&mut self) -> Vec<u8> {
         let mut rest = Vec::new();
         timeout(LIMIT, self.reader.read_to_end(&mut rest))

@@ -1,4 +1,4 @@
-//! The fake servers behave, and misbehave, as their scripts say: raw JSON over every wire.
+//! The fake servers follow their scripts, faults included: raw JSON over every transport.
 
 #[cfg(test)]
 mod http;

@@ -342,7 +342,7 @@ async fn later_starts_follow_another_script() {
     assert!(second.request(0, "server/discover", modern(json!({}))).await["result"].is_object());
 }
 
-/// Calls the tool once and gives the raw lines until silence or the end.
+/// Calls the tool once. Returns the raw lines until silence or the end.
 async fn lines_of(fault: Fault) -> Vec<String> {
     let (mut client, _handle) = start(&k8s().fault(fault));
     client.send(call(3, "get_pods", json!({}))).await;

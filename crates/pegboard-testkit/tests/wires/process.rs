@@ -1,4 +1,4 @@
-//! The process form, with real processes.
+//! stdio with real processes.
 
 use std::{path::Path, process::Stdio, time::Duration};
 
@@ -231,7 +231,7 @@ async fn a_process_ends_with_its_parent() {
     let folder = tempfile::tempdir().unwrap();
     let log = folder.path().join("log");
     let (program, args) = FakeServer::new("p").log(&log).fault(Fault::IgnoresEof).command();
-    // The shell leaves once the fake runs.
+    // The shell exits once the fake runs.
     let script =
         r#"log=$1; shift; "$@" </dev/null >/dev/null 2>&1 & until grep -qs spawned "$log"; do sleep 0.01; done"#;
     let mut shell = Command::new("sh");

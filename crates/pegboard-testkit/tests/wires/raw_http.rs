@@ -1,4 +1,4 @@
-//! A raw HTTP client: one request per connection, everything that came back.
+//! A raw HTTP client: one request per connection, with the whole response.
 
 use std::{net::SocketAddr, time::Duration};
 
@@ -9,13 +9,13 @@ use tokio::{
     time::timeout,
 };
 
-/// What came back until the end, or until the reader lost patience.
+/// The response up to its end or the reader's timeout.
 #[derive(Debug)]
 pub(crate) struct Reply {
     pub(crate) status: u16,
     head: String,
     pub(crate) body: Vec<u8>,
-    /// Whether the body came to its proper end.
+    /// Whether the body is complete.
     pub(crate) complete: bool,
 }
 
@@ -36,7 +36,7 @@ impl Reply {
         serde_json::from_slice(&self.body).unwrap_or_else(|_| panic!("not JSON: {}", self.text()))
     }
 
-    /// The data of the events that hold a message.
+    /// The data of the `message` events.
     pub(crate) fn events(&self) -> Vec<Value> {
         let text = self.text();
         let data = text.lines().filter_map(|line| line.strip_prefix("data: "));
@@ -44,7 +44,7 @@ impl Reply {
     }
 }
 
-/// Patience for answers that never end.
+/// The timeout for responses that never end.
 pub(crate) const SHORT: Duration = Duration::from_millis(300);
 
 pub(crate) async fn send(
@@ -62,7 +62,7 @@ pub(crate) async fn send(
     request.push_str(&format!("content-length: {}\r\n\r\n{body}", body.len()));
     stream.write_all(request.as_bytes()).await.ok()?;
     let mut bytes = Vec::new();
-    // Neither a reset nor lost patience hides what came before.
+    // What arrived before a reset or the timeout is kept.
     let _ = timeout(patience, stream.take(4 << 20).read_to_end(&mut bytes)).await;
     parse(&bytes)
 }

@@ -1,7 +1,7 @@
 //! An agent, twice: once with a model that calls functions, once with a model that only writes text.
 //!
-//! Both have the same job and the same servers: one is a process, one is on the network, one is in this program, one is down from the
-//! start, and the process is killed while the agent works. See `world.rs` for all that; this file is what you would write yourself.
+//! Both have the same task and the same servers: one is a process, one is on the network, one is in this program, one is down from the
+//! start, and the process is killed while the agent works. `world.rs` sets that up; this file is what you would write yourself.
 
 #![expect(clippy::print_stdout, reason = "an example shows what it does")]
 
@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 use model::Model;
 use world::World;
 
-/// A model that goes round in circles must be stopped by somebody.
+/// The limit on turns, for a model that loops.
 const MAX_TURNS: usize = 10;
 const TASK: &str = "A pod crashes. Which one, and who is on call for it?";
 
@@ -26,7 +26,7 @@ fn main() -> anyhow::Result<()> {
 }
 
 async fn run() -> anyhow::Result<()> {
-    // Each loop gets a world of its own, because each of them kills a server.
+    // Each loop gets its own environment, because each of them kills a server.
     println!("# With function calls");
     let world = World::open().await?;
     let model = Model::open(world::calls_functions()).await?;
@@ -42,9 +42,9 @@ async fn run() -> anyhow::Result<()> {
     Ok(())
 }
 
-/// The loop for models that have an API for tools.
+/// The loop for models with an API for tool calls.
 async fn function_calls(model: &Model, tools: &dyn ToolExecutor) -> anyhow::Result<String> {
-    // The tools as the API wants them. A server that is down takes nothing away but its own tools.
+    // The tools in the API's format. A server that is down costs only its own tools.
     let listing = tools.list_tools().await?;
     for away in &listing.unavailable {
         println!("{} is away: {}", away.server, away.error);
@@ -57,11 +57,11 @@ async fn function_calls(model: &Model, tools: &dyn ToolExecutor) -> anyhow::Resu
         if calls.is_empty() {
             return Ok(said["content"].as_str().unwrap_or_default().to_owned());
         }
-        // Calls of one turn run beside each other. One whose arguments cannot even be read gets its reply without being made.
+        // The calls of one turn run concurrently. A call whose arguments cannot be parsed gets an error reply and is not made.
         let replies = join_all(calls.into_iter().map(|call| tools.execute(call)));
         let replies = replies.await.into_iter().collect::<Result<Vec<Reply>, _>>()?;
         replies.iter().for_each(show);
-        // Failures go back as well: the model reads what went wrong and finds another way.
+        // Failures are sent back too, so that the model can react to them.
         messages.push(said);
         messages.extend(Provider::OpenAi.tool_messages(&replies));
     }
@@ -88,7 +88,7 @@ async fn react(model: &Model, tools: &dyn ToolExecutor) -> anyhow::Result<String
             return Ok(answer.trim().to_owned());
         }
         let observation = match action(text) {
-            // The cascade makes arguments of JSON, YAML, `key: value` pairs or a plain text, whichever it is.
+            // The cascade parses JSON, YAML, `key: value` pairs or plain text.
             Some((name, input)) => {
                 let call = ToolCall::new(name).text(input).reading(Reading::Cascade);
                 let reply = tools.execute(call).await?;
@@ -103,7 +103,7 @@ async fn react(model: &Model, tools: &dyn ToolExecutor) -> anyhow::Result<String
     bail!("there is no answer after {MAX_TURNS} turns")
 }
 
-/// The tool and its input in a model's text. Models like to write the observation too; that part is not theirs.
+/// The tool and its input in a model's text. An observation that the model invents after them is cut off.
 fn action(text: &str) -> Option<(&str, &str)> {
     let (_, rest) = text.split_once("Action:")?;
     let (name, input) = rest.split_once("Action Input:")?;
@@ -115,7 +115,7 @@ fn show(reply: &Reply) {
     println!("{} → {}", reply.name, reply.text().lines().next().unwrap_or_default());
 }
 
-/// The agent found the answer, although one server was never there and another one died.
+/// Checks that the agent found the answer, although one server was down from the start and another one was killed.
 fn check(answer: &str, board: &Pegboard) -> anyhow::Result<()> {
     println!("answer: {answer}");
     ensure!(answer == "api-7f9 crashes; Mara is on call.", "the answer is wrong");

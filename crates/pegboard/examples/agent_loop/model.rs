@@ -1,4 +1,4 @@
-//! A client for the model: one request per turn, as any program makes them. The model itself plays a script.
+//! A client of the model's HTTP API: one request per turn. The model itself is scripted.
 
 use pegboard_testkit::{ModelHandle, ScriptedModel};
 use serde_json::{Value, json};
@@ -10,7 +10,7 @@ pub(crate) struct Model {
 
 impl Model {
     pub(crate) async fn open(script: ScriptedModel) -> anyhow::Result<Self> {
-        // This build of reqwest leaves the choice of cryptography to the program. It may have been made already.
+        // This build of reqwest leaves the choice of the TLS crypto provider to the program. It may be installed already.
         let _ = rustls::crypto::ring::default_provider().install_default();
         Ok(Self {
             server: script.serve().await?,

@@ -1,4 +1,4 @@
-//! What the agent works with: servers of every kind, some of them in trouble, and a model that plays a script.
+//! The agent's environment: servers of every kind, some of them failing, and a scripted model.
 
 use std::path::{Path, PathBuf};
 
@@ -9,11 +9,11 @@ use pegboard::{
 use pegboard_testkit::{FakeServer, NetHandle, ScriptedModel, Tool};
 use serde_json::{Value, json};
 
-/// An address at which nobody listens.
-const NOBODY: &str = "http://127.0.0.1:9/mcp";
+/// A URL that refuses connections.
+const UNREACHABLE: &str = "http://127.0.0.1:9/mcp";
 const PODS: &str = "api-7f9 CrashLoopBackOff\nweb-1 Running";
 
-/// A board, and what must live as long as it.
+/// A board, and the handles that must live as long as it.
 pub(crate) struct World {
     pub(crate) board: Pegboard,
     _people: NetHandle,
@@ -29,14 +29,14 @@ impl World {
         let mut config = Config::default();
         let mut add = |name: &str, transport| -> anyhow::Result<()> {
             let mut server = ServerConfig::new(transport);
-            // Reading twice is harmless, so a call that is lost with its server may be made again by itself.
+            // Reading twice is harmless, so a call that is lost with its server is retried.
             server.policy.retry.insert("get_*".to_owned(), RetryClass::Safe);
             config.servers.insert(ServerName::parse(name)?, server);
             Ok(())
         };
         add("k8s", Transport::Stdio(k8s(&log)))?;
         add("people", at(&people.url())?)?;
-        add("wiki", at(NOBODY)?)?;
+        add("wiki", at(UNREACHABLE)?)?;
         let board = Pegboard::builder(config)
             .in_process(ServerName::parse("local")?, NativeTools::new([first_word(), kill(log)]))
             .open();
@@ -52,7 +52,7 @@ fn at(url: &str) -> anyhow::Result<Transport> {
     Ok(Transport::Auto(Endpoint::new(SafeUrl::parse(url)?)))
 }
 
-/// An object with one text in it.
+/// The schema of an object with one string.
 fn takes(argument: &str) -> Value {
     json!({"type": "object", "properties": {argument: {"type": "string"}}, "required": [argument]})
 }
@@ -84,7 +84,7 @@ fn first_word() -> NativeTool {
     .read_only()
 }
 
-/// The accident: it kills the process of `k8s`. The board learns of it as it would of any crash.
+/// The crash: kills the process of `k8s`.
 fn kill(log: PathBuf) -> NativeTool {
     let schema = json!({"type": "object"});
     NativeTool::new("kill_k8s", "Kills the k8s server.", schema, move |_| {
@@ -97,7 +97,7 @@ fn kill(log: PathBuf) -> NativeTool {
     })
 }
 
-/// What a model says that calls functions. It reads the results for its answer, so a wrong result gives a wrong answer.
+/// The script of a model that calls functions. Its answer is computed from the results, so a wrong result gives a wrong answer.
 pub(crate) fn calls_functions() -> ScriptedModel {
     ScriptedModel::new()
         .calls_all(&[("k8s__get_pods", "{}"), ("wiki__search", r#"{"text": "crash"}"#)])
@@ -108,7 +108,7 @@ pub(crate) fn calls_functions() -> ScriptedModel {
         .answers(|request| conclusion(request, "tool", ""))
 }
 
-/// The same as text, in the many ways in which models write arguments.
+/// The same script as text, with arguments in the various forms that models write.
 pub(crate) fn writes_text() -> ScriptedModel {
     let act = |name: &str, input: &str| format!("Thought: I need {name}.\nAction: {name}\nAction Input: {input}");
     ScriptedModel::new()
@@ -120,7 +120,7 @@ pub(crate) fn writes_text() -> ScriptedModel {
         .answers(|request| format!("Final Answer: {}", conclusion(request, "user", "Observation: ")))
 }
 
-/// Puts the last three results together: the pods, the first word of them, and the person.
+/// Combines the last three results: the pods, the first word of them, and the person.
 fn conclusion(request: &Value, role: &str, before: &str) -> String {
     let messages = request["messages"].as_array().into_iter().flatten();
     let results = messages.filter(|message| message["role"] == role);

@@ -1,4 +1,4 @@
-//! The arguments that come as one JSON text: from the command line, a file or stdin.
+//! Reads the arguments of `--json`: from the command line, a file or stdin.
 
 use std::{
     fs::File,
@@ -7,10 +7,10 @@ use std::{
 
 use pegboard::Arguments;
 
-/// No server takes more by default, and a device that never ends must not fill the memory.
+/// More than any server accepts by default. Also bounds the memory for an endless device such as `/dev/zero`.
 const MAX_BYTES: u64 = 16 << 20;
 
-/// Reads the object that `--json` names, or says what is wrong with it.
+/// Reads and parses the object that `--json` names.
 pub(super) async fn read(json: Option<&str>) -> Result<Option<Arguments>, String> {
     let (origin, text) = match json {
         None => return Ok(None),
@@ -29,7 +29,7 @@ pub(super) async fn read(json: Option<&str>) -> Result<Option<Arguments>, String
     }
 }
 
-/// Reads off the async threads, so that a terminal nobody types at can be left with Ctrl-C.
+/// Reads on a blocking thread, so that Ctrl-C works while a terminal is read.
 async fn from<R: Read>(name: &str, open: impl FnOnce() -> io::Result<R> + Send + 'static) -> Result<String, String> {
     let reading = tokio::task::spawn_blocking(move || {
         let mut text = String::new();

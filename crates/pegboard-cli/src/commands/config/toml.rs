@@ -57,9 +57,9 @@ pub(super) fn value(value: &Value) -> String {
                 entries => format!("{{ {} }}", entries.join(", ")),
             }
         }
-        // TOML has no null; nothing that is shown is one.
+        // TOML has no null. No shown value is null.
         Value::Null => "\"\"".to_owned(),
-        // The strings, numbers and truth values of JSON are those of TOML.
+        // Strings, numbers and booleans are written alike in JSON and TOML.
         plain => plain.to_string(),
     }
 }

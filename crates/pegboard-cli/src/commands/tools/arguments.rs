@@ -1,10 +1,10 @@
-//! The arguments of a tool for people, read from its schema.
+//! A table of a tool's arguments, read from its schema.
 
 use serde_json::Value;
 
 use crate::output::{Table, one_line};
 
-/// One row per argument: name, type, whether it must be given, what it means.
+/// One row per argument: name, type, required or optional, description.
 pub(super) fn table(schema: &Value) -> Table {
     let mut table = Table::indented(6);
     let required = schema.get("required").and_then(Value::as_array);
@@ -14,18 +14,18 @@ pub(super) fn table(schema: &Value) -> Table {
     for (name, property) in properties {
         let is_required = required.is_some_and(|names| names.iter().any(|required| required == name));
         let need = if is_required { "required" } else { "optional" };
-        let words = property.get("description").and_then(Value::as_str).unwrap_or_default();
+        let description = property.get("description").and_then(Value::as_str).unwrap_or_default();
         table.row([
             one_line(name),
             one_line(&kind(property)),
             need.to_owned(),
-            one_line(words),
+            one_line(description),
         ]);
     }
     table
 }
 
-/// The type of an argument: its word, its words, or the values it may have.
+/// The type of an argument: its `enum` values if they are few, else its `type`.
 fn kind(property: &Value) -> String {
     let word = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
     let joined = |values: &Vec<Value>| values.iter().map(word).collect::<Vec<_>>().join("|");

@@ -1,8 +1,8 @@
-//! Which tools a pattern on the command line means.
+//! Matches tools against the pattern of `pegboard tools`.
 
 use pegboard::ListedTool;
 
-/// Part of a name, or with `*` in it a whole name in which the stars stand for any text. Case does not matter.
+/// A substring of a name, or a glob with `*` for a whole name. Case-insensitive.
 #[derive(Debug)]
 pub(super) struct Pattern(String);
 
@@ -11,7 +11,7 @@ impl Pattern {
         Self(text.to_lowercase())
     }
 
-    /// Whether it means this tool, under any of its names.
+    /// Returns `true` if any name of the tool matches.
     pub(super) fn fits(&self, listed: &ListedTool) -> bool {
         let tool = &listed.tool;
         let names = [&tool.dotted_name(), &listed.name, &tool.name];

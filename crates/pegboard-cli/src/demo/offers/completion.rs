@@ -3,12 +3,11 @@
 use serde_json::{Map, Value, json};
 
 use super::resources::{COUNT_TEMPLATE, MAX_COUNT};
-use crate::demo::message::Fault;
-use crate::demo::protocol::object;
+use crate::demo::message::{Fault, object};
 
 const NAMES: [&str; 5] = ["Ada", "Alan", "Barbara", "Edsger", "Grace"];
 
-/// The most values that one answer may hold.
+/// The limit on the values of one response.
 const MAX_VALUES: usize = 100;
 
 pub(in crate::demo) fn complete(params: &Map<String, Value>) -> Result<Map<String, Value>, Fault> {
@@ -47,7 +46,7 @@ pub(in crate::demo) fn complete(params: &Map<String, Value>) -> Result<Map<Strin
     )]))
 }
 
-/// Case does not matter to somebody who types.
+/// The values that start with the typed text, case-insensitively.
 fn starting_with(typed: &str, values: impl IntoIterator<Item = String>) -> Vec<String> {
     let typed = typed.to_lowercase();
     values

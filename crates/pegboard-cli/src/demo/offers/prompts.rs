@@ -3,8 +3,7 @@
 use serde_json::{Map, Value, json};
 
 use super::required;
-use crate::demo::message::Fault;
-use crate::demo::protocol::object;
+use crate::demo::message::{Fault, object};
 
 pub(in crate::demo) fn list() -> Vec<Value> {
     vec![

@@ -5,8 +5,7 @@ use base64::prelude::BASE64_STANDARD;
 use serde_json::{Map, Value, json};
 
 use super::required;
-use crate::demo::message::Fault;
-use crate::demo::protocol::object;
+use crate::demo::message::{Fault, object};
 use crate::demo::tools::png;
 use crate::demo::version::Version;
 
@@ -18,7 +17,7 @@ const ABOUT: &str = "# Pegboard demo server\n\n\
 pub(super) const COUNT_TEMPLATE: &str = "demo://count/{n}";
 const COUNT_PREFIX: &str = "demo://count/";
 
-/// How far `demo://count/{n}` counts.
+/// The largest `n` of `demo://count/{n}`.
 pub(super) const MAX_COUNT: u32 = 100;
 
 pub(in crate::demo) fn list() -> Vec<Value> {
@@ -75,12 +74,12 @@ fn not_found(uri: &str, version: Version) -> Fault {
 }
 
 fn count(n: &str) -> Option<String> {
-    // The plain spelling only, so that each resource has one address.
+    // Only the canonical spelling, so that each resource has one URI.
     let last: u32 = n.parse().ok().filter(|last| (1..=MAX_COUNT).contains(last))?;
     (last.to_string() == n).then(|| (1..=last).map(|number| format!("{number}\n")).collect())
 }
 
-/// A board of holes with one peg in it.
+/// An image of a board of holes with one peg in it.
 fn logo() -> Vec<u8> {
     const BOARD: u8 = 0;
     const HOLE: u8 = 1;

@@ -19,8 +19,14 @@ async fn ask(peer: &Peer, method: &str, params: Value) -> Result<Value, Fault> {
     let demo = Demo {
         folder: PathBuf::from("."),
     };
-    demo.answer(version, request, peer, Notices::default(), &CancellationToken::new())
-        .await
+    demo.answer(
+        version,
+        request,
+        peer,
+        Notifications::default(),
+        &CancellationToken::new(),
+    )
+    .await
 }
 
 fn peer(version: Version) -> Peer {

@@ -5,11 +5,11 @@ mod parser;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::{Failure, Output, at_most, harmless};
+use super::tool::{Failure, Output, at_most, harmless};
 
 const MAX_EXPRESSION: usize = 1000;
 
-/// Beyond this a double no longer holds every whole number.
+/// The largest magnitude up to which an `f64` holds every integer: 2^53.
 const MAX_EXACT: f64 = 9_007_199_254_740_992.0;
 
 #[derive(Debug, Deserialize)]
@@ -54,7 +54,7 @@ pub(super) fn run(arguments: Arguments) -> Result<Output, Failure> {
     Ok(Output::structured(json!({"value": number(value)})))
 }
 
-/// Whole numbers are written without a fraction.
+/// An integer if the value is whole, so that it is written without a fraction.
 fn number(value: f64) -> Value {
     if value.fract() == 0.0 && value.abs() < MAX_EXACT {
         json!(value as i64)

@@ -1,13 +1,13 @@
-//! `now`: the clock.
+//! `now`: the current time in a time zone.
 
 use jiff::Timestamp;
 use jiff::tz::{Offset, TimeZone};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::{Failure, Output, at_most, harmless};
+use super::tool::{Failure, Output, at_most, harmless};
 
-/// Longer than every name in the time zone database.
+/// More than the longest name in the time zone database.
 const MAX_NAME: usize = 64;
 
 #[derive(Debug, Default, Deserialize)]

@@ -1,11 +1,11 @@
-//! `count_slowly`: a tool that takes its time, tells how far it is and can be cancelled.
+//! `count_slowly`: a slow tool that reports progress and can be cancelled.
 
 use std::time::Duration;
 
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::{Call, Failure, Output, harmless, within};
+use super::tool::{Call, Failure, Output, harmless, within};
 
 const MAX_STEPS: u64 = 100;
 const MAX_DELAY_MS: u64 = 5000;
@@ -57,13 +57,13 @@ pub(super) fn definition() -> Value {
     })
 }
 
-/// Cancelled by being dropped: every wait is an await.
+/// Counts. Dropping the future cancels it.
 pub(super) async fn run(arguments: Arguments, call: Call<'_>) -> Result<Output, Failure> {
     let steps = within("n", arguments.n, 1, MAX_STEPS)?;
     let delay = Duration::from_millis(within("delay_ms", arguments.delay_ms, 0, MAX_DELAY_MS)?);
     for step in 1..=steps {
         tokio::time::sleep(delay).await;
-        call.notices
+        call.notifications
             .progress(step, steps, &format!("step {step} of {steps}"))
             .await;
     }
@@ -79,12 +79,12 @@ mod tests {
     use tokio_util::sync::CancellationToken;
 
     use super::*;
-    use crate::demo::notices::Notices;
+    use crate::demo::notifications::Notifications;
 
     #[tokio::test(start_paused = true)]
     async fn every_step_waits_and_is_reported() {
         let (out, mut sent) = mpsc::channel(8);
-        let notices = Notices {
+        let notifications = Notifications {
             out: Some(out),
             progress_token: Some(json!("t")),
             level: None,
@@ -92,7 +92,7 @@ mod tests {
         let cancelled = CancellationToken::new();
         let call = Call {
             folder: Path::new("."),
-            notices: &notices,
+            notifications: &notifications,
             cancelled: &cancelled,
         };
         let start = Instant::now();
@@ -100,20 +100,20 @@ mod tests {
         assert_eq!(start.elapsed(), Duration::from_secs(3));
         assert_eq!(output.content[0]["text"], "counted to 3");
         for step in 1..=3 {
-            let notice: Value = serde_json::from_str(&sent.try_recv().unwrap()).unwrap();
+            let notification: Value = serde_json::from_str(&sent.try_recv().unwrap()).unwrap();
             let message = format!("step {step} of 3");
             let params = json!({"progressToken": "t", "progress": step, "total": 3, "message": message});
-            assert_eq!(notice["params"], params);
+            assert_eq!(notification["params"], params);
         }
         assert!(sent.try_recv().is_err());
     }
 
     #[tokio::test]
     async fn bounds_hold() {
-        let (notices, cancelled) = (Notices::default(), CancellationToken::new());
+        let (notifications, cancelled) = (Notifications::default(), CancellationToken::new());
         let call = Call {
             folder: Path::new("."),
-            notices: &notices,
+            notifications: &notifications,
             cancelled: &cancelled,
         };
         for (n, delay_ms) in [(0, 0), (101, 0), (1, 5001)] {

@@ -1,4 +1,4 @@
-//! `draw`: a small picture, for clients that show images.
+//! `draw`: a small image, for clients that show images.
 
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
@@ -6,7 +6,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::png::{self, Rgb};
-use super::{Failure, Output, harmless, text, within};
+use super::tool::{Failure, Output, harmless, text, within};
 
 const MAX_SIDE: u64 = 256;
 const WHITE: Rgb = [255, 255, 255];
@@ -129,7 +129,7 @@ fn ink(color: &str) -> Option<Rgb> {
         .find_map(|(name, rgb)| (name == color).then_some(rgb))
 }
 
-/// Whether the middle of a pixel is inside the ellipse that fills the picture.
+/// Returns `true` if the centre of a pixel is inside the ellipse that fills the image.
 fn in_ellipse(x: u32, y: u32, width: u32, height: u32) -> bool {
     let from_centre = |at: u32, side: u32| (2.0 * f64::from(at) + 1.0) / f64::from(side) - 1.0;
     from_centre(x, width).powi(2) + from_centre(y, height).powi(2) <= 1.0

@@ -1,9 +1,9 @@
-//! `echo`: gives back what it is given.
+//! `echo`: returns its arguments.
 
 use serde::{Deserialize, Deserializer};
 use serde_json::{Map, Value, json};
 
-use super::{Failure, Output, at_most, harmless, text};
+use super::tool::{Failure, Output, at_most, harmless, text};
 
 const MAX_TEXT: usize = 1_000_000;
 
@@ -11,7 +11,7 @@ const MAX_TEXT: usize = 1_000_000;
 #[serde(deny_unknown_fields)]
 pub(super) struct Arguments {
     text: Option<String>,
-    /// `null` is a value to echo, so it is kept apart from a missing key.
+    /// Distinguishes `null`, which is echoed, from a missing key.
     #[serde(default, deserialize_with = "present")]
     json: Option<Value>,
 }

@@ -1,9 +1,9 @@
-//! `fail`: a tool that fails in the words of its caller.
+//! `fail`: a tool that fails with a given message.
 
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::{Failure, Output, at_most, harmless};
+use super::tool::{Failure, Output, at_most, harmless};
 
 const MAX_MESSAGE: usize = 4096;
 

@@ -1,25 +1,25 @@
-//! A PNG writer for small pictures with a palette. The pixels are stored, not compressed: pictures here have at most
-//! 64 Ki pixels, and a compressor would be far more code than the rest of the drawing.
+//! A PNG encoder for small images with a palette. Pixels are stored uncompressed: images here have at most 64 Ki pixels,
+//! and a compressor would be more code than the rest.
 
 /// Red, green and blue.
 pub(in crate::demo) type Rgb = [u8; 3];
 
-/// The most bytes one stored block holds.
+/// The most bytes of a stored deflate block.
 const MAX_STORED: usize = 0xffff;
 
-/// A picture of `width` by `height` pixels; `pixel(x, y)` is an index into `palette`, which has at most 256 colours.
+/// Encodes an image of `width` by `height` pixels; `pixel(x, y)` is an index into `palette`, which has at most 256 colours.
 pub(in crate::demo) fn encode(width: u32, height: u32, palette: &[Rgb], pixel: impl Fn(u32, u32) -> u8) -> Vec<u8> {
     let mut png = b"\x89PNG\r\n\x1a\n".to_vec();
     let mut header = Vec::with_capacity(13);
     header.extend(width.to_be_bytes());
     header.extend(height.to_be_bytes());
-    // 8 bits a pixel, palette, then the only compression, filter set and (no) interlacing we write.
+    // Bit depth 8, colour type palette, and compression, filter and interlace methods 0.
     header.extend([8, 3, 0, 0, 0]);
     chunk(&mut png, *b"IHDR", &header);
     chunk(&mut png, *b"PLTE", palette.as_flattened());
     let mut rows = Vec::with_capacity((width as usize + 1) * height as usize);
     for y in 0..height {
-        // Every row starts with its filter: none.
+        // Each row starts with its filter type: none.
         rows.push(0);
         rows.extend((0..width).map(|x| pixel(x, y)));
     }

@@ -1,11 +1,11 @@
-//! `search_text`: finds a piece of text in the files of one folder.
+//! `search_text`: searches the files of one folder for a text.
 
 mod walk;
 
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::{Call, Failure, Output, at_most, harmless, text, within};
+use super::tool::{Call, Failure, Output, at_most, harmless, text, within};
 use walk::{Found, Query, walk};
 
 const MAX_QUERY: usize = 256;
@@ -71,7 +71,7 @@ pub(super) async fn run(arguments: Arguments, call: Call<'_>) -> Result<Output, 
     let max_matches = within("max_matches", arguments.max_matches, 1, MAX_MATCHES)? as usize;
     let query = Query::new(&arguments.query, arguments.ignore_case, max_matches);
     let (folder, cancelled) = (call.folder.to_owned(), call.cancelled.clone());
-    // Files are read on a blocking thread, which looks at `cancelled` before every file.
+    // Files are read on a blocking thread, which checks `cancelled` before each file.
     let found = tokio::task::spawn_blocking(move || walk(&folder, &query, &|| cancelled.is_cancelled())).await;
     found
         .map(|found| report(&found))

@@ -1,5 +1,5 @@
-//! Streamable HTTP at `/mcp`, in both eras. A modern request stands alone; a legacy one belongs to a session, which
-//! `initialize` opens. This file decides which of the two a request is; [`exchange`] answers it.
+//! Streamable HTTP at `/mcp`, in both eras. A modern request needs no session; a legacy one belongs to a session that
+//! `initialize` opens. This file tells the two apart; [`exchange`] runs them.
 
 pub(super) mod body;
 mod exchange;
@@ -20,13 +20,12 @@ use futures_util::{StreamExt, stream};
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
-use super::{listen, sse::KEEP_ALIVE};
-use crate::demo::Demo;
+use super::listen::{self, KEEP_ALIVE};
 use crate::demo::connection::cancelled_id;
 use crate::demo::message::{self, Broken, Fault, Incoming, Message, Request};
-use crate::demo::protocol::{Peer, version_of};
+use crate::demo::protocol::{Demo, Peer, version_of};
 use crate::demo::version::Version;
-use exchange::{Asked, Exchange};
+use exchange::{Accepted, Exchange, Refusal};
 use headers::Accepts;
 use session::{Session, Sessions};
 
@@ -75,7 +74,7 @@ async fn post(State(server): State<Arc<Server>>, headers: HeaderMap, body: Body)
             }
             Err((status, fault)) => refuse(status, message::answer(None, &Err(fault))),
         },
-        Ok(Incoming::One(Message::Answer)) => StatusCode::ACCEPTED.into_response(),
+        Ok(Incoming::One(Message::Response)) => StatusCode::ACCEPTED.into_response(),
         Ok(Incoming::Batch(batch)) => server.batch(batch, &headers).await,
         Err(Broken { id, fault }) => refuse(StatusCode::BAD_REQUEST, message::answer(id.as_ref(), &Err(fault))),
     }
@@ -99,25 +98,25 @@ impl Server {
         headers::check(headers, &request).map_err(bad)?;
         let peer = Arc::new(Session::stateless(&self.stop));
         let version = version_of(&request, &peer.peer).map_err(bad)?;
-        let asked = Asked {
+        let accepted = Accepted {
             demo: self.demo.clone(),
             version,
             request,
             session: peer,
         };
-        Exchange::start(asked).map_err(bad)?.respond(accepts).await
+        Exchange::start(accepted).map_err(bad)?.respond(accepts).await
     }
 
     async fn legacy(&self, request: Request, headers: &HeaderMap, accepts: Accepts) -> Result<Response, Refusal> {
         let session = self.session(headers)?;
         let version = version_of(&request, &session.peer).map_err(|fault| (StatusCode::BAD_REQUEST, fault))?;
-        let asked = Asked {
+        let accepted = Accepted {
             demo: self.demo.clone(),
             version,
             request,
             session,
         };
-        Exchange::start(asked)
+        Exchange::start(accepted)
             .map_err(|fault| (StatusCode::OK, fault))?
             .respond(accepts)
             .await
@@ -130,7 +129,7 @@ impl Server {
             .open()
             .map_err(|fault| (StatusCode::SERVICE_UNAVAILABLE, fault))?;
         session.peer.settle(version);
-        let asked = Asked {
+        let accepted = Accepted {
             demo: self.demo.clone(),
             version,
             request,
@@ -140,7 +139,7 @@ impl Server {
             json: true,
             events: false,
         };
-        let mut response = Exchange::start(asked)
+        let mut response = Exchange::start(accepted)
             .map_err(|fault| (StatusCode::OK, fault))?
             .respond(only_json)
             .await?;
@@ -150,7 +149,7 @@ impl Server {
         Ok(response)
     }
 
-    /// Batches exist in 2025-03-26 only. Their answers come together, without notices.
+    /// Handles a batch, which only 2025-03-26 has. Its responses are sent together, without notifications.
     async fn batch(&self, batch: Vec<Result<Message, Broken>>, headers: &HeaderMap) -> Response {
         let refuse_whole = |(status, fault)| refuse(status, message::answer(None, &Err(fault)));
         let session = match self.session(headers) {
@@ -174,7 +173,7 @@ impl Server {
                         session.in_flight.cancel(&id);
                     }
                 }
-                Ok(Message::Answer) => {}
+                Ok(Message::Response) => {}
                 Err(Broken { id, fault }) => answers.push(message::answer(id.as_ref(), &Err(fault))),
             }
         }
@@ -190,13 +189,13 @@ impl Server {
             Ok(version) => version,
             Err(fault) => return Some(Err(fault)),
         };
-        let asked = Asked {
+        let accepted = Accepted {
             demo: self.demo.clone(),
             version,
             request,
             session: session.clone(),
         };
-        match Exchange::start(asked) {
+        match Exchange::start(accepted) {
             Ok(exchange) => exchange.outcome().await,
             Err(fault) => Some(Err(fault)),
         }
@@ -229,7 +228,7 @@ impl Server {
     }
 }
 
-/// The stream for messages of the server's own, of which there are none: it stays open and says that it is alive.
+/// The GET stream of a session. The demo server sends no messages of its own, so it carries only keep-alive comments.
 async fn open_stream(State(server): State<Arc<Server>>, headers: HeaderMap) -> Response {
     let Ok(Some(session)) = server.session_if_any(&headers) else {
         return without_session(&headers);
@@ -243,7 +242,7 @@ async fn open_stream(State(server): State<Arc<Server>>, headers: HeaderMap) -> R
     let until = session.stop.clone().cancelled_owned();
     let quiet = stream::pending::<Result<Event, std::convert::Infallible>>().take_until(until);
     let quiet = quiet.map(move |event| {
-        // The stream owns its place in the session for as long as it lives.
+        // Moves the permit into the stream.
         let _ = &listening;
         event
     });
@@ -260,7 +259,7 @@ async fn end_session(State(server): State<Arc<Server>>, headers: HeaderMap) -> R
     }
 }
 
-/// Without a session there is nothing but POST, which is all of the modern era.
+/// The response to GET or DELETE without a valid session. The modern era has only POST.
 fn without_session(headers: &HeaderMap) -> Response {
     if headers.contains_key(SESSION_ID) {
         return (StatusCode::NOT_FOUND, "no such session; send `initialize` again\n").into_response();
@@ -272,9 +271,6 @@ fn without_session(headers: &HeaderMap) -> Response {
     )
         .into_response()
 }
-
-/// A request that is answered with a fault, and the HTTP status that goes with it.
-type Refusal = (StatusCode, Fault);
 
 fn refuse(status: StatusCode, answer: Value) -> Response {
     (status, Json(answer)).into_response()

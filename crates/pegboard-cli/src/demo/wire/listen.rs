@@ -1,4 +1,4 @@
-//! The listening side of the network wires: a bound on connections, a bound on slow starters, and a graceful end.
+//! The listener of the network transports: limits on connections and on slow clients, and graceful shutdown.
 
 use std::io::{self, Write};
 use std::net::SocketAddr;
@@ -17,21 +17,24 @@ use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use super::guard::{self, Bound};
+use super::dns_rebinding::{self, Bound};
 
-/// Connections at a time. A client needs one or two; the rest wait in the kernel's queue.
+/// The limit on open connections. A client needs one or two; further ones wait in the kernel's backlog.
 const MAX_CONNECTIONS: usize = 1024;
 
 /// How long a client may take to send the head of a request.
 const HEADER_TIME: Duration = Duration::from_secs(10);
 
-/// How long open connections may take to end when the server stops.
-const LAST_ANSWERS: Duration = Duration::from_secs(2);
+/// How long open connections may take to end at shutdown.
+const SHUTDOWN_TIME: Duration = Duration::from_secs(2);
 
-/// After a failed accept (no file descriptors left, usually) there is nothing to do but wait a moment.
+/// The pause after a failed accept, whose usual cause is a lack of file descriptors.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
-/// Listens, says where on stdout, and serves until `stop` is cancelled.
+/// The interval of the comments that keep proxies from closing an idle event stream.
+pub(super) const KEEP_ALIVE: Duration = Duration::from_secs(15);
+
+/// Binds, prints the address on stdout, and serves until `stop` is cancelled.
 pub(super) async fn serve(
     listen: SocketAddr,
     scheme: &str,
@@ -45,13 +48,13 @@ pub(super) async fn serve(
     let address = listener
         .local_addr()
         .context("cannot tell the address that was bound")?;
-    let router = router.layer(from_fn_with_state(Bound(address.ip()), guard::check));
+    let router = router.layer(from_fn_with_state(Bound(address.ip()), dns_rebinding::check));
     announce(&format!("listening on {scheme}://{address}{path}")).context("cannot write to stdout")?;
     accept(listener, router, stop).await;
     Ok(())
 }
 
-/// Scripts read this line, so it is data: it goes to stdout, at once.
+/// Prints and flushes the line with the address. Scripts read it, so it goes to stdout.
 fn announce(line: &str) -> io::Result<()> {
     let mut stdout = io::stdout().lock();
     writeln!(stdout, "{line}")?;
@@ -81,11 +84,11 @@ async fn accept(listener: TcpListener, router: Router, stop: &CancellationToken)
     };
     stop.run_until_cancelled(accepting).await;
     connections.close();
-    let _ = tokio::time::timeout(LAST_ANSWERS, connections.wait()).await;
+    let _ = tokio::time::timeout(SHUTDOWN_TIME, connections.wait()).await;
 }
 
 async fn connection(stream: TcpStream, router: Router, stop: CancellationToken) {
-    // Small answers must not wait for the acknowledgement of the one before.
+    // Without Nagle's algorithm a small response does not wait for the previous acknowledgement.
     if let Err(error) = stream.set_nodelay(true) {
         tracing::debug!(%error, "cannot set TCP_NODELAY");
     }

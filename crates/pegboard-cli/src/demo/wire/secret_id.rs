@@ -1,4 +1,4 @@
-//! Session ids: 128 bits that nobody can guess.
+//! Session ids of 128 random bits.
 
 /// A fresh id, in lower-case hex.
 pub(super) fn secret_id() -> Result<String, getrandom::Error> {

@@ -1,5 +1,5 @@
-//! HTTP+SSE as of 2024-11-05: the client opens a stream at `/sse`, is told an address there, and posts to it. Every
-//! answer comes on the stream.
+//! HTTP+SSE of 2024-11-05: the client opens an event stream at `/sse`, whose first event names the endpoint for POST.
+//! All responses are sent on the stream.
 
 use std::collections::HashMap;
 use std::convert::Infallible;
@@ -20,19 +20,16 @@ use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 use super::http::body;
-use super::listen;
+use super::listen::{self, KEEP_ALIVE};
 use super::secret_id::secret_id;
-use crate::demo::Demo;
 use crate::demo::connection::Connection;
+use crate::demo::protocol::Demo;
 
-/// Streams at a time; far more than a machine's own clients need.
+/// The limit on open streams: far more than local clients need.
 const MAX_SESSIONS: usize = 256;
 
-/// How long a message may wait for room in a session's queue.
+/// How long a message may wait for space in a session's queue.
 const RECEIVE_TIME: Duration = Duration::from_secs(10);
-
-/// A comment this often keeps proxies from closing a quiet stream.
-pub(super) const KEEP_ALIVE: Duration = Duration::from_secs(15);
 
 #[derive(Clone, Debug)]
 struct Sessions {
@@ -73,7 +70,7 @@ async fn open(State(sessions): State<Sessions>) -> Response {
         .into_response()
 }
 
-/// The stream owns the session: when the client closes it, the session is over.
+/// The event stream. It owns the session, which ends when the client closes the stream.
 fn messages(session: Session, queue: mpsc::Receiver<String>) -> impl Stream<Item = Result<Event, Infallible>> {
     stream::unfold((session, queue), |(session, mut queue)| async {
         let message = queue.recv().await?;
@@ -109,7 +106,7 @@ async fn receive(
     }
 }
 
-/// One open session. Dropping it takes it off the list, which cancels what it has in flight.
+/// An open session. Dropping it removes it from the list, which cancels its requests in flight.
 struct Session {
     id: String,
     sessions: Sessions,

@@ -1,4 +1,4 @@
-//! stdio: one message a line on stdin and stdout. Nothing else is ever written to stdout.
+//! stdio: one message per line on stdin and stdout. Nothing else is written to stdout.
 
 use std::io::{self, BufRead, Read, Write};
 use std::sync::Arc;
@@ -8,14 +8,14 @@ use std::time::Duration;
 use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 
-use crate::demo::Demo;
 use crate::demo::connection::Connection;
 use crate::demo::message::MAX_MESSAGE;
+use crate::demo::protocol::Demo;
 
-/// Lines read ahead. Each may have 4 MiB, so there are few.
+/// The number of lines read ahead. Few, because each may have 4 MiB.
 const READ_AHEAD: usize = 4;
 
-/// How long the last answers may take to leave.
+/// How long the last responses may take to be written.
 const LAST_WRITES: Duration = Duration::from_secs(1);
 
 enum Line {
@@ -43,13 +43,13 @@ pub(in crate::demo) async fn serve(demo: Arc<Demo>, stop: CancellationToken) -> 
         () = read => {}
     }
     connection.close().await;
-    // The writer ends by itself when the queue does, unless nobody reads our stdout.
+    // The writer ends with the queue, unless it is blocked because the client does not read.
     let _ = tokio::time::timeout(LAST_WRITES, written).await;
     Ok(())
 }
 
-/// Reads on a thread of its own: a thread that waits for stdin does not keep the process from ending, while the
-/// runtime's blocking threads would.
+/// Reads stdin on a plain thread: unlike the runtime's blocking threads, it does not keep the process alive while it
+/// waits for input.
 fn read_stdin() -> io::Result<mpsc::Receiver<Line>> {
     let (sender, lines) = mpsc::channel(READ_AHEAD);
     thread::Builder::new().name("stdin".into()).spawn(move || {
@@ -64,7 +64,7 @@ fn read_stdin() -> io::Result<mpsc::Receiver<Line>> {
     Ok(lines)
 }
 
-/// The next line without its end; none at the end of input.
+/// The next line without its newline; `None` at the end of the input.
 fn read_line(input: &mut impl BufRead, limit: usize) -> io::Result<Option<Line>> {
     let mut line = Vec::new();
     input.by_ref().take(limit as u64 + 1).read_until(b'\n', &mut line)?;
@@ -78,7 +78,7 @@ fn read_line(input: &mut impl BufRead, limit: usize) -> io::Result<Option<Line>>
     Ok(Some(Line::TooLong))
 }
 
-/// Writes on a thread of its own, for the same reason. The receiver hears when the thread is done.
+/// Writes stdout on a plain thread, for the same reason. The returned receiver completes when the thread ends.
 fn write_stdout(mut queue: mpsc::Receiver<String>) -> io::Result<oneshot::Receiver<()>> {
     let (done, written) = oneshot::channel();
     thread::Builder::new().name("stdout".into()).spawn(move || {
@@ -93,7 +93,7 @@ fn write_stdout(mut queue: mpsc::Receiver<String>) -> io::Result<oneshot::Receiv
     Ok(written)
 }
 
-/// Writes a message and those that wait behind it, then flushes once.
+/// Writes a message and those queued behind it, then flushes once.
 fn write_line(output: &mut impl Write, first: String, queue: &mut mpsc::Receiver<String>) -> io::Result<()> {
     let mut next = Some(first);
     while let Some(message) = next {

@@ -1,4 +1,4 @@
-//! WebSocket: one message a text frame, at `/`, subprotocol `mcp`.
+//! WebSocket at `/`, subprotocol `mcp`: one message per text frame.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -17,21 +17,21 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use super::listen;
-use crate::demo::Demo;
 use crate::demo::connection::Connection;
 use crate::demo::message::MAX_MESSAGE;
+use crate::demo::protocol::Demo;
 
-/// Sockets at a time; far more than a machine's own clients need.
+/// The limit on open sockets: far more than local clients need.
 const MAX_SOCKETS: usize = 256;
 
-/// How long one frame may take to leave.
+/// The timeout of writing one frame.
 const WRITE_TIME: Duration = Duration::from_secs(10);
 
-/// How long a client may take to answer a goodbye.
-const LAST_WORDS: Duration = Duration::from_millis(500);
+/// How long a client may take to answer the close frame.
+const CLOSE_TIME: Duration = Duration::from_millis(500);
 
-/// How long sockets may take to end when the server stops.
-const LAST_SOCKETS: Duration = Duration::from_secs(1);
+/// How long sockets may take to close at shutdown.
+const SHUTDOWN_TIME: Duration = Duration::from_secs(1);
 
 #[derive(Clone, Debug)]
 struct Sockets {
@@ -52,7 +52,7 @@ pub(in crate::demo) async fn serve(demo: Arc<Demo>, listen: SocketAddr, stop: Ca
     let router = Router::new().route("/", get(upgrade)).with_state(sockets.clone());
     listen::serve(listen, "ws", "/", router, &stop).await?;
     sockets.open.close();
-    let _ = tokio::time::timeout(LAST_SOCKETS, sockets.open.wait()).await;
+    let _ = tokio::time::timeout(SHUTDOWN_TIME, sockets.open.wait()).await;
     Ok(())
 }
 
@@ -63,7 +63,7 @@ async fn upgrade(State(sockets): State<Sockets>, headers: HeaderMap, upgrade: We
     let Ok(permit) = sockets.permits.clone().try_acquire_owned() else {
         return (StatusCode::SERVICE_UNAVAILABLE, "too many sockets are open\n").into_response();
     };
-    // It counts as open before the client hears that it is, so that none is forgotten when the server stops.
+    // Tracked before the upgrade is confirmed, so that shutdown waits for every socket.
     let open = sockets.open.token();
     upgrade
         .protocols(["mcp"])
@@ -75,7 +75,7 @@ async fn upgrade(State(sockets): State<Sockets>, headers: HeaderMap, upgrade: We
         })
 }
 
-/// A client that offers no subprotocol at all is served too: many plain clients cannot.
+/// Returns `true` if the client offers `mcp`, or no subprotocol at all: many simple clients cannot offer one.
 fn offers_mcp(headers: &HeaderMap) -> bool {
     let mut offers = headers.get_all(header::SEC_WEBSOCKET_PROTOCOL).iter().peekable();
     offers.peek().is_none()
@@ -89,7 +89,7 @@ impl Sockets {
     async fn serve(self, socket: WebSocket, permit: OwnedSemaphorePermit) {
         let (mut sink, mut source) = socket.split();
         let (connection, mut queue) = Connection::open(self.demo, &self.stop);
-        // Reading and writing go on side by side: a reader that waits for the queue must not stop the writer.
+        // Concurrently: a reader that waits for the queue must not block the writer.
         let read = async {
             while let Some(Ok(frame)) = source.next().await {
                 match frame {
@@ -124,14 +124,14 @@ impl Sockets {
                 })),
             )
             .await;
-            // What the client has sent meanwhile is read: the system would answer it with a reset, which overtakes the goodbye.
-            let _ = tokio::time::timeout(LAST_WORDS, async { while let Some(Ok(_)) = source.next().await {} }).await;
+            // Pending input is read first. Closing with unread data would send a reset, which can discard the close frame.
+            let _ = tokio::time::timeout(CLOSE_TIME, async { while let Some(Ok(_)) = source.next().await {} }).await;
         }
         drop(permit);
     }
 }
 
-/// Whether the frame left in time.
+/// Sends a frame. Returns `false` if that fails or times out.
 async fn send(sink: &mut SplitSink<WebSocket, Message>, frame: Message) -> bool {
     matches!(tokio::time::timeout(WRITE_TIME, sink.send(frame)).await, Ok(Ok(())))
 }

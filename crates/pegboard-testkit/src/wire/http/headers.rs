@@ -1,4 +1,4 @@
-//! The headers of a request against its body.
+//! Checks the headers of a request against its body.
 
 use axum::http::HeaderMap;
 use base64::{Engine, prelude::BASE64_STANDARD};
@@ -18,7 +18,7 @@ pub(super) fn accepts(headers: &HeaderMap, kind: &str) -> bool {
     })
 }
 
-/// A version the server does not speak is refused; a missing one is fine.
+/// Refuses a protocol version that the server does not speak. A missing one is accepted.
 pub(super) fn check_legacy(script: &Script, headers: &HeaderMap) -> Result<(), String> {
     match headers
         .get("mcp-protocol-version")
@@ -31,10 +31,10 @@ pub(super) fn check_legacy(script: &Script, headers: &HeaderMap) -> Result<(), S
     }
 }
 
-/// What must be mirrored in a modern request.
+/// Checks the headers that a modern request must mirror from its body.
 pub(super) fn check_modern(script: &Script, headers: &HeaderMap, message: &Value) -> Result<(), String> {
     let params = &message["params"];
-    // Answers to questions do not exist in this era; everything else has a method.
+    // This era has no responses to the server, so every message has a method.
     let Some(method) = message["method"].as_str() else {
         return Ok(());
     };
@@ -56,7 +56,7 @@ pub(super) fn check_modern(script: &Script, headers: &HeaderMap, message: &Value
     Ok(())
 }
 
-/// The arguments with an `x-mcp-header`, also inside objects.
+/// The arguments with an `x-mcp-header`, also in nested objects.
 fn check_mirrored(headers: &HeaderMap, schema: &Value, arguments: &Value) -> Result<(), String> {
     for (name, property) in schema["properties"].as_object().into_iter().flatten() {
         let argument = &arguments[name];
@@ -93,7 +93,7 @@ fn check(headers: &HeaderMap, name: &str, expected: Option<&str>) -> Result<(), 
     Err(format!("{name} is {found:?}, the body says {expected:?}"))
 }
 
-/// Values that cannot be a header travel as `=?base64?…?=`.
+/// Decodes a header. Values that a header cannot carry are sent as `=?base64?…?=`.
 fn decode(value: &str) -> Result<String, String> {
     let Some(encoded) = value.strip_prefix("=?base64?").and_then(|rest| rest.strip_suffix("?=")) else {
         return Ok(value.to_owned());

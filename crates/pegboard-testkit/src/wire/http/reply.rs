@@ -1,4 +1,4 @@
-//! The shapes of an HTTP answer, healthy and faulty.
+//! The forms of an HTTP response, healthy and faulty.
 
 use std::{io, sync::Arc, time::Duration};
 
@@ -22,17 +22,17 @@ use crate::{
     server::{Frame, Server},
 };
 
-/// A body on its way.
+/// A streamed body.
 type Pieces = BoxStream<'static, io::Result<Bytes>>;
 
-/// How an answer travels.
+/// The form of a response.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Style {
     /// One JSON body.
     Json,
     /// An event stream.
     Events,
-    /// An event stream with ids that can be resumed.
+    /// A resumable event stream with event ids.
     Resumable { retry_ms: Option<u64> },
 }
 
@@ -62,7 +62,7 @@ impl Style {
     }
 }
 
-/// The answer of a fault that does not look at the message at all.
+/// The response of a fault that ignores the message.
 pub(super) fn instead(faults: &[Fault]) -> Option<Response> {
     faults.iter().find_map(|fault| match fault {
         Fault::Status { status, headers, body } => Some(with_headers(*status, headers, body.clone())),
@@ -99,7 +99,7 @@ fn with_headers(status: u16, headers: &[(String, String)], body: String) -> Resp
     response
 }
 
-/// The answer to a request, from the frames of its acts.
+/// The response to a request, from the frames of its acts.
 pub(super) async fn respond(
     server: &Arc<Server>,
     session: &Session,
@@ -109,7 +109,7 @@ pub(super) async fn respond(
 ) -> Response {
     let mut response = match style {
         Style::Json => {
-            // Real servers send no headers before they know the answer.
+            // Like real servers, send no headers before the response is known.
             let Some(first) = outgoing.recv().await else {
                 return StatusCode::ACCEPTED.into_response();
             };
@@ -150,7 +150,7 @@ pub(super) async fn respond(
     response
 }
 
-/// A stream of notices, as GET opens it.
+/// The stream of notifications that GET opens.
 pub(super) fn notices(
     script: &Script,
     session: &Session,
@@ -193,7 +193,7 @@ struct Framing {
     watch: Option<Departure>,
 }
 
-/// Notes when a client leaves a stream before its answer: the cancel of the modern era.
+/// Logs when a client closes a stream before its response, which is how the modern era cancels.
 struct Departure {
     server: Arc<Server>,
     answered: bool,
@@ -210,7 +210,7 @@ impl Drop for Departure {
     }
 }
 
-/// The body of an answer piece by piece, up to the answer itself.
+/// The body of an event stream, up to the response.
 fn chunks(
     outgoing: mpsc::Receiver<Frame>,
     first: Option<Frame>,
@@ -253,7 +253,7 @@ fn event(text: &[u8]) -> Bytes {
     [b"event: message\ndata: ", text, b"\n\n"].concat().into()
 }
 
-/// The faults that keep the events from the client.
+/// The faults that suppress the events.
 fn cut(events: impl Stream<Item = io::Result<Bytes>> + Send + 'static, faults: &[Fault]) -> Pieces {
     for fault in faults {
         match fault {
@@ -272,7 +272,7 @@ fn cut(events: impl Stream<Item = io::Result<Bytes>> + Send + 'static, faults: &
     events.boxed()
 }
 
-/// One byte at a time, when the fault is there.
+/// Splits the body into single bytes if the fault is set.
 fn dripping(body: impl Stream<Item = io::Result<Bytes>> + Send + 'static, faults: &[Fault]) -> Pieces {
     let every = faults.iter().find_map(|fault| match fault {
         Fault::BodyDrip { every_ms } => Some(Duration::from_millis(*every_ms)),

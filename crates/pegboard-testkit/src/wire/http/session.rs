@@ -1,4 +1,4 @@
-//! Legacy sessions, and the streams in them that can be resumed.
+//! Legacy sessions and their resumable streams.
 
 use std::{
     collections::BTreeMap,
@@ -34,9 +34,9 @@ impl Sessions {
         lock(&self.open).clear();
     }
 
-    /// Opens a session and gives its id: this one, or the next free one.
+    /// Opens a session. Returns its id: the given one, or the next free one.
     pub(super) fn open(&self, id: Option<String>, session: Arc<Session>) -> String {
-        // Numbers go on after a restart, so an old id never means a new session.
+        // Numbers continue after a restart, so that an old id never names a new session.
         let id = id.unwrap_or_else(|| format!("session-{}", self.next.fetch_add(1, Ordering::Relaxed)));
         lock(&self.open).insert(id.clone(), session);
         id
@@ -51,14 +51,14 @@ impl Sessions {
     }
 }
 
-/// One client of the HTTP form.
+/// One client of streamable HTTP.
 #[derive(Debug)]
 pub(crate) struct Session {
     pub(super) peer: Peer,
     tapes: Mutex<Vec<watch::Sender<Tape>>>,
 }
 
-/// Everything a resumable stream said, whether somebody listened or not.
+/// The recorded events of a resumable stream.
 #[derive(Debug, Default)]
 struct Tape {
     events: Vec<Bytes>,
@@ -73,7 +73,7 @@ impl Session {
         }
     }
 
-    /// Records a stream from its priming event on; the recording goes on without a listener.
+    /// Records a stream from its priming event on, also while no client reads it.
     pub(super) fn record(
         &self,
         retry_ms: Option<u64>,
@@ -107,7 +107,7 @@ impl Session {
         events
     }
 
-    /// What came after this event.
+    /// The events after this one.
     pub(super) fn resume(&self, last: &str) -> Option<impl Stream<Item = io::Result<Bytes>> + Send + use<>> {
         let (number, index) = last.split_once('-')?;
         let (number, index): (usize, usize) = (number.parse().ok()?, index.parse().ok()?);
@@ -119,7 +119,7 @@ impl Session {
 fn play(tape: watch::Receiver<Tape>, from: usize) -> impl Stream<Item = io::Result<Bytes>> + Send + use<> {
     stream::unfold((tape, from), |(mut tape, at)| async move {
         let event = {
-            // An error means that the session is gone, and with it the rest of the stream.
+            // An error means that the session has ended, and the stream with it.
             let now = tape.wait_for(|tape| tape.events.len() > at || tape.ended).await.ok()?;
             now.events.get(at).cloned()
         };

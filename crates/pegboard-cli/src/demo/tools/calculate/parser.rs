@@ -1,4 +1,4 @@
-//! Reads an arithmetic expression and works it out on the way, by recursive descent:
+//! Parses and evaluates an arithmetic expression by recursive descent:
 //!
 //! ```text
 //! sum     = product (("+" | "-") product)*
@@ -12,7 +12,7 @@ use std::fmt;
 use std::iter::Peekable;
 use std::str::CharIndices;
 
-/// How deep parentheses, signs and powers may nest. The parser's stack use is bounded by it.
+/// The limit on nested parentheses, signs and powers, which bounds the parser's stack.
 const MAX_DEPTH: usize = 64;
 
 /// Functions take at most this many arguments.
@@ -175,7 +175,7 @@ impl Parser<'_> {
         }
     }
 
-    /// Goes one level down, if there is one left.
+    /// Parses one level deeper, within the depth limit.
     fn nested(&mut self, at: usize, parse: fn(&mut Self) -> Result<f64, Trouble>) -> Result<f64, Trouble> {
         if self.depth == MAX_DEPTH {
             return Err(self.trouble(at, format!("more than {MAX_DEPTH} levels of nesting")));
@@ -209,7 +209,7 @@ impl Parser<'_> {
         while self.rest.next_if(|&(_, letter)| wanted(letter)).is_some() {}
     }
 
-    /// The next character that is no space, with its byte offset.
+    /// The next non-space character, with its byte offset.
     fn peek(&mut self) -> Option<(usize, char)> {
         self.skip(char::is_whitespace);
         self.rest.peek().copied()

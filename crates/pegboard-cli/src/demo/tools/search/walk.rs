@@ -1,5 +1,5 @@
-//! The walk through a folder. It never follows a symbolic link, so it cannot leave the folder, and every measure of
-//! its work has a limit.
+//! Walks through a folder and searches its files. Symbolic links are not followed, so the walk cannot leave the
+//! folder. Entries, files, depth, bytes, output and time are limited.
 
 use std::fs::{self, DirEntry, File};
 use std::io::Read;
@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-/// Names seen in folders, wanted or not.
+/// Directory entries, including skipped ones.
 const MAX_ENTRIES: usize = 50_000;
 const MAX_FILES: usize = 5_000;
 const MAX_DEPTH: usize = 32;
@@ -17,11 +17,11 @@ const MAX_READ: u64 = 64 * 1024 * 1024;
 const MAX_OUTPUT: usize = 64 * 1024;
 /// Characters shown of a matching line.
 const MAX_LINE: usize = 200;
-/// A slow disk must not hold a call for longer than this.
+/// Bounds the time of a call on a slow disk.
 const MAX_TIME: Duration = Duration::from_secs(10);
 
-/// Folders that hold other people's files or build results, which would drown everything else.
-const UNWANTED: [&str; 2] = ["node_modules", "target"];
+/// Folders of dependencies and build output, whose matches would crowd out all others.
+const SKIPPED: [&str; 2] = ["node_modules", "target"];
 
 #[derive(Debug)]
 pub(super) struct Query {
@@ -30,16 +30,16 @@ pub(super) struct Query {
     max_matches: usize,
 }
 
-/// What a walk found.
+/// The result of a walk.
 #[derive(Debug, Default)]
 pub(super) struct Found {
-    /// `path:line: text`, in the order of the paths.
+    /// `path:line: text`, ordered by path.
     pub(super) lines: Vec<String>,
     /// Files read.
     pub(super) files: usize,
     /// Files that were binary, too large or unreadable.
     pub(super) skipped: usize,
-    /// The limit that ended the walk, if one did.
+    /// The limit that ended the walk early, if one did.
     pub(super) stopped_by: Option<&'static str>,
 }
 
@@ -66,7 +66,7 @@ impl Query {
     }
 }
 
-/// Looks through every file under `root`, which must be a canonical path.
+/// Searches every file under `root`, which must be a canonical path.
 pub(super) fn walk(root: &Path, query: &Query, is_cancelled: &dyn Fn() -> bool) -> Found {
     let walk = Walk {
         root,
@@ -89,7 +89,7 @@ struct Walk<'a> {
 impl Walk<'_> {
     fn run(mut self) -> Found {
         let (mut entries_left, mut bytes_left, mut output) = (MAX_ENTRIES, MAX_READ, 0);
-        // A stack of folders with their depth; the walk needs no recursion.
+        // Folders still to visit, with their depth.
         let mut folders = vec![(self.root.to_owned(), 0)];
         while let Some((folder, depth)) = folders.pop() {
             let (files, inner) = list(&folder, &mut entries_left);
@@ -154,7 +154,7 @@ impl Walk<'_> {
     }
 }
 
-/// The plain files and the folders in a folder, each sorted by name. A link is neither.
+/// The regular files and the folders of a folder, each sorted by name. Links are left out.
 fn list(folder: &Path, entries_left: &mut usize) -> (Vec<PathBuf>, Vec<PathBuf>) {
     let (mut files, mut folders) = (Vec::new(), Vec::new());
     let Ok(entries) = fs::read_dir(folder) else {
@@ -166,7 +166,7 @@ fn list(folder: &Path, entries_left: &mut usize) -> (Vec<PathBuf>, Vec<PathBuf>)
         }
         *entries_left -= 1;
         let Ok(kind) = entry.file_type() else { continue };
-        if is_unwanted(&entry) {
+        if is_skipped(&entry) {
             continue;
         } else if kind.is_file() {
             files.push(entry.path());
@@ -179,17 +179,17 @@ fn list(folder: &Path, entries_left: &mut usize) -> (Vec<PathBuf>, Vec<PathBuf>)
     (files, folders)
 }
 
-/// Hidden files often hold secrets, and nobody who looks for text wants the insides of `.git`.
-fn is_unwanted(entry: &DirEntry) -> bool {
+/// Skips hidden files, because they often contain secrets, and `.git` is noise.
+fn is_skipped(entry: &DirEntry) -> bool {
     let name = entry.file_name();
     let name = name.to_string_lossy();
-    name.starts_with('.') || UNWANTED.contains(&name.as_ref())
+    name.starts_with('.') || SKIPPED.contains(&name.as_ref())
 }
 
 /// The text of a file, unless it is too large, binary or unreadable.
 fn read(path: &Path) -> Option<String> {
     let file = File::open(path).ok()?;
-    // The opened file is asked, not the path, which may mean another file by now.
+    // Metadata of the open file and not of the path, which may name another file by now.
     let about = file.metadata().ok()?;
     if !about.is_file() || about.len() > MAX_FILE {
         return None;
@@ -202,7 +202,7 @@ fn read(path: &Path) -> Option<String> {
     Some(String::from_utf8_lossy(&bytes).into_owned())
 }
 
-/// The start of a line, fit for one line of output.
+/// Truncates a line for one line of output.
 fn shorten(line: &str) -> String {
     let line = line.trim();
     let mut shown: String = line

@@ -1,4 +1,4 @@
-//! Request bodies: JSON, no longer than a message may be, and sent in reasonable time.
+//! Reads request bodies: JSON, with a limit on length and time.
 
 use std::time::Duration;
 
@@ -21,13 +21,13 @@ pub(in crate::demo::wire) async fn read(headers: &HeaderMap, body: Body) -> Resu
     }
     match tokio::time::timeout(BODY_TIME, to_bytes(body, MAX_MESSAGE)).await {
         Ok(Ok(bytes)) => Ok(bytes),
-        // The other failure is a client that went away, and that one reads no answer.
+        // The other possible failure is a client that disconnected, which reads no response.
         Ok(Err(_)) => Err((StatusCode::PAYLOAD_TOO_LARGE, "the body is longer than 4 MiB\n").into_response()),
         Err(_) => Err((StatusCode::REQUEST_TIMEOUT, "the body took too long\n").into_response()),
     }
 }
 
-/// A web page cannot send this type to another site without asking first, and nobody here would say yes.
+/// Requires the JSON content type. A web page cannot send it cross-origin without a CORS preflight, which is refused here.
 fn is_json(headers: &HeaderMap) -> bool {
     let kind = headers
         .get(header::CONTENT_TYPE)

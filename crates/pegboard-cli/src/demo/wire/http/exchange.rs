@@ -1,5 +1,4 @@
-//! One request and its answer over HTTP: plain JSON when the answer comes first, a stream of events when a notice
-//! does.
+//! One request and its response over HTTP: a JSON body, or an event stream if a notification precedes the response.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -13,76 +12,80 @@ use futures_util::{Stream, StreamExt, stream};
 use serde_json::Value;
 use tokio::sync::mpsc;
 
+use super::headers::Accepts;
 use super::session::Session;
-use super::{Accepts, KEEP_ALIVE, Refusal};
-use crate::demo::Demo;
 use crate::demo::message::{self, Fault, Id, Request};
-use crate::demo::notices::Notices;
+use crate::demo::notifications::Notifications;
+use crate::demo::protocol::Demo;
 use crate::demo::version::Version;
+use crate::demo::wire::listen::KEEP_ALIVE;
 
-/// Notices that wait for the client. When there are more, the request waits.
+/// The capacity of the queue of notifications. When it is full, the request waits.
 const QUEUE: usize = 16;
 
-/// A request that has been let in.
+/// An accepted request.
 #[derive(Debug)]
-pub(super) struct Asked {
+pub(super) struct Accepted {
     pub(super) demo: Arc<Demo>,
     pub(super) version: Version,
     pub(super) request: Request,
     pub(super) session: Arc<Session>,
 }
 
-/// How a request ended; none if the client cancelled it.
+/// The HTTP status and the JSON-RPC error of a refused request.
+pub(super) type Refusal = (StatusCode, Fault);
+
+/// The result of a request; `None` if the client cancelled it.
 type Outcome = Option<Result<Value, Fault>>;
 
-/// A request at work. Dropping it abandons the work: no answer can be collected later, so none is worth finishing.
+/// A request in flight. Dropping it cancels the work, because the response could not be fetched later.
 pub(super) struct Exchange {
     id: Id,
     version: Version,
     work: BoxFuture<'static, Outcome>,
-    notices: mpsc::Receiver<String>,
+    notifications: mpsc::Receiver<String>,
 }
 
 enum Step {
-    Notice(String),
+    Notification(String),
     Done(Outcome),
 }
 
 impl Exchange {
-    pub(super) fn start(asked: Asked) -> Result<Self, Fault> {
-        let Asked {
+    pub(super) fn start(accepted: Accepted) -> Result<Self, Fault> {
+        let Accepted {
             demo,
             version,
             request,
             session,
-        } = asked;
+        } = accepted;
         let id = request.id.clone();
         let running = session.in_flight.begin(id.clone())?;
-        let (out, notices) = mpsc::channel(QUEUE);
+        let (out, notifications) = mpsc::channel(QUEUE);
         let work = async move {
             let cancelled = running.cancelled();
-            let notices = Notices {
+            let notifications = Notifications {
                 out: Some(out),
-                ..Notices::default()
+                ..Notifications::default()
             };
             tokio::select! {
                 biased;
                 () = cancelled.cancelled() => None,
-                outcome = demo.answer(version, request, &session.peer, notices, cancelled) => Some(outcome),
+                outcome = demo.answer(version, request, &session.peer, notifications, cancelled) => Some(outcome),
             }
         };
         Ok(Self {
             id,
             version,
             work: Box::pin(work),
-            notices,
+            notifications,
         })
     }
 
-    /// The outcome alone, for a client that takes no notices.
+    /// The outcome alone, for a client that does not accept event streams.
     pub(super) async fn outcome(mut self) -> Outcome {
-        // Without a reader notices are dropped at once.
-        self.notices.close();
+        // Notifications are dropped, so that the request does not wait for their queue.
+        self.notifications.close();
         self.work.await
     }
 
@@ -102,11 +105,11 @@ impl Exchange {
         }
     }
 
-    /// The next notice, or the outcome once all notices are out.
+    /// The next notification, or the outcome once all notifications were taken.
     async fn step(&mut self) -> Step {
         tokio::select! {
             biased;
-            Some(notice) = self.notices.recv() => Step::Notice(notice),
+            Some(notification) = self.notifications.recv() => Step::Notification(notification),
             outcome = &mut self.work => Step::Done(outcome),
         }
     }
@@ -119,10 +122,10 @@ impl Exchange {
                 None => exchange.step().await,
             };
             match step {
-                Step::Notice(notice) => Some((vec![notice], Some((exchange, None)))),
+                Step::Notification(notification) => Some((vec![notification], Some((exchange, None)))),
                 Step::Done(outcome) => {
-                    // The work may have ended in the same breath as its last notices.
-                    let mut last: Vec<_> = std::iter::from_fn(|| exchange.notices.try_recv().ok()).collect();
+                    // Notifications may still be queued when the work ends.
+                    let mut last: Vec<_> = std::iter::from_fn(|| exchange.notifications.try_recv().ok()).collect();
                     last.extend(outcome.map(|outcome| message::answer(Some(&exchange.id), &outcome).to_string()));
                     Some((last, None))
                 }
@@ -139,7 +142,7 @@ fn json(outcome: Outcome, id: &Id, version: Version) -> Result<Response, Refusal
             Err((StatusCode::NOT_FOUND, fault))
         }
         Some(outcome) => Ok(Json(message::answer(Some(id), &outcome)).into_response()),
-        // A cancelled request gets no answer, and HTTP wants one.
+        // A cancelled request has no JSON-RPC response, but HTTP needs one.
         None => Ok(StatusCode::ACCEPTED.into_response()),
     }
 }

@@ -1,4 +1,4 @@
-//! The MCP headers of a request, and whether they agree with its body.
+//! Validates the MCP headers of a request against its body.
 
 use axum::http::{HeaderMap, header};
 use base64::Engine;
@@ -13,7 +13,7 @@ const VERSION: &str = "mcp-protocol-version";
 const METHOD: &str = "mcp-method";
 const NAME: &str = "mcp-name";
 
-/// The kinds of answer a client takes.
+/// The content types that a client accepts.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Accepts {
     pub(super) json: bool,
@@ -21,7 +21,7 @@ pub(super) struct Accepts {
 }
 
 impl Accepts {
-    /// A client that names nothing takes JSON.
+    /// Parses `Accept`. A client without the header accepts JSON.
     pub(super) fn of(headers: &HeaderMap) -> Self {
         let mut values = headers.get_all(header::ACCEPT).iter().peekable();
         if values.peek().is_none() {
@@ -46,7 +46,7 @@ impl Accepts {
     }
 }
 
-/// Whether a request claims the modern era: in its body, or by a version header that no handshake could have settled.
+/// Returns `true` if a request is of the modern era: by its body, or by a version header that no handshake negotiates.
 pub(super) fn is_modern(headers: &HeaderMap, request: &Request) -> bool {
     let named = headers.get(VERSION).and_then(|version| version.to_str().ok());
     body_version(request).is_some()
@@ -54,7 +54,7 @@ pub(super) fn is_modern(headers: &HeaderMap, request: &Request) -> bool {
         || named.is_some_and(|named| Version::parse(named).is_none_or(Version::is_modern))
 }
 
-/// Checks that the headers of a modern request say what its body says.
+/// Checks that the headers of a modern request match its body.
 pub(super) fn check(headers: &HeaderMap, request: &Request) -> Result<(), Fault> {
     let version = single(headers, VERSION)?;
     let Some(in_body) = body_version(request) else {
@@ -103,7 +103,7 @@ fn single<'a>(headers: &'a HeaderMap, name: &str) -> Result<Option<&'a str>, Fau
         .map_err(|_| mismatch(format!("the {name} header is not plain text")))
 }
 
-/// What does not fit a header travels as `=?base64?…?=`.
+/// Decodes a header value. Text that a header cannot carry is sent as `=?base64?…?=`.
 fn decode(value: &str) -> Result<String, Fault> {
     let Some(coded) = value.strip_prefix("=?base64?").and_then(|rest| rest.strip_suffix("?=")) else {
         return Ok(value.to_owned());

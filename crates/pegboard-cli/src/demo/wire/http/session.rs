@@ -1,4 +1,4 @@
-//! Legacy sessions: opened by `initialize`, ended by DELETE, bounded in number.
+//! Legacy sessions: opened by `initialize`, ended by DELETE, limited in number.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -13,11 +13,11 @@ use crate::demo::message::Fault;
 use crate::demo::protocol::Peer;
 use crate::demo::wire::secret_id::secret_id;
 
-/// Sessions at a time; far more than a machine's own clients need.
+/// The limit on open sessions: far more than local clients need.
 const MAX_SESSIONS: usize = 256;
 
-/// A session that was quiet for this long may be ended to make room for another.
-const QUIET: Duration = Duration::from_secs(60);
+/// A session that was idle for this long may be evicted for a new one.
+const IDLE: Duration = Duration::from_secs(60);
 
 /// All sessions of the server.
 #[derive(Debug)]
@@ -26,7 +26,7 @@ pub(super) struct Sessions {
     stop: CancellationToken,
 }
 
-/// What the server keeps for one client between its requests.
+/// The state of one client between its requests.
 #[derive(Debug)]
 pub(super) struct Session {
     pub(super) peer: Peer,
@@ -37,7 +37,7 @@ pub(super) struct Session {
     has_stream: AtomicBool,
 }
 
-/// The right to be the one stream of a session.
+/// The permit for the single GET stream of a session.
 #[derive(Debug)]
 pub(super) struct Listening(Arc<Session>);
 
@@ -49,7 +49,7 @@ impl Sessions {
         }
     }
 
-    /// A new session and its id. Fails when there are too many that are in use.
+    /// Opens a session and returns its id. Fails if too many sessions are in use.
     pub(super) fn open(&self) -> Result<(String, Arc<Session>), Fault> {
         let id = secret_id().map_err(|_| Fault::new(Fault::INTERNAL, "no random numbers for a session id"))?;
         let session = Arc::new(Session::stateless(&self.stop));
@@ -70,7 +70,7 @@ impl Sessions {
         Some(session)
     }
 
-    /// Whether there was such a session to end.
+    /// Ends a session. Returns `false` if there is none with this id.
     pub(super) fn end(&self, id: &str) -> bool {
         let session = self.sessions().remove(id);
         session.inspect(|session| session.stop.cancel()).is_some()
@@ -81,13 +81,13 @@ impl Sessions {
     }
 }
 
-/// Ends the session that has been quiet for longest, if it has been quiet for long.
+/// Evicts the session that has been idle longest, if it exceeds [`IDLE`].
 fn make_room(open: &mut HashMap<String, Arc<Session>>) -> bool {
     let quietest = open
         .iter()
         .filter(|(_, session)| !session.is_busy())
         .min_by_key(|(_, session)| session.last_used());
-    let Some((id, session)) = quietest.filter(|(_, session)| session.last_used().elapsed() >= QUIET) else {
+    let Some((id, session)) = quietest.filter(|(_, session)| session.last_used().elapsed() >= IDLE) else {
         return false;
     };
     session.stop.cancel();
@@ -97,7 +97,7 @@ fn make_room(open: &mut HashMap<String, Arc<Session>>) -> bool {
 }
 
 impl Session {
-    /// A session that nobody can name: what one modern request needs, and no more.
+    /// A session without an id, for a single modern request.
     pub(super) fn stateless(stop: &CancellationToken) -> Self {
         let stop = stop.child_token();
         Self {
@@ -109,7 +109,7 @@ impl Session {
         }
     }
 
-    /// The place of the session's stream, unless it is taken.
+    /// Takes the permit for the session's stream, unless it is taken.
     pub(super) fn listen(self: &Arc<Self>) -> Option<Listening> {
         (!self.has_stream.swap(true, Ordering::AcqRel)).then(|| Listening(self.clone()))
     }
@@ -142,7 +142,7 @@ mod tests {
             sessions.open().unwrap();
         }
         assert_eq!(sessions.open().unwrap_err().code, Fault::BUSY);
-        tokio::time::advance(QUIET - Duration::from_secs(1)).await;
+        tokio::time::advance(IDLE - Duration::from_secs(1)).await;
         sessions.open().unwrap();
         assert!(sessions.get(&first).is_none());
         assert_eq!(sessions.open().unwrap_err().code, Fault::BUSY);

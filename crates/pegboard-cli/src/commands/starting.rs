@@ -1,4 +1,4 @@
-//! What the user waits for: the servers that are starting, on the spinner of a terminal.
+//! Shows on the spinner which servers are starting.
 
 use std::{collections::BTreeMap, convert::Infallible, future::Future, time::Duration};
 
@@ -6,18 +6,18 @@ use pegboard::{Config, Pegboard, ServerName, State, Transport};
 
 use crate::output::Output;
 
-/// How often the spinner looks at the servers.
-const LOOK: Duration = Duration::from_millis(300);
+/// How often the servers' states are read for the spinner.
+const POLL: Duration = Duration::from_millis(300);
 /// How many servers the spinner names.
 const NAMED: usize = 3;
 
 /// Follows the starts of a board's servers.
-pub(super) struct Waits {
-    /// The programs that fetch a server before they start it, by server.
+pub(super) struct StartingServers {
+    /// The programs that download a server before they start it, by server.
     fetchers: BTreeMap<ServerName, String>,
 }
 
-impl Waits {
+impl StartingServers {
     pub(super) fn new(config: &Config) -> Self {
         let fetchers = config.servers.iter().filter_map(|(name, server)| {
             let Transport::Stdio(command) = &server.transport else {
@@ -30,7 +30,7 @@ impl Waits {
         }
     }
 
-    /// Runs `work`. Until it is done, a terminal shows `what` and the servers that are starting.
+    /// Runs `work`. Meanwhile the spinner shows `what` and the servers that are starting.
     pub(super) async fn during<T>(
         &self,
         what: &str,
@@ -51,12 +51,12 @@ impl Waits {
     async fn show(&self, what: &str, output: &Output, board: &Pegboard) -> Infallible {
         let mut shown = None;
         loop {
-            tokio::time::sleep(LOOK).await;
+            tokio::time::sleep(POLL).await;
             let status = board.status();
             let starting = status.servers.iter().filter(|one| one.state == State::Connecting);
             let starting: Vec<&ServerName> = starting.map(|server| &server.name).collect();
             let text = self.text(&starting);
-            // A call's progress is left alone once all servers are there.
+            // Only on a change, so that the progress of a call is not overwritten once all servers run.
             if text != shown {
                 output.waiting(&match &text {
                     Some(text) => format!("{what}: {text}"),
@@ -67,7 +67,7 @@ impl Waits {
         }
     }
 
-    /// The servers that are starting, in words; `None` if there are none.
+    /// A text about the servers that are starting; `None` if there are none.
     fn text(&self, starting: &[&ServerName]) -> Option<String> {
         let one = |name: &&ServerName| match self.fetchers.get(*name) {
             Some(program) => {

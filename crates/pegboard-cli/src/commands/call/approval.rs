@@ -1,4 +1,4 @@
-//! Whether the person at the terminal agrees to a call.
+//! Approval of a call: by `--yes`, or by the user at the terminal.
 
 use std::{
     future::Future,
@@ -14,34 +14,34 @@ use crate::{
     terminal::{Keyboard, Lines as _},
 };
 
-/// How agreement is had in this run.
-pub(super) enum Agreement {
-    /// It was given on the command line.
+/// How calls are approved in this run.
+pub(super) enum Approval {
+    /// `--yes` approves every call.
     Given,
-    /// The person at the terminal is asked.
+    /// The user at the terminal is asked.
     Asked(Output),
-    /// There is nobody to ask.
-    Nobody,
+    /// Without a terminal every call is refused.
+    NoTerminal,
 }
 
-impl Agreement {
+impl Approval {
     pub(super) fn new(yes: bool, output: &Output) -> Self {
         if yes {
             Self::Given
         } else if io::stdin().is_terminal() && io::stderr().is_terminal() {
             Self::Asked(output.clone())
         } else {
-            Self::Nobody
+            Self::NoTerminal
         }
     }
 }
 
-impl Approver for Agreement {
+impl Approver for Approval {
     fn decide<'a>(&'a self, question: Question<'a>) -> Pin<Box<dyn Future<Output = Decision> + Send + 'a>> {
         Box::pin(async move {
             match self {
                 Self::Given => Decision::Once,
-                Self::Nobody => Decision::Refused(
+                Self::NoTerminal => Decision::Refused(
                     "a person must agree to it, and there is no terminal to ask at; `--yes` agrees".to_owned(),
                 ),
                 Self::Asked(output) => ask(output, &question).await,
@@ -51,14 +51,14 @@ impl Approver for Agreement {
 }
 
 async fn ask(output: &Output, question: &Question<'_>) -> Decision {
-    let given_up = CancellationToken::new();
-    let _gives_up = given_up.clone().drop_guard();
-    let away = output.step_aside();
-    output.say(&words(question));
-    // Off the async threads, so that the question can be left with Ctrl-C.
+    let cancelled = CancellationToken::new();
+    let _cancels = cancelled.clone().drop_guard();
+    let aside = output.step_aside();
+    output.say(&prompt(question));
+    // On a blocking thread, so that Ctrl-C works while the terminal is read.
     let reading = tokio::task::spawn_blocking(move || {
-        let line = Keyboard::until(given_up).next();
-        drop(away);
+        let line = Keyboard::until(cancelled).next();
+        drop(aside);
         line.map(|line| is_yes(&line.unwrap_or_default()))
     });
     match reading.await {
@@ -69,24 +69,24 @@ async fn ask(output: &Output, question: &Question<'_>) -> Decision {
     }
 }
 
-/// The question. Nothing in it can pass for words of ours.
-fn words(question: &Question<'_>) -> String {
-    let mut words = format!(
+/// The text of the question. Servers' texts in it are sanitized and indented, so that they cannot forge lines of ours.
+fn prompt(question: &Question<'_>) -> String {
+    let mut prompt = format!(
         "{} with {}\n",
         clean(&question.tool.dotted_name()),
         indented(question.arguments.as_str())
     );
     if let Some(description) = &question.tool.description {
-        words.push_str(&format!("  {}\n", indented(description)));
+        prompt.push_str(&format!("  {}\n", indented(description)));
     }
     if question.has_changed {
-        words.push_str("Its definition has changed since you agreed to it.\n");
+        prompt.push_str("Its definition has changed since you agreed to it.\n");
     }
-    words.push_str(&format!("Its risk is {}. Call it? [y/N] ", question.risk.as_str()));
-    words
+    prompt.push_str(&format!("Its risk is {}. Call it? [y/N] ", question.risk.as_str()));
+    prompt
 }
 
-/// Whether a line says yes.
+/// Returns `true` if a line is `y` or `yes`, in any case.
 fn is_yes(line: &str) -> bool {
     matches!(line.trim().to_lowercase().as_str(), "y" | "yes")
 }

@@ -1,5 +1,5 @@
-//! Who may talk to a server on this machine: only requests that name this machine. A web page that has its own host
-//! name point to 127.0.0.1 (DNS rebinding) still sends that name in `Host` and `Origin`, and is refused by it.
+//! Protects against DNS rebinding: only requests whose `Host` and `Origin` name this machine are served. A web page
+//! whose host name resolves to 127.0.0.1 still sends that name, and is refused.
 
 use std::net::IpAddr;
 
@@ -40,8 +40,8 @@ impl Bound {
         }
     }
 
-    /// Whether `host` or `host:port` means this machine. An address cannot be rebound, so on a server that listens on
-    /// every interface any address will do; a name other than `localhost` never does.
+    /// Returns `true` if `host` or `host:port` names this machine. IP addresses cannot be rebound, so a server that listens
+    /// on every interface accepts any of them. Of names only `localhost` is accepted.
     fn is_here(self, authority: &str) -> bool {
         let Some(host) = host_of(authority) else { return false };
         if host.eq_ignore_ascii_case("localhost") {
@@ -75,7 +75,7 @@ fn host_of(authority: &str) -> Option<&str> {
     port.is_none_or(|port| port.parse::<u16>().is_ok()).then_some(host)
 }
 
-/// The one value of a header. Two values would let two readers see different requests.
+/// The single value of a header. Repeated headers are refused: two parsers could choose different values.
 fn only<'a>(headers: &'a HeaderMap, name: &str) -> Result<Option<&'a str>, &'static str> {
     let mut values = headers.get_all(name).iter();
     let Some(value) = values.next() else { return Ok(None) };

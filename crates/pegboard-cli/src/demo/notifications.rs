@@ -1,9 +1,9 @@
-//! What a running request tells its client before the answer: progress and log messages.
+//! The notifications of a running request: progress and log messages.
 
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 
-/// How loud a log message is, quietest first.
+/// The severity of a log message, lowest first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum LogLevel {
     Debug,
@@ -42,17 +42,17 @@ impl LogLevel {
     }
 }
 
-/// The way to the client for one request. What the client did not ask for is dropped here.
+/// Sends the notifications of one request to the client. Those that the client did not request are dropped.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Notices {
-    /// Bounded, so a client that does not read slows its own request down.
+pub(super) struct Notifications {
+    /// Bounded: a client that does not read delays its own request.
     pub(super) out: Option<mpsc::Sender<String>>,
     pub(super) progress_token: Option<Value>,
-    /// The quietest level the client wants; none means silence.
+    /// The lowest level that the client requested; `None` sends no log messages.
     pub(super) level: Option<LogLevel>,
 }
 
-impl Notices {
+impl Notifications {
     pub(super) async fn progress(&self, progress: u64, total: u64, message: &str) {
         if let Some(token) = &self.progress_token {
             let params = json!({"progressToken": token, "progress": progress, "total": total, "message": message});
@@ -69,9 +69,9 @@ impl Notices {
 
     async fn send(&self, method: &str, params: &Value) {
         if let Some(out) = &self.out {
-            let notice = json!({"jsonrpc": "2.0", "method": method, "params": params});
-            // A closed queue means that the client has gone; the request is about to be cancelled.
-            let _ = out.send(notice.to_string()).await;
+            let notification = json!({"jsonrpc": "2.0", "method": method, "params": params});
+            // A closed queue means that the client is gone, and the request is about to be cancelled.
+            let _ = out.send(notification.to_string()).await;
         }
     }
 }

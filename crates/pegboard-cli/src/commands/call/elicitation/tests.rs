@@ -1,4 +1,4 @@
-//! Whole conversations at the terminal.
+//! Whole dialogues at the terminal.
 
 use serde_json::json;
 
@@ -14,7 +14,7 @@ fn form() -> Elicitation {
     Elicitation::read(json!({"message": "Who are \u{1b}[2Jyou?", "requestedSchema": schema})).unwrap()
 }
 
-/// Lines that were typed before, and which of them were hidden.
+/// Prepared input lines, and a record of those that were read without echo.
 struct Typed<'a> {
     lines: std::str::Lines<'a>,
     hidden: Vec<String>,
@@ -32,7 +32,7 @@ impl Lines for Typed<'_> {
     }
 }
 
-fn talk(request: &Elicitation, typed: &str) -> (ElicitAnswer, String) {
+fn dialogue(request: &Elicitation, typed: &str) -> (ElicitAnswer, String) {
     let mut out = Vec::new();
     let mut typed = Typed {
         lines: typed.lines(),
@@ -51,7 +51,7 @@ fn accepted(content: Value) -> ElicitAnswer {
 
 #[test]
 fn the_fields_of_a_form_are_asked_for_one_after_the_other() {
-    let (answer, shown) = talk(&form(), "\nAda\n-1\n36\nred, g\n\n");
+    let (answer, shown) = dialogue(&form(), "\nAda\n-1\n36\nred, g\n\n");
     assert_eq!(
         answer,
         accepted(json!({"name": "Ada", "age": 36, "colours": ["r", "g"]}))
@@ -80,7 +80,7 @@ fn a_user_may_refuse_or_leave_or_type_nonsense() {
         ("\n", ElicitAnswer::Cancel),
         ("\nA\n\nB\n", ElicitAnswer::Cancel),
     ] {
-        assert_eq!(talk(&form(), typed).0, expected, "{typed:?}");
+        assert_eq!(dialogue(&form(), typed).0, expected, "{typed:?}");
     }
 }
 
@@ -88,11 +88,11 @@ fn a_user_may_refuse_or_leave_or_type_nonsense() {
 fn a_page_is_shown_in_full_and_never_opened() {
     let page = json!({"mode": "url", "message": "Sign in.", "url": "https://example.org/sign-in?a=b"});
     let page = Elicitation::read(page).unwrap();
-    let (answer, shown) = talk(&page, "\n");
+    let (answer, shown) = dialogue(&page, "\n");
     assert_eq!(answer, ElicitAnswer::Finished);
     assert!(shown.contains("\n  https://example.org/sign-in?a=b\n"), "{shown}");
-    assert_eq!(talk(&page, "n\n").0, ElicitAnswer::Decline);
-    assert_eq!(talk(&page, "").0, ElicitAnswer::Cancel);
+    assert_eq!(dialogue(&page, "n\n").0, ElicitAnswer::Decline);
+    assert_eq!(dialogue(&page, "").0, ElicitAnswer::Cancel);
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! A server's questions, answered at the terminal: on stderr one after the other, from stdin line by line.
+//! Elicitation at the terminal: questions of servers are shown on stderr, one at a time, and answered on stdin.
 
 use std::{
     future::Future,
@@ -17,20 +17,20 @@ use crate::{
     terminal::{Keyboard, Lines},
 };
 
-/// How often a field is asked for before the user is believed not to want it.
+/// How many invalid inputs for one field end the form.
 const TRIES: usize = 3;
 
-/// Asks whoever sits at the terminal. Without a terminal servers are not told that they may ask.
+/// Asks the user at the terminal. Without a terminal, the elicitation capability is not declared to servers.
 #[derive(Debug)]
 pub(in crate::commands) struct Terminal {
     output: Output,
     is_there: bool,
-    /// One question at a time.
+    /// Held while a question is open, so that there is one at a time.
     turn: Arc<Mutex<()>>,
 }
 
 impl Terminal {
-    /// `reads_stdin` when stdin is wanted for something else.
+    /// `reads_stdin` tells that stdin is used for something else, so that questions cannot be answered there.
     pub(in crate::commands) fn new(output: &Output, reads_stdin: bool) -> Self {
         Self {
             is_there: !reads_stdin && io::stdin().is_terminal() && io::stderr().is_terminal(),
@@ -52,20 +52,20 @@ impl Host for Terminal {
     ) -> Pin<Box<dyn Future<Output = ElicitAnswer> + Send + 'a>> {
         Box::pin(async move {
             if !self.is_there {
-                let words = one_line(&request.message);
+                let message = one_line(&request.message);
                 self.output.note(&format!(
-                    "server `{server}` asks: {words}\nnobody is there to answer, so it is told no"
+                    "server `{server}` asks: {message}\nnobody is there to answer, so it is told no"
                 ));
                 return ElicitAnswer::Decline;
             }
             let turn = self.turn.clone().lock_owned().await;
-            let mut open = Open::new(&self.output);
-            let (given_up, away) = (open.given_up.clone(), self.output.step_aside());
+            let mut open = OpenQuestion::new(&self.output);
+            let (cancelled, aside) = (open.cancelled.clone(), self.output.step_aside());
             let server = server.to_string();
-            // Reading blocks, and whoever gives up must not wait for it.
+            // Reading blocks, and a cancelled elicitation must not wait for it.
             let asking = tokio::task::spawn_blocking(move || {
-                let answer = ask(&server, &request, &mut Keyboard::until(given_up), &mut io::stderr());
-                drop((away, turn));
+                let answer = ask(&server, &request, &mut Keyboard::until(cancelled), &mut io::stderr());
+                drop((aside, turn));
                 answer
             });
             let answer = asking.await;
@@ -78,34 +78,33 @@ impl Host for Terminal {
     }
 }
 
-/// A question that is open. When it is dropped before it was answered, nothing more is read for it, and what is printed next does not
-/// stand behind its words.
-struct Open {
+/// Cancels the reading for a question if it is dropped before the answer, and ends the question's line.
+struct OpenQuestion {
     output: Output,
-    given_up: CancellationToken,
+    cancelled: CancellationToken,
     is_answered: bool,
 }
 
-impl Open {
+impl OpenQuestion {
     fn new(output: &Output) -> Self {
         Self {
             output: output.clone(),
-            given_up: CancellationToken::new(),
+            cancelled: CancellationToken::new(),
             is_answered: false,
         }
     }
 }
 
-impl Drop for Open {
+impl Drop for OpenQuestion {
     fn drop(&mut self) {
-        self.given_up.cancel();
+        self.cancelled.cancel();
         if !self.is_answered {
             self.output.leave_question();
         }
     }
 }
 
-/// Asks one question. The end of the input is no answer.
+/// Asks one question. The end of the input cancels it.
 fn ask(server: &str, request: &Elicitation, lines: &mut impl Lines, out: &mut impl Write) -> io::Result<ElicitAnswer> {
     writeln!(out, "server `{server}` asks: {}", clean(&request.message))?;
     match (&request.url, &request.form) {
@@ -146,10 +145,10 @@ fn fill_in(form: &Form, lines: &mut impl Lines, out: &mut impl Write) -> io::Res
     Ok(ElicitAnswer::Accept(content))
 }
 
-/// What came of asking for one field.
+/// The input for one field.
 enum Typed {
     Value(Value),
-    /// It is left out.
+    /// Empty input: the field is left out.
     Nothing,
     GivenUp,
 }
@@ -195,7 +194,7 @@ fn ask_field(field: &Field, lines: &mut impl Lines, out: &mut impl Write) -> io:
     Ok(Typed::GivenUp)
 }
 
-/// The name of a field, and what may be typed.
+/// The prompt of a field: its label, the kind of input and the default.
 fn prompt(field: &Field) -> String {
     let kind = match &field.kind {
         _ if field.secret => " (not shown)",
@@ -216,7 +215,7 @@ fn prompt(field: &Field) -> String {
     format!("{}{kind}{empty}", one_line(field.label()))
 }
 
-/// The next line; nothing at the end of the input.
+/// The next line; `None` at the end of the input.
 fn read(lines: &mut impl Lines, out: &mut impl Write) -> io::Result<Option<String>> {
     out.flush()?;
     ended_line(lines.next()?, out)
@@ -227,7 +226,7 @@ fn read_hidden(lines: &mut impl Lines, out: &mut impl Write) -> io::Result<Optio
     ended_line(lines.next_hidden()?, out)
 }
 
-/// Whoever ends the input has not ended the line.
+/// Ends the line on screen after Ctrl-D, which prints no newline.
 fn ended_line(line: Option<String>, out: &mut impl Write) -> io::Result<Option<String>> {
     if line.is_none() {
         writeln!(out)?;

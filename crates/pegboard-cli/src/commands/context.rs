@@ -1,0 +1,146 @@
+//! The context of a command (options, output, signals, deadline), and the reports of commands that end early.
+
+use std::{future::Future, time::Duration};
+
+use pegboard::{Deadline, Failure, Kind, Pegboard};
+use serde::Serialize;
+use tokio::time::Instant;
+
+use super::starting::StartingServers;
+use crate::{
+    cli::Global,
+    exit::Exit,
+    output::{Output, Report},
+    settings::Complaint,
+    signals::Signals,
+};
+
+/// How long the shutdown of the board may take. Servers that are still running then are killed.
+const SHUTDOWN: Duration = Duration::from_secs(10);
+/// A timer that fires this late shows that the process was suspended (SIGSTOP, a sleeping laptop).
+const STOPPED: Duration = Duration::from_millis(100);
+/// How long the board may take to read what arrived during a suspension. Longer than the board's own grace period.
+const CATCH_UP: Duration = Duration::from_secs(2);
+
+/// The context of a command.
+pub(super) struct Context<'a> {
+    pub(super) global: Global,
+    pub(super) output: Output,
+    pub(super) signals: &'a mut Signals,
+    pub(super) deadline: Deadline,
+}
+
+/// How [`Context::work`] ended.
+pub(super) enum Ending<T> {
+    Done(T),
+    TimeUp,
+    Interrupted,
+}
+
+impl Context<'_> {
+    /// Runs `work` until it is done, the deadline passes or a signal arrives. In the last two cases `work` is dropped, which cancels it.
+    pub(super) async fn work<T>(&mut self, work: impl Future<Output = T>) -> Ending<T> {
+        // The board enforces the same deadline and reports better what was late. This covers work outside the board.
+        let limit = self.deadline.remaining() + Duration::from_millis(500);
+        tokio::select! {
+            biased;
+            () = self.signals.heard() => Ending::Interrupted,
+            done = within(limit, work) => match done {
+                Some(done) => Ending::Done(done),
+                None => Ending::TimeUp,
+            },
+        }
+    }
+
+    /// Runs `work` like [`Context::work`] and shows meanwhile which servers are starting.
+    pub(super) async fn waiting<T>(
+        &mut self,
+        starting: &StartingServers,
+        what: &str,
+        board: &Pegboard,
+        work: impl Future<Output = T>,
+    ) -> Ending<T> {
+        let output = self.output.clone();
+        self.work(starting.during(what, &output, board, work)).await
+    }
+
+    /// Prints a report. Ctrl-C ends a write that blocks because the reader of stdout does not read.
+    pub(super) async fn print(&mut self, report: Report) -> Exit {
+        let output = self.output.clone();
+        let printing = tokio::task::spawn_blocking(move || output.print(&report));
+        tokio::select! {
+            printed = printing => printed.unwrap_or(Exit::Unavailable),
+            () = self.signals.heard() => Exit::Interrupted,
+        }
+    }
+
+    /// Prints why the config cannot be used. Programs get `document`, the empty form of the command's document.
+    pub(super) async fn refuse(&mut self, complaint: &Complaint, document: &impl Serialize) -> Exit {
+        let report = empty(&self.output, Exit::Usage, document);
+        self.print(with_complaint(report, complaint)).await
+    }
+
+    /// Prints a report and shuts the board down. A second signal ends the wait for the shutdown.
+    pub(super) async fn close(mut self, board: &Pegboard, report: Report) -> Exit {
+        let exit = self.print(report).await;
+        tokio::select! {
+            _ = tokio::time::timeout(SHUTDOWN, board.shutdown()) => {}
+            () = self.signals.heard() => {}
+        }
+        exit
+    }
+
+    /// Returns `true` if the deadline that the user set has passed.
+    pub(super) fn is_late(&self) -> bool {
+        self.deadline.has_passed()
+    }
+}
+
+/// The report of a command that has no data. In JSON format it still has a document.
+pub(super) fn empty(output: &Output, exit: Exit, document: &impl Serialize) -> Report {
+    match output.is_json() {
+        true => Report::json(exit, document),
+        false => Report::new(exit),
+    }
+}
+
+/// The report of a command that a signal interrupted.
+pub(super) fn interrupted(output: &Output, document: &impl Serialize) -> Report {
+    empty(output, Exit::Interrupted, document).error(INTERRUPTED, None)
+}
+
+/// The report of a command whose deadline passed.
+pub(super) fn time_up(output: &Output, document: &impl Serialize) -> Report {
+    empty(output, Exit::Timeout, document).error(TIME_UP, Some(TIMEOUT))
+}
+
+/// Adds a complaint as an error.
+pub(super) fn with_complaint(report: Report, complaint: &Complaint) -> Report {
+    report.error(&complaint.message, complaint.hint.as_deref())
+}
+
+const INTERRUPTED: &str = "interrupted";
+const TIME_UP: &str = "the time was up";
+/// The hint for everything that `--timeout` ended.
+pub(super) const TIMEOUT: &str = "`--timeout` sets the limit of the whole command";
+
+/// The failure of a request that a signal interrupted.
+pub(super) fn cancelled() -> Failure {
+    Failure::new(Kind::Cancelled, INTERRUPTED)
+}
+
+/// The failure of a request that the deadline ended.
+pub(super) fn late() -> Failure {
+    Failure::new(Kind::Timeout, TIME_UP)
+}
+
+/// Runs `work` for at most `limit`. After a suspension of the process the board gets [`CATCH_UP`] to read what arrived meanwhile.
+async fn within<T>(limit: Duration, work: impl Future<Output = T>) -> Option<T> {
+    let due = Instant::now() + limit;
+    let mut work = Box::pin(work);
+    match tokio::time::timeout_at(due, &mut work).await {
+        Ok(done) => Some(done),
+        Err(_) if due.elapsed() >= STOPPED => tokio::time::timeout(CATCH_UP, work).await.ok(),
+        Err(_) => None,
+    }
+}

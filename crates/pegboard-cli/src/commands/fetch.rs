@@ -1,0 +1,101 @@
+//! What `prompts get` and `resources read` share: one item of one server, for people or as a document.
+
+use pegboard::{Deadline, Failure, Kind, Toolset};
+use serde::Serialize;
+use serde_json::{Value, json};
+
+use super::{
+    call::elicitation::Terminal,
+    context::{Context, Ending, TIMEOUT, cancelled, late},
+    starting::StartingServers,
+};
+use crate::{
+    exit::Exit,
+    output::{Output, Report},
+    settings::{self, Complaint, Settings},
+};
+
+/// What is fetched.
+pub(super) struct Item {
+    /// Shown on the spinner.
+    pub(super) what: String,
+    /// The document's key for the item.
+    pub(super) key: &'static str,
+    /// The document as long as the item's server is not known.
+    pub(super) document: Value,
+}
+
+/// Fetches an item. `request` returns it together with the document that names its server.
+pub(super) async fn run<T: Serialize>(
+    mut context: Context<'_>,
+    item: Item,
+    request: impl AsyncFnOnce(Toolset, Deadline) -> Result<(Value, T), Failure>,
+    text: impl FnOnce(&T) -> String,
+) -> Exit {
+    let settings = Settings::load(&context.global);
+    let Item { what, key, document } = item;
+    let config = match settings.usable() {
+        Ok(config) => config,
+        Err(complaint) => {
+            let report = unconfigured(&context.output, document, key, &complaint);
+            return context.print(report).await;
+        }
+    };
+    settings.announce(&context.output);
+    let starting = StartingServers::new(&config);
+    let board = settings::board(config)
+        .host(Terminal::new(&context.output, false))
+        .open();
+    let fetching = request(board.toolset(), context.deadline);
+    let report = match context.waiting(&starting, &what, &board, fetching).await {
+        Ending::Interrupted => failed(&context.output, document, key, cancelled()),
+        Ending::TimeUp => failed(&context.output, document, key, late().hint(TIMEOUT)),
+        Ending::Done(Ok((document, fetched))) => report(&context.output, document, key, &Ok(fetched), text),
+        Ending::Done(Err(failure)) => failed(&context.output, document, key, failure),
+    };
+    context.close(&board, report).await
+}
+
+/// The report of an item, or of the failure to fetch it.
+fn report<T: Serialize>(
+    output: &Output,
+    mut document: Value,
+    key: &str,
+    fetched: &Result<T, Failure>,
+    text: impl FnOnce(&T) -> String,
+) -> Report {
+    let exit = match fetched {
+        Ok(_) => Exit::Done,
+        Err(failure) => Exit::of(failure.kind),
+    };
+    if output.is_json() {
+        document[key] = json!(fetched.as_ref().ok());
+        document["error"] = match fetched {
+            Ok(_) => Value::Null,
+            Err(failure) => json!({"kind": failure.kind, "message": failure.message, "hint": failure.hint}),
+        };
+        return Report::json(exit, &document);
+    }
+    let mut report = Report::new(exit);
+    match fetched {
+        Ok(fetched) => report.data = text(fetched),
+        Err(failure) => report = report.error(&failure.message, failure.hint.as_deref()),
+    }
+    report
+}
+
+fn failed(output: &Output, document: Value, key: &str, failure: Failure) -> Report {
+    report(output, document, key, &Err::<(), _>(failure), |()| String::new())
+}
+
+/// The report of a config that cannot be used.
+fn unconfigured(output: &Output, document: Value, key: &str, complaint: &Complaint) -> Report {
+    let failure = Failure::new(Kind::Unavailable, complaint.message.as_str());
+    let failure = match &complaint.hint {
+        Some(hint) => failure.hint(hint.as_str()),
+        None => failure,
+    };
+    let mut report = failed(output, document, key, failure);
+    report.exit = Exit::Usage;
+    report
+}

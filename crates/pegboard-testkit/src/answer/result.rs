@@ -1,0 +1,63 @@
+//! The result of a `tools/call`.
+
+use std::ffi::OsStr;
+
+use serde_json::{Map, Value, json};
+
+use super::request::Request;
+use crate::script::{Answer, Script, Tool};
+
+/// The response to a call of `tool`, without faults.
+pub(super) fn final_answer(script: &Script, tool: &Tool, request: &Request<'_>) -> Value {
+    let arguments = &request.params["arguments"];
+    let result = match &tool.answer {
+        Answer::Text(text) => text_result(text),
+        Answer::Blocks(blocks) => json!({ "content": blocks }),
+        Answer::Structured(value) => structured(value),
+        Answer::Failure(text) => {
+            let mut result = text_result(text);
+            result["isError"] = true.into();
+            result
+        }
+        Answer::RpcError { code, message, data } => return request.error(*code, message, data.as_ref()),
+        Answer::Arguments => structured(arguments),
+        Answer::Nonce => text_result(&nonce(request).unwrap_or_default()),
+        Answer::Bytes(bytes) => text_result(&"x".repeat(*bytes)),
+        Answer::Environment => {
+            let variables: Map<String, Value> = std::env::vars_os()
+                .map(|(key, value)| (lossy(&key), Value::String(lossy(&value))))
+                .collect();
+            structured(&Value::Object(variables))
+        }
+        Answer::WorkingDirectory => text_result(
+            &std::env::current_dir()
+                .map(|path| path.display().to_string())
+                .unwrap_or_default(),
+        ),
+        Answer::Pid => text_result(&std::process::id().to_string()),
+        Answer::CommandLine => structured(&std::env::args_os().map(|argument| lossy(&argument)).collect()),
+        Answer::Result(result) => result.clone(),
+    };
+    request.result(script, result)
+}
+
+fn lossy(text: &OsStr) -> String {
+    text.to_string_lossy().into_owned()
+}
+
+fn text_result(text: &str) -> Value {
+    json!({ "content": [{ "type": "text", "text": text }] })
+}
+
+fn structured(value: &Value) -> Value {
+    json!({ "content": [{ "type": "text", "text": value.to_string() }], "structuredContent": value })
+}
+
+/// The argument `nonce` of a call.
+pub(super) fn nonce(request: &Request<'_>) -> Option<String> {
+    match &request.params["arguments"]["nonce"] {
+        Value::String(nonce) => Some(nonce.clone()),
+        Value::Number(nonce) => Some(nonce.to_string()),
+        _ => None,
+    }
+}
