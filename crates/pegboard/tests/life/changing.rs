@@ -1,4 +1,4 @@
-//! Changes while the board runs: only what differs is touched.
+//! Config changes on a running board: `apply` touches only the servers that differ.
 
 use pegboard::{Config, Kind, Pegboard, ServerConfig, State};
 use pegboard_testkit::{FakeServer, Tool};
@@ -29,7 +29,7 @@ fn pid(board: &Pegboard, server: &str) -> Option<u32> {
         .pid
 }
 
-/// CFG-8: unchanged servers keep their process, a change of filters does not restart, the rest is added, removed or replaced.
+/// Unchanged servers keep their process, a changed filter needs no restart, and all other servers are added, removed or replaced.
 #[tokio::test]
 async fn a_new_config_touches_only_what_differs() {
     let board = boards([
@@ -74,7 +74,7 @@ async fn a_new_config_touches_only_what_differs() {
     board.shutdown().await;
 }
 
-/// HUB-17: one server is switched off and on, started anew, taken away and added.
+/// Disables, enables, reconnects, disconnects and connects one server.
 #[tokio::test]
 async fn one_server_is_switched_off_and_on_and_started_anew() {
     let board = board(process(&good("fx")));

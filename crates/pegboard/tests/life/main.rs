@@ -1,4 +1,4 @@
-//! One server's life: shared starts, restarts on a schedule, health, and changes while the board runs.
+//! The lifecycle of one server: shared starts, scheduled restarts, health checks, and config changes on a running board.
 
 #[path = "../support/mod.rs"]
 mod support;

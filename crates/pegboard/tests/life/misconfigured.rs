@@ -1,4 +1,4 @@
-//! A server whose config cannot be used: it keeps its row, and what works goes on.
+//! Servers with an invalid config: they keep their row in the status, and the other servers work.
 
 use pegboard::{Config, Env, Format, Kind, Loaded, Pegboard, State};
 use pegboard_testkit::{FakeServer, Tool};
@@ -40,7 +40,7 @@ async fn a_misconfigured_server_has_a_row_that_says_why() {
     let reply = call(&tools, "bad.anything", json!({})).await;
     ended_as(&reply, Kind::Unavailable, false);
     says(&reply.text(), &["its config cannot be used"]);
-    // Once it is written well, it is a server like any other.
+    // With a valid config it becomes an ordinary server.
     let (program, args) = FakeServer::new("bad")
         .tool(Tool::new("late").answers_text("here"))
         .command();

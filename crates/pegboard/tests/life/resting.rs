@@ -1,4 +1,4 @@
-//! Servers that nobody uses are stopped, and servers that nobody asked for are not started.
+//! Idle stop and start modes: unused servers are stopped, and lazy or explicit servers are not started early.
 
 use std::time::Duration;
 
@@ -23,7 +23,7 @@ fn lazy() -> ServerConfig {
     settings
 }
 
-/// HUB-1: after five minutes without a call a lazy server is stopped. Its tools are still known, and the next call starts it.
+/// A lazy server is stopped after five minutes without a call. Its tools stay listed, and the next call starts it.
 #[tokio::test(start_paused = true)]
 async fn a_lazy_server_that_nobody_uses_is_stopped_and_started_again_when_needed() {
     let (board, handle) = in_memory_with(&good(), lazy());
@@ -47,7 +47,7 @@ async fn a_lazy_server_that_nobody_uses_is_stopped_and_started_again_when_needed
     assert_eq!(handle.starts(), starts + 1);
 }
 
-/// A call under way keeps its server, however long it takes.
+/// A call in flight keeps its server running, however long it takes.
 #[tokio::test(start_paused = true)]
 async fn a_server_is_not_stopped_under_a_call() {
     let (board, handle) = in_memory_with(&good(), lazy());
@@ -57,7 +57,7 @@ async fn a_server_is_not_stopped_under_a_call() {
     assert_eq!(board.status().servers[0].restarts, 0);
 }
 
-/// Whether and after how long is a setting; by default only what starts lazily and is not required is stopped.
+/// The idle timeout is configurable; by default only lazy servers that are not required are stopped.
 #[tokio::test(start_paused = true)]
 async fn when_a_server_is_stopped_is_a_setting() {
     let set = |start, idle_stop, required| {
@@ -81,7 +81,7 @@ async fn when_a_server_is_stopped_is_a_setting() {
     }
 }
 
-/// The process of an idle server is gone, and calls that come just then are not lost.
+/// The idle server's process is gone, and calls that race with the stop are not lost.
 #[tokio::test]
 async fn the_process_of_an_idle_server_ends_and_callers_never_notice() {
     let mut config = process(&good());
@@ -99,7 +99,7 @@ async fn the_process_of_an_idle_server_ends_and_callers_never_notice() {
     board.shutdown().await;
 }
 
-/// A shared process rests when all who share it agree.
+/// A shared process is stopped only when all names that share it allow it.
 #[tokio::test]
 async fn a_shared_process_rests_only_when_all_names_let_it() {
     let restless = process(&good());
@@ -111,13 +111,13 @@ async fn a_shared_process_rests_only_when_all_names_let_it() {
     tokio::time::sleep(Duration::from_millis(500)).await;
     assert!(pegboard_testkit::is_alive(pid));
     board.disconnect(&name("restless")).await;
-    // The one who is left is asked when it was last looked, so it may take that long; a call ends the wait.
+    // The remaining name is checked at the next idle interval only; this call ends the wait.
     let again: u32 = call(&tools, "idle.pid", json!({})).await.text().trim().parse().unwrap();
     assert_eq!(again, pid);
     board.shutdown().await;
 }
 
-/// Nothing but a request of the host starts a server whose config says so.
+/// An explicit server is started only by a request of the embedding program.
 #[tokio::test(start_paused = true)]
 async fn an_explicit_server_waits_until_somebody_asks_for_it() {
     let mut settings = in_process_settings();
@@ -138,7 +138,7 @@ async fn an_explicit_server_waits_until_somebody_asks_for_it() {
     assert_eq!(handle.starts(), before + 1);
 }
 
-/// `connect` is such a request too.
+/// `connect` is such a request.
 #[tokio::test]
 async fn an_explicit_server_is_started_by_connect() {
     let mut settings = process(&good());

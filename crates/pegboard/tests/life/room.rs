@@ -1,4 +1,4 @@
-//! How many servers and processes a board takes.
+//! Limits on the number of servers and processes of a board.
 
 use pegboard::{Config, Kind, NotConnected, Pegboard, State};
 use pegboard_testkit::{FakeServer, Tool};
@@ -24,7 +24,7 @@ fn names(names: &[pegboard::ServerName]) -> String {
     names.iter().map(ToString::to_string).collect::<Vec<_>>().join(" ")
 }
 
-/// HUB-21: with room for two, the third is refused in words that say what to do; the others work.
+/// With a limit of two, the third server is rejected with a hint; the other two work.
 #[tokio::test]
 async fn a_server_too_many_is_refused_and_the_others_work() {
     let board = Pegboard::open(config(&["a", "b", "c"], 2));
@@ -42,7 +42,7 @@ async fn a_server_too_many_is_refused_and_the_others_work() {
     board.shutdown().await;
 }
 
-/// The same for what is added while the board runs, until there is room again.
+/// The limit also applies to servers that are added later, until a slot is free.
 #[tokio::test]
 async fn room_is_looked_for_with_every_change() {
     let board = Pegboard::open(config(&["a", "b"], 2));
@@ -80,7 +80,7 @@ async fn room_is_looked_for_with_every_change() {
     board.shutdown().await;
 }
 
-/// The processes of all servers together have a bound too; whoever has to wait for one comes up by itself.
+/// The limit on processes applies to all servers together. A server that waits for a slot starts when one is free.
 #[tokio::test]
 async fn a_process_too_many_waits_until_another_has_ended() {
     let mut config = config(&["a", "b"], 10);

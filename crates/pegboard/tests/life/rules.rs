@@ -1,4 +1,4 @@
-//! The rules that a server's config sets for its restarts, its health and its calls. They win over those of the board.
+//! A server's own settings for restarts, health checks and calls, which override those of the board.
 
 use std::time::Duration;
 
@@ -28,13 +28,13 @@ fn restarts(change: impl FnOnce(&mut Restart)) -> ServerConfig {
     settings
 }
 
-/// What is due now happens first.
+/// Lets everything that is due now happen first.
 async fn settled(board: &Pegboard) -> State {
     tokio::time::sleep(Duration::from_millis(1)).await;
     board.status().servers[0].state
 }
 
-/// Restarts on demand: nobody starts the server but the next call.
+/// Restarts on demand: only the next call starts the server.
 #[tokio::test(start_paused = true)]
 async fn without_restarts_the_next_call_starts_a_lost_server() {
     let (board, handle) = in_memory_with(&good(), restarts(|restart| restart.enabled = false));
@@ -52,7 +52,7 @@ async fn without_restarts_the_next_call_starts_a_lost_server() {
     assert_eq!(handle.starts(), starts + 1);
 }
 
-/// The same for a start that failed: each later call is one more attempt, and its caller learns how it went.
+/// The same for a failed start: each later call is one more attempt, and reports its result.
 #[tokio::test(start_paused = true)]
 async fn without_restarts_a_failed_start_is_tried_again_by_the_next_call_only() {
     let (board, handle) = in_memory_with(&silent(), restarts(|restart| restart.enabled = false));
@@ -67,7 +67,7 @@ async fn without_restarts_a_failed_start_is_tried_again_by_the_next_call_only() 
     assert_eq!(call(&tools, "fx.hello", json!({})).await.text(), "hi");
 }
 
-/// After so many failed starts a server stays down, until an operator asks for it.
+/// After its last attempt a server stays down until an operator reconnects it.
 #[tokio::test(start_paused = true)]
 async fn a_server_is_left_alone_after_its_last_attempt() {
     let (board, handle) = in_memory_with(&silent(), restarts(|restart| restart.max_attempts = Some(3)));
@@ -85,7 +85,7 @@ async fn a_server_is_left_alone_after_its_last_attempt() {
     assert_eq!(call(&board.toolset(), "fx.hello", json!({})).await.text(), "hi");
 }
 
-/// HUB-9, both policies: callers wait for a restart for as long as the config says, or not at all.
+/// Callers wait for a restart as long as the config says, or not at all.
 #[tokio::test(start_paused = true)]
 async fn how_long_a_call_waits_for_a_restart_is_a_setting() {
     for (wait, expected) in [(0, 0), (4, 4), (10, 10)] {
@@ -107,7 +107,7 @@ async fn how_long_a_call_waits_for_a_restart_is_a_setting() {
     }
 }
 
-/// HUB-6: a server's own waits win over those that the program sets.
+/// A server's own backoff schedule overrides the one of the builder.
 #[tokio::test(start_paused = true)]
 async fn a_servers_own_schedule_wins_over_the_boards() {
     let (_unused, handle) = silent().connect();
@@ -133,7 +133,7 @@ async fn a_servers_own_schedule_wins_over_the_boards() {
     drop(board);
 }
 
-/// HUB-12: how a server is asked, and how often, is a setting.
+/// The kind and the interval of health checks are settings.
 #[tokio::test(start_paused = true)]
 async fn a_server_is_asked_in_the_words_and_as_often_as_its_config_says() {
     let asked = async |probe, every, method: &str| {
@@ -156,7 +156,7 @@ async fn a_server_is_asked_in_the_words_and_as_often_as_its_config_says() {
     assert_eq!(asked(Probe::Never, fifteen, "ping").await, 0);
 }
 
-/// HUB-12: only an idle server is asked. One that is at work may have no ear for anything else, and must not lose its call for that.
+/// Only an idle server is checked. A busy single-threaded server may not answer a health check, and must not lose its call for that.
 #[tokio::test(start_paused = true)]
 async fn a_server_at_work_is_not_asked() {
     let mut settings = in_process_settings();
@@ -176,7 +176,7 @@ async fn a_server_at_work_is_not_asked() {
     );
 }
 
-/// HUB-11: with `health_interval = \"off\"` a server is asked after a call has timed out, and then only.
+/// With `health_interval = "off"` a server is checked only after a call has timed out.
 #[tokio::test(start_paused = true)]
 async fn a_server_that_is_never_asked_by_itself_is_asked_after_a_timeout() {
     for (probe, expected) in [(Probe::Auto, 1), (Probe::Never, 0)] {
@@ -197,7 +197,7 @@ async fn a_server_that_is_never_asked_by_itself_is_asked_after_a_timeout() {
     }
 }
 
-/// EXE-5: what may have run is made again only where the operator of the server says so, and as often as that.
+/// A call that may have run is retried only if the operator's config says so, and at most as often.
 #[tokio::test(start_paused = true)]
 async fn a_servers_config_says_which_calls_are_made_again() {
     let check = async |attempts, even_if_run, expected: Result<u32, u32>| {
@@ -219,7 +219,7 @@ async fn a_servers_config_says_which_calls_are_made_again() {
     check(0, true, Err(1)).await;
 }
 
-/// HUB-18: each server has the breaker that its config says, whatever the board has.
+/// Each server has the circuit breaker of its own config, whatever the board's is.
 #[tokio::test(start_paused = true)]
 async fn a_servers_own_breaker_wins_over_the_boards() {
     let mut rule = BreakerRule::default();
@@ -252,7 +252,7 @@ async fn a_servers_own_breaker_wins_over_the_boards() {
     }
 }
 
-/// ERA-2: a program that could not even be run is not run once more to try the other era; one that ended for its own reasons is.
+/// A program that cannot be executed is not executed again to try the other era; a program that exits by itself is.
 #[tokio::test]
 async fn a_program_that_cannot_be_run_is_not_tried_in_the_other_era() {
     for (code, expected) in [(127, 1), (126, 1), (1, 2)] {

@@ -1,4 +1,4 @@
-//! Servers of views on the board's books: what goes wrong with them, and what changes.
+//! Servers of views as the board reports them: failures and changes.
 
 use pegboard::{Pegboard, Scope, ServerConfig, State, View};
 use pegboard_testkit::{FakeServer, Tool};
@@ -84,7 +84,7 @@ async fn connect_with_the_settings_that_a_server_has_connects_only_what_is_not_c
     board.shutdown().await;
 }
 
-/// A spare waits a minute for a view, and a later view starts the server anew.
+/// A spare waits a minute for a view; after that a later view starts the server anew.
 #[tokio::test(start_paused = true)]
 async fn a_spare_without_a_view_is_stopped_after_a_minute_unless_it_is_required() {
     for (required, after_two_minutes) in [(false, State::Idle), (true, State::Ready)] {

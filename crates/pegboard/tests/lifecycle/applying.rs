@@ -1,4 +1,4 @@
-//! A new config for a running board: every kind of change.
+//! `apply` on a running board: every kind of change.
 
 use pegboard::{Config, Kind, Start, State, ToolCall};
 
@@ -153,7 +153,7 @@ async fn a_server_that_is_removed_ends_its_calls_and_is_gone_from_every_view() {
     for_each_case(case).await;
 }
 
-/// Under presets that start servers, or that wait until servers are connected, a new server is connected when `apply` returns.
+/// Under presets that start servers eagerly, or that wait until servers are connected, a new server is connected when `apply` returns.
 #[tokio::test(flavor = "multi_thread")]
 async fn what_is_added_is_connected_in_every_view_and_an_error_is_told_for_what_cannot_be() {
     async fn case(stage: Stage) {

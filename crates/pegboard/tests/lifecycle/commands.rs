@@ -1,4 +1,4 @@
-//! What an operator does to one server: enable, disable, connect, disconnect, reconnect, refresh.
+//! Operator commands for one server: enable, disable, connect, disconnect, reconnect, refresh.
 
 use pegboard::{Kind, NotConnected, State, ToolCall};
 

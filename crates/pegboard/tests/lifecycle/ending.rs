@@ -1,4 +1,4 @@
-//! What the whole board does: readiness, status, drain, shutdown, and the end of a view.
+//! Operations of the whole board: readiness, status, drain, shutdown, and the end of a view.
 
 use pegboard::{Kind, Start, State, ToolCall, View};
 
@@ -54,7 +54,7 @@ async fn drain_waits_for_the_calls_of_every_view_and_lets_no_more_in() {
 async fn shutdown_returns_when_the_processes_of_every_view_are_gone() {
     async fn case(stage: Stage) {
         let call = stage.call_under_way().await;
-        // One view is dropped and not closed: what it leaves behind is waited for too.
+        // One view is dropped and not closed: shutdown waits for its processes too.
         let Stage {
             board, agent, other, ..
         } = &stage;
@@ -99,7 +99,7 @@ async fn a_view_that_closes_takes_its_own_servers_along_and_no_others() {
     for_each_case(case).await;
 }
 
-/// A board must become ready before its first user comes, and stay so when the last one has left.
+/// A board must become ready before its first view is opened, and stay ready after the last one is closed.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_required_server_makes_the_board_ready_before_the_first_view_and_after_the_last() {
     async fn case(stage: Stage) {

@@ -1,4 +1,4 @@
-//! What servers ask of us: answered when it is offered, refused when not, and never mistaken for an answer.
+//! Requests from servers: answered if the capability is declared, rejected otherwise, and never mistaken for a response.
 
 use std::{
     future::pending,
@@ -18,7 +18,7 @@ use crate::{
     support::*,
 };
 
-/// What the fake got as answers to its own requests.
+/// The responses that the fake got to its own requests.
 fn answers(handle: &Control) -> Vec<Value> {
     let received = handle.requests().into_iter();
     received
@@ -27,7 +27,7 @@ fn answers(handle: &Control) -> Vec<Value> {
         .collect()
 }
 
-/// F056: what was never offered is no method of ours, and the call goes on.
+/// A request for an undeclared capability gets "method not found", and the call goes on.
 #[tokio::test(start_paused = true)]
 async fn requests_that_nobody_offered_to_answer_are_refused() {
     for method in ["sampling/createMessage", "roots/list", "elicitation/create", "vendor/x"] {
@@ -49,7 +49,7 @@ async fn requests_that_nobody_offered_to_answer_are_refused() {
     }
 }
 
-/// F056: a flood of them is not answered for ever.
+/// A flood of such requests is not answered without bound.
 #[tokio::test(start_paused = true)]
 async fn a_flood_of_requests_is_bounded() {
     let flood = Fault::ServerRequests {
@@ -70,7 +70,7 @@ async fn a_flood_of_requests_is_bounded() {
     assert_eq!(call(&tools, "fx.hello", json!({})).await.text(), "hi");
 }
 
-/// F057: the newest era has no requests of servers. A few are ignored, ten break the session.
+/// The modern era has no server-to-client requests. A few are ignored, ten break the session.
 #[tokio::test(start_paused = true)]
 async fn requests_in_the_newest_era_are_counted_and_ten_are_too_many() {
     let asks = |count| {
@@ -97,7 +97,7 @@ async fn requests_in_the_newest_era_are_counted_and_ten_are_too_many() {
     assert_eq!(handle.starts(), 2);
 }
 
-/// ERA-6: a ping under the id of our own request is a request, not its answer.
+/// A ping under the id of our own request is a request, not its response.
 #[tokio::test(start_paused = true)]
 async fn a_ping_under_the_id_of_our_request_is_answered_and_the_call_goes_on() {
     let tool = Tool::new("hello")
@@ -115,7 +115,7 @@ async fn a_ping_under_the_id_of_our_request_is_answered_and_the_call_goes_on() {
     assert_eq!(codes, [None, None, Some(-32601), Some(-32601)], "{answers:?}");
 }
 
-/// SRQ-4: nothing is offered that nobody would answer.
+/// A board without a host declares no client capabilities.
 #[tokio::test(start_paused = true)]
 async fn a_board_without_a_host_offers_nothing() {
     let (board, handle) = in_memory(&FakeServer::new("fx"));
@@ -127,7 +127,7 @@ async fn a_board_without_a_host_offers_nothing() {
     assert_eq!(hello.unwrap().params["capabilities"], json!({}));
 }
 
-/// Somebody who thinks about everything for ever, and knows how many thoughts there are.
+/// A host that never answers, and counts the requests that it holds.
 #[derive(Clone, Default)]
 struct Thinker {
     begun: Arc<AtomicUsize>,
@@ -181,7 +181,7 @@ impl Host for Thinker {
     }
 }
 
-/// A server whose calls are never answered, so that its own questions are all there is.
+/// A server whose calls are never answered, so that its own requests are all that is in flight.
 async fn asking(host: &Thinker) -> (Scripted, pegboard::Pegboard) {
     let server = Scripted::new(
         pegboard::Era::Legacy,
@@ -197,7 +197,7 @@ fn taken_back(id: &Value) -> Value {
     json!({"method": "notifications/cancelled", "params": {"requestId": id, "reason": "never mind"}})
 }
 
-/// Who thinks about a question that the server takes back is let go, and the server gets no answer to it.
+/// When the server cancels a request, the host's future is dropped and no response is sent.
 #[tokio::test(start_paused = true)]
 async fn a_question_that_the_server_takes_back_is_dropped_and_not_answered() {
     let sample = json!({"messages": [], "maxTokens": 5});
@@ -218,13 +218,13 @@ async fn a_question_that_the_server_takes_back_is_dropped_and_not_answered() {
         assert_eq!(host.thoughts(), 2, "only what was asked can be taken back");
         server.say(taken_back(&id)).await;
         until("one is dropped", || host.thoughts() == 1).await;
-        // The session goes on, and nothing was said about the question.
+        // The session goes on, and the cancelled request got no response.
         server.say(json!({"id": "r", "method": "roots/list"})).await;
         until("the roots are told", || !server.answers().is_empty()).await;
         tokio::time::sleep(secs(60)).await;
         let answered: Vec<_> = server.answers().iter().map(|answer| answer["id"].clone()).collect();
         assert_eq!(answered, ["r"], "{method}");
-        // From now on the id can be used again.
+        // The id can be used again now.
         server
             .say(json!({"id": id, "method": method, "params": colour()}))
             .await;
@@ -234,7 +234,7 @@ async fn a_question_that_the_server_takes_back_is_dropped_and_not_answered() {
     }
 }
 
-/// A question that still waits for its turn is never shown to anybody.
+/// A queued request that is cancelled never reaches the host.
 #[tokio::test(start_paused = true)]
 async fn a_question_taken_back_before_its_turn_is_never_asked() {
     let host = Thinker::default();
@@ -258,7 +258,7 @@ async fn a_question_taken_back_before_its_turn_is_never_asked() {
     assert!(server.answers().is_empty());
 }
 
-/// In the other direction the word means nothing: a server cannot take back what we asked.
+/// The other direction is ignored: a server cannot cancel our requests.
 #[tokio::test(start_paused = true)]
 async fn a_server_with_a_handshake_cannot_take_our_own_requests_back() {
     let server = Scripted::new(
@@ -279,7 +279,7 @@ async fn a_server_with_a_handshake_cannot_take_our_own_requests_back() {
     assert_eq!(call(&board.toolset(), "fx.t", json!({})).await.text(), "done");
 }
 
-/// However many questions are thought about, a server that asks whether we are there is told so.
+/// A ping is answered however many requests the host holds.
 #[tokio::test(start_paused = true)]
 async fn questions_that_take_their_time_do_not_hold_up_a_ping() {
     let host = Thinker::default();
@@ -295,7 +295,7 @@ async fn questions_that_take_their_time_do_not_hold_up_a_ping() {
     server.say(json!({"id": "n", "method": "nonsense"})).await;
     until("three are answered", || server.answers().len() == 3).await;
     assert_eq!(server.answers()[0], json!({"jsonrpc": "2.0", "id": "p", "result": {}}));
-    // Whoever waits is thought about when another is taken back.
+    // A queued request reaches the host when another one is cancelled.
     for number in 0..10 {
         server.say(taken_back(&json!(number))).await;
     }

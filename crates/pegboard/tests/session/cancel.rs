@@ -1,4 +1,4 @@
-//! Calls that are given up: the server is told, nobody else notices, and what was never sent stays unsent.
+//! Cancelled calls: the server is notified, other calls are not affected, and unsent requests are never sent.
 
 use std::sync::{Arc, Mutex};
 
@@ -16,7 +16,7 @@ use crate::{
     support::*,
 };
 
-/// EXE-8, EXE-9: the server hears of it within 100 ms and stays; the other call gets its answer.
+/// The server gets the cancellation within 100 ms and stays connected; the other call gets its response.
 #[tokio::test(start_paused = true)]
 async fn dropping_a_call_cancels_it_and_no_other() {
     let fake = FakeServer::new("fx")
@@ -52,7 +52,7 @@ async fn dropping_a_call_cancels_it_and_no_other() {
     assert_eq!((handle.starts(), board.status().servers[0].in_flight), (1, 0));
 }
 
-/// F041: a call that times out is cancelled, and its place is free.
+/// A call that times out is cancelled, and its slot is released.
 #[tokio::test(start_paused = true)]
 async fn a_call_that_times_out_is_cancelled_on_the_server() {
     let fake = FakeServer::new("fx")
@@ -77,7 +77,7 @@ async fn a_call_that_times_out_is_cancelled_on_the_server() {
     assert_eq!((status.in_flight, status.state), (0, pegboard::State::Ready));
 }
 
-/// A call that never got its turn is never written.
+/// A call that is still queued is never written.
 #[tokio::test(start_paused = true)]
 async fn a_call_given_up_while_it_waits_for_its_turn_is_never_sent() {
     let fake = FakeServer::new("fx")
@@ -95,7 +95,7 @@ async fn a_call_given_up_while_it_waits_for_its_turn_is_never_sent() {
     timeout(PATIENCE, handle.wait_for("tools/call", in_flight))
         .await
         .unwrap();
-    // One is dropped while it waits, one has too little time.
+    // One call is dropped while it is queued, one times out in the queue.
     assert!(timeout(secs(1), call(&tools, "fx.late", json!({}))).await.is_err());
     let reply = tools.call(ToolCall::new("fx.late").timeout(secs(2))).await;
     ended_as(&reply, Kind::Timeout, false);
@@ -110,7 +110,7 @@ async fn a_call_given_up_while_it_waits_for_its_turn_is_never_sent() {
     assert_eq!((late.count(), handle.count("notifications/cancelled")), (0, 0));
 }
 
-/// The same for one that waits behind a server which does not read.
+/// The same for a call behind a server that stopped reading.
 #[tokio::test(start_paused = true)]
 async fn a_call_given_up_behind_a_full_pipe_is_never_sent() {
     let (resume, resumed) = oneshot::channel();

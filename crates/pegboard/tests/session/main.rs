@@ -1,4 +1,4 @@
-//! Sessions with servers in this process: everything that is a matter of messages and of time, on a clock of our own.
+//! Sessions with in-process servers: everything about messages and time, on a paused clock.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on says where it stopped")]
 

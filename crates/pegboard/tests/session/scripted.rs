@@ -1,4 +1,4 @@
-//! Servers in this process whose every answer the test writes, in both eras, and hosts that answer them.
+//! In-process servers whose every response the test writes, in both eras, and hosts that answer their requests.
 
 use std::{
     pin::Pin,
@@ -21,12 +21,12 @@ use crate::support::*;
 
 pub(crate) const ERAS: [Era; 2] = [Era::Legacy, Era::Modern];
 
-/// What the server does about a request that the script is asked about.
+/// The server's reaction to a request that the script decides on.
 #[derive(Debug, Clone)]
 pub(crate) enum Answer {
     Result(Value),
     Error(i64, &'static str, Value),
-    /// Nothing, for now or for ever.
+    /// No response, now or ever.
     Silence,
 }
 
@@ -34,11 +34,11 @@ pub(crate) fn result(value: Value) -> Answer {
     Answer::Result(value)
 }
 
-/// A server that the test wrote, and everything it has heard.
+/// A scripted server and all messages that it received.
 #[derive(Clone)]
 pub(crate) struct Scripted {
     era: Era,
-    /// The capabilities, and what each listing gives.
+    /// The capabilities, and the result of each listing.
     offers: Value,
     heard: Arc<Mutex<Vec<Value>>>,
     out: Arc<Mutex<Option<mpsc::Sender<String>>>>,
@@ -66,7 +66,7 @@ impl Scripted {
         self.board_with(in_process_settings(), host, answer)
     }
 
-    /// The same with settings of its own.
+    /// The same with custom settings.
     pub(crate) fn board_with(
         &self,
         settings: ServerConfig,
@@ -144,14 +144,14 @@ impl Scripted {
         self.offers.get(key).cloned().unwrap_or_else(|| json!([]))
     }
 
-    /// Sends a message that is no answer.
+    /// Sends a message that is not a response.
     pub(crate) async fn say(&self, mut message: Value) {
         message["jsonrpc"] = "2.0".into();
         let out = self.out.lock().unwrap().clone().unwrap();
         out.send(message.to_string()).await.unwrap();
     }
 
-    /// Ends the connection.
+    /// Closes the connection.
     pub(crate) fn hang_up(&self) {
         *self.out.lock().unwrap() = None;
     }
@@ -160,21 +160,21 @@ impl Scripted {
         self.starts.load(Ordering::Relaxed)
     }
 
-    /// The parameters of what came under this method so far.
+    /// The parameters of the messages received with this method so far.
     pub(crate) fn heard(&self, method: &str) -> Vec<Value> {
         let heard = self.heard.lock().unwrap();
         let fitting = heard.iter().filter(|message| message["method"] == method);
         fitting.map(|message| message["params"].clone()).collect()
     }
 
-    /// The ids of what came under this method so far.
+    /// The ids of the messages received with this method so far.
     pub(crate) fn ids(&self, method: &str) -> Vec<Value> {
         let heard = self.heard.lock().unwrap();
         let fitting = heard.iter().filter(|message| message["method"] == method);
         fitting.map(|message| message["id"].clone()).collect()
     }
 
-    /// The answers to requests of the server.
+    /// The responses to the server's own requests.
     pub(crate) fn answers(&self) -> Vec<Value> {
         let heard = self.heard.lock().unwrap();
         heard
@@ -184,7 +184,7 @@ impl Scripted {
             .collect()
     }
 
-    /// Whether the last request of this method was given up.
+    /// Whether the last request with this method was cancelled.
     pub(crate) fn was_cancelled(&self, method: &str) -> bool {
         let heard = self.heard.lock().unwrap();
         let Some(last) = heard.iter().rfind(|message| message["method"] == method) else {
@@ -195,14 +195,14 @@ impl Scripted {
         })
     }
 
-    /// Waits until so many messages came under this method.
+    /// Waits until `count` messages with this method were received.
     pub(crate) async fn hears(&self, method: &str, count: usize) -> Vec<Value> {
         until(method, || self.heard(method).len() >= count).await;
         self.heard(method)
     }
 }
 
-/// Waits until something is so.
+/// Waits until a condition holds.
 pub(crate) async fn until(what: &str, is_so: impl Fn() -> bool) {
     let waiting = async {
         while !is_so() {
@@ -213,7 +213,7 @@ pub(crate) async fn until(what: &str, is_so: impl Fn() -> bool) {
     waited.unwrap_or_else(|_| panic!("waited in vain until: {what}"));
 }
 
-/// A user who answers everything in the same way after a while, and remembers what was asked.
+/// A user who gives the same answer to every request after a delay, and records the requests.
 #[derive(Clone)]
 pub(crate) struct User {
     pub(crate) answer: ElicitAnswer,

@@ -1,4 +1,4 @@
-//! Calls that run as tasks: asked after as often as the server wants, fetched, given up, and never made twice.
+//! Calls that run as tasks: polled at the server's interval, fetched, cancelled, and never started twice.
 
 use std::sync::{
     Arc,
@@ -25,10 +25,10 @@ fn offers(era: Era) -> Value {
     json!({"capabilities": capabilities, "tools": tools})
 }
 
-/// What a task of the server goes through, one entry for each time it is asked after.
+/// The states of a task, one entry per poll.
 type Course = &'static [&'static str];
 
-/// A server whose tasks go through this course; the last state stays.
+/// A server whose tasks go through these states; the last one stays.
 fn working(era: Era, course: Course) -> (Scripted, Pegboard) {
     let server = Scripted::new(era, offers(era));
     let asked = Arc::new(AtomicUsize::new(0));
@@ -78,7 +78,7 @@ async fn made(tools: &Toolset, call: ToolCall) -> String {
     tools.call(call).await.text()
 }
 
-/// EXE-18: as often as the server wants, and no more.
+/// The task is polled at the server's interval.
 #[tokio::test(start_paused = true)]
 async fn a_tool_that_must_run_as_a_task_is_called_like_any_other() {
     for era in ERAS {
@@ -102,7 +102,7 @@ async fn a_tool_that_must_run_as_a_task_is_called_like_any_other() {
     }
 }
 
-/// In the era in which we choose, a task is made only where it is wanted.
+/// In the legacy era the client chooses, and starts a task only if the caller wants one.
 #[tokio::test(start_paused = true)]
 async fn a_tool_that_leaves_the_choice_runs_as_a_task_when_it_is_asked_to() {
     let (server, board) = working(Era::Legacy, &["completed"]);
@@ -133,7 +133,7 @@ async fn a_task_that_fails_or_is_cancelled_by_its_server_ends_the_call_with_its_
     }
 }
 
-/// What a task wants is answered once, however often it is shown.
+/// An input request of a task is answered once, however often it is repeated.
 #[tokio::test(start_paused = true)]
 async fn a_task_that_wants_input_gets_it_once() {
     let (server, board) = working(
@@ -148,7 +148,7 @@ async fn a_task_that_wants_input_gets_it_once() {
     assert_eq!(updates[0], json!({"taskId": "t-1", "inputResponses": {"c": answer}}));
 }
 
-/// EXE-18, EXE-8: the server hears of it.
+/// The task is cancelled on the server.
 #[tokio::test(start_paused = true)]
 async fn giving_up_a_call_cancels_its_task() {
     for era in ERAS {
@@ -206,7 +206,7 @@ async fn a_task_in_the_background_is_asked_after_fetched_and_cancelled_by_its_ha
     }
 }
 
-/// Sees replies, and takes its time about it.
+/// A hook that counts replies, each after a delay.
 #[derive(Clone, Default)]
 struct Watcher(Arc<AtomicUsize>, std::time::Duration);
 
@@ -221,7 +221,7 @@ impl Hook for Watcher {
     }
 }
 
-/// The reply is made once: whoever asks again gets the same, and nobody counts it twice.
+/// The reply is concluded once: a second request gets the same reply, and it is not counted twice.
 #[tokio::test(start_paused = true)]
 async fn a_result_can_be_asked_for_again_and_is_concluded_once() {
     for (era, tool, made) in [
@@ -270,7 +270,7 @@ async fn whoever_gives_up_while_the_reply_is_made_loses_nothing() {
     }
 }
 
-/// A task outlives the session in which it was started, if its server keeps it.
+/// A task outlives the session that started it, if its server keeps it.
 #[tokio::test(start_paused = true)]
 async fn a_task_is_asked_after_in_the_next_session_when_its_own_is_gone() {
     for era in ERAS {
@@ -320,7 +320,7 @@ async fn a_tool_that_cannot_run_as_a_task_is_not_started_as_one() {
     let nobody = tools.start(ToolCall::new("fx.nobody")).await.unwrap_err();
     ended_as(&nobody, Kind::UnknownTool, false);
 
-    // In the newest era the server decides, and may answer at once.
+    // In the modern era the server decides, and may answer at once.
     let (_server, board) = working(Era::Modern, &["completed"]);
     let mut handle = board.toolset().start(ToolCall::new("fx.plain")).await.unwrap();
     assert_eq!(handle.id(), None);
@@ -328,7 +328,7 @@ async fn a_tool_that_cannot_run_as_a_task_is_not_started_as_one() {
     assert_eq!(handle.result(PATIENCE).await.text(), "plainly");
 }
 
-/// A server that does not offer tasks is not sent any, whatever its tools say.
+/// A server that does not declare tasks gets none, whatever its tools declare.
 #[tokio::test(start_paused = true)]
 async fn a_server_without_tasks_is_called_plainly() {
     let mut offers = offers(Era::Legacy);
@@ -339,7 +339,7 @@ async fn a_server_without_tasks_is_called_plainly() {
     assert!(server.heard("tools/call")[0]["task"].is_null());
 }
 
-/// ERA-5: a task may want input as often as a call may.
+/// A task may require input as often as a call may.
 #[tokio::test(start_paused = true)]
 async fn a_task_may_want_input_eight_times_and_no_more() {
     for wants in [8, 9] {
@@ -381,7 +381,7 @@ async fn a_task_may_want_input_eight_times_and_no_more() {
     }
 }
 
-/// What a server does not offer is not asked of it: its tasks go on when nobody waits for them.
+/// A server that does not declare task cancellation gets no cancel request: its tasks go on without a caller.
 #[tokio::test(start_paused = true)]
 async fn a_server_that_cannot_cancel_tasks_is_not_asked_to() {
     let mut offers = offers(Era::Legacy);

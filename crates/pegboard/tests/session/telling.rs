@@ -1,4 +1,4 @@
-//! What servers tell by themselves: news of resources and their logs, in both eras, and over restarts.
+//! Notifications from servers: resource updates and log messages, in both eras and across restarts.
 
 use pegboard::{
     ByteSink, ByteSource, Command, Config, Era, Kind, LogLevel, NoHost, Pegboard, Root, Scope, ServerConfig,
@@ -16,7 +16,7 @@ fn offers() -> Value {
     json!({"capabilities": {"resources": {"subscribe": true}, "logging": {}}})
 }
 
-/// A server that agrees to everything but `a:no`.
+/// A server that accepts every request but those for `a:no`.
 fn board(server: &Scripted) -> Pegboard {
     board_with(server, in_process_settings())
 }
@@ -45,7 +45,7 @@ fn board_with(server: &Scripted, settings: ServerConfig) -> Pegboard {
     })
 }
 
-/// RPI-2: legacy by requests, modern by listening, and a dropped subscription is told to the server.
+/// Legacy servers get subscribe requests, modern ones a listen stream; dropping a subscription unsubscribes.
 #[tokio::test(start_paused = true)]
 async fn news_of_a_resource_reach_those_who_subscribed_to_it() {
     for era in ERAS {
@@ -56,7 +56,7 @@ async fn news_of_a_resource_reach_those_who_subscribed_to_it() {
         let mut b = tools.subscribe(&fx, "a:b").await.unwrap();
         let refused = tools.subscribe(&fx, "a:no").await.unwrap_err();
         assert_eq!(refused.kind, Kind::ToolError, "{}", refused.message);
-        // What was waited for until here is no news.
+        // Updates up to here were already consumed.
         while tokio::time::timeout(secs(5), b.changed()).await.is_ok() {}
         while tokio::time::timeout(secs(5), a.changed()).await.is_ok() {}
         server
@@ -77,13 +77,13 @@ async fn news_of_a_resource_reach_those_who_subscribed_to_it() {
         }
         board.shutdown().await;
         drop((board, tools));
-        // A server that is gone tells nothing more.
+        // A stopped server sends no more updates.
         let ending = async { while a.changed().await {} };
         tokio::time::timeout(secs(5), ending).await.unwrap();
     }
 }
 
-/// The schema: the address of an update might be that of a part of what was subscribed to.
+/// By the schema, the URI of an update may be a sub-resource of the subscribed one.
 #[tokio::test(start_paused = true)]
 async fn news_of_a_part_reach_those_who_subscribed_to_the_whole() {
     for era in ERAS {
@@ -102,7 +102,7 @@ async fn news_of_a_part_reach_those_who_subscribed_to_the_whole() {
     }
 }
 
-/// RPI-2: what changed while there was no session is not missed.
+/// Changes between two sessions are not missed.
 #[tokio::test(start_paused = true)]
 async fn a_subscription_is_renewed_after_a_restart_and_tells_that_something_may_have_been_missed() {
     for era in ERAS {
@@ -123,7 +123,7 @@ async fn a_subscription_is_renewed_after_a_restart_and_tells_that_something_may_
     }
 }
 
-/// RPI-2: whoever waits for news uses the server, which would otherwise be stopped, and no longer when the news are not wanted.
+/// A subscription counts as use, so the server is not stopped as idle until the subscription is dropped.
 #[tokio::test(start_paused = true)]
 async fn a_subscription_keeps_a_server_awake_and_lets_it_rest_when_it_is_dropped() {
     for era in ERAS {
@@ -157,7 +157,7 @@ async fn a_subscription_keeps_a_server_awake_and_lets_it_rest_when_it_is_dropped
     }
 }
 
-/// A server that ends the stream of news by itself, as it may on a pipe, is asked for it anew.
+/// A listen stream that the server closes is reopened.
 #[tokio::test(start_paused = true)]
 async fn a_stream_of_news_that_the_server_ends_is_asked_for_anew() {
     let server = Scripted::new(Era::Modern, offers());
@@ -193,7 +193,7 @@ async fn two_who_want_the_same_cost_the_server_one_subscription() {
     server.hears("resources/unsubscribe", 1).await;
 }
 
-/// The level is set by a request, or said in every request, and again after a restart.
+/// The level is set by a request or sent in every request, and set again after a restart.
 #[tokio::test(start_paused = true)]
 async fn a_server_logs_from_the_level_that_it_was_told_also_after_a_restart() {
     for era in ERAS {
@@ -237,7 +237,7 @@ async fn a_server_logs_from_the_level_that_it_was_told_also_after_a_restart() {
     }
 }
 
-/// SRQ-3: a server that was told of roots is told when they change, and gets the new ones.
+/// A server that requested the roots is notified when they change, and gets the new ones.
 #[tokio::test(start_paused = true)]
 async fn a_server_is_told_when_its_roots_change() {
     let server = Scripted::new(Era::Legacy, json!({"capabilities": {}}));
@@ -275,7 +275,7 @@ async fn a_server_is_told_when_its_roots_change() {
     assert!(!board.set_roots(&name("nobody"), &[]));
 }
 
-/// SRQ-3: a server that only one view uses works in the roots of that view.
+/// A server that only one view uses gets the roots of that view.
 #[tokio::test(start_paused = true)]
 async fn a_view_has_roots_of_its_own_for_the_servers_that_only_it_uses() {
     let (first, handle) = FakeServer::new("fx")
@@ -297,7 +297,7 @@ async fn a_view_has_roots_of_its_own_for_the_servers_that_only_it_uses() {
     }
 }
 
-/// A level that could not be set is asked for again when it is wanted again, and not by itself.
+/// A rejected log level is requested again only when it is set again.
 #[tokio::test(start_paused = true)]
 async fn a_level_that_was_refused_may_be_asked_for_again() {
     let server = Scripted::new(Era::Legacy, offers());
@@ -339,7 +339,7 @@ fn refuses(code: i64) -> Fault {
     }
 }
 
-/// A server that promises news and then knows no way to ask for them is believed neither, and nobody waits for it.
+/// A server that declares subscriptions but supports no way to request them is not relied on, and blocks no caller.
 #[tokio::test(start_paused = true)]
 async fn a_server_that_promises_news_and_gives_none_holds_nobody_up() {
     let fake = promises_news()
@@ -358,20 +358,20 @@ async fn a_server_that_promises_news_and_gives_none_holds_nobody_up() {
     }
     assert!(began.elapsed() < secs(1), "{:?}", began.elapsed());
     assert_eq!(handle.count("subscriptions/listen"), 1);
-    // Its own time for its listing counts, because it does not tell of changes.
+    // The TTL of the listing counts, because the server sends no change notifications.
     handle.change(|script| script.tools.push(Tool::new("added")));
     tokio::time::sleep(secs(90)).await;
     assert_eq!(tools.list(PATIENCE).await.tools.len(), 2);
 }
 
-/// While a stream that failed is not asked for again, whoever wants something is answered all the same.
+/// Other requests are served while a failed listen stream waits for its next retry.
 #[tokio::test(start_paused = true)]
 async fn a_stream_of_news_that_fails_for_a_while_holds_nobody_up() {
     let fake = promises_news().fault_on(When::method("subscriptions/listen").first(6), refuses(-32000));
     let (board, handle) = in_memory(&fake);
     let (tools, fx) = (board.toolset(), name("fx"));
     board.settle(PATIENCE).await;
-    // By now it is asked once a minute at most.
+    // By now the stream is retried at most once a minute.
     handle.wait_for("subscriptions/listen", 5).await;
     tokio::time::sleep(secs(1)).await;
     let began = Instant::now();

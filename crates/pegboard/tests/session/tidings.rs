@@ -1,5 +1,5 @@
-//! What servers tell of tasks while they work: progress that reaches the caller until the end, and news that bring the next question
-//! forward, but never make us ask without end.
+//! Task notifications: progress reaches the caller until the task ends, and status updates trigger an early poll, but never unbounded
+//! polling.
 
 use pegboard::{Era, NoHost, Pegboard, Progress, Reply, ToolCall};
 use serde_json::{Value, json};
@@ -11,7 +11,7 @@ use tokio::{sync::mpsc, task::JoinHandle, time::Instant};
 
 use crate::{scripted::*, support::*};
 
-/// A server with one task that works until it is told to be done, and wants to be asked once a minute.
+/// A server with one task that runs until the test ends it, and has a poll interval of one minute.
 struct Working {
     era: Era,
     server: Scripted,
@@ -57,7 +57,7 @@ impl Working {
         }
     }
 
-    /// Calls the tool, and waits until the task is there.
+    /// Calls the tool, and waits until the task exists.
     async fn call(&self) -> (JoinHandle<Reply>, mpsc::Receiver<Progress>) {
         let (sink, steps) = mpsc::channel(64);
         let tools = self.board.toolset();
@@ -76,7 +76,7 @@ impl Working {
         self.server.say(notice).await;
     }
 
-    /// Tells of the task, in the words of the era.
+    /// Sends a task status notification in the form of the era.
     async fn tell(&self, status: &str, message: Option<&str>) {
         let method = match self.era {
             Era::Legacy => "notifications/tasks/status",
@@ -109,7 +109,7 @@ fn words(steps: &mut mpsc::Receiver<Progress>) -> Vec<(f64, Option<f64>, String)
     words
 }
 
-/// The progress token of a call is good until its task ends.
+/// The progress token of a call is valid until its task ends.
 #[tokio::test(start_paused = true)]
 async fn progress_reaches_the_caller_until_the_task_ends() {
     for era in ERAS {
@@ -150,7 +150,7 @@ async fn progress_reaches_whoever_started_a_task_for_as_long_as_its_handle_is_ke
     assert_eq!(words(&mut steps), []);
 }
 
-/// A server that says that its task is done is asked at once, not when the minute is over.
+/// A status update that reports the end of the task triggers a poll at once, before the interval is over.
 #[tokio::test(start_paused = true)]
 async fn news_of_the_end_of_a_task_bring_the_next_question_forward() {
     for era in ERAS {
@@ -167,7 +167,7 @@ async fn news_of_the_end_of_a_task_bring_the_next_question_forward() {
     }
 }
 
-/// In the newest era news must be asked for. That is done for tasks that take long, and given up with them.
+/// In the modern era the client must subscribe to task updates. It does so for long tasks, and unsubscribes when they end.
 #[tokio::test(start_paused = true)]
 async fn news_of_a_task_that_takes_long_are_asked_for_where_they_must_be() {
     for era in ERAS {
@@ -193,7 +193,7 @@ async fn news_of_a_task_that_takes_long_are_asked_for_where_they_must_be() {
     }
 }
 
-/// A flood of news costs a few questions at most, whatever it says.
+/// A flood of status updates causes only a few polls.
 #[tokio::test(start_paused = true)]
 async fn a_flood_of_news_does_not_make_us_ask_without_end() {
     for era in ERAS {
