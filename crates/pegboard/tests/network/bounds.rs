@@ -1,4 +1,4 @@
-//! Answers without end and answers without haste: every call ends at its limit, and the board goes on.
+//! Endless and slow responses: every call ends at its timeout, and the board goes on.
 
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ use crate::{
 
 const SMALL: usize = 64 << 10;
 
-/// A server of each kind in each era, with a fault on the first call.
+/// A server of each transport and era, with a fault on the first call.
 async fn broken(fault: &Fault) -> Vec<(NetHandle, ServerConfig)> {
     let with = |era| fake(era).fault_on(When::tool("hello").first(1), fault.clone());
     let mut servers = Vec::new();
@@ -155,7 +155,7 @@ async fn a_caller_may_allow_less_than_the_server_does() {
     for (_fake, config) in broken(&Fault::NeverAnswers).await {
         let tools = board(config).toolset();
         let limit = Duration::from_millis(200);
-        // The first call finds the server, the second one is only the call.
+        // The first call connects the server, so the second one measures the call alone.
         board_is_ready(&tools).await;
         let reply = tools.call(ToolCall::new("fx.hello").timeout(limit)).await;
         lost(&reply, Kind::Timeout);

@@ -1,4 +1,4 @@
-//! Giving a call up: the server is told in the way of its era, and everybody else goes on.
+//! Cancelling calls: the server is notified as its era requires, and other calls go on.
 
 use std::time::Duration;
 
@@ -15,7 +15,7 @@ fn server(era: Era) -> FakeServer {
         .tool(Tool::new("hello").answers_text("hi"))
 }
 
-/// Calls, waits until the server has the call, and drops the future.
+/// Makes a call, waits until the server has received it, and drops the future.
 async fn give_up(tools: &Toolset, fake: &NetHandle) {
     let calling = call(tools, "fx.wait", json!({}));
     tokio::select! {
@@ -49,7 +49,7 @@ async fn in_the_era_without_handshake_the_stream_is_closed() {
     }
 }
 
-/// The server is told, once, which request is given up; a late answer reaches nobody.
+/// The server gets one cancellation with the id of the request; a late response is dropped.
 async fn check_notice(fake: NetHandle, config: ServerConfig) {
     let kind = config.transport.kind();
     let board = board(config);

@@ -1,4 +1,4 @@
-//! Which era and which transport a URL turns out to have, found with as few requests as possible, and remembered.
+//! Detecting the era and the transport of a URL with as few requests as possible, and remembering them.
 
 use pegboard::{Config, EraChoice, Kind, Pegboard, State};
 use pegboard_testkit::{Ask, Era, FakeServer, Fault, NetHandle, Refusal, Tool, When};
@@ -16,7 +16,7 @@ fn remembering(url: &str, file: &std::path::Path) -> Pegboard {
     Pegboard::builder(config).era_memory(file).tools_only().open()
 }
 
-/// The same line of config for every kind of server: what is sent the first time, and the second time.
+/// Checks one config against every kind of server: the requests of the first start, and those of the second.
 async fn check_kind(fake: &NetHandle, url: &str, first: &[&str], second: &[&str]) {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("eras.json");
@@ -24,7 +24,7 @@ async fn check_kind(fake: &NetHandle, url: &str, first: &[&str], second: &[&str]
     for (time, expected) in [("first", first), ("second", second)] {
         let board = remembering(url, &file);
         greets(&board.toolset(), time).await;
-        // Notices are asked for beside the call, once everything is listed.
+        // The listen stream is opened in parallel with the call, after all lists are complete.
         let listens = expected == MODERN;
         if listens {
             let rounds = if time == "first" { 1 } else { 2 };
@@ -94,7 +94,7 @@ async fn an_old_server_is_found_whether_it_answers_a_post_with_404_or_405() {
         .await;
         let board = board(at(&front.url("/sse")));
         greets(&board.toolset(), status).await;
-        // Two in vain: one per era.
+        // Two failed requests: one per era.
         let posts = front
             .seen()
             .iter()
@@ -303,7 +303,7 @@ async fn a_server_that_changes_its_era_is_found_again() {
     }
 }
 
-/// The board lives on, so the first call after the change finds it out.
+/// The board stays up, so the first call after the change detects it.
 #[tokio::test]
 async fn a_server_that_comes_back_in_the_other_era_answers_the_call_that_finds_it_out() {
     for (from, to) in [(Era::Legacy, Era::Modern), (Era::Modern, Era::Legacy)] {
@@ -381,7 +381,7 @@ async fn requests_of_a_legacy_server_are_answered_and_never_taken_for_answers() 
     }
 }
 
-/// A modern server refuses the handshake. That is final only if the question in its own era was heard.
+/// A modern server rejects the handshake. That is final only if it received the probe of its own era.
 #[tokio::test]
 async fn a_probe_that_is_cut_does_not_make_the_refusal_of_the_handshake_final() {
     let when = When::method("server/discover").first(1);

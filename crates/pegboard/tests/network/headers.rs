@@ -1,4 +1,4 @@
-//! What every request says in its headers.
+//! The headers of every request.
 
 use base64::{Engine, prelude::BASE64_STANDARD};
 use pegboard::{Auth, Secret, ServerConfig, Transport};
@@ -51,7 +51,7 @@ async fn every_modern_request_repeats_its_method_name_and_marked_arguments() {
     received(&fake, "subscriptions/listen", 1).await;
     board.shutdown().await;
     let encoded = |text: &str| format!("=?base64?{}?=", BASE64_STANDARD.encode(text));
-    // Notices are asked for beside the calls.
+    // The listen stream is opened in parallel with the calls.
     let (listening, mut told): (Vec<_>, Vec<_>) = fake
         .requests()
         .iter()
@@ -65,7 +65,7 @@ async fn every_modern_request_repeats_its_method_name_and_marked_arguments() {
         all
     };
     assert_eq!(listening, [expected("subscriptions/listen", json!({}))]);
-    // Resources and prompts are listed beside each other.
+    // Resources and prompts are listed concurrently.
     told[2..5].sort_by_key(|headers| headers["mcp-method"].to_string());
     assert_eq!(
         told,
@@ -114,7 +114,7 @@ async fn a_tool_that_wants_other_headers_now_is_listed_again_and_called_with_the
     let tools = board.toolset();
     let arguments = |nonce: &str| json!({"region": "eu", "nonce": nonce});
     assert_eq!(call(&tools, "fx.deploy", arguments("before")).await.text(), "done");
-    // Nobody is told of it.
+    // No notification announces this change.
     fake.change(|script| *script = server(deploy().mirrors("region", "Region")).script().clone());
     let reply = call(&tools, "fx.deploy", arguments("after")).await;
     assert_eq!(

@@ -1,6 +1,6 @@
 //! Whole boards over the network: streamable HTTP in both eras, HTTP+SSE and WebSocket, healthy and broken.
 //!
-//! Everything happens on loopback, which is never reached through a proxy, whatever the environment says.
+//! Everything runs on loopback, which is never reached through a proxy, whatever the environment says.
 
 #![expect(clippy::unwrap_used, reason = "the words of these tests are tests too")]
 

@@ -1,4 +1,4 @@
-//! Answers that are odd in themselves, over streamable HTTP and HTTP+SSE: never a hang, never another call's answer.
+//! Malformed responses over streamable HTTP and HTTP+SSE: a call never hangs and never gets another call's response.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use serde_json::json;
 
 use crate::{support::*, words::*};
 
-/// The fault on the first call of `hello`, on every wire and in every shape of answer.
+/// The fault on the first call of `hello`, on every transport and in every form of response.
 async fn everywhere(fault: &Fault) -> Vec<(String, NetHandle, ServerConfig)> {
     let mut servers = Vec::new();
     for era in BOTH_ERAS {
@@ -29,7 +29,7 @@ async fn everywhere(fault: &Fault) -> Vec<(String, NetHandle, ServerConfig)> {
     servers
 }
 
-/// The call ends as `check` says, at its limit at the latest, and the next one is well.
+/// The call ends as `check` requires, at its timeout at the latest, and the next one succeeds.
 async fn check(fault: Fault, limit: Option<Duration>, check: impl Fn(&str, &Reply)) {
     for (place, fake, config) in everywhere(&fault).await {
         let board = board(config);
@@ -96,7 +96,7 @@ async fn what_is_merely_unusual_does_no_harm() {
     ] {
         check(fault, None, is_well).await;
     }
-    // It stands in a text of the answer, which may be one that matters.
+    // The separator is inside a string of the result, so it must be kept.
     check(Fault::LineSeparator, None, |at, reply| {
         assert!(
             matches!(reply.outcome, Outcome::Lost(_) | Outcome::Done(_)),
@@ -129,7 +129,7 @@ async fn an_answer_after_the_limit_reaches_nobody() {
         assert!(tools.list(PATIENCE).await.unavailable.is_empty());
         let short = ToolCall::new("fx.hello").timeout(Duration::from_millis(200));
         lost(&tools.call(short).await, Kind::Timeout);
-        // The late answer comes while this one waits.
+        // The late response arrives while this call is in flight.
         let echoed = call(&tools, "fx.echo", json!({"delay_ms": 1000})).await;
         assert_eq!(echoed.text(), r#"{"delay_ms":1000}"#, "{place}");
     }
@@ -273,7 +273,7 @@ async fn a_server_that_changes_its_era_under_a_board_is_found_again() {
         greets(&tools, "before").await;
         fake.restart().await.unwrap();
         let reply = call(&tools, "fx.hello", json!({"nonce": "n"})).await;
-        // The old session or the old era is refused, which proves that the call was not carried out.
+        // The rejection of the old session or era proves that the call did not run.
         assert_eq!(
             (reply.text().as_str(), reply.attempts),
             ("hi", 2),
@@ -291,7 +291,7 @@ async fn a_server_that_changes_its_era_under_a_board_is_found_again() {
 async fn every_call_ends_exactly_once_when_the_server_dies() {
     let server = || fake(Era::Legacy).tool(Tool::new("wait").waits_at("gate"));
     let modern = fake(Era::Modern).tool(Tool::new("wait").waits_at("gate"));
-    // Over streamable HTTP every call has a connection of its own.
+    // Over streamable HTTP every call has its own connection.
     let servers = [
         (100, modern.serve_http().await.unwrap(), "http"),
         (100, server().serve_http().await.unwrap(), "http"),

@@ -1,5 +1,5 @@
-//! Redirects: followed where request and credentials stay as they are, refused everywhere else. A call that was answered with a redirect
-//! may have run.
+//! Redirects: followed only if method, body and credentials may be kept, rejected otherwise. A call that was answered with a redirect may
+//! have run.
 
 use pegboard::{Auth, Kind, Reply, Secret, ServerConfig, Transport};
 use pegboard_testkit::{Era, Fault, When};
@@ -51,12 +51,12 @@ async fn a_redirect_that_keeps_the_request_is_followed_on_the_same_origin() {
     }
 }
 
-/// The server redirects; the other one must not hear of it.
+/// The server redirects; the target must receive no request.
 async fn check_refused(status: u16, to: &str, when: When, other: &raw::Raw) {
     check(status, to, when, other, (refused, Kind::Unavailable)).await;
 }
 
-/// The server redirects a call, which proves nothing about it; the other one must not hear of it.
+/// The server redirects a call, so its outcome is unknown; the target must receive no request.
 async fn check_lost(status: u16, to: &str, other: &raw::Raw) {
     check(status, to, When::tool("hello"), other, (lost, Kind::Transport)).await;
 }
@@ -94,7 +94,7 @@ async fn a_redirect_elsewhere_is_refused_and_nobody_there_hears_of_it() {
             check_refused(status, to, When::always(), &other).await;
         }
     }
-    // In the middle of a session it is no different.
+    // The same applies in the middle of a session.
     check_lost(307, &url, &other).await;
     check_lost(302, &url, &other).await;
 }

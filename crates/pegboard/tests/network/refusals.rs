@@ -1,4 +1,4 @@
-//! Servers that cannot be reached, and answers that are none: the right kind, the right hint, and within bounds.
+//! Unreachable servers and invalid responses: the right error kind, the right hint, within the time limits.
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ use crate::{
     words::*,
 };
 
-/// All network transports at one place.
+/// All network transports for one address.
 fn transports(address: &str) -> [ServerConfig; 4] {
     [
         at(&format!("http://{address}/mcp")),
@@ -71,7 +71,7 @@ async fn a_host_that_never_says_a_word_ends_with_the_connect_limit() {
             assert!(matches!(reply.outcome, Outcome::Refused(_)), "{:?}", reply.outcome);
             assert!(matches!(reply.outcome.kind(), Kind::Timeout | Kind::Unavailable));
             assert!(reply.outcome.hint().is_some(), "{:?}", reply.outcome);
-            // One limit for the whole start, not one per attempt; the rest is what a slow machine needs.
+            // One timeout covers the whole start, not each attempt; the margin is for a slow machine.
             assert!(started.elapsed() < secs(8), "{:?}", started.elapsed());
         }
     }
@@ -122,7 +122,7 @@ async fn a_call_with_an_answer_of_the_wrong_kind_is_lost_with_a_look_at_it() {
             );
             greets(&tools, "after").await;
         }
-        // Upper case and parameters make no difference.
+        // Content types are case-insensitive and may have parameters.
         let fault = Fault::WrongContentType {
             content_type: "Application/JSON; charset=UTF-8".to_owned(),
         };
@@ -237,7 +237,7 @@ async fn a_server_that_stays_busy_is_asked_three_times() {
     assert_eq!((reply.attempts, fake.count("tools/call")), (3, 3));
 }
 
-/// A 503 may come from a proxy that handed the call on, so only what is harmless twice is made again, after the time it names.
+/// A 503 may come from a proxy that forwarded the call, so only safe requests are retried, after the time in `Retry-After`.
 #[tokio::test]
 async fn an_unavailable_server_is_asked_again_only_for_what_is_harmless() {
     for era in BOTH_ERAS {
@@ -355,7 +355,7 @@ async fn a_server_that_stops_between_calls_refuses_them_and_is_found_again() {
         assert_eq!(reply.attempts, 3, "{era:?}");
         assert!(reply.outcome.hint().unwrap().contains("nothing listens"));
         fake.restart().await.unwrap();
-        // The old session is not known to the new process, and the call itself finds the new one.
+        // The new process does not know the old session; this call detects that and opens a new one.
         let reply = numbered("3-after").await;
         let attempts = 1 + u32::from(era == Era::Legacy);
         assert_eq!(
@@ -415,11 +415,11 @@ async fn a_connection_cut_before_any_answer_is_not_a_reason_to_ask_again() {
     assert_eq!(server.count("tools/call"), 1);
 }
 
-/// The variable that tells a process that it may use up its own descriptors.
+/// Set in the process that may use up its own descriptors.
 #[cfg(unix)]
 const ALONE: &str = "PEGBOARD_TEST_ALONE";
 
-/// Run by the test below in a process of its own.
+/// Run by the test below in its own process.
 #[cfg(unix)]
 #[tokio::test]
 async fn without_free_descriptors_a_start_fails_and_others_live() {

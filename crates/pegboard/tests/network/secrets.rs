@@ -1,4 +1,4 @@
-//! Credentials: where they go, and where they never appear.
+//! Credentials: where they are sent, and where they never appear.
 
 use pegboard::{Auth, Kind, Secret, ServerConfig, Transport};
 use pegboard_testkit::{Era, Fault, When, refused_address};
@@ -140,7 +140,7 @@ async fn a_header_that_cannot_be_sent_is_named_without_its_value() {
     assert!(fake.requests().is_empty());
 }
 
-/// Run by the test below in a process with proxy variables, and harmless in this one.
+/// Run by the test below in a process with proxy variables; harmless in this one.
 #[tokio::test]
 async fn this_machine_is_reached_directly() {
     for era in BOTH_ERAS {

@@ -1,4 +1,4 @@
-//! Sessions of the era with a handshake: kept, ended, forgotten by the server, and never mixed up.
+//! Legacy sessions over HTTP: kept, ended, forgotten by the server, and never mixed up.
 
 use std::{
     sync::atomic::{AtomicBool, AtomicUsize, Ordering},
@@ -102,7 +102,7 @@ async fn a_call_in_a_forgotten_session_is_made_again_in_a_new_one() {
     assert!(error.contains("session"), "{error}");
     assert_eq!((now.state, now.restarts), (State::Ready, 1));
     assert_eq!((fake.count("initialize"), fake.sessions().len()), (2, 1));
-    // One before, one refused, one again; a session that the server has forgotten is not ended once more.
+    // One call before, one rejected, one retried. A session that the server has forgotten is not deleted.
     assert_eq!((fake.count("tools/call"), fake.count("DELETE")), (3, 0));
 }
 
@@ -212,7 +212,7 @@ async fn a_server_without_sessions_gets_no_session_id_and_no_end() {
     );
 }
 
-/// The server answers neither the probe nor the end of the session, so closing the session takes its time.
+/// The server answers neither the health check nor the DELETE, so closing the session takes a while.
 #[tokio::test]
 async fn a_call_that_comes_while_a_dead_session_is_closed_is_made_in_the_next_one() {
     let (calls, is_dead) = (AtomicUsize::new(0), AtomicBool::new(false));

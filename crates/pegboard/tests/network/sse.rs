@@ -1,4 +1,4 @@
-//! HTTP+SSE, the transport of 2024-11-05.
+//! HTTP+SSE, the transport of protocol version 2024-11-05.
 
 use std::time::Duration;
 

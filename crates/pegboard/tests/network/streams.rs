@@ -1,4 +1,4 @@
-//! Answers as JSON and as event streams, whole and broken off.
+//! Responses as JSON and as event streams, complete and interrupted.
 
 use std::time::Duration;
 
@@ -31,7 +31,7 @@ async fn both_eras_answer_as_json_and_as_events() {
     }
 }
 
-/// Events that all carry the same answer; `ANSWER` stands for it on one line.
+/// Event streams that all carry the same response; `ANSWER` stands for it, on one line.
 const SHAPES: &[&str] = &[
     "data: ANSWER\n\n",
     "data:ANSWER\n\n",
@@ -68,7 +68,7 @@ async fn check_shape(modern: bool, shape: impl Fn(&serde_json::Value) -> String 
     let server = raw::serve(move |seen| match seen.method() {
         "tools/call" => {
             let events = shape(&raw::hi(seen)).into_bytes();
-            // In two writes, so that an event may come in pieces.
+            // Two writes, so that an event may be split.
             let (one, two) = events.split_at(events.len() / 2);
             vec![raw::stream_head(), Step::Write(one.to_vec()), Step::Write(two.to_vec())]
         }
@@ -183,7 +183,7 @@ async fn an_event_id_that_is_no_ascii_is_sent_back_as_it_came() {
 #[tokio::test]
 async fn a_reset_in_the_middle_of_an_answer_loses_the_call_and_nothing_else() {
     for era in BOTH_ERAS {
-        // A body that ends in its middle but properly was not cut: it cannot be read.
+        // A body that ends early but cleanly is not a cut connection: it is unreadable.
         for (fault, kind) in [
             (Fault::ResetInBody, Kind::Transport),
             (Fault::ResetInStream, Kind::Transport),
@@ -225,7 +225,7 @@ async fn a_response_stream_answers_its_own_request_only() {
                 *held = Some(seen.clone());
                 return vec![Step::Hang];
             };
-            // The first call is answered on the stream of the second, which has an answer of its own.
+            // The first call is answered on the stream of the second, which has its own response as well.
             let events = format!("data: {}\n\ndata: {}\n\n", raw::hi(&first), raw::hi(seen));
             vec![raw::stream_head(), Step::Write(events.into_bytes())]
         })

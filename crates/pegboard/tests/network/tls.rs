@@ -1,4 +1,4 @@
-//! Secure connections: whom we trust, whom we show ourselves to, and what is said when either fails.
+//! TLS: server certificates, client certificates, and the errors when either fails.
 
 use std::{
     net::SocketAddr,
@@ -64,7 +64,7 @@ impl Authority {
         Identity { certificate, key }
     }
 
-    /// Files with a certificate for a client, signed by this authority.
+    /// Files with a client certificate that this authority signed.
     fn client(&self) -> ClientCert {
         let identity = self.signs(|_| {});
         let (cert, key) = (self.folder.path().join("me.pem"), self.folder.path().join("me.key"));
@@ -75,7 +75,7 @@ impl Authority {
 }
 
 impl Identity {
-    /// What a server with this identity is set up with; with `clients` it asks for certificates of that authority.
+    /// The TLS settings of a server with this identity; with `clients` it requires certificates of that authority.
     pub(crate) fn settings(&self, clients: Option<&Authority>) -> TlsSettings {
         let provider = Arc::new(ring::default_provider());
         let builder = TlsSettings::builder_with_provider(provider.clone())
@@ -97,10 +97,10 @@ impl Identity {
     }
 }
 
-/// A secure front; it ends when this is dropped.
+/// A TLS listener. It stops when this is dropped.
 pub(crate) struct Front {
     address: SocketAddr,
-    /// What was agreed on with each client.
+    /// The ALPN protocol of each connection.
     protocols: Arc<Mutex<Vec<Option<String>>>>,
     _guard: DropGuard,
 }
@@ -111,7 +111,7 @@ impl Front {
     }
 }
 
-/// Takes secure connections and hands each to `serve`.
+/// Accepts TLS connections and hands each to `serve`.
 pub(crate) async fn front<F>(
     settings: TlsSettings,
     serve: impl Fn(TlsStream<TcpStream>) -> F + Send + Sync + 'static,
@@ -137,7 +137,7 @@ where
                         agreed.lock().unwrap().push(protocol);
                         serve(stream).await;
                     }
-                    // The client reads the alert before the end only when the end is orderly.
+                    // The client reads the alert only if the connection is then closed cleanly.
                     Err((_, mut stream)) => {
                         let _ = stream.shutdown().await;
                         let mut rest = Vec::new();
@@ -155,7 +155,7 @@ where
     }
 }
 
-/// Passes everything on to a server that knows nothing of this.
+/// Terminates TLS in front of a plain server.
 async fn pass_to(settings: TlsSettings, address: SocketAddr) -> Front {
     front(settings, move |mut stream| async move {
         if let Ok(mut other) = TcpStream::connect(address).await {
@@ -177,7 +177,7 @@ pub(crate) fn trusting(authority: &Authority) -> Tls {
     tls
 }
 
-/// The call is refused for a reason of trust, and the hint says where to look.
+/// The call is rejected because of the certificate, and the hint names the setting.
 async fn check_refused(transport: Transport, what: &str) -> String {
     let board = board(ServerConfig::new(transport));
     let reply = tokio::time::timeout(PATIENCE, hello(&board.toolset()))
@@ -390,7 +390,7 @@ async fn plain_text_on_a_secure_port_is_a_matter_of_trust_too() {
     assert!(fake.requests().is_empty());
 }
 
-/// Answers one request of a modern server with the one tool `hello`.
+/// Answers one request like a modern server with the one tool `hello`.
 pub(crate) async fn answer_h2(
     request: http::Request<h2::RecvStream>,
     mut respond: h2::server::SendResponse<bytes::Bytes>,

@@ -90,7 +90,7 @@ async fn a_message_larger_than_the_limit_costs_only_the_call_that_it_answers() {
 
 #[tokio::test]
 async fn a_connection_that_ends_loses_what_is_under_way_and_the_next_call_opens_another() {
-    // The half of an answer that came cannot be read.
+    // The half of the response that arrived is unreadable.
     for (fault, kind) in [
         (Fault::ClosesOutput, Kind::Transport),
         (Fault::ResetInStream, Kind::Internal),

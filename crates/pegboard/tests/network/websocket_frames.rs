@@ -1,4 +1,4 @@
-//! A WebSocket server that shows what is usually hidden: pings, pongs and how the connection ended.
+//! A WebSocket server that exposes pings, pongs and close frames.
 
 use futures_util::{SinkExt, StreamExt};
 use pegboard::Kind;
@@ -14,7 +14,7 @@ use tokio_tungstenite::{
 
 use crate::{support::*, words::*};
 
-/// Answers like a healthy legacy server, and `act` says what is written after a call. All that comes in is told.
+/// Answers like a healthy legacy server and writes the messages of `act` after a call. Reports every message that it receives.
 async fn serve(act: fn(&Value) -> Vec<Message>) -> (String, mpsc::Receiver<Message>) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("ws://{}/mcp", listener.local_addr().unwrap());
@@ -113,6 +113,6 @@ async fn the_servers_goodbye_loses_the_call_and_says_why() {
     let text = lost(&hello(&tools).await, Kind::Transport);
     assert!(text.contains("back in a minute") && text.contains("1012"), "{text}");
     until_lost(&board).await;
-    // It comes back, and so do we.
+    // The server comes back, and the board reconnects.
     assert!(tools.list(PATIENCE).await.unavailable.is_empty());
 }

@@ -1,4 +1,4 @@
-//! Words for tests over the network: servers at URLs, and what is expected of a reply.
+//! Fixtures for tests over the network: servers at URLs, and assertions on replies.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use crate::support::{PATIENCE, call, endpoint};
 
 pub(crate) const BOTH_ERAS: [Era; 2] = [Era::Legacy, Era::Modern];
 
-/// A server with a tool that answers and one that repeats its arguments.
+/// A server with a tool that answers and one that echoes its arguments.
 pub(crate) fn fake(era: Era) -> FakeServer {
     FakeServer::new("fx")
         .era(era)
@@ -35,7 +35,7 @@ pub(crate) fn limited(mut config: ServerConfig, change: impl FnOnce(&mut Limits)
     config
 }
 
-/// Streams whose events have ids, with a short pause before they are taken up again.
+/// Streams whose events have ids, with a short retry interval.
 pub(crate) fn resumable() -> HttpStyle {
     HttpStyle {
         streams: true,
@@ -49,13 +49,13 @@ pub(crate) async fn hello(tools: &Toolset) -> Reply {
     call(tools, "fx.hello", json!({})).await
 }
 
-/// Calls `hello` and wants its answer.
+/// Calls `hello` and asserts its answer.
 pub(crate) async fn greets(tools: &Toolset, when: &str) {
     let reply = hello(tools).await;
     assert_eq!(reply.text(), "hi", "{when}: {:?}", reply.outcome);
 }
 
-/// The call ran into nothing: it surely was not carried out.
+/// Asserts that the call was refused and did not run. Returns its text.
 #[track_caller]
 pub(crate) fn refused(reply: &Reply, kind: Kind) -> String {
     assert!(matches!(reply.outcome, Outcome::Refused(_)), "{:?}", reply.outcome);
@@ -64,7 +64,7 @@ pub(crate) fn refused(reply: &Reply, kind: Kind) -> String {
     reply.text()
 }
 
-/// The call may have been carried out, and the reply says so.
+/// Asserts that the outcome is lost and the call may have run. Returns its text.
 #[track_caller]
 pub(crate) fn lost(reply: &Reply, kind: Kind) -> String {
     assert!(matches!(reply.outcome, Outcome::Lost(_)), "{:?}", reply.outcome);
@@ -79,7 +79,7 @@ pub(crate) fn status(board: &Pegboard) -> ServerStatus {
     board.status().servers.remove(0)
 }
 
-/// Waits for something that others bring about.
+/// Waits until a condition holds.
 pub(crate) async fn until(what: &str, mut is_so: impl FnMut() -> bool) {
     let waiting = async {
         while !is_so() {
@@ -90,19 +90,19 @@ pub(crate) async fn until(what: &str, mut is_so: impl FnMut() -> bool) {
     assert!(waited.is_ok(), "still waiting until {what}");
 }
 
-/// Waits until the board has seen that its session was lost, be it found again already or not.
+/// Waits until the board has noticed that its session was lost, whether or not a new one is open already.
 pub(crate) async fn until_lost(board: &Pegboard) {
     until("the loss was seen", || status(board).restarts > 0).await;
 }
 
-/// Waits until the server was found again although nobody called it.
+/// Waits until the server is connected again without a call.
 pub(crate) async fn until_found_unasked(board: &Pegboard) {
     let calls = status(board).calls.total;
     until("the server is there again", || status(board).state == State::Ready).await;
     assert_eq!(status(board).calls.total, calls, "nobody asked for it");
 }
 
-/// The calls that were carried out, by their nonces, in order and as often as that happened.
+/// The nonces of the executed calls, in order, once per execution.
 pub(crate) fn executed(ledger: &std::path::Path) -> Vec<String> {
     let text = std::fs::read_to_string(ledger).unwrap_or_default();
     let mut nonces: Vec<_> = text
@@ -114,7 +114,7 @@ pub(crate) fn executed(ledger: &std::path::Path) -> Vec<String> {
     nonces
 }
 
-/// Waits until a fake has received this many messages of a method.
+/// Waits until a fake has received this many messages with a method.
 pub(crate) async fn received(fake: &NetHandle, method: &str, count: usize) -> Vec<Received> {
     let waited = tokio::time::timeout(PATIENCE, fake.wait_for(method, count)).await;
     assert!(waited.is_ok(), "{count} of {method} never came: {:?}", methods(fake));
@@ -122,12 +122,12 @@ pub(crate) async fn received(fake: &NetHandle, method: &str, count: usize) -> Ve
     all.into_iter().filter(|received| received.method == method).collect()
 }
 
-/// What a fake has received, in order.
+/// The methods that a fake has received, in order.
 pub(crate) fn methods(fake: &NetHandle) -> Vec<String> {
     fake.requests().into_iter().map(|received| received.method).collect()
 }
 
-/// The headers that MCP gives a meaning to, and credentials.
+/// The headers that MCP defines, and credentials.
 pub(crate) fn mcp_headers(received: &Received) -> Value {
     let told = received
         .headers

@@ -1,4 +1,4 @@
-//! Seed 004, minion's client: its categories of errors (8.1) and its layers of capabilities (5.2).
+//! minion's client (seed 004): its error categories (8.1) and its capability layers (5.2).
 
 use pegboard::{Config, Grants, Kind, Pegboard, Provider, State, ToolCall, View};
 use pegboard_testkit::{FakeServer, Fault, Tool, When};
@@ -7,7 +7,7 @@ use tokio::time::Instant;
 
 use crate::{support::*, words::*};
 
-/// Seed 004, 8.1, configuration errors: told at once, before anything runs, and the other servers are there.
+/// minion, 8.1, configuration errors: reported at once, before anything runs, and the other servers are available.
 #[test]
 fn seed_004_configuration_errors() {
     for (row, settings, words) in [
@@ -26,7 +26,7 @@ fn seed_004_configuration_errors() {
     }
 }
 
-/// Seed 004, 8.1 and 8.4, connection errors: three retries with growing pauses, then left.
+/// minion, 8.1 and 8.4, connection errors: three retries with growing pauses, then none.
 #[tokio::test(start_paused = true)]
 async fn seed_004_connection_errors() {
     let stage = Stage::new("minion", "", &silent()).await;
@@ -38,7 +38,7 @@ async fn seed_004_connection_errors() {
     says(&status.last_error.unwrap().message, &["after 4 failed starts"]);
 }
 
-/// Seed 004, 5.3: a call on a client that is not connected connects it, also after the retries are used up; many calls make few attempts.
+/// minion, 5.3: a call on a disconnected client connects it, also after the retries are used up; many calls make few attempts.
 #[tokio::test(start_paused = true)]
 async fn seed_004_a_call_connects_a_server_that_was_given_up() {
     let stage = Stage::new("minion", "", &crashing()).await;
@@ -63,7 +63,7 @@ async fn seed_004_a_call_connects_a_server_that_was_given_up() {
     let (one, two) = tokio::join!(stage.call("hello"), stage.call("hello"));
     assert_eq!((one.text().as_str(), two.text().as_str()), ("hi", "hi"));
     assert_eq!(stage.board.status().servers[0].state, State::Ready);
-    // A new life has all its retries.
+    // After a successful start all retries are available again.
     stage.handle.change(|script| *script = crashing().script().clone());
     stage.handle.kill();
     tokio::time::sleep(secs(200)).await;
@@ -71,7 +71,7 @@ async fn seed_004_a_call_connects_a_server_that_was_given_up() {
     says(&message, &["after 4 failed starts"]);
 }
 
-/// Seed 004, 8.4: call retries pause 1, 2 and 4 seconds.
+/// minion, 8.4: call retries pause 1, 2 and 4 seconds.
 #[tokio::test(start_paused = true)]
 async fn seed_004_pauses_between_call_retries() {
     let fake = FakeServer::new("fx")
@@ -91,7 +91,7 @@ async fn seed_004_pauses_between_call_retries() {
     assert_eq!(waits, [1, 2, 4, 8, 16, 30]);
 }
 
-/// Seed 004, 8.4: with `unsafe`, a call that timed out is made again, and its time leaves room for all retries.
+/// minion, 8.4: with `unsafe`, a call that timed out is retried, and its timeout leaves time for all retries.
 #[tokio::test(start_paused = true)]
 async fn seed_004_timeouts_are_retried_where_that_is_allowed() {
     let settings = "retry = { attempts = 3, backoff = ['1s', '2s', '4s'], unsafe = true }";
@@ -106,7 +106,7 @@ async fn seed_004_timeouts_are_retried_where_that_is_allowed() {
     }
 }
 
-/// Seed 004, client metrics: the last error of a call, and its time, beside a server that is well.
+/// minion, client metrics: the last error of a call, and its time, for a server that is healthy again.
 #[tokio::test(start_paused = true)]
 async fn seed_004_the_last_error_of_calls() {
     let schema = json!({"type": "object", "required": ["n"]});
@@ -135,7 +135,7 @@ async fn seed_004_the_last_error_of_calls() {
     assert_eq!(last(), Some(second), "it stays the last one");
 }
 
-/// Seed 004, 8.1, authentication errors: told at once, warned about, and not tried again.
+/// minion, 8.1, authentication errors: reported at once with a warning, and not retried.
 #[tokio::test]
 async fn seed_004_authentication_errors() {
     let http = good().bearer("secret").serve_http().await.unwrap();
@@ -154,7 +154,7 @@ async fn seed_004_authentication_errors() {
     board.shutdown().await;
 }
 
-/// Seed 004, 8.1, tool execution errors and protocol errors: a result that says so, once, and the server goes on.
+/// minion, 8.1, tool execution errors and protocol errors: an error result, once, and the server goes on.
 #[tokio::test(start_paused = true)]
 async fn seed_004_tool_and_protocol_errors() {
     let schema = json!({"type": "object", "required": ["n"], "properties": {"n": {"type": "integer"}}});
@@ -186,7 +186,7 @@ async fn seed_004_tool_and_protocol_errors() {
     assert_eq!(stage.starts(), 1);
 }
 
-/// Seed 004, 8.1, resource errors: what is too much is turned away, and what is under way goes on.
+/// minion, 8.1, resource errors: excess calls are rejected, and calls in flight go on.
 #[tokio::test(start_paused = true)]
 async fn seed_004_resource_errors() {
     let loaded = load("preset = 'minion'\nmax_servers = 1");
@@ -199,7 +199,7 @@ async fn seed_004_resource_errors() {
     assert_eq!(call(&board.toolset(), "fx.hello", json!({})).await.text(), "hi");
 }
 
-/// Seed 004, 5.2: all servers, one server, one tool; and nothing without a capability.
+/// minion, 5.2: all servers, one server, one tool; and nothing without a capability.
 #[tokio::test(start_paused = true)]
 async fn seed_004_capability_layers() {
     let github = FakeServer::new("github").tools(["create_issue", "list_issues"].map(Tool::new));
@@ -242,7 +242,7 @@ async fn seed_004_capability_layers() {
     }
 }
 
-/// Seed 004, `requiredCapabilities`: a tool may ask for more than the grant of itself.
+/// minion, `requiredCapabilities`: a tool may require more than its own grant.
 #[tokio::test(start_paused = true)]
 async fn seed_004_a_tool_may_require_further_capabilities() {
     let fake = good().tool(Tool::new("plain"));
@@ -277,7 +277,7 @@ async fn seed_004_a_tool_may_require_further_capabilities() {
         let reply = call(&tools, "fx.hello", json!({})).await;
         assert_eq!(reply.outcome.kind(), kind, "{row}: {}", reply.text());
     }
-    // The others need nothing of that.
+    // The other tools do not need that capability.
     assert_eq!(stage.call("plain").await.text(), "ok");
     let reply = stage.call("hello").await;
     assert_eq!(
@@ -287,7 +287,7 @@ async fn seed_004_a_tool_may_require_further_capabilities() {
     says(reply.outcome.hint().unwrap(), &["`requires`"]);
 }
 
-/// Seed 004, `ToolOutput`: the server and the tool are named also when the server was never reached.
+/// minion, `ToolOutput`: the server and the tool are named also if the server was never reached.
 #[tokio::test(start_paused = true)]
 async fn seed_004_a_reply_names_its_server_also_when_it_cannot_be_reached() {
     let stage = Stage::new("minion", "", &silent()).await;
@@ -299,12 +299,12 @@ async fn seed_004_a_reply_names_its_server_also_when_it_cannot_be_reached() {
         let json = serde_json::to_value(&reply).unwrap();
         assert_eq!((&json["server"], &json["tool"]), (&json!("fx"), &json!("hello")));
     }
-    // A name that says nothing about a server says nothing about it in the reply either.
+    // A name without a server gives a reply without one.
     let reply = stage.tools.call(ToolCall::new("hello")).await;
     assert_eq!((reply.server, reply.tool), (None, None));
 }
 
-/// Seed 004, `Execute`: an error without content is told in words, to the program and to the model.
+/// minion, `Execute`: an error without content gets a text, for the program and for the model.
 #[tokio::test(start_paused = true)]
 async fn seed_004_an_error_without_words_is_told() {
     let fake = FakeServer::new("fx").tool(Tool::new("silent").fails_with(""));
@@ -317,7 +317,7 @@ async fn seed_004_an_error_without_words_is_told() {
     }
 }
 
-/// Seed 004, bridge: a server without tools is told of.
+/// minion, bridge: a server without tools causes a warning.
 #[tokio::test(start_paused = true)]
 async fn seed_004_a_server_without_tools_is_warned_about() {
     let stage = Stage::new("minion", "", &FakeServer::new("fx")).await;

@@ -1,4 +1,4 @@
-//! One server, `fx`, as a file with a preset sets it up, and a board over it.
+//! One server, `fx`, as a config file with a preset gives it, and a board over it.
 
 use pegboard::{
     ByteSink, ByteSource, Config, Env, Format, Loaded, Pegboard, Policy, Reply, ServerConfig, ToolCall, Toolset,
@@ -32,7 +32,7 @@ pub(crate) fn policy(preset: &str) -> Policy {
     file(preset, "").0.policy
 }
 
-/// A fake under a preset: its board, one agent's view, and what the fake has seen.
+/// A fake under a preset: its board, one agent's view, and the fake's handle.
 pub(crate) struct Stage {
     pub(crate) board: Pegboard,
     pub(crate) tools: Toolset,
@@ -41,10 +41,10 @@ pub(crate) struct Stage {
 }
 
 impl Stage {
-    /// A board where nothing was asked of anybody.
+    /// A board on which nothing was requested yet.
     pub(crate) fn untouched(preset: &str, settings: &str, fake: &FakeServer) -> Self {
         let (server, rest) = file(preset, settings);
-        // The first connection is not used: each start makes its own.
+        // The first connection is not used: each start opens its own.
         let (_unused, handle) = fake.connect();
         let before = handle.starts();
         let board = Pegboard::builder(rest)
@@ -60,7 +60,7 @@ impl Stage {
         }
     }
 
-    /// The same, and where a server waits until it is asked for, it is.
+    /// The same, with the server connected if the preset starts it only on request.
     pub(crate) async fn new(preset: &str, settings: &str, fake: &FakeServer) -> Self {
         let stage = Self::untouched(preset, settings, fake);
         if preset == "goat" {
@@ -73,7 +73,7 @@ impl Stage {
         self.tools.call(ToolCall::new(format!("fx.{tool}"))).await
     }
 
-    /// How often the server was started.
+    /// The number of times the server was started.
     pub(crate) fn starts(&self) -> u32 {
         self.handle.starts() - self.before
     }
@@ -91,7 +91,7 @@ pub(crate) fn good() -> FakeServer {
     FakeServer::new("fx").tool(Tool::new("hello").answers_text("hi"))
 }
 
-/// A server that ends as soon as it is spoken to.
+/// A server that exits at the first message.
 pub(crate) fn crashing() -> FakeServer {
     let fault = Fault::ExitsAtHandshake {
         code: 3,

@@ -1,4 +1,4 @@
-//! A server that is stopped, dropped or ends by itself takes everything it started with it.
+//! A server that is stopped, dropped or exits by itself takes all its descendants with it.
 
 use pegboard_testkit::{Child, FakeServer, Fault, is_alive};
 use serde_json::json;
@@ -153,7 +153,7 @@ fn the_end_of_a_server_is_told_exactly() {
         ("kill -13 $$", "killed by signal 13"),
         ("kill -11 $$", "killed by signal 11"),
         ("kill -6 $$", "killed by signal 6"),
-        // Not 2: whoever starts the tests in the background has it ignored, for them and for all that they start.
+        // Not SIGINT: if the tests run in the background, their shell has set it to be ignored, also for all descendants.
         ("kill -10 $$", "killed by signal 10"),
         ("kill -34 $$", "killed by signal 34"),
     ];

@@ -61,7 +61,7 @@ async fn a_listing_without_an_end_is_an_error_and_nothing_of_it_is_used() {
     }
 }
 
-/// A listing with too many tools is truncated with a warning; if it never ends, no part of it is used.
+/// A complete listing with too many tools is truncated, with a warning.
 #[tokio::test(start_paused = true)]
 async fn a_listing_with_too_many_tools_is_cut_with_a_warning() {
     let (board, _handle) = in_memory(&many(1).fault(Fault::ManyTools { count: 3_000 }));

@@ -1,10 +1,10 @@
-//! Runs one test in a process of its own, for what concerns the whole process: its memory, its environment, its files.
+//! Runs one test in its own process, for what concerns the whole process: its memory, its environment, its descriptors.
 
 use std::process::Command;
 
 const MARK: &str = "PEGBOARD_TEST_APART";
 
-/// `true` in the process that was started for this test; elsewhere that process is started and must succeed.
+/// Returns `true` in the child process that was started for this test; elsewhere it starts that process, which must succeed.
 pub(crate) fn is_apart(test: &str, environment: &[(&str, &str)]) -> bool {
     if std::env::var_os(MARK).is_some() {
         return true;

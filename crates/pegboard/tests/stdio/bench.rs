@@ -19,7 +19,7 @@ impl Bench {
         self.0.path().join(name)
     }
 
-    /// A fake with a few tools that writes down its starts and what it hears.
+    /// A fake with a few tools that logs its starts and the messages it receives.
     pub(crate) fn fake(&self) -> FakeServer {
         FakeServer::new("fx")
             .log(self.file("log"))
@@ -37,7 +37,7 @@ impl Bench {
         self.log().spawned
     }
 
-    /// Where fakes write the ids of their children.
+    /// The file to which fakes write the ids of their children.
     pub(crate) fn pid_file(&self) -> PathBuf {
         self.file("children")
     }
@@ -46,7 +46,7 @@ impl Bench {
         read_pids(self.pid_file())
     }
 
-    /// Waits until this many messages with this method were heard.
+    /// Waits until this many messages with this method were received.
     pub(crate) async fn heard(&self, method: &str, count: usize) {
         let waiting = async {
             while self.log().count(method) < count {
@@ -57,7 +57,7 @@ impl Bench {
         heard.unwrap_or_else(|_| panic!("{method} was not heard {count} times"));
     }
 
-    /// Checks that no process of this test is left, the children among them.
+    /// Asserts that no process of this test is left, including children.
     pub(crate) async fn nobody_is_left(&self) {
         for pid in self.starts().into_iter().chain(self.children()) {
             gone(pid, PATIENCE).await;

@@ -1,4 +1,4 @@
-//! One budget of bytes for the messages of all servers.
+//! The board's byte budget for the messages of all servers.
 
 use std::time::Duration;
 
@@ -23,7 +23,7 @@ fn board_with(buffered: usize, servers: impl IntoIterator<Item = (String, Server
     Pegboard::open(config)
 }
 
-/// A server whose tool `big` answers with so many bytes, of which the board keeps the first ones.
+/// A server whose tool `big` answers with `bytes` bytes, of which the board keeps the first ones.
 fn talkative(fake: FakeServer, bytes: usize) -> ServerConfig {
     let fake = fake.tool(Tool::new("big").answers(Answer::Bytes(bytes)));
     let mut settings = with_limits(process(&fake), |limits| limits.message_bytes = ANSWER + MIB);
@@ -42,7 +42,7 @@ async fn all_is_given_back(board: &Pegboard) {
     given_back.unwrap_or_else(|_| panic!("{} bytes are left", board.metrics().buffered_bytes));
 }
 
-/// Twenty servers answer with more than twice the budget, all of them are heard, and a neighbour does not wait for them.
+/// Twenty servers answer with more than twice the budget; all answers arrive, and another server is not delayed by them.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn large_answers_of_many_servers_stay_within_the_budget() {
     if !is_apart("budget::large_answers_of_many_servers_stay_within_the_budget", &[]) {
@@ -81,7 +81,7 @@ async fn large_answers_of_many_servers_stay_within_the_budget() {
     bench.nobody_is_left().await;
 }
 
-/// An answer that can never fit costs its own call only, and says which setting to raise.
+/// A response that can never fit the budget fails only its own call, and the error names the setting to raise.
 #[tokio::test]
 async fn an_answer_without_room_costs_its_call_only() {
     let bench = Bench::new();

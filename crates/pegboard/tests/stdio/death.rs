@@ -1,4 +1,4 @@
-//! Servers that die, go deaf or fall silent with calls under way: each call ends once, soon, and with the truth.
+//! Servers that die, stop reading or fall silent with calls in flight: each call ends exactly once, soon, with the right outcome.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use tokio::{task::JoinSet, time::Instant};
 
 use crate::{bench::Bench, support::*};
 
-/// What an ended call means for the history.
+/// Records the outcome of a call in the history.
 fn note(history: &History, nonce: &str, outcome: &Outcome) {
     match outcome {
         Outcome::Done(answer) => history.ok(nonce, answer.text()),
@@ -19,7 +19,7 @@ fn note(history: &History, nonce: &str, outcome: &Outcome) {
     }
 }
 
-/// F040, STD-14: the answer comes within 100 ms with code and last words, and the next call has a new process.
+/// The call fails within 100 ms with the exit code and the end of stderr, and the next call has a new process.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_death_in_the_call_is_told_at_once_and_the_next_call_works() {
     for round in 0..5 {
@@ -34,7 +34,7 @@ async fn a_death_in_the_call_is_told_at_once_and_the_next_call_works() {
         let history = History::new();
         history.invoke("a");
         let lost = call(&tools, "fx.echo", json!({"nonce": "a"})).await;
-        // At once, on the same thread, as an agent would.
+        // Immediately, on the same thread, as an agent would.
         history.invoke("b");
         let next = call(&tools, "fx.echo", json!({"nonce": "b"})).await;
         ended_as(&lost, Kind::Transport, true);
@@ -51,7 +51,7 @@ async fn a_death_in_the_call_is_told_at_once_and_the_next_call_works() {
     }
 }
 
-/// STD-14: a kill from outside, in the middle of a call. The bound is 100 ms; five times that is allowed for a slow machine.
+/// A kill from outside, during a call. The bound is 100 ms; five times that is allowed for a slow machine.
 #[tokio::test]
 async fn a_kill_from_outside_is_seen_within_100_ms() {
     let bench = Bench::new();
@@ -83,7 +83,7 @@ async fn a_kill_from_outside_is_seen_within_100_ms() {
     bench.nobody_is_left().await;
 }
 
-/// F045: half an answer, then the end.
+/// Half a response, then the process dies.
 #[tokio::test]
 async fn an_answer_cut_off_by_death_is_a_lost_call() {
     for fault in [Fault::DiesWhileAnswering { code: 4 }, Fault::CutThenEof] {
@@ -101,7 +101,7 @@ async fn an_answer_cut_off_by_death_is_a_lost_call() {
     }
 }
 
-/// F059: a thousand calls, one death, a thousand endings.
+/// A thousand calls in flight, one death, a thousand outcomes.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_thousand_calls_in_flight_end_once_each_when_the_server_dies() {
     const CALLS: usize = 1_000;
@@ -137,7 +137,7 @@ async fn a_thousand_calls_in_flight_end_once_each_when_the_server_dies() {
     bench.nobody_is_left().await;
 }
 
-/// Section 1: a server that closes its output and lives on is not waited for.
+/// A server that closes its stdout and keeps running is not waited for.
 #[tokio::test]
 async fn a_server_that_closes_its_output_is_ended() {
     let bench = Bench::new();
@@ -156,7 +156,7 @@ async fn a_server_that_closes_its_output_is_ended() {
     bench.nobody_is_left().await;
 }
 
-/// A server that stops reading: the call times out, a write that stalls ends the session, and closing is bounded.
+/// A server that stops reading: the call times out, a stalled write ends the session, and closing is bounded.
 #[tokio::test]
 async fn a_server_that_stops_reading_holds_nobody_up() {
     let bench = Bench::new();
@@ -183,7 +183,7 @@ async fn a_server_that_stops_reading_holds_nobody_up() {
     ended_as(&ahead, Kind::Timeout, true);
     let started = Instant::now();
     let large = tools.call(large());
-    // Behind it, and never written.
+    // Queued behind it, and never written.
     let behind = tools.call(ToolCall::new("fx.hello").timeout(Duration::from_millis(500)));
     let (large, behind) = tokio::join!(large, behind);
     ended_as(&behind, Kind::Timeout, false);
@@ -196,7 +196,7 @@ async fn a_server_that_stops_reading_holds_nobody_up() {
     bench.nobody_is_left().await;
 }
 
-/// The same when nothing stalls yet: closing does not wait for the server to read.
+/// The same if no write has stalled yet: closing does not wait for the server to read.
 #[tokio::test]
 async fn closing_does_not_wait_for_a_server_that_stopped_reading() {
     let bench = Bench::new();

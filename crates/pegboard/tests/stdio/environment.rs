@@ -1,4 +1,4 @@
-//! What a child process gets from us: variables by its policy, arguments as they are, a folder to run in.
+//! The environment of a child process: variables by policy, arguments unchanged, a working directory.
 
 use std::collections::BTreeMap;
 
@@ -32,7 +32,7 @@ async fn variables(policy: EnvPolicy) -> BTreeMap<String, String> {
     variables
 }
 
-/// STD-9, STD-10: exactly what the policy says, and no secret of ours where it does not say so.
+/// The child gets exactly the variables of its policy, and none of our secrets unless the policy names them.
 #[tokio::test]
 async fn a_child_gets_exactly_what_its_policy_says() {
     let ours = [
@@ -71,7 +71,7 @@ async fn a_child_gets_exactly_what_its_policy_says() {
     ] {
         assert_eq!(listed.remove(name).as_deref(), Some(value), "{name}");
     }
-    // What the machine that runs this has set up for its own package managers, desktop and accounts.
+    // Variables of this machine's package managers, desktop and accounts.
     let of_machine = [
         "NPM_CONFIG_",
         "npm_config_",
@@ -105,13 +105,13 @@ async fn a_child_gets_exactly_what_its_policy_says() {
     for (name, value) in &inherited {
         assert_eq!(all.get(name), Some(value), "{name}");
     }
-    // What loads code into programs, and the keys of model providers and telemetry, must be named in the config to pass.
+    // Variables that load code into programs, and keys of model providers and telemetry, pass only if the config names them.
     for name in ["ANTHROPIC_API_KEY", "OTEL_EXPORTER_OTLP_HEADERS", "LD_LIBRARY_PATH"] {
         assert!(!inherited.contains_key(name), "{name}");
     }
 }
 
-/// No shell stands between us and the program.
+/// No shell parses the arguments.
 #[tokio::test]
 async fn arguments_arrive_as_they_are() {
     let bench = Bench::new();
@@ -133,7 +133,7 @@ async fn arguments_arrive_as_they_are() {
         "-x",
     ]
     .map(|arg| arg.replace("MARKER", marker.to_str().unwrap()));
-    // Inside the script, the only argument that the fake takes; and beside it, on a shell that hands them on.
+    // Inside the script, the only argument that the fake takes; and as further arguments of a shell that passes them on.
     let (program, args) = bench.fake().tool(tool.description(&odd.join(" "))).command();
     let command = Command::new(program.to_str().unwrap()).args(args.clone());
     let board = board(ServerConfig::new(Transport::Stdio(command)));
@@ -157,7 +157,7 @@ async fn arguments_arrive_as_they_are() {
     bench.nobody_is_left().await;
 }
 
-/// STD-12: a server runs where its config says.
+/// A server runs in the working directory of its config.
 #[tokio::test]
 async fn a_server_runs_in_its_folder() {
     let bench = Bench::new();

@@ -1,4 +1,4 @@
-//! Which era a server speaks: found out with few processes and little time, remembered, and found out anew when it changes.
+//! Detecting a server's era: with few processes and little time, remembered, and detected again when it changes.
 
 use std::{path::Path, time::Duration};
 
@@ -20,7 +20,7 @@ fn remembering(file: &Path, config: ServerConfig) -> Pegboard {
     Pegboard::builder(servers).era_memory(file).open()
 }
 
-/// Calls a tool, closes the board, and says which version was agreed on.
+/// Calls a tool, closes the board, and returns the negotiated version.
 async fn version_of(board: Pegboard) -> (Spoken, String) {
     let reply = call(&board.toolset(), "fx.hello", json!({})).await;
     assert_eq!(reply.text(), "hi");
@@ -30,7 +30,7 @@ async fn version_of(board: Pegboard) -> (Spoken, String) {
     spoken
 }
 
-/// ERA-1, ERA-4: every version is agreed on, with one process each.
+/// Every version is negotiated, with one process each.
 #[tokio::test]
 async fn every_version_is_agreed_on() {
     for version in LEGACY_VERSIONS {
@@ -45,7 +45,7 @@ async fn every_version_is_agreed_on() {
     assert_eq!(spoken, (Spoken::Modern, MODERN_VERSION.to_owned()));
 }
 
-/// ERA-1: a config that names an era or a version gets that, and asks for nothing else.
+/// A config that names an era or a version tries nothing else.
 #[tokio::test]
 async fn a_chosen_era_is_the_only_one_tried() {
     let pinned = "2025-03-26";
@@ -70,7 +70,7 @@ async fn a_chosen_era_is_the_only_one_tried() {
     }
 }
 
-/// ERA-4: no version in common is told with both sides, and no process stays.
+/// The error names the versions of both sides, and no process is left.
 #[tokio::test]
 async fn a_version_that_we_do_not_speak_is_told_with_both_sides() {
     let bench = Bench::new();
@@ -93,7 +93,7 @@ async fn a_version_that_we_do_not_speak_is_told_with_both_sides() {
     bench.nobody_is_left().await;
 }
 
-/// ERA-2: a server of the newest era only connects within 5 s and with two processes at most, however it refuses `initialize`.
+/// A server that speaks only the modern era connects within 5 s and with at most two processes, however it rejects `initialize`.
 #[tokio::test]
 async fn a_server_of_the_newest_era_only_is_reached_however_it_refuses_the_handshake() {
     for (refusal, processes) in [
@@ -114,7 +114,7 @@ async fn a_server_of_the_newest_era_only_is_reached_however_it_refuses_the_hands
     }
 }
 
-/// ERA-2: the process that stayed silent is ended beside the work, however long that takes.
+/// The silent process is ended in the background, however long that takes.
 #[tokio::test]
 async fn a_silent_process_that_will_not_end_holds_nobody_up() {
     let bench = Bench::new();
@@ -138,7 +138,7 @@ async fn a_silent_process_that_will_not_end_holds_nobody_up() {
     }
 }
 
-/// F018, ERA-2: with `era = "probe"` a legacy server that refuses, dies or hangs on `server/discover` is reached all the same.
+/// With `era = "probe"` a legacy server that rejects, dies at or hangs on `server/discover` is connected all the same.
 #[tokio::test]
 async fn a_legacy_server_is_reached_by_a_probe_however_it_takes_it() {
     for (refusal, processes) in [
@@ -157,7 +157,7 @@ async fn a_legacy_server_is_reached_by_a_probe_however_it_takes_it() {
     }
 }
 
-/// ERA-3: what was found out once is known at the next start, also in another program.
+/// The detected era is used at the next start, also by another program.
 #[tokio::test]
 async fn a_remembered_server_is_asked_in_its_era_at_once() {
     let bench = Bench::new();
@@ -180,7 +180,7 @@ async fn a_remembered_server_is_asked_in_its_era_at_once() {
     bench.nobody_is_left().await;
 }
 
-/// F027: a server that speaks another era after a restart is found out anew, in whatever way it refuses the old one.
+/// A server that speaks another era after a restart is detected again, however it rejects the old one.
 #[tokio::test]
 async fn an_era_that_changes_with_a_restart_is_found_out_anew() {
     for refusal in [
@@ -221,7 +221,7 @@ async fn check_change(bench: &Bench, fake: &FakeServer, before: Spoken, after: S
     bench.nobody_is_left().await;
 }
 
-/// P9: a slow legacy server is not killed for being slow, and wins over the process that was tried beside it.
+/// A slow legacy server is not killed for being slow, and wins over the process that was started to try the other era.
 #[tokio::test]
 async fn a_slow_legacy_server_is_waited_for_and_wins() {
     let bench = Bench::new();
@@ -238,7 +238,7 @@ async fn a_slow_legacy_server_is_waited_for_and_wins() {
     bench.nobody_is_left().await;
 }
 
-/// A handshake that is refused for another reason is told with the server's own words.
+/// A handshake that is rejected for another reason fails with the server's own message.
 #[tokio::test]
 async fn a_refused_handshake_is_told_with_the_servers_words() {
     let bench = Bench::new();

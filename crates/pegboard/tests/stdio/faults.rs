@@ -1,4 +1,4 @@
-//! Calls on a real process that go wrong in ways that need one: size, speed, pipes.
+//! Faulty calls that need a real process: size, speed, pipes.
 
 use pegboard::{Kind, ToolCall};
 use pegboard_testkit::{Era, Fault, When};
@@ -7,7 +7,7 @@ use tokio::time::Instant;
 
 use crate::{bench::Bench, support::*};
 
-/// The first call meets the fault within the bound, the next one works on the same process, and none is left in the end.
+/// The first call gets the fault and fails within its bound, the next one works on the same process, and no process is left.
 async fn check(fault: Fault, kind: Kind, words: &[&str]) {
     let bench = Bench::new();
     let described = format!("{fault:?}");
@@ -31,7 +31,7 @@ async fn check(fault: Fault, kind: Kind, words: &[&str]) {
     bench.nobody_is_left().await;
 }
 
-/// F046, STD-2: the call ends at once, and the stream goes on.
+/// An oversized response fails its call at once, and the stream goes on.
 #[tokio::test]
 async fn an_answer_of_20_mib_ends_only_its_call() {
     let oversized = |with_id, then_valid| Fault::Oversized {
@@ -43,7 +43,7 @@ async fn an_answer_of_20_mib_ends_only_its_call() {
     check(oversized(false, true), Kind::Ok, &["hi"]).await;
 }
 
-/// F048, F049, F050: bytes and shapes that break parsers.
+/// Bytes and JSON that break parsers.
 #[tokio::test]
 async fn broken_answers_end_only_their_call() {
     check(Fault::InvalidUtf8, Kind::Internal, &["cannot be used"]).await;
@@ -55,7 +55,7 @@ async fn broken_answers_end_only_their_call() {
     check(Fault::Crlf, Kind::Ok, &["hi"]).await;
 }
 
-/// F054, STD-3, STD-4: floods beside the answer do not touch it.
+/// Floods of notifications, noise and stderr do not affect the response.
 #[tokio::test]
 async fn floods_beside_an_answer_do_not_touch_it() {
     check(Fault::ProgressFlood { count: 50_000 }, Kind::Ok, &["hi"]).await;
@@ -63,7 +63,7 @@ async fn floods_beside_an_answer_do_not_touch_it() {
     check(Fault::FloodsStderr { bytes: 8 << 20 }, Kind::Ok, &["hi"]).await;
 }
 
-/// F056: undeclared requests are refused, on the process as in memory.
+/// Requests for undeclared capabilities are rejected, on a process as in memory.
 #[tokio::test]
 async fn undeclared_requests_are_refused() {
     let bench = Bench::new();
@@ -81,7 +81,7 @@ async fn undeclared_requests_are_refused() {
     bench.nobody_is_left().await;
 }
 
-/// F052, F053: the newest era's own ways to go wrong.
+/// Invalid responses that only the modern era has.
 #[tokio::test]
 async fn the_newest_eras_answers_are_bounded() {
     for (fault, kind) in [
@@ -103,7 +103,7 @@ async fn the_newest_eras_answers_are_bounded() {
     }
 }
 
-/// F047: an endless line ends the connection, the process goes, and the next call has a new one.
+/// An endless line ends the connection and the process, and the next call has a new one.
 #[tokio::test]
 async fn an_endless_line_ends_the_process() {
     let bench = Bench::new();
@@ -119,7 +119,7 @@ async fn an_endless_line_ends_the_process() {
     bench.nobody_is_left().await;
 }
 
-/// F041, EXE-8, EXE-9: a timeout tells the server, which stays, and other calls go on.
+/// A timeout cancels the call on the server, which stays up, and other calls go on.
 #[tokio::test]
 async fn a_timeout_cancels_the_call_and_spares_the_others() {
     let bench = Bench::new();

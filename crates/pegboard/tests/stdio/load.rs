@@ -1,4 +1,4 @@
-//! Many calls at once on one process, and lists that stay as they are.
+//! Many concurrent calls on one process, and stable tool lists.
 
 use pegboard_testkit::{Fault, History, Tool};
 use serde_json::json;
@@ -6,7 +6,7 @@ use tokio::task::JoinSet;
 
 use crate::{bench::Bench, support::*};
 
-/// STD-1: two hundred calls with delays of all lengths, and each gets its own answer.
+/// Two hundred calls with delays of all lengths, and each gets its own answer.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn two_hundred_calls_at_once_get_their_own_answers() {
     const CALLS: usize = 200;
@@ -23,7 +23,7 @@ async fn two_hundred_calls_at_once_get_their_own_answers() {
         let (tools, history) = (tools.clone(), history.clone());
         calls.spawn(async move {
             let nonce = format!("nonce-{number}");
-            // A spread without order: neighbours differ by hundreds of milliseconds.
+            // Delays without order: neighbours differ by hundreds of milliseconds.
             let delay = (number * 7919) % 500;
             let padding = "p".repeat((number * 104_729) % 20_000);
             history.invoke(nonce.clone());
@@ -43,7 +43,7 @@ async fn two_hundred_calls_at_once_get_their_own_answers() {
     bench.nobody_is_left().await;
 }
 
-/// CAT-6: the list is the same, byte for byte, over boards and processes.
+/// The list is byte-identical across boards and processes.
 #[tokio::test]
 async fn the_list_is_the_same_over_restarts_of_the_process() {
     let bench = Bench::new();
@@ -60,7 +60,7 @@ async fn the_list_is_the_same_over_restarts_of_the_process() {
     bench.nobody_is_left().await;
 }
 
-/// A changed list is heard on the process as in memory.
+/// `list_changed` works on a process as in memory.
 #[tokio::test]
 async fn a_changed_list_is_heard_on_the_process() {
     let bench = Bench::new();

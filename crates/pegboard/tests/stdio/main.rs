@@ -1,4 +1,4 @@
-//! Servers as real processes: how they start, fail, are talked to and end, and that none of them stays.
+//! Servers as real processes: starts, failures, messages and stops, and that no process is left.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on says where it stopped")]
 

@@ -1,4 +1,4 @@
-//! How much memory and how many files a noisy or broken server can cost us.
+//! How much memory and how many descriptors a noisy or broken server can cost.
 
 use pegboard::{Kind, Pegboard};
 use pegboard_testkit::{FakeServer, Fault, When};
@@ -6,14 +6,14 @@ use serde_json::json;
 
 use crate::{apart::is_apart, bench::Bench, support::*};
 
-/// The memory of this process that is really there, now and at its highest, in KiB.
+/// The resident memory of this process, current or peak, in KiB.
 pub(crate) fn resident(key: &str) -> i64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap();
     let line = status.lines().find(|line| line.starts_with(key)).unwrap();
     line.split_whitespace().nth(1).unwrap().parse().unwrap()
 }
 
-/// Calls once to warm up, then meets the fault, and gives how much the memory grew at its highest, in MiB.
+/// Makes one call to warm up, then one with the fault, and returns the growth of the peak memory in MiB.
 async fn growth(fake: FakeServer, expected: Kind) -> i64 {
     let board: Pegboard = board(process(&fake));
     let tools = board.toolset();
@@ -26,7 +26,7 @@ async fn growth(fake: FakeServer, expected: Kind) -> i64 {
     grown
 }
 
-/// STD-3, STD-4: noise and error output of 256 MiB each.
+/// Noise on stdout and stderr, 256 MiB each.
 #[tokio::test]
 async fn floods_do_not_fill_the_memory() {
     if !is_apart("memory::floods_do_not_fill_the_memory", &[]) {
@@ -45,7 +45,7 @@ async fn floods_do_not_fill_the_memory() {
     }
 }
 
-/// F046, F047: the limit on a message and a little more.
+/// An over-long line costs the message limit and a little more.
 #[tokio::test]
 async fn over_long_lines_cost_no_more_than_one_message() {
     if !is_apart("memory::over_long_lines_cost_no_more_than_one_message", &[]) {
@@ -65,7 +65,7 @@ async fn over_long_lines_cost_no_more_than_one_message() {
     }
 }
 
-/// F009: without a free file descriptor that start fails, with a reason; when there are some again, it works.
+/// A start without a free descriptor fails with a reason, and a later one works.
 #[tokio::test]
 async fn a_start_without_free_files_fails_and_works_later() {
     if !is_apart("memory::a_start_without_free_files_fails_and_works_later", &[]) {
@@ -95,7 +95,7 @@ async fn a_start_without_free_files_fails_and_works_later() {
     says(reply.outcome.hint().unwrap(), &["ulimit -n"]);
     assert_eq!(call(&others.toolset(), "fx.hello", json!({})).await.text(), "hi");
     drop(held);
-    // It is tried again by itself.
+    // The start is retried in the background.
     ready(&board).await;
     assert_eq!(call(&tools, "fx.hello", json!({})).await.text(), "hi");
     board.shutdown().await;

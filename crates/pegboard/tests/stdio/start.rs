@@ -1,4 +1,4 @@
-//! Servers that do not start: what went wrong is told soon and in full, and no process stays.
+//! Servers that do not start: the full reason is reported soon, and no process is left.
 
 use std::{os::unix::fs::PermissionsExt, process::Command as Shell, time::Duration};
 
@@ -17,7 +17,7 @@ fn shell(script: &str) -> ServerConfig {
     stdio(Command::new("sh").args(["-c", script]))
 }
 
-/// The start fails: the list says why, and a call says the same and was surely not made.
+/// Asserts that the start fails: the listing has the reason, and a call has the same and did not run.
 async fn failed(config: ServerConfig, kind: Kind, within: Duration) -> Unavailable {
     let board = board(config);
     let tools = board.toolset();
@@ -38,7 +38,7 @@ async fn failed(config: ServerConfig, kind: Kind, within: Duration) -> Unavailab
     failure
 }
 
-/// F001, STD-11: the error names the folders that were searched, which are those of the child's own PATH.
+/// The error names the directories that were searched, which are those of the child's own PATH.
 #[tokio::test]
 async fn a_missing_program_is_told_with_the_folders_that_were_searched() {
     let command = Command::new("no-such-mcp-server").env("PATH", "/nowhere/bin:/nowhere/else");
@@ -58,13 +58,13 @@ async fn a_missing_program_is_told_with_the_folders_that_were_searched() {
     says(&failure.error, &["`/no/such/file` was not found"]);
 }
 
-/// F001: a file that is there and cannot be run.
+/// A file that exists and is not executable.
 #[tokio::test]
 async fn a_file_that_cannot_be_run_is_told_with_the_reason() {
     let bench = Bench::new();
     let file = |name: &str, content: &str, mode: u32| {
         let path = bench.file(name);
-        // Written by another process: one that we held open while a third is being started could not be run.
+        // Written by another process: a descriptor of ours, open for writing while a third process is spawned, would make exec fail.
         let script = format!("printf '{content}' > {}", path.display());
         assert!(Shell::new("sh").args(["-c", &script]).status().unwrap().success());
         std::fs::set_permissions(&path, std::fs::Permissions::from_mode(mode)).unwrap();
@@ -87,7 +87,7 @@ async fn a_file_that_cannot_be_run_is_told_with_the_reason() {
     says(&failure.error, &["/garbage`"]);
 }
 
-/// STD-12: the folder to run in.
+/// A working directory that does not exist.
 #[tokio::test]
 async fn a_missing_folder_to_run_in_is_told() {
     let mut command = Command::new("sh");
@@ -97,7 +97,7 @@ async fn a_missing_folder_to_run_in_is_told() {
     says(&failure.hint.unwrap(), &["`cwd`"]);
 }
 
-/// F002, F003, STD-4: the exit code and the last words are in the error, whatever the code.
+/// The error has the exit code, whatever it is, and the end of stderr.
 #[tokio::test]
 async fn a_server_that_exits_at_once_is_told_with_its_code_and_last_words() {
     for (code, words) in [(3, "missing API key"), (0, "usage: server [options]"), (1, "")] {
@@ -112,7 +112,7 @@ async fn a_server_that_exits_at_once_is_told_with_its_code_and_last_words() {
     }
 }
 
-/// F002: the same when it exits at the handshake, or is killed.
+/// The same if it exits or is killed during the handshake.
 #[tokio::test]
 async fn a_server_that_exits_at_the_handshake_is_told_in_the_same_way() {
     let bench = Bench::new();
@@ -128,7 +128,7 @@ async fn a_server_that_exits_at_the_handshake_is_told_in_the_same_way() {
     says(&failure.error, &["killed by signal 9", "dying"]);
 }
 
-/// F002 at the listing: a server that cannot be listed is down for the same reasons, and nothing of it is used.
+/// A server that exits during its first listing is down with the same error, and no part of the listing is used.
 #[tokio::test]
 async fn a_server_that_exits_at_the_listing_is_told_in_the_same_way() {
     let bench = Bench::new();
@@ -141,7 +141,7 @@ async fn a_server_that_exits_at_the_listing_is_told_in_the_same_way() {
     bench.nobody_is_left().await;
 }
 
-/// STD-4: the last words are there every time, however close they are to the end.
+/// The end of stderr is never missed, however late it is written.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_last_words_of_a_dying_process_are_never_missed() {
     for round in 0..40 {
@@ -155,7 +155,7 @@ async fn the_last_words_of_a_dying_process_are_never_missed() {
     }
 }
 
-/// F004: a silent server is waited for as long as the limit says, in both eras, and does not stay.
+/// A silent server times out in both eras, and its process is ended.
 #[tokio::test]
 async fn a_silent_server_is_given_up_and_ended() {
     let bench = Bench::new();
@@ -171,7 +171,7 @@ async fn a_silent_server_is_given_up_and_ended() {
     bench.nobody_is_left().await;
 }
 
-/// F005: what the server wrote without an end is quoted.
+/// The error quotes a prompt that the server wrote without a newline.
 #[tokio::test]
 async fn a_question_without_a_newline_is_quoted() {
     let bench = Bench::new();
@@ -184,7 +184,7 @@ async fn a_question_without_a_newline_is_quoted() {
     bench.nobody_is_left().await;
 }
 
-/// STD-3: a few lines of text are let pass; a program that prints nothing else is no server.
+/// A few lines of text before the first message are skipped; a program that prints nothing else is not a server.
 #[tokio::test]
 async fn text_before_the_first_message_is_let_pass_but_not_for_ever() {
     let bench = Bench::new();
@@ -198,7 +198,7 @@ async fn text_before_the_first_message_is_let_pass_but_not_for_ever() {
     says(&failure.hint.unwrap(), &["prints nothing else"]);
 }
 
-/// F007, F089: the end of the main process ends the connection, even when a child of its own holds the pipe.
+/// The exit of the main process ends the connection, even if one of its children holds the pipe.
 #[tokio::test]
 async fn a_server_that_leaves_a_child_and_exits_is_down_at_once() {
     for keeps_stdout in [false, true] {
@@ -209,13 +209,13 @@ async fn a_server_that_leaves_a_child_and_exits_is_down_at_once() {
         });
         let failure = failed(process(&fake), Kind::Unavailable, secs(10)).await;
         says(&failure.error, &["exit code 0"]);
-        // They have a session of their own, which a process group does not reach.
+        // They are in their own sessions, so a kill of the process group does not reach them.
         bench.children().into_iter().for_each(kill);
         bench.nobody_is_left().await;
     }
 }
 
-/// STD-14: nothing of a broken start is left, also when the start is given up in the middle.
+/// A start that is abandoned leaves no process.
 #[tokio::test]
 async fn closing_the_board_during_a_start_leaves_no_process() {
     let bench = Bench::new();

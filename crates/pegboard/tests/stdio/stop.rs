@@ -1,4 +1,4 @@
-//! The end of servers: asked first, then killed, with all they started, also when nobody closes anything.
+//! Stopping servers: first asked, then killed, with all their descendants, also if the board is never closed.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use tokio::time::Instant;
 
 use crate::{bench::Bench, support::*};
 
-/// Starts the server, closes the board and gives the time that took.
+/// Starts the server, closes the board and returns how long that took.
 async fn close(fake: &FakeServer) -> Duration {
     let board = board(process(fake));
     assert_eq!(call(&board.toolset(), "fx.hello", json!({})).await.text(), "hi");
@@ -18,7 +18,7 @@ async fn close(fake: &FakeServer) -> Duration {
     closing.elapsed()
 }
 
-/// STD-6: a server that listens ends by the end of its input, and nothing is left to be reaped.
+/// A cooperative server exits at EOF on stdin, and is reaped.
 #[tokio::test]
 async fn a_server_ends_with_its_input_and_is_reaped() {
     let bench = Bench::new();
@@ -29,7 +29,7 @@ async fn a_server_ends_with_its_input_and_is_reaped() {
     }
 }
 
-/// F087, STD-6: one that ignores the end of its input is asked, one that ignores that too is killed; 5 s at most.
+/// A server that ignores EOF gets SIGTERM, and then SIGKILL; this takes 5 s at most.
 #[tokio::test]
 async fn a_server_that_will_not_end_is_killed_within_5_s() {
     let bench = Bench::new();
@@ -43,7 +43,7 @@ async fn a_server_that_will_not_end_is_killed_within_5_s() {
     }
 }
 
-/// F088, STD-5: what the server started in its own group goes with it.
+/// Children in the server's process group end with it.
 #[tokio::test]
 async fn children_in_the_same_group_go_with_the_server() {
     let bench = Bench::new();
@@ -57,7 +57,7 @@ async fn children_in_the_same_group_go_with_the_server() {
     bench.nobody_is_left().await;
 }
 
-/// STD-5: also when the server is a shell that leaves a sleeper behind and was never a server.
+/// The same for a shell that leaves a background process behind and was never a server.
 #[tokio::test]
 async fn a_sleeper_behind_a_shell_goes_with_it() {
     let bench = Bench::new();
@@ -71,7 +71,7 @@ async fn a_sleeper_behind_a_shell_goes_with_it() {
     bench.nobody_is_left().await;
 }
 
-/// F088: children go also when the server died by itself.
+/// Children end also if the server died by itself.
 #[tokio::test]
 async fn children_go_when_the_server_dies_by_itself() {
     let bench = Bench::new();
@@ -92,7 +92,7 @@ async fn children_go_when_the_server_dies_by_itself() {
     board.shutdown().await;
 }
 
-/// F090: dropping the last handle is enough.
+/// Dropping the last handle is enough.
 #[tokio::test]
 async fn dropping_the_board_without_closing_it_ends_its_servers() {
     let bench = Bench::new();
@@ -102,7 +102,7 @@ async fn dropping_the_board_without_closing_it_ends_its_servers() {
     bench.nobody_is_left().await;
 }
 
-/// F090: so is the end of the runtime, in every stage of a server's life; a handle dropped after that does no harm.
+/// So is the end of the runtime, in every phase of a server; dropping a handle after that is harmless.
 #[test]
 fn the_end_of_the_runtime_leaves_no_process_and_no_panic() {
     for multi_thread in [false, true] {
@@ -147,7 +147,7 @@ fn runtime(multi_thread: bool) -> tokio::runtime::Runtime {
     builder.enable_all().build().unwrap()
 }
 
-/// Waits on a runtime of its own until nobody is left.
+/// Waits on its own runtime until no process is left.
 fn runtime_free_check(bench: &Bench) {
     assert!(!bench.starts().is_empty());
     assert_eq!(bench.children().len(), bench.starts().len());
