@@ -1,4 +1,4 @@
-//! Arguments and structured answers on a whole board: read, checked, changed where that helps, and told.
+//! Arguments and structured results on a whole board: parsed, validated, coerced, and reported.
 
 mod support;
 
@@ -11,7 +11,7 @@ use pegboard_testkit::{FakeServer, Tool};
 use serde_json::{Value, json};
 use support::*;
 
-/// A tool that answers with the arguments that it got.
+/// A tool that echoes its arguments.
 fn issues() -> FakeServer {
     let schema = json!({"type": "object", "required": ["title"], "additionalProperties": false, "properties": {
         "title": {"type": "string"},
@@ -112,7 +112,7 @@ async fn a_changed_type_is_told_and_what_fits_is_not_touched() {
     board.shutdown().await;
 }
 
-/// A hook that refuses one value must not be passed by writing it in another way.
+/// A hook that rejects one value must not be bypassed by another spelling of it.
 #[tokio::test]
 async fn hooks_see_the_arguments_that_were_read_from_a_text() {
     struct NoSecrets;
@@ -147,7 +147,7 @@ async fn without_a_check_everything_is_sent() {
     board.shutdown().await;
 }
 
-/// A line break would end one message and begin another, with a call in it that nobody allowed.
+/// A line break would end one message and begin another, with an unapproved call in it.
 #[tokio::test]
 async fn arguments_on_several_lines_are_one_message() {
     let smuggled = r#"{"jsonrpc":"2.0","id":77,"method":"tools/call","params":{"name":"other"}}"#;
@@ -166,7 +166,7 @@ async fn a_schema_that_cannot_be_used_is_told_and_stops_nothing() {
     let schema = json!({"type": "object", "properties": {"a": {"type": "integer", "pattern": "(a)\\1"}}});
     let fake = FakeServer::new("fx").tool(Tool::new("create").schema(schema).echoes());
     let (board, tools) = with_policy(&fake, |_| ());
-    // A schema is compiled when its tool is first called, not for a listing.
+    // A schema is compiled at the first call of its tool, not for a listing.
     assert!(tools.list(PATIENCE).await.warnings.is_empty());
     let reply = call(&tools, "fx.create", json!({"a": "x"})).await;
     assert_eq!(echoed(&reply), json!({"a": "x"}));

@@ -1,4 +1,4 @@
-//! Calls that are dropped while their server starts, rests or ends.
+//! Calls that are dropped while their server starts, stops or is idle.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use pegboard_testkit::{is_alive, read_log};
 
 use crate::{support::*, words::*};
 
-/// LIB-7: whoever needed the start may leave at any moment of it. The start goes on for the next, and is made once.
+/// The caller that caused a start may be dropped at any point. The start continues for the next caller, and happens once.
 #[tokio::test]
 async fn a_call_can_be_dropped_at_any_moment_of_a_start() {
     for (wire, era) in WIRES {
@@ -39,7 +39,7 @@ async fn a_call_can_be_dropped_at_any_moment_of_a_start() {
     }
 }
 
-/// LIB-7: a board may be dropped with the call that was just made.
+/// A board may be dropped together with a call that was just made.
 #[tokio::test]
 async fn a_board_can_be_dropped_at_any_moment_of_a_start() {
     let before = tasks();
@@ -58,7 +58,7 @@ async fn a_board_can_be_dropped_at_any_moment_of_a_start() {
     }
 }
 
-/// LIB-7: switching a server off and on, or starting it anew, can be given up at any moment, and taken up again.
+/// Enabling, disabling and reconnecting a server can be dropped at any point, and repeated.
 #[tokio::test]
 async fn changes_of_a_server_can_be_dropped_at_any_moment() {
     for wire in [Wire::Memory, Wire::Stdio, Wire::Http] {

@@ -1,4 +1,4 @@
-//! Calls that are dropped at any await point are completed as cancelled, once, and counted.
+//! Calls that are dropped at any await point are completed as cancelled, exactly once, and counted.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ use serde_json::json;
 
 use crate::{support::*, words::*};
 
-/// The events so far: whether each call is open, and how the others ended.
+/// The events so far: whether each call is open, and the outcome kinds of the others.
 #[derive(Default)]
 struct Seen {
     open: BTreeMap<String, bool>,
@@ -42,7 +42,7 @@ impl Seen {
         self.open.clear();
     }
 
-    /// Compares them with what the board has counted.
+    /// Asserts that the board's metrics have the same counts.
     fn agrees(&self, board: &Pegboard, what: &str) {
         let metrics = board.metrics();
         let mut counted: BTreeMap<Kind, u64> = BTreeMap::new();
@@ -56,7 +56,7 @@ impl Seen {
     }
 }
 
-/// Begins something that makes calls.
+/// Starts something that makes calls.
 type Begin = fn(Toolset) -> BoxFuture<'static, ()>;
 
 async fn on(wire: Wire, era: Era, scope: Scope, start: Start) {
@@ -114,7 +114,7 @@ async fn on(wire: Wire, era: Era, scope: Scope, start: Start) {
     ];
     let mut cancelled = 0;
     for (what, begin) in calls {
-        // A view of its own each time, so that servers of views are started in each of them.
+        // A new view each time, so that per-view servers are started in each of them.
         for polls in 0.. {
             assert!(polls < MANY, "{what} did not end");
             let tools = board.toolset_with(view());

@@ -8,7 +8,7 @@ use serde_json::{Map, Value, json};
 
 use crate::{support::*, words::*};
 
-/// Drops what `begin` gives after every number of polls until it comes to its end by itself.
+/// Drops the future of `begin` after 0, 1, 2, … polls, until it completes.
 async fn check<F: Future>(what: &str, bench: &Bench, begin: impl Fn() -> F) {
     let before = tasks();
     for lingers in [false, true] {
@@ -24,11 +24,11 @@ async fn check<F: Future>(what: &str, bench: &Bench, begin: impl Fn() -> F) {
     at_most(before + bench.slack(), what).await;
 }
 
-/// The same for what never comes to its end.
+/// The same for a future that never completes.
 async fn check_endless<F: Future>(what: &str, bench: &Bench, begin: impl Fn() -> F) {
     let before = tasks();
     for round in 0..24 {
-        // It is woken only a few times, so that a later drop needs another reason.
+        // It is woken only a few times, so a larger number of polls ends by this timeout.
         let dropped = tokio::time::timeout(
             Duration::from_millis(20),
             ends_within(round / 2, round % 2 == 0, begin()),
@@ -47,7 +47,7 @@ fn long(tool: &str) -> ToolCall {
     ToolCall::new(tool).arguments(Arguments::try_from(text).unwrap())
 }
 
-/// Makes a call that must succeed if it comes to its end.
+/// Makes a call that must succeed if it completes.
 async fn good(tools: &Toolset, call: ToolCall) {
     let reply = tools.call(call).await;
     assert!(!reply.is_error(), "{}", reply.text());
@@ -127,7 +127,7 @@ async fn on(wire: Wire, era: Era) {
     board.shutdown().await;
 }
 
-/// LIB-7, on the wires of a stream of messages.
+/// The wires that are one stream of messages.
 #[tokio::test]
 async fn every_future_can_be_dropped_at_any_time_over_memory_pipes_and_websockets() {
     for (wire, era) in WIRES {
@@ -137,7 +137,7 @@ async fn every_future_can_be_dropped_at_any_time_over_memory_pipes_and_websocket
     }
 }
 
-/// LIB-7, on the wires of HTTP.
+/// The wires over HTTP.
 #[tokio::test]
 async fn every_future_can_be_dropped_at_any_time_over_http() {
     for (wire, era) in WIRES {
@@ -147,7 +147,7 @@ async fn every_future_can_be_dropped_at_any_time_over_http() {
     }
 }
 
-/// The same while other threads carry the messages.
+/// The same with other threads that carry the messages.
 #[tokio::test(flavor = "multi_thread", worker_threads = 3)]
 async fn every_future_can_be_dropped_at_any_time_while_other_threads_work() {
     for (wire, era) in [(Wire::Stdio, Era::Legacy), (Wire::Http, Era::Modern)] {

@@ -1,4 +1,4 @@
-//! Servers on every wire, in both eras, and futures that are dropped after so many polls.
+//! Servers on every wire and in both eras, and futures that are dropped after a number of polls.
 
 use std::{future::poll_fn, pin::Pin, sync::LazyLock, task::Poll, time::Duration};
 
@@ -11,10 +11,10 @@ use tokio::runtime::{Handle, Runtime};
 
 use crate::support::*;
 
-/// More polls than anything here needs.
+/// More polls than any of these futures needs.
 pub(crate) const MANY: usize = 500;
 
-/// Where the servers run, so that what runs beside the test is only ours.
+/// The runtime of the servers, so that all tasks of the test's own runtime belong to the library.
 static SERVERS: LazyLock<Runtime> = LazyLock::new(|| Runtime::new().unwrap());
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -27,7 +27,7 @@ pub(crate) enum Wire {
     WebSocket,
 }
 
-/// Every wire in every era that it has.
+/// Every wire in every era that it supports.
 pub(crate) const WIRES: [(Wire, Era); 11] = [
     (Wire::Memory, Era::Legacy),
     (Wire::Memory, Era::Modern),
@@ -42,7 +42,7 @@ pub(crate) const WIRES: [(Wire, Era); 11] = [
     (Wire::WebSocket, Era::Modern),
 ];
 
-/// A server that has everything.
+/// A server with every feature.
 pub(crate) fn fake(era: Era) -> FakeServer {
     let capabilities = json!({
         "tools": {}, "prompts": {}, "resources": {"subscribe": true}, "completions": {}, "logging": {},
@@ -65,7 +65,7 @@ pub(crate) fn fake(era: Era) -> FakeServer {
         .prompt("p", "text")
 }
 
-/// A board with one server, `fx`, and what keeps the server.
+/// A board with one server, `fx`, and the server's handle.
 pub(crate) struct Bench {
     pub(crate) board: Pegboard,
     is_network: bool,
@@ -73,7 +73,7 @@ pub(crate) struct Bench {
 }
 
 impl Bench {
-    /// The server takes one call at a time, so that a place that is not given back is missed by the next call.
+    /// The server takes one call at a time, so that a leaked slot blocks the next call.
     pub(crate) async fn new(wire: Wire, fake: FakeServer, change: impl FnOnce(&mut ServerConfig)) -> Self {
         let served = SERVERS.spawn({
             let fake = fake.clone();
@@ -118,12 +118,12 @@ impl Bench {
         }
     }
 
-    /// How many tasks may run besides those that ran before: a client of HTTP keeps a few connections.
+    /// How many more tasks than before may run: an HTTP client keeps a few connections.
     pub(crate) fn slack(&self) -> usize {
         if self.is_network { 8 } else { 0 }
     }
 
-    /// Checks that no call has a place or waits for one, that the server was never lost, and that the next call is answered.
+    /// Asserts that no call holds or waits for a slot, that the server was never lost, and that the next call is answered.
     pub(crate) async fn is_as_before(&self, what: &str) {
         let status = &self.board.status().servers[0];
         assert_eq!((status.in_flight, status.queued), (0, 0), "{what} kept a place");
@@ -134,12 +134,12 @@ impl Bench {
     }
 }
 
-/// How many tasks run beside the test.
+/// The number of live tasks besides the test.
 pub(crate) fn tasks() -> usize {
     Handle::current().metrics().num_alive_tasks()
 }
 
-/// Waits until at most so many tasks run.
+/// Waits until at most `count` tasks are alive.
 pub(crate) async fn at_most(count: usize, what: &str) {
     let waiting = async {
         while tasks() > count {
@@ -151,8 +151,8 @@ pub(crate) async fn at_most(count: usize, what: &str) {
     }
 }
 
-/// Polls a future for at most so many times, each time that it is woken, and drops it: at once, or when what it waits for may be there.
-/// Whether it came to its end.
+/// Polls a future at most `polls` times, whenever it is woken, and drops it: at once, or with `lingers` after a pause in which its wake-up
+/// may arrive. Returns whether it completed.
 pub(crate) async fn ends_within(polls: usize, lingers: bool, future: impl Future) -> bool {
     let mut future = Box::pin(future);
     let mut left = polls;
@@ -174,7 +174,7 @@ pub(crate) async fn ends_within(polls: usize, lingers: bool, future: impl Future
     ended
 }
 
-/// A user who agrees after a moment.
+/// A user who accepts after a moment.
 pub(crate) struct User;
 
 impl Host for User {

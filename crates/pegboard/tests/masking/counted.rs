@@ -1,4 +1,4 @@
-//! What callers learn about what was hidden, and policies that change while a board runs.
+//! What callers learn about masked text, and masking policies that change while a board runs.
 
 use pegboard::{Config, CustomPattern, Masking, Pegboard, ServerConfig, Transport};
 use pegboard_testkit::{FakeServer, Tool};

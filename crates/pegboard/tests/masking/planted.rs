@@ -1,4 +1,4 @@
-//! The canary in each path.
+//! The canary in each kind of message.
 
 use std::{sync::Mutex, time::Duration};
 
@@ -12,10 +12,10 @@ use tokio::sync::mpsc;
 
 use crate::support::*;
 
-/// The token of one server, which another one says aloud.
+/// The token of one server, which another one sends.
 pub(crate) const CANARY: &str = "c4nary-7f3a9b1e-t0ken";
 
-/// A server that is never started, and knows the secret.
+/// A server that is never started and has the secret in its config.
 pub(crate) fn vault() -> Config {
     let mut endpoint = endpoint("https://vault.invalid/mcp");
     endpoint.auth = Auth::Bearer(Secret::new(CANARY));
@@ -145,7 +145,7 @@ async fn no_progress_holds_it() {
     assert_eq!(calling.await.unwrap().text(), "done");
 }
 
-/// Remembers what it was asked.
+/// A host that records the requests it gets.
 struct Curious(&'static Mutex<Vec<String>>);
 
 impl Host for Curious {
@@ -199,7 +199,7 @@ async fn no_last_words_of_a_process_hold_it() {
     let mut server = process(&fake);
     if let Transport::Stdio(command) = &mut server.transport {
         command.env.insert("API_TOKEN".to_owned(), Secret::new(CANARY));
-        // The script is among the arguments, and so it is known to whoever sees them.
+        // The script is among the arguments, so an operator who may see arguments can see the canary.
         assert!(command.args.iter().any(|arg| arg.expose().contains(CANARY)));
     }
     let board = boards([("fx", server)]);

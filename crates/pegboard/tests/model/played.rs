@@ -1,4 +1,4 @@
-//! The real board under the steps of the model, and the comparison of both after each of them.
+//! The real board under the steps of the model, compared with the model after each of them.
 
 use std::{
     collections::BTreeMap,
@@ -28,7 +28,7 @@ use crate::{
     support::{PATIENCE, name},
 };
 
-/// A server in memory that can be made to refuse its start.
+/// An in-memory server that can be made to reject its start.
 struct Fake {
     handle: MemoryHandle,
     refuses: AtomicBool,
@@ -84,9 +84,9 @@ pub(crate) struct Played {
     fakes: Fakes,
     views: BTreeMap<ViewId, Toolset>,
     calls: BTreeMap<CallId, JoinHandle<Reply>>,
-    /// Calls that have ended, cancelled ones included.
+    /// Calls that have ended, including cancelled ones.
     ended: BTreeMap<CallId, Ending>,
-    /// What the model says of the config before the step.
+    /// The model's config before the step.
     before: BTreeMap<Name, Option<Settings>>,
 }
 
@@ -178,7 +178,7 @@ impl StateMachineTest for Played {
                 assert!(call.now_or_never().is_some(), "a call outlives a shutdown");
             }
             drop((board, views));
-            // Servers in memory end when they read the end of their input.
+            // In-memory servers end when they read EOF.
             tokio::time::sleep(Duration::from_secs(1)).await;
             let left = tokio::runtime::Handle::current().metrics().num_alive_tasks();
             assert_eq!(left, 0, "tasks are left after a shutdown");
@@ -277,7 +277,7 @@ impl Played {
             .insert(id, tokio::spawn(async move { toolset.call(call).await }));
     }
 
-    /// Writes down how calls ended that have.
+    /// Records the outcome of calls that have ended.
     fn gather(&mut self) {
         for (id, call) in std::mem::take(&mut self.calls) {
             if call.is_finished() {
@@ -318,7 +318,7 @@ impl Played {
     }
 }
 
-/// The servers that a view lists, and whether their tool `secret` is among the tools.
+/// The servers that a view lists, and whether their tool `secret` is listed.
 async fn listed(view: &Toolset) -> Vec<(Name, bool)> {
     let listing = view.list(PATIENCE).await;
     let has = |server: &str, tool: &str| {

@@ -1,4 +1,4 @@
-//! What tools are called, and what they look like to a model: whole boards over fake servers in this process.
+//! Tool names and definitions as a model sees them: whole boards over in-process fakes.
 
 #[path = "../support/mod.rs"]
 mod support;

@@ -1,4 +1,4 @@
-//! Boards over several fakes in this process.
+//! Boards over several in-process fakes.
 
 use pegboard::{ByteSink, ByteSource, Command, Config, Pegboard, ServerConfig, Toolset, Transport};
 use pegboard_testkit::{FakeServer, Tool};
@@ -10,7 +10,7 @@ pub(crate) fn board_of(fakes: Vec<(FakeServer, &str)>) -> Pegboard {
     board_with(Config::default(), fakes)
 }
 
-/// The same with a config that says more.
+/// The same with a config.
 pub(crate) fn board_with(config: Config, fakes: Vec<(FakeServer, &str)>) -> Pegboard {
     let mut builder = Pegboard::builder(config);
     for (fake, deny) in fakes {

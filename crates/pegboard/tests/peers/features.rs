@@ -1,4 +1,4 @@
-//! The reference server used in full, on each of its wires: everything that it can do with a client is done, and its effect is seen.
+//! All features of the reference server, on each of its wires, each with an observable effect.
 
 use std::{
     pin::Pin,
@@ -15,10 +15,10 @@ use tokio::sync::mpsc;
 
 use crate::{peer::*, support::*, talk::*};
 
-/// Tools that the server adds for clients that can do everything.
+/// The number of tools for clients with every capability.
 const ALL_TOOLS: usize = 19;
 
-/// A user and a model that answer everything, and remember what they were asked.
+/// A user and a model that answer every request, and record them.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Everybody {
     elicited: Arc<Mutex<Vec<Elicitation>>>,
@@ -26,7 +26,7 @@ pub(crate) struct Everybody {
 }
 
 impl Everybody {
-    /// What was asked of the user since the last time.
+    /// The user's requests since the last call.
     pub(crate) fn elicited(&self) -> Vec<Elicitation> {
         std::mem::take(&mut self.elicited.lock().unwrap())
     }
@@ -103,7 +103,7 @@ async fn check(config: ServerConfig) {
     let board = open(config, &host);
     let tools = board.toolset();
     tools.list(PATIENCE).await;
-    // The server adds some tools when it has seen what its client can do.
+    // The server adds some tools after it has seen the client's capabilities.
     until("all tools are there", || status(&board, "fx").tools == ALL_TOOLS).await;
     Box::pin(check_resource_tools(&board)).await;
     tokio::join!(
@@ -260,7 +260,7 @@ async fn check_sampling(tools: &Toolset, host: &Everybody) {
         let told = text(tools, tool, json!({"prompt": "six by seven?", "maxTokens": 100_000})).await;
         says(&told, &[words, "forty-two"]);
         let asked = host.sampled.lock().unwrap().pop().unwrap();
-        // The server asked for more than a client gives by itself.
+        // The server requested more than the client's default.
         assert_eq!(asked["maxTokens"], 4096);
         says(&asked["messages"].to_string(), &["six by seven?"]);
     }
@@ -290,7 +290,7 @@ async fn check_elicitation(tools: &Toolset, host: &Everybody) {
     let told = text(tools, "trigger-url-elicitation", visit).await;
     says(&told, &["completed the URL elicitation", "e-1"]);
     assert_eq!(host.elicited()[0].url.as_deref(), Some("https://example.org/here"));
-    // The server refuses the call until its user has been to another page, and takes it then.
+    // The server rejects the call until its user has visited a page, and accepts it then.
     let visit = json!({"url": "https://example.org/there", "errorPath": true});
     let told = text(tools, "trigger-url-elicitation", visit).await;
     says(&told, &["completed the URL elicitation", "https://example.org/there"]);
@@ -345,7 +345,7 @@ async fn check_logging(tools: &Toolset) {
     let fx = name("fx");
     let mut events = tools.events(&fx).unwrap();
     tools.set_log_level(&fx, LogLevel::Emergency).await.unwrap();
-    // Each start logs something of any of eight levels, so that one of many is surely below the gravest.
+    // Each start logs a message of a random level out of eight, so that one of many is surely below the highest.
     for _ in 0..40 {
         says(&text(tools, "toggle-simulated-logging", json!({})).await, &["Started"]);
         says(&text(tools, "toggle-simulated-logging", json!({})).await, &["Stopped"]);
@@ -361,7 +361,7 @@ async fn check_logging(tools: &Toolset) {
     says(&text(tools, "toggle-simulated-logging", json!({})).await, &["Stopped"]);
 }
 
-/// The first message of the log with these words in it.
+/// The first log message that contains `words`.
 async fn next_log(events: &mut ServerEvents, words: &str) -> String {
     let waiting = async {
         loop {

@@ -1,4 +1,4 @@
-//! POL-5: calls that a person must agree to.
+//! Calls that require approval by a person.
 
 use std::{
     future::Future,
@@ -37,7 +37,7 @@ fn mode(approval: Approval) -> Fake {
     })
 }
 
-/// Says the same to everything, and keeps what it was asked.
+/// An approver that always gives the same decision, and records the questions.
 #[derive(Clone)]
 struct Clerk {
     says: Decision,
@@ -115,7 +115,7 @@ async fn an_approver_that_panics_costs_one_call() {
     assert_eq!(fx.count("tools/call"), 1);
 }
 
-/// A server that is not trusted cannot lower the risk of its tools by what it says about them.
+/// An untrusted server cannot lower the risk of its tools by its hints.
 #[tokio::test(start_paused = true)]
 async fn hints_of_an_untrusted_server_lower_neither_risk_nor_approval() {
     let harmless = Tool::new("read").read_only().hint("openWorldHint", false);
@@ -194,7 +194,7 @@ async fn single_tools_are_exempt_or_have_a_mode_of_their_own() {
     }
 }
 
-/// Once, for this view, always: how many of four calls (two by one view, two by another) are asked about.
+/// Once, for this view, always: how many of four calls (two by one view, two by another) cause a question.
 #[tokio::test(start_paused = true)]
 async fn what_a_person_said_is_remembered_as_long_as_they_said() {
     for (says, expected) in [(Decision::Once, 4), (Decision::ForView, 2), (Decision::Always, 1)] {
@@ -275,7 +275,7 @@ async fn what_is_agreed_to_for_all_is_kept_and_taken_back() {
     assert_eq!(clerk.asked().len(), 1);
 }
 
-/// Never answers, and counts the questions that were taken back.
+/// An approver that never decides, and counts the cancelled questions.
 struct Absent(Arc<AtomicUsize>);
 
 struct TakenBack(Arc<AtomicUsize>);
@@ -327,7 +327,7 @@ async fn nobody_is_waited_for_longer_than_the_view_and_the_call_say() {
     );
 }
 
-/// Two calls at once: what is said to the first question holds for the second as well, if it was said for more than one call.
+/// Two concurrent calls: a decision for more than one call also decides the second one.
 #[tokio::test(start_paused = true)]
 async fn calls_beside_each_other_ask_one_question_where_one_answer_is_enough() {
     struct Thinks(Clerk);
@@ -358,7 +358,7 @@ async fn calls_beside_each_other_ask_one_question_where_one_answer_is_enough() {
             "{says:?}"
         );
     }
-    // About different tools people are asked at the same time.
+    // Questions about different tools are concurrent.
     let (board, _handles) = board([mode(Approval::Always)]);
     let tools = board.toolset_with(View::new().approver(Thinks(Clerk::new(Decision::Once))));
     tools.list(PATIENCE).await;
@@ -367,7 +367,7 @@ async fn calls_beside_each_other_ask_one_question_where_one_answer_is_enough() {
     assert_eq!(started.elapsed(), secs(5));
 }
 
-/// The time that a person takes is part of the limit of the whole call.
+/// The time until the decision counts towards the call's total timeout.
 #[tokio::test(start_paused = true)]
 async fn a_slow_person_leaves_less_time_for_the_call() {
     struct Slow;
@@ -391,7 +391,7 @@ async fn a_slow_person_leaves_less_time_for_the_call() {
 
 #[tokio::test(start_paused = true)]
 async fn after_words_of_an_untrusted_server_calls_of_high_risk_are_asked_about() {
-    // Without trust, a hint that the tool only reads is not believed either.
+    // Without trust, a read-only hint is not believed either.
     for (trust, expected) in [(false, 3), (true, 0)] {
         let (board, _handles) = board([mode(Approval::Auto).with(|config| config.policy.trust = trust)]);
         let asked = Arc::new(AtomicUsize::new(0));
@@ -409,7 +409,7 @@ async fn after_words_of_an_untrusted_server_calls_of_high_risk_are_asked_about()
     }
 }
 
-/// The hot path: nobody is asked, and it costs no time.
+/// The hot path: no question, no delay.
 #[tokio::test(start_paused = true)]
 async fn a_call_that_needs_nothing_waits_for_nothing() {
     let (board, _handles) = board([mode(Approval::Auto)]);

@@ -1,4 +1,4 @@
-//! POL-4: what is granted to an agent, on a real board.
+//! Capabilities that are granted to an agent, on a real board.
 
 use pegboard::{Grants, Kind, View};
 use pegboard_testkit::{FakeServer, Tool};

@@ -1,4 +1,4 @@
-//! RPI-4: what a model is told about the servers of its view.
+//! Server instructions in a model's prompt.
 
 use pegboard::{InstructionFormat, Instructions, Selection, ServerWords, ToolPolicy, View};
 use pegboard_testkit::{FakeServer, Fault, Tool};
@@ -75,7 +75,7 @@ async fn a_server_that_cannot_be_reached_is_named_with_the_reason() {
         })
     });
     github.kill();
-    // The end of the connection is seen first.
+    // Lets the board notice the end of the connection.
     tokio::time::sleep(secs(1)).await;
     tools.list(secs(1)).await;
     let text = tools.instructions(&Instructions::new(InstructionFormat::Tarsy));

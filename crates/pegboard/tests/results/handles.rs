@@ -1,4 +1,4 @@
-//! RES-7 and RES-8.
+//! Output handles: spilled results, the tool that reads them, and handles as arguments.
 
 use pegboard::{Kind, Outcome, Reading, ToolCall};
 use pegboard_testkit::{FakeServer, Tool};
@@ -65,7 +65,7 @@ async fn a_model_reads_on_in_what_was_too_long() {
     );
 }
 
-/// What a model writes instead of JSON is read for this tool too, and a slip in its name is repaired.
+/// Arguments that are not JSON are parsed for this tool too, and a typo in its name is corrected.
 #[tokio::test]
 async fn the_reader_takes_text_and_repaired_names() {
     let folder = tempfile::tempdir().expect("a folder");
@@ -122,7 +122,7 @@ async fn wrong_questions_are_answered_with_what_is_wrong() {
     }
 }
 
-/// A page of 300 KB goes from one tool to another without the model writing it.
+/// A page of 300 KB is passed from one tool to another without the model writing it.
 #[tokio::test]
 async fn a_handle_as_an_argument_becomes_what_it_stands_for() {
     let folder = tempfile::tempdir().expect("a folder");
@@ -138,7 +138,7 @@ async fn a_handle_as_an_argument_becomes_what_it_stands_for() {
         call(&tools, "read_output", arguments).await.text(),
         "[1 values]\n\"t\"\n"
     );
-    // What it echoed is the page, letter for letter: a part of a kept output can be handed on too.
+    // The echo is the page, byte for byte: a part of a spilled output can be passed on too.
     let again = call(&tools, "fx.save", json!({"n": {"$handle": saved, "path": "$.body"}})).await;
     let again = call(
         &tools,

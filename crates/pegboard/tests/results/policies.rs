@@ -1,4 +1,4 @@
-//! The config's word on results, from the file to the reply.
+//! The config's result policies, from the file to the reply.
 
 use pegboard::{
     Config, Env, Format, Kind, Outcome, Results, ServerConfig, Structured, Summariser, Summary, SummaryRequest,

@@ -1,4 +1,4 @@
-//! A board whose servers answer at length, and a place where outputs go.
+//! A board whose servers give long answers, and a folder for spilled outputs.
 
 use std::path::Path;
 
@@ -7,12 +7,12 @@ use pegboard_testkit::FakeServer;
 
 use crate::support::name;
 
-/// So many lines, each with its number.
+/// `count` numbered lines.
 pub(crate) fn lines(count: usize) -> String {
     (1..=count).map(|n| format!("line {n}\n")).collect()
 }
 
-/// A board with these servers in this process.
+/// A board with these in-process servers.
 pub(crate) fn of_fakes<const N: usize>(servers: [(&str, FakeServer, ServerConfig); N]) -> Pegboard {
     let mut builder = Pegboard::builder(Config::default());
     for (server, fake, settings) in servers {
@@ -30,14 +30,14 @@ pub(crate) fn plain() -> ServerConfig {
     ServerConfig::new(Transport::Stdio(Command::new("in-process")))
 }
 
-/// A view that puts outputs into this folder.
+/// A view that spills outputs to this folder.
 pub(crate) fn view(folder: &Path) -> View {
     let mut limits = SpillLimits::default();
     limits.folder = Some(folder.to_owned());
     View::new().spill(limits)
 }
 
-/// How many folders of toolsets there are.
+/// The number of spill folders of toolsets.
 pub(crate) fn folders(folder: &Path) -> usize {
     std::fs::read_dir(folder).expect("a folder").count()
 }

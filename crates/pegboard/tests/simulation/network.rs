@@ -1,4 +1,4 @@
-//! A network between a client and one server: a proxy on loopback that treats each connection as its plan says.
+//! A network between a client and one server: a loopback proxy that treats each connection by its plan.
 
 use std::{
     io,
@@ -22,13 +22,13 @@ use crate::{
     support::{chance::Chance, secs},
 };
 
-/// What a direction says that was cut with an orderly end.
+/// The error of a direction that was cut with an orderly end.
 const CUT_IN_ORDER: io::ErrorKind = io::ErrorKind::Interrupted;
 
-/// How the whole network is at a moment.
+/// The state of the whole network.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Weather {
-    /// Each connection fares as its plan says.
+    /// Each connection follows its plan.
     Open,
     Partitioned,
     Refusing,
@@ -36,7 +36,7 @@ pub(crate) enum Weather {
     Healed,
 }
 
-/// A network. It ends when it is dropped.
+/// A simulated network. It stops when it is dropped.
 pub(crate) struct Network {
     address: SocketAddr,
     shared: Arc<Shared>,
@@ -47,11 +47,11 @@ struct Shared {
     server: SocketAddr,
     faults: Faults,
     weather: watch::Sender<Weather>,
-    /// Raised to reset all connections.
+    /// Incremented to reset all connections.
     resets: watch::Sender<u64>,
     made: AtomicU64,
     open: AtomicUsize,
-    /// Connections that were reset or cut by the network.
+    /// Connections that the network has reset or cut.
     broken: AtomicU64,
 }
 
@@ -79,7 +79,7 @@ impl Network {
         })
     }
 
-    /// Where clients connect.
+    /// The address for clients.
     pub(crate) fn address(&self) -> SocketAddr {
         self.address
     }
@@ -92,12 +92,12 @@ impl Network {
         self.shared.resets.send_modify(|resets| *resets += 1);
     }
 
-    /// Connections of clients that are not closed.
+    /// The number of open client connections.
     pub(crate) fn connections(&self) -> usize {
         self.shared.open.load(Ordering::Acquire)
     }
 
-    /// Connections that the network has broken.
+    /// The number of connections that the network has broken.
     pub(crate) fn broken(&self) -> u64 {
         self.shared.broken.load(Ordering::Relaxed)
     }
@@ -134,7 +134,7 @@ async fn listen(listener: TcpListener, address: SocketAddr, shared: Arc<Shared>,
     ended.run_until_cancelled(accepting).await;
 }
 
-/// The same port again. An outgoing connection may have it for a moment.
+/// Binds the same port again. An outgoing connection may hold it for a moment.
 async fn bound(address: SocketAddr) -> TcpListener {
     let binding = async {
         loop {
@@ -149,7 +149,7 @@ async fn bound(address: SocketAddr) -> TcpListener {
         .expect("the port is free again")
 }
 
-/// Carries one connection to its end.
+/// Proxies one connection until it ends.
 async fn carry(client: TcpStream, number: u64, shared: &Shared) {
     let plan = match *shared.weather.borrow() {
         Weather::Healed => Faults::new(0, 0, 0).of_connection(number),
@@ -226,13 +226,13 @@ async fn pass(
     }
 }
 
-/// Waits until bytes pass.
+/// Waits until the network passes bytes.
 async fn whole_again(shared: &Shared) {
     let mut weather = shared.weather.subscribe();
     let _ = weather.wait_for(|weather| *weather != Weather::Partitioned).await;
 }
 
-/// Reads what comes and forgets it, until the client gives up or the network heals.
+/// Discards all input, until the client disconnects or the network heals.
 async fn swallow(from: &mut (impl AsyncRead + Unpin), shared: &Shared) -> io::Result<End> {
     let mut weather = shared.weather.subscribe();
     let mut room = vec![0; 4096];

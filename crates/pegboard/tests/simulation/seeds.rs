@@ -1,4 +1,4 @@
-//! Whatever the network does: each call ends once and in time, its reply is true, and afterwards all works again.
+//! Whatever the network does: each call ends once and in time, its outcome is true, and calls succeed again afterwards.
 
 use std::{
     net::SocketAddr,
@@ -27,13 +27,13 @@ use crate::{
     watched::{Figures, Watched, comes_true, opened},
 };
 
-/// How many seeds are played where the environment does not say. They are always the same.
+/// The default number of seeds. They are always the same.
 const USUAL: u64 = 80;
-/// How many of them at once. They mostly wait.
+/// How many of them run at once. They mostly wait.
 const AT_ONCE: u64 = 8;
-/// How long it may take after the network has healed until a call succeeds.
+/// How long it may take until a call succeeds after the network has healed.
 const RECOVERY: Duration = Duration::from_secs(15);
-/// How long things may take to be gone after a shutdown.
+/// How long tasks and connections may take to be gone after a shutdown.
 const GONE: Duration = Duration::from_secs(10);
 
 #[test]
@@ -102,7 +102,7 @@ fn add(sums: &mut [u64; 5], figures: &Figures) {
     }
 }
 
-/// Plays one seed in a runtime of its own, so that the tasks which are left are those of the library.
+/// Runs one seed in its own runtime, so that all remaining tasks belong to the library.
 fn play(seed: u64, servers: &Handle) -> Result<Figures, String> {
     let client: Runtime = Builder::new_current_thread().enable_all().build().unwrap();
     let played = AssertUnwindSafe(client.block_on(AssertUnwindSafe(played(seed, servers)).catch_unwind()));
@@ -146,7 +146,7 @@ async fn played(seed: u64, servers: &Handle) -> Result<Figures, String> {
     }
 }
 
-/// Calls until a call succeeds. No other help is given.
+/// Calls until a call succeeds, without any other intervention.
 async fn works_again(watched: &Watched, board: &Pegboard) -> Result<(), String> {
     let (began, tools) = (Instant::now(), board.toolset());
     loop {
@@ -189,7 +189,7 @@ impl World {
         }
     }
 
-    /// Plays what happens to the whole network.
+    /// Plays the events of the whole network.
     async fn play(&self, script: &Script, servers: &Handle) {
         for (after, event) in &script.events {
             tokio::time::sleep(*after).await;
@@ -219,7 +219,7 @@ impl World {
     }
 }
 
-/// What stands in front of a server on this wire: TLS for HTTP/2.
+/// The address in front of a server on this wire: a TLS proxy for HTTP/2.
 pub(crate) async fn in_front(wire: Wire, server: SocketAddr) -> (SocketAddr, Option<DropGuard>) {
     match wire {
         Wire::Http1 => (server, None),

@@ -1,6 +1,6 @@
 //! Thousands of calls while servers are killed, connections reset and starts refused: on stdio, HTTP/1 and HTTP/2, in both eras.
 //!
-//! Usually a storm is short. `PEGBOARD_STORM=10000` makes 10,000 calls on each wire and prints the figures.
+//! By default a storm is short. `PEGBOARD_STORM=10000` makes 10,000 calls on each wire and prints the figures.
 
 use std::{
     path::PathBuf,
@@ -30,15 +30,15 @@ use crate::{
     watched::{Watched, comes_true, opened},
 };
 
-/// How many calls a storm makes where the environment does not say.
+/// The default number of calls of a storm.
 const USUAL: u64 = 150;
-/// How many callers call at once.
+/// The number of concurrent callers.
 const CALLERS: u64 = 8;
-/// How many calls succeed at most between two blows, so that a storm is as hard on a busy machine as on an idle one.
+/// The largest number of calls that succeed between two disruptions, so that a storm is as hard on a busy machine as on an idle one.
 const CALM: u64 = 8;
-/// How long a blow waits for them at most.
+/// How long a disruption waits for them at most.
 const CALM_LIMIT: Duration = Duration::from_secs(2);
-/// The part of the calls that may be made again, of a hundred.
+/// The percentage of calls that may be retried.
 const READS: u64 = 30;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -65,13 +65,13 @@ async fn calls_on_http_2_are_told_truly_in_a_storm() {
     }
 }
 
-/// One storm at a time: each needs the processors.
+/// Serialises the storms: each needs all processors.
 async fn turn() -> SemaphorePermit<'static> {
     static TURN: Semaphore = Semaphore::const_new(1);
     TURN.acquire().await.expect("it is never closed")
 }
 
-/// What was done to the server.
+/// The disruptions so far.
 #[derive(Debug, Default)]
 struct Blows {
     kills: AtomicU64,
@@ -84,7 +84,7 @@ impl Blows {
         counter.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Checks that each of these was done at least once. What is rare may not happen in a short storm.
+    /// Asserts that each of these happened at least once. Rare ones may be missing in a short storm.
     fn were_dealt(&self, counters: &[&AtomicU64]) {
         let was_dealt = |counter: &&AtomicU64| counter.load(Ordering::Relaxed) > 0;
         assert!(counters.iter().all(was_dealt), "{self:?}");
@@ -117,7 +117,7 @@ async fn on_http(wire: Wire, era: Era) {
     let blowing = blow_again_and_again(network.clone(), server, blows.clone(), calm);
     let began = Instant::now();
     calls_during(blowing, &watched, &board, &mut chance).await;
-    // The storm may have ended within a partition.
+    // The storm may have ended during a partition.
     network.set(Weather::Healed);
     blows.resets.fetch_add(network.broken(), Ordering::Relaxed);
     blows.were_dealt(&[&blows.resets]);
@@ -126,7 +126,7 @@ async fn on_http(wire: Wire, era: Era) {
     assert!(!is_left, "{} connections are left", network.connections());
 }
 
-/// Makes all calls of a storm while `trouble` goes on, which never ends by itself.
+/// Makes all calls of a storm while `trouble` runs, which never ends by itself.
 async fn calls_during(
     trouble: impl Future<Output = ()> + Send + 'static,
     watched: &Watched,
@@ -144,7 +144,7 @@ async fn calls_during(
             while left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, take).is_ok() {
                 let (reads, work) = (chance.percent(READS), chance.up_to_ms(8));
                 let outcome = watched.call(&tools, reads, work).await;
-                // A caller that is turned away comes back when there is a server, or in a moment.
+                // A rejected caller waits for the server, or for a moment.
                 if matches!(outcome, Outcome::Refused(_)) {
                     let is_ready = || board.status().servers[0].state == State::Ready;
                     comes_true(Duration::from_millis(500), is_ready).await;
@@ -160,7 +160,7 @@ async fn calls_during(
     let _ = trouble.await;
 }
 
-/// Ends the board, prints the figures and checks them.
+/// Closes the board, prints the figures and checks them.
 #[expect(clippy::print_stderr, reason = "long runs are made for their numbers")]
 async fn told(what: &str, watched: &Watched, board: &Pegboard, blows: &Blows, began: Instant) {
     let took = began.elapsed();
@@ -180,10 +180,10 @@ async fn told(what: &str, watched: &Watched, board: &Pegboard, blows: &Blows, be
     assert!(figures.ok > 0 && figures.ok < figures.calls, "{figures}");
 }
 
-/// A server as a process that can be made to refuse its start.
+/// A server process that can be made to refuse its start.
 struct Door {
     config: ServerConfig,
-    /// While this file is there, the program ends at once.
+    /// While this file exists, the program exits at once.
     closed: PathBuf,
 }
 
@@ -204,7 +204,7 @@ impl Door {
     }
 }
 
-/// The time between two blows.
+/// The pause between two disruptions.
 struct Calm {
     watched: Watched,
     chance: Chance,
@@ -247,7 +247,7 @@ async fn kill_again_and_again(board: Pegboard, door: Door, blows: Arc<Blows>, mu
                     std::fs::remove_file(&door.closed).unwrap();
                 }
             }
-            // Killed this often, a server rightly counts as one that crashes again and again, and is left alone for long.
+            // A server that is killed this often rightly counts as a crash loop, with long pauses between restarts.
             (State::CrashLooping, _) => {
                 board.reconnect(&name("fx")).await;
             }

@@ -1,4 +1,4 @@
-//! Calls that are watched: what their callers saw against what the server executed, and the figures of that.
+//! Recorded calls: their outcomes are compared with the executions in the server's ledger.
 
 use std::{
     fmt,
@@ -18,10 +18,10 @@ use tokio::time::Instant;
 
 use crate::support::*;
 
-/// How much longer than its own limit a call may take on a busy machine.
+/// How much longer than its own timeout a call may take on a busy machine.
 const MARGIN: Duration = Duration::from_secs(10);
 
-/// The calls of one run.
+/// The recorded calls of one run.
 #[derive(Clone)]
 pub(crate) struct Watched {
     folder: Arc<TempDir>,
@@ -59,12 +59,12 @@ impl Watched {
             .tool(Tool::new("read").read_only().echoes_nonce())
     }
 
-    /// How many calls have succeeded so far.
+    /// The number of calls that have succeeded so far.
     pub(crate) fn ok(&self) -> u64 {
         self.counts.ok.load(Ordering::Relaxed)
     }
 
-    /// Makes a call and writes down how it ended.
+    /// Makes a call and records its outcome.
     pub(crate) async fn call(&self, tools: &Toolset, reads: bool, work: Duration) -> Outcome {
         let nonce = format!("n{}", self.counts.next.fetch_add(1, Ordering::Relaxed));
         let tool = if reads {
@@ -100,7 +100,7 @@ impl Watched {
         reply.outcome
     }
 
-    /// Compares what the callers saw with what the server executed.
+    /// Compares the recorded outcomes with the ledger.
     pub(crate) fn figures(&self) -> Figures {
         let checked = self.history.check(self.path("ledger"));
         let violations = checked.as_ref().err().cloned().unwrap_or_default();
@@ -126,17 +126,17 @@ impl Watched {
     }
 }
 
-/// How long one call may take.
+/// The total timeout of one call.
 pub(crate) const LIMIT: Duration = Duration::from_millis(1_000);
 
-/// What came of the calls of a run.
+/// The counts of a run.
 #[derive(Debug)]
 pub(crate) struct Figures {
     pub(crate) calls: u64,
     pub(crate) ok: u64,
     pub(crate) not_executed: u64,
     pub(crate) may_have_executed: u64,
-    /// Calls that ended well after they were made again.
+    /// Calls that succeeded after a retry.
     pub(crate) made_again: u64,
     pub(crate) lost: u64,
     pub(crate) crossed: u64,
@@ -163,7 +163,7 @@ impl fmt::Display for Figures {
     }
 }
 
-/// A board with one server, `fx`, with short limits, that is started again at once. Calls of `read` may be made again.
+/// A board with one server, `fx`, with short timeouts and immediate restarts. Calls of `read` may be retried.
 pub(crate) fn opened(mut server: ServerConfig, change: impl FnOnce(&mut ServerConfig)) -> Pegboard {
     let limits = &mut server.limits;
     limits.connect = Duration::from_millis(1_000);
@@ -185,7 +185,7 @@ pub(crate) fn opened(mut server: ServerConfig, change: impl FnOnce(&mut ServerCo
         .open()
 }
 
-/// Waits until something is so, at most for `limit`. Whether it is.
+/// Waits at most for `limit` until a condition holds. Returns whether it does.
 pub(crate) async fn comes_true(limit: Duration, is_so: impl Fn() -> bool) -> bool {
     let began = Instant::now();
     while !is_so() {

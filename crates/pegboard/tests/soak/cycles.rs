@@ -9,24 +9,24 @@ use tokio::{runtime::Handle, time::Instant};
 
 use crate::{support::*, words::*};
 
-/// What may come and go without being a leak: the pool of blocking threads, and tests that wait for their turn.
+/// What may vary without being a leak: the pool of blocking threads, and tests that wait for the semaphore.
 const SLACK: usize = 16;
 
-/// LIB-3: descriptors, tasks and processes are back where they were, however many boards there were.
+/// Descriptors, tasks and processes return to their former number, however many boards there were.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn boards_that_are_shut_down_leave_nothing_behind() {
     let _alone = alone().await;
     come_and_go(true).await;
 }
 
-/// LIB-3: also when nobody shuts them down.
+/// The same without a shutdown.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn boards_that_are_dropped_leave_nothing_behind() {
     let _alone = alone().await;
     come_and_go(false).await;
 }
 
-/// HUB-10: whoever waits for a start sees what the server offers, on every thread and at once.
+/// A call that waited for a start sees the server's tools at once, on every thread.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_first_call_finds_the_tools_of_a_server_that_has_just_started() {
     let _alone = alone().await;
@@ -41,7 +41,7 @@ async fn the_first_call_finds_the_tools_of_a_server_that_has_just_started() {
     }
 }
 
-/// LIB-3, STD-5: a board may also go in the middle of a start or a call, in good order or not.
+/// A board may also be shut down or dropped during a start or a call.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn boards_that_go_at_any_moment_leave_nobody_behind() {
     let _alone = alone().await;
@@ -82,7 +82,7 @@ async fn come_and_go(orderly: bool) {
     assert!(after.fits(&before), "before: {before:?}, after: {after:?}");
 }
 
-/// One board with a process and a server in memory, and a call of each.
+/// One board with a process and an in-memory server, and a call of each.
 async fn cycle(orderly: bool) {
     let fake = FakeServer::new("fx").tool(Tool::new("hello").answers_text("hi"));
     let (_unused, memory) = fake.connect();
@@ -102,7 +102,7 @@ async fn cycle(orderly: bool) {
     }
 }
 
-/// What this process holds.
+/// The resources that this process holds.
 #[derive(Debug)]
 struct Held {
     descriptors: usize,
@@ -131,12 +131,12 @@ impl Held {
     }
 }
 
-/// The children of this process, those that wait to be reaped among them.
+/// The number of child processes, including zombies.
 fn children() -> usize {
     let own = std::process::id().to_string();
     let entries = std::fs::read_dir("/proc").expect("a list of processes").flatten();
     let stats = entries.filter_map(|entry| std::fs::read_to_string(entry.path().join("stat")).ok());
-    // The state and the parent follow the command, which is in parentheses.
+    // In `/proc/<pid>/stat` the state and the parent follow the command, which is in parentheses.
     stats
         .filter(|stat| {
             stat.rsplit_once(") ")
@@ -145,7 +145,7 @@ fn children() -> usize {
         .count()
 }
 
-/// What is held once all that was dropped has had the time to end.
+/// The held resources, once everything that was dropped has had time to end.
 async fn settled(before: Option<&Held>) -> Held {
     let began = Instant::now();
     loop {

@@ -6,7 +6,7 @@ use pegboard::{Outcome, Pegboard, State};
 
 use crate::{support::*, words::*};
 
-/// EXE-5, HUB-8, HUB-10: whatever the moment of death, each call ends once, and its reply is true.
+/// Whenever the process dies, each call ends once, and its outcome is true.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn no_call_is_lost_crossed_or_run_twice_while_its_server_is_killed() {
     let _alone = alone().await;
@@ -48,7 +48,7 @@ async fn kill_again_and_again(board: Pegboard, mut chance: Chance) {
                     tokio::time::sleep(Duration::from_millis(1)).await;
                 }
             }
-            // Somebody who kills this often is rightly taken for a crash loop.
+            // Kills this frequent rightly count as a crash loop.
             (State::Down | State::CrashLooping, _) => {
                 tokio::time::sleep(chance.up_to_ms(10)).await;
                 revive(&board).await;
@@ -58,7 +58,7 @@ async fn kill_again_and_again(board: Pegboard, mut chance: Chance) {
     }
 }
 
-/// HUB-17: an operator who asks for a new connection again and again gets one each time. That is no crash loop.
+/// An operator who reconnects again and again gets a new connection each time. That is not a crash loop.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_server_that_is_reconnected_often_is_not_taken_for_one_that_crashes() {
     let _alone = alone().await;

@@ -1,4 +1,4 @@
-//! Words for long runs: their length and their chance, callers that write down what they saw, and what is left of processes.
+//! Fixtures of long runs: their length and random numbers, callers that record outcomes, and checks for leftover processes.
 
 use std::{
     path::{Path, PathBuf},
@@ -22,21 +22,21 @@ use tokio::{
 pub(crate) use crate::support::chance::{Chance, number};
 use crate::support::*;
 
-/// How many callers call at once.
+/// The number of concurrent callers.
 const CALLERS: u64 = 8;
 
-/// One test at a time: they count what the whole process holds, and need its processors.
+/// Serialises the tests: they count the resources of the whole process, and need all its processors.
 pub(crate) async fn alone() -> SemaphorePermit<'static> {
     static ALONE: Semaphore = Semaphore::const_new(1);
     ALONE.acquire().await.expect("it is never closed")
 }
 
-/// How long a run is: as the environment says, or `usual`.
+/// The length of a run: from the environment, or `usual`.
 pub(crate) fn length(usual: u64) -> u64 {
     number("PEGBOARD_SOAK").unwrap_or(usual)
 }
 
-/// The files of a run and what its callers saw.
+/// The files of a run and the outcomes of its calls.
 pub(crate) struct Run {
     folder: TempDir,
     history: History,
@@ -67,7 +67,7 @@ impl Run {
             .tool(Tool::new("pay").destructive().echoes_nonce())
     }
 
-    /// Makes `total` calls from several callers at once and writes down how each ended.
+    /// Makes `total` calls from several concurrent callers and records their outcomes.
     pub(crate) async fn call(&self, board: &Pegboard, total: u64, chance: &mut Chance) {
         let next = Arc::new(AtomicU64::new(0));
         let mut callers = JoinSet::new();
@@ -85,7 +85,7 @@ impl Run {
                     history.invoke(nonce.as_str());
                     let began = Instant::now();
                     let arguments = json!({"nonce": nonce, "delay_ms": chance.below(8)});
-                    // A call that does not end in time has no completion, and the checker says so.
+                    // A call that does not end in time has no completion, which the history checker reports.
                     if let Ok(reply) = tokio::time::timeout(PATIENCE, call(&tools, "fx.pay", arguments)).await {
                         record(&history, &nonce, &reply);
                         if matches!(reply.outcome, Outcome::Refused(_)) {
@@ -102,7 +102,7 @@ impl Run {
         }
     }
 
-    /// Makes calls at once and gives what came of them.
+    /// Makes concurrent calls and returns their replies.
     pub(crate) async fn together(&self, board: &Pegboard, nonces: impl Iterator<Item = String>) -> Vec<Reply> {
         let tools = board.toolset();
         let calls = nonces.map(|nonce| {
@@ -117,7 +117,7 @@ impl Run {
         futures_util::future::join_all(calls).await
     }
 
-    /// Checks that nothing was lost, crossed or executed twice, and that nothing took too long.
+    /// Asserts that no call was lost, crossed or executed twice, and that none took too long.
     #[expect(clippy::print_stderr, reason = "long runs are made for their numbers")]
     pub(crate) fn check(&self) -> Summary {
         let summary = self.history.check(self.ledger()).unwrap_or_else(|violations| {
@@ -130,7 +130,7 @@ impl Run {
         summary
     }
 
-    /// Checks that no process of this run is left. Their command lines name its folder.
+    /// Asserts that no process of this run is left. Their command lines contain its folder.
     pub(crate) async fn nobody_is_left(&self) {
         let began = Instant::now();
         loop {
@@ -154,7 +154,7 @@ fn record(history: &History, nonce: &str, reply: &Reply) {
     }
 }
 
-/// The processes that run and whose command line names this path.
+/// The live processes whose command line contains this path.
 fn processes_with(path: &Path) -> Vec<u32> {
     let wanted = path.to_str().unwrap();
     let own = std::process::id();
@@ -168,7 +168,7 @@ fn processes_with(path: &Path) -> Vec<u32> {
         .collect()
 }
 
-/// A board with one server, `fx`, that is started again at once and whose callers are never turned away for its failures.
+/// A board with one server, `fx`, with immediate restarts and no circuit breaker.
 pub(crate) fn quick_board(server: ServerConfig) -> Pegboard {
     let mut config = Config::default();
     config.servers.insert(name("fx"), server);
@@ -180,7 +180,7 @@ pub(crate) fn quick_board(server: ServerConfig) -> Pegboard {
         .open()
 }
 
-/// Starts a server that the board has given up for now.
+/// Reconnects a server that is down or in a crash loop.
 pub(crate) async fn revive(board: &Pegboard) {
     let began = Instant::now();
     board.reconnect(&name("fx")).await;

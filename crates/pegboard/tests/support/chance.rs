@@ -1,22 +1,22 @@
-//! Random numbers for tests that can be repeated.
+//! Reproducible random numbers.
 
 use std::time::Duration;
 
-/// A number that the environment sets.
+/// A number from an environment variable.
 pub(crate) fn number(variable: &str) -> Option<u64> {
     std::env::var(variable).ok()?.parse().ok()
 }
 
-/// Random numbers that come out alike for the same seed.
+/// A random number generator with a seed (splitmix64).
 pub(crate) struct Chance(u64);
 
 impl Chance {
-    /// From a seed.
+    /// A generator with this seed.
     pub(crate) fn of(seed: u64) -> Self {
         Self(seed)
     }
 
-    /// From the seed in the environment, or a new one. It is printed, so that a run can be repeated.
+    /// A generator with the seed in `PEGBOARD_SEED`, or a new one. The seed is printed, so that a run can be repeated.
     #[expect(clippy::print_stderr, reason = "a failure is reproduced by its seed")]
     pub(crate) fn new() -> Self {
         let now = std::time::SystemTime::UNIX_EPOCH.elapsed().unwrap_or_default();
@@ -25,12 +25,12 @@ impl Chance {
         Self(seed)
     }
 
-    /// Another source, for another task.
+    /// Another generator, for another task.
     pub(crate) fn split(&mut self) -> Self {
         Self(self.next())
     }
 
-    /// The steps of splitmix64.
+    /// The next number of splitmix64.
     pub(crate) fn next(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
         let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
@@ -43,12 +43,12 @@ impl Chance {
         self.next() % bound
     }
 
-    /// Whether something happens that happens in so many of a hundred cases.
+    /// Returns `true` with this probability.
     pub(crate) fn percent(&mut self, percent: u64) -> bool {
         self.below(100) < percent
     }
 
-    /// A time of up to so many milliseconds.
+    /// A random duration of less than `most` milliseconds.
     pub(crate) fn up_to_ms(&mut self, most: u64) -> Duration {
         Duration::from_micros(self.below(most * 1000))
     }

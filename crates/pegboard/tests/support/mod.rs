@@ -1,9 +1,9 @@
-//! Words for tests of a whole board: boards over fake servers, calls, and what came of them.
+//! Fixtures for tests of a whole board: boards over fake servers, calls, and assertions on replies.
 
 #![allow(
     clippy::allow_attributes,
     dead_code,
-    reason = "each test crate uses some of these words"
+    reason = "each test crate uses only some of these helpers"
 )]
 
 pub(crate) mod chance;
@@ -28,14 +28,14 @@ pub(crate) fn secs(seconds: u64) -> Duration {
     Duration::from_secs(seconds)
 }
 
-/// A fake as a process of its own.
+/// A fake as a stdio server.
 pub(crate) fn process(fake: &FakeServer) -> ServerConfig {
     let (program, args) = fake.command();
     let program = program.to_str().expect("a path in UTF-8");
     ServerConfig::new(Transport::Stdio(Command::new(program).args(args)))
 }
 
-/// A server at a URL whose kind is left open.
+/// A server at a URL whose transport is left open.
 pub(crate) fn at(url: &str) -> ServerConfig {
     ServerConfig::new(Transport::Auto(endpoint(url)))
 }
@@ -57,14 +57,14 @@ pub(crate) fn boards<const N: usize>(servers: [(&str, ServerConfig); N]) -> Pegb
     Pegboard::open(config)
 }
 
-/// The settings of a server in this process, where only the policies matter.
+/// The settings of an in-process server, with changes.
 pub(crate) fn set_to(change: impl FnOnce(&mut ServerConfig)) -> ServerConfig {
     let mut settings = in_process_settings();
     change(&mut settings);
     settings
 }
 
-/// A board with one server, `fx`, in this process.
+/// A board with one in-process server, `fx`.
 pub(crate) fn in_memory(fake: &FakeServer) -> (Pegboard, pegboard_testkit::MemoryHandle) {
     let (first, handle) = fake.connect();
     let first = std::sync::Mutex::new(Some(first));
@@ -87,7 +87,7 @@ pub(crate) fn in_memory(fake: &FakeServer) -> (Pegboard, pegboard_testkit::Memor
     (board, handle)
 }
 
-/// A board with one server, `fx`, in this process with settings of its own, whose restarts keep to their schedule exactly.
+/// A board with one in-process server, `fx`, with these settings and without restart jitter.
 pub(crate) fn in_memory_with(fake: &FakeServer, settings: ServerConfig) -> (Pegboard, pegboard_testkit::MemoryHandle) {
     // The first connection is not used, so that a server is started only when the board dials.
     let (_unused, handle) = fake.connect();
@@ -106,7 +106,7 @@ pub(crate) fn in_memory_with(fake: &FakeServer, settings: ServerConfig) -> (Pegb
     (board, handle)
 }
 
-/// A server in this process with the default settings.
+/// The default settings of an in-process server.
 pub(crate) fn in_process_settings() -> ServerConfig {
     ServerConfig::in_process()
 }
@@ -116,7 +116,7 @@ pub(crate) async fn call(tools: &Toolset, tool: &str, arguments: Value) -> Reply
     tools.call(ToolCall::new(tool).arguments(arguments)).await
 }
 
-/// Waits until a process is gone; fails when it takes longer than `limit`.
+/// Waits until a process is gone; panics if it takes longer than `limit`.
 pub(crate) async fn gone(pid: u32, limit: Duration) {
     let waiting = async {
         while pegboard_testkit::is_alive(pid) {
@@ -128,14 +128,14 @@ pub(crate) async fn gone(pid: u32, limit: Duration) {
         .unwrap_or_else(|_| panic!("process {pid} still lives after {limit:?}"));
 }
 
-/// Limits with a short connect time, for servers that will not answer.
+/// Limits with a short connect timeout, for servers that will not answer.
 pub(crate) fn short_connect(limit: Duration) -> Limits {
     let mut limits = Limits::default();
     limits.connect = limit;
     limits
 }
 
-/// The pids of all starts that a fake has written to its log.
+/// The pids of all starts that a fake has logged.
 pub(crate) fn spawned(log: &Path) -> Vec<u32> {
     pegboard_testkit::read_log(log)
         .map(|log| log.spawned)
@@ -148,14 +148,14 @@ pub(crate) fn with_limits(mut config: ServerConfig, change: impl FnOnce(&mut Lim
     config
 }
 
-/// Checks the two things that programs look at when a call has ended.
+/// Asserts the kind of an outcome and whether the call may have run.
 #[track_caller]
 pub(crate) fn ended_as(reply: &Reply, kind: pegboard::Kind, may_have_executed: bool) {
     let ending = (reply.outcome.kind(), reply.outcome.may_have_executed());
     assert_eq!(ending, (kind, may_have_executed), "{}", reply.text());
 }
 
-/// Checks that a text holds all of these words.
+/// Asserts that a text contains all of `words`.
 #[track_caller]
 pub(crate) fn says(text: &str, words: &[&str]) {
     for word in words {
@@ -175,7 +175,7 @@ pub(crate) async fn ready(board: &Pegboard) {
         .expect("the server is ready in time");
 }
 
-/// A text without the fence around it, if it has one.
+/// A text without its fence, if it has one.
 pub(crate) fn unfenced(text: &str) -> &str {
     if !text.starts_with("<untrusted-") {
         return text;

@@ -1,4 +1,4 @@
-//! What the embedding program does around calls: hooks, a budget, facts in `_meta`.
+//! Extensions of the embedding program: hooks, a token budget, `_meta` of requests.
 
 use std::{
     pin::Pin,
@@ -17,7 +17,7 @@ use crate::support::*;
 
 type Boxed<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
-/// Writes down what it sees.
+/// A hook that records calls and replies.
 struct Scribe(&'static str, Arc<Mutex<Vec<String>>>);
 
 impl Hook for Scribe {
@@ -35,7 +35,6 @@ impl Hook for Scribe {
     }
 }
 
-/// EXE-13
 #[tokio::test(start_paused = true)]
 async fn hooks_see_a_call_in_order_and_its_reply_in_the_other() {
     let fake = FakeServer::new("fx").tool(Tool::new("t").answers_text("ok"));
@@ -51,7 +50,7 @@ async fn hooks_see_a_call_in_order_and_its_reply_in_the_other() {
     );
 }
 
-/// Changes what is asked and what is answered.
+/// A hook that changes calls and replies.
 struct Translator;
 
 impl Hook for Translator {
@@ -82,7 +81,7 @@ async fn a_hook_may_change_arguments_and_reply() {
     assert_eq!(sent.params["arguments"], json!({"text": "changed"}));
 }
 
-/// Refuses everything, or never decides.
+/// A hook that rejects everything, or never decides.
 struct Gatekeeper {
     decides: bool,
 }
@@ -115,7 +114,7 @@ async fn a_hook_that_refuses_or_hangs_keeps_the_call_from_the_server() {
     assert_eq!(handle.count("tools/call"), 0);
 }
 
-/// Room for so many tokens.
+/// A token budget.
 #[derive(Clone)]
 struct Purse(Arc<AtomicUsize>);
 
@@ -134,7 +133,6 @@ impl Budget for Purse {
     }
 }
 
-/// EXE-16
 #[tokio::test(start_paused = true)]
 async fn an_empty_budget_refuses_calls_and_replies_are_charged() {
     let fake = FakeServer::new("fx").tool(Tool::new("t").answers_text("12345678"));
@@ -150,7 +148,6 @@ async fn an_empty_budget_refuses_calls_and_replies_are_charged() {
     assert_eq!(handle.count("tools/call"), 2);
 }
 
-/// EXE-12
 #[tokio::test(start_paused = true)]
 async fn a_call_carries_trace_context_and_the_programs_facts_but_not_the_protocols_own_keys() {
     let fake = FakeServer::new("fx").tool(Tool::new("t"));
@@ -173,7 +170,7 @@ async fn a_call_carries_trace_context_and_the_programs_facts_but_not_the_protoco
     assert_eq!(Some(&meta["progressToken"]), sent.id.as_ref());
 }
 
-/// Panics at calls and replies whose tool is named so.
+/// A hook that panics at calls and replies of certain tools.
 struct Breaks;
 
 impl Hook for Breaks {

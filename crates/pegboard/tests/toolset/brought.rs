@@ -1,4 +1,4 @@
-//! LIB-5: tools that a view brings along, and which tool gets a name that several could have.
+//! Tools that a view adds, and which tool gets a name that several have.
 
 use std::sync::{
     Arc,
@@ -15,7 +15,7 @@ use tokio::sync::Notify;
 
 use crate::support::*;
 
-/// A tool that says whose it is.
+/// A tool that answers with its owner.
 fn says_whose(name: &str, whose: &'static str) -> NativeTool {
     let schema = json!({"type": "object", "properties": {"n": {"type": "integer"}}});
     NativeTool::new(name, "", schema, move |_| async move { Ok(Answer::from_text(whose)) })
@@ -40,7 +40,7 @@ async fn answers(tools: &Toolset, expected: &[(&str, &str)]) {
     }
 }
 
-/// A server of the config, a tool of this program, and one of the view: each wins over those before it.
+/// A server of the config, a tool of the program, and one of the view: each takes precedence over those before it.
 #[tokio::test]
 async fn the_views_tool_comes_before_the_programs_and_that_before_the_servers() {
     let mut config = Config::default();
@@ -59,7 +59,7 @@ async fn the_views_tool_comes_before_the_programs_and_that_before_the_servers() 
         ],
     )
     .await;
-    // A name that models do not see means the same.
+    // A name that models do not see resolves in the same way.
     answers(&board.toolset(), &[("search", "the program's")]).await;
 
     let tools = board.toolset_with(brings(["search", "read"]).naming(NameStyle::Bare));
@@ -83,7 +83,7 @@ async fn the_views_tool_comes_before_the_programs_and_that_before_the_servers() 
 async fn a_view_tool_replaces_the_tool_that_a_model_sees_under_its_name() {
     let (board, handle) = in_memory(&server());
     let tools = board.toolset_with(brings(["fx__read", "basket"]));
-    // It holds before anything was listed.
+    // The precedence holds before anything was listed.
     answers(&tools, &[("fx__read", "the view's"), ("fx.read", "the view's")]).await;
     let listing = tools.list(PATIENCE).await;
     assert_eq!(names(&listing), ["basket", "fx__read", "fx__search"]);
@@ -99,7 +99,7 @@ async fn a_view_tool_replaces_the_tool_that_a_model_sees_under_its_name() {
     )
     .await;
     assert_eq!(handle.count("tools/call"), 1);
-    // Others see nothing of it.
+    // Other views do not have the tool.
     let others = board.toolset();
     assert_eq!(names(&others.list(PATIENCE).await), ["fx__read", "fx__search"]);
     answers(&others, &[("fx__read", "the server's")]).await;
@@ -200,7 +200,7 @@ async fn the_later_tool_of_one_name_counts_and_a_budget_hides_none() {
     answers(&tools, &[("a", "the view's"), ("b", "the later")]).await;
 }
 
-/// Tells when it is dropped.
+/// Notifies when it is dropped.
 struct Tell(Arc<Notify>);
 
 impl Drop for Tell {
@@ -244,7 +244,7 @@ async fn a_call_ends_when_it_is_given_up_and_when_the_view_ends() {
     assert_eq!(calls.load(Ordering::SeqCst), 2);
 }
 
-/// A view whose last clone is dropped leaves nothing of its tools behind.
+/// A view whose last clone is dropped drops its tools too.
 #[tokio::test(start_paused = true)]
 async fn what_a_view_brought_goes_with_it() {
     let kept = Arc::new(());

@@ -27,7 +27,7 @@ fn elsewhere() -> Config {
     config
 }
 
-/// Two servers of one name would make every name of a tool a guess.
+/// Two servers of one name would make every tool name ambiguous.
 #[tokio::test]
 async fn a_server_in_this_process_takes_the_place_of_others_of_its_name() {
     let board = Pegboard::builder(elsewhere())

@@ -1,4 +1,4 @@
-//! CAT-11: tools of servers that cannot list them.
+//! Configured tools, for servers that cannot list theirs.
 
 use pegboard::{Kind, ServerConfig, State};
 use pegboard_testkit::{Era, FakeServer, Fault, Tool, When};
@@ -46,7 +46,7 @@ async fn a_tool_that_the_config_describes_is_listed_checked_and_called_without_a
     }
 }
 
-/// The fake does not answer calls then, but it gets them.
+/// Without the capability the fake rejects calls, but it receives them.
 #[tokio::test(start_paused = true)]
 async fn a_server_without_the_capability_is_not_asked_for_a_listing_and_called_all_the_same() {
     let (board, handle) = in_memory_with(&adds().capabilities(json!({})), described());
@@ -81,7 +81,7 @@ async fn without_descriptions_a_server_that_cannot_list_is_down() {
     let (board, _handle) = in_memory_with(&adds().fault_on(When::method("tools/list"), refuses()), set_to(|_| {}));
     board.settle(PATIENCE).await;
     assert_eq!(board.status().servers[0].state, State::Down);
-    // One that dies is down in any case.
+    // A server that dies during the listing is down in any case.
     let dies = adds().fault_on(When::method("tools/list"), Fault::DiesBeforeExecuting { code: 1 });
     let (board, _handle) = in_memory_with(&dies, described());
     board.settle(PATIENCE).await;

@@ -1,4 +1,4 @@
-//! Answers and keys that are kept between calls.
+//! The result cache and idempotency keys.
 
 use std::time::Duration;
 
@@ -16,7 +16,6 @@ fn offers() -> FakeServer {
         .tool(Tool::new("broken").read_only().fails_with("no"))
 }
 
-/// EXE-15
 #[tokio::test(start_paused = true)]
 async fn the_answer_of_a_read_only_tool_is_kept_for_its_time_and_no_write_ever_is() {
     let config = set_to(|server| server.policy.cache = Some(secs(60)));
@@ -94,7 +93,6 @@ fn the_config_says_how_long_answers_are_kept() {
     );
 }
 
-/// EXE-17
 #[tokio::test(start_paused = true)]
 async fn calls_with_one_key_are_carried_out_once() {
     let fake = FakeServer::new("fx").tool(Tool::new("pay").answers_text("paid").after(secs(1)));

@@ -1,4 +1,4 @@
-//! One agent's view: what happens around and to its calls, over fake servers in this process.
+//! One agent's view and its calls, over in-process fakes.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on says where it stopped")]
 

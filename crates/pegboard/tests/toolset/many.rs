@@ -1,4 +1,4 @@
-//! Many calls at once.
+//! Batches of concurrent calls.
 
 use std::{sync::Arc, time::Duration};
 
@@ -29,7 +29,6 @@ fn batch() -> Vec<ToolCall> {
         .collect()
 }
 
-/// EXE-11
 #[tokio::test(start_paused = true)]
 async fn a_batch_runs_beside_itself_and_replies_come_in_its_order() {
     let (board, _handle) = in_memory(&offers());
@@ -73,7 +72,7 @@ async fn every_call_of_an_untrusted_server_counts_as_a_write() {
     assert_eq!(started.elapsed(), secs(2));
 }
 
-/// What a call means is looked up as that call sees it.
+/// Whether a call writes is decided under the selection of that call.
 #[tokio::test(start_paused = true)]
 async fn a_selection_and_both_hints_count_when_writes_are_told_from_reads() {
     let unsure = Tool::new("unsure").read_only().hint("destructiveHint", true);

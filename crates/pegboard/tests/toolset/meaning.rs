@@ -1,4 +1,4 @@
-//! CAT-10: tools that are found by what they mean.
+//! Semantic tool search with embeddings.
 
 use std::{future::Future, pin::Pin, time::Duration};
 
@@ -11,7 +11,7 @@ use crate::support::*;
 
 type Boxed<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
-/// Knows which of a few things a text is about, in whatever words.
+/// An embedder that maps a text to the topics it is about, in whatever words.
 #[derive(Clone, Copy)]
 struct Topics {
     takes: Duration,
@@ -73,7 +73,7 @@ async fn a_tool_that_shares_no_word_with_the_question_is_found_by_its_meaning() 
     let found = call(&tools, "find_tools", json!({"query": question, "limit": 1})).await;
     says(&found.text(), &["fx__get_forecast: Tells what"]);
     assert_eq!(found.text().lines().count(), 1);
-    // Words alone are asked for as before.
+    // `find` searches the text only.
     assert!(tools.find(question, 5).is_empty());
 }
 
@@ -100,7 +100,7 @@ async fn whoever_fails_or_takes_too_long_leaves_the_words() {
         let started = Instant::now();
         assert_eq!(names(&tools, "forecast").await, ["fx__get_forecast"]);
         assert_eq!(started.elapsed(), secs(waited));
-        // It is left alone for a while.
+        // After a failure the embedder is not used for a while.
         assert_eq!(names(&tools, "forecast").await, ["fx__get_forecast"]);
         assert_eq!(started.elapsed(), secs(waited));
     }

@@ -1,4 +1,4 @@
-//! Tools that are Rust functions, beside those of servers.
+//! Tools that are Rust functions, next to those of servers.
 
 use std::sync::Arc;
 
@@ -36,7 +36,7 @@ async fn a_native_tool_is_listed_and_called_like_any_other() {
     let listing = tools.list(PATIENCE).await;
     assert_eq!(listing.tools[0].name, "local__echo");
     assert_eq!(listing.tools[0].kind, ToolKind::Native);
-    // The program's own words about its tools count.
+    // The hints of the program's own tools count.
     assert_eq!(listing.tools[0].risk, Risk::Medium);
     assert_eq!(
         listing.tools[0].tool.annotations.as_ref().unwrap()["readOnlyHint"],
@@ -67,7 +67,7 @@ async fn a_native_tool_that_panics_fails_alone() {
 
 #[tokio::test(start_paused = true)]
 async fn giving_a_call_up_drops_the_tools_future() {
-    /// Tells when it is dropped.
+    /// Notifies when it is dropped.
     struct Tell(Arc<Notify>);
     impl Drop for Tell {
         fn drop(&mut self) {

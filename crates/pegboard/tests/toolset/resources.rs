@@ -1,4 +1,4 @@
-//! RPI-1: resources as tools of the model.
+//! Resources as tools for the model.
 
 use pegboard::{
     Approval, Grants, Kind, NameStyle, Outcome, Pegboard, Risk, Secret, Selection, ServerConfig, ToolKind, Toolset,
@@ -208,7 +208,7 @@ async fn long_texts_and_bytes_are_put_aside_and_secrets_are_masked() {
         matches!(&answer.content[..], [pegboard::Content::Image { .. }]),
         "{answer:?}"
     );
-    // A program gets everything as it is.
+    // A program gets the whole result.
     let whole = board.toolset_with(View::new().resource_tools().whole_results());
     let zip = call(&whole, "read_resource", json!({"uri": "note:zip"})).await;
     assert_eq!(zip.text(), "[resource note:zip, application/zip, 5 bytes]");

@@ -22,7 +22,7 @@ fn many() -> FakeServer {
     FakeServer::new("fx").tools(tools)
 }
 
-/// CAT-10: the definitions fit the budget, and the right tool is found, described and called.
+/// The definitions fit the budget, and the right tool is found, described and called.
 #[tokio::test(start_paused = true)]
 async fn five_hundred_tools_fit_a_budget_through_search() {
     let (board, _handle) = in_memory(&many());
@@ -80,7 +80,7 @@ async fn a_budget_that_is_large_enough_hides_nothing_and_some_tools_are_always_s
     assert_eq!(listing.tools.len(), 3 + 10);
     assert_eq!(listing.tools[3].name, "fx__get_customer_11");
     assert!(listing.warnings.is_empty(), "{:?}", listing.warnings);
-    // What is not listed can be called all the same.
+    // A tool that is not listed can be called all the same.
     assert_eq!(call(&tools, "fx.get_refund_7", json!({})).await.text(), "refund 7");
 }
 
@@ -106,7 +106,7 @@ async fn what_is_asked_wrongly_is_explained() {
     )
     .await;
     ended_as(&wrong, Kind::InvalidArguments, false);
-    // Some models write the arguments as a text.
+    // Some models write the arguments as a string.
     let text = json!({"name": "fx__get_refund_7", "arguments": "{\"id\": \"7\"}"});
     let arguments = Arguments::try_from(text).unwrap();
     let reply = tools
@@ -116,7 +116,7 @@ async fn what_is_asked_wrongly_is_explained() {
     assert_eq!(handle.count("tools/call"), 1);
 }
 
-/// What each server costs in tokens.
+/// The token cost of each server.
 #[tokio::test(start_paused = true)]
 async fn a_view_tells_what_each_server_costs() {
     let (board, _handle) = in_memory(&many());
@@ -127,7 +127,7 @@ async fn a_view_tells_what_each_server_costs() {
     assert_eq!(cost[0].tokens, listed.iter().map(|tool| tool.tokens()).sum::<usize>());
 }
 
-/// What a model writes instead of JSON is read for these tools too, and a slip in their names is repaired.
+/// Arguments that are not JSON are parsed for these tools too, and typos in their names are corrected.
 #[tokio::test(start_paused = true)]
 async fn the_three_tools_take_text_and_repaired_names() {
     let (board, handle) = in_memory(&many());
@@ -186,7 +186,7 @@ async fn the_three_tools_take_text_and_repaired_names() {
     assert_eq!(sent, [json!({}), json!({"id": "7"}), json!({"id": "7"})]);
 }
 
-/// Without a word about how to read, looking around is forgiving and calling is not.
+/// By default, malformed arguments are accepted for searching and rejected for calling.
 #[tokio::test(start_paused = true)]
 async fn broken_json_finds_tools_and_calls_none() {
     let (board, handle) = in_memory(&many());
@@ -204,7 +204,7 @@ async fn broken_json_finds_tools_and_calls_none() {
     assert_eq!(handle.count("tools/call"), 0);
 }
 
-/// A slip that leads to a server's tool leads there.
+/// A typo that matches a server's tool resolves to that tool.
 #[tokio::test(start_paused = true)]
 async fn a_servers_tool_of_the_same_name_comes_before_a_repair() {
     let fake = many().tool(Tool::new("find-tools").answers_text("of the server"));
@@ -222,7 +222,7 @@ async fn a_servers_tool_of_the_same_name_comes_before_a_repair() {
     says(&ours.text(), &["fx__get_refund_7"]);
 }
 
-/// A model is answered under the name and the id that it used, whichever way its call went.
+/// A model gets its answer under the name and the id that it used, however its call was resolved.
 #[tokio::test(start_paused = true)]
 async fn every_provider_finds_describes_and_calls_and_is_answered_as_it_asked() {
     let (board, handle) = in_memory(&many());
@@ -265,7 +265,7 @@ async fn every_provider_finds_describes_and_calls_and_is_answered_as_it_asked() 
     }
 }
 
-/// A response in which a model calls one tool under the id `call-1`. Gemini writes an object without named properties as a text.
+/// A response in which a model calls one tool under the id `call-1`. Gemini writes an object without named properties as a string.
 fn asking(provider: Provider, name: &str, arguments: &Value) -> Value {
     match provider {
         Provider::OpenAi | Provider::OpenAiStrict => {
@@ -289,12 +289,12 @@ fn asking(provider: Provider, name: &str, arguments: &Value) -> Value {
     }
 }
 
-/// What the operator wants to be listed does not vanish in silence.
+/// A tool that the operator always lists is not dropped silently.
 #[tokio::test(start_paused = true)]
 async fn a_tool_that_is_always_listed_and_has_no_room_is_named_in_a_warning() {
     let config = set_to(|server| server.policy.always_load = vec!["get_*_1?".to_owned()]);
     let (board, _handle) = in_memory_with(&many(), config);
-    // About a tenth of a window of 10,000 tokens.
+    // A tenth of a context window of 10,000 tokens.
     let tools = board.toolset_with(View::new().tool_budget_percent(10, 10_000));
     let listing = tools.list(PATIENCE).await;
     let shown = listing.tools.len() - 3;
@@ -306,7 +306,7 @@ async fn a_tool_that_is_always_listed_and_has_no_room_is_named_in_a_warning() {
     says(&listing.warnings[0], &["1000 tokens"]);
 }
 
-/// A model sees the schema that its arguments are turned back from.
+/// A model sees the schema from which its arguments are converted back.
 #[tokio::test(start_paused = true)]
 async fn a_tool_is_described_as_the_provider_takes_it() {
     let schema = json!({"type": "object", "properties": {"a b": {"type": "string"}, "level": {"enum": [1, 2]}}});

@@ -1,4 +1,4 @@
-//! What is told about calls while they run.
+//! Events of calls while they run.
 
 use pegboard::{CallEvent, Event, ToolCall};
 use pegboard_testkit::{FakeServer, Tool};
@@ -6,7 +6,7 @@ use serde_json::json;
 
 use crate::support::*;
 
-/// EXE-14: one stream per call, in order, with one id.
+/// One stream per call, in order, with one id.
 #[tokio::test(start_paused = true)]
 async fn a_call_is_created_makes_progress_and_is_completed() {
     let fake = FakeServer::new("fx").tool(Tool::new("long").answers_text("done").progress(2, secs(1)));

@@ -1,4 +1,4 @@
-//! Every way in which a call can end rings one pair of events and is counted once.
+//! Every outcome of a call emits one pair of events and is counted once.
 
 use std::pin::Pin;
 
@@ -11,7 +11,7 @@ use serde_json::json;
 
 use crate::{support::*, words::*};
 
-/// Refuses calls that say so.
+/// A hook that rejects marked calls.
 struct Refuses;
 
 impl Hook for Refuses {
@@ -49,7 +49,7 @@ fn fake() -> FakeServer {
         .fault_on(When::tool("dies"), Fault::DiesAfterExecuting { code: 1 })
 }
 
-/// A board with servers in this process, `fx` and `gx`, one that cannot be started and one that is switched off.
+/// A board with in-process servers, `fx` and `gx`, one that cannot be started and one that is disabled.
 fn board(scope: Scope) -> (Pegboard, MemoryHandle) {
     let (_unused, handle) = fake().connect();
     let (_unused, other) = FakeServer::new("gx").tool(Tool::new("same")).connect();
@@ -85,7 +85,7 @@ fn board(scope: Scope) -> (Pegboard, MemoryHandle) {
 
 type Ends<'a> = Pin<Box<dyn Future<Output = ()> + 'a>>;
 
-/// A way in which calls end: its name, what it does, and the kinds of ending in their order.
+/// A way for calls to end: its name, what it does, and the outcome kinds in order.
 struct Way {
     name: &'static str,
     go: for<'a> fn(&'a Toolset) -> Ends<'a>,
@@ -284,7 +284,7 @@ fn ways() -> Vec<Way> {
 async fn check(way: &Way, scope: Scope, view: View, with_known_tools: bool) {
     let what = format!("{} ({scope:?}, known: {with_known_tools})", way.name);
     let (board, _handle) = board(scope);
-    // A server that never becomes ready, for names that have to be looked for.
+    // A server that never becomes ready, for names that have to be searched.
     if way.name.contains("looked for") {
         let mut config = process(&FakeServer::new("slow").fault(Fault::SilentHandshake));
         config.start = Start::Lazy;

@@ -1,4 +1,4 @@
-//! Counters are read with one call, agree with what happened, and never go backwards.
+//! Metrics are read with one call, agree with what happened, and never decrease.
 
 use pegboard::{Kind, Scope, ToolCall};
 use pegboard_testkit::{FakeServer, Tool};

@@ -1,4 +1,4 @@
-//! A server's changes of state are events.
+//! State changes of servers are events.
 
 use pegboard::{Event, Events, Pegboard, Scope, Start, State, ToolCall, View};
 use pegboard_testkit::{FakeServer, Fault, MemoryHandle, Tool, When};

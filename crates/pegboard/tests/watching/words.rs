@@ -1,11 +1,11 @@
-//! Events that were rung so far, and what must be true of them.
+//! Events that were published so far, and assertions on them.
 
 use std::collections::BTreeMap;
 
 use futures_util::FutureExt;
 use pegboard::{Event, Events, Kind, Metrics, Pegboard};
 
-/// The events that wait, without waiting for more.
+/// The pending events, without waiting for more.
 pub(crate) fn rung(events: &mut Events) -> Vec<Event> {
     let mut rung = Vec::new();
     while let Some(event) = events.next().now_or_never().flatten() {
@@ -15,7 +15,7 @@ pub(crate) fn rung(events: &mut Events) -> Vec<Event> {
     rung
 }
 
-/// The kinds of the calls that were rung, in the order of their ends. Each of them was created and completed exactly once.
+/// The outcome kinds of the completed calls, in order. Asserts that each was created and completed exactly once.
 pub(crate) fn calls(events: &[Event], what: &str) -> Vec<Kind> {
     let mut open: BTreeMap<String, bool> = BTreeMap::new();
     let mut kinds = Vec::new();
@@ -36,7 +36,7 @@ pub(crate) fn calls(events: &[Event], what: &str) -> Vec<Kind> {
     kinds
 }
 
-/// The calls that all counters of a board have counted so far, by kind.
+/// The calls in all metrics of a board so far, by kind.
 pub(crate) fn counted(board: &Pegboard) -> BTreeMap<Kind, u64> {
     let metrics = board.metrics();
     let mut counted = BTreeMap::new();
@@ -68,7 +68,7 @@ pub(crate) fn tallied(kinds: &[Kind]) -> BTreeMap<Kind, u64> {
     tally
 }
 
-/// What was counted since.
+/// The difference between two counts.
 pub(crate) fn since(before: &BTreeMap<Kind, u64>, after: &BTreeMap<Kind, u64>) -> BTreeMap<Kind, u64> {
     let grown = after.iter().map(|(kind, count)| {
         let before = before.get(kind).copied().unwrap_or_default();

@@ -1,4 +1,4 @@
-//! What operators do, what servers do to them, and the end of the board.
+//! Steps of operators, failures of servers, and the shutdown of the board.
 
 use super::{
     Board, Ending, LOOP, Life, Name, Place, RESTART, Server, Settings,

@@ -1,11 +1,11 @@
-//! How servers take each other's places, and how instances start.
+//! Replacing servers and starting instances.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::{Board, Draining, Ending, InFlight, Instance, Life, Name, Place, RESTART, Server, Settings, ViewId};
 
 impl Board {
-    /// Puts a server in the place of another. A server that works is displaced only by one that works.
+    /// Replaces a server. A ready server is replaced only by one that is ready.
     pub(super) fn replace(&mut self, name: Name, new: Settings, now: bool) -> bool {
         let works = self.servers.get_mut(name).is_some_and(|server| {
             let is_enabled = server.is_enabled();
@@ -26,7 +26,7 @@ impl Board {
         !server.is_enabled() || !is_due || server.in_use().iter().all(|own| own.life == Life::Ready)
     }
 
-    /// Puts a server that is not started yet in the place of another.
+    /// Replaces a server by one that is not started yet.
     pub(super) fn swap(&mut self, name: Name, new: Settings) {
         let switch = self.inherited(name, new);
         let life = if switch.unwrap_or(new.enabled) {
@@ -38,7 +38,7 @@ impl Board {
         self.put(name, new, switch, main, &BTreeMap::new());
     }
 
-    /// Puts a server in the place of one that works: it is ready in every view where that was.
+    /// Replaces a ready server: the new one is ready in every view where the old one was.
     pub(super) fn put_ready(&mut self, name: Name, new: Settings) {
         let switch = self.inherited(name, new);
         let ready = |board: &mut Self| {
@@ -94,7 +94,7 @@ impl Board {
         }
     }
 
-    /// Takes a server off the board. Instances with calls end these first.
+    /// Removes a server. Instances with calls in flight finish these first.
     pub(super) fn remove(&mut self, name: Name) {
         let Some(mut server) = self.servers.remove(name) else {
             return;
@@ -151,13 +151,13 @@ impl Board {
     }
 }
 
-/// Switches an instance off. It forgets what was.
+/// Disables an instance, which clears its history.
 pub(super) fn switch_off(instance: &mut Instance) {
     instance.life = Life::Off;
     (instance.listed, instance.known, instance.losses) = (false, false, 0);
 }
 
-/// Switches an instance on that was off.
+/// Enables a disabled instance.
 pub(super) fn switch_on(instance: &mut Instance) {
     if instance.life == Life::Off {
         instance.life = Life::Idle;
@@ -176,7 +176,7 @@ pub(super) fn start_idle(
     }
 }
 
-/// Starts an instance whatever its state, as if nothing had happened before.
+/// Restarts an instance whatever its state, with a clear history.
 pub(super) fn start_anew(
     instance: &mut Instance,
     settings: Option<Settings>,

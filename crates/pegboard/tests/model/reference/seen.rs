@@ -1,4 +1,4 @@
-//! What can be seen of a board: its rows, its health and whether it is ready.
+//! The observable state of a board: its rows, its health and whether it is ready.
 
 use super::{Board, Instance, Life, Name, Row};
 
@@ -49,7 +49,7 @@ impl Board {
         counted.all(|row| matches!(row.state, "ready" | "idle" | "disabled"))
     }
 
-    /// Whether every required server can serve.
+    /// Whether every required server is available.
     pub(crate) fn is_ready(&self) -> bool {
         let rows = self.rows();
         let mut required = self
