@@ -53,8 +53,8 @@ async fn a_text_is_read_as_the_server_is_configured_or_the_call_says() {
     board.shutdown().await;
     let (board, tools) = with_policy(&issues(), |_| ());
     let reply = write(&tools, "title: x").await;
-    ended_as(&reply, Kind::InvalidArguments, false);
-    says(
+    assert_outcome(&reply, Kind::InvalidArguments, false);
+    assert_contains(
         &reply.text(),
         &["fx.create was not called", "not JSON", "line 1, column 2"],
     );
@@ -71,10 +71,10 @@ async fn arguments_that_do_not_fit_never_reach_the_server() {
     let log = folder.path().join("log");
     let (board, tools) = with_policy(&issues().log(&log), |_| ());
     let reply = call(&tools, "fx.create", json!({"titel": "hush-hush", "limit": "many"})).await;
-    ended_as(&reply, Kind::InvalidArguments, false);
+    assert_outcome(&reply, Kind::InvalidArguments, false);
     assert_eq!(reply.attempts, 0);
     let text = reply.text();
-    says(
+    assert_contains(
         &text,
         &[
             "`titel` is unknown, did you mean `title`?",
@@ -134,7 +134,7 @@ async fn hooks_see_the_arguments_that_were_read_from_a_text() {
     let board = board(process(&issues()));
     let tools = board.toolset_with(View::new().hook(NoSecrets));
     let say = |text: &str| ToolCall::new("fx.create").text(text).reading(Reading::Guided);
-    ended_as(&tools.call(say("title: secret")).await, Kind::NotPermitted, false);
+    assert_outcome(&tools.call(say("title: secret")).await, Kind::NotPermitted, false);
     assert_eq!(echoed(&tools.call(say("title: x")).await), json!({"title": "x"}));
     board.shutdown().await;
 }
@@ -170,13 +170,13 @@ async fn a_schema_that_cannot_be_used_is_told_and_stops_nothing() {
     assert!(tools.list(PATIENCE).await.warnings.is_empty());
     let reply = call(&tools, "fx.create", json!({"a": "x"})).await;
     assert_eq!(echoed(&reply), json!({"a": "x"}));
-    says(
+    assert_contains(
         &reply.warnings[0],
         &["the arguments were not checked", "schema cannot be used"],
     );
     let warnings = tools.list(PATIENCE).await.warnings;
     assert_eq!(warnings.len(), 1, "{warnings:?}");
-    says(
+    assert_contains(
         &warnings[0],
         &[
             "fx: the arguments of tool `create` are not checked",
@@ -210,7 +210,7 @@ async fn a_structured_answer_that_is_not_as_promised_is_told_or_fails_the_call()
             ("free", Kind::Ok, 0),
         ] {
             let reply = call(&tools, &format!("fx.{tool}"), json!({})).await;
-            ended_as(&reply, kind, true);
+            assert_outcome(&reply, kind, true);
             assert_eq!(reply.warnings.len(), warnings, "{tool}: {:?}", reply.warnings);
             let said = format!(
                 "{:?} {}",
@@ -218,7 +218,7 @@ async fn a_structured_answer_that_is_not_as_promised_is_told_or_fails_the_call()
                 if kind == Kind::Ok { String::new() } else { reply.text() }
             );
             if tool == "bad" && check != OutputCheck::Off {
-                says(
+                assert_contains(
                     &said,
                     &[
                         "the structured answer of fx.bad does not fit",

@@ -6,7 +6,7 @@
 #[path = "../support/mod.rs"]
 mod support;
 
+mod events;
+mod fixtures;
 mod starts;
-mod told;
 mod wires;
-mod words;

@@ -3,13 +3,13 @@
 #[path = "../support/mod.rs"]
 mod support;
 
-mod changing;
+mod capacity;
+mod config_changes;
+mod idle_stop;
 mod misconfigured;
 mod pools;
 mod processes;
 mod restarting;
-mod resting;
-mod room;
-mod rules;
+mod server_settings;
 mod sharing;
 mod views;

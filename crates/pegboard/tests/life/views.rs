@@ -31,8 +31,8 @@ async fn a_server_of_a_view_that_cannot_be_had_is_a_warning_with_the_views_name_
     assert_eq!(status.servers[0].state, State::Down);
     assert!(!status.healthy);
     assert_eq!(status.warnings.len(), 1);
-    says(&status.warnings[0].id, &["mcp_health:fx:agent"]);
-    says(&status.warnings[0].message, &["fx", "agent", "down"]);
+    assert_contains(&status.warnings[0].id, &["mcp_health:fx:agent"]);
+    assert_contains(&status.warnings[0].message, &["fx", "agent", "down"]);
     handle.change(|script| *script = good().script().clone());
     tokio::time::sleep(secs(120)).await;
     let status = board.status();

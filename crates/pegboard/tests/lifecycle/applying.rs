@@ -34,7 +34,7 @@ async fn a_tool_that_is_denied_is_gone_from_every_view_and_the_processes_stay() 
         assert_eq!(applied.retuned, [name("fx")]);
         for view in stage.views() {
             assert_eq!(listed(view).await, ["slow"]);
-            ended_as(&view.call(ToolCall::new("fx.hello")).await, Kind::NotPermitted, false);
+            assert_outcome(&view.call(ToolCall::new("fx.hello")).await, Kind::NotPermitted, false);
         }
         assert_eq!(stage.processes(), before);
         stage.finish();
@@ -54,7 +54,7 @@ async fn approval_that_is_taken_back_holds_in_every_view() {
         let never = stage.config(|settings| settings.policy.approval = pegboard::Approval::Never);
         stage.board.apply(never).await;
         for view in stage.views() {
-            ended_as(&view.call(ToolCall::new("fx.hello")).await, Kind::NotPermitted, false);
+            assert_outcome(&view.call(ToolCall::new("fx.hello")).await, Kind::NotPermitted, false);
         }
         stage.finish();
         assert_eq!(said(&call.await.unwrap()), "done");
@@ -100,7 +100,7 @@ async fn a_replacement_that_cannot_start_does_not_displace_a_server_that_works()
         assert_eq!(applied.replaced, []);
         assert_eq!(applied.errors.len(), 1);
         assert_eq!(applied.errors[0].server, name("fx"));
-        says(&applied.errors[0].error, &["/nonexistent/server"]);
+        assert_contains(&applied.errors[0].error, &["/nonexistent/server"]);
         assert_eq!(stage.processes(), before);
         stage.finish();
         assert_eq!(said(&call.await.unwrap()), "done");

@@ -36,7 +36,7 @@ async fn drain_waits_for_the_calls_of_every_view_and_lets_no_more_in() {
         let call = stage.call_under_way().await;
         assert!(!stage.board.drain(secs(0)).await, "a call is under way");
         for view in stage.views() {
-            ended_as(&view.call(ToolCall::new("fx.hello")).await, Kind::Unavailable, false);
+            assert_outcome(&view.call(ToolCall::new("fx.hello")).await, Kind::Unavailable, false);
         }
         let board = stage.board.clone();
         let draining = tokio::spawn(async move { board.drain(PATIENCE).await });
@@ -70,7 +70,7 @@ async fn shutdown_returns_when_the_processes_of_every_view_are_gone() {
             reply.text()
         );
         for view in [agent, other, &board.toolset()] {
-            ended_as(&view.call(ToolCall::new("fx.hello")).await, Kind::Unavailable, false);
+            assert_outcome(&view.call(ToolCall::new("fx.hello")).await, Kind::Unavailable, false);
         }
         assert_eq!(stage.processes(), [0; 0]);
         assert!(stage.states().iter().all(|state| *state == State::Closed));

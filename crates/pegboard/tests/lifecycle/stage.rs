@@ -172,7 +172,7 @@ impl Stage {
         for view in self.views() {
             assert_eq!(listed(view).await, [""; 0]);
             let reply = view.call(ToolCall::new("fx.hello")).await;
-            ended_as(&reply, kind, false);
+            assert_outcome(&reply, kind, false);
         }
     }
 

@@ -5,5 +5,5 @@
 #[path = "../support/mod.rs"]
 mod support;
 
-mod counted;
-mod planted;
+mod canary;
+mod counts;

@@ -90,7 +90,7 @@ pub(crate) fn head(more: &str) -> String {
     format!("HTTP/1.1 200 OK\r\ncontent-type: application/json\r\nconnection: close\r\n{more}\r\n")
 }
 
-/// Serves the path `/mcp`. The first call is answered as `act` says, given the right answer; the later ones well.
+/// Serves the path `/mcp`. The first call is answered as `act` assert_contains, given the right answer; the later ones well.
 pub(crate) async fn http(server: Server, act: fn(&str) -> Vec<Step>) -> (SocketAddr, DropGuard) {
     let first = Arc::new(std::sync::atomic::AtomicBool::new(true));
     listen(move |stream| {
@@ -191,7 +191,7 @@ pub(crate) fn part(text: &str, code: Data, last: bool) -> Message {
     Message::Frame(Frame::message(text.as_bytes().to_vec(), OpCode::Data(code), last))
 }
 
-/// Serves a WebSocket. The first call is answered as `act` says, given the right answer; the later ones well.
+/// Serves a WebSocket. The first call is answered as `act` assert_contains, given the right answer; the later ones well.
 pub(crate) async fn socket(server: Server, act: fn(&str) -> Vec<Message>) -> (SocketAddr, DropGuard) {
     let first = Arc::new(std::sync::atomic::AtomicBool::new(true));
     listen(move |stream| {

@@ -9,7 +9,7 @@
 #[path = "../support/mod.rs"]
 mod support;
 
-mod played;
+mod board_under_test;
 mod reference;
 mod steps;
 
@@ -17,10 +17,10 @@ use proptest::test_runner::{Config, RngAlgorithm, RngSeed, TestError, TestRunner
 use proptest_state_machine::{ReferenceStateMachine, StateMachineTest};
 
 use crate::{
-    played::Played,
+    board_under_test::BoardUnderTest,
     reference::{Board, Place, Settings, Step, Tool},
     steps::Steps,
-    support::chance::number,
+    support::rng::number,
 };
 
 /// The default number of sequences. They are always the same.
@@ -44,7 +44,7 @@ fn a_board_does_what_the_model_says() {
     };
     let sequences = Steps::sequential_strategy(LENGTH);
     let result = TestRunner::new(config.clone()).run(&sequences, |(board, steps, seen)| {
-        Played::test_sequential(config.clone(), board, steps, seen);
+        BoardUnderTest::test_sequential(config.clone(), board, steps, seen);
         Ok(())
     });
     match result {
@@ -92,6 +92,6 @@ fn sequences_that_once_failed_do_what_the_model_says() {
         vec![Step::Connect("a", disabled), Step::Connect("a", disabled)],
     ];
     for steps in sequences {
-        Played::test_sequential(Config::default(), Board::default(), steps, None);
+        BoardUnderTest::test_sequential(Config::default(), Board::default(), steps, None);
     }
 }

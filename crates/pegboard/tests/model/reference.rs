@@ -5,8 +5,8 @@
 
 mod agents;
 mod operators;
-mod places;
-mod seen;
+mod replacement;
+mod status;
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -24,7 +24,7 @@ const STEP: u64 = 20;
 /// No timer may fire this close to the end of a step, because it could fire before or after it.
 const NEAR: u64 = 15;
 
-use places::start;
+use replacement::start;
 
 pub(crate) type Name = &'static str;
 pub(crate) type ViewId = u32;

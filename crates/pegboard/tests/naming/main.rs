@@ -3,6 +3,6 @@
 #[path = "../support/mod.rs"]
 mod support;
 
+mod fixtures;
 mod names;
 mod offered;
-mod words;

@@ -3,7 +3,7 @@
 use pegboard::{Config, Env, Format, Kind, NameRules, NameStyle, Provider, View};
 use serde_json::json;
 
-use crate::{support::*, words::*};
+use crate::{fixtures::*, support::*};
 
 /// Servers and tools whose exposed names would collide are all callable.
 #[tokio::test]
@@ -104,7 +104,7 @@ async fn small_slips_of_a_model_are_repaired_and_reported() {
         assert_eq!(serde_json::to_value(&reply).unwrap()["repaired"], json!(reply.repaired));
     }
     let reply = call(&tools, "GET_LOGS", json!({})).await;
-    says(
+    assert_contains(
         &reply.text(),
         &["`GET_LOGS` could mean k8s.get-logs or other.Get_Logs. "],
     );
@@ -123,7 +123,7 @@ async fn an_unknown_name_is_answered_with_names_and_servers() {
     listed(&tools).await;
     let reply = call(&tools, "k8s.get_podz", json!({})).await;
     assert_eq!(reply.outcome.kind(), Kind::UnknownTool);
-    says(
+    assert_contains(
         &reply.text(),
         &[
             "there is no tool `k8s.get_podz`",
@@ -153,8 +153,8 @@ async fn a_hidden_tool_is_reached_by_no_name() {
             "FX.Delete-All",
         ] {
             let reply = call(&tools, asked, json!({})).await;
-            ended_as(&reply, Kind::NotPermitted, false);
-            says(&reply.text(), &["may not be used", "the config hides it"]);
+            assert_outcome(&reply, Kind::NotPermitted, false);
+            assert_contains(&reply.text(), &["may not be used", "the config hides it"]);
         }
     }
 }

@@ -4,7 +4,7 @@ use pegboard::{Arguments, Kind, Provider, ToolCall, View};
 use pegboard_testkit::{FakeServer, Tool};
 use serde_json::{Value, json};
 
-use crate::{support::*, words::*};
+use crate::{fixtures::*, support::*};
 
 fn picky() -> FakeServer {
     let schema = json!({"type": "object", "required": ["$filter"], "properties": {
@@ -114,10 +114,10 @@ async fn a_models_broken_arguments_are_told_to_it() {
         {"id": "c1", "type": "function", "function": {"name": "fx__find", "arguments": "{\"$filter\": "}}]}}]});
     let call = Provider::OpenAi.tool_calls(&response).remove(0);
     let reply = tools.call(call).await;
-    ended_as(&reply, Kind::InvalidArguments, false);
+    assert_outcome(&reply, Kind::InvalidArguments, false);
     let message = Provider::OpenAi.tool_result(&reply);
     assert_eq!(message["tool_call_id"], "c1");
-    says(
+    assert_contains(
         message["content"].as_str().unwrap(),
         &["fx.find was not called", "JSON"],
     );

@@ -6,9 +6,9 @@ use pegboard::{Kind, ServerConfig, ToolCall};
 use pegboard_testkit::{Answer, Era, FakeServer, Fault, NetHandle, Tool, When};
 
 use crate::{
+    fixtures::*,
     raw::{self, Step},
     support::*,
-    words::*,
 };
 
 const SMALL: usize = 64 << 10;

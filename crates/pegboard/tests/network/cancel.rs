@@ -6,7 +6,7 @@ use pegboard::{Kind, ServerConfig, ToolCall, Toolset};
 use pegboard_testkit::{Era, FakeServer, HttpStyle, NetHandle, Tool};
 use serde_json::json;
 
-use crate::{support::*, words::*};
+use crate::{fixtures::*, support::*};
 
 fn server(era: Era) -> FakeServer {
     FakeServer::new("fx")

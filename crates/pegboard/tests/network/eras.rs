@@ -5,9 +5,9 @@ use pegboard_testkit::{Ask, Era, FakeServer, Fault, NetHandle, Refusal, Tool, Wh
 use serde_json::json;
 
 use crate::{
+    fixtures::*,
     raw::{self, Step},
     support::*,
-    words::*,
 };
 
 fn remembering(url: &str, file: &std::path::Path) -> Pegboard {

@@ -5,7 +5,7 @@ use pegboard::{Auth, Secret, ServerConfig, Transport};
 use pegboard_testkit::{Ask, Era, FakeServer, HttpStyle, Tool};
 use serde_json::json;
 
-use crate::{support::*, words::*};
+use crate::{fixtures::*, support::*};
 
 fn with_headers(url: &str, headers: &[(&str, &str)]) -> ServerConfig {
     let mut endpoint = endpoint(url);

@@ -10,9 +10,9 @@ use h2::{Reason, RecvStream, server::SendResponse};
 use pegboard::{Kind, ServerConfig, ToolCall, Transport};
 
 use crate::{
+    fixtures::*,
     support::*,
     tls::{Authority, Front, answer_h2, front, secured, trusting},
-    words::*,
 };
 
 /// The server's reaction to a call.

@@ -7,15 +7,15 @@
 #[path = "../support/mod.rs"]
 mod support;
 
+mod fixtures;
 mod raw;
-mod words;
 
 mod bounds;
 mod cancel;
 mod eras;
 mod headers;
 mod http_2;
-mod oddities;
+mod malformed;
 mod redirects;
 mod refusals;
 mod secrets;

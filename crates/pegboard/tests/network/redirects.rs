@@ -5,7 +5,7 @@ use pegboard::{Auth, Kind, Reply, Secret, ServerConfig, Transport};
 use pegboard_testkit::{Era, Fault, When};
 use serde_json::json;
 
-use crate::{raw, support::*, words::*};
+use crate::{fixtures::*, raw, support::*};
 
 fn with_secrets(url: &str) -> ServerConfig {
     let mut endpoint = endpoint(url);
@@ -131,7 +131,7 @@ async fn the_old_transport_follows_no_redirect_elsewhere_either() {
             status,
             to: other.url("/messages"),
         };
-        let fake = crate::words::fake(Era::Legacy)
+        let fake = crate::fixtures::fake(Era::Legacy)
             .fault_on(When::tool("hello"), fault)
             .serve_sse()
             .await

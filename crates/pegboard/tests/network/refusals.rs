@@ -7,9 +7,9 @@ use pegboard_testkit::{Era, Fault, NetHandle, When, refused_address, stalled_lis
 use serde_json::json;
 
 use crate::{
+    fixtures::*,
     raw::{self, Step},
     support::*,
-    words::*,
 };
 
 /// All network transports for one address.

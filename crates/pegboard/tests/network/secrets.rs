@@ -3,7 +3,7 @@
 use pegboard::{Auth, Kind, Secret, ServerConfig, Transport};
 use pegboard_testkit::{Era, Fault, When, refused_address};
 
-use crate::{support::*, words::*};
+use crate::{fixtures::*, support::*};
 
 #[tokio::test]
 async fn user_and_password_of_a_url_become_basic_credentials() {

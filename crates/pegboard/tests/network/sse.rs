@@ -6,7 +6,7 @@ use pegboard::{Kind, State};
 use pegboard_testkit::{Ask, Era, FakeServer, Fault, Tool, When};
 use serde_json::json;
 
-use crate::{raw, support::*, words::*};
+use crate::{fixtures::*, raw, support::*};
 
 #[tokio::test]
 async fn the_address_for_messages_may_be_relative_or_whole() {
@@ -19,7 +19,7 @@ async fn the_address_for_messages_may_be_relative_or_whole() {
         let fake = fake(Era::Legacy).serve_sse().await.unwrap();
         let url = url.replace("HOST", &format!("http://{}", fake.address()));
         fake.change(|script| {
-            *script = crate::words::fake(Era::Legacy)
+            *script = crate::fixtures::fake(Era::Legacy)
                 .fault(Fault::Endpoint { url: url.clone() })
                 .script()
                 .clone();
@@ -256,7 +256,7 @@ async fn an_event_that_is_too_large_costs_its_call_and_an_endless_one_the_connec
     greets(&tools, "on the same stream").await;
     assert_eq!(fake.count("GET"), 1);
 
-    let fake = crate::words::fake(Era::Legacy)
+    let fake = crate::fixtures::fake(Era::Legacy)
         .fault_on(When::tool("hello").first(1), Fault::EndlessLine)
         .serve_sse()
         .await

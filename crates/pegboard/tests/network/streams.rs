@@ -7,9 +7,9 @@ use pegboard_testkit::{Era, Fault, When};
 use serde_json::json;
 
 use crate::{
+    fixtures::*,
     raw::{self, Step},
     support::*,
-    words::*,
 };
 
 #[tokio::test]

@@ -21,7 +21,7 @@ use tokio::{
 use tokio_rustls::{TlsAcceptor, server::TlsStream};
 use tokio_util::sync::{CancellationToken, DropGuard};
 
-use crate::{support::*, words::*};
+use crate::{fixtures::*, support::*};
 
 /// A certificate authority, with its certificate in a file.
 pub(crate) struct Authority {

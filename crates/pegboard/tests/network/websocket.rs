@@ -4,7 +4,7 @@ use pegboard::{Auth, Kind, Secret, ServerConfig, State, Transport};
 use pegboard_testkit::{Answer, Era, FakeServer, Fault, Tool, When};
 use serde_json::json;
 
-use crate::{support::*, words::*};
+use crate::{fixtures::*, support::*};
 
 #[tokio::test]
 async fn headers_and_subprotocol_are_sent_with_the_handshake_in_both_eras() {

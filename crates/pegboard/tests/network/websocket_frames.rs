@@ -12,7 +12,7 @@ use tokio_tungstenite::{
     },
 };
 
-use crate::{support::*, words::*};
+use crate::{fixtures::*, support::*};
 
 /// Answers like a healthy legacy server and writes the messages of `act` after a call. Reports every message that it receives.
 async fn serve(act: fn(&Value) -> Vec<Message>) -> (String, mpsc::Receiver<Message>) {

@@ -4,7 +4,7 @@ use pegboard::{CompletionOf, Config, EraChoice, LogLevel, Pegboard, ServerConfig
 use serde_json::{Map, Value, json};
 use tokio::sync::mpsc;
 
-use crate::{features::Everybody, peer::*, support::*, talk::*};
+use crate::{features::FullHost, peer::*, support::*, talk::*};
 
 #[tokio::test]
 async fn every_feature_of_the_python_sdk_is_used_on_stdio() {
@@ -29,7 +29,7 @@ async fn every_feature_of_the_typescript_sdk_is_used_on_http() {
 }
 
 async fn check(config: ServerConfig) {
-    let host = Everybody::default();
+    let host = FullHost::default();
     let mut config = in_era(config, EraChoice::Modern);
     config.roots = vec!["file:///srv/one".to_owned()];
     let mut servers = Config::default();
@@ -46,7 +46,7 @@ async fn check(config: ServerConfig) {
     board.shutdown().await;
 }
 
-async fn check_inputs(tools: &Toolset, host: &Everybody) {
+async fn check_inputs(tools: &Toolset, host: &FullHost) {
     assert_eq!(text(tools, "ask_model", json!({})).await, "the model says forty-two");
     assert_eq!(
         text(tools, "ask_roots", json!({})).await,
@@ -57,7 +57,7 @@ async fn check_inputs(tools: &Toolset, host: &Everybody) {
     assert_eq!(asked[0].url.as_deref(), Some("https://example.org/sign-in"));
 }
 
-async fn check_reading(tools: &Toolset, host: &Everybody) {
+async fn check_reading(tools: &Toolset, host: &FullHost) {
     let fx = name("fx");
     let listing = tools.resources(PATIENCE).await;
     let templates: Vec<_> = listing.templates.iter().map(|template| template.uri.as_str()).collect();

@@ -56,7 +56,7 @@ pub(crate) async fn complaint(tools: &Toolset, tool: &str, arguments: Value) -> 
 /// Calls a tool with invalid arguments, which never reach its server, and returns the error.
 pub(crate) async fn misfit(tools: &Toolset, tool: &str, arguments: Value) -> String {
     let reply = call(tools, tool, arguments).await;
-    ended_as(&reply, pegboard::Kind::InvalidArguments, false);
+    assert_outcome(&reply, pegboard::Kind::InvalidArguments, false);
     reply.text()
 }
 

@@ -51,8 +51,8 @@ async fn a_check_forbids_calls_by_server_tool_and_arguments() {
         match expected {
             None => assert_eq!(reply.outcome.kind(), Kind::Ok, "{arguments}"),
             Some(why) => {
-                ended_as(&reply, Kind::NotPermitted, false);
-                says(&reply.text(), &[&format!("the call of `{tool}` is not allowed"), why]);
+                assert_outcome(&reply, Kind::NotPermitted, false);
+                assert_contains(&reply.text(), &[&format!("the call of `{tool}` is not allowed"), why]);
                 assert_eq!(files.count("tools/call"), before);
             }
         }

@@ -32,12 +32,12 @@ async fn a_hidden_tool_is_neither_listed_nor_called_under_any_style_of_its_name(
         "delete_pod",
     ] {
         let reply = call(&tools, name, json!({})).await;
-        ended_as(&reply, Kind::NotPermitted, false);
+        assert_outcome(&reply, Kind::NotPermitted, false);
         assert_eq!(
             reply.text(),
             "tool `k8s.delete_pod` may not be used: the config hides it. Available tools of server `k8s`: Exec, get_pods."
         );
-        says(
+        assert_contains(
             reply.outcome.hint().unwrap(),
             &["`allow`, `deny` and `tools` of server `k8s`"],
         );
@@ -121,7 +121,7 @@ async fn a_single_tool_is_switched_off() {
     })]);
     let tools = board.toolset();
     assert_eq!(listed(&tools).await, ["k8s.Exec", "k8s.get_pods"]);
-    ended_as(
+    assert_outcome(
         &call(&tools, "k8s.delete_pod", json!({})).await,
         Kind::NotPermitted,
         false,
@@ -138,7 +138,7 @@ async fn a_filter_survives_changes_of_the_list_and_new_names() {
     k8s.change(|script| script.tools.push(Tool::new("list_pods")));
     k8s.tools_changed().await;
     until_listed(&tools, &["k8s.Exec", "k8s.get_pods", "k8s.list_pods"]).await;
-    ended_as(
+    assert_outcome(
         &call(&tools, "k8s.delete_pod", json!({})).await,
         Kind::NotPermitted,
         false,
@@ -154,7 +154,7 @@ async fn a_filter_survives_changes_of_the_list_and_new_names() {
     until_listed(&tools, &["k8s.Exec", "k8s.get_pods"]).await;
     for tools in [tools, board.toolset()] {
         let reply = call(&tools, "k8s.tidy_up", json!({})).await;
-        ended_as(&reply, Kind::NotPermitted, false);
+        assert_outcome(&reply, Kind::NotPermitted, false);
     }
     assert_eq!(k8s.count("tools/call"), 0);
 }
@@ -168,7 +168,7 @@ async fn a_tool_that_is_not_for_models_is_hidden_from_them() {
     let tools = board.toolset();
     assert_eq!(listed(&tools).await, ["ui.both"]);
     let reply = call(&tools, "ui.page", json!({})).await;
-    ended_as(&reply, Kind::NotPermitted, false);
+    assert_outcome(&reply, Kind::NotPermitted, false);
     assert_eq!(
         reply.text(),
         "tool `ui.page` may not be used: its server keeps it from models. Available tools of server `ui`: both."

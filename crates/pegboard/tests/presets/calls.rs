@@ -5,7 +5,7 @@ use pegboard_testkit::{FakeServer, Fault, Tool, When};
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
-use crate::{support::*, words::*};
+use crate::{fixtures::*, support::*};
 
 const DAY: u64 = 24 * 3600;
 
@@ -29,7 +29,7 @@ async fn call_timeout() {
         let stage = Stage::new(preset, "health_probe = 'none'", &fake).await;
         stage.tools.list(PATIENCE).await;
         let began = Instant::now();
-        ended_as(&stage.call("mute").await, Kind::Timeout, true);
+        assert_outcome(&stage.call("mute").await, Kind::Timeout, true);
         assert_eq!(began.elapsed().as_secs(), seconds, "{preset}");
         let busy = stage.call("busy").await;
         let lives = matches!(busy.outcome, Outcome::Done(_));
@@ -37,7 +37,7 @@ async fn call_timeout() {
         // The caller's own timeout applies under every preset.
         let began = Instant::now();
         let hasty = stage.tools.call(ToolCall::new("fx.mute").timeout(secs(7))).await;
-        ended_as(&hasty, Kind::Timeout, true);
+        assert_outcome(&hasty, Kind::Timeout, true);
         assert_eq!(began.elapsed().as_secs(), 7, "{preset}");
     }
 }
@@ -152,7 +152,7 @@ async fn arguments() {
             let got: Option<Value> = match reply.outcome {
                 Outcome::Done(_) => Some(serde_json::from_str(unfenced(&reply.text())).unwrap()),
                 _ => {
-                    ended_as(&reply, Kind::InvalidArguments, false);
+                    assert_outcome(&reply, Kind::InvalidArguments, false);
                     None
                 }
             };

@@ -6,7 +6,7 @@ use pegboard::{
 use pegboard_testkit::{FakeServer, Tool};
 use serde_json::json;
 
-use crate::{support::*, words::*};
+use crate::{fixtures::*, support::*};
 
 /// Row `naming.style`: the preset of the file names the tools, also if two servers have tools of the same name.
 #[tokio::test(start_paused = true)]
@@ -101,7 +101,7 @@ fn transports() {
         let errors: Vec<String> = loaded.errors().map(ToString::to_string).collect();
         assert_eq!(errors.len(), 4 - allowed.len(), "{preset}: {errors:?}");
         for error in errors {
-            says(
+            assert_contains(
                 &error,
                 &[
                     &format!("and `transports` of preset `{preset}` allows"),
@@ -147,5 +147,5 @@ async fn primitives() {
     let format = InstructionFormat::from(load("preset = 'ai-agent'").config.preset);
     assert_eq!(format, InstructionFormat::AiAgent);
     let told = stage.tools.instructions(&Instructions::new(format));
-    says(&told, &["#### MCP Server: fx", "greet"]);
+    assert_contains(&told, &["#### MCP Server: fx", "greet"]);
 }

@@ -5,7 +5,7 @@ use pegboard_testkit::{FakeServer, Fault, Tool, When};
 use serde_json::json;
 use tokio::time::Instant;
 
-use crate::{support::*, words::*};
+use crate::{fixtures::*, support::*};
 
 /// Row `scope`: two agents share a server, or have one each.
 #[tokio::test(start_paused = true)]
@@ -48,7 +48,7 @@ async fn start() {
         assert_eq!(stage.starts(), with_list, "{preset}: with the listing");
         assert_eq!(listing.tools.len(), with_list as usize, "{preset}");
         if start == Explicit {
-            says(&listing.unavailable[0].error, &["nobody has connected it"]);
+            assert_contains(&listing.unavailable[0].error, &["nobody has connected it"]);
             stage.board.reconnect(&name("fx")).await;
             assert_eq!(unfenced(&stage.call("hello").await.text()), "hi", "{preset}");
         }
@@ -78,7 +78,7 @@ async fn on_start_failure() {
             let missing = &listing.unavailable[0];
             assert_eq!(missing.server, name("fx"), "{preset}");
             assert!(!missing.error.is_empty(), "{preset}");
-            ended_as(&call(&tools, "fx.hello", json!({})).await, Kind::Unavailable, false);
+            assert_outcome(&call(&tools, "fx.hello", json!({})).await, Kind::Unavailable, false);
             assert_eq!(
                 unfenced(&call(&tools, "other.hello", json!({})).await.text()),
                 "hi",
@@ -216,7 +216,7 @@ async fn health_after_a_timeout() {
             .fault_on(When::method("ping"), Fault::NeverAnswers)
             .fault_on(When::method("tools/list").after(1), Fault::NeverAnswers);
         let stage = Stage::new(preset, "call_timeout = '5s'\ncall_total_timeout = '5s'", &dead).await;
-        ended_as(&stage.call("hello").await, Kind::Timeout, true);
+        assert_outcome(&stage.call("hello").await, Kind::Timeout, true);
         let starts = stage.starts();
         tokio::time::sleep(secs(within - 1)).await;
         assert_eq!((stage.handle.count("ping"), stage.starts()), (asks, starts), "{preset}");

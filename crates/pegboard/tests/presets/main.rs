@@ -8,11 +8,12 @@ mod support;
 
 mod calls;
 mod files;
+mod fixtures;
 mod life;
+mod limits;
 mod results;
 mod seed_000;
 mod seed_001;
 mod seed_002;
 mod seed_003;
 mod seed_004;
-mod words;

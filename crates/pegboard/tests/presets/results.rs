@@ -4,7 +4,7 @@ use pegboard::{Outcome, Summariser, Summary, SummaryRequest, View};
 use pegboard_testkit::{Block, FakeServer, Tool};
 use serde_json::json;
 
-use crate::{support::*, words::*};
+use crate::{fixtures::*, support::*};
 
 /// Row `result join`: two text blocks and an image.
 #[tokio::test(start_paused = true)]

@@ -7,7 +7,7 @@ use pegboard_testkit::{FakeServer, Fault, Tool, When};
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
-use crate::{support::*, words::*};
+use crate::{fixtures::*, support::*};
 
 /// TARSy, section 4: every row of the parsing cascade, and the types that values get.
 #[tokio::test(start_paused = true)]
@@ -92,8 +92,8 @@ async fn seed_000_routing() {
     ] {
         let reply = call(tool).await;
         assert_eq!(reply.outcome.kind(), kind, "{row}: {}", reply.text());
-        ended_as(&reply, kind, false);
-        says(&reply.text(), words);
+        assert_outcome(&reply, kind, false);
+        assert_contains(&reply.text(), words);
     }
 }
 
@@ -304,9 +304,9 @@ async fn seed_000_a_server_that_is_gone_is_unhealthy_until_a_check_finds_it() {
             let server = &status.servers[0];
             assert_eq!((server.state, status.healthy), (State::Down, false), "{row}");
             assert_eq!(status.warnings.len(), 1, "{row}");
-            says(&status.warnings[0].details, &["closed its output"]);
+            assert_contains(&status.warnings[0].details, &["closed its output"]);
             assert_eq!((server.since, status.warnings[0].created_at), (since, since), "{row}");
-            says(
+            assert_contains(
                 server.check_error.as_deref().unwrap_or_default(),
                 &["closed its output"],
             );

@@ -7,7 +7,7 @@ use pegboard_testkit::{Era, FakeServer, Fault, Tool, When, is_alive};
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
-use crate::{support::*, words::*};
+use crate::{fixtures::*, support::*};
 
 /// Servers as ai-agent's files write them.
 fn servers(servers: &Value) -> Config {
@@ -247,7 +247,7 @@ async fn seed_001_callers_wait_over_failing_starts() {
         tokio::time::sleep(secs(20)).await;
         let status = stage.board.status().servers[0].clone();
         assert_eq!(status.state, State::Connecting);
-        says(&status.last_error.unwrap().message, &["closed its output"]);
+        assert_contains(&status.last_error.unwrap().message, &["closed its output"]);
         stage.handle.change(|script| *script = good().script().clone());
     };
     let (first, second, ()) = tokio::join!(stage.call("hello"), second, recovering);
@@ -269,8 +269,8 @@ async fn seed_001_callers_fail_together_and_learn_since_when() {
     let (first, second) = tokio::join!(stage.call("hello"), second);
     assert_eq!(began.elapsed().as_secs(), 60, "together");
     for reply in [first, second] {
-        ended_as(&reply, Kind::Unavailable, false);
-        says(&reply.text(), &["closed its output"]);
+        assert_outcome(&reply, Kind::Unavailable, false);
+        assert_contains(&reply.text(), &["closed its output"]);
     }
     let since = stage.board.status().servers[0].since;
     for at in [65, 120, 450] {
@@ -278,7 +278,7 @@ async fn seed_001_callers_fail_together_and_learn_since_when() {
         let asked = Instant::now();
         let reply = stage.call("hello").await;
         assert!(asked.elapsed() < secs(1), "a short circuit");
-        says(
+        assert_contains(
             &reply.text(),
             &["closed its output", &format!("(for {at} s; next try in")],
         );
@@ -294,8 +294,8 @@ async fn seed_001_callers_fail_together_and_learn_since_when() {
 async fn seed_001_who_does_not_wait_for_failing_starts() {
     let stage = Stage::new("ai-agent", "", &crashing()).await;
     let reply = stage.tools.call(ToolCall::new("fx.hello").timeout(secs(7))).await;
-    ended_as(&reply, Kind::Unavailable, false);
-    says(&reply.text(), &["did not become ready in time", "closed its output"]);
+    assert_outcome(&reply, Kind::Unavailable, false);
+    assert_contains(&reply.text(), &["did not become ready in time", "closed its output"]);
     let config = servers(&json!({"fx": {"command": "/no/such/program"}}));
     let board = Pegboard::open(config);
     let began = Instant::now();
@@ -323,7 +323,7 @@ async fn seed_001_a_web_page_in_place_of_the_server_is_retried() {
         let (reply, ()) = tokio::join!(call(&tools, "fx.hello", json!({})), recovering);
         assert_eq!(reply.is_error(), !waits, "{preset}: {}", reply.text());
         if !waits {
-            says(&reply.text(), &["text/html", "not tried again"]);
+            assert_contains(&reply.text(), &["text/html", "not tried again"]);
             assert!(board.reconnect(&name("fx")).await);
         }
         ready(&board).await;
@@ -343,10 +343,10 @@ async fn seed_001_a_web_page_in_place_of_an_answer_is_lost() {
         let board = Pegboard::open(config);
         let tools = board.toolset();
         let reply = call(&tools, "fx.hello", json!({})).await;
-        ended_as(&reply, Kind::Internal, true);
-        says(&reply.text(), &["was answered", "text/html"]);
+        assert_outcome(&reply, Kind::Internal, true);
+        assert_contains(&reply.text(), &["was answered", "text/html"]);
         let error = board.status().servers[0].last_error.clone().unwrap();
-        says(&error.message, &["fx.hello", "text/html"]);
+        assert_contains(&error.message, &["fx.hello", "text/html"]);
         assert_eq!(call(&tools, "fx.hello", json!({})).await.text(), "hi");
         assert_eq!(board.status().servers[0].restarts, 0);
         board.shutdown().await;
@@ -397,7 +397,7 @@ async fn seed_001_a_probe_falls_back_to_listing() {
             fake = fake.fault_on(When::method("tools/list").nth(2), fault);
         }
         let stage = Stage::new("ai-agent", "call_timeout = '5s'", &fake).await;
-        ended_as(&stage.call("mute").await, Kind::Timeout, true);
+        assert_outcome(&stage.call("mute").await, Kind::Timeout, true);
         tokio::time::sleep(secs(4)).await;
         assert_eq!(stage.board.status().servers[0].restarts, restarts, "{row}");
         let pings = usize::from(era == Era::Legacy);
@@ -413,7 +413,7 @@ async fn seed_001_a_remote_server_that_is_gone_is_noticed_and_found_again() {
     let tools = board.toolset();
     assert_eq!(call(&tools, "fx.hello", json!({})).await.text(), "hi");
     http.stop().await;
-    ended_as(&call(&tools, "fx.hello", json!({})).await, Kind::Unavailable, false);
+    assert_outcome(&call(&tools, "fx.hello", json!({})).await, Kind::Unavailable, false);
     let waiting = async {
         while board.status().servers[0].state != State::Down {
             tokio::time::sleep(Duration::from_millis(20)).await;

@@ -4,7 +4,7 @@ use pegboard::{Config, Outcome, Pegboard, Risk, ServerConfig, State};
 use pegboard_testkit::{FakeServer, Fault, Tool, When};
 use serde_json::json;
 
-use crate::{support::*, words::*};
+use crate::{fixtures::*, support::*};
 
 /// A server of a goat file that is shared, so that the board can show its state.
 fn shared(url: &str) -> ServerConfig {
@@ -91,7 +91,7 @@ async fn seed_003_code_and_data_of_an_error_are_kept() {
     };
     let stage = Stage::new("goat", "", &good().fault_on(When::tool("hello"), error)).await;
     let reply = stage.call("hello").await;
-    says(&reply.text(), &["-32042", "not now"]);
+    assert_contains(&reply.text(), &["-32042", "not now"]);
     assert_eq!(
         serde_json::to_value(&reply).unwrap()["outcome"]["error_code"],
         json!(-32042)

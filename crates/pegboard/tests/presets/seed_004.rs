@@ -5,7 +5,7 @@ use pegboard_testkit::{FakeServer, Fault, Tool, When};
 use serde_json::json;
 use tokio::time::Instant;
 
-use crate::{support::*, words::*};
+use crate::{fixtures::*, support::*};
 
 /// minion, 8.1, configuration errors: reported at once, before anything runs, and the other servers are available.
 #[test]
@@ -21,7 +21,7 @@ fn seed_004_configuration_errors() {
         ));
         let errors: Vec<String> = loaded.errors().map(ToString::to_string).collect();
         assert_eq!(errors.len(), 1, "{row}: {errors:?}");
-        says(&errors[0], &[words]);
+        assert_contains(&errors[0], &[words]);
         assert_eq!(loaded.config.servers.len(), 1, "{row}");
     }
 }
@@ -30,19 +30,19 @@ fn seed_004_configuration_errors() {
 #[tokio::test(start_paused = true)]
 async fn seed_004_connection_errors() {
     let stage = Stage::new("minion", "", &silent()).await;
-    ended_as(&stage.call("hello").await, Kind::Unavailable, false);
+    assert_outcome(&stage.call("hello").await, Kind::Unavailable, false);
     tokio::time::sleep(secs(3600)).await;
     assert_eq!(stage.starts(), 4, "one attempt and three retries");
     let status = stage.board.status().servers[0].clone();
     assert_eq!(status.state, State::Down);
-    says(&status.last_error.unwrap().message, &["after 4 failed starts"]);
+    assert_contains(&status.last_error.unwrap().message, &["after 4 failed starts"]);
 }
 
 /// minion, 5.3: a call on a disconnected client connects it, also after the retries are used up; many calls make few attempts.
 #[tokio::test(start_paused = true)]
 async fn seed_004_a_call_connects_a_server_that_was_given_up() {
     let stage = Stage::new("minion", "", &crashing()).await;
-    ended_as(&stage.call("hello").await, Kind::Unavailable, false);
+    assert_outcome(&stage.call("hello").await, Kind::Unavailable, false);
     let began = Instant::now();
     let given_up = stage.starts();
     let mut refused = String::new();
@@ -52,7 +52,7 @@ async fn seed_004_a_call_connects_a_server_that_was_given_up() {
         refused = reply.text();
         tokio::time::sleep(secs(1)).await;
     }
-    says(
+    assert_contains(
         &refused,
         &["closed its output", "failed starts", "a call starts it again in"],
     );
@@ -68,7 +68,7 @@ async fn seed_004_a_call_connects_a_server_that_was_given_up() {
     stage.handle.kill();
     tokio::time::sleep(secs(200)).await;
     let message = stage.board.status().servers[0].last_error.clone().unwrap().message;
-    says(&message, &["after 4 failed starts"]);
+    assert_contains(&message, &["after 4 failed starts"]);
 }
 
 /// minion, 8.4: call retries pause 1, 2 and 4 seconds.
@@ -126,10 +126,10 @@ async fn seed_004_the_last_error_of_calls() {
     assert_eq!(last(), None, "what was not sent says nothing about the server");
     stage.call("logic").await;
     let first = last().expect("an error");
-    says(&first.message, &["fx.logic", "no such issue"]);
+    assert_contains(&first.message, &["fx.logic", "no such issue"]);
     stage.call("mute").await;
     let second = last().expect("an error");
-    says(&second.message, &["fx.mute", "60 s"]);
+    assert_contains(&second.message, &["fx.mute", "60 s"]);
     assert!(second.at > first.at);
     stage.call("hello").await;
     assert_eq!(last(), Some(second), "it stays the last one");
@@ -143,7 +143,7 @@ async fn seed_004_authentication_errors() {
     assert_eq!(loaded.problems, []);
     let board = Pegboard::open(loaded.config);
     let reply = call(&board.toolset(), "fx.hello", json!({})).await;
-    ended_as(&reply, Kind::NeedsAuth, false);
+    assert_outcome(&reply, Kind::NeedsAuth, false);
     let status = board.status();
     assert_eq!(
         (status.servers[0].state, status.servers[0].restarts),
@@ -178,7 +178,7 @@ async fn seed_004_tool_and_protocol_errors() {
         ("invalid message", "odd", Kind::Internal, true, 1),
     ] {
         let reply = stage.call(tool).await;
-        ended_as(&reply, kind, ran);
+        assert_outcome(&reply, kind, ran);
         assert_eq!(reply.attempts, attempts, "{row}");
         assert!(!reply.text().is_empty(), "{row}");
         assert_eq!(stage.call("hello").await.text(), "hi", "{row}: the server goes on");
@@ -195,7 +195,7 @@ async fn seed_004_resource_errors() {
         .in_process(name("fx"), dialer(&handle))
         .open();
     let refused = board.connect(name("more"), in_process_settings()).await;
-    says(&refused.unwrap_err().to_string(), &["the board takes 1 servers"]);
+    assert_contains(&refused.unwrap_err().to_string(), &["the board takes 1 servers"]);
     assert_eq!(call(&board.toolset(), "fx.hello", json!({})).await.text(), "hi");
 }
 
@@ -284,7 +284,7 @@ async fn seed_004_a_tool_may_require_further_capabilities() {
         reply.text(),
         "tool `fx.hello` may not be used: it needs a capability that was not granted. Available tools of server `fx`: plain."
     );
-    says(reply.outcome.hint().unwrap(), &["`requires`"]);
+    assert_contains(reply.outcome.hint().unwrap(), &["`requires`"]);
 }
 
 /// minion, `ToolOutput`: the server and the tool are named also if the server was never reached.
@@ -293,8 +293,8 @@ async fn seed_004_a_reply_names_its_server_also_when_it_cannot_be_reached() {
     let stage = Stage::new("minion", "", &silent()).await;
     for asked in ["fx.hello", "fx__hello", "mcp_fx_hello"] {
         let reply = stage.tools.call(ToolCall::new(asked)).await;
-        ended_as(&reply, Kind::Unavailable, false);
-        says(&reply.text(), &["server `fx` is down", "go on without it"]);
+        assert_outcome(&reply, Kind::Unavailable, false);
+        assert_contains(&reply.text(), &["server `fx` is down", "go on without it"]);
         assert_eq!((reply.name.as_str(), reply.asked.as_str()), ("fx.hello", asked));
         let json = serde_json::to_value(&reply).unwrap();
         assert_eq!((&json["server"], &json["tool"]), (&json!("fx"), &json!("hello")));
@@ -309,11 +309,11 @@ async fn seed_004_a_reply_names_its_server_also_when_it_cannot_be_reached() {
 async fn seed_004_an_error_without_words_is_told() {
     let fake = FakeServer::new("fx").tool(Tool::new("silent").fails_with(""));
     let reply = Stage::new("minion", "", &fake).await.call("silent").await;
-    ended_as(&reply, Kind::ToolError, true);
+    assert_outcome(&reply, Kind::ToolError, true);
     let words = "the tool reported an error without saying why";
     assert_eq!(reply.text(), words);
     for provider in [Provider::Mcp, Provider::OpenAi, Provider::Anthropic, Provider::Gemini] {
-        says(&provider.tool_result(&reply).to_string(), &[words]);
+        assert_contains(&provider.tool_result(&reply).to_string(), &[words]);
     }
 }
 

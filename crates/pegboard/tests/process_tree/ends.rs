@@ -3,13 +3,13 @@
 use pegboard_testkit::{Child, FakeServer, Fault, is_alive};
 use serde_json::json;
 
-use crate::program::{BOTH, Program, Stranger, fake, gone, script};
+use crate::program::{BOTH, Program, UnrelatedProcess, fake, gone, script};
 
 const WAYS: [Child; 3] = [Child::SameGroup, Child::Setsid, Child::DoubleFork];
 
 #[test]
 fn a_closed_board_leaves_no_descendant_however_it_was_forked() {
-    let mut stranger = Stranger::start();
+    let mut stranger = UnrelatedProcess::start();
     for hook in BOTH {
         for how in WAYS {
             let mut program = Program::start(hook, |folder| {
@@ -93,7 +93,7 @@ fn a_server_that_forks_a_daemon_and_exits_leaves_no_daemon() {
 
 #[test]
 fn a_runtime_that_is_dropped_without_shutdown_leaves_nothing() {
-    let mut stranger = Stranger::start();
+    let mut stranger = UnrelatedProcess::start();
     for hook in BOTH {
         let mut program = Program::start(hook, |folder| {
             let server = |how| {

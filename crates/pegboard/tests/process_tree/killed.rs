@@ -5,7 +5,7 @@ use std::{path::Path, time::Duration};
 use pegboard_testkit::{Child, FakeServer, Fault, read_pids};
 use serde_json::{Value, json};
 
-use crate::program::{Hook, Program, Stranger, fake, gone, processes, stat};
+use crate::program::{Hook, Program, UnrelatedProcess, fake, gone, processes, stat};
 
 /// The number of kills per test. `PEGBOARD_KILLS` overrides it.
 const ROUNDS: u64 = 20;
@@ -45,7 +45,7 @@ fn named_after(folder: &Path) -> Vec<u32> {
 
 #[test]
 fn nothing_lives_a_second_after_the_program_was_killed() {
-    let mut stranger = Stranger::start();
+    let mut stranger = UnrelatedProcess::start();
     for round in 0..rounds() {
         let mut program = Program::start(Hook::Called, stubborn);
         let status = program.status();

@@ -156,9 +156,9 @@ pub(crate) fn gone(pids: &[u32], millis: u64, context: &str) {
 }
 
 /// An unrelated process in our own process group.
-pub(crate) struct Stranger(Child);
+pub(crate) struct UnrelatedProcess(Child);
 
-impl Stranger {
+impl UnrelatedProcess {
     pub(crate) fn start() -> Self {
         Self(Command::new("sleep").arg("300").spawn().unwrap())
     }
@@ -168,7 +168,7 @@ impl Stranger {
     }
 }
 
-impl Drop for Stranger {
+impl Drop for UnrelatedProcess {
     fn drop(&mut self) {
         let _ = self.0.kill();
         let _ = self.0.wait();

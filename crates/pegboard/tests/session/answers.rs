@@ -48,7 +48,7 @@ async fn an_answer_under_another_id_is_nobodys_and_the_call_times_out() {
             check(fake(), fault, Kind::Internal, true).await;
         } else {
             let text = check(fake(), fault, Kind::Timeout, true).await;
-            says(&text, &["no sign of life for 60 s"]);
+            assert_contains(&text, &["no sign of life for 60 s"]);
         }
     }
 }
@@ -60,7 +60,7 @@ async fn a_handshake_answered_under_another_id_fails_within_the_connect_limit() 
         let (board, _handle) = in_memory(&fake().fault_on(When::method("initialize"), fault));
         let started = tokio::time::Instant::now();
         let listing = board.toolset().list(secs(60)).await;
-        says(&listing.unavailable[0].error, &["no answer within 30 s"]);
+        assert_contains(&listing.unavailable[0].error, &["no answer within 30 s"]);
         assert!(listing.unavailable[0].hint.is_some());
         assert!(started.elapsed() <= secs(31), "{:?}", started.elapsed());
         board.shutdown().await;
@@ -81,8 +81,8 @@ async fn a_hundred_stray_answers_break_the_session() {
     let (board, handle) = in_memory(&fake);
     let tools = board.toolset();
     let reply = call(&tools, "fx.hello", json!({})).await;
-    ended_as(&reply, Kind::Transport, true);
-    says(&reply.text(), &["broke the protocol", "fit nothing"]);
+    assert_outcome(&reply, Kind::Transport, true);
+    assert_contains(&reply.text(), &["broke the protocol", "fit nothing"]);
     assert!(reply.outcome.hint().is_some());
     assert_eq!(call(&tools, "fx.hello", json!({})).await.text(), "hi");
     assert_eq!(handle.starts(), 2);
@@ -95,7 +95,7 @@ async fn a_late_answer_never_reaches_another_call() {
     let (board, handle) = in_memory(&fake);
     let tools = board.toolset();
     let late = call(&tools, "fx.echo", json!({"nonce": "late"})).await;
-    ended_as(&late, Kind::Timeout, true);
+    assert_outcome(&late, Kind::Timeout, true);
     // The late response arrives while this call is in flight.
     let next = call(&tools, "fx.echo", json!({"nonce": "next", "delay_ms": 50_000})).await;
     assert_eq!(next.text(), "next");
@@ -134,8 +134,8 @@ async fn an_answer_cut_off_by_the_end_of_the_stream_ends_every_call() {
     };
     let started = tokio::time::Instant::now();
     let (other, cut) = tokio::join!(other, cut);
-    ended_as(&other, Kind::Transport, true);
-    ended_as(&cut, Kind::Transport, true);
+    assert_outcome(&other, Kind::Transport, true);
+    assert_outcome(&cut, Kind::Transport, true);
     assert!(started.elapsed() < secs(2), "{:?}", started.elapsed());
     assert_eq!(call(&tools, "fx.hello", json!({})).await.text(), "hi");
 }
@@ -150,7 +150,7 @@ async fn an_answer_over_the_limit_ends_only_its_call() {
     };
     let started = tokio::time::Instant::now();
     let text = check(fake(), oversized(true, false), Kind::LimitExceeded, true).await;
-    says(&text, &["larger than 8388608 bytes"]);
+    assert_contains(&text, &["larger than 8388608 bytes"]);
     check(fake(), oversized(true, true), Kind::LimitExceeded, true).await;
     check(fake(), oversized(false, true), Kind::Ok, true).await;
     assert!(started.elapsed() < secs(1), "{:?}", started.elapsed());
@@ -163,8 +163,8 @@ async fn an_endless_line_ends_the_session_and_the_next_call_begins_a_new_one() {
     let (board, handle) = in_memory(&fake);
     let tools = board.toolset();
     let reply = call(&tools, "fx.hello", json!({})).await;
-    ended_as(&reply, Kind::Transport, true);
-    says(&reply.text(), &["a line has no end"]);
+    assert_outcome(&reply, Kind::Transport, true);
+    assert_contains(&reply.text(), &["a line has no end"]);
     assert_eq!(call(&tools, "fx.hello", json!({})).await.text(), "hi");
     assert_eq!(handle.starts(), 2);
 }
@@ -244,7 +244,7 @@ async fn first_and_next(answer: impl Fn(u64) -> Vec<u8> + Clone + Send + Sync + 
 #[tokio::test(start_paused = true)]
 async fn a_key_that_comes_twice_costs_its_call() {
     let text = check(fake(), Fault::DuplicateKeys, Kind::Internal, true).await;
-    says(&text, &["duplicate field"]);
+    assert_contains(&text, &["duplicate field"]);
     for answer in [
         r#"{"jsonrpc":"2.0","id":ID,"id":ID,"result":{}}"#,
         r#"{"jsonrpc":"2.0","id":ID,"result":{},"error":{"code":1,"message":"x"}}"#,
@@ -267,7 +267,7 @@ async fn a_key_that_comes_twice_costs_its_call() {
 async fn answers_that_are_no_answers_are_bounded_in_the_newest_era() {
     let modern = || fake().era(Era::Modern);
     let text = check(modern(), Fault::UnknownResultType, Kind::Internal, true).await;
-    says(&text, &["`sideways`"]);
+    assert_contains(&text, &["`sideways`"]);
     check(modern(), Fault::InputForEver, Kind::Internal, true).await;
     check(
         modern(),
@@ -283,7 +283,7 @@ async fn answers_that_are_no_answers_are_bounded_in_the_newest_era() {
         true,
     )
     .await;
-    says(&text, &["102400 bytes of state"]);
+    assert_contains(&text, &["102400 bytes of state"]);
 }
 
 /// A tool error is passed on as the call's result.
@@ -296,12 +296,12 @@ async fn an_error_of_the_tool_is_its_answer() {
     let (board, handle) = in_memory(&fake);
     let tools = board.toolset();
     let reply = call(&tools, "fx.fails", json!({})).await;
-    ended_as(&reply, Kind::ToolError, true);
+    assert_outcome(&reply, Kind::ToolError, true);
     assert_eq!(
         (reply.text().as_str(), reply.is_error(), reply.attempts),
         ("no such pod", true, 1)
     );
-    ended_as(&call(&tools, "fx.refuses", json!({})).await, Kind::ToolError, true);
-    ended_as(&call(&tools, "fx.unknown", json!({})).await, Kind::ToolError, false);
+    assert_outcome(&call(&tools, "fx.refuses", json!({})).await, Kind::ToolError, true);
+    assert_outcome(&call(&tools, "fx.unknown", json!({})).await, Kind::ToolError, false);
     assert_eq!(handle.count("tools/call"), 3);
 }

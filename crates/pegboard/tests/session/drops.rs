@@ -127,7 +127,9 @@ async fn every_future_of_a_view_can_be_dropped_at_any_time() {
         check("a log level", board, tools, || tools.set_log_level(fx, LogLevel::Info)).await;
         check("settling", board, tools, || board.settle(PATIENCE)).await;
         let subscribed = || match era {
-            Era::Legacy => server.heard("resources/subscribe").len() == server.heard("resources/unsubscribe").len(),
+            Era::Legacy => {
+                server.received("resources/subscribe").len() == server.received("resources/unsubscribe").len()
+            }
             _ => server.was_cancelled("subscriptions/listen"),
         };
         until("nothing is subscribed to any more", subscribed).await;

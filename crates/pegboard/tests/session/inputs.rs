@@ -51,10 +51,10 @@ async fn tools_prompts_and_resources_may_want_input_eight_times_and_no_more() {
         assert_eq!(tools.read_resource(&fx, "a:b").await.is_ok(), works);
         if works {
             assert_eq!(user.asked(), 3 * rounds);
-            assert_eq!(server.heard("tools/call").len(), rounds + 1);
+            assert_eq!(server.received("tools/call").len(), rounds + 1);
         } else {
-            says(&reply.text(), &["after 8 rounds"]);
-            assert_eq!(server.heard("tools/call").len(), 9);
+            assert_contains(&reply.text(), &["after 8 rounds"]);
+            assert_eq!(server.received("tools/call").len(), 9);
         }
     }
 }
@@ -64,7 +64,7 @@ async fn a_user_who_takes_longer_than_the_call_may_ends_it_with_the_time() {
     let user = User::types(json!({"colour": "red"})).after(secs(3600));
     let (_server, board) = asking(1, &user);
     let reply = board.toolset().call(ToolCall::new("fx.t").timeout(secs(5))).await;
-    ended_as(&reply, Kind::Timeout, true);
+    assert_outcome(&reply, Kind::Timeout, true);
     assert_eq!(board.status().servers[0].in_flight, 0);
 }
 
@@ -78,7 +78,7 @@ async fn a_server_that_wants_a_hundred_things_at_once_gets_none() {
         result(json!({"resultType": "input_required", "inputRequests": requests}))
     });
     let reply = call(&board.toolset(), "fx.t", json!({})).await;
-    ended_as(&reply, Kind::Internal, true);
+    assert_outcome(&reply, Kind::Internal, true);
     assert_eq!(user.asked(), 0);
 }
 
@@ -91,7 +91,7 @@ async fn a_user_may_think_longer_than_a_server_may_be_silent() {
     let tools = board.toolset();
     tools.list(PATIENCE).await;
     let calling = tokio::spawn(async move { call(&tools, "fx.t", json!({})).await });
-    server.hears("tools/call", 1).await;
+    server.wait_for("tools/call", 1).await;
     server
         .say(json!({"id": "e", "method": "elicitation/create", "params": colour()}))
         .await;
@@ -107,7 +107,7 @@ async fn a_user_may_think_longer_than_a_server_may_be_silent() {
     );
     // From here on the server is silent, and the idle timeout runs.
     let since = tokio::time::Instant::now();
-    ended_as(&calling.await.unwrap(), Kind::Timeout, true);
+    assert_outcome(&calling.await.unwrap(), Kind::Timeout, true);
     let silent = since.elapsed();
     assert!((Duration::from_secs(58)..secs(62)).contains(&silent), "{silent:?}");
 }
@@ -145,7 +145,7 @@ async fn an_answer_that_hung_on_a_users_input_is_not_kept() {
         for number in 1..=2 {
             let asking = async {
                 if asks && era == Era::Legacy {
-                    server.hears("tools/call", number).await;
+                    server.wait_for("tools/call", number).await;
                     server
                         .say(json!({"id": "e", "method": "elicitation/create", "params": colour()}))
                         .await;
@@ -179,7 +179,7 @@ async fn a_call_that_needs_a_visit_is_made_again_when_the_visit_is_done() {
         let user = User::who(answer.clone());
         let server = Scripted::new(Era::Legacy, offers());
         let this = server.clone();
-        let board = server.board(user.clone(), move |_| match this.heard("tools/call").len() {
+        let board = server.board(user.clone(), move |_| match this.received("tools/call").len() {
             1 => visit_first(),
             _ => said("done"),
         });
@@ -189,7 +189,7 @@ async fn a_call_that_needs_a_visit_is_made_again_when_the_visit_is_done() {
         if answer != ElicitAnswer::Finished {
             until("the user is asked", || user.asked() == 1).await;
             tokio::time::sleep(secs(30)).await;
-            assert_eq!(server.heard("tools/call").len(), 1, "the visit is not done yet");
+            assert_eq!(server.received("tools/call").len(), 1, "the visit is not done yet");
             server
                 .say(json!({"method": "notifications/elicitation/complete", "params": {"elicitationId": "e1"}}))
                 .await;
@@ -208,8 +208,8 @@ async fn a_user_who_does_not_visit_the_page_gets_the_servers_error() {
     let board = server.board(user.clone(), |_| visit_first());
     let reply = call(&board.toolset(), "fx.t", json!({})).await;
     assert_eq!(reply.outcome.kind(), Kind::ToolError);
-    says(&reply.text(), &["-32042", "sign in first"]);
-    assert_eq!((user.asked(), server.heard("tools/call").len()), (1, 1));
+    assert_contains(&reply.text(), &["-32042", "sign in first"]);
+    assert_eq!((user.asked(), server.received("tools/call").len()), (1, 1));
 
     // The number of visits that a server may require is bounded.
     let user = User::who(ElicitAnswer::Finished);
@@ -217,5 +217,5 @@ async fn a_user_who_does_not_visit_the_page_gets_the_servers_error() {
     let board = server.board(user.clone(), |_| visit_first());
     let reply = call(&board.toolset(), "fx.t", json!({})).await;
     assert!(reply.is_error());
-    assert_eq!(server.heard("tools/call").len(), 9);
+    assert_eq!(server.received("tools/call").len(), 9);
 }

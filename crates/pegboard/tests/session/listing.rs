@@ -53,7 +53,7 @@ async fn a_listing_without_an_end_is_an_error_and_nothing_of_it_is_used() {
         let started = Instant::now();
         let listing = tools.list(secs(60)).await;
         assert!(listing.tools.is_empty(), "{words}: {:?}", names(&listing));
-        says(&listing.unavailable[0].error, &[words]);
+        assert_contains(&listing.unavailable[0].error, &[words]);
         assert!(started.elapsed() <= secs(within), "{words}: {:?}", started.elapsed());
         // The server is restarted in the background, so there may be more than one listing by now, but none ended early.
         assert!(handle.count("tools/list") >= pages, "{words}");
@@ -67,7 +67,7 @@ async fn a_listing_with_too_many_tools_is_cut_with_a_warning() {
     let (board, _handle) = in_memory(&many(1).fault(Fault::ManyTools { count: 3_000 }));
     let listing = board.toolset().list(PATIENCE).await;
     assert_eq!(listing.tools.len(), 2_048);
-    says(&listing.warnings.join("\n"), &["953 of 3001 tools were left out"]);
+    assert_contains(&listing.warnings.join("\n"), &["953 of 3001 tools were left out"]);
 }
 
 /// An unusable tool is dropped with a warning; the other tools stay.
@@ -111,7 +111,7 @@ async fn a_tool_whose_output_schema_is_too_large_is_kept_without_it() {
     let tools = board.toolset();
     let listing = tools.list(PATIENCE).await;
     assert_eq!(names(&listing), ["fx__count"]);
-    says(
+    assert_contains(
         &listing.warnings.join("\n"),
         &["the outputSchema of tool `count` was left out", "65536 are allowed"],
     );
@@ -226,7 +226,7 @@ async fn a_changed_list_is_picked_up_and_a_broken_one_leaves_the_old() {
         .unwrap();
     tokio::time::sleep(secs(5)).await;
     assert_eq!(tools.list(PATIENCE).await.tools.len(), 2);
-    ended_as(&call(&tools, "fx.nothing", json!({})).await, Kind::UnknownTool, false);
+    assert_outcome(&call(&tools, "fx.nothing", json!({})).await, Kind::UnknownTool, false);
 }
 
 fn offers_all() -> FakeServer {
@@ -271,7 +271,7 @@ async fn resources_or_prompts_that_cannot_be_listed_leave_the_tools_alone() {
                 let began = Instant::now();
                 let listing = tools.list(secs(60)).await;
                 assert_eq!(listing.tools.len(), 2, "{method} {fault:?}: {listing:?}");
-                says(&listing.warnings.join("\n"), &[what]);
+                assert_contains(&listing.warnings.join("\n"), &[what]);
                 assert!(began.elapsed() <= secs(31), "{method} {fault:?}: {:?}", began.elapsed());
                 let (resources, prompts) = (tools.resources(PATIENCE).await, tools.prompts(PATIENCE).await);
                 assert_eq!(
@@ -316,7 +316,7 @@ async fn what_cannot_be_listed_again_stays_as_it_was() {
         };
         tokio::time::timeout(secs(60), seen).await.unwrap();
         let listing = tools.list(PATIENCE).await;
-        says(
+        assert_contains(
             &listing.warnings.join("\n"),
             &[
                 "the resources could not be listed; those listed before stay",

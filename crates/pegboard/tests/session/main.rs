@@ -6,15 +6,15 @@
 mod support;
 
 mod answers;
-mod asks;
 mod by_hand;
 mod cancel;
 mod drops;
 mod inputs;
 mod listing;
+mod notifications;
 mod reading;
 mod scripted;
+mod server_requests;
+mod task_updates;
 mod tasks;
-mod telling;
-mod tidings;
 mod time;

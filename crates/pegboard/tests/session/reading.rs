@@ -77,7 +77,7 @@ async fn a_resource_is_read_as_text_or_bytes_within_its_limit() {
         assert_eq!(read[1].bytes().unwrap(), b"hi");
         let large = tools.read_resource_within(&fx, "note://a", 6).await.unwrap_err();
         assert_eq!(large.kind, Kind::LimitExceeded);
-        says(&large.message, &["7 bytes", "6 are allowed"]);
+        assert_contains(&large.message, &["7 bytes", "6 are allowed"]);
         for (uri, kind, words) in [
             ("note://neither", Kind::Internal, "neither text nor blob"),
             ("note://empty", Kind::Internal, "`contents` is missing"),
@@ -85,7 +85,7 @@ async fn a_resource_is_read_as_text_or_bytes_within_its_limit() {
         ] {
             let failure = tools.read_resource(&fx, uri).await.unwrap_err();
             assert_eq!(failure.kind, kind, "{uri}");
-            says(&failure.message, &[uri, words]);
+            assert_contains(&failure.message, &[uri, words]);
         }
     }
 }
@@ -102,10 +102,10 @@ async fn an_address_pattern_is_filled_in_and_its_values_are_checked() {
     );
     let missing = expand(template, json!({"shelf": 1})).await.unwrap_err();
     assert_eq!(missing.kind, Kind::InvalidArguments);
-    says(&missing.message, &["`book`"]);
-    says(missing.hint.as_deref().unwrap(), &["shelf, book"]);
+    assert_contains(&missing.message, &["`book`"]);
+    assert_contains(missing.hint.as_deref().unwrap(), &["shelf, book"]);
     let unknown = expand("note://{x}", json!({"x": 1})).await.unwrap_err();
-    says(unknown.hint.as_deref().unwrap(), &[template]);
+    assert_contains(unknown.hint.as_deref().unwrap(), &[template]);
 }
 
 /// Invalid prompt arguments are not sent.
@@ -135,10 +135,10 @@ async fn a_prompt_is_filled_in_after_its_arguments_were_checked() {
                 (failure.kind, failure.may_have_executed),
                 (Kind::InvalidArguments, false)
             );
-            says(&failure.message, &[words]);
+            assert_contains(&failure.message, &[words]);
             assert!(failure.hint.is_some());
         }
-        assert_eq!(server.heard("prompts/get").len(), 1);
+        assert_eq!(server.received("prompts/get").len(), 1);
     }
 }
 
@@ -163,12 +163,12 @@ async fn values_are_completed_for_prompts_and_patterns() {
         );
         let template = CompletionOf::Template("note://{shelf}/{book}".into());
         tools.complete(&fx, &template, "shelf", "", &Map::new()).await.unwrap();
-        let mut heard = server.heard("completion/complete");
-        for params in &mut heard {
+        let mut received = server.received("completion/complete");
+        for params in &mut received {
             params.as_object_mut().unwrap().remove("_meta");
         }
         assert_eq!(
-            heard,
+            received,
             [
                 json!({"ref": {"type": "ref/prompt", "name": "greet"}, "argument": {"name": "how", "value": "v"}, "context": {"arguments": {"who": "me"}}}),
                 json!({"ref": {"type": "ref/resource", "uri": "note://{shelf}/{book}"}, "argument": {"name": "shelf", "value": ""}}),
@@ -193,10 +193,10 @@ async fn what_a_server_does_not_offer_is_not_asked_of_it() {
     ];
     for refusal in refusals {
         assert_eq!(refusal.kind, Kind::Unavailable);
-        says(&refusal.message, &["does not offer"]);
+        assert_contains(&refusal.message, &["does not offer"]);
     }
     let nobody = tools.read_resource(&name("nobody"), "a:b").await.unwrap_err();
-    says(&nobody.message, &["Available servers: fx."]);
+    assert_contains(&nobody.message, &["Available servers: fx."]);
 }
 
 /// Reads are safe, so they are retried when the session is lost.
@@ -215,7 +215,7 @@ async fn what_only_reads_is_asked_again_when_the_session_is_lost() {
         board.toolset().read_resource(&name("fx"), "note://a").await.unwrap(),
         []
     );
-    assert_eq!((server.starts(), server.heard("resources/read").len()), (2, 2));
+    assert_eq!((server.starts(), server.received("resources/read").len()), (2, 2));
 }
 
 /// The first protocol version has completions but no capability for them.

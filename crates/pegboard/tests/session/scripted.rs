@@ -40,7 +40,7 @@ pub(crate) struct Scripted {
     era: Era,
     /// The capabilities, and the result of each listing.
     offers: Value,
-    heard: Arc<Mutex<Vec<Value>>>,
+    received: Arc<Mutex<Vec<Value>>>,
     out: Arc<Mutex<Option<mpsc::Sender<String>>>>,
     starts: Arc<AtomicUsize>,
 }
@@ -51,7 +51,7 @@ impl Scripted {
         Self {
             era,
             offers,
-            heard: Arc::default(),
+            received: Arc::default(),
             out: Arc::default(),
             starts: Arc::default(),
         }
@@ -110,7 +110,7 @@ impl Scripted {
     }
 
     fn react(&self, message: &Value, answer: &impl Fn(&Value) -> Answer) -> Option<String> {
-        self.heard.lock().unwrap().push(message.clone());
+        self.received.lock().unwrap().push(message.clone());
         message.get("id")?;
         let method = message["method"].as_str()?;
         let answer = match (self.era, method) {
@@ -161,23 +161,23 @@ impl Scripted {
     }
 
     /// The parameters of the messages received with this method so far.
-    pub(crate) fn heard(&self, method: &str) -> Vec<Value> {
-        let heard = self.heard.lock().unwrap();
-        let fitting = heard.iter().filter(|message| message["method"] == method);
+    pub(crate) fn received(&self, method: &str) -> Vec<Value> {
+        let received = self.received.lock().unwrap();
+        let fitting = received.iter().filter(|message| message["method"] == method);
         fitting.map(|message| message["params"].clone()).collect()
     }
 
     /// The ids of the messages received with this method so far.
     pub(crate) fn ids(&self, method: &str) -> Vec<Value> {
-        let heard = self.heard.lock().unwrap();
-        let fitting = heard.iter().filter(|message| message["method"] == method);
+        let received = self.received.lock().unwrap();
+        let fitting = received.iter().filter(|message| message["method"] == method);
         fitting.map(|message| message["id"].clone()).collect()
     }
 
     /// The responses to the server's own requests.
     pub(crate) fn answers(&self) -> Vec<Value> {
-        let heard = self.heard.lock().unwrap();
-        heard
+        let received = self.received.lock().unwrap();
+        received
             .iter()
             .filter(|message| message.get("method").is_none())
             .cloned()
@@ -186,19 +186,19 @@ impl Scripted {
 
     /// Whether the last request with this method was cancelled.
     pub(crate) fn was_cancelled(&self, method: &str) -> bool {
-        let heard = self.heard.lock().unwrap();
-        let Some(last) = heard.iter().rfind(|message| message["method"] == method) else {
+        let received = self.received.lock().unwrap();
+        let Some(last) = received.iter().rfind(|message| message["method"] == method) else {
             return false;
         };
-        heard.iter().any(|message| {
+        received.iter().any(|message| {
             message["method"] == "notifications/cancelled" && message["params"]["requestId"] == last["id"]
         })
     }
 
     /// Waits until `count` messages with this method were received.
-    pub(crate) async fn hears(&self, method: &str, count: usize) -> Vec<Value> {
-        until(method, || self.heard(method).len() >= count).await;
-        self.heard(method)
+    pub(crate) async fn wait_for(&self, method: &str, count: usize) -> Vec<Value> {
+        until(method, || self.received(method).len() >= count).await;
+        self.received(method)
     }
 }
 

@@ -42,9 +42,9 @@ async fn progress_without_end_is_ended_by_the_total_limit() {
     tools.list(PATIENCE).await;
     let started = Instant::now();
     let reply = call(&tools, "fx.long", json!({})).await;
-    ended_as(&reply, Kind::Timeout, true);
-    says(&reply.text(), &["no answer within 600 s"]);
-    says(reply.outcome.hint().unwrap(), &["call_total_timeout"]);
+    assert_outcome(&reply, Kind::Timeout, true);
+    assert_contains(&reply.text(), &["no answer within 600 s"]);
+    assert_contains(reply.outcome.hint().unwrap(), &["call_total_timeout"]);
     assert_eq!(started.elapsed().as_secs(), 600);
     handle.wait_for("notifications/cancelled", 1).await;
 }
@@ -58,8 +58,8 @@ async fn a_callers_own_limit_ends_the_call() {
     tools.list(PATIENCE).await;
     let started = Instant::now();
     let reply = tools.call(ToolCall::new("fx.long").timeout(secs(7))).await;
-    ended_as(&reply, Kind::Timeout, true);
-    says(&reply.text(), &["no answer within 7 s"]);
+    assert_outcome(&reply, Kind::Timeout, true);
+    assert_contains(&reply.text(), &["no answer within 7 s"]);
     assert_eq!(started.elapsed().as_secs(), 7);
 }
 
@@ -86,9 +86,9 @@ async fn a_silent_handshake_ends_with_the_connect_limit() {
     let (board, _handle) = in_memory(&FakeServer::new("fx").fault(Fault::SilentHandshake));
     let started = Instant::now();
     let reply = call(&board.toolset(), "fx.hello", json!({})).await;
-    ended_as(&reply, Kind::Unavailable, false);
-    says(&reply.text(), &["server `fx` is down", "no answer within 30 s"]);
-    says(reply.outcome.hint().unwrap(), &["connect_timeout"]);
+    assert_outcome(&reply, Kind::Unavailable, false);
+    assert_contains(&reply.text(), &["server `fx` is down", "no answer within 30 s"]);
+    assert_contains(reply.outcome.hint().unwrap(), &["connect_timeout"]);
     assert_eq!(started.elapsed().as_secs(), 30);
 }
 
@@ -106,8 +106,8 @@ async fn closing_the_board_ends_its_calls() {
     handle.wait_for("tools/call", 1).await;
     let started = Instant::now();
     board.shutdown().await;
-    ended_as(&waiting.await.unwrap(), Kind::Transport, true);
+    assert_outcome(&waiting.await.unwrap(), Kind::Transport, true);
     let after = call(&tools, "fx.gated", json!({})).await;
-    ended_as(&after, Kind::Unavailable, false);
+    assert_outcome(&after, Kind::Unavailable, false);
     assert!(started.elapsed() < secs(1));
 }

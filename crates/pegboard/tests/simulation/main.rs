@@ -14,7 +14,7 @@ mod support;
 mod secure;
 
 mod network;
+mod recorded_calls;
 mod script;
 mod seeds;
 mod storm;
-mod watched;

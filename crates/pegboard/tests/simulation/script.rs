@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use pegboard_testkit::Era;
 
-use crate::support::chance::Chance;
+use crate::support::rng::Rng;
 
 /// The largest number of bytes before a connection is cut: several messages, with their headers.
 const FAR: u64 = 6_000;
@@ -59,38 +59,38 @@ pub(crate) enum Event {
 
 impl Script {
     pub(crate) fn of(seed: u64) -> Self {
-        let mut chance = Chance::of(seed);
-        let wire = if chance.percent(50) { Wire::Http1 } else { Wire::Http2 };
-        let era = if chance.percent(50) { Era::Legacy } else { Era::Modern };
-        let calls = 4 + chance.below(9);
-        let events = chance.below(5);
+        let mut rng = Rng::of(seed);
+        let wire = if rng.percent(50) { Wire::Http1 } else { Wire::Http2 };
+        let era = if rng.percent(50) { Era::Legacy } else { Era::Modern };
+        let calls = 4 + rng.below(9);
+        let events = rng.below(5);
         Self {
             wire,
             era,
-            streams: chance.percent(40),
-            breaker: chance.percent(30),
-            calls: (0..calls).map(|_| Call::random(&mut chance)).collect(),
+            streams: rng.percent(40),
+            breaker: rng.percent(30),
+            calls: (0..calls).map(|_| Call::random(&mut rng)).collect(),
             events: (0..events)
-                .map(|_| (chance.up_to_ms(250), Event::random(&mut chance)))
+                .map(|_| (rng.up_to_ms(250), Event::random(&mut rng)))
                 .collect(),
-            faults: Faults::random(&mut chance),
+            faults: Faults::random(&mut rng),
         }
     }
 }
 
 impl Call {
-    fn random(chance: &mut Chance) -> Self {
+    fn random(rng: &mut Rng) -> Self {
         Self {
-            after: chance.up_to_ms(400),
-            reads: chance.percent(30),
-            work: chance.up_to_ms(30),
+            after: rng.up_to_ms(400),
+            reads: rng.percent(30),
+            work: rng.up_to_ms(30),
         }
     }
 }
 
 impl Event {
-    fn random(chance: &mut Chance) -> Self {
-        match chance.below(8) {
+    fn random(rng: &mut Rng) -> Self {
+        match rng.below(8) {
             0 | 1 => Self::Partition,
             2 => Self::Refuse,
             3 | 4 => Self::Open,
@@ -116,26 +116,22 @@ impl Faults {
         Self { seed, faulty, slow }
     }
 
-    fn random(chance: &mut Chance) -> Self {
-        let faulty = [0, 30, 60, 90][chance.below(4) as usize];
-        let slow = chance.below(60);
-        Self::new(chance.next(), faulty, slow)
+    fn random(rng: &mut Rng) -> Self {
+        let faulty = [0, 30, 60, 90][rng.below(4) as usize];
+        let slow = rng.below(60);
+        Self::new(rng.next(), faulty, slow)
     }
 
     /// The plan of the connection with this number. It does not depend on when the connection opens.
     pub(crate) fn of_connection(&self, number: u64) -> Plan {
-        let mut chance = Chance::of(self.seed ^ number.wrapping_mul(0xA24B_AED4_963E_E407));
-        let is_slow = chance.percent(self.slow);
+        let mut rng = Rng::of(self.seed ^ number.wrapping_mul(0xA24B_AED4_963E_E407));
+        let is_slow = rng.percent(self.slow);
         Plan {
-            wait: if is_slow { chance.up_to_ms(60) } else { Duration::ZERO },
-            chunk: if is_slow {
-                1 + chance.below(400) as usize
-            } else {
-                16 << 10
-            },
-            delay_ms: if is_slow { chance.below(4) } else { 0 },
-            fate: if chance.percent(self.faulty) {
-                Fate::random(&mut chance)
+            wait: if is_slow { rng.up_to_ms(60) } else { Duration::ZERO },
+            chunk: if is_slow { 1 + rng.below(400) as usize } else { 16 << 10 },
+            delay_ms: if is_slow { rng.below(4) } else { 0 },
+            fate: if rng.percent(self.faulty) {
+                Fate::random(&mut rng)
             } else {
                 Fate::Whole
             },
@@ -189,18 +185,18 @@ pub(crate) enum How {
 }
 
 impl Fate {
-    fn random(chance: &mut Chance) -> Self {
-        match chance.below(10) {
+    fn random(rng: &mut Rng) -> Self {
+        match rng.below(10) {
             0 => Self::Rejected,
             1 => Self::BlackHole,
             _ => Self::Cut {
-                direction: if chance.percent(50) {
+                direction: if rng.percent(50) {
                     Direction::Up
                 } else {
                     Direction::Down
                 },
-                after: chance.below(FAR),
-                how: [How::Reset, How::Reset, How::End, How::HalfOpen][chance.below(4) as usize],
+                after: rng.below(FAR),
+                how: [How::Reset, How::Reset, How::End, How::HalfOpen][rng.below(4) as usize],
             },
         }
     }

@@ -20,11 +20,11 @@ use tokio::{
 use tokio_util::sync::DropGuard;
 
 use crate::{
-    network::{Network, Weather},
+    network::{Network, NetworkState},
+    recorded_calls::{Figures, RecordedCalls, comes_true, opened},
     script::{Event, Script, Wire},
     secure::{self, Clients},
-    support::{chance::number, *},
-    watched::{Figures, Watched, comes_true, opened},
+    support::{rng::number, *},
 };
 
 /// The default number of seeds. They are always the same.
@@ -73,9 +73,9 @@ fn each_call_ends_once_and_is_told_truly_whatever_the_network_does() {
             Err(why) => failed.push(format!("PEGBOARD_SEED={seed}: {why}\n  {:?}", Script::of(seed))),
         }
     }
-    let [calls, ok, made_again, not_executed, may_have_executed] = sums;
+    let [calls, ok, retried, not_executed, may_have_executed] = sums;
     eprintln!(
-        "{} seeds, {calls} calls: {ok} ok ({made_again} of them made again), {not_executed} not executed, {may_have_executed} may have executed",
+        "{} seeds, {calls} calls: {ok} ok ({retried} of them made again), {not_executed} not executed, {may_have_executed} may have executed",
         seeds.end - seeds.start
     );
     assert!(
@@ -93,7 +93,7 @@ fn add(sums: &mut [u64; 5], figures: &Figures) {
     let of_seed = [
         figures.calls,
         figures.ok,
-        figures.made_again,
+        figures.retried,
         figures.not_executed,
         figures.may_have_executed,
     ];
@@ -114,8 +114,8 @@ fn play(seed: u64, servers: &Handle) -> Result<Figures, String> {
 
 async fn played(seed: u64, servers: &Handle) -> Result<Figures, String> {
     let script = Script::of(seed);
-    let watched = Watched::new();
-    let world = World::open(&script, &watched, servers).await;
+    let recorded = RecordedCalls::new();
+    let world = World::open(&script, &recorded, servers).await;
     let board = opened(world.config.clone(), |server| {
         let mut rule = BreakerRule::default();
         (rule.failures, rule.open) = (3, Duration::from_millis(100));
@@ -123,22 +123,22 @@ async fn played(seed: u64, servers: &Handle) -> Result<Figures, String> {
     });
     let tools = board.toolset();
     let calls = script.calls.iter().map(|call| {
-        let (watched, tools) = (&watched, &tools);
+        let (recorded, tools) = (&recorded, &tools);
         async move {
             tokio::time::sleep(call.after).await;
-            watched.call(tools, call.reads, call.work).await;
+            recorded.call(tools, call.reads, call.work).await;
         }
     });
     tokio::join!(join_all(calls), world.play(&script, servers));
-    world.network.set(Weather::Healed);
-    works_again(&watched, &board).await?;
+    world.network.set(NetworkState::Healed);
+    works_again(&recorded, &board).await?;
     drop(tools);
     tokio::time::timeout(GONE, board.shutdown())
         .await
         .map_err(|_| "the shutdown does not end".to_owned())?;
     drop(board);
     world.nothing_is_left().await?;
-    let figures = watched.figures();
+    let figures = recorded.figures();
     if figures.violations.is_empty() {
         Ok(figures)
     } else {
@@ -147,10 +147,10 @@ async fn played(seed: u64, servers: &Handle) -> Result<Figures, String> {
 }
 
 /// Calls until a call succeeds, without any other intervention.
-async fn works_again(watched: &Watched, board: &Pegboard) -> Result<(), String> {
+async fn works_again(recorded: &RecordedCalls, board: &Pegboard) -> Result<(), String> {
     let (began, tools) = (Instant::now(), board.toolset());
     loop {
-        let outcome = watched.call(&tools, false, Duration::ZERO).await;
+        let outcome = recorded.call(&tools, false, Duration::ZERO).await;
         if matches!(outcome, Outcome::Done(_)) {
             return Ok(());
         }
@@ -171,8 +171,8 @@ struct World {
 }
 
 impl World {
-    async fn open(script: &Script, watched: &Watched, servers: &Handle) -> Self {
-        let fake = watched.fake().era(script.era);
+    async fn open(script: &Script, recorded: &RecordedCalls, servers: &Handle) -> Self {
+        let fake = recorded.fake().era(script.era);
         let fake = if script.streams { fake.streams() } else { fake };
         let (wire, faults) = (script.wire, script.faults.clone());
         let opening = servers.spawn(async move {
@@ -194,9 +194,9 @@ impl World {
         for (after, event) in &script.events {
             tokio::time::sleep(*after).await;
             match event {
-                Event::Partition => self.network.set(Weather::Partitioned),
-                Event::Refuse => self.network.set(Weather::Refusing),
-                Event::Open => self.network.set(Weather::Open),
+                Event::Partition => self.network.set(NetworkState::Partitioned),
+                Event::Refuse => self.network.set(NetworkState::Refusing),
+                Event::Open => self.network.set(NetworkState::Open),
                 Event::ResetAll => self.network.reset_all(),
                 Event::Forget => self.server.forget_sessions(),
                 Event::Restart => {

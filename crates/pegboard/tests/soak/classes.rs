@@ -6,7 +6,7 @@ use pegboard::{Outcome, RetryClass, ServerConfig, Transport};
 use pegboard_testkit::{Era, FakeServer, Fault, Tool, When};
 use serde_json::{Value, json};
 
-use crate::{support::*, words::*};
+use crate::{fixtures::*, support::*};
 
 /// The settings of a tool and its call, and the number of executions when no response ever arrives.
 struct Case {

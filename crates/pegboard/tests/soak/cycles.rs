@@ -7,7 +7,7 @@ use pegboard_testkit::{Era, FakeServer, Fault, Tool};
 use serde_json::json;
 use tokio::{runtime::Handle, time::Instant};
 
-use crate::{support::*, words::*};
+use crate::{fixtures::*, support::*};
 
 /// What may vary without being a leak: the pool of blocking threads, and tests that wait for the semaphore.
 const SLACK: usize = 16;
@@ -45,11 +45,11 @@ async fn the_first_call_finds_the_tools_of_a_server_that_has_just_started() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn boards_that_go_at_any_moment_leave_nobody_behind() {
     let _alone = alone().await;
-    let mut chance = Chance::new();
+    let mut rng = Rng::new();
     let run = Run::new();
     let before = settled(None).await;
     for _ in 0..length(150) {
-        let fake = match chance.below(3) {
+        let fake = match rng.below(3) {
             0 => run.fake().era(Era::Modern),
             1 => run.fake().fault(Fault::IgnoresEof),
             _ => run.fake(),
@@ -57,15 +57,15 @@ async fn boards_that_go_at_any_moment_leave_nobody_behind() {
         let board = quick_board(process(&fake));
         let tools = board.toolset();
         let calling = call(&tools, "fx.pay", json!({"nonce": "n", "delay_ms": 5}));
-        let _ = tokio::time::timeout(chance.up_to_ms(40), calling).await;
-        if chance.below(4) == 0 {
-            let closing = tokio::time::timeout(chance.up_to_ms(20), board.shutdown());
+        let _ = tokio::time::timeout(rng.up_to_ms(40), calling).await;
+        if rng.below(4) == 0 {
+            let closing = tokio::time::timeout(rng.up_to_ms(20), board.shutdown());
             let _ = closing.await;
         }
     }
     let after = settled(Some(&before)).await;
     assert!(after.fits(&before), "before: {before:?}, after: {after:?}");
-    run.nobody_is_left().await;
+    run.assert_no_process_left().await;
 }
 
 #[expect(clippy::print_stderr, reason = "long runs are made for their numbers")]

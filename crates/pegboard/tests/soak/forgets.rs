@@ -5,7 +5,7 @@ use std::{sync::Arc, time::Duration};
 use pegboard::{Outcome, Pegboard, ServerConfig, State, Transport};
 use pegboard_testkit::{Era, NetHandle};
 
-use crate::{support::*, words::*};
+use crate::{fixtures::*, support::*};
 
 fn http(fake: &NetHandle) -> ServerConfig {
     ServerConfig::new(Transport::Http(endpoint(&fake.url())))
@@ -16,7 +16,7 @@ fn http(fake: &NetHandle) -> ServerConfig {
 async fn no_call_is_lost_crossed_or_run_twice_while_its_sessions_are_forgotten() {
     let _alone = alone().await;
     for era in [Era::Legacy, Era::Modern] {
-        let mut chance = Chance::new();
+        let mut rng = Rng::new();
         let run = Run::new();
         let fake = Arc::new(run.fake().era(era).serve_http().await.unwrap());
         // A request that is handed to a pooled connection just as that closes can be stuck in the channel between the two, never written
@@ -24,8 +24,8 @@ async fn no_call_is_lost_crossed_or_run_twice_while_its_sessions_are_forgotten()
         let board = quick_board(with_limits(http(&fake), |limits| limits.call_idle = secs(5)));
         board.settle(PATIENCE).await;
         let total = length(300);
-        let mut disturbing = tokio::spawn(disturb_again_and_again(fake.clone(), board.clone(), chance.split()));
-        let calling = run.call(&board, total, &mut chance);
+        let mut disturbing = tokio::spawn(disturb_repeatedly(fake.clone(), board.clone(), rng.split()));
+        let calling = run.call(&board, total, &mut rng);
         tokio::select! {
             () = calling => {}
             ended = &mut disturbing => panic!("the disturber ended: {ended:?}"),
@@ -50,15 +50,15 @@ async fn no_call_is_lost_crossed_or_run_twice_while_its_sessions_are_forgotten()
     }
 }
 
-async fn disturb_again_and_again(fake: Arc<NetHandle>, board: Pegboard, mut chance: Chance) {
+async fn disturb_repeatedly(fake: Arc<NetHandle>, board: Pegboard, mut rng: Rng) {
     loop {
-        tokio::time::sleep(chance.up_to_ms(60)).await;
-        match chance.below(4) {
+        tokio::time::sleep(rng.up_to_ms(60)).await;
+        match rng.below(4) {
             0 | 1 => fake.forget_sessions(),
             2 => fake.restart().await.expect("the port is still ours"),
             _ => {
                 fake.stop().await;
-                tokio::time::sleep(chance.up_to_ms(40)).await;
+                tokio::time::sleep(rng.up_to_ms(40)).await;
                 fake.restart().await.expect("the port is still ours");
             }
         }

@@ -9,7 +9,7 @@ mod support;
 
 mod classes;
 mod cycles;
+mod fixtures;
 mod forgets;
 mod kills;
 mod stuck;
-mod words;

@@ -5,7 +5,7 @@ use pegboard_testkit::{Fault, When};
 use serde_json::json;
 use tokio::{task::JoinSet, time::Instant};
 
-use crate::{support::*, words::*};
+use crate::{fixtures::*, support::*};
 
 /// Servers that ignore every request to end, each with a call in flight, delay the shutdown by 10 s at most.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -52,5 +52,5 @@ async fn twenty_stuck_servers_are_gone_within_ten_seconds() {
         let reply = reply.unwrap();
         assert!(matches!(reply.outcome, Outcome::Lost(_)), "{}", reply.text());
     }
-    run.nobody_is_left().await;
+    run.assert_no_process_left().await;
 }

@@ -5,20 +5,20 @@ use pegboard_testkit::{Era, Fault, When};
 use serde_json::json;
 use tokio::time::Instant;
 
-use crate::{bench::Bench, support::*};
+use crate::{fixtures::TestDir, support::*};
 
 /// The first call gets the fault and fails within its bound, the next one works on the same process, and no process is left.
 async fn check(fault: Fault, kind: Kind, words: &[&str]) {
-    let bench = Bench::new();
+    let dir = TestDir::new();
     let described = format!("{fault:?}");
-    let board = board(process(&bench.fake().fault_on(When::tool("hello").first(1), fault)));
+    let board = board(process(&dir.fake().fault_on(When::tool("hello").first(1), fault)));
     let tools = board.toolset();
     tools.list(PATIENCE).await;
     let started = Instant::now();
     let reply = call(&tools, "fx.hello", json!({})).await;
     assert_eq!(reply.outcome.kind(), kind, "{described}: {}", reply.text());
     assert!(reply.outcome.may_have_executed(), "{described}");
-    says(&reply.text(), words);
+    assert_contains(&reply.text(), words);
     assert_eq!(reply.outcome.hint().is_some(), kind != Kind::Ok, "{described}");
     assert!(started.elapsed() < secs(15), "{described}: {:?}", started.elapsed());
     assert_eq!(
@@ -26,9 +26,9 @@ async fn check(fault: Fault, kind: Kind, words: &[&str]) {
         "hi",
         "after {described}"
     );
-    assert_eq!(bench.starts().len(), 1, "{described}");
+    assert_eq!(dir.starts().len(), 1, "{described}");
     board.shutdown().await;
-    bench.nobody_is_left().await;
+    dir.assert_no_process_left().await;
 }
 
 /// An oversized response fails its call at once, and the stream goes on.
@@ -66,19 +66,19 @@ async fn floods_beside_an_answer_do_not_touch_it() {
 /// Requests for undeclared capabilities are rejected, on a process as in memory.
 #[tokio::test]
 async fn undeclared_requests_are_refused() {
-    let bench = Bench::new();
+    let dir = TestDir::new();
     let fault = Fault::ServerRequests {
         method: "sampling/createMessage".into(),
         count: 20,
     };
-    let board = board(process(&bench.fake().fault(fault)));
+    let board = board(process(&dir.fake().fault(fault)));
     assert_eq!(call(&board.toolset(), "fx.hello", json!({})).await.text(), "hi");
-    bench.heard("$response", 20).await;
-    let answers = bench.log().requests;
+    dir.heard("$response", 20).await;
+    let answers = dir.log().requests;
     let mut refusals = answers.iter().filter(|message| message.method == "$response");
     assert!(refusals.all(|answer| answer.params["error"]["code"] == -32601));
     board.shutdown().await;
-    bench.nobody_is_left().await;
+    dir.assert_no_process_left().await;
 }
 
 /// Invalid responses that only the modern era has.
@@ -89,42 +89,42 @@ async fn the_newest_eras_answers_are_bounded() {
         (Fault::InputForEver, Kind::Internal),
         (Fault::HugeRequestState { bytes: 10 << 20 }, Kind::LimitExceeded),
     ] {
-        let bench = Bench::new();
-        let fake = bench
+        let dir = TestDir::new();
+        let fake = dir
             .fake()
             .era(Era::Modern)
             .fault_on(When::tool("hello").first(1), fault);
         let board = board(process(&fake));
         let tools = board.toolset();
-        ended_as(&call(&tools, "fx.hello", json!({})).await, kind, true);
+        assert_outcome(&call(&tools, "fx.hello", json!({})).await, kind, true);
         assert_eq!(call(&tools, "fx.hello", json!({})).await.text(), "hi");
         board.shutdown().await;
-        bench.nobody_is_left().await;
+        dir.assert_no_process_left().await;
     }
 }
 
 /// An endless line ends the connection and the process, and the next call has a new one.
 #[tokio::test]
 async fn an_endless_line_ends_the_process() {
-    let bench = Bench::new();
-    let fake = bench.fake().fault_on(When::tool("hello").first(1), Fault::EndlessLine);
-    let board = board(process(&fake.clone().then_after(1, bench.fake())));
+    let dir = TestDir::new();
+    let fake = dir.fake().fault_on(When::tool("hello").first(1), Fault::EndlessLine);
+    let board = board(process(&fake.clone().then_after(1, dir.fake())));
     let tools = board.toolset();
     let reply = call(&tools, "fx.hello", json!({})).await;
-    ended_as(&reply, Kind::Transport, true);
-    says(&reply.text(), &["a line has no end"]);
+    assert_outcome(&reply, Kind::Transport, true);
+    assert_contains(&reply.text(), &["a line has no end"]);
     assert_eq!(call(&tools, "fx.hello", json!({})).await.text(), "hi");
-    assert_eq!(bench.starts().len(), 2);
+    assert_eq!(dir.starts().len(), 2);
     board.shutdown().await;
-    bench.nobody_is_left().await;
+    dir.assert_no_process_left().await;
 }
 
 /// A timeout cancels the call on the server, which stays up, and other calls go on.
 #[tokio::test]
 async fn a_timeout_cancels_the_call_and_spares_the_others() {
-    let bench = Bench::new();
+    let dir = TestDir::new();
     let board = board(process(
-        &bench.fake().fault_on(When::tool("hello").first(1), Fault::NeverAnswers),
+        &dir.fake().fault_on(When::tool("hello").first(1), Fault::NeverAnswers),
     ));
     let tools = board.toolset();
     tools.list(PATIENCE).await;
@@ -132,11 +132,11 @@ async fn a_timeout_cancels_the_call_and_spares_the_others() {
     let late = tools.call(ToolCall::new("fx.hello").timeout(std::time::Duration::from_millis(300)));
     let (other, late) = tokio::join!(other, late);
     assert_eq!(other.text(), "n");
-    ended_as(&late, Kind::Timeout, true);
-    says(&late.text(), &["no answer within 3"]);
-    bench.heard("notifications/cancelled", 1).await;
+    assert_outcome(&late, Kind::Timeout, true);
+    assert_contains(&late.text(), &["no answer within 3"]);
+    dir.heard("notifications/cancelled", 1).await;
     assert_eq!(call(&tools, "fx.hello", json!({})).await.text(), "hi");
-    assert_eq!(bench.starts().len(), 1);
+    assert_eq!(dir.starts().len(), 1);
     board.shutdown().await;
-    bench.nobody_is_left().await;
+    dir.assert_no_process_left().await;
 }

@@ -4,15 +4,15 @@ use pegboard_testkit::{Fault, History, Tool};
 use serde_json::json;
 use tokio::task::JoinSet;
 
-use crate::{bench::Bench, support::*};
+use crate::{fixtures::TestDir, support::*};
 
 /// Two hundred calls with delays of all lengths, and each gets its own answer.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn two_hundred_calls_at_once_get_their_own_answers() {
     const CALLS: usize = 200;
-    let bench = Bench::new();
-    let ledger = bench.file("ledger");
-    let board = board(with_limits(process(&bench.fake().ledger(&ledger)), |limits| {
+    let dir = TestDir::new();
+    let ledger = dir.file("ledger");
+    let board = board(with_limits(process(&dir.fake().ledger(&ledger)), |limits| {
         limits.in_flight = CALLS
     }));
     let tools = board.toolset();
@@ -38,34 +38,34 @@ async fn two_hundred_calls_at_once_get_their_own_answers() {
     }
     calls.join_all().await;
     assert_eq!(history.check(&ledger).unwrap().ok, CALLS as u64);
-    assert_eq!(bench.log().count("$invalid"), 0);
+    assert_eq!(dir.log().count("$invalid"), 0);
     board.shutdown().await;
-    bench.nobody_is_left().await;
+    dir.assert_no_process_left().await;
 }
 
 /// The list is byte-identical across boards and processes.
 #[tokio::test]
 async fn the_list_is_the_same_over_restarts_of_the_process() {
-    let bench = Bench::new();
+    let dir = TestDir::new();
     let tools = ["zebra", "ant", "mole"].map(|name| Tool::new(name).read_only());
-    let fake = bench.fake().tools(tools).pages_of(2).fault(Fault::OddToolName);
+    let fake = dir.fake().tools(tools).pages_of(2).fault(Fault::OddToolName);
     let mut lists = Vec::new();
     for _ in 0..4 {
         let board = board(process(&fake));
         lists.push(serde_json::to_string(&board.toolset().list(PATIENCE).await).unwrap());
         board.shutdown().await;
     }
-    says(&lists[0], &["fx__ant", "fx__zebra"]);
+    assert_contains(&lists[0], &["fx__ant", "fx__zebra"]);
     assert!(lists.iter().all(|list| *list == lists[0]), "{lists:#?}");
-    bench.nobody_is_left().await;
+    dir.assert_no_process_left().await;
 }
 
 /// `list_changed` works on a process as in memory.
 #[tokio::test]
 async fn a_changed_list_is_heard_on_the_process() {
-    let bench = Bench::new();
+    let dir = TestDir::new();
     let notice = Fault::ListChanged { count: 3, every_ms: 20 };
-    let fake = bench
+    let fake = dir
         .fake()
         .fault_on(pegboard_testkit::When::method("tools/list").first(1), notice)
         .fault_on(
@@ -82,5 +82,5 @@ async fn a_changed_list_is_heard_on_the_process() {
     };
     tokio::time::timeout(PATIENCE, seen).await.unwrap();
     board.shutdown().await;
-    bench.nobody_is_left().await;
+    dir.assert_no_process_left().await;
 }

@@ -5,14 +5,14 @@
 #[path = "../support/mod.rs"]
 mod support;
 
-mod apart;
-mod bench;
 mod budget;
 mod death;
 mod environment;
 mod eras;
 mod faults;
+mod fixtures;
 mod load;
 mod memory;
+mod own_process;
 mod start;
 mod stop;

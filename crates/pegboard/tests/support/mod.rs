@@ -6,7 +6,7 @@
     reason = "each test crate uses only some of these helpers"
 )]
 
-pub(crate) mod chance;
+pub(crate) mod rng;
 
 use std::{path::Path, time::Duration};
 
@@ -150,14 +150,14 @@ pub(crate) fn with_limits(mut config: ServerConfig, change: impl FnOnce(&mut Lim
 
 /// Asserts the kind of an outcome and whether the call may have run.
 #[track_caller]
-pub(crate) fn ended_as(reply: &Reply, kind: pegboard::Kind, may_have_executed: bool) {
+pub(crate) fn assert_outcome(reply: &Reply, kind: pegboard::Kind, may_have_executed: bool) {
     let ending = (reply.outcome.kind(), reply.outcome.may_have_executed());
     assert_eq!(ending, (kind, may_have_executed), "{}", reply.text());
 }
 
 /// Asserts that a text contains all of `words`.
 #[track_caller]
-pub(crate) fn says(text: &str, words: &[&str]) {
+pub(crate) fn assert_contains(text: &str, words: &[&str]) {
     for word in words {
         assert!(text.contains(word), "`{word}` is not in: {text}");
     }

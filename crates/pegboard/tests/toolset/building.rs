@@ -63,8 +63,8 @@ async fn arguments_may_be_json_and_what_is_no_object_calls_nothing() {
         assert_eq!(sent, json!({"a": 1}), "{call:?}");
     }
     let refused = tools.call(ToolCall::new("fx.echo").arguments(json!([1]))).await;
-    ended_as(&refused, Kind::InvalidArguments, false);
-    says(&refused.text(), &["fx.echo", "must be a JSON object"]);
+    assert_outcome(&refused, Kind::InvalidArguments, false);
+    assert_contains(&refused.text(), &["fx.echo", "must be a JSON object"]);
     assert_eq!(handle.count("tools/call"), 3);
 }
 
@@ -108,5 +108,5 @@ fn names_are_read_from_their_words() {
     assert_eq!("fx".parse::<ServerName>(), Ok(name("fx")));
     assert_eq!("anthropic".parse(), Ok(Provider::Anthropic));
     let unknown = "acme".parse::<Provider>().unwrap_err().to_string();
-    says(&unknown, &["`acme`", "openai-strict"]);
+    assert_contains(&unknown, &["`acme`", "openai-strict"]);
 }

@@ -50,16 +50,16 @@ async fn every_failure_is_a_reply_with_words() {
         let tools = board.toolset();
         tools.list(PATIENCE).await;
         let reply = call(&tools, "fx.t", json!({})).await;
-        ended_as(&reply, kind, ran);
+        assert_outcome(&reply, kind, ran);
         assert!(reply.is_error() && !reply.text().is_empty(), "{kind:?}");
     }
     let fake = FakeServer::new("fx").tool(Tool::new("t"));
     let (board, _handle) = in_memory(&fake);
     let tools = board.toolset();
     let unknown = call(&tools, "fx.nobody", json!({})).await;
-    ended_as(&unknown, Kind::UnknownTool, false);
+    assert_outcome(&unknown, Kind::UnknownTool, false);
     board.disable(&name("fx")).await;
-    ended_as(&call(&tools, "fx.t", json!({})).await, Kind::Unavailable, false);
+    assert_outcome(&call(&tools, "fx.t", json!({})).await, Kind::Unavailable, false);
     board.shutdown().await;
     let closed = call(&tools, "fx.t", json!({})).await;
     assert!(matches!(closed.outcome, Outcome::Refused(_)), "{closed:?}");
@@ -100,7 +100,7 @@ async fn every_refusal_tells_the_model_what_it_can_do_next() {
             .as_str()
             .unwrap()
             .to_owned();
-        says(&told, &[words]);
+        assert_contains(&told, &[words]);
         for operators in ["`allow`", "approval_exempt", "enabled = true", "max_in_flight"] {
             assert!(!told.contains(operators), "{tool}: {told}");
         }

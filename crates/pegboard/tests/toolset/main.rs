@@ -5,15 +5,15 @@
 #[path = "../support/mod.rs"]
 mod support;
 
-mod around;
-mod brought;
+mod batches;
 mod building;
-mod described;
+mod cache_and_keys;
+mod configured_tools;
 mod endings;
-mod kept;
-mod many;
-mod meaning;
+mod events;
+mod hooks;
 mod native;
 mod resources;
 mod scale;
-mod told;
+mod semantic_search;
+mod view_tools;

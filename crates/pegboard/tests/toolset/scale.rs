@@ -54,7 +54,7 @@ async fn five_hundred_tools_fit_a_budget_through_search() {
     )
     .await;
     assert_eq!(found.text().lines().count(), 3);
-    says(&found.text(), &["fx__get_refund_7: Returns refund number 7."]);
+    assert_contains(&found.text(), &["fx__get_refund_7: Returns refund number 7."]);
     let described = call(&tools, "pegboard__describe_tool", json!({"name": "fx__get_refund_7"})).await;
     let described: Value = serde_json::from_str(&described.text()).unwrap();
     assert_eq!(described["arguments"]["properties"]["id"]["type"], "string");
@@ -89,23 +89,23 @@ async fn what_is_asked_wrongly_is_explained() {
     let (board, handle) = in_memory(&many());
     let tools = board.toolset_with(View::new().tool_budget(1));
     tools.list(PATIENCE).await;
-    ended_as(
+    assert_outcome(
         &call(&tools, "pegboard__find_tools", json!({})).await,
         Kind::InvalidArguments,
         false,
     );
     let nothing = call(&tools, "pegboard__find_tools", json!({"query": "xylophone"})).await;
-    says(&nothing.text(), &["No tool fits"]);
+    assert_contains(&nothing.text(), &["No tool fits"]);
     let unknown = call(&tools, "pegboard__describe_tool", json!({"name": "fx__get_refnd_7"})).await;
-    ended_as(&unknown, Kind::UnknownTool, false);
-    says(&unknown.text(), &["fx.get_refund_7"]);
+    assert_outcome(&unknown, Kind::UnknownTool, false);
+    assert_contains(&unknown.text(), &["fx.get_refund_7"]);
     let wrong = call(
         &tools,
         "pegboard__call_tool",
         json!({"name": "fx__get_refund_7", "arguments": [1]}),
     )
     .await;
-    ended_as(&wrong, Kind::InvalidArguments, false);
+    assert_outcome(&wrong, Kind::InvalidArguments, false);
     // Some models write the arguments as a string.
     let text = json!({"name": "fx__get_refund_7", "arguments": "{\"id\": \"7\"}"});
     let arguments = Arguments::try_from(text).unwrap();
@@ -175,7 +175,7 @@ async fn the_three_tools_take_text_and_repaired_names() {
     ] {
         let call = ToolCall::new(name).text(text).reading(Reading::Cascade);
         let reply = tools.call(call).await;
-        says(&reply.text(), &[expected]);
+        assert_contains(&reply.text(), &[expected]);
         assert_eq!(reply.repaired.is_some(), is_repaired, "{name}: {:?}", reply.repaired);
     }
     let calls = handle
@@ -195,12 +195,12 @@ async fn broken_json_finds_tools_and_calls_none() {
     let found = tools
         .call(ToolCall::new("find_tools").text("{'query': 'refund 7',}"))
         .await;
-    says(&found.text(), &["fx__get_refund_7"]);
-    says(&found.warnings.join(" "), &["mended"]);
+    assert_contains(&found.text(), &["fx__get_refund_7"]);
+    assert_contains(&found.warnings.join(" "), &["mended"]);
     let refused = tools
         .call(ToolCall::new("call_tool").text("{'name': 'fx__get_refund_7',}"))
         .await;
-    ended_as(&refused, Kind::InvalidArguments, false);
+    assert_outcome(&refused, Kind::InvalidArguments, false);
     assert_eq!(handle.count("tools/call"), 0);
 }
 
@@ -219,7 +219,7 @@ async fn a_servers_tool_of_the_same_name_comes_before_a_repair() {
         );
     }
     let ours = call(&tools, "functions.pegboard__find_tools", json!({"query": "refund 7"})).await;
-    says(&ours.text(), &["fx__get_refund_7"]);
+    assert_contains(&ours.text(), &["fx__get_refund_7"]);
 }
 
 /// A model gets its answer under the name and the id that it used, however its call was resolved.
@@ -247,7 +247,7 @@ async fn every_provider_finds_describes_and_calls_and_is_answered_as_it_asked() 
             let calls = provider.tool_calls(&asking(provider, &name, &arguments));
             let [call] = <[ToolCall; 1]>::try_from(calls).unwrap();
             let reply = tools.call(call).await;
-            says(&reply.text(), &[expected]);
+            assert_contains(&reply.text(), &[expected]);
             assert_eq!(
                 (reply.id.as_str(), reply.asked.as_str()),
                 ("call-1", name.as_str()),
@@ -255,10 +255,10 @@ async fn every_provider_finds_describes_and_calls_and_is_answered_as_it_asked() 
             );
             let told = provider.tool_result(&reply).to_string();
             if provider != Provider::Mcp {
-                says(&told, &["\"call-1\""]);
+                assert_contains(&told, &["\"call-1\""]);
             }
             if matches!(provider, Provider::Gemini | Provider::GeminiJson) {
-                says(&told, &[&name]);
+                assert_contains(&told, &[&name]);
             }
         }
         assert_eq!(handle.count("tools/call"), before + 1, "{provider}");
@@ -303,7 +303,7 @@ async fn a_tool_that_is_always_listed_and_has_no_room_is_named_in_a_warning() {
     let (named, more) = (5.min(10 - shown), (10 - shown).saturating_sub(5));
     assert_eq!(listing.warnings[0].matches("`fx__get_").count(), named);
     assert_eq!(listing.warnings[0].ends_with(&format!("and {more} more")), more > 0);
-    says(&listing.warnings[0], &["1000 tokens"]);
+    assert_contains(&listing.warnings[0], &["1000 tokens"]);
 }
 
 /// A model sees the schema from which its arguments are converted back.

@@ -9,7 +9,7 @@ use pegboard::{
 use pegboard_testkit::{FakeServer, Fault, MemoryHandle, Tool, When};
 use serde_json::json;
 
-use crate::{support::*, words::*};
+use crate::{fixtures::*, support::*};
 
 /// A hook that rejects marked calls.
 struct Refuses;
@@ -298,9 +298,9 @@ async fn check(way: &Way, scope: Scope, view: View, with_known_tools: bool) {
     }
     let (mut events, before) = (board.events(), counted(&board));
     (way.go)(&tools).await;
-    let ended = calls(&rung(&mut events), &what);
+    let ended = calls(&pending_events(&mut events), &what);
     assert_eq!(ended, way.ends, "{what}");
-    assert_eq!(since(&before, &counted(&board)), tallied(&ended), "{what}");
+    assert_eq!(since(&before, &counted(&board)), count_kinds(&ended), "{what}");
     assert_eq!(board.metrics().total.in_flight, 0, "{what}");
     drop(tools);
     board.shutdown().await;
@@ -333,7 +333,10 @@ async fn a_board_that_closes_refuses_and_counts() {
     board.drain(secs(1)).await;
     let mut events = board.events();
     tools.call(ToolCall::new("fx.t")).await;
-    assert_eq!(calls(&rung(&mut events), "a closed board"), [Kind::Unavailable]);
+    assert_eq!(
+        calls(&pending_events(&mut events), "a closed board"),
+        [Kind::Unavailable]
+    );
     assert_eq!(board.metrics().unrouted.by_kind[&Kind::Unavailable], 1);
 }
 
@@ -345,7 +348,10 @@ async fn a_call_without_a_route_has_its_name_and_no_server() {
     let mut events = board.events();
     tools.call(ToolCall::new("fx.nope").id("a")).await;
     tools.call(ToolCall::new("t").id("b")).await;
-    let told: Vec<_> = rung(&mut events).iter().map(|event| serde_json::json!(event)).collect();
+    let told: Vec<_> = pending_events(&mut events)
+        .iter()
+        .map(|event| serde_json::json!(event))
+        .collect();
     let of =
         |event: &serde_json::Value| [&event["event"], &event["id"], &event["name"], &event["server"]].map(Clone::clone);
     let told: Vec<_> = told.iter().map(of).collect();

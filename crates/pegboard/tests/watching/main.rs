@@ -6,6 +6,6 @@
 mod support;
 
 mod calls;
+mod fixtures;
 mod metrics;
 mod servers;
-mod words;

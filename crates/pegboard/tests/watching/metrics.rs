@@ -4,7 +4,7 @@ use pegboard::{Kind, Scope, ToolCall};
 use pegboard_testkit::{FakeServer, Tool};
 use serde_json::json;
 
-use crate::{support::*, words::*};
+use crate::{fixtures::*, support::*};
 
 fn fake() -> FakeServer {
     FakeServer::new("fx")

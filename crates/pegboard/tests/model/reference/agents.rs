@@ -1,6 +1,6 @@
 //! Steps of agents: open and close views, call and list tools.
 
-use super::{Board, Ending, InFlight, Instance, Life, Name, SLOW, Tool, ViewId, places::start_idle};
+use super::{Board, Ending, InFlight, Instance, Life, Name, SLOW, Tool, ViewId, replacement::start_idle};
 
 impl Board {
     pub(super) fn open_view(&mut self) {

@@ -2,7 +2,7 @@
 
 use super::{
     Board, Ending, LOOP, Life, Name, Place, RESTART, Server, Settings,
-    places::{start_anew, start_idle, switch_off, switch_on},
+    replacement::{start_anew, start_idle, switch_off, switch_on},
 };
 
 impl Board {

@@ -19,7 +19,7 @@ use tokio::{
     time::Instant,
 };
 
-pub(crate) use crate::support::chance::{Chance, number};
+pub(crate) use crate::support::rng::{Rng, number};
 use crate::support::*;
 
 /// The number of concurrent callers.
@@ -68,11 +68,11 @@ impl Run {
     }
 
     /// Makes `total` calls from several concurrent callers and records their outcomes.
-    pub(crate) async fn call(&self, board: &Pegboard, total: u64, chance: &mut Chance) {
+    pub(crate) async fn call(&self, board: &Pegboard, total: u64, rng: &mut Rng) {
         let next = Arc::new(AtomicU64::new(0));
         let mut callers = JoinSet::new();
         for _ in 0..CALLERS {
-            let (board, next, mut chance) = (board.clone(), next.clone(), chance.split());
+            let (board, next, mut rng) = (board.clone(), next.clone(), rng.split());
             let (history, slowest) = (self.history.clone(), self.slowest.clone());
             callers.spawn(async move {
                 let tools = board.toolset();
@@ -84,7 +84,7 @@ impl Run {
                     let nonce = format!("n{number}");
                     history.invoke(nonce.as_str());
                     let began = Instant::now();
-                    let arguments = json!({"nonce": nonce, "delay_ms": chance.below(8)});
+                    let arguments = json!({"nonce": nonce, "delay_ms": rng.below(8)});
                     // A call that does not end in time has no completion, which the history checker reports.
                     if let Ok(reply) = tokio::time::timeout(PATIENCE, call(&tools, "fx.pay", arguments)).await {
                         record(&history, &nonce, &reply);
@@ -131,7 +131,7 @@ impl Run {
     }
 
     /// Asserts that no process of this run is left. Their command lines contain its folder.
-    pub(crate) async fn nobody_is_left(&self) {
+    pub(crate) async fn assert_no_process_left(&self) {
         let began = Instant::now();
         loop {
             let left = processes_with(self.folder());

@@ -66,13 +66,13 @@ pub(crate) fn fake(era: Era) -> FakeServer {
 }
 
 /// A board with one server, `fx`, and the server's handle.
-pub(crate) struct Bench {
+pub(crate) struct Fixture {
     pub(crate) board: Pegboard,
     is_network: bool,
     _server: Option<NetHandle>,
 }
 
-impl Bench {
+impl Fixture {
     /// The server takes one call at a time, so that a leaked slot blocks the next call.
     pub(crate) async fn new(wire: Wire, fake: FakeServer, change: impl FnOnce(&mut ServerConfig)) -> Self {
         let served = SERVERS.spawn({

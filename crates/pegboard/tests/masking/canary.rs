@@ -146,9 +146,9 @@ async fn no_progress_holds_it() {
 }
 
 /// A host that records the requests it gets.
-struct Curious(&'static Mutex<Vec<String>>);
+struct RecordingHost(&'static Mutex<Vec<String>>);
 
-impl Host for Curious {
+impl Host for RecordingHost {
     fn offers_elicitation(&self) -> bool {
         true
     }
@@ -178,7 +178,7 @@ async fn no_question_to_a_person_holds_a_secret_that_was_learned_later() {
         )
     };
     let board = Pegboard::builder(Config::default())
-        .host(Curious(&ASKED))
+        .host(RecordingHost(&ASKED))
         .in_process(name("fx"), dialer)
         .open();
     board.hide([Secret::new("Which colour")]);
@@ -205,11 +205,11 @@ async fn no_last_words_of_a_process_hold_it() {
     let board = boards([("fx", server)]);
     let tools = board.toolset();
     let reply = call(&tools, "fx.t", json!({})).await;
-    says(&reply.text(), &["cannot log in with [MASKED_SECRET]"]);
+    assert_contains(&reply.text(), &["cannot log in with [MASKED_SECRET]"]);
     let listing = tools.list(Duration::from_secs(5)).await;
     let status = board.status();
     let error = status.servers[0].last_error.clone().unwrap();
-    says(&error.stderr.unwrap(), &["[MASKED_SECRET]", "[MASKED_PEM_PRIVATE_KEY]"]);
+    assert_contains(&error.stderr.unwrap(), &["[MASKED_SECRET]", "[MASKED_PEM_PRIVATE_KEY]"]);
     for text in [
         format!("{reply:?}"),
         format!("{listing:?}"),

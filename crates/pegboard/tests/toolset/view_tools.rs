@@ -103,7 +103,7 @@ async fn a_view_tool_replaces_the_tool_that_a_model_sees_under_its_name() {
     let others = board.toolset();
     assert_eq!(names(&others.list(PATIENCE).await), ["fx__read", "fx__search"]);
     answers(&others, &[("fx__read", "the server's")]).await;
-    ended_as(&call(&others, "basket", json!({})).await, Kind::UnknownTool, false);
+    assert_outcome(&call(&others, "basket", json!({})).await, Kind::UnknownTool, false);
     assert_eq!(board.status().servers.len(), 1);
 }
 
@@ -170,12 +170,12 @@ async fn arguments_results_and_checks_are_those_of_every_tool() {
             _ => Ok(()),
         });
     let tools = board.toolset_with(view);
-    ended_as(
+    assert_outcome(
         &call(&tools, "n", json!({"n": "many"})).await,
         Kind::InvalidArguments,
         false,
     );
-    ended_as(&call(&tools, "n", json!({"n": 13})).await, Kind::NotPermitted, false);
+    assert_outcome(&call(&tools, "n", json!({"n": 13})).await, Kind::NotPermitted, false);
     let reply = call(&tools, "leaks", json!({})).await;
     assert!(reply.truncated && reply.handle.is_some());
     assert_eq!(reply.masked, 1);
@@ -201,9 +201,9 @@ async fn the_later_tool_of_one_name_counts_and_a_budget_hides_none() {
 }
 
 /// Notifies when it is dropped.
-struct Tell(Arc<Notify>);
+struct NotifyOnDrop(Arc<Notify>);
 
-impl Drop for Tell {
+impl Drop for NotifyOnDrop {
     fn drop(&mut self) {
         self.0.notify_one();
     }
@@ -218,7 +218,7 @@ async fn a_call_ends_when_it_is_given_up_and_when_the_view_ends() {
         let (began, ended, calls) = (began.clone(), ended.clone(), calls.clone());
         NativeTool::new("slow", "", json!({}), move |_| {
             calls.fetch_add(1, Ordering::SeqCst);
-            let (began, tell) = (began.clone(), Tell(ended.clone()));
+            let (began, tell) = (began.clone(), NotifyOnDrop(ended.clone()));
             async move {
                 let _tell = tell;
                 began.notify_one();
@@ -240,7 +240,7 @@ async fn a_call_ends_when_it_is_given_up_and_when_the_view_ends() {
     let (reply, ()) = tokio::join!(tools.call(ToolCall::new("slow")), closing);
     assert!(reply.is_error(), "{}", reply.text());
     tokio::time::timeout(PATIENCE, ended.notified()).await.unwrap();
-    ended_as(&call(&tools, "slow", json!({})).await, Kind::Unavailable, false);
+    assert_outcome(&call(&tools, "slow", json!({})).await, Kind::Unavailable, false);
     assert_eq!(calls.load(Ordering::SeqCst), 2);
 }
 

@@ -6,13 +6,13 @@ use futures_util::FutureExt;
 use pegboard::{Event, Events, Kind, Metrics, Pegboard};
 
 /// The pending events, without waiting for more.
-pub(crate) fn rung(events: &mut Events) -> Vec<Event> {
-    let mut rung = Vec::new();
+pub(crate) fn pending_events(events: &mut Events) -> Vec<Event> {
+    let mut pending_events = Vec::new();
     while let Some(event) = events.next().now_or_never().flatten() {
         assert!(!matches!(event, Event::Missed { .. }), "the test was too slow");
-        rung.push(event);
+        pending_events.push(event);
     }
-    rung
+    pending_events
 }
 
 /// The outcome kinds of the completed calls, in order. Asserts that each was created and completed exactly once.
@@ -60,7 +60,7 @@ fn agrees(metrics: &Metrics) {
 }
 
 /// Counts kinds.
-pub(crate) fn tallied(kinds: &[Kind]) -> BTreeMap<Kind, u64> {
+pub(crate) fn count_kinds(kinds: &[Kind]) -> BTreeMap<Kind, u64> {
     let mut tally = BTreeMap::new();
     for kind in kinds {
         *tally.entry(*kind).or_default() += 1;

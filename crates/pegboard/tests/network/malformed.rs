@@ -6,7 +6,7 @@ use pegboard::{Kind, Outcome, Reply, ServerConfig, ToolCall};
 use pegboard_testkit::{Era, FakeServer, Fault, NetHandle, Tool, When};
 use serde_json::json;
 
-use crate::{support::*, words::*};
+use crate::{fixtures::*, support::*};
 
 /// The fault on the first call of `hello`, on every transport and in every form of response.
 async fn everywhere(fault: &Fault) -> Vec<(String, NetHandle, ServerConfig)> {

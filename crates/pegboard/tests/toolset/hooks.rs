@@ -18,9 +18,9 @@ use crate::support::*;
 type Boxed<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
 /// A hook that records calls and replies.
-struct Scribe(&'static str, Arc<Mutex<Vec<String>>>);
+struct RecordingHook(&'static str, Arc<Mutex<Vec<String>>>);
 
-impl Hook for Scribe {
+impl Hook for RecordingHook {
     fn before<'a>(&'a self, called: Called<'a>, _: &'a mut ToolCall) -> Boxed<'a, Result<(), Failure>> {
         self.1
             .lock()
@@ -41,8 +41,8 @@ async fn hooks_see_a_call_in_order_and_its_reply_in_the_other() {
     let (board, _handle) = in_memory(&fake);
     let seen = Arc::new(Mutex::new(Vec::new()));
     let view = View::new()
-        .hook(Scribe("first", seen.clone()))
-        .hook(Scribe("second", seen.clone()));
+        .hook(RecordingHook("first", seen.clone()))
+        .hook(RecordingHook("second", seen.clone()));
     call(&board.toolset_with(view), "fx.t", json!({})).await;
     assert_eq!(
         *seen.lock().unwrap(),
@@ -51,9 +51,9 @@ async fn hooks_see_a_call_in_order_and_its_reply_in_the_other() {
 }
 
 /// A hook that changes calls and replies.
-struct Translator;
+struct RewritingHook;
 
-impl Hook for Translator {
+impl Hook for RewritingHook {
     fn before<'a>(&'a self, _: Called<'a>, call: &'a mut ToolCall) -> Boxed<'a, Result<(), Failure>> {
         call.arguments = Arguments::parse(r#"{"text":"changed"}"#).unwrap();
         Box::pin(std::future::ready(Ok(())))
@@ -70,7 +70,7 @@ async fn a_hook_may_change_arguments_and_reply() {
     let fake = FakeServer::new("fx").tool(Tool::new("t").answers_text("ok"));
     let (board, handle) = in_memory(&fake);
     let reply = call(
-        &board.toolset_with(View::new().hook(Translator)),
+        &board.toolset_with(View::new().hook(RewritingHook)),
         "fx.t",
         json!({"text": "as asked"}),
     )
@@ -82,11 +82,11 @@ async fn a_hook_may_change_arguments_and_reply() {
 }
 
 /// A hook that rejects everything, or never decides.
-struct Gatekeeper {
+struct RejectingHook {
     decides: bool,
 }
 
-impl Hook for Gatekeeper {
+impl Hook for RejectingHook {
     fn before<'a>(&'a self, _: Called<'a>, _: &'a mut ToolCall) -> Boxed<'a, Result<(), Failure>> {
         Box::pin(async {
             if self.decides {
@@ -102,23 +102,23 @@ async fn a_hook_that_refuses_or_hangs_keeps_the_call_from_the_server() {
     let fake = FakeServer::new("fx").tool(Tool::new("t"));
     let (board, handle) = in_memory(&fake);
     let reply = call(
-        &board.toolset_with(View::new().hook(Gatekeeper { decides: true })),
+        &board.toolset_with(View::new().hook(RejectingHook { decides: true })),
         "fx.t",
         json!({}),
     )
     .await;
-    ended_as(&reply, Kind::NotPermitted, false);
-    let hanging = board.toolset_with(View::new().hook(Gatekeeper { decides: false }));
+    assert_outcome(&reply, Kind::NotPermitted, false);
+    let hanging = board.toolset_with(View::new().hook(RejectingHook { decides: false }));
     let reply = hanging.call(ToolCall::new("fx.t").timeout(secs(5))).await;
-    ended_as(&reply, Kind::Timeout, false);
+    assert_outcome(&reply, Kind::Timeout, false);
     assert_eq!(handle.count("tools/call"), 0);
 }
 
 /// A token budget.
 #[derive(Clone)]
-struct Purse(Arc<AtomicUsize>);
+struct TokenBudget(Arc<AtomicUsize>);
 
-impl Budget for Purse {
+impl Budget for TokenBudget {
     fn allows(&self, _: Called<'_>) -> Result<(), String> {
         match self.0.load(Ordering::Relaxed) {
             0 => Err("the model's context is full".to_owned()),
@@ -137,14 +137,14 @@ impl Budget for Purse {
 async fn an_empty_budget_refuses_calls_and_replies_are_charged() {
     let fake = FakeServer::new("fx").tool(Tool::new("t").answers_text("12345678"));
     let (board, handle) = in_memory(&fake);
-    let purse = Purse(Arc::new(AtomicUsize::new(3)));
+    let purse = TokenBudget(Arc::new(AtomicUsize::new(3)));
     let tools = board.toolset_with(View::new().budget(purse.clone()));
     assert_eq!(call(&tools, "fx.t", json!({})).await.text(), "12345678");
     assert_eq!(purse.0.load(Ordering::Relaxed), 1);
     call(&tools, "fx.t", json!({})).await;
     let refused = call(&tools, "fx.t", json!({})).await;
-    ended_as(&refused, Kind::LimitExceeded, false);
-    says(&refused.text(), &["the model's context is full"]);
+    assert_outcome(&refused, Kind::LimitExceeded, false);
+    assert_contains(&refused.text(), &["the model's context is full"]);
     assert_eq!(handle.count("tools/call"), 2);
 }
 
@@ -171,9 +171,9 @@ async fn a_call_carries_trace_context_and_the_programs_facts_but_not_the_protoco
 }
 
 /// A hook that panics at calls and replies of certain tools.
-struct Breaks;
+struct PanickingHook;
 
-impl Hook for Breaks {
+impl Hook for PanickingHook {
     fn before<'a>(&'a self, called: Called<'a>, _: &'a mut ToolCall) -> Boxed<'a, Result<(), Failure>> {
         assert_ne!(called.tool.name, "before", "on purpose, before there is a future");
         Box::pin(async move {
@@ -198,10 +198,10 @@ async fn a_hook_that_panics_costs_one_call_and_its_events_are_complete() {
         .tool(tool("t"));
     let (board, handle) = in_memory(&fake);
     let mut events = board.events();
-    let tools = board.toolset_with(View::new().hook(Breaks));
+    let tools = board.toolset_with(View::new().hook(PanickingHook));
     for name in ["fx.before", "fx.within"] {
         let reply = call(&tools, name, json!({})).await;
-        ended_as(&reply, Kind::Internal, false);
+        assert_outcome(&reply, Kind::Internal, false);
         assert!(
             reply.text().contains("a hook of the program panicked"),
             "{}",

@@ -5,7 +5,7 @@ use std::process::Command;
 const MARK: &str = "PEGBOARD_TEST_APART";
 
 /// Returns `true` in the child process that was started for this test; elsewhere it starts that process, which must succeed.
-pub(crate) fn is_apart(test: &str, environment: &[(&str, &str)]) -> bool {
+pub(crate) fn in_own_process(test: &str, environment: &[(&str, &str)]) -> bool {
     if std::env::var_os(MARK).is_some() {
         return true;
     }

@@ -8,9 +8,9 @@ pub(crate) fn number(variable: &str) -> Option<u64> {
 }
 
 /// A random number generator with a seed (splitmix64).
-pub(crate) struct Chance(u64);
+pub(crate) struct Rng(u64);
 
-impl Chance {
+impl Rng {
     /// A generator with this seed.
     pub(crate) fn of(seed: u64) -> Self {
         Self(seed)

@@ -41,7 +41,7 @@ async fn a_tool_that_the_config_describes_is_listed_checked_and_called_without_a
             assert_eq!(listing.tools[0].tool.description.as_deref(), Some("Adds."));
             assert_eq!(listing.warnings.len(), 1, "{:?}", listing.warnings);
             let wrong = call(&tools, "fx.add", json!({"a": "x"})).await;
-            ended_as(&wrong, Kind::InvalidArguments, false);
+            assert_outcome(&wrong, Kind::InvalidArguments, false);
         }
     }
 }

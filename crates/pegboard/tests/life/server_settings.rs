@@ -76,7 +76,7 @@ async fn a_server_is_left_alone_after_its_last_attempt() {
     assert_eq!(handle.starts(), before + 3);
     let status = board.status().servers[0].clone();
     assert_eq!(status.state, State::Down);
-    says(
+    assert_contains(
         &status.last_error.expect("a reason").message,
         &["after 3 failed starts"],
     );
@@ -85,7 +85,7 @@ async fn a_server_is_left_alone_after_its_last_attempt() {
     assert_eq!(call(&board.toolset(), "fx.hello", json!({})).await.text(), "hi");
 }
 
-/// Callers wait for a restart as long as the config says, or not at all.
+/// Callers wait for a restart as long as the config assert_contains, or not at all.
 #[tokio::test(start_paused = true)]
 async fn how_long_a_call_waits_for_a_restart_is_a_setting() {
     for (wait, expected) in [(0, 0), (4, 4), (10, 10)] {
@@ -191,7 +191,7 @@ async fn a_server_that_is_never_asked_by_itself_is_asked_after_a_timeout() {
             .fault_on(When::tool("hello"), Fault::NeverAnswers);
         let (board, _handle) = in_memory_with(&dead, settings);
         let reply = call(&board.toolset(), "fx.hello", json!({})).await;
-        ended_as(&reply, Kind::Timeout, true);
+        assert_outcome(&reply, Kind::Timeout, true);
         tokio::time::sleep(secs(10)).await;
         assert_eq!(board.status().servers[0].restarts, expected, "{probe:?}");
     }
@@ -265,7 +265,7 @@ async fn a_program_that_cannot_be_run_is_not_tried_in_the_other_era() {
         let board = board(config);
         board.settle(PATIENCE).await;
         let error = board.status().servers[0].last_error.clone().expect("a reason");
-        says(&error.message, &[&format!("exit code {code}")]);
+        assert_contains(&error.message, &[&format!("exit code {code}")]);
         let runs = std::fs::read_to_string(&log).unwrap_or_default().lines().count();
         assert_eq!(runs, expected, "exit code {code}");
         board.shutdown().await;

@@ -66,9 +66,9 @@ async fn news_of_a_resource_reach_those_who_subscribed_to_it() {
         assert!(tokio::time::timeout(secs(5), a.changed()).await.is_err(), "{era:?}");
         drop(b);
         match era {
-            Era::Legacy => assert_eq!(server.hears("resources/unsubscribe", 2).await[1]["uri"], "a:b"),
+            Era::Legacy => assert_eq!(server.wait_for("resources/unsubscribe", 2).await[1]["uri"], "a:b"),
             _ => {
-                let left = || server.heard("subscriptions/listen").last().cloned().unwrap();
+                let left = || server.received("subscriptions/listen").last().cloned().unwrap();
                 until("a:b is not asked for", || {
                     left()["notifications"]["resourceSubscriptions"] == json!(["a:a"])
                 })
@@ -115,8 +115,8 @@ async fn a_subscription_is_renewed_after_a_restart_and_tells_that_something_may_
         assert!(tokio::time::timeout(secs(60), a.changed()).await.unwrap());
         assert_eq!(server.starts(), 2);
         let asked = match era {
-            Era::Legacy => server.heard("resources/subscribe").len(),
-            _ => server.heard("subscriptions/listen").len(),
+            Era::Legacy => server.received("resources/subscribe").len(),
+            _ => server.received("subscriptions/listen").len(),
         };
         assert_eq!(asked, 2, "{era:?}");
         board.shutdown().await;
@@ -168,7 +168,7 @@ async fn a_stream_of_news_that_the_server_ends_is_asked_for_anew() {
     server
         .say(json!({"method": "notifications/cancelled", "params": {"requestId": id}}))
         .await;
-    server.hears("subscriptions/listen", 2).await;
+    server.wait_for("subscriptions/listen", 2).await;
     assert!(tokio::time::timeout(secs(5), a.changed()).await.unwrap());
     assert_eq!(server.starts(), 1);
 }
@@ -184,13 +184,13 @@ async fn two_who_want_the_same_cost_the_server_one_subscription() {
     tokio::time::sleep(secs(1)).await;
     assert_eq!(
         (
-            server.heard("resources/subscribe").len(),
-            server.heard("resources/unsubscribe").len()
+            server.received("resources/subscribe").len(),
+            server.received("resources/unsubscribe").len()
         ),
         (1, 0)
     );
     drop(second);
-    server.hears("resources/unsubscribe", 1).await;
+    server.wait_for("resources/unsubscribe", 1).await;
 }
 
 /// The level is set by a request or sent in every request, and set again after a restart.
@@ -205,11 +205,11 @@ async fn a_server_logs_from_the_level_that_it_was_told_also_after_a_restart() {
         let _ = tools.read_resource(&fx, "a:a").await;
         let level = |server: &Scripted| match era {
             Era::Legacy => server
-                .heard("logging/setLevel")
+                .received("logging/setLevel")
                 .last()
                 .map(|params| params["level"].clone()),
             _ => server
-                .heard("resources/read")
+                .received("resources/read")
                 .last()
                 .map(|params| params["_meta"]["io.modelcontextprotocol/logLevel"].clone()),
         };
@@ -227,7 +227,7 @@ async fn a_server_logs_from_the_level_that_it_was_told_also_after_a_restart() {
         server.hang_up();
         until("it has started again", || server.starts() == 2).await;
         if era == Era::Legacy {
-            server.hears("logging/setLevel", 2).await;
+            server.wait_for("logging/setLevel", 2).await;
         } else {
             tools.set_log_level(&fx, LogLevel::Warning).await.unwrap();
             let _ = tools.read_resource(&fx, "a:a").await;
@@ -244,7 +244,7 @@ async fn a_server_is_told_when_its_roots_change() {
     let board = server.board(NoHost, |_| Answer::Silence);
     assert!(board.set_roots(&name("fx"), &[Root::new("file:///one")]));
     board.settle(PATIENCE).await;
-    let hello = server.heard("initialize").remove(0);
+    let hello = server.received("initialize").remove(0);
     assert_eq!(hello["capabilities"], json!({"roots": {"listChanged": true}}));
     let roots = async |id: &str| {
         let before = server.answers().len();
@@ -254,13 +254,13 @@ async fn a_server_is_told_when_its_roots_change() {
     };
     assert_eq!(roots("r1").await, json!([{"uri": "file:///one"}]));
     tokio::time::sleep(secs(1)).await;
-    assert_eq!(server.heard("notifications/roots/list_changed").len(), 0);
+    assert_eq!(server.received("notifications/roots/list_changed").len(), 0);
 
     board
         .toolset()
         .set_roots(&name("fx"), &[Root::new("file:///two").name("Two")])
         .unwrap();
-    server.hears("notifications/roots/list_changed", 1).await;
+    server.wait_for("notifications/roots/list_changed", 1).await;
     assert_eq!(roots("r2").await, json!([{"uri": "file:///two", "name": "Two"}]));
     board
         .toolset()
@@ -268,7 +268,7 @@ async fn a_server_is_told_when_its_roots_change() {
         .unwrap();
     tokio::time::sleep(secs(1)).await;
     assert_eq!(
-        server.heard("notifications/roots/list_changed").len(),
+        server.received("notifications/roots/list_changed").len(),
         1,
         "nothing changed"
     );
@@ -293,7 +293,7 @@ async fn a_view_has_roots_of_its_own_for_the_servers_that_only_it_uses() {
         .open();
     for folder in ["file:///one", "file:///two"] {
         let tools = board.toolset_with(View::new().roots(vec![Root::new(folder)]));
-        says(&text(&tools, "fx.t").await, &["roots:", folder]);
+        assert_contains(&text(&tools, "fx.t").await, &["roots:", folder]);
     }
 }
 
@@ -303,20 +303,20 @@ async fn a_level_that_was_refused_may_be_asked_for_again() {
     let server = Scripted::new(Era::Legacy, offers());
     let this = server.clone();
     let board = server.board(NoHost, move |message| match message["method"].as_str() {
-        Some("logging/setLevel") if this.heard("logging/setLevel").len() == 1 => {
+        Some("logging/setLevel") if this.received("logging/setLevel").len() == 1 => {
             Answer::Error(-32603, "not now", Value::Null)
         }
         _ => result(json!({})),
     });
     let (tools, fx) = (board.toolset(), name("fx"));
     let refused = tools.set_log_level(&fx, LogLevel::Info).await.unwrap_err();
-    says(&refused.message, &["not now"]);
+    assert_contains(&refused.message, &["not now"]);
     let _subscription = tools.subscribe(&fx, "a:a").await.unwrap();
-    assert_eq!(server.heard("logging/setLevel").len(), 1);
+    assert_eq!(server.received("logging/setLevel").len(), 1);
     tools.set_log_level(&fx, LogLevel::Info).await.unwrap();
     tools.set_log_level(&fx, LogLevel::Info).await.unwrap();
     assert_eq!(
-        server.heard("logging/setLevel").len(),
+        server.received("logging/setLevel").len(),
         2,
         "what is set is not set again"
     );
@@ -353,7 +353,7 @@ async fn a_server_that_promises_news_and_gives_none_holds_nobody_up() {
     for _ in 0..2 {
         let refused = tools.subscribe(&fx, "a:a").await.unwrap_err();
         assert_eq!(refused.kind, Kind::ToolError, "{}", refused.message);
-        says(&refused.message, &["the server does not send news"]);
+        assert_contains(&refused.message, &["the server does not send news"]);
         tools.set_log_level(&fx, LogLevel::Info).await.unwrap();
     }
     assert!(began.elapsed() < secs(1), "{:?}", began.elapsed());
@@ -377,7 +377,7 @@ async fn a_stream_of_news_that_fails_for_a_while_holds_nobody_up() {
     let began = Instant::now();
     tools.set_log_level(&fx, LogLevel::Info).await.unwrap();
     let refused = tools.subscribe(&fx, "a:a").await.unwrap_err();
-    says(&refused.message, &["no news today"]);
+    assert_contains(&refused.message, &["no news today"]);
     assert!(began.elapsed() < secs(1), "{:?}", began.elapsed());
     assert!(
         tokio::time::timeout(secs(60), tools.subscribe(&fx, "a:a"))

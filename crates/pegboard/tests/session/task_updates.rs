@@ -62,12 +62,12 @@ impl Working {
         let (sink, steps) = mpsc::channel(64);
         let tools = self.board.toolset();
         let calling = tokio::spawn(async move { tools.call(ToolCall::new("fx.task").progress(sink)).await });
-        self.server.hears("tools/call", 1).await;
+        self.server.wait_for("tools/call", 1).await;
         (calling, steps)
     }
 
     fn token(&self) -> Value {
-        self.server.heard("tools/call")[0]["_meta"]["progressToken"].clone()
+        self.server.received("tools/call")[0]["_meta"]["progressToken"].clone()
     }
 
     async fn progress(&self, progress: u32, message: &str) {
@@ -88,7 +88,7 @@ impl Working {
     }
 
     fn asked(&self) -> usize {
-        self.server.heard("tasks/get").len()
+        self.server.received("tasks/get").len()
     }
 }
 
@@ -174,16 +174,16 @@ async fn news_of_a_task_that_takes_long_are_asked_for_where_they_must_be() {
         let working = Working::new(era);
         let (calling, _steps) = working.call().await;
         tokio::time::sleep(secs(1)).await;
-        assert_eq!(working.server.heard("subscriptions/listen").len(), 0);
+        assert_eq!(working.server.received("subscriptions/listen").len(), 0);
         tokio::time::sleep(secs(200)).await;
-        let asked: Vec<Value> = working.server.heard("subscriptions/listen");
+        let asked: Vec<Value> = working.server.received("subscriptions/listen");
         let asked: Vec<_> = asked.iter().map(|params| params["notifications"].clone()).collect();
         match era {
             Era::Legacy => assert_eq!(asked, [] as [Value; 0]),
             _ => assert_eq!(asked, [json!({"taskIds": ["t-1"]})]),
         }
         calling.abort();
-        working.server.hears("tasks/cancel", 1).await;
+        working.server.wait_for("tasks/cancel", 1).await;
         if era == Era::Modern {
             until("nobody listens", || {
                 working.server.was_cancelled("subscriptions/listen")

@@ -8,9 +8,9 @@ use tempfile::TempDir;
 use crate::support::*;
 
 /// The files of one test.
-pub(crate) struct Bench(TempDir);
+pub(crate) struct TestDir(TempDir);
 
-impl Bench {
+impl TestDir {
     pub(crate) fn new() -> Self {
         Self(tempfile::tempdir().unwrap())
     }
@@ -58,7 +58,7 @@ impl Bench {
     }
 
     /// Asserts that no process of this test is left, including children.
-    pub(crate) async fn nobody_is_left(&self) {
+    pub(crate) async fn assert_no_process_left(&self) {
         for pid in self.starts().into_iter().chain(self.children()) {
             gone(pid, PATIENCE).await;
         }

@@ -23,7 +23,7 @@ const MARGIN: Duration = Duration::from_secs(10);
 
 /// The recorded calls of one run.
 #[derive(Clone)]
-pub(crate) struct Watched {
+pub(crate) struct RecordedCalls {
     folder: Arc<TempDir>,
     history: History,
     counts: Arc<Counts>,
@@ -35,10 +35,10 @@ struct Counts {
     ok: AtomicU64,
     not_executed: AtomicU64,
     may_have_executed: AtomicU64,
-    made_again: AtomicU64,
+    retried: AtomicU64,
 }
 
-impl Watched {
+impl RecordedCalls {
     pub(crate) fn new() -> Self {
         Self {
             folder: Arc::new(tempfile::tempdir().unwrap()),
@@ -85,7 +85,7 @@ impl Watched {
                 self.history.ok(nonce.as_str(), answer.text());
                 counts.ok.fetch_add(1, Ordering::Relaxed);
                 counts
-                    .made_again
+                    .retried
                     .fetch_add(u64::from(reply.attempts > 1), Ordering::Relaxed);
             }
             outcome if outcome.may_have_executed() => {
@@ -111,7 +111,7 @@ impl Watched {
             ok: self.ok(),
             not_executed: load(&self.counts.not_executed),
             may_have_executed: load(&self.counts.may_have_executed),
-            made_again: load(&self.counts.made_again),
+            retried: load(&self.counts.retried),
             lost: count(|v| matches!(v, Violation::Lost(_))),
             crossed: count(|v| matches!(v, Violation::Crossed { .. })),
             doubled: count(|v| {
@@ -137,7 +137,7 @@ pub(crate) struct Figures {
     pub(crate) not_executed: u64,
     pub(crate) may_have_executed: u64,
     /// Calls that succeeded after a retry.
-    pub(crate) made_again: u64,
+    pub(crate) retried: u64,
     pub(crate) lost: u64,
     pub(crate) crossed: u64,
     pub(crate) doubled: u64,
@@ -152,7 +152,7 @@ impl fmt::Display for Figures {
             "{} calls: {} ok ({} of them made again), {} not executed, {} may have executed; {} lost, {} crossed, {} doubled, {} told wrongly",
             self.calls,
             self.ok,
-            self.made_again,
+            self.retried,
             self.not_executed,
             self.may_have_executed,
             self.lost,

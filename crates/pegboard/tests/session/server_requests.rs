@@ -91,8 +91,8 @@ async fn requests_in_the_newest_era_are_counted_and_ten_are_too_many() {
     let (board, handle) = in_memory(&asks(10));
     let tools = board.toolset();
     let reply = call(&tools, "fx.hello", json!({})).await;
-    ended_as(&reply, Kind::Transport, true);
-    says(&reply.text(), &["broke the protocol"]);
+    assert_outcome(&reply, Kind::Transport, true);
+    assert_contains(&reply.text(), &["broke the protocol"]);
     assert_eq!(call(&tools, "fx.hello", json!({})).await.text(), "hi");
     assert_eq!(handle.starts(), 2);
 }
@@ -108,7 +108,7 @@ async fn a_ping_under_the_id_of_our_request_is_answered_and_the_call_goes_on() {
         .asks(Ask::Elicitation);
     let (board, handle) = in_memory(&FakeServer::new("fx").tool(tool));
     let reply = call(&board.toolset(), "fx.hello", json!({})).await;
-    ended_as(&reply, Kind::Ok, true);
+    assert_outcome(&reply, Kind::Ok, true);
     assert!(reply.text().starts_with("hi"), "{}", reply.text());
     let answers = answers(&handle);
     let codes: Vec<_> = answers.iter().map(|answer| answer["error"]["code"].as_i64()).collect();
@@ -129,9 +129,9 @@ async fn a_board_without_a_host_offers_nothing() {
 
 /// A host that never answers, and counts the requests that it holds.
 #[derive(Clone, Default)]
-struct Thinker {
+struct PendingHost {
     begun: Arc<AtomicUsize>,
-    under_way: Arc<AtomicUsize>,
+    in_flight: Arc<AtomicUsize>,
 }
 
 struct Thought(Arc<AtomicUsize>);
@@ -142,20 +142,20 @@ impl Drop for Thought {
     }
 }
 
-impl Thinker {
+impl PendingHost {
     async fn think<T>(&self) -> T {
         self.begun.fetch_add(1, Ordering::Relaxed);
-        self.under_way.fetch_add(1, Ordering::Relaxed);
-        let _thought = Thought(self.under_way.clone());
+        self.in_flight.fetch_add(1, Ordering::Relaxed);
+        let _thought = Thought(self.in_flight.clone());
         pending().await
     }
 
     fn thoughts(&self) -> usize {
-        self.under_way.load(Ordering::Relaxed)
+        self.in_flight.load(Ordering::Relaxed)
     }
 }
 
-impl Host for Thinker {
+impl Host for PendingHost {
     fn offers_elicitation(&self) -> bool {
         true
     }
@@ -182,7 +182,7 @@ impl Host for Thinker {
 }
 
 /// A server whose calls are never answered, so that its own requests are all that is in flight.
-async fn asking(host: &Thinker) -> (Scripted, pegboard::Pegboard) {
+async fn asking(host: &PendingHost) -> (Scripted, pegboard::Pegboard) {
     let server = Scripted::new(
         pegboard::Era::Legacy,
         json!({"capabilities": {"tools": {}}, "tools": [tool("t")]}),
@@ -205,7 +205,7 @@ async fn a_question_that_the_server_takes_back_is_dropped_and_not_answered() {
         (json!("q"), "elicitation/create", colour()),
         (json!(7), "sampling/createMessage", sample),
     ] {
-        let host = Thinker::default();
+        let host = PendingHost::default();
         let (server, _board) = asking(&host).await;
         server.say(json!({"id": id, "method": method, "params": params})).await;
         server
@@ -237,7 +237,7 @@ async fn a_question_that_the_server_takes_back_is_dropped_and_not_answered() {
 /// A queued request that is cancelled never reaches the host.
 #[tokio::test(start_paused = true)]
 async fn a_question_taken_back_before_its_turn_is_never_asked() {
-    let host = Thinker::default();
+    let host = PendingHost::default();
     let (server, _board) = asking(&host).await;
     for number in 0..20 {
         server
@@ -266,7 +266,7 @@ async fn a_server_with_a_handshake_cannot_take_our_own_requests_back() {
         json!({"capabilities": {"tools": {}}, "tools": [tool("t")]}),
     );
     let this = server.clone();
-    let board = server.board(Thinker::default(), move |message| {
+    let board = server.board(PendingHost::default(), move |message| {
         let (this, id) = (this.clone(), message["id"].clone());
         tokio::spawn(async move {
             this.say(taken_back(&id)).await;
@@ -282,7 +282,7 @@ async fn a_server_with_a_handshake_cannot_take_our_own_requests_back() {
 /// A ping is answered however many requests the host holds.
 #[tokio::test(start_paused = true)]
 async fn questions_that_take_their_time_do_not_hold_up_a_ping() {
-    let host = Thinker::default();
+    let host = PendingHost::default();
     let (server, _board) = asking(&host).await;
     for number in 0..30 {
         server

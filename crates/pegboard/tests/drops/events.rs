@@ -7,7 +7,7 @@ use pegboard::{Event, Events, Kind, Pegboard, Scope, Start, ToolCall, Toolset, V
 use pegboard_testkit::Era;
 use serde_json::json;
 
-use crate::{support::*, words::*};
+use crate::{fixtures::*, support::*};
 
 /// The events so far: whether each call is open, and the outcome kinds of the others.
 #[derive(Default)]
@@ -60,12 +60,12 @@ impl Seen {
 type Begin = fn(Toolset) -> BoxFuture<'static, ()>;
 
 async fn on(wire: Wire, era: Era, scope: Scope, start: Start) {
-    let bench = Bench::new(wire, fake(era), |settings| {
+    let fixture = Fixture::new(wire, fake(era), |settings| {
         settings.policy.scope = scope;
         settings.start = start;
     })
     .await;
-    let board = &bench.board;
+    let board = &fixture.board;
     let (mut events, mut seen) = (board.events(), Seen::default());
     let view = || View::new().tool_budget(1).resource_tools().always_list_read_output();
     let calls: [(&str, Begin); 9] = [

@@ -77,7 +77,7 @@ fn fake_at(fakes: &Fakes, name: &str, place: &str) -> Arc<Fake> {
 }
 
 /// A board, its views and its calls.
-pub(crate) struct Played {
+pub(crate) struct BoardUnderTest {
     runtime: Arc<Runtime>,
     origin: Instant,
     board: Pegboard,
@@ -90,7 +90,7 @@ pub(crate) struct Played {
     before: BTreeMap<Name, Option<Settings>>,
 }
 
-impl StateMachineTest for Played {
+impl StateMachineTest for BoardUnderTest {
     type SystemUnderTest = Self;
     type Reference = Steps;
 
@@ -186,7 +186,7 @@ impl StateMachineTest for Played {
     }
 }
 
-impl Played {
+impl BoardUnderTest {
     async fn take(&mut self, model: &Board, step: Step) {
         let board = self.board.clone();
         let returned = match step {

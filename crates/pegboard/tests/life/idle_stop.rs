@@ -129,8 +129,8 @@ async fn an_explicit_server_waits_until_somebody_asks_for_it() {
     let listing = tools.list(PATIENCE).await;
     assert_eq!((listing.tools.len(), listing.unavailable.len()), (0, 1));
     let reply = call(&tools, "fx.hello", json!({})).await;
-    ended_as(&reply, Kind::Unavailable, false);
-    says(&reply.text(), &["nobody has connected it"]);
+    assert_outcome(&reply, Kind::Unavailable, false);
+    assert_contains(&reply.text(), &["nobody has connected it"]);
     assert_eq!(handle.starts(), before);
     assert_eq!(board.status().servers[0].state, State::Idle);
     board.reconnect(&name("fx")).await;

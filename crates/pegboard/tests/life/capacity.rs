@@ -33,12 +33,12 @@ async fn a_server_too_many_is_refused_and_the_others_work() {
         assert_eq!(call(&tools, tool, json!({})).await.text(), "hi");
     }
     let reply = call(&tools, "c.hello", json!({})).await;
-    ended_as(&reply, Kind::Unavailable, false);
-    says(&reply.text(), &["takes 2 servers"]);
+    assert_outcome(&reply, Kind::Unavailable, false);
+    assert_contains(&reply.text(), &["takes 2 servers"]);
     let status = board.status();
     assert_eq!(status.servers[2].state, State::Down);
     let error = status.servers[2].last_error.clone().expect("a reason");
-    says(&error.hint.expect("a hint"), &["max_servers"]);
+    assert_contains(&error.hint.expect("a hint"), &["max_servers"]);
     board.shutdown().await;
 }
 
@@ -52,7 +52,7 @@ async fn room_is_looked_for_with_every_change() {
         matches!(refused, NotConnected::TooManyServers { most: 2, .. }),
         "{refused:?}"
     );
-    says(&refused.to_string(), &["max_servers"]);
+    assert_contains(&refused.to_string(), &["max_servers"]);
     assert_eq!(board.status().servers.len(), 2);
     board.connect(name("b"), process(&good("b2"))).await.unwrap();
     board.disconnect(&name("a")).await;
@@ -106,7 +106,7 @@ async fn a_process_too_many_waits_until_another_has_ended() {
         .find(|server| server.name != first)
         .expect("the other");
     assert_eq!(second.state, State::Down);
-    says(
+    assert_contains(
         &second.last_error.clone().expect("a reason").message,
         &["max_processes"],
     );

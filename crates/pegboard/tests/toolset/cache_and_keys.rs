@@ -120,8 +120,8 @@ async fn a_key_is_told_to_the_server_and_belongs_to_its_arguments() {
     };
     assert_eq!(pay(5).await.text(), "paid");
     let other = pay(6).await;
-    ended_as(&other, Kind::InvalidArguments, false);
-    says(
+    assert_outcome(&other, Kind::InvalidArguments, false);
+    assert_contains(
         &other.text(),
         &["the key `order 7` belongs to an earlier call of `fx.pay`"],
     );
@@ -169,6 +169,6 @@ async fn a_key_whose_call_was_given_up_is_not_used_again() {
     let pay = || tools.call(ToolCall::new("fx.pay").key("order 7"));
     assert!(tokio::time::timeout(secs(1), pay()).await.is_err());
     let reply = pay().await;
-    ended_as(&reply, Kind::Cancelled, true);
+    assert_outcome(&reply, Kind::Cancelled, true);
     assert_eq!(handle.count("tools/call"), 1);
 }
