@@ -1,24 +1,10 @@
 //! Calls that wait for approval while their server changes.
 
-use std::{
-    collections::BTreeMap,
-    future::Future,
-    pin::Pin,
-    sync::{
-        Arc,
-        atomic::{AtomicBool, Ordering},
-    },
-};
-
-use futures_util::{FutureExt, future::join_all};
 use pegboard::*;
-use pegboard_testkit::{FakeServer, Fault, Tool as FakeTool, When, read_log};
-use serde_json::json;
-use tokio::time::Instant;
 
 use crate::{
     fixtures::*,
-    support::{PATIENCE, assert_outcome, board, call, name, process, secs},
+    support::{assert_outcome, name, process},
 };
 
 #[tokio::test(flavor = "multi_thread")]

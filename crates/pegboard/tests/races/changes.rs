@@ -1,24 +1,15 @@
 //! Concurrent changes of a board: `apply`, operator commands and shutdown.
 
-use std::{
-    collections::BTreeMap,
-    future::Future,
-    pin::Pin,
-    sync::{
-        Arc,
-        atomic::{AtomicBool, Ordering},
-    },
-};
+use std::sync::Arc;
 
-use futures_util::{FutureExt, future::join_all};
+use futures_util::future::join_all;
 use pegboard::*;
 use pegboard_testkit::{FakeServer, Fault, Tool as FakeTool, When, read_log};
 use serde_json::json;
-use tokio::time::Instant;
 
 use crate::{
     fixtures::*,
-    support::{PATIENCE, assert_outcome, board, call, name, process, secs},
+    support::{PATIENCE, board, call, name, process, secs},
 };
 
 #[tokio::test(flavor = "multi_thread")]

@@ -2,23 +2,19 @@
 
 use std::{
     collections::BTreeMap,
-    future::Future,
-    pin::Pin,
     sync::{
         Arc,
         atomic::{AtomicBool, Ordering},
     },
 };
 
-use futures_util::{FutureExt, future::join_all};
+use futures_util::future::join_all;
 use pegboard::*;
-use pegboard_testkit::{FakeServer, Fault, Tool as FakeTool, When, read_log};
-use serde_json::json;
 use tokio::time::Instant;
 
 use crate::{
     fixtures::*,
-    support::{PATIENCE, assert_outcome, board, call, name, process, secs},
+    support::{board, name, process, secs},
 };
 
 /// A view that closes during a replacement may already have a process of the new server.

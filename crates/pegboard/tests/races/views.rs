@@ -1,24 +1,19 @@
 //! Views that are opened and closed while servers change.
 
-use std::{
-    collections::BTreeMap,
-    future::Future,
-    pin::Pin,
-    sync::{
-        Arc,
-        atomic::{AtomicBool, Ordering},
-    },
+use std::sync::{
+    Arc,
+    atomic::{AtomicBool, Ordering},
 };
 
 use futures_util::{FutureExt, future::join_all};
 use pegboard::*;
-use pegboard_testkit::{FakeServer, Fault, Tool as FakeTool, When, read_log};
+use pegboard_testkit::Fault;
 use serde_json::json;
 use tokio::time::Instant;
 
 use crate::{
     fixtures::*,
-    support::{PATIENCE, assert_outcome, board, call, name, process, secs},
+    support::{board, name, process, secs},
 };
 
 #[tokio::test(flavor = "multi_thread")]
