@@ -85,7 +85,7 @@ async fn a_server_is_left_alone_after_its_last_attempt() {
     assert_eq!(call(&board.toolset(), "fx.hello", json!({})).await.text(), "hi");
 }
 
-/// Callers wait for a restart as long as the config assert_contains, or not at all.
+/// Callers wait for a restart as long as the config says, or not at all.
 #[tokio::test(start_paused = true)]
 async fn how_long_a_call_waits_for_a_restart_is_a_setting() {
     for (wait, expected) in [(0, 0), (4, 4), (10, 10)] {

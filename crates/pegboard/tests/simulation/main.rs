@@ -9,9 +9,9 @@
 #[path = "../support/mod.rs"]
 mod support;
 
-#[path = "../matrix/secure.rs"]
+#[path = "../support/tls_front.rs"]
 #[expect(dead_code, reason = "no client needs a certificate here")]
-mod secure;
+mod tls_front;
 
 mod network;
 mod recorded_calls;

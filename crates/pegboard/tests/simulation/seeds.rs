@@ -23,8 +23,8 @@ use crate::{
     network::{Network, NetworkState},
     recorded_calls::{Figures, RecordedCalls, comes_true, opened},
     script::{Event, Script, Wire},
-    secure::{self, Clients},
     support::{rng::number, *},
+    tls_front::{self, Clients},
 };
 
 /// The default number of seeds. They are always the same.
@@ -224,7 +224,7 @@ pub(crate) async fn in_front(wire: Wire, server: SocketAddr) -> (SocketAddr, Opt
     match wire {
         Wire::Http1 => (server, None),
         Wire::Http2 => {
-            let (address, guard) = secure::front(server, Clients::Anyone, true).await;
+            let (address, guard) = tls_front::front(server, Clients::Anyone, true).await;
             (address, Some(guard))
         }
     }

@@ -1,4 +1,4 @@
-//! TLS in front of a server that knows nothing of it, for HTTP/2 and for servers that ask for a certificate.
+//! A TLS proxy in front of a plain server, for HTTP/2 and for client certificates.
 
 use std::{
     net::SocketAddr,
@@ -19,15 +19,15 @@ use tokio::{
 use tokio_rustls::TlsAcceptor;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
-/// What the front asks of a client.
+/// The clients that the proxy accepts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Clients {
     Anyone,
-    /// Only those with a certificate, which no client of this test has.
+    /// Only clients with a certificate, which no client of this test has.
     Certified,
 }
 
-/// One certificate for all: the clients of this test do not check it.
+/// One certificate for all servers: the clients of this test do not verify it.
 fn identity() -> &'static (CertificateDer<'static>, Vec<u8>) {
     static IDENTITY: OnceLock<(CertificateDer<'static>, Vec<u8>)> = OnceLock::new();
     IDENTITY.get_or_init(|| {
@@ -57,7 +57,7 @@ fn settings(clients: Clients) -> TlsSettings {
     builder.with_single_cert(vec![certificate.clone()], key).unwrap()
 }
 
-/// Passes the bytes of each secure connection on to a server. With `http_2` that is the only protocol it agrees to.
+/// Terminates TLS and forwards each connection to a server. With `http_2` it negotiates only that protocol.
 pub(crate) async fn front(to: SocketAddr, clients: Clients, http_2: bool) -> (SocketAddr, DropGuard) {
     let mut settings = settings(clients);
     if http_2 {
@@ -77,12 +77,12 @@ pub(crate) async fn front(to: SocketAddr, clients: Clients, http_2: bool) -> (So
                         let Ok(mut server) = TcpStream::connect(to).await else {
                             return;
                         };
-                        // A reset of the server must not look like an orderly end.
+                        // A reset by the server must not look like an orderly end.
                         if copy_bidirectional(&mut stream, &mut server).await.is_err() {
                             let _ = stream.get_ref().0.set_zero_linger();
                         }
                     }
-                    // The client reads the alert before the end only when the end is orderly.
+                    // The client reads the alert only if the connection is then closed cleanly.
                     Err((_, mut stream)) => {
                         let _ = stream.shutdown().await;
                         let _ = stream.read_to_end(&mut Vec::new()).await;

@@ -1,13 +1,13 @@
-//! What a board left behind: processes, tasks and connections.
+//! Finds the processes, tasks and connections that a board left behind.
 
 use std::{collections::HashSet, net::SocketAddr, path::Path, time::Duration};
 
 use tokio::runtime::Handle;
 
-/// How long things may take to be gone after a shutdown.
+/// How long after a shutdown they may take to end.
 const LIMIT: Duration = Duration::from_secs(5);
 
-/// Waits until nothing is left, and says what is after the limit.
+/// Waits until nothing is left; describes what is left after the limit.
 pub(crate) async fn behind(folder: &Path, servers: &[SocketAddr]) -> Option<String> {
     let began = tokio::time::Instant::now();
     loop {
@@ -33,7 +33,7 @@ fn now(folder: &Path, servers: &[SocketAddr]) -> Option<String> {
     (tasks > 0).then(|| format!("{tasks} tasks"))
 }
 
-/// The processes that run and whose command line or list of children names this folder.
+/// The live processes that have this folder on their command line, or their pid in its `pids` file.
 pub(crate) fn processes_with(folder: &Path) -> Vec<u32> {
     let wanted = folder.to_str().unwrap();
     let own = std::process::id();
@@ -50,8 +50,8 @@ pub(crate) fn processes_with(folder: &Path) -> Vec<u32> {
         .collect()
 }
 
-/// The client ends of this process's connections to these servers that are not closed. The kernel's table has the connections of
-/// all processes, some of which may use the same port numbers.
+/// The number of this process's open connections to these servers. The kernel's table has the connections of all processes, some of which
+/// may use the same port numbers.
 fn connections_to(servers: &[SocketAddr]) -> usize {
     const ESTABLISHED: &str = "01";
     const CLOSE_WAIT: &str = "08";
@@ -81,7 +81,7 @@ fn own_sockets() -> HashSet<String> {
         .collect()
 }
 
-/// How many descriptors this process has open.
+/// The number of open descriptors of this process.
 pub(crate) fn descriptors() -> usize {
     std::fs::read_dir("/proc/self/fd").map_or(0, Iterator::count)
 }
