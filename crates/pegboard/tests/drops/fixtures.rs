@@ -2,9 +2,7 @@
 
 use std::{future::poll_fn, pin::Pin, sync::LazyLock, task::Poll, time::Duration};
 
-use pegboard::{
-    ByteSink, ByteSource, Config, ElicitAnswer, Elicitation, Host, Pegboard, ServerConfig, ServerName, Transport,
-};
+use pegboard::{Config, ElicitAnswer, Elicitation, Host, Pegboard, ServerConfig, ServerName, Transport};
 use pegboard_testkit::{Ask, Era, FakeServer, NetHandle, Tool};
 use serde_json::{Map, json};
 use tokio::runtime::{Handle, Runtime};
@@ -103,8 +101,7 @@ impl Fixture {
             let (_unused, handle) = fake.connect();
             let dialer = move || {
                 let _elsewhere = SERVERS.enter();
-                let (read, write) = tokio::io::split(handle.connect());
-                (Box::new(read) as ByteSource, Box::new(write) as ByteSink)
+                halves(handle.connect())
             };
             Pegboard::builder(config).in_process_with(name("fx"), dialer, settings)
         } else {

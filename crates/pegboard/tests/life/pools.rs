@@ -1,6 +1,6 @@
 //! Connection pools: several connections of one server behind one name.
 
-use pegboard::{ByteSink, ByteSource, Config, Pegboard, RetryClass, Scope, ServerConfig, State};
+use pegboard::{Config, Pegboard, RetryClass, Scope, ServerConfig, State};
 use pegboard_testkit::{FakeServer, Fault, Tool, When};
 use serde_json::json;
 use tokio::time::Instant;
@@ -122,8 +122,7 @@ async fn a_pool_lives_with_the_connections_that_it_can_have() {
     let dialer = move || {
         let is_first = first.starts() == good_starts;
         let stream = if is_first { first.connect() } else { others.connect() };
-        let (read, write) = tokio::io::split(stream);
-        (Box::new(read) as ByteSource, Box::new(write) as ByteSink)
+        halves(stream)
     };
     let board = Pegboard::builder(Config::default())
         .in_process_with(name("fx"), dialer, serial(Scope::Pool(3)))

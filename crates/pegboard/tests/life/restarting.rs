@@ -14,16 +14,8 @@ fn good() -> FakeServer {
 /// A board without restart jitter.
 fn on_schedule(fake: &FakeServer) -> (Pegboard, pegboard_testkit::MemoryHandle) {
     let (_unused, handle) = fake.connect();
-    let server = handle.clone();
-    let dialer = move || {
-        let (read, write) = tokio::io::split(server.connect());
-        (
-            Box::new(read) as pegboard::ByteSource,
-            Box::new(write) as pegboard::ByteSink,
-        )
-    };
     let board = Pegboard::builder(Config::default())
-        .in_process(name("fx"), dialer)
+        .in_process(name("fx"), dialer(&handle))
         .without_jitter()
         .open();
     (board, handle)
@@ -185,20 +177,12 @@ async fn a_restart_under_way_and_a_failed_one_are_told_apart() {
 async fn what_may_have_run_stays_so_when_the_next_attempt_is_refused() {
     let fake = good().tool(Tool::new("read").answers_text("x").after(secs(3600)));
     let (_unused, handle) = fake.connect();
-    let server = handle.clone();
-    let dialer = move || {
-        let (read, write) = tokio::io::split(server.connect());
-        (
-            Box::new(read) as pegboard::ByteSource,
-            Box::new(write) as pegboard::ByteSink,
-        )
-    };
     let mut settings = pegboard::ServerConfig::new(pegboard::Transport::Stdio(pegboard::Command::new("in-process")));
     settings
         .policy
         .retry
         .insert("read".to_owned(), pegboard::RetryClass::Safe);
-    let builder = Pegboard::builder(Config::default()).in_process_with(name("fx"), dialer, settings);
+    let builder = Pegboard::builder(Config::default()).in_process_with(name("fx"), dialer(&handle), settings);
     let board = builder.without_jitter().open();
     let tools = board.toolset();
     tools.list(PATIENCE).await;

@@ -2,10 +2,7 @@
 
 use std::time::Duration;
 
-use pegboard::{
-    BreakerPolicy, BreakerRule, ByteSink, ByteSource, Config, Kind, Outcome, Pegboard, Probe, Restart, ServerConfig,
-    State,
-};
+use pegboard::{BreakerPolicy, BreakerRule, Config, Kind, Outcome, Pegboard, Probe, Restart, ServerConfig, State};
 use pegboard_testkit::{FakeServer, Fault, Tool, When};
 use serde_json::json;
 use tokio::time::Instant;
@@ -111,15 +108,10 @@ async fn how_long_a_call_waits_for_a_restart_is_a_setting() {
 #[tokio::test(start_paused = true)]
 async fn a_servers_own_schedule_wins_over_the_boards() {
     let (_unused, handle) = silent().connect();
-    let server = handle.clone();
-    let dialer = move || {
-        let (read, write) = tokio::io::split(server.connect());
-        (Box::new(read) as ByteSource, Box::new(write) as ByteSink)
-    };
     let mut settings = restarts(|restart| restart.waits = vec![secs(100)]);
     settings.limits.connect = secs(1);
     let board = Pegboard::builder(Config::default())
-        .in_process_with(name("fx"), dialer, settings)
+        .in_process_with(name("fx"), dialer(&handle), settings)
         .restart_schedule(vec![secs(5)])
         .unwrap()
         .without_jitter()
@@ -233,13 +225,8 @@ async fn a_servers_own_breaker_wins_over_the_boards() {
         settings.policy.breaker = policy;
         settings.limits.call_idle = secs(1);
         let (_unused, handle) = good().fault_on(When::tool("hello"), Fault::NeverAnswers).connect();
-        let server = handle.clone();
-        let dialer = move || {
-            let (read, write) = tokio::io::split(server.connect());
-            (Box::new(read) as ByteSource, Box::new(write) as ByteSink)
-        };
         let board = Pegboard::builder(Config::default())
-            .in_process_with(name("fx"), dialer, settings)
+            .in_process_with(name("fx"), dialer(&handle), settings)
             .without_breaker()
             .open();
         let tools = board.toolset();

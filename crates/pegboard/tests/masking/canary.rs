@@ -29,15 +29,9 @@ pub(crate) fn vault() -> Config {
 /// A board with that server, and with this fake as `fx`.
 pub(crate) fn board(fake: &FakeServer) -> (Pegboard, MemoryHandle) {
     let (_first, handle) = fake.connect();
-    let again = handle.clone();
-    let dialer = move || {
-        let (read, write) = tokio::io::split(again.connect());
-        (
-            Box::new(read) as pegboard::ByteSource,
-            Box::new(write) as pegboard::ByteSink,
-        )
-    };
-    let board = Pegboard::builder(vault()).in_process(name("fx"), dialer).open();
+    let board = Pegboard::builder(vault())
+        .in_process(name("fx"), dialer(&handle))
+        .open();
     (board, handle)
 }
 
@@ -170,16 +164,9 @@ async fn no_question_to_a_person_holds_a_secret_that_was_learned_later() {
         .era(Era::Legacy)
         .tool(Tool::new("ask").asks(Ask::Elicitation).answers_text("asked"));
     let (_first, handle) = fake.connect();
-    let dialer = move || {
-        let (read, write) = tokio::io::split(handle.connect());
-        (
-            Box::new(read) as pegboard::ByteSource,
-            Box::new(write) as pegboard::ByteSink,
-        )
-    };
     let board = Pegboard::builder(Config::default())
         .host(RecordingHost(&ASKED))
-        .in_process(name("fx"), dialer)
+        .in_process(name("fx"), dialer(&handle))
         .open();
     board.hide([Secret::new("Which colour")]);
     call(&board.toolset(), "fx.ask", json!({})).await;

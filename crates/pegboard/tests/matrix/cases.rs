@@ -31,7 +31,7 @@ use crate::{
 pub(crate) fn all() -> &'static [Case] {
     static ALL: OnceLock<Vec<Case>> = OnceLock::new();
     ALL.get_or_init(|| {
-        let groups = [
+        let known = [
             starts::cases(),
             handshakes::cases(),
             lists::cases(),
@@ -39,13 +39,17 @@ pub(crate) fn all() -> &'static [Case] {
             web::cases(),
             idle::cases(),
             stops::cases(),
+        ];
+        let invented = [
             messages::cases(),
             processes::cases(),
             http_bytes::cases(),
             websocket::cases(),
             misleading::cases(),
         ];
-        groups.into_iter().flatten().collect()
+        let mut invented: Vec<_> = invented.into_iter().flatten().collect();
+        invented.sort_by_key(|case| case.id);
+        known.into_iter().flatten().chain(invented).collect()
     })
 }
 

@@ -35,18 +35,11 @@ fn now(folder: &Path, servers: &[SocketAddr]) -> Option<String> {
 
 /// The live processes that have this folder on their command line, or their pid in its `pids` file.
 pub(crate) fn processes_with(folder: &Path) -> Vec<u32> {
-    let wanted = folder.to_str().unwrap();
-    let own = std::process::id();
-    let pids = std::fs::read_dir("/proc").unwrap().flatten();
-    let pids = pids.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
-    let named = pids.filter(|pid| {
-        let line = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
-        String::from_utf8_lossy(&line).contains(wanted)
-    });
     let children = pegboard_testkit::read_pids(folder.join("pids"));
-    named
-        .chain(children)
-        .filter(|pid| *pid != own && pegboard_testkit::is_alive(*pid))
+    let alive = children.into_iter().filter(|pid| pegboard_testkit::is_alive(*pid));
+    crate::support::processes_with(folder)
+        .into_iter()
+        .chain(alive)
         .collect()
 }
 

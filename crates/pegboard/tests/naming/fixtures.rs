@@ -1,6 +1,6 @@
 //! Boards over several in-process fakes.
 
-use pegboard::{ByteSink, ByteSource, Command, Config, Pegboard, ServerConfig, Toolset, Transport};
+use pegboard::{Command, Config, Pegboard, ServerConfig, Toolset, Transport};
 use pegboard_testkit::{FakeServer, Tool};
 
 use crate::support::*;
@@ -15,13 +15,9 @@ pub(crate) fn board_with(config: Config, fakes: Vec<(FakeServer, &str)>) -> Pegb
     let mut builder = Pegboard::builder(config);
     for (fake, deny) in fakes {
         let (_, handle) = fake.connect();
-        let dialer = move || {
-            let (read, write) = tokio::io::split(handle.connect());
-            (Box::new(read) as ByteSource, Box::new(write) as ByteSink)
-        };
         let mut settings = ServerConfig::new(Transport::Stdio(Command::new("in-process")));
         settings.deny = deny.split_whitespace().map(str::to_owned).collect();
-        builder = builder.in_process_with(name(&fake.script().name), dialer, settings);
+        builder = builder.in_process_with(name(&fake.script().name), dialer(&handle), settings);
     }
     builder.open()
 }

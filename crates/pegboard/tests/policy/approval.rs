@@ -11,8 +11,8 @@ use std::{
 };
 
 use pegboard::{
-    Approval, Approvals, Approver, ByteSink, ByteSource, Command, Config, Decision, Kind, Pegboard, Question, Risk,
-    ServerConfig, ToolCall, ToolPolicy, Transport, View,
+    Approval, Approvals, Approver, Command, Config, Decision, Kind, Pegboard, Question, Risk, ServerConfig, ToolCall,
+    ToolPolicy, Transport, View,
 };
 use pegboard_testkit::{FakeServer, Tool};
 use serde_json::json;
@@ -248,15 +248,10 @@ async fn what_is_agreed_to_for_all_is_kept_and_taken_back() {
     let clerk = FixedApprover::new(Decision::Always);
     let (_, handle) = server().connect();
     let open = |approvals: Approvals| {
-        let handle = handle.clone();
-        let dial = move || {
-            let (read, write) = tokio::io::split(handle.connect());
-            (Box::new(read) as ByteSource, Box::new(write) as ByteSink)
-        };
         let mut config = ServerConfig::new(Transport::Stdio(Command::new("in-process")));
         config.policy.approval = Approval::Always;
         Pegboard::builder(Config::default())
-            .in_process_with(name("fx"), dial, config)
+            .in_process_with(name("fx"), dialer(&handle), config)
             .approver(clerk.clone())
             .approvals(approvals)
             .open()

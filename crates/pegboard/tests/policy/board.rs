@@ -1,6 +1,6 @@
 //! Boards of in-process fakes, each with its own settings.
 
-use pegboard::{ByteSink, ByteSource, Command, Config, Listing, Pegboard, ServerConfig, Toolset, Transport};
+use pegboard::{Command, Config, Listing, Pegboard, ServerConfig, Toolset, Transport};
 use pegboard_testkit::{FakeServer, MemoryHandle};
 
 use crate::support::*;
@@ -31,12 +31,7 @@ pub(crate) fn board<const N: usize>(fakes: [Fake; N]) -> (Pegboard, [MemoryHandl
     let mut builder = Pegboard::builder(Config::default());
     let mut handles = Vec::new();
     for fake in fakes {
-        let handle = fake.handle.clone();
-        let dial = move || {
-            let (read, write) = tokio::io::split(handle.connect());
-            (Box::new(read) as ByteSource, Box::new(write) as ByteSink)
-        };
-        builder = builder.in_process_with(name(fake.name), dial, fake.config);
+        builder = builder.in_process_with(name(fake.name), dialer(&fake.handle), fake.config);
         handles.push(fake.handle);
     }
     (

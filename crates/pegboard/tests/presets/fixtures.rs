@@ -1,8 +1,6 @@
 //! One server, `fx`, as a config file with a preset gives it, and a board over it.
 
-use pegboard::{
-    ByteSink, ByteSource, Config, Env, Format, Loaded, Pegboard, Policy, Reply, ServerConfig, ToolCall, Toolset,
-};
+use pegboard::{Config, Env, Format, Loaded, Pegboard, Policy, Reply, ServerConfig, ToolCall, Toolset};
 use pegboard_testkit::{FakeServer, Fault, MemoryHandle, Tool};
 
 use crate::support::*;
@@ -76,14 +74,6 @@ impl Stage {
     /// The number of times the server was started.
     pub(crate) fn starts(&self) -> u32 {
         self.handle.starts() - self.before
-    }
-}
-
-pub(crate) fn dialer(handle: &MemoryHandle) -> impl Fn() -> (ByteSource, ByteSink) + Send + Sync + 'static {
-    let handle = handle.clone();
-    move || {
-        let (read, write) = tokio::io::split(handle.connect());
-        (Box::new(read) as ByteSource, Box::new(write) as ByteSink)
     }
 }
 

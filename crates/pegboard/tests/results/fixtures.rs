@@ -2,10 +2,10 @@
 
 use std::path::Path;
 
-use pegboard::{ByteSink, ByteSource, Command, Config, Pegboard, ServerConfig, SpillLimits, Transport, View};
+use pegboard::{Command, Config, Pegboard, ServerConfig, SpillLimits, Transport, View};
 use pegboard_testkit::FakeServer;
 
-use crate::support::name;
+use crate::support::{dialer, name};
 
 /// `count` numbered lines.
 pub(crate) fn lines(count: usize) -> String {
@@ -17,11 +17,7 @@ pub(crate) fn of_fakes<const N: usize>(servers: [(&str, FakeServer, ServerConfig
     let mut builder = Pegboard::builder(Config::default());
     for (server, fake, settings) in servers {
         let (_, handle) = fake.connect();
-        let dialer = move || {
-            let (read, write) = tokio::io::split(handle.connect());
-            (Box::new(read) as ByteSource, Box::new(write) as ByteSink)
-        };
-        builder = builder.in_process_with(name(server), dialer, settings);
+        builder = builder.in_process_with(name(server), dialer(&handle), settings);
     }
     builder.open()
 }

@@ -1,10 +1,10 @@
 //! Handwritten servers, for bytes that no fake sends.
 
-use pegboard::{ByteSink, ByteSource, Config, Pegboard};
+use pegboard::{Config, Pegboard};
 use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, DuplexStream, duplex};
 
-use crate::support::name;
+use crate::support::{halves, name};
 
 /// A board with one server, `fx`, that has a tool `t`. `answer` gives the bytes of the response to every call.
 pub(crate) fn answering(answer: impl Fn(u64) -> Vec<u8> + Clone + Send + Sync + 'static) -> Pegboard {
@@ -18,8 +18,7 @@ pub(crate) fn dialing(serve: impl Fn(DuplexStream) + Send + Sync + 'static) -> P
     let dialer = move || {
         let (ours, theirs) = duplex(64 << 10);
         serve(theirs);
-        let (read, write) = tokio::io::split(ours);
-        (Box::new(read) as ByteSource, Box::new(write) as ByteSink)
+        halves(ours)
     };
     Pegboard::builder(Config::default())
         .in_process(name("fx"), dialer)

@@ -1,8 +1,8 @@
 //! Notifications from servers: resource updates and log messages, in both eras and across restarts.
 
 use pegboard::{
-    ByteSink, ByteSource, Command, Config, Era, Kind, LogLevel, NoHost, Pegboard, Root, Scope, ServerConfig,
-    ServerEvent, Start, State, Transport, View,
+    Command, Config, Era, Kind, LogLevel, NoHost, Pegboard, Root, Scope, ServerConfig, ServerEvent, Start, State,
+    Transport, View,
 };
 use pegboard_testkit::{Ask, FakeServer, Fault, Tool, When};
 use serde_json::{Value, json};
@@ -282,14 +282,10 @@ async fn a_view_has_roots_of_its_own_for_the_servers_that_only_it_uses() {
         .tool(Tool::new("t").answers_text("roots:").asks(Ask::Roots))
         .connect();
     drop(first);
-    let dialer = move || {
-        let (read, write) = tokio::io::split(handle.connect());
-        (Box::new(read) as ByteSource, Box::new(write) as ByteSink)
-    };
     let mut settings = ServerConfig::new(Transport::Stdio(Command::new("in-process")));
     settings.policy.scope = Scope::Session;
     let board = Pegboard::builder(Config::default())
-        .in_process_with(name("fx"), dialer, settings)
+        .in_process_with(name("fx"), dialer(&handle), settings)
         .open();
     for folder in ["file:///one", "file:///two"] {
         let tools = board.toolset_with(View::new().roots(vec![Root::new(folder)]));

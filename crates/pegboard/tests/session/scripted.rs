@@ -8,9 +8,7 @@ use std::{
     },
 };
 
-use pegboard::{
-    ByteSink, ByteSource, Config, ElicitAnswer, Elicitation, Era, Host, Pegboard, ServerConfig, ServerName, Toolset,
-};
+use pegboard::{Config, ElicitAnswer, Elicitation, Era, Host, Pegboard, ServerConfig, ServerName, Toolset};
 use serde_json::{Value, json};
 use tokio::{
     io::{AsyncBufReadExt, AsyncWriteExt, BufReader, DuplexStream, duplex},
@@ -80,8 +78,7 @@ impl Scripted {
             *this.out.lock().unwrap() = Some(tell);
             this.starts.fetch_add(1, Ordering::Relaxed);
             tokio::spawn(this.clone().serve(theirs, told, answer.clone()));
-            let (read, write) = tokio::io::split(ours);
-            (Box::new(read) as ByteSource, Box::new(write) as ByteSink)
+            halves(ours)
         };
         let builder = Pegboard::builder(Config::default()).host(host).without_jitter();
         builder.in_process_with(name("fx"), dialer, settings).open()

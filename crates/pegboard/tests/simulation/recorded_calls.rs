@@ -10,7 +10,7 @@ use std::{
     time::Duration,
 };
 
-use pegboard::{Config, Outcome, Pegboard, RetryClass, ServerConfig, Toolset};
+use pegboard::{Outcome, Pegboard, RetryClass, ServerConfig, Toolset};
 use pegboard_testkit::{ErrorClass, FakeServer, History, Tool, Violation};
 use serde_json::json;
 use tempfile::TempDir;
@@ -175,14 +175,7 @@ pub(crate) fn opened(mut server: ServerConfig, change: impl FnOnce(&mut ServerCo
     limits.stop = Duration::from_millis(300);
     server.policy.retry.insert("read".to_owned(), RetryClass::Safe);
     change(&mut server);
-    let mut config = Config::default();
-    config.servers.insert(name("fx"), server);
-    Pegboard::builder(config)
-        .tools_only()
-        .without_breaker()
-        .restart_schedule(vec![Duration::from_millis(10)])
-        .expect("a good schedule")
-        .open()
+    restarting_board(server)
 }
 
 /// Waits at most for `limit` until a condition holds. Returns whether it does.

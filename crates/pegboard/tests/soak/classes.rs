@@ -109,7 +109,7 @@ async fn a_call_of_a_dying_process_is_repeated_as_often_as_its_class_allows() {
         let fake = fake(&case, Some(Fault::DiesAfterExecuting { code: 1 }))
             .ledger(&ledger)
             .log(&log);
-        let board = quick_board(settings(process(&fake), &case));
+        let board = restarting_board(settings(process(&fake), &case));
         let reply = call(&board.toolset(), "fx.read", case.arguments.clone()).await;
         assert!(
             matches!(reply.outcome, Outcome::Lost(_)),
@@ -138,7 +138,7 @@ async fn a_call_whose_answer_is_cut_is_repeated_as_often_as_its_class_allows() {
             let fake = fake(&case, Some(Fault::ResetInBody)).era(era).ledger(&ledger);
             let fake = fake.serve_http().await.unwrap();
             let config = ServerConfig::new(Transport::Http(endpoint(&fake.url())));
-            let board = quick_board(settings(config, &case));
+            let board = restarting_board(settings(config, &case));
             let reply = call(&board.toolset(), "fx.read", case.arguments.clone()).await;
             assert!(
                 matches!(reply.outcome, Outcome::Lost(_)),
@@ -163,7 +163,7 @@ async fn a_repeated_call_that_is_answered_is_done() {
         let dying = fake(&case, Some(Fault::DiesAfterExecuting { code: 1 }))
             .ledger(&ledger)
             .log(&log);
-        let board = quick_board(settings(process(&dying.then_after(1, well)), &case));
+        let board = restarting_board(settings(process(&dying.then_after(1, well)), &case));
         let reply = call(&board.toolset(), "fx.read", case.arguments.clone()).await;
         assert!(
             matches!(reply.outcome, Outcome::Done(_)),
@@ -196,7 +196,7 @@ async fn a_call_that_ran_once_is_never_reported_as_not_run() {
                 .ledger(&ledger)
                 .log(&log);
             let later = later.clone().ledger(&ledger).log(&log);
-            let board = quick_board(settings(process(&dying.then_after(1, later)), &case));
+            let board = restarting_board(settings(process(&dying.then_after(1, later)), &case));
             let reply = call(&board.toolset(), "fx.read", case.arguments.clone()).await;
             assert_eq!(executions(&ledger), 1, "{what}: {}", case.what);
             assert!(reply.is_error(), "{what}: {}", case.what);

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use pegboard::{ByteSink, ByteSource, Config, Pegboard};
+use pegboard::{Config, Pegboard};
 use pegboard_testkit::{Era, FakeServer, Fault, Tool};
 use serde_json::json;
 use tokio::{runtime::Handle, time::Instant};
@@ -54,7 +54,7 @@ async fn boards_that_go_at_any_moment_leave_nobody_behind() {
             1 => run.fake().fault(Fault::IgnoresEof),
             _ => run.fake(),
         };
-        let board = quick_board(process(&fake));
+        let board = restarting_board(process(&fake));
         let tools = board.toolset();
         let calling = call(&tools, "fx.pay", json!({"nonce": "n", "delay_ms": 5}));
         let _ = tokio::time::timeout(rng.up_to_ms(40), calling).await;
@@ -86,13 +86,11 @@ async fn come_and_go(orderly: bool) {
 async fn cycle(orderly: bool) {
     let fake = FakeServer::new("fx").tool(Tool::new("hello").answers_text("hi"));
     let (_unused, memory) = fake.connect();
-    let dialer = move || {
-        let (read, write) = tokio::io::split(memory.connect());
-        (Box::new(read) as ByteSource, Box::new(write) as ByteSink)
-    };
     let mut config = Config::default();
     config.servers.insert(name("child"), process(&fake));
-    let board = Pegboard::builder(config).in_process(name("near"), dialer).open();
+    let board = Pegboard::builder(config)
+        .in_process(name("near"), dialer(&memory))
+        .open();
     let tools = board.toolset();
     for tool in ["child.hello", "near.hello"] {
         assert_eq!(call(&tools, tool, json!({})).await.text(), "hi");

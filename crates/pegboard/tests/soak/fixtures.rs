@@ -9,7 +9,7 @@ use std::{
     time::Duration,
 };
 
-use pegboard::{Config, Outcome, Pegboard, Reply, ServerConfig, State};
+use pegboard::{Outcome, Pegboard, Reply, State};
 use pegboard_testkit::{ErrorClass, FakeServer, History, Summary, Tool};
 use serde_json::json;
 use tempfile::TempDir;
@@ -152,32 +152,6 @@ fn record(history: &History, nonce: &str, reply: &Reply) {
         Outcome::ToolFailed(answer) => panic!("{nonce}: the tool never fails: {}", answer.text()),
         other => panic!("{nonce}: {other:?}"),
     }
-}
-
-/// The live processes whose command line contains this path.
-fn processes_with(path: &Path) -> Vec<u32> {
-    let wanted = path.to_str().unwrap();
-    let own = std::process::id();
-    let pids = std::fs::read_dir("/proc").unwrap().flatten();
-    let pids = pids.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
-    pids.filter(|pid| *pid != own && pegboard_testkit::is_alive(*pid))
-        .filter(|pid| {
-            let line = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
-            String::from_utf8_lossy(&line).contains(wanted)
-        })
-        .collect()
-}
-
-/// A board with one server, `fx`, with immediate restarts and no circuit breaker.
-pub(crate) fn quick_board(server: ServerConfig) -> Pegboard {
-    let mut config = Config::default();
-    config.servers.insert(name("fx"), server);
-    Pegboard::builder(config)
-        .tools_only()
-        .without_breaker()
-        .restart_schedule(vec![Duration::from_millis(10)])
-        .expect("a good schedule")
-        .open()
 }
 
 /// Reconnects a server that is down or in a crash loop.

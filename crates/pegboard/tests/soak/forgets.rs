@@ -21,7 +21,7 @@ async fn no_call_is_lost_crossed_or_run_twice_while_its_sessions_are_forgotten()
         let fake = Arc::new(run.fake().era(era).serve_http().await.unwrap());
         // A request that is handed to a pooled connection just as that closes can be stuck in the channel between the two, never written
         // and never failed (one in some ten thousand here). Only this timeout ends it.
-        let board = quick_board(with_limits(http(&fake), |limits| limits.call_idle = secs(5)));
+        let board = restarting_board(with_limits(http(&fake), |limits| limits.call_idle = secs(5)));
         board.settle(PATIENCE).await;
         let total = length(300);
         let mut disturbing = tokio::spawn(disturb_repeatedly(fake.clone(), board.clone(), rng.split()));
@@ -74,7 +74,7 @@ async fn ten_calls_over_a_forgotten_session_open_one_new_session() {
     let _alone = alone().await;
     let run = Run::new();
     let fake = run.fake().era(Era::Legacy).serve_http().await.unwrap();
-    let board = quick_board(http(&fake));
+    let board = restarting_board(http(&fake));
     board.settle(PATIENCE).await;
     for round in 1..=2 {
         fake.forget_sessions();
@@ -97,7 +97,7 @@ async fn ten_calls_over_a_restart_open_one_new_session() {
     let _alone = alone().await;
     let run = Run::new();
     let fake = run.fake().era(Era::Legacy).serve_http().await.unwrap();
-    let board = quick_board(http(&fake));
+    let board = restarting_board(http(&fake));
     board.settle(PATIENCE).await;
     fake.restart().await.unwrap();
     run.together(&board, (0..10).map(|number| format!("during-{number}")))

@@ -12,7 +12,7 @@ async fn no_call_is_lost_crossed_or_run_twice_while_its_server_is_killed() {
     let _alone = alone().await;
     let mut rng = Rng::new();
     let run = Run::new();
-    let board = quick_board(process(&run.fake()));
+    let board = restarting_board(process(&run.fake()));
     board.settle(PATIENCE).await;
     let total = length(300);
     let mut killing = tokio::spawn(kill_repeatedly(board.clone(), rng.split()));

@@ -11,11 +11,12 @@ pub(crate) mod rng;
 use std::{path::Path, time::Duration};
 
 use pegboard::{
-    Arguments, Command, Config, Endpoint, Limits, Pegboard, Reply, SafeUrl, ServerConfig, ServerName, ToolCall,
-    Toolset, Transport,
+    Arguments, ByteSink, ByteSource, Command, Config, Endpoint, Limits, Pegboard, Reply, SafeUrl, ServerConfig,
+    ServerName, ToolCall, Toolset, Transport,
 };
-use pegboard_testkit::FakeServer;
+use pegboard_testkit::{FakeServer, MemoryHandle};
 use serde_json::Value;
+use tokio::io::DuplexStream;
 
 /// Longer than anything that should happen, shorter than a stuck test.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
@@ -64,22 +65,26 @@ pub(crate) fn set_to(change: impl FnOnce(&mut ServerConfig)) -> ServerConfig {
     settings
 }
 
+/// Both halves of a stream, as a dialer returns them.
+pub(crate) fn halves(stream: DuplexStream) -> (ByteSource, ByteSink) {
+    let (read, write) = tokio::io::split(stream);
+    (Box::new(read), Box::new(write))
+}
+
+/// Opens a new connection to an in-memory server for each dial.
+pub(crate) fn dialer(server: &MemoryHandle) -> impl Fn() -> (ByteSource, ByteSink) + Send + Sync + use<> {
+    let server = server.clone();
+    move || halves(server.connect())
+}
+
 /// A board with one in-process server, `fx`.
-pub(crate) fn in_memory(fake: &FakeServer) -> (Pegboard, pegboard_testkit::MemoryHandle) {
+pub(crate) fn in_memory(fake: &FakeServer) -> (Pegboard, MemoryHandle) {
     let (first, handle) = fake.connect();
     let first = std::sync::Mutex::new(Some(first));
     let again = handle.clone();
     let dialer = move || {
-        let stream = first
-            .lock()
-            .expect("no panic")
-            .take()
-            .unwrap_or_else(|| again.connect());
-        let (read, write) = tokio::io::split(stream);
-        (
-            Box::new(read) as pegboard::ByteSource,
-            Box::new(write) as pegboard::ByteSink,
-        )
+        let stream = first.lock().expect("no panic").take();
+        halves(stream.unwrap_or_else(|| again.connect()))
     };
     let board = Pegboard::builder(Config::default())
         .in_process(name("fx"), dialer)
@@ -88,22 +93,40 @@ pub(crate) fn in_memory(fake: &FakeServer) -> (Pegboard, pegboard_testkit::Memor
 }
 
 /// A board with one in-process server, `fx`, with these settings and without restart jitter.
-pub(crate) fn in_memory_with(fake: &FakeServer, settings: ServerConfig) -> (Pegboard, pegboard_testkit::MemoryHandle) {
+pub(crate) fn in_memory_with(fake: &FakeServer, settings: ServerConfig) -> (Pegboard, MemoryHandle) {
     // The first connection is not used, so that a server is started only when the board dials.
     let (_unused, handle) = fake.connect();
-    let server = handle.clone();
-    let dialer = move || {
-        let (read, write) = tokio::io::split(server.connect());
-        (
-            Box::new(read) as pegboard::ByteSource,
-            Box::new(write) as pegboard::ByteSink,
-        )
-    };
     let board = Pegboard::builder(Config::default())
-        .in_process_with(name("fx"), dialer, settings)
+        .in_process_with(name("fx"), dialer(&handle), settings)
         .without_jitter()
         .open();
     (board, handle)
+}
+
+/// A board with one server, `fx`, with immediate restarts and no circuit breaker. It lists tools only.
+pub(crate) fn restarting_board(server: ServerConfig) -> Pegboard {
+    let mut config = Config::default();
+    config.servers.insert(name("fx"), server);
+    Pegboard::builder(config)
+        .tools_only()
+        .without_breaker()
+        .restart_schedule(vec![Duration::from_millis(10)])
+        .expect("a good schedule")
+        .open()
+}
+
+/// The live processes, besides this one, whose command line contains this path.
+pub(crate) fn processes_with(path: &Path) -> Vec<u32> {
+    let wanted = path.to_str().expect("a path in UTF-8");
+    let own = std::process::id();
+    let pids = std::fs::read_dir("/proc").expect("a proc file system").flatten();
+    let pids = pids.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
+    pids.filter(|pid| *pid != own && pegboard_testkit::is_alive(*pid))
+        .filter(|pid| {
+            let line = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+            String::from_utf8_lossy(&line).contains(wanted)
+        })
+        .collect()
 }
 
 /// The default settings of an in-process server.

@@ -71,16 +71,8 @@ async fn arguments_may_be_json_and_what_is_no_object_calls_nothing() {
 #[tokio::test(start_paused = true)]
 async fn a_program_introduces_itself_to_servers() {
     let (_unused, handle) = FakeServer::new("fx").connect();
-    let server = handle.clone();
-    let dialer = move || {
-        let (read, write) = tokio::io::split(server.connect());
-        (
-            Box::new(read) as pegboard::ByteSource,
-            Box::new(write) as pegboard::ByteSink,
-        )
-    };
     let board = Pegboard::builder(Config::default())
-        .in_process(name("fx"), dialer)
+        .in_process(name("fx"), dialer(&handle))
         .client_info("my-agent", "7.1")
         .open();
     board.toolset().list(PATIENCE).await;

@@ -23,15 +23,7 @@ fn open<const N: usize>(servers: [(&str, &FakeServer, ServerConfig); N]) -> (Peg
     let mut handles = Vec::new();
     for (server, fake, settings) in servers {
         let (_first, handle) = fake.connect();
-        let dialled = handle.clone();
-        let dial = move || {
-            let (read, write) = tokio::io::split(dialled.connect());
-            (
-                Box::new(read) as pegboard::ByteSource,
-                Box::new(write) as pegboard::ByteSink,
-            )
-        };
-        builder = builder.in_process_with(name(server), dial, settings);
+        builder = builder.in_process_with(name(server), dialer(&handle), settings);
         handles.push(handle);
     }
     (builder.open(), handles)

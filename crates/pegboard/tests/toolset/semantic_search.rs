@@ -109,15 +109,8 @@ async fn whoever_fails_or_takes_too_long_leaves_the_words() {
 #[tokio::test(start_paused = true)]
 async fn the_boards_embedder_is_for_all_views() {
     let (_first, handle) = offers().connect();
-    let dial = move || {
-        let (read, write) = tokio::io::split(handle.connect());
-        (
-            Box::new(read) as pegboard::ByteSource,
-            Box::new(write) as pegboard::ByteSink,
-        )
-    };
     let board = Pegboard::builder(Config::default())
-        .in_process(name("fx"), dial)
+        .in_process(name("fx"), dialer(&handle))
         .embedder(TOPICAL)
         .open();
     assert_eq!(names(&board.toolset(), "a colleague").await[0], "fx__find_employee");

@@ -111,15 +111,8 @@ async fn a_view_tool_replaces_the_tool_that_a_model_sees_under_its_name() {
 async fn the_server_that_has_the_name_for_such_tools_keeps_it() {
     let (first, handle) = server().connect();
     drop(first);
-    let dial = move || {
-        let (read, write) = tokio::io::split(handle.connect());
-        (
-            Box::new(read) as pegboard::ByteSource,
-            Box::new(write) as pegboard::ByteSink,
-        )
-    };
     let board = Pegboard::builder(Config::default())
-        .in_process(name("request"), dial)
+        .in_process(name("request"), dialer(&handle))
         .open();
     let tools = board.toolset_with(brings(["read"]));
     answers(

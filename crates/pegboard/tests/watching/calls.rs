@@ -53,15 +53,6 @@ fn fake() -> FakeServer {
 fn board(scope: Scope) -> (Pegboard, MemoryHandle) {
     let (_unused, handle) = fake().connect();
     let (_unused, other) = FakeServer::new("gx").tool(Tool::new("same")).connect();
-    let dialer = |server: MemoryHandle| {
-        move || {
-            let (read, write) = tokio::io::split(server.connect());
-            (
-                Box::new(read) as pegboard::ByteSource,
-                Box::new(write) as pegboard::ByteSink,
-            )
-        }
-    };
     let settings = || {
         set_to(|settings| {
             settings.policy.scope = scope;
@@ -76,8 +67,8 @@ fn board(scope: Scope) -> (Pegboard, MemoryHandle) {
     config.servers.insert(name("dead"), dead);
     config.servers.insert(name("off"), off);
     let board = Pegboard::builder(config)
-        .in_process_with(name("fx"), dialer(handle.clone()), settings())
-        .in_process_with(name("gx"), dialer(other), settings())
+        .in_process_with(name("fx"), dialer(&handle), settings())
+        .in_process_with(name("gx"), dialer(&other), settings())
         .without_jitter()
         .open();
     (board, handle)

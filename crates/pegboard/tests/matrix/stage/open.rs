@@ -178,11 +178,7 @@ fn dialer(servers: Handle, handle: MemoryHandle, first: Option<tokio::io::Duplex
     move || {
         let stream = first.lock().unwrap().take();
         let stream = stream.unwrap_or_else(|| servers.in_context(|| handle.connect()));
-        let (read, write) = tokio::io::split(stream);
-        (
-            Box::new(read) as pegboard::ByteSource,
-            Box::new(write) as pegboard::ByteSink,
-        )
+        halves(stream)
     }
 }
 
