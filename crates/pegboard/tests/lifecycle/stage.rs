@@ -82,7 +82,7 @@ impl Stage {
         if stage.settings.start == Start::Explicit {
             stage.board.connect(name("fx"), stage.settings.clone()).await.unwrap();
         }
-        stage.serves().await;
+        stage.assert_serves().await;
         stage.events = Mutex::new(stage.board.events());
         stage
     }
@@ -140,8 +140,8 @@ impl Stage {
         }
     }
 
-    /// Starts a call that the server has received and does not answer before [`Stage::finish`].
-    pub(crate) async fn call_under_way(&self) -> JoinHandle<Reply> {
+    /// Starts a call that the server has received and does not answer before [`Stage::finish_call`].
+    pub(crate) async fn call_in_flight(&self) -> JoinHandle<Reply> {
         let calls = || pegboard_testkit::read_log(self.log()).unwrap().count("tools/call");
         let (before, agent) = (calls(), self.agent.clone());
         let call = tokio::spawn(async move { agent.call(ToolCall::new("fx.slow")).await });
@@ -149,9 +149,10 @@ impl Stage {
         call
     }
 
-    /// Lets the server answer the call in flight.
-    pub(crate) fn finish(&self) {
+    /// Lets the server answer the call in flight, and asserts its answer.
+    pub(crate) async fn finish_call(&self, call: JoinHandle<Reply>) {
         std::fs::write(self.folder.path().join("gate"), "").unwrap();
+        assert_eq!(said(&call.await.unwrap()), "done");
     }
 
     pub(crate) fn views(&self) -> [&Toolset; 2] {
@@ -159,7 +160,7 @@ impl Stage {
     }
 
     /// Asserts that both views list and call the server.
-    pub(crate) async fn serves(&self) {
+    pub(crate) async fn assert_serves(&self) {
         for view in self.views() {
             let reply = view.call(ToolCall::new("fx.hello")).await;
             assert_eq!(said(&reply), "hi");
@@ -168,7 +169,7 @@ impl Stage {
     }
 
     /// Asserts that neither view lists the server, and that its calls end with `kind`.
-    pub(crate) async fn serves_not(&self, kind: pegboard::Kind) {
+    pub(crate) async fn assert_refuses(&self, kind: pegboard::Kind) {
         for view in self.views() {
             assert_eq!(listed(view).await, [""; 0]);
             let reply = view.call(ToolCall::new("fx.hello")).await;
@@ -177,7 +178,7 @@ impl Stage {
     }
 
     /// Asserts that every call has exactly one created and one completed event, and that servers reached these states in some view.
-    pub(crate) fn told(&self, states: &[State]) {
+    pub(crate) fn assert_events(&self, states: &[State]) {
         let mut events = self.events.lock().unwrap();
         let (mut calls, mut seen) = (BTreeMap::<String, (u32, u32)>::new(), Vec::new());
         while let Some(Some(event)) = events.next().now_or_never() {
@@ -198,6 +199,12 @@ impl Stage {
         for state in states {
             assert!(seen.contains(state), "{state:?} is not among {seen:?}");
         }
+    }
+
+    /// Checks the events and shuts the board down.
+    pub(crate) async fn end(&self, states: &[State]) {
+        self.assert_events(states);
+        self.board.shutdown().await;
     }
 
     pub(crate) fn rows(&self) -> Vec<ServerStatus> {

@@ -176,16 +176,8 @@ async fn a_server_that_is_silent_to_a_probe_is_reached_by_the_handshake() {
 
 #[tokio::test]
 async fn a_server_that_wants_credentials_is_not_asked_again_in_other_ways() {
-    let status_401 = Fault::Status {
-        status: 401,
-        headers: vec![],
-        body: String::new(),
-    };
-    let status_403 = Fault::Status {
-        status: 403,
-        headers: vec![],
-        body: "no".to_owned(),
-    };
+    let status_401 = status_fault(401, "");
+    let status_403 = status_fault(403, "no");
     for fault in [status_401, status_403] {
         for era in BOTH_ERAS {
             let fake = fake(era)
@@ -223,11 +215,7 @@ async fn a_wrong_token_is_a_matter_of_credentials_on_every_wire() {
 async fn credentials_that_expire_later_refuse_the_call_and_leave_the_server_as_it_is() {
     for era in BOTH_ERAS {
         for code in [401, 403] {
-            let fault = Fault::Status {
-                status: code,
-                headers: vec![],
-                body: String::new(),
-            };
+            let fault = status_fault(code, "");
             let fake = fake(era)
                 .fault_on(When::tool("hello").nth(2), fault)
                 .serve_http()

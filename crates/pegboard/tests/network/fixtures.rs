@@ -1,12 +1,16 @@
 //! Fixtures for tests over the network: servers at URLs, and assertions on replies.
 
-use std::time::Duration;
+use std::{
+    path::{Path, PathBuf},
+    time::Duration,
+};
 
 use pegboard::{Kind, Limits, Outcome, Pegboard, Reply, ServerConfig, ServerStatus, State, Toolset, Transport};
-use pegboard_testkit::{Era, FakeServer, HttpStyle, NetHandle, Received, Tool};
+use pegboard_testkit::{Era, FakeServer, Fault, HttpStyle, NetHandle, Received, Tool, When};
 use serde_json::{Value, json};
+use tempfile::TempDir;
 
-use crate::support::{PATIENCE, call, endpoint};
+use crate::support::{PATIENCE, board, call, endpoint};
 
 pub(crate) const BOTH_ERAS: [Era; 2] = [Era::Legacy, Era::Modern];
 
@@ -103,7 +107,7 @@ pub(crate) async fn until_found_unasked(board: &Pegboard) {
 }
 
 /// The nonces of the executed calls, in order, once per execution.
-pub(crate) fn executed(ledger: &std::path::Path) -> Vec<String> {
+pub(crate) fn executed(ledger: &Path) -> Vec<String> {
     let text = std::fs::read_to_string(ledger).unwrap_or_default();
     let mut nonces: Vec<_> = text
         .lines()
@@ -136,4 +140,65 @@ pub(crate) fn mcp_headers(received: &Received) -> Value {
     told.map(|(name, value)| (name.clone(), Value::from(value.clone())))
         .collect::<serde_json::Map<_, _>>()
         .into()
+}
+
+/// A temporary folder with the path of a ledger, the file in which a fake records the calls that it executed.
+pub(crate) fn ledger() -> (TempDir, PathBuf) {
+    let folder = tempfile::tempdir().unwrap();
+    let ledger = folder.path().join("ledger");
+    (folder, ledger)
+}
+
+/// A server with this fault on the first call of `hello`.
+pub(crate) fn fails_once(era: Era, fault: Fault) -> FakeServer {
+    fake(era).fault_on(When::tool("hello").first(1), fault)
+}
+
+/// An HTTP response with this status and body.
+pub(crate) fn status_fault(status: u16, body: &str) -> Fault {
+    Fault::Status {
+        status,
+        headers: Vec::new(),
+        body: body.to_owned(),
+    }
+}
+
+/// Asserts that a call of `hello` succeeded at the second attempt.
+#[track_caller]
+pub(crate) fn assert_retried(reply: &Reply) {
+    assert_eq!(
+        (reply.text().as_str(), reply.attempts),
+        ("hi", 2),
+        "{:?}",
+        reply.outcome
+    );
+}
+
+/// Whether no request of a fake has a session id.
+pub(crate) fn sends_no_session_id(fake: &NetHandle) -> bool {
+    let requests = fake.requests();
+    requests
+        .iter()
+        .all(|received| received.header("mcp-session-id").is_none())
+}
+
+/// A legacy server that dies after it has executed the first call of `hello`.
+pub(crate) fn dies_once(ledger: &Path) -> FakeServer {
+    fails_once(Era::Legacy, Fault::DiesAfterExecuting { code: 1 }).ledger(ledger)
+}
+
+/// Checks a server of [`dies_once`]: the call is lost and ran once, and the board finds the restarted server by itself.
+pub(crate) async fn check_found_again(fake: &NetHandle, config: ServerConfig, ledger: &Path) {
+    let board = board(config);
+    let tools = board.toolset();
+    lost(&call(&tools, "fx.hello", json!({"nonce": "n"})).await, Kind::Transport);
+    until_lost(&board).await;
+    let reply = hello(&tools).await;
+    refused(&reply, Kind::RestartFailed);
+    assert!(reply.outcome.hint().unwrap().contains("nothing listens"));
+    fake.restart().await.unwrap();
+    until_found_unasked(&board).await;
+    greets(&tools, "after the restart").await;
+    assert_eq!(executed(ledger), ["n"]);
+    assert_eq!((status(&board).restarts, fake.count("initialize")), (1, 2));
 }

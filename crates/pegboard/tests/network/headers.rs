@@ -105,8 +105,7 @@ async fn every_modern_request_repeats_its_method_name_and_marked_arguments() {
 
 #[tokio::test]
 async fn a_tool_that_wants_other_headers_now_is_listed_again_and_called_with_them() {
-    let folder = tempfile::tempdir().unwrap();
-    let ledger = folder.path().join("ledger");
+    let (_folder, ledger) = ledger();
     let server = |tool: Tool| FakeServer::new("fx").era(Era::Modern).ledger(&ledger).tool(tool);
     let deploy = || Tool::new("deploy").answers_text("done");
     let fake = server(deploy()).serve_http().await.unwrap();

@@ -164,11 +164,7 @@ async fn requests_that_were_never_asked_for_are_answered_in_one_era_and_end_the_
                 "{answers:?}"
             );
         }
-        let fake = fake(Era::Modern)
-            .fault_on(When::tool("hello").first(1), flood(10))
-            .serve_http()
-            .await
-            .unwrap();
+        let fake = fails_once(Era::Modern, flood(10)).serve_http().await.unwrap();
         let board = board(http(&fake.url()));
         let tools = board.toolset();
         lost(&hello(&tools).await, Kind::Transport);
@@ -264,8 +260,7 @@ async fn a_storm_of_change_notices_leads_to_few_listings() {
 #[tokio::test]
 async fn a_server_that_changes_its_era_under_a_board_is_found_again() {
     for (from, to) in [(Era::Legacy, Era::Modern), (Era::Modern, Era::Legacy)] {
-        let folder = tempfile::tempdir().unwrap();
-        let ledger = folder.path().join("ledger");
+        let (_folder, ledger) = ledger();
         let server = |era| fake(era).ledger(&ledger);
         let fake = server(from).then_after(1, server(to)).serve_http().await.unwrap();
         let board = board(http(&fake.url()));
@@ -274,12 +269,7 @@ async fn a_server_that_changes_its_era_under_a_board_is_found_again() {
         fake.restart().await.unwrap();
         let reply = call(&tools, "fx.hello", json!({"nonce": "n"})).await;
         // The rejection of the old session or era proves that the call did not run.
-        assert_eq!(
-            (reply.text().as_str(), reply.attempts),
-            ("hi", 2),
-            "{:?}",
-            reply.outcome
-        );
+        assert_retried(&reply);
         assert_eq!(executed(&ledger), ["n"]);
         until_lost(&board).await;
         greets(&tools, &format!("{from:?} to {to:?}")).await;

@@ -99,11 +99,7 @@ async fn a_captive_portal_is_shown_by_its_first_words() {
 }
 
 async fn faulty(era: Era, fault: Fault) -> NetHandle {
-    fake(era)
-        .fault_on(When::tool("hello").first(1), fault)
-        .serve_http()
-        .await
-        .unwrap()
+    fails_once(era, fault).serve_http().await.unwrap()
 }
 
 #[tokio::test]
@@ -192,12 +188,7 @@ async fn a_server_with_too_much_to_do_is_asked_again_when_it_says_so() {
         for (retry_after, at_least) in [(Some(1), Duration::from_secs(1)), (None, Duration::from_millis(100))] {
             let fake = faulty(era, busy(429, retry_after)).await;
             let reply = hello(&board(http(&fake.url())).toolset()).await;
-            assert_eq!(
-                (reply.text().as_str(), reply.attempts),
-                ("hi", 2),
-                "{:?}",
-                reply.outcome
-            );
+            assert_retried(&reply);
             assert!(
                 reply.latency >= at_least,
                 "{era:?} {retry_after:?}: {:?}",
@@ -245,12 +236,7 @@ async fn an_unavailable_server_is_asked_again_only_for_what_is_harmless() {
         let mut config = http(&fake.url());
         config.policy.retry.insert("hello".to_owned(), RetryClass::Safe);
         let reply = hello(&board(config).toolset()).await;
-        assert_eq!(
-            (reply.text().as_str(), reply.attempts),
-            ("hi", 2),
-            "{:?}",
-            reply.outcome
-        );
+        assert_retried(&reply);
         assert!(reply.latency >= secs(1), "{:?}", reply.latency);
     }
 }
@@ -305,11 +291,7 @@ async fn headers_that_do_not_fit_are_looked_up_once_and_no_more() {
 #[tokio::test]
 async fn a_busy_server_is_asked_once_at_the_start() {
     for code in [429, 503] {
-        let fault = Fault::Status {
-            status: code,
-            headers: vec![],
-            body: String::new(),
-        };
+        let fault = status_fault(code, "");
         let fake = fake(Era::Legacy)
             .fault_on(When::always(), fault)
             .serve_http()
@@ -323,11 +305,7 @@ async fn a_busy_server_is_asked_once_at_the_start() {
 #[tokio::test]
 async fn a_server_in_trouble_at_the_start_is_asked_once_in_each_way() {
     for code in [500, 502, 504] {
-        let fault = Fault::Status {
-            status: code,
-            headers: vec![],
-            body: String::new(),
-        };
+        let fault = status_fault(code, "");
         let fake = fake(Era::Legacy)
             .fault_on(When::always(), fault)
             .serve_http()
@@ -342,8 +320,7 @@ async fn a_server_in_trouble_at_the_start_is_asked_once_in_each_way() {
 #[tokio::test]
 async fn a_server_that_stops_between_calls_refuses_them_and_is_found_again() {
     for era in BOTH_ERAS {
-        let folder = tempfile::tempdir().unwrap();
-        let ledger = folder.path().join("ledger");
+        let (_folder, ledger) = ledger();
         let fake = fake(era).ledger(&ledger).serve_http().await.unwrap();
         let board = board(http(&fake.url()));
         let tools = board.toolset();

@@ -55,12 +55,7 @@ async fn no_secret_appears_in_replies_status_or_debug_whatever_goes_wrong() {
             .await
             .unwrap()
     };
-    let unauthorised = broken(Fault::Status {
-        status: 401,
-        headers: vec![],
-        body: String::new(),
-    })
-    .await;
+    let unauthorised = broken(status_fault(401, "")).await;
     let portal = broken(Fault::HtmlPage).await;
     let elsewhere = broken(Fault::Redirect {
         status: 307,

@@ -42,11 +42,7 @@ async fn a_session_ends_with_the_last_handle_of_its_board() {
 
 #[tokio::test]
 async fn a_server_that_will_not_end_a_session_does_not_hold_up_the_shutdown() {
-    let refused = Fault::Status {
-        status: 405,
-        headers: vec![],
-        body: String::new(),
-    };
+    let refused = status_fault(405, "");
     let fake = fake(Era::Legacy)
         .fault_on(When::method("DELETE"), refused)
         .serve_http()
@@ -82,20 +78,14 @@ async fn a_server_that_will_not_end_a_session_does_not_hold_up_the_shutdown() {
 
 #[tokio::test]
 async fn a_call_in_a_forgotten_session_is_made_again_in_a_new_one() {
-    let folder = tempfile::tempdir().unwrap();
-    let ledger = folder.path().join("ledger");
+    let (_folder, ledger) = ledger();
     let fake = fake(Era::Legacy).ledger(&ledger).serve_http().await.unwrap();
     let board = board(http(&fake.url()));
     let tools = board.toolset();
     greets(&tools, "first").await;
     fake.forget_sessions();
     let reply = call(&tools, "fx.hello", json!({"nonce": "n"})).await;
-    assert_eq!(
-        (reply.text().as_str(), reply.attempts),
-        ("hi", 2),
-        "{:?}",
-        reply.outcome
-    );
+    assert_retried(&reply);
     assert_eq!(executed(&ledger), ["n"]);
     let now = status(&board);
     let error = now.last_error.unwrap().message;
@@ -108,8 +98,7 @@ async fn a_call_in_a_forgotten_session_is_made_again_in_a_new_one() {
 
 #[tokio::test]
 async fn all_calls_of_a_forgotten_session_share_one_new_session_and_run_once_each() {
-    let folder = tempfile::tempdir().unwrap();
-    let ledger = folder.path().join("ledger");
+    let (_folder, ledger) = ledger();
     let fake = fake(Era::Legacy).ledger(&ledger).serve_http().await.unwrap();
     let board = board(http(&fake.url()));
     let tools = board.toolset();
@@ -129,8 +118,7 @@ async fn all_calls_of_a_forgotten_session_share_one_new_session_and_run_once_eac
 
 #[tokio::test]
 async fn a_server_that_forgets_every_session_is_asked_twice() {
-    let folder = tempfile::tempdir().unwrap();
-    let ledger = folder.path().join("ledger");
+    let (_folder, ledger) = ledger();
     let fake = fake(Era::Legacy)
         .ledger(&ledger)
         .fault_on(When::tool("hello"), Fault::SessionGone)
@@ -157,11 +145,7 @@ async fn a_session_id_that_no_header_may_carry_is_refused() {
         let text = refused(&hello(&board.toolset()).await, Kind::Unavailable);
         assert!(text.contains("session id"), "{id:?}: {text}");
         assert_eq!(fake.count("tools/call"), 0);
-        assert!(
-            fake.requests()
-                .iter()
-                .all(|received| received.header("mcp-session-id").is_none())
-        );
+        assert!(sends_no_session_id(&fake));
     }
 }
 
@@ -205,11 +189,7 @@ async fn a_server_without_sessions_gets_no_session_id_and_no_end() {
     assert_eq!(call(&tools, "fx.echo", json!({"a": 1})).await.text(), r#"{"a":1}"#);
     board.shutdown().await;
     assert_eq!(fake.count("DELETE"), 0);
-    assert!(
-        fake.requests()
-            .iter()
-            .all(|received| received.header("mcp-session-id").is_none())
-    );
+    assert!(sends_no_session_id(&fake));
 }
 
 /// The server answers neither the health check nor the DELETE, so closing the session takes a while.

@@ -120,8 +120,7 @@ async fn a_broken_stream_with_event_ids_is_taken_up_again_and_the_tool_runs_once
 async fn a_broken_stream_that_cannot_be_taken_up_loses_the_call() {
     let cases = [(Era::Modern, false), (Era::Modern, true), (Era::Legacy, false)];
     for (era, resumable) in cases {
-        let fake = fake(era)
-            .fault_on(When::tool("hello").first(1), Fault::StreamEndsEarly { resumable })
+        let fake = fails_once(era, Fault::StreamEndsEarly { resumable })
             .serve_http()
             .await
             .unwrap();
@@ -189,8 +188,7 @@ async fn a_reset_in_the_middle_of_an_answer_loses_the_call_and_nothing_else() {
             (Fault::ResetInStream, Kind::Transport),
             (Fault::CutThenEof, Kind::Internal),
         ] {
-            let folder = tempfile::tempdir().unwrap();
-            let ledger = folder.path().join("ledger");
+            let (_folder, ledger) = ledger();
             let fake = fake(era)
                 .ledger(&ledger)
                 .fault_on(When::tool("hello").first(1), fault.clone())

@@ -43,11 +43,7 @@ async fn a_refused_upgrade_says_why() {
         (404, Kind::Unavailable, State::Down),
         (500, Kind::Unavailable, State::Down),
     ] {
-        let fault = Fault::Status {
-            status: code,
-            headers: vec![],
-            body: String::new(),
-        };
+        let fault = status_fault(code, "");
         let fake = fake(Era::Legacy)
             .fault_on(When::method("GET"), fault)
             .serve_ws()
@@ -119,26 +115,9 @@ async fn a_connection_that_ends_loses_what_is_under_way_and_the_next_call_opens_
 
 #[tokio::test]
 async fn a_server_that_dies_loses_the_call_and_is_found_again() {
-    let folder = tempfile::tempdir().unwrap();
-    let ledger = folder.path().join("ledger");
-    let fake = fake(Era::Legacy)
-        .ledger(&ledger)
-        .fault_on(When::tool("hello").first(1), Fault::DiesAfterExecuting { code: 1 })
-        .serve_ws()
-        .await
-        .unwrap();
-    let board = board(ws(&fake.url()));
-    let tools = board.toolset();
-    lost(&call(&tools, "fx.hello", json!({"nonce": "n"})).await, Kind::Transport);
-    until_lost(&board).await;
-    let reply = hello(&tools).await;
-    refused(&reply, Kind::RestartFailed);
-    assert!(reply.outcome.hint().unwrap().contains("nothing listens"));
-    fake.restart().await.unwrap();
-    until_found_unasked(&board).await;
-    greets(&tools, "after the restart").await;
-    assert_eq!(executed(&ledger), ["n"]);
-    assert_eq!((status(&board).restarts, fake.count("initialize")), (1, 2));
+    let (_folder, ledger) = ledger();
+    let fake = dies_once(&ledger).serve_ws().await.unwrap();
+    check_found_again(&fake, ws(&fake.url()), &ledger).await;
 }
 
 #[tokio::test]
