@@ -1,6 +1,6 @@
 //! Log lines and spans: failures are warnings with the server's name, and no content is logged.
 
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on says where it stopped")]
+#![expect(clippy::unwrap_used, reason = "a test panics at the step that fails")]
 
 mod support;
 

@@ -1,7 +1,7 @@
 //! The tools of widely used servers, defined for every provider and checked against that provider's documentation. `scripts/peers` installs
 //! the servers. They only list their tools here, which needs no network.
 
-#![expect(clippy::unwrap_used, reason = "a test fails where it cannot go on")]
+#![expect(clippy::unwrap_used, reason = "a test panics at the step that fails")]
 
 mod openai;
 mod others;

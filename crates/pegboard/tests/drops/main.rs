@@ -1,7 +1,7 @@
 //! Every future of the API can be dropped at any time, on every wire and during a start: no queue slot, task or process is left, and the
 //! next call succeeds.
 
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on says where it stopped")]
+#![expect(clippy::unwrap_used, reason = "a test panics at the step that fails")]
 
 #[path = "../support/mod.rs"]
 mod support;

@@ -6,7 +6,7 @@
 //!
 //! By default two cells per case run; `PEGBOARD_MATRIX=all` runs every cell, `PEGBOARD_MATRIX=F040` those of one case.
 #![cfg(target_os = "linux")]
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on says where it stopped")]
+#![expect(clippy::unwrap_used, reason = "a test panics at the step that fails")]
 
 #[path = "../support/mod.rs"]
 mod support;

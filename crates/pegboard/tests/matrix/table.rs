@@ -10,7 +10,7 @@ use crate::{
 /// The fault, and the result of each cell.
 type Row<'a> = (&'a str, BTreeMap<(Wire, Era), &'static str>);
 
-#[expect(clippy::print_stdout, reason = "the table is what the test is run for")]
+#[expect(clippy::print_stdout, reason = "the table is the result of the test")]
 pub(crate) fn print(verdicts: &[Verdict]) {
     let columns: Vec<(Wire, Era)> = Wire::ALL
         .into_iter()

@@ -4,7 +4,7 @@
 //! After each step the observable state of the board must equal that of the model. A failing sequence is shrunk and printed step by step.
 //! `PEGBOARD_MODEL` sets the number of sequences, which are then random.
 
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on says where it stopped")]
+#![expect(clippy::unwrap_used, reason = "a test panics at the step that fails")]
 
 #[path = "../support/mod.rs"]
 mod support;

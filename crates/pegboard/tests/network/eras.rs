@@ -23,7 +23,7 @@ async fn check_kind(fake: &NetHandle, url: &str, first: &[&str], second: &[&str]
     let mut before = 0;
     for (time, expected) in [("first", first), ("second", second)] {
         let board = remembering(url, &file);
-        greets(&board.toolset(), time).await;
+        assert_greets(&board.toolset(), time).await;
         // The listen stream is opened in parallel with the call, after all lists are complete.
         let listens = expected == MODERN;
         if listens {
@@ -93,7 +93,7 @@ async fn an_old_server_is_found_whether_it_answers_a_post_with_404_or_405() {
         })
         .await;
         let board = board(at(&front.url("/sse")));
-        greets(&board.toolset(), status).await;
+        assert_greets(&board.toolset(), status).await;
         // Two failed requests: one per era.
         let posts = front
             .seen()
@@ -156,7 +156,7 @@ async fn whatever_a_server_says_to_a_probe_the_handshake_follows() {
             .await
             .unwrap();
         let board = board(at(&fake.url()));
-        greets(&board.toolset(), &format!("{fault:?}")).await;
+        assert_greets(&board.toolset(), &format!("{fault:?}")).await;
         assert_eq!(fake.count("initialize"), 1, "{fault:?}");
         assert_eq!(status(&board).protocol_version.as_deref(), Some("2025-11-25"));
     }
@@ -170,7 +170,7 @@ async fn a_server_that_is_silent_to_a_probe_is_reached_by_the_handshake() {
         .await
         .unwrap();
     let board = board(at(&fake.url()));
-    greets(&board.toolset(), "after the probe").await;
+    assert_greets(&board.toolset(), "after the probe").await;
     assert_eq!((fake.count("server/discover"), fake.count("initialize")), (1, 1));
 }
 
@@ -223,9 +223,9 @@ async fn credentials_that_expire_later_refuse_the_call_and_leave_the_server_as_i
                 .unwrap();
             let board = board(http(&fake.url()));
             let tools = board.toolset();
-            greets(&tools, "before").await;
+            assert_greets(&tools, "before").await;
             refused(&hello(&tools).await, Kind::NeedsAuth);
-            greets(&tools, "after").await;
+            assert_greets(&tools, "after").await;
             assert_eq!(fake.count("tools/call"), 3);
         }
     }
@@ -262,7 +262,7 @@ async fn every_version_is_spoken_and_an_unknown_one_names_both_sides() {
     for version in ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25", "2026-07-28"] {
         let fake = fake(Era::Legacy).version(version).serve_http().await.unwrap();
         let board = board(at(&fake.url()));
-        greets(&board.toolset(), version).await;
+        assert_greets(&board.toolset(), version).await;
         assert_eq!(status(&board).protocol_version.as_deref(), Some(version));
         let told = received(&fake, "tools/call", 1).await;
         assert_eq!(told[0].header("mcp-protocol-version"), Some(version));
@@ -282,11 +282,11 @@ async fn a_server_that_changes_its_era_is_found_again() {
     for (from, to) in [(Era::Legacy, Era::Modern), (Era::Modern, Era::Legacy)] {
         let fake = fake(from).then_after(1, fake(to)).serve_http().await.unwrap();
         let board = remembering(&fake.url(), &file);
-        greets(&board.toolset(), "before").await;
+        assert_greets(&board.toolset(), "before").await;
         board.shutdown().await;
         fake.restart().await.unwrap();
         let board = remembering(&fake.url(), &file);
-        greets(&board.toolset(), "after").await;
+        assert_greets(&board.toolset(), "after").await;
         board.shutdown().await;
     }
 }
@@ -298,10 +298,10 @@ async fn a_server_that_comes_back_in_the_other_era_answers_the_call_that_finds_i
         let fake = fake(from).then_after(1, fake(to)).serve_http().await.unwrap();
         let board = board(http(&fake.url()));
         let tools = board.toolset();
-        greets(&tools, "before").await;
+        assert_greets(&tools, "before").await;
         fake.restart().await.unwrap();
-        greets(&tools, &format!("after the change from {from:?} to {to:?}")).await;
-        greets(&tools, "in the new session").await;
+        assert_greets(&tools, &format!("after the change from {from:?} to {to:?}")).await;
+        assert_greets(&tools, "in the new session").await;
     }
 }
 
@@ -377,6 +377,6 @@ async fn a_probe_that_is_cut_does_not_make_the_refusal_of_the_handshake_final() 
     let server = server.serve_http().await.unwrap();
     let board = board(http(&server.url()));
     ready(&board).await;
-    greets(&board.toolset(), "after the first start failed").await;
+    assert_greets(&board.toolset(), "after the first start failed").await;
     board.shutdown().await;
 }

@@ -54,7 +54,7 @@ pub(crate) async fn hello(tools: &Toolset) -> Reply {
 }
 
 /// Calls `hello` and asserts its answer.
-pub(crate) async fn greets(tools: &Toolset, when: &str) {
+pub(crate) async fn assert_greets(tools: &Toolset, when: &str) {
     let reply = hello(tools).await;
     assert_eq!(reply.text(), "hi", "{when}: {:?}", reply.outcome);
 }
@@ -198,7 +198,7 @@ pub(crate) async fn check_found_again(fake: &NetHandle, config: ServerConfig, le
     assert!(reply.outcome.hint().unwrap().contains("nothing listens"));
     fake.restart().await.unwrap();
     until_found_unasked(&board).await;
-    greets(&tools, "after the restart").await;
+    assert_greets(&tools, "after the restart").await;
     assert_eq!(executed(ledger), ["n"]);
     assert_eq!((status(&board).restarts, fake.count("initialize")), (1, 2));
 }

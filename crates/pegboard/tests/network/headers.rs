@@ -202,7 +202,7 @@ async fn headers_of_the_config_are_sent_everywhere_and_never_take_the_place_of_o
                 ("Mcp-Method", "mine"),
             ],
         ));
-        greets(&board.toolset(), "with headers").await;
+        assert_greets(&board.toolset(), "with headers").await;
         board.shutdown().await;
         for received in fake.requests() {
             assert_eq!(received.header("x-tenant"), Some("blue"), "{}", received.method);

@@ -53,7 +53,7 @@ async fn server(streams: u32, fate: fn(usize) -> Fate) -> (Running, Arc<AtomicUs
                     true => fate(calls.fetch_add(1, Ordering::Relaxed) + 1),
                     false => Fate::Answered,
                 };
-                tokio::spawn(treat(fate, request, respond));
+                tokio::spawn(respond_as(fate, request, respond));
             }
         }
     })
@@ -66,7 +66,7 @@ async fn server(streams: u32, fate: fn(usize) -> Fate) -> (Running, Arc<AtomicUs
     (running, calls, ServerConfig::new(Transport::Http(endpoint)))
 }
 
-async fn treat(fate: Fate, request: http::Request<RecvStream>, mut respond: SendResponse<Bytes>) {
+async fn respond_as(fate: Fate, request: http::Request<RecvStream>, mut respond: SendResponse<Bytes>) {
     match fate {
         Fate::Answered => answer_h2(request, respond).await,
         Fate::Refused => respond.send_reset(Reason::REFUSED_STREAM),

@@ -2,7 +2,7 @@
 //!
 //! Everything runs on loopback, which is never reached through a proxy, whatever the environment says.
 
-#![expect(clippy::unwrap_used, reason = "the words of these tests are tests too")]
+#![expect(clippy::unwrap_used, reason = "fixtures panic like the tests that use them")]
 
 #[path = "../support/mod.rs"]
 mod support;

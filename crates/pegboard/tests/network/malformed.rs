@@ -41,7 +41,7 @@ async fn check(fault: Fault, limit: Option<Duration>, check: impl Fn(&str, &Repl
         let reply = reply.unwrap_or_else(|_| panic!("{fault:?} at {place} has no end"));
         check(&format!("{fault:?} at {place}"), &reply);
         assert_eq!(fake.count("tools/call"), 1, "{fault:?} at {place}");
-        greets(&tools, &format!("after {fault:?} at {place}")).await;
+        assert_greets(&tools, &format!("after {fault:?} at {place}")).await;
         assert_eq!(status(&board).in_flight, 0);
         board.shutdown().await;
     }
@@ -116,7 +116,7 @@ async fn a_hundred_answers_for_nobody_end_the_session_and_the_next_call_opens_an
         is_lost(&place, &reply);
         assert!(reply.text().contains("broke the protocol"), "{place}: {}", reply.text());
         until_lost(&board).await;
-        greets(&tools, &place).await;
+        assert_greets(&tools, &place).await;
         assert_eq!(fake.count("tools/call"), 2);
     }
 }
@@ -157,7 +157,7 @@ async fn requests_that_were_never_asked_for_are_answered_in_one_era_and_end_the_
                 _ => server.serve_sse().await.unwrap(),
             };
             let board = board(board_config(&fake, wire));
-            greets(&board.toolset(), method).await;
+            assert_greets(&board.toolset(), method).await;
             let answers = received(&fake, "$response", 20).await;
             assert!(
                 answers.iter().all(|answer| answer.params["error"]["code"] == -32601),
@@ -169,7 +169,7 @@ async fn requests_that_were_never_asked_for_are_answered_in_one_era_and_end_the_
         let tools = board.toolset();
         lost(&hello(&tools).await, Kind::Transport);
         until_lost(&board).await;
-        greets(&tools, "after").await;
+        assert_greets(&tools, "after").await;
         assert_eq!(fake.count("$response"), 0);
     }
 }
@@ -246,7 +246,7 @@ async fn a_storm_of_change_notices_leads_to_few_listings() {
         };
         let started = tokio::time::Instant::now();
         let board = board(board_config(&fake, wire));
-        greets(&board.toolset(), "in the storm").await;
+        assert_greets(&board.toolset(), "in the storm").await;
         received(&fake, "tools/list", 2).await;
         let most = 3 + started.elapsed().as_secs();
         assert!(
@@ -265,14 +265,14 @@ async fn a_server_that_changes_its_era_under_a_board_is_found_again() {
         let fake = server(from).then_after(1, server(to)).serve_http().await.unwrap();
         let board = board(http(&fake.url()));
         let tools = board.toolset();
-        greets(&tools, "before").await;
+        assert_greets(&tools, "before").await;
         fake.restart().await.unwrap();
         let reply = call(&tools, "fx.hello", json!({"nonce": "n"})).await;
         // The rejection of the old session or era proves that the call did not run.
         assert_retried(&reply);
         assert_eq!(executed(&ledger), ["n"]);
         until_lost(&board).await;
-        greets(&tools, &format!("{from:?} to {to:?}")).await;
+        assert_greets(&tools, &format!("{from:?} to {to:?}")).await;
         assert_eq!(fake.count("tools/call"), 4);
     }
 }

@@ -33,7 +33,7 @@ async fn a_redirect_that_keeps_the_request_is_followed_on_the_same_origin() {
             let fake = server.serve_http().await.unwrap();
             let board = board(with_secrets(&fake.url()));
             let tools = board.toolset();
-            greets(&tools, "redirected").await;
+            assert_greets(&tools, "redirected").await;
             assert_eq!(call(&tools, "fx.echo", json!({"a": "é"})).await.text(), r#"{"a":"é"}"#);
             board.shutdown().await;
             for received in fake.requests() {

@@ -116,13 +116,13 @@ async fn a_call_with_an_answer_of_the_wrong_kind_is_lost_with_a_look_at_it() {
                 text.contains(kind.split(';').next().unwrap()) && text.contains("jsonrpc"),
                 "{text}"
             );
-            greets(&tools, "after").await;
+            assert_greets(&tools, "after").await;
         }
         // Content types are case-insensitive and may have parameters.
         let fault = Fault::WrongContentType {
             content_type: "Application/JSON; charset=UTF-8".to_owned(),
         };
-        greets(&board(http(&faulty(era, fault).await.url())).toolset(), "same kind").await;
+        assert_greets(&board(http(&faulty(era, fault).await.url())).toolset(), "same kind").await;
     }
 }
 
@@ -168,7 +168,7 @@ async fn a_status_says_whether_the_call_can_have_run() {
             let told = reply.outcome.hint().unwrap_or_default();
             assert!(told.contains(hint), "{status}: {told}");
             assert_eq!(fake.count("tools/call"), 1, "{status}: no second attempt");
-            greets(&tools, "after").await;
+            assert_greets(&tools, "after").await;
         }
     }
 }
@@ -212,7 +212,7 @@ async fn a_busy_server_is_left_alone_when_the_time_it_names_is_too_late() {
         assert!(told.contains('7') && told.contains("again"), "{told}");
         assert!(reply.latency < secs(5), "nobody waits in vain: {:?}", reply.latency);
         assert_eq!((reply.attempts, fake.count("tools/call")), (1, 1));
-        greets(&tools, "after").await;
+        assert_greets(&tools, "after").await;
     }
 }
 
@@ -261,7 +261,7 @@ async fn an_error_status_with_an_error_of_the_protocol_is_the_servers_answer() {
         );
         assert_eq!(reply.outcome.may_have_executed(), executed, "{status} {code}");
         assert_eq!((reply.attempts, fake.count("tools/call")), (1, 1), "answers are final");
-        greets(&tools, "after").await;
+        assert_greets(&tools, "after").await;
     }
 }
 
@@ -284,7 +284,7 @@ async fn headers_that_do_not_fit_are_looked_up_once_and_no_more() {
         assert_eq!(!reply.is_error(), is_well, "{:?}", reply.outcome);
         assert!(is_well || (reply.text().contains("sorry") && !reply.outcome.may_have_executed()));
         assert_eq!((fake.count("tools/call"), fake.count("tools/list")), (2, 2));
-        greets(&tools, "after").await;
+        assert_greets(&tools, "after").await;
     }
 }
 
@@ -349,7 +349,7 @@ async fn a_server_that_stops_between_calls_refuses_them_and_is_found_again() {
 async fn a_call_outlives_a_short_stop_of_the_server() {
     let fake = fake(Era::Modern).serve_http().await.unwrap();
     let tools = board(http(&fake.url())).toolset();
-    greets(&tools, "before").await;
+    assert_greets(&tools, "before").await;
     fake.stop().await;
     let (reply, restarted) = tokio::join!(hello(&tools), fake.restart());
     restarted.unwrap();
@@ -417,14 +417,14 @@ async fn without_free_descriptors_a_start_fails_and_others_live() {
     late.start = pegboard::Start::Lazy;
     let board = boards([("fx", http(&known.url())), ("late", late)]);
     let tools = board.toolset();
-    greets(&tools, "before").await;
+    assert_greets(&tools, "before").await;
     let mut held = Vec::new();
     while let Ok(file) = std::fs::File::open("/dev/null") {
         held.push(file);
     }
     let reply = call(&tools, "late.hello", json!({})).await;
     refused(&reply, Kind::Unavailable);
-    greets(&tools, "on the connection that is there").await;
+    assert_greets(&tools, "on the connection that is there").await;
     drop(held);
     let is_ready = |server: &pegboard::ServerStatus| server.state == State::Ready;
     until("both are there, unasked", || {

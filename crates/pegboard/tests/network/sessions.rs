@@ -21,7 +21,7 @@ async fn a_session_is_opened_once_and_ended_once() {
     let board = board(http(&fake.url()));
     let tools = board.toolset();
     for _ in 0..3 {
-        greets(&tools, "in a session").await;
+        assert_greets(&tools, "in a session").await;
     }
     assert_eq!(fake.sessions().len(), 1);
     board.shutdown().await;
@@ -34,7 +34,7 @@ async fn a_session_ends_with_the_last_handle_of_its_board() {
     let fake = fake(Era::Legacy).serve_http().await.unwrap();
     let board = board(http(&fake.url()));
     let tools = board.toolset();
-    greets(&tools, "before the end").await;
+    assert_greets(&tools, "before the end").await;
     drop((board, tools));
     received(&fake, "DELETE", 1).await;
     until("the session is gone", || fake.sessions().is_empty()).await;
@@ -64,7 +64,7 @@ async fn a_server_that_will_not_end_a_session_does_not_hold_up_the_shutdown() {
     .await;
     for url in [fake.url(), silent.url("/mcp")] {
         let board = board(http(&url));
-        greets(&board.toolset(), "before").await;
+        assert_greets(&board.toolset(), "before").await;
         let limit = Duration::from_secs(3);
         tokio::time::timeout(limit, board.shutdown()).await.expect("bounded");
     }
@@ -82,7 +82,7 @@ async fn a_call_in_a_forgotten_session_is_made_again_in_a_new_one() {
     let fake = fake(Era::Legacy).ledger(&ledger).serve_http().await.unwrap();
     let board = board(http(&fake.url()));
     let tools = board.toolset();
-    greets(&tools, "first").await;
+    assert_greets(&tools, "first").await;
     fake.forget_sessions();
     let reply = call(&tools, "fx.hello", json!({"nonce": "n"})).await;
     assert_retried(&reply);
@@ -102,7 +102,7 @@ async fn all_calls_of_a_forgotten_session_share_one_new_session_and_run_once_eac
     let fake = fake(Era::Legacy).ledger(&ledger).serve_http().await.unwrap();
     let board = board(http(&fake.url()));
     let tools = board.toolset();
-    greets(&tools, "first").await;
+    assert_greets(&tools, "first").await;
     fake.restart().await.unwrap();
     let calls = (0..10).map(|number| call(&tools, "fx.hello", json!({"nonce": number.to_string()})));
     let replies = futures_util::future::join_all(calls).await;
@@ -165,7 +165,7 @@ async fn a_session_id_that_changes_midway_is_never_taken_over() {
     let tools = board.toolset();
     let text = lost(&hello(&tools).await, Kind::Internal);
     assert!(text.contains("session"), "{text}");
-    greets(&tools, "in a new session").await;
+    assert_greets(&tools, "in a new session").await;
     assert_eq!(fake.count("initialize"), 2);
     board.shutdown().await;
     assert!(
@@ -185,7 +185,7 @@ async fn a_server_without_sessions_gets_no_session_id_and_no_end() {
     let fake = fake(Era::Legacy).http(style).serve_http().await.unwrap();
     let board = board(http(&fake.url()));
     let tools = board.toolset();
-    greets(&tools, "without a session").await;
+    assert_greets(&tools, "without a session").await;
     assert_eq!(call(&tools, "fx.echo", json!({"a": 1})).await.text(), r#"{"a":1}"#);
     board.shutdown().await;
     assert_eq!(fake.count("DELETE"), 0);

@@ -25,7 +25,7 @@ async fn the_address_for_messages_may_be_relative_or_whole() {
                 .clone();
         });
         let board = board(sse(&fake.url()));
-        greets(&board.toolset(), &url).await;
+        assert_greets(&board.toolset(), &url).await;
         assert_eq!(status(&board).transport, "sse");
         board.shutdown().await;
     }
@@ -118,7 +118,7 @@ async fn a_refused_message_says_whether_it_can_have_run_and_the_stream_goes_on()
             refused(&reply, kind);
         }
         assert_eq!((reply.attempts, fake.count("tools/call")), (1, 1), "{code}");
-        greets(&tools, "after").await;
+        assert_greets(&tools, "after").await;
         assert_eq!((fake.count("GET"), fake.count("initialize")), (1, 1), "{code}");
     }
 }
@@ -180,7 +180,7 @@ async fn the_end_of_the_stream_loses_what_is_under_way_and_the_next_call_connect
         let executed = std::fs::read_to_string(&ledger).unwrap();
         assert_eq!(executed.lines().count(), 2, "{fault:?}: {executed}");
         until_lost(&board).await;
-        greets(&tools, &format!("after {fault:?}")).await;
+        assert_greets(&tools, &format!("after {fault:?}")).await;
         assert_eq!(fake.count("initialize"), 2);
     }
 }
@@ -204,7 +204,7 @@ async fn an_event_that_is_too_large_costs_its_call_and_an_endless_one_the_connec
     let board = board(limited(sse(&fake.url()), |limits| limits.message_bytes = small));
     let tools = board.toolset();
     lost(&hello(&tools).await, Kind::LimitExceeded);
-    greets(&tools, "on the same stream").await;
+    assert_greets(&tools, "on the same stream").await;
     assert_eq!(fake.count("GET"), 1);
 
     let fake = fails_once(Era::Legacy, Fault::EndlessLine).serve_sse().await.unwrap();
@@ -213,5 +213,5 @@ async fn an_event_that_is_too_large_costs_its_call_and_an_endless_one_the_connec
     let reply = tokio::time::timeout(PATIENCE, hello(&tools)).await.expect("bounded");
     assert!(reply.outcome.may_have_executed(), "{:?}", reply.outcome);
     until_lost(&board).await;
-    greets(&tools, "on another stream").await;
+    assert_greets(&tools, "on another stream").await;
 }

@@ -202,18 +202,18 @@ async fn a_server_of_a_trusted_authority_is_reached_on_every_wire() {
         for host in ["localhost", "127.0.0.1"] {
             let url = front.url("https", host, "/mcp");
             let board = board(ServerConfig::new(Transport::Auto(secured(&url, trusting(&authority)))));
-            greets(&board.toolset(), &url).await;
+            assert_greets(&board.toolset(), &url).await;
             board.shutdown().await;
         }
     }
     let old = fake(Era::Legacy).serve_sse().await.unwrap();
     let front = pass_to(authority.signs(|_| {}).settings(None), old.address()).await;
     let endpoint = secured(&front.url("https", "localhost", "/sse"), trusting(&authority));
-    greets(&board(ServerConfig::new(Transport::Sse(endpoint))).toolset(), "sse").await;
+    assert_greets(&board(ServerConfig::new(Transport::Sse(endpoint))).toolset(), "sse").await;
     let socket = fake(Era::Legacy).serve_ws().await.unwrap();
     let front = pass_to(authority.signs(|_| {}).settings(None), socket.address()).await;
     let endpoint = secured(&front.url("wss", "localhost", "/mcp"), trusting(&authority));
-    greets(
+    assert_greets(
         &board(ServerConfig::new(Transport::WebSocket(endpoint))).toolset(),
         "wss",
     )
@@ -294,7 +294,7 @@ async fn a_server_may_be_trusted_without_a_proof_when_the_config_says_so() {
     let web = fake(Era::Modern).serve_http().await.unwrap();
     let front = pass_to(stranger.signs(|_| {}).settings(None), web.address()).await;
     let endpoint = secured(&front.url("https", "localhost", "/mcp"), tls.clone());
-    greets(
+    assert_greets(
         &board(ServerConfig::new(Transport::Http(endpoint))).toolset(),
         "insecure",
     )
@@ -302,7 +302,7 @@ async fn a_server_may_be_trusted_without_a_proof_when_the_config_says_so() {
     let socket = fake(Era::Legacy).serve_ws().await.unwrap();
     let front = pass_to(stranger.signs(|_| {}).settings(None), socket.address()).await;
     let endpoint = secured(&front.url("wss", "127.0.0.1", "/mcp"), tls);
-    greets(
+    assert_greets(
         &board(ServerConfig::new(Transport::WebSocket(endpoint))).toolset(),
         "insecure",
     )
@@ -332,12 +332,12 @@ async fn a_server_that_asks_who_we_are_is_shown_our_certificate() {
     }
     assert!(web.requests().is_empty() && socket.requests().is_empty());
     let tls = showing(Some(authority.client()));
-    greets(
+    assert_greets(
         &board(ServerConfig::new(Transport::Http(secured(&url, tls.clone())))).toolset(),
         "mTLS",
     )
     .await;
-    greets(
+    assert_greets(
         &board(ServerConfig::new(Transport::WebSocket(secured(&socket_url, tls)))).toolset(),
         "mTLS",
     )
@@ -435,7 +435,7 @@ async fn http_2_is_spoken_where_the_server_offers_it() {
         |limits| limits.in_flight = 100,
     ));
     let tools = board.toolset();
-    greets(&tools, "over HTTP/2").await;
+    assert_greets(&tools, "over HTTP/2").await;
     let replies = futures_util::future::join_all((0..100).map(|_| hello(&tools))).await;
     assert!(replies.iter().all(|reply| reply.text() == "hi"));
     // All of them share one connection.
@@ -448,7 +448,7 @@ async fn http_2_is_spoken_where_the_server_offers_it() {
     let url = older.url("https", "localhost", "/mcp");
     let tools =
         crate::support::board(ServerConfig::new(Transport::Auto(secured(&url, trusting(&authority))))).toolset();
-    greets(&tools, "over HTTP/1.1").await;
+    assert_greets(&tools, "over HTTP/1.1").await;
     assert_eq!(older.protocols.lock().unwrap()[0].as_deref(), Some("http/1.1"));
 
     let socket = fake(Era::Legacy).serve_ws().await.unwrap();
@@ -457,7 +457,7 @@ async fn http_2_is_spoken_where_the_server_offers_it() {
     let both = pass_to(settings, socket.address()).await;
     let endpoint = secured(&both.url("wss", "localhost", "/mcp"), trusting(&authority));
     let tools = crate::support::board(ServerConfig::new(Transport::WebSocket(endpoint))).toolset();
-    greets(&tools, "WebSockets are not spoken over HTTP/2").await;
+    assert_greets(&tools, "WebSockets are not spoken over HTTP/2").await;
     assert_eq!(*both.protocols.lock().unwrap(), [None]);
 }
 

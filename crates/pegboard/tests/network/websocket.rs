@@ -15,7 +15,7 @@ async fn headers_and_subprotocol_are_sent_with_the_handshake_in_both_eras() {
         endpoint.headers.insert("X-Tenant".to_owned(), Secret::new("blue"));
         let board = board(ServerConfig::new(Transport::WebSocket(endpoint)));
         let tools = board.toolset();
-        greets(&tools, &format!("{era:?}")).await;
+        assert_greets(&tools, &format!("{era:?}")).await;
         assert_eq!(call(&tools, "fx.echo", json!({"a": "é"})).await.text(), r#"{"a":"é"}"#);
         let upgrades = received(&fake, "GET", 1).await;
         assert_eq!(upgrades.len(), 1);
@@ -30,7 +30,7 @@ async fn headers_and_subprotocol_are_sent_with_the_handshake_in_both_eras() {
 async fn user_and_password_of_the_url_are_sent_as_credentials() {
     let fake = fake(Era::Legacy).serve_ws().await.unwrap();
     let board = board(ws(&fake.url().replace("ws://", "ws://me:p%40ss@")));
-    greets(&board.toolset(), "with credentials").await;
+    assert_greets(&board.toolset(), "with credentials").await;
     let upgrades = received(&fake, "GET", 1).await;
     assert_eq!(upgrades[0].header("authorization"), Some("Basic bWU6cEBzcw=="));
 }
@@ -80,7 +80,7 @@ async fn a_message_larger_than_the_limit_costs_only_the_call_that_it_answers() {
         "{text}"
     );
     assert!(reply.outcome.hint().unwrap().contains("raise `max_message`"));
-    greets(&tools, "on the same connection").await;
+    assert_greets(&tools, "on the same connection").await;
     assert_eq!(board.status().servers[0].restarts, 0);
 }
 
@@ -108,7 +108,7 @@ async fn a_connection_that_ends_loses_what_is_under_way_and_the_next_call_opens_
         lost(&waiting.await.unwrap(), Kind::Transport);
         until_lost(&board).await;
         until_found_unasked(&board).await;
-        greets(&tools, &format!("after {fault:?}")).await;
+        assert_greets(&tools, &format!("after {fault:?}")).await;
         assert_eq!(fake.count("tools/call"), 3);
     }
 }

@@ -74,7 +74,7 @@ async fn heard(from: &mut mpsc::Receiver<Message>, wanted: impl Fn(&Message) -> 
 async fn a_shutdown_says_goodbye_and_does_not_wait_for_long() {
     let (url, mut from) = serve(|request| vec![hi(request)]).await;
     let board = board(ws(&url));
-    greets(&board.toolset(), "before").await;
+    assert_greets(&board.toolset(), "before").await;
     tokio::time::timeout(PATIENCE, board.shutdown()).await.expect("bounded");
     let Message::Close(Some(frame)) = heard(&mut from, Message::is_close).await else {
         panic!("a goodbye without a code");
@@ -94,7 +94,7 @@ async fn a_ping_is_answered_and_binary_messages_are_read() {
     })
     .await;
     let board = board(ws(&url));
-    greets(&board.toolset(), "with a ping before").await;
+    assert_greets(&board.toolset(), "with a ping before").await;
     let pong = heard(&mut from, Message::is_pong).await;
     assert_eq!(pong.into_data(), b"there?".as_slice());
 }

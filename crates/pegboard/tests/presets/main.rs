@@ -1,7 +1,7 @@
 //! The presets, row by row of their table, over the same fake servers; and, in `seed_*`, the tables of the designs that they stand for (see
 //! docs/seeds.md).
 
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on says where it stopped")]
+#![expect(clippy::unwrap_used, reason = "a test panics at the step that fails")]
 
 #[path = "../support/mod.rs"]
 mod support;

@@ -1,6 +1,6 @@
 //! Concurrent operations of one board: changes, views that open and close, waiting calls, shutdown.
 
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on says where it stopped")]
+#![expect(clippy::unwrap_used, reason = "a test panics at the step that fails")]
 
 #[path = "../support/mod.rs"]
 mod support;

@@ -233,13 +233,13 @@ fn offers_all() -> FakeServer {
     many(2).prompt("p", "x").resource("file:///r", "y")
 }
 
-fn breaks(method: &str, fault: Fault) -> impl FnOnce(&mut pegboard_testkit::Script) {
+fn with_fault(method: &str, fault: Fault) -> impl FnOnce(&mut pegboard_testkit::Script) {
     let when = When::method(method);
     move |script| script.faults.push(Rule { fault, when })
 }
 
 /// What may go wrong with one listing while the session stays up.
-fn troubles() -> [Fault; 3] {
+fn listing_faults() -> [Fault; 3] {
     [
         Fault::AnswersError {
             code: -32603,
@@ -255,7 +255,7 @@ fn troubles() -> [Fault; 3] {
 #[tokio::test(start_paused = true)]
 async fn resources_or_prompts_that_cannot_be_listed_leave_the_tools_alone() {
     for era in [Era::Legacy, Era::Modern] {
-        for fault in troubles() {
+        for fault in listing_faults() {
             for (method, what, kept) in [
                 ("resources/list", "the resources could not be listed", [0, 1]),
                 (
@@ -301,12 +301,12 @@ async fn a_server_that_leaves_in_any_listing_has_not_started() {
 /// A list that cannot be refreshed stays as it was, and the new tools are still picked up.
 #[tokio::test(start_paused = true)]
 async fn what_cannot_be_listed_again_stays_as_it_was() {
-    for fault in troubles() {
+    for fault in listing_faults() {
         let (board, handle) = in_memory(&offers_all());
         let tools = board.toolset();
         assert_eq!(tools.list(PATIENCE).await.tools.len(), 2);
-        handle.change(breaks("resources/list", fault.clone()));
-        handle.change(breaks("prompts/list", fault.clone()));
+        handle.change(with_fault("resources/list", fault.clone()));
+        handle.change(with_fault("prompts/list", fault.clone()));
         handle.change(|script| script.tools.push(Tool::new("added")));
         handle.tools_changed().await;
         let seen = async {

@@ -1,6 +1,6 @@
 //! Sessions with in-process servers: everything about messages and time, on a paused clock.
 
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on says where it stopped")]
+#![expect(clippy::unwrap_used, reason = "a test panics at the step that fails")]
 
 #[path = "../support/mod.rs"]
 mod support;

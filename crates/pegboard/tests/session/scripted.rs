@@ -214,7 +214,7 @@ pub(crate) async fn until(what: &str, is_so: impl Fn() -> bool) {
 #[derive(Clone)]
 pub(crate) struct User {
     pub(crate) answer: ElicitAnswer,
-    pub(crate) thinks: std::time::Duration,
+    pub(crate) delay: std::time::Duration,
     pub(crate) asked: Arc<Mutex<Vec<Elicitation>>>,
 }
 
@@ -222,7 +222,7 @@ impl User {
     pub(crate) fn who(answer: ElicitAnswer) -> Self {
         Self {
             answer,
-            thinks: std::time::Duration::ZERO,
+            delay: std::time::Duration::ZERO,
             asked: Arc::default(),
         }
     }
@@ -234,8 +234,8 @@ impl User {
         }
     }
 
-    pub(crate) fn after(mut self, thinks: std::time::Duration) -> Self {
-        self.thinks = thinks;
+    pub(crate) fn after(mut self, delay: std::time::Duration) -> Self {
+        self.delay = delay;
         self
     }
 
@@ -256,7 +256,7 @@ impl Host for User {
     ) -> Pin<Box<dyn Future<Output = ElicitAnswer> + Send + 'a>> {
         self.asked.lock().unwrap().push(request);
         Box::pin(async {
-            tokio::time::sleep(self.thinks).await;
+            tokio::time::sleep(self.delay).await;
             self.answer.clone()
         })
     }

@@ -134,23 +134,24 @@ struct PendingHost {
     in_flight: Arc<AtomicUsize>,
 }
 
-struct Thought(Arc<AtomicUsize>);
+/// Decrements the counter when the host's future is dropped.
+struct HeldRequest(Arc<AtomicUsize>);
 
-impl Drop for Thought {
+impl Drop for HeldRequest {
     fn drop(&mut self) {
         self.0.fetch_sub(1, Ordering::Relaxed);
     }
 }
 
 impl PendingHost {
-    async fn think<T>(&self) -> T {
+    async fn hold<T>(&self) -> T {
         self.begun.fetch_add(1, Ordering::Relaxed);
         self.in_flight.fetch_add(1, Ordering::Relaxed);
-        let _thought = Thought(self.in_flight.clone());
+        let _held = HeldRequest(self.in_flight.clone());
         pending().await
     }
 
-    fn thoughts(&self) -> usize {
+    fn pending_requests(&self) -> usize {
         self.in_flight.load(Ordering::Relaxed)
     }
 }
@@ -165,7 +166,7 @@ impl Host for PendingHost {
         _server: &'a ServerName,
         _request: Elicitation,
     ) -> Pin<Box<dyn Future<Output = ElicitAnswer> + Send + 'a>> {
-        Box::pin(self.think())
+        Box::pin(self.hold())
     }
 
     fn offers_sampling(&self) -> bool {
@@ -177,7 +178,7 @@ impl Host for PendingHost {
         _server: &'a ServerName,
         _params: Value,
     ) -> Pin<Box<dyn Future<Output = Result<Value, String>> + Send + 'a>> {
-        Box::pin(self.think())
+        Box::pin(self.hold())
     }
 }
 
@@ -211,13 +212,13 @@ async fn a_question_that_the_server_takes_back_is_dropped_and_not_answered() {
         server
             .say(json!({"id": "other", "method": "elicitation/create", "params": colour()}))
             .await;
-        until("both are thought about", || host.thoughts() == 2).await;
+        until("both are thought about", || host.pending_requests() == 2).await;
         server.say(taken_back(&json!("nobody"))).await;
         server.say(taken_back(&json!("7 "))).await;
         tokio::time::sleep(secs(1)).await;
-        assert_eq!(host.thoughts(), 2, "only what was asked can be taken back");
+        assert_eq!(host.pending_requests(), 2, "only what was asked can be taken back");
         server.say(taken_back(&id)).await;
-        until("one is dropped", || host.thoughts() == 1).await;
+        until("one is dropped", || host.pending_requests() == 1).await;
         // The session goes on, and the cancelled request got no response.
         server.say(json!({"id": "r", "method": "roots/list"})).await;
         until("the roots are told", || !server.answers().is_empty()).await;
@@ -229,7 +230,7 @@ async fn a_question_that_the_server_takes_back_is_dropped_and_not_answered() {
             .say(json!({"id": id, "method": method, "params": colour()}))
             .await;
         if method == "elicitation/create" {
-            until("it is asked again", || host.thoughts() == 2).await;
+            until("it is asked again", || host.pending_requests() == 2).await;
         }
     }
 }
@@ -244,7 +245,7 @@ async fn a_question_taken_back_before_its_turn_is_never_asked() {
             .say(json!({"id": number, "method": "elicitation/create", "params": colour()}))
             .await;
     }
-    until("as many as may are thought about", || host.thoughts() == 16).await;
+    until("as many as may are thought about", || host.pending_requests() == 16).await;
     for number in 16..20 {
         server.say(taken_back(&json!(number))).await;
     }
@@ -252,7 +253,7 @@ async fn a_question_taken_back_before_its_turn_is_never_asked() {
     for number in 0..16 {
         server.say(taken_back(&json!(number))).await;
     }
-    until("nobody thinks any more", || host.thoughts() == 0).await;
+    until("no request is held any more", || host.pending_requests() == 0).await;
     tokio::time::sleep(secs(1)).await;
     assert_eq!(host.begun.load(Ordering::Relaxed), 16);
     assert!(server.answers().is_empty());
@@ -289,7 +290,7 @@ async fn questions_that_take_their_time_do_not_hold_up_a_ping() {
             .say(json!({"id": number, "method": "elicitation/create", "params": colour()}))
             .await;
     }
-    until("as many as may be are thought about", || host.thoughts() == 16).await;
+    until("as many as may be are thought about", || host.pending_requests() == 16).await;
     server.say(json!({"id": "p", "method": "ping"})).await;
     server.say(json!({"id": "r", "method": "roots/list"})).await;
     server.say(json!({"id": "n", "method": "nonsense"})).await;
@@ -300,5 +301,5 @@ async fn questions_that_take_their_time_do_not_hold_up_a_ping() {
         server.say(taken_back(&json!(number))).await;
     }
     until("others take their places", || host.begun.load(Ordering::Relaxed) == 26).await;
-    assert_eq!((host.thoughts(), server.answers().len()), (16, 3));
+    assert_eq!((host.pending_requests(), server.answers().len()), (16, 3));
 }

@@ -74,7 +74,7 @@ fn working(era: Era, course: Course) -> (Scripted, Pegboard) {
     (server, board)
 }
 
-async fn made(tools: &Toolset, call: ToolCall) -> String {
+async fn text_of(tools: &Toolset, call: ToolCall) -> String {
     tools.call(call).await.text()
 }
 
@@ -87,7 +87,10 @@ async fn a_tool_that_must_run_as_a_task_is_called_like_any_other() {
         tools.list(PATIENCE).await;
         let (sink, mut steps) = mpsc::channel(8);
         let began = Instant::now();
-        assert_eq!(made(&tools, ToolCall::new("fx.required").progress(sink)).await, "made");
+        assert_eq!(
+            text_of(&tools, ToolCall::new("fx.required").progress(sink)).await,
+            "made"
+        );
         let took = began.elapsed();
         assert!((secs(9)..secs(10)).contains(&took), "{took:?}");
         assert_eq!(server.received("tasks/get").len(), 3);
@@ -98,7 +101,7 @@ async fn a_tool_that_must_run_as_a_task_is_called_like_any_other() {
             told.push(step.message.unwrap());
         }
         assert_eq!(told, ["now working", "now completed"]);
-        assert_eq!(made(&tools, ToolCall::new("fx.plain").as_task()).await, "plainly");
+        assert_eq!(text_of(&tools, ToolCall::new("fx.plain").as_task()).await, "plainly");
     }
 }
 
@@ -107,8 +110,8 @@ async fn a_tool_that_must_run_as_a_task_is_called_like_any_other() {
 async fn a_tool_that_leaves_the_choice_runs_as_a_task_when_it_is_asked_to() {
     let (server, board) = working(Era::Legacy, &["completed"]);
     let tools = board.toolset();
-    assert_eq!(made(&tools, ToolCall::new("fx.optional")).await, "plainly");
-    assert_eq!(made(&tools, ToolCall::new("fx.optional").as_task()).await, "made");
+    assert_eq!(text_of(&tools, ToolCall::new("fx.optional")).await, "plainly");
+    assert_eq!(text_of(&tools, ToolCall::new("fx.optional").as_task()).await, "made");
     let asked: Vec<_> = server
         .received("tools/call")
         .iter()

@@ -4,7 +4,7 @@
 //! delays, cuts, resets and drops bytes at positions that the seed determines. `PEGBOARD_SEEDS` sets the number of seeds, `PEGBOARD_SEED`
 //! repeats one of them. `PEGBOARD_STORM` sets the number of calls of each storm.
 
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on says where it stopped")]
+#![expect(clippy::unwrap_used, reason = "a test panics at the step that fails")]
 
 #[path = "../support/mod.rs"]
 mod support;

@@ -161,7 +161,7 @@ async fn calls_during(
 }
 
 /// Closes the board, prints the figures and checks them.
-#[expect(clippy::print_stderr, reason = "long runs are made for their numbers")]
+#[expect(clippy::print_stderr, reason = "the numbers are the result of a long run")]
 async fn told(what: &str, recorded: &RecordedCalls, board: &Pegboard, disruptions: &Disruptions, began: Instant) {
     let took = began.elapsed();
     tokio::time::timeout(secs(20), board.shutdown())

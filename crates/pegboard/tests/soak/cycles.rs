@@ -16,14 +16,14 @@ const SLACK: usize = 16;
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn boards_that_are_shut_down_leave_nothing_behind() {
     let _alone = alone().await;
-    come_and_go(true).await;
+    check_cycles(true).await;
 }
 
 /// The same without a shutdown.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn boards_that_are_dropped_leave_nothing_behind() {
     let _alone = alone().await;
-    come_and_go(false).await;
+    check_cycles(false).await;
 }
 
 /// A call that waited for a start sees the server's tools at once, on every thread.
@@ -68,8 +68,8 @@ async fn boards_that_go_at_any_moment_leave_nobody_behind() {
     run.assert_no_process_left().await;
 }
 
-#[expect(clippy::print_stderr, reason = "long runs are made for their numbers")]
-async fn come_and_go(orderly: bool) {
+#[expect(clippy::print_stderr, reason = "the numbers are the result of a long run")]
+async fn check_cycles(orderly: bool) {
     for _ in 0..3 {
         cycle(orderly).await;
     }

@@ -118,7 +118,7 @@ impl Run {
     }
 
     /// Asserts that no call was lost, crossed or executed twice, and that none took too long.
-    #[expect(clippy::print_stderr, reason = "long runs are made for their numbers")]
+    #[expect(clippy::print_stderr, reason = "the numbers are the result of a long run")]
     pub(crate) fn check(&self) -> Summary {
         let summary = self.history.check(self.ledger()).unwrap_or_else(|violations| {
             let told: Vec<_> = violations.iter().map(ToString::to_string).collect();

@@ -2,7 +2,7 @@
 //!
 //! `PEGBOARD_SOAK` sets how many calls or cycles a test makes, `PEGBOARD_SEED` repeats the delays of an earlier run.
 
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on says where it stopped")]
+#![expect(clippy::unwrap_used, reason = "a test panics at the step that fails")]
 
 #[path = "../support/mod.rs"]
 mod support;

@@ -67,7 +67,7 @@ async fn a_kill_from_outside_is_seen_within_100_ms() {
             )
         }
     });
-    dir.heard("tools/call", 1).await;
+    dir.wait_for("tools/call", 1).await;
     let killed = Instant::now();
     kill(dir.starts()[0]);
     let (reply, answered) = waiting.await.unwrap();
@@ -123,7 +123,7 @@ async fn a_thousand_calls_in_flight_end_once_each_when_the_server_dies() {
             reply.outcome.kind()
         });
     }
-    dir.heard("tools/call", CALLS).await;
+    dir.wait_for("tools/call", CALLS).await;
     let killed = Instant::now();
     kill(dir.starts()[0]);
     let kinds = calls.join_all().await;
@@ -206,7 +206,7 @@ async fn closing_does_not_wait_for_a_server_that_stopped_reading() {
         let tools = tools.clone();
         async move { call(&tools, "fx.hello", json!({})).await }
     });
-    dir.heard("tools/call", 1).await;
+    dir.wait_for("tools/call", 1).await;
     let closing = Instant::now();
     board.shutdown().await;
     assert!(closing.elapsed() < secs(8), "{:?}", closing.elapsed());

@@ -73,7 +73,7 @@ async fn undeclared_requests_are_refused() {
     };
     let board = board(process(&dir.fake().fault(fault)));
     assert_eq!(call(&board.toolset(), "fx.hello", json!({})).await.text(), "hi");
-    dir.heard("$response", 20).await;
+    dir.wait_for("$response", 20).await;
     let answers = dir.log().requests;
     let mut refusals = answers.iter().filter(|message| message.method == "$response");
     assert!(refusals.all(|answer| answer.params["error"]["code"] == -32601));
@@ -134,7 +134,7 @@ async fn a_timeout_cancels_the_call_and_spares_the_others() {
     assert_eq!(other.text(), "n");
     assert_outcome(&late, Kind::Timeout, true);
     assert_contains(&late.text(), &["no answer within 3"]);
-    dir.heard("notifications/cancelled", 1).await;
+    dir.wait_for("notifications/cancelled", 1).await;
     assert_eq!(call(&tools, "fx.hello", json!({})).await.text(), "hi");
     assert_eq!(dir.starts().len(), 1);
     board.shutdown().await;

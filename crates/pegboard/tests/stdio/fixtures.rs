@@ -47,14 +47,14 @@ impl TestDir {
     }
 
     /// Waits until this many messages with this method were received.
-    pub(crate) async fn heard(&self, method: &str, count: usize) {
+    pub(crate) async fn wait_for(&self, method: &str, count: usize) {
         let waiting = async {
             while self.log().count(method) < count {
                 tokio::time::sleep(std::time::Duration::from_millis(5)).await;
             }
         };
-        let heard = tokio::time::timeout(PATIENCE, waiting).await;
-        heard.unwrap_or_else(|_| panic!("{method} was not heard {count} times"));
+        let received = tokio::time::timeout(PATIENCE, waiting).await;
+        received.unwrap_or_else(|_| panic!("{method} was not received {count} times"));
     }
 
     /// Asserts that no process of this test is left, including children.

@@ -1,6 +1,6 @@
 //! Servers as real processes: starts, failures, messages and stops, and that no process is left.
 
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on says where it stopped")]
+#![expect(clippy::unwrap_used, reason = "a test panics at the step that fails")]
 
 #[path = "../support/mod.rs"]
 mod support;

@@ -220,7 +220,7 @@ async fn a_server_that_leaves_a_child_and_exits_is_down_at_once() {
 async fn closing_the_board_during_a_start_leaves_no_process() {
     let dir = TestDir::new();
     let board = board(process(&dir.fake().fault(Fault::SilentHandshake)));
-    dir.heard("initialize", 1).await;
+    dir.wait_for("initialize", 1).await;
     board.shutdown().await;
     for pid in dir.starts() {
         assert!(!pegboard_testkit::is_alive(pid), "{pid} still lives after shutdown");

@@ -1,6 +1,6 @@
 //! Events and metrics of a running board: nothing is missed and nothing is reported twice.
 
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on says where it stopped")]
+#![expect(clippy::unwrap_used, reason = "a test panics at the step that fails")]
 
 #[path = "../support/mod.rs"]
 mod support;
