@@ -1,4 +1,4 @@
-//! Recorded calls: their outcomes are compared with the executions in the server's ledger.
+//! Recorded calls: their outcomes are compared with the server's ledger, the file in which it records every execution.
 
 use std::{
     fmt,
