@@ -1,4 +1,4 @@
-//! Arguments and structured answers on a whole board: read, checked, changed where that helps, and told.
+//! Arguments and structured results on a whole board: parsed, validated, coerced, and reported.
 
 mod support;
 
@@ -11,7 +11,7 @@ use pegboard_testkit::{FakeServer, Tool};
 use serde_json::{Value, json};
 use support::*;
 
-/// A tool that answers with the arguments that it got.
+/// A tool that echoes its arguments.
 fn issues() -> FakeServer {
     let schema = json!({"type": "object", "required": ["title"], "additionalProperties": false, "properties": {
         "title": {"type": "string"},
@@ -53,8 +53,8 @@ async fn a_text_is_read_as_the_server_is_configured_or_the_call_says() {
     board.shutdown().await;
     let (board, tools) = with_policy(&issues(), |_| ());
     let reply = write(&tools, "title: x").await;
-    ended_as(&reply, Kind::InvalidArguments, false);
-    says(
+    assert_outcome(&reply, Kind::InvalidArguments, false);
+    assert_contains(
         &reply.text(),
         &["fx.create was not called", "not JSON", "line 1, column 2"],
     );
@@ -71,10 +71,10 @@ async fn arguments_that_do_not_fit_never_reach_the_server() {
     let log = folder.path().join("log");
     let (board, tools) = with_policy(&issues().log(&log), |_| ());
     let reply = call(&tools, "fx.create", json!({"titel": "hush-hush", "limit": "many"})).await;
-    ended_as(&reply, Kind::InvalidArguments, false);
+    assert_outcome(&reply, Kind::InvalidArguments, false);
     assert_eq!(reply.attempts, 0);
     let text = reply.text();
-    says(
+    assert_contains(
         &text,
         &[
             "`titel` is unknown, did you mean `title`?",
@@ -112,7 +112,7 @@ async fn a_changed_type_is_told_and_what_fits_is_not_touched() {
     board.shutdown().await;
 }
 
-/// A hook that refuses one value must not be passed by writing it in another way.
+/// A hook that rejects one value must not be bypassed by another spelling of it.
 #[tokio::test]
 async fn hooks_see_the_arguments_that_were_read_from_a_text() {
     struct NoSecrets;
@@ -134,7 +134,7 @@ async fn hooks_see_the_arguments_that_were_read_from_a_text() {
     let board = board(process(&issues()));
     let tools = board.toolset_with(View::new().hook(NoSecrets));
     let say = |text: &str| ToolCall::new("fx.create").text(text).reading(Reading::Guided);
-    ended_as(&tools.call(say("title: secret")).await, Kind::NotPermitted, false);
+    assert_outcome(&tools.call(say("title: secret")).await, Kind::NotPermitted, false);
     assert_eq!(echoed(&tools.call(say("title: x")).await), json!({"title": "x"}));
     board.shutdown().await;
 }
@@ -147,7 +147,7 @@ async fn without_a_check_everything_is_sent() {
     board.shutdown().await;
 }
 
-/// A line break would end one message and begin another, with a call in it that nobody allowed.
+/// A line break would end one message and begin another, with an unapproved call in it.
 #[tokio::test]
 async fn arguments_on_several_lines_are_one_message() {
     let smuggled = r#"{"jsonrpc":"2.0","id":77,"method":"tools/call","params":{"name":"other"}}"#;
@@ -166,17 +166,17 @@ async fn a_schema_that_cannot_be_used_is_told_and_stops_nothing() {
     let schema = json!({"type": "object", "properties": {"a": {"type": "integer", "pattern": "(a)\\1"}}});
     let fake = FakeServer::new("fx").tool(Tool::new("create").schema(schema).echoes());
     let (board, tools) = with_policy(&fake, |_| ());
-    // A schema is compiled when its tool is first called, not for a listing.
+    // A schema is compiled at the first call of its tool, not for a listing.
     assert!(tools.list(PATIENCE).await.warnings.is_empty());
     let reply = call(&tools, "fx.create", json!({"a": "x"})).await;
     assert_eq!(echoed(&reply), json!({"a": "x"}));
-    says(
+    assert_contains(
         &reply.warnings[0],
         &["the arguments were not checked", "schema cannot be used"],
     );
     let warnings = tools.list(PATIENCE).await.warnings;
     assert_eq!(warnings.len(), 1, "{warnings:?}");
-    says(
+    assert_contains(
         &warnings[0],
         &[
             "fx: the arguments of tool `create` are not checked",
@@ -210,7 +210,7 @@ async fn a_structured_answer_that_is_not_as_promised_is_told_or_fails_the_call()
             ("free", Kind::Ok, 0),
         ] {
             let reply = call(&tools, &format!("fx.{tool}"), json!({})).await;
-            ended_as(&reply, kind, true);
+            assert_outcome(&reply, kind, true);
             assert_eq!(reply.warnings.len(), warnings, "{tool}: {:?}", reply.warnings);
             let said = format!(
                 "{:?} {}",
@@ -218,7 +218,7 @@ async fn a_structured_answer_that_is_not_as_promised_is_told_or_fails_the_call()
                 if kind == Kind::Ok { String::new() } else { reply.text() }
             );
             if tool == "bad" && check != OutputCheck::Off {
-                says(
+                assert_contains(
                     &said,
                     &[
                         "the structured answer of fx.bad does not fit",

@@ -1,4 +1,4 @@
-//! The examples are programs that check themselves. Each is run as a process of its own, as a reader would run it.
+//! The examples are programs that check themselves. Each runs as its own process, as a reader would run it.
 
 use std::{path::PathBuf, process::Stdio, time::Duration};
 
@@ -7,7 +7,7 @@ use tokio::{io::AsyncReadExt as _, process::Command};
 /// Longer than any of them needs on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(120);
 
-/// Runs an example; it must end well and say all of these words.
+/// Runs an example; it must succeed and its output must contain all of `words`.
 async fn runs(name: &str, words: &[&str]) {
     let mut command = Command::new(built(name));
     command
@@ -33,7 +33,7 @@ async fn runs(name: &str, words: &[&str]) {
     }
 }
 
-/// The example, beside the running test.
+/// The executable of the example, next to the running test.
 fn built(name: &str) -> PathBuf {
     let test = std::env::current_exe().expect("a test has a path");
     let folder = test.ancestors().nth(2).expect("two folders above it");

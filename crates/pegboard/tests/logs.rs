@@ -1,6 +1,6 @@
-//! Log lines and spans: what goes wrong is a warning with the server's name, and no content is in them.
+//! Log lines and spans: failures are warnings with the server's name, and no content is logged.
 
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on says where it stopped")]
+#![expect(clippy::unwrap_used, reason = "a test panics at the step that fails")]
 
 mod support;
 
@@ -17,16 +17,16 @@ use tracing_subscriber::{EnvFilter, fmt::format::FmtSpan};
 
 use support::*;
 
-/// What a subscriber wants is kept for all threads, so these tests run in turn, and apart from tests without a subscriber.
+/// The interest of a subscriber is cached for all threads, so these tests run one at a time, apart from tests without a subscriber.
 static ALONE: Mutex<()> = Mutex::new(());
 
-/// A subscriber of this thread, until it is dropped.
+/// The subscriber of this thread, until it is dropped.
 struct Logging {
     _subscriber: DefaultGuard,
     _alone: MutexGuard<'static, ()>,
 }
 
-/// Lines that were logged on this thread.
+/// The lines that were logged on this thread.
 #[derive(Clone, Default)]
 struct Log(Arc<Mutex<Vec<u8>>>);
 
@@ -53,7 +53,7 @@ impl Log {
         String::from_utf8(self.0.lock().unwrap().clone()).unwrap()
     }
 
-    /// The lines that have all these words in them.
+    /// The lines that contain all of `words`.
     fn lines(&self, words: &[&str]) -> Vec<String> {
         let text = self.text();
         let lines = text.lines().filter(|line| words.iter().all(|word| line.contains(word)));
@@ -209,7 +209,7 @@ async fn a_call_is_one_span_that_tells_how_it_went() {
     closed(&["id=b", "kind=\"tool_error\""]);
     closed(&["id=c", "name=fx.nope", "kind=\"unknown_tool\"", "attempts=0"]);
     closed(&["id=d", "kind=\"cancelled\""]);
-    // A call that failed is a line of its own too, without what the server said.
+    // A failed call has its own line too, without the server's text.
     assert_eq!(
         log.lines(&["call failed", "id=b", "kind=\"tool_error\""]).len(),
         1,

@@ -1,6 +1,6 @@
-//! Transports that a program was built without: their servers stay in the config, and say what is missing.
+//! Transports that are not compiled in: their servers stay in the config, and the error names the missing feature.
 //!
-//! In a build with everything this checks that nothing is said to be missing; `scripts/features` runs it in one with nothing.
+//! With all features this checks that nothing is reported missing; `scripts/features` runs it without any.
 
 use std::time::Duration;
 

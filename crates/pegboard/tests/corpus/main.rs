@@ -1,7 +1,7 @@
-//! The tools of servers that people really use, defined for every provider and checked against what that provider documents.
-//! `scripts/peers` installs the servers. They only list their tools here, for which none of them asks a network.
+//! The tools of widely used servers, defined for every provider and checked against that provider's documentation. `scripts/peers` installs
+//! the servers. They only list their tools here, which needs no network.
 
-#![expect(clippy::unwrap_used, reason = "a test fails where it cannot go on")]
+#![expect(clippy::unwrap_used, reason = "a test panics at the step that fails")]
 
 mod openai;
 mod others;
@@ -15,7 +15,7 @@ use serde_json::Value;
 
 use servers::{PATIENCE, board};
 
-/// The smallest number of tools that is worth the name of a corpus.
+/// The smallest number of tools that makes a useful corpus.
 const ENOUGH: usize = 300;
 
 /// The definitions of all tools for a provider, and their names.
@@ -32,7 +32,7 @@ async fn defined(board: &Pegboard, provider: Provider) -> (Vec<Value>, Vec<Strin
     (listing.definitions(), names)
 }
 
-/// SCH-1, NAM-2, CAT-6. The servers are started twice, and give the same bytes.
+/// Every schema and name keeps to the provider's rules. The servers are started twice, and the definitions are byte-identical.
 #[tokio::test]
 async fn every_tool_keeps_to_the_rules_of_every_provider_in_every_run() {
     let mut first: Vec<String> = Vec::new();
@@ -72,7 +72,7 @@ fn check(provider: Provider, tools: &[Value], count: usize) {
     }
 }
 
-/// NAM-1, NAM-3: whatever the style, real names fit the narrowest rules and stay different.
+/// In every naming style, real names keep to the strictest rules and stay distinct.
 async fn check_styles(board: &Pegboard) {
     for style in ["dot", "dunder", "mcp_dunder", "mcp_single", "bare"] {
         let view = View::new()

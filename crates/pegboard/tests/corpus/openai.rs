@@ -1,4 +1,4 @@
-//! What OpenAI documents: the function calling guide, the structured outputs guide with its limits, and the errors that its API gives.
+//! OpenAI's documented rules: the function calling guide, the structured outputs guide with its limits, and the errors of its API.
 
 use serde_json::{Map, Value};
 
@@ -117,7 +117,7 @@ fn is_strict(schema: &Value, name: &str) {
     );
 }
 
-/// How many objects are nested in each other.
+/// The nesting depth of objects.
 fn depth(schema: &Value) -> usize {
     let properties = schema.get("properties").and_then(Value::as_object);
     let inner = properties.into_iter().flatten().map(|(_, child)| child);

@@ -1,4 +1,4 @@
-//! What MCP, Anthropic, Google and Amazon document, and the errors that their APIs give.
+//! The documented rules of MCP, Anthropic, Google and Amazon, and the errors of their APIs.
 
 use serde_json::{Map, Value};
 
@@ -26,7 +26,7 @@ pub(crate) fn mcp(tools: &[Value], count: usize) {
     }
 }
 
-/// The names of all arguments at every depth.
+/// Checks the names of all arguments at every depth.
 fn parameters(schema: &Value, path: &str, check: &dyn Fn(&str) -> bool) {
     each(schema, path, &mut |schema, path| {
         for name in schema
@@ -75,7 +75,7 @@ pub(crate) fn bedrock(tools: &[Value], count: usize) {
         only(fields["inputSchema"].as_object().unwrap(), &["json"], name);
         let schema = &fields["inputSchema"]["json"];
         is_object_schema(schema, name);
-        // Amazon's own models take no more at the top.
+        // Amazon's own models accept no other keys at the top level.
         only(schema.as_object().unwrap(), &["type", "properties", "required"], name);
         parameters(schema, name, &|parameter| is_name(parameter, 64, "_-.", "*"));
     }

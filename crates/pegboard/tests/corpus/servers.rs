@@ -1,4 +1,4 @@
-//! The servers of `scripts/peers` that list their tools without being signed in anywhere.
+//! The servers of `scripts/peers` that list their tools without authentication.
 
 use std::{
     path::{Path, PathBuf},
@@ -15,7 +15,7 @@ pub(crate) fn board() -> Pegboard {
     let mut config = Config::default();
     for (name, command) in commands() {
         let mut server = ServerConfig::new(Transport::Stdio(command));
-        // Some of them say nothing at all when they are asked for the newer era.
+        // Some of them never answer the probe for the modern era.
         server.era = EraChoice::Legacy;
         server.limits.connect = PATIENCE;
         config.servers.insert(ServerName::parse(name).unwrap(), server);
@@ -43,7 +43,7 @@ fn python(program: &str) -> Command {
     Command::new(home().join("python-modern/bin").join(program).to_str().unwrap())
 }
 
-/// The tokens are needed to start, never used.
+/// The servers require tokens to start, and never use them here.
 fn commands() -> Vec<(&'static str, Command)> {
     let reference = |name: &str| node(&format!("@modelcontextprotocol/{name}/dist/index.js"));
     vec![

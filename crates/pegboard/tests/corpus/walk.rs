@@ -1,8 +1,8 @@
-//! Looking at every schema inside a schema.
+//! Visits every subschema of a schema.
 
 use serde_json::{Map, Value};
 
-/// Visits a schema and all schemas in it, with a path for people.
+/// Visits a schema and all its subschemas, each with a readable path.
 pub(crate) fn each(schema: &Value, path: &str, visit: &mut dyn FnMut(&Map<String, Value>, &str)) {
     let Value::Object(fields) = schema else {
         panic!("{path}: {schema} is no schema");
@@ -27,8 +27,8 @@ pub(crate) fn each(schema: &Value, path: &str, visit: &mut dyn FnMut(&Map<String
     }
 }
 
-/// Whether a text has letters, digits and `signs` only, starts with a letter or one of `first` (or with anything, if that is `*`), and is not
-/// longer than `longest`.
+/// Whether a text has letters, digits and `signs` only, starts with a letter or one of `first` (or with anything, if that is `*`), and is
+/// not longer than `longest`.
 pub(crate) fn is_name(text: &str, longest: usize, signs: &str, first: &str) -> bool {
     let starts_well = |c: char| first == "*" || c.is_ascii_alphabetic() || first.contains(c);
     (1..=longest).contains(&text.len())
@@ -45,7 +45,7 @@ pub(crate) fn types(schema: &Map<String, Value>) -> Vec<&str> {
     }
 }
 
-/// Checks the keys of an object.
+/// Asserts that an object has only these keys.
 #[track_caller]
 pub(crate) fn only(fields: &Map<String, Value>, allowed: &[&str], path: &str) {
     for key in fields.keys() {
@@ -53,7 +53,7 @@ pub(crate) fn only(fields: &Map<String, Value>, allowed: &[&str], path: &str) {
     }
 }
 
-/// Checks that a schema is JSON Schema 2020-12, refers to nothing, and describes an object.
+/// Asserts that a schema is JSON Schema 2020-12, has no references, and describes an object.
 #[track_caller]
 pub(crate) fn is_object_schema(schema: &Value, path: &str) {
     if let Err(error) = jsonschema::draft202012::meta::validate(schema) {

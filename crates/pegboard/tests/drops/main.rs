@@ -1,12 +1,12 @@
-//! Whatever a caller is given can be dropped at any time, on every wire and while its server starts: no place in a queue, no task and no
-//! process stays, and the next call is as good as the first.
+//! Every future of the API can be dropped at any time, on every wire and during a start: no queue slot, task or process is left, and the
+//! next call succeeds.
 
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on says where it stopped")]
+#![expect(clippy::unwrap_used, reason = "a test panics at the step that fails")]
 
 #[path = "../support/mod.rs"]
 mod support;
 
+mod events;
+mod fixtures;
 mod starts;
-mod told;
 mod wires;
-mod words;

@@ -1,13 +1,13 @@
-//! Calls that are dropped while their server starts, rests or ends.
+//! Calls that are dropped while their server starts, stops or is idle.
 
 use std::time::Duration;
 
 use pegboard::{Start, ToolCall};
 use pegboard_testkit::{is_alive, read_log};
 
-use crate::{support::*, words::*};
+use crate::{fixtures::*, support::*};
 
-/// LIB-7: whoever needed the start may leave at any moment of it. The start goes on for the next, and is made once.
+/// The caller that caused a start may be dropped at any point. The start continues for the next caller, and happens once.
 #[tokio::test]
 async fn a_call_can_be_dropped_at_any_moment_of_a_start() {
     for (wire, era) in WIRES {
@@ -18,18 +18,18 @@ async fn a_call_can_be_dropped_at_any_moment_of_a_start() {
                 let folder = tempfile::tempdir().unwrap();
                 let log = folder.path().join("log");
                 let fake = fake(era).log(&log);
-                let bench = Bench::new(wire, fake, |settings| settings.start = Start::Lazy).await;
-                let tools = bench.board.toolset();
+                let fixture = Fixture::new(wire, fake, |settings| settings.start = Start::Lazy).await;
+                let tools = fixture.board.toolset();
                 let ended = ends_within(polls, lingers, tools.call(ToolCall::new("fx.asks"))).await;
                 let what = format!("a start over {wire:?} left after {polls} polls");
-                bench.is_as_before(&what).await;
-                bench.board.shutdown().await;
+                fixture.is_as_before(&what).await;
+                fixture.board.shutdown().await;
                 let spawned = read_log(&log).unwrap().spawned;
                 if wire == Wire::Stdio {
                     assert_eq!(spawned.len(), 1, "{what}");
                     assert!(!is_alive(spawned[0]), "{what}, and a process stayed");
                 }
-                drop((tools, bench));
+                drop((tools, fixture));
                 if ended {
                     break;
                 }
@@ -39,7 +39,7 @@ async fn a_call_can_be_dropped_at_any_moment_of_a_start() {
     }
 }
 
-/// LIB-7: a board may be dropped with the call that was just made.
+/// A board may be dropped together with a call that was just made.
 #[tokio::test]
 async fn a_board_can_be_dropped_at_any_moment_of_a_start() {
     let before = tasks();
@@ -47,10 +47,10 @@ async fn a_board_can_be_dropped_at_any_moment_of_a_start() {
         let folder = tempfile::tempdir().unwrap();
         let log = folder.path().join("log");
         let fake = fake(pegboard_testkit::Era::Legacy).log(&log);
-        let bench = Bench::new(Wire::Stdio, fake, |settings| settings.start = Start::Lazy).await;
-        let tools = bench.board.toolset();
+        let fixture = Fixture::new(Wire::Stdio, fake, |settings| settings.start = Start::Lazy).await;
+        let tools = fixture.board.toolset();
         ends_within(polls, polls % 2 == 0, tools.call(ToolCall::new("fx.t"))).await;
-        drop((tools, bench));
+        drop((tools, fixture));
         at_most(before, &format!("a board that was dropped after {polls} polls")).await;
         for pid in spawned(&log) {
             gone(pid, secs(10)).await;
@@ -58,15 +58,15 @@ async fn a_board_can_be_dropped_at_any_moment_of_a_start() {
     }
 }
 
-/// LIB-7: switching a server off and on, or starting it anew, can be given up at any moment, and taken up again.
+/// Enabling, disabling and reconnecting a server can be dropped at any point, and repeated.
 #[tokio::test]
 async fn changes_of_a_server_can_be_dropped_at_any_moment() {
     for wire in [Wire::Memory, Wire::Stdio, Wire::Http] {
-        let bench = Bench::new(wire, fake(pegboard_testkit::Era::Legacy), |settings| {
+        let fixture = Fixture::new(wire, fake(pegboard_testkit::Era::Legacy), |settings| {
             settings.limits.stop = Duration::from_millis(200);
         })
         .await;
-        let (board, fx) = (&bench.board, name("fx"));
+        let (board, fx) = (&fixture.board, name("fx"));
         let works = async |what: &str| {
             let reply = tokio::time::timeout(PATIENCE, call(&board.toolset(), "fx.t", serde_json::json!({}))).await;
             assert_eq!(reply.expect("an answer").text(), "done", "after {what}");
@@ -80,7 +80,7 @@ async fn changes_of_a_server_can_be_dropped_at_any_moment() {
             board.enable(&fx).await;
             works("switching it off and on").await;
         }
-        at_most(before + bench.slack(), "changing a server").await;
+        at_most(before + fixture.slack(), "changing a server").await;
         board.shutdown().await;
     }
 }

@@ -1,15 +1,15 @@
-//! One server's life: shared starts, restarts on a schedule, health, and changes while the board runs.
+//! The lifecycle of one server: shared starts, scheduled restarts, health checks, and config changes on a running board.
 
 #[path = "../support/mod.rs"]
 mod support;
 
-mod changing;
+mod capacity;
+mod config_changes;
+mod idle_stop;
 mod misconfigured;
 mod pools;
 mod processes;
 mod restarting;
-mod resting;
-mod room;
-mod rules;
+mod server_settings;
 mod sharing;
 mod views;

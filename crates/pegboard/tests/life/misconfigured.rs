@@ -1,4 +1,4 @@
-//! A server whose config cannot be used: it keeps its row, and what works goes on.
+//! Servers with an invalid config: they keep their row in the status, and the other servers work.
 
 use pegboard::{Config, Env, Format, Kind, Loaded, Pegboard, State};
 use pegboard_testkit::{FakeServer, Tool};
@@ -29,8 +29,8 @@ async fn a_misconfigured_server_has_a_row_that_says_why() {
         .collect();
     assert_eq!(states, [("bad", State::Misconfigured), ("fx", State::Ready)]);
     let error = status.servers[0].last_error.as_ref().unwrap();
-    says(&error.message, &["its config cannot be used", "urll"]);
-    says(error.hint.as_deref().unwrap(), &["servers.bad.urll"]);
+    assert_contains(&error.message, &["its config cannot be used", "urll"]);
+    assert_contains(error.hint.as_deref().unwrap(), &["servers.bad.urll"]);
     assert!(!status.healthy && !status.ready, "it is required");
     assert_eq!(status.warnings.len(), 1);
     let tools = board.toolset();
@@ -38,9 +38,9 @@ async fn a_misconfigured_server_has_a_row_that_says_why() {
     assert_eq!((listing.tools.len(), listing.unavailable.len()), (1, 1));
     assert_eq!(listing.unavailable[0].state, State::Misconfigured);
     let reply = call(&tools, "bad.anything", json!({})).await;
-    ended_as(&reply, Kind::Unavailable, false);
-    says(&reply.text(), &["its config cannot be used"]);
-    // Once it is written well, it is a server like any other.
+    assert_outcome(&reply, Kind::Unavailable, false);
+    assert_contains(&reply.text(), &["its config cannot be used"]);
+    // With a valid config it becomes an ordinary server.
     let (program, args) = FakeServer::new("bad")
         .tool(Tool::new("late").answers_text("here"))
         .command();

@@ -1,6 +1,6 @@
-//! Several connections of one server behind one name.
+//! Connection pools: several connections of one server behind one name.
 
-use pegboard::{ByteSink, ByteSource, Config, Pegboard, RetryClass, Scope, ServerConfig, State};
+use pegboard::{Config, Pegboard, RetryClass, Scope, ServerConfig, State};
 use pegboard_testkit::{FakeServer, Fault, Tool, When};
 use serde_json::json;
 use tokio::time::Instant;
@@ -25,7 +25,7 @@ fn serial(scope: Scope) -> ServerConfig {
     settings
 }
 
-/// HUB-20: what one connection does one after the other, four do at once.
+/// Four pooled connections run in parallel the calls that one connection would run serially.
 #[tokio::test(start_paused = true)]
 async fn four_calls_of_a_serial_server_take_as_long_as_one_in_a_pool() {
     for (scope, expected) in [(Scope::Shared, 40), (Scope::Pool(4), 10), (Scope::Pool(2), 20)] {
@@ -40,7 +40,7 @@ async fn four_calls_of_a_serial_server_take_as_long_as_one_in_a_pool() {
     }
 }
 
-/// Lost connections that only calls start again are taken one by one, as those that were never started.
+/// Without automatic restarts, lost connections are restarted on demand, one at a time, like connections that never started.
 #[tokio::test(start_paused = true)]
 async fn a_pool_without_restarts_is_started_again_by_the_calls_that_need_it() {
     let mut settings = serial(Scope::Pool(2));
@@ -62,7 +62,7 @@ async fn a_pool_without_restarts_is_started_again_by_the_calls_that_need_it() {
     }
 }
 
-/// Connections are started only when those that run are busy, and one row of the status tells of all.
+/// The pool opens a connection only when all open ones are busy. One row of the status covers the whole pool.
 #[tokio::test(start_paused = true)]
 async fn a_pool_grows_only_when_it_must_and_shrinks_when_it_can() {
     let (board, handle) = in_memory_with(&good(), serial(Scope::Pool(4)));
@@ -94,7 +94,7 @@ async fn a_pool_grows_only_when_it_must_and_shrinks_when_it_can() {
     );
 }
 
-/// A call that is made again gives its place back first: in a full pool it may be the only one that it can have.
+/// A retried call releases its slot first: in a full pool that slot may be the only one it can get.
 #[tokio::test(start_paused = true)]
 async fn calls_that_fail_together_in_a_full_pool_do_not_wait_for_each_other() {
     let dying = good().fault_on(When::tool("slow").first(2), Fault::DiesBeforeExecuting { code: 1 });
@@ -112,7 +112,7 @@ async fn calls_that_fail_together_in_a_full_pool_do_not_wait_for_each_other() {
     assert_eq!(handle.count("tools/call"), 4);
 }
 
-/// A connection that cannot be had leaves its calls to the others.
+/// Calls move to the other connections if one connection cannot be opened.
 #[tokio::test(start_paused = true)]
 async fn a_pool_lives_with_the_connections_that_it_can_have() {
     let (_unused, good) = good().connect();
@@ -122,8 +122,7 @@ async fn a_pool_lives_with_the_connections_that_it_can_have() {
     let dialer = move || {
         let is_first = first.starts() == good_starts;
         let stream = if is_first { first.connect() } else { others.connect() };
-        let (read, write) = tokio::io::split(stream);
-        (Box::new(read) as ByteSource, Box::new(write) as ByteSink)
+        halves(stream)
     };
     let board = Pegboard::builder(Config::default())
         .in_process_with(name("fx"), dialer, serial(Scope::Pool(3)))
@@ -138,7 +137,7 @@ async fn a_pool_lives_with_the_connections_that_it_can_have() {
     assert_eq!(board.status().servers[0].state, State::Ready);
 }
 
-/// Each connection of a stdio server is a process, and all of them end with the board.
+/// Each connection of a stdio server is a process. All of them end with the board.
 #[tokio::test]
 async fn each_member_of_a_pool_is_a_process() {
     let mut config = process(&good());

@@ -16,7 +16,7 @@ fn good() -> FakeServer {
         .tool(Tool::new("slow").answers_text("done").after(secs(60)))
 }
 
-/// STD-14, HUB-10: the caller of a killed server learns it at once; the next calls succeed on a new process.
+/// A call fails immediately when its server is killed, and the following calls succeed on a new process.
 #[tokio::test]
 async fn a_server_killed_in_a_call_answers_at_once_and_serves_the_next_calls() {
     let folder = tempfile::tempdir().unwrap();
@@ -29,7 +29,7 @@ async fn a_server_killed_in_a_call_answers_at_once_and_serves_the_next_calls() {
         let (pid, before) = (board.status().servers[0].pid.expect("a process"), heard());
         let busy = tools.clone();
         let slow = tokio::spawn(async move { call(&busy, "fx.slow", json!({})).await });
-        // The server must have heard of the call before it is killed.
+        // The server must have received the call before it is killed.
         while heard() == before {
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
@@ -50,7 +50,7 @@ async fn a_server_killed_in_a_call_answers_at_once_and_serves_the_next_calls() {
     board.shutdown().await;
 }
 
-/// HUB-3: fifty who need a server at once cause one start.
+/// Fifty concurrent callers of a stopped server cause one start.
 #[tokio::test]
 async fn fifty_callers_at_once_cause_one_start() {
     let folder = tempfile::tempdir().unwrap();
@@ -67,7 +67,7 @@ async fn fifty_callers_at_once_cause_one_start() {
     board.shutdown().await;
 }
 
-/// HUB-8: twenty callers that lose the same session cause one restart.
+/// Twenty callers that lose the same session cause one restart.
 #[tokio::test]
 async fn twenty_callers_of_one_dead_session_cause_one_restart() {
     let folder = tempfile::tempdir().unwrap();
@@ -87,7 +87,7 @@ async fn twenty_callers_of_one_dead_session_cause_one_restart() {
     board.shutdown().await;
 }
 
-/// One of fifty servers hangs at start: the others are usable long before it gives up.
+/// One of fifty servers hangs at start; the others are usable long before its connect timeout.
 #[tokio::test]
 async fn one_server_that_hangs_does_not_hold_up_forty_nine_others() {
     let (hanging, _) = pegboard_testkit::stalled_listener().await.unwrap();
@@ -97,7 +97,7 @@ async fn one_server_that_hangs_does_not_hold_up_forty_nine_others() {
         .insert(name("hangs"), at(&format!("http://{hanging}/mcp")));
     let http = good().serve_http().await.unwrap();
     for number in 0..49 {
-        // Servers that are reached in the same way would share one connection.
+        // Identical endpoints would share one connection.
         let mut to = endpoint(&http.url());
         to.headers
             .insert("x-number".to_owned(), pegboard::Secret::new(number.to_string()));
@@ -115,7 +115,7 @@ async fn one_server_that_hangs_does_not_hold_up_forty_nine_others() {
     board.shutdown().await;
 }
 
-/// F001: what only the config can mend is not tried again and again.
+/// A failure that only a config change can fix is not retried.
 #[tokio::test]
 async fn a_missing_program_is_not_started_in_a_loop() {
     let command = pegboard::Command::new("no-such-program-anywhere");
@@ -127,7 +127,7 @@ async fn a_missing_program_is_not_started_in_a_loop() {
     assert!(error.hint.expect("a hint").contains("absolute path"));
 }
 
-/// HUB-1, HUB-19: shared servers have one process for all views, servers of scope `session` one for each.
+/// A shared server has one process for all views; a server of scope `session` has one process per view.
 #[tokio::test]
 async fn views_share_a_process_unless_the_config_gives_each_its_own() {
     let mut own = process(&good());
@@ -149,7 +149,7 @@ async fn views_share_a_process_unless_the_config_gives_each_its_own() {
     board.shutdown().await;
 }
 
-/// STD-13: a program that fetches its server first is not killed when callers have waited long enough, and is started once.
+/// A program that downloads its server first is not killed when its callers time out, and is started only once.
 #[tokio::test]
 async fn a_slow_installer_is_kept_warming_and_started_once() {
     let folder = tempfile::tempdir().unwrap();
@@ -176,7 +176,7 @@ async fn a_slow_installer_is_kept_warming_and_started_once() {
     board.shutdown().await;
 }
 
-/// CAT-5: what an earlier program has listed is listed without a process; the first call starts it.
+/// A catalog stored by an earlier run is listed without starting a process; the first call starts it.
 #[tokio::test]
 async fn the_tools_of_a_lazy_server_are_known_before_it_runs() {
     let folder = tempfile::tempdir().unwrap();
@@ -210,7 +210,7 @@ async fn the_tools_of_a_lazy_server_are_known_before_it_runs() {
     second.shutdown().await;
 }
 
-/// HUB-16: a board that closes takes no more calls, and lets those under way end.
+/// A draining board rejects new calls and lets calls in flight finish.
 #[tokio::test]
 async fn a_board_that_drains_lets_calls_end_and_takes_no_more() {
     let fake = good().tool(Tool::new("wait").answers_text("done").after(Duration::from_millis(500)));

@@ -1,4 +1,4 @@
-//! Restarts, on paused time: what callers see while a server is down, and when it comes back unasked.
+//! Restarts on paused time: what callers see while a server is down, and when the supervisor brings it back.
 
 use pegboard::{Config, Kind, Outcome, Pegboard, State};
 use pegboard_testkit::{FakeServer, Fault, Tool, When};
@@ -11,31 +11,23 @@ fn good() -> FakeServer {
     FakeServer::new("fx").tool(Tool::new("hello").answers_text("hi"))
 }
 
-/// A board whose restarts keep to their schedule exactly.
+/// A board without restart jitter.
 fn on_schedule(fake: &FakeServer) -> (Pegboard, pegboard_testkit::MemoryHandle) {
     let (_unused, handle) = fake.connect();
-    let server = handle.clone();
-    let dialer = move || {
-        let (read, write) = tokio::io::split(server.connect());
-        (
-            Box::new(read) as pegboard::ByteSource,
-            Box::new(write) as pegboard::ByteSink,
-        )
-    };
     let board = Pegboard::builder(Config::default())
-        .in_process(name("fx"), dialer)
+        .in_process(name("fx"), dialer(&handle))
         .without_jitter()
         .open();
     (board, handle)
 }
 
 async fn state(board: &Pegboard) -> State {
-    // Everything that is due now happens first.
+    // Lets everything that is due now happen first.
     tokio::time::sleep(std::time::Duration::from_millis(1)).await;
     board.status().servers[0].state
 }
 
-/// HUB-5, HUB-6: attempts at 0, 0, 1, 3, 8 s; callers meanwhile fail at once, and nobody has to ask for the recovery.
+/// Attempts happen at 0, 0, 1, 3 and 8 s. Until one succeeds callers fail fast, and recovery needs no caller.
 #[tokio::test(start_paused = true)]
 async fn callers_fail_fast_while_a_server_is_down_and_recover_unasked() {
     let broken = FakeServer::new("fx").fault(Fault::SilentHandshake);
@@ -64,7 +56,7 @@ async fn callers_fail_fast_while_a_server_is_down_and_recover_unasked() {
     assert_eq!(call(&tools, "fx.hello", json!({})).await.text(), "hi");
 }
 
-/// F075: a server that dies while nobody uses it is started again, and its tools never vanish for longer than that takes.
+/// An idle server that dies is restarted in the background, and its tools stay listed meanwhile.
 #[tokio::test(start_paused = true)]
 async fn a_server_that_dies_idle_is_back_before_anybody_asks() {
     let (board, handle) = on_schedule(&good());
@@ -85,7 +77,7 @@ async fn a_server_that_dies_idle_is_back_before_anybody_asks() {
     assert!(board.status().warnings.is_empty(), "a warning ends with the recovery");
 }
 
-/// HUB-7: five ends within a minute are a crash loop, which is tried once a minute.
+/// Five exits within a minute are a crash loop, which is retried once a minute.
 #[tokio::test(start_paused = true)]
 async fn a_server_that_ends_again_and_again_is_tried_rarely() {
     let (board, handle) = on_schedule(&good());
@@ -107,7 +99,7 @@ async fn a_server_that_ends_again_and_again_is_tried_rarely() {
     assert_eq!(state(&board).await, State::Ready);
 }
 
-/// HUB-12: a quiet server is probed, in the words of its era, and replaced when it does not answer.
+/// An idle server gets the health check of its era and is replaced when it does not answer.
 #[tokio::test(start_paused = true)]
 async fn a_quiet_server_is_probed_and_replaced_when_it_is_dead() {
     let (board, handle) = on_schedule(&good());
@@ -133,7 +125,7 @@ async fn a_quiet_server_is_probed_and_replaced_when_it_is_dead() {
     assert_eq!(board.status().servers[0].restarts, 0);
 }
 
-/// CAT-3: a change notice is followed by a new listing, in both eras; a storm of them by few.
+/// `list_changed` causes a new listing in both eras; a flood of these notifications causes only a few.
 #[tokio::test(start_paused = true)]
 async fn a_changed_listing_is_seen_and_a_storm_of_notices_is_not_followed_one_by_one() {
     for era in [pegboard_testkit::Era::Legacy, pegboard_testkit::Era::Modern] {
@@ -161,7 +153,7 @@ async fn a_changed_listing_is_seen_and_a_storm_of_notices_is_not_followed_one_by
     }
 }
 
-/// HUB-9: whoever cannot wait for a restart is told that one is under way; whoever comes after it failed is told that.
+/// A caller that cannot wait for a restart learns that one is in flight; a caller that arrives after it failed learns the failure.
 #[tokio::test(start_paused = true)]
 async fn a_restart_under_way_and_a_failed_one_are_told_apart() {
     let (board, handle) = on_schedule(&good());
@@ -180,25 +172,17 @@ async fn a_restart_under_way_and_a_failed_one_are_told_apart() {
     assert_eq!(call(&tools, "fx.hello", json!({})).await.text(), "hi");
 }
 
-/// A harmless call is made again after its fate was unknown; when the second attempt cannot even start, its fate is still unknown.
+/// A safe call is retried after an unknown outcome. If the retry cannot even start, the outcome stays unknown.
 #[tokio::test(start_paused = true)]
 async fn what_may_have_run_stays_so_when_the_next_attempt_is_refused() {
     let fake = good().tool(Tool::new("read").answers_text("x").after(secs(3600)));
     let (_unused, handle) = fake.connect();
-    let server = handle.clone();
-    let dialer = move || {
-        let (read, write) = tokio::io::split(server.connect());
-        (
-            Box::new(read) as pegboard::ByteSource,
-            Box::new(write) as pegboard::ByteSink,
-        )
-    };
     let mut settings = pegboard::ServerConfig::new(pegboard::Transport::Stdio(pegboard::Command::new("in-process")));
     settings
         .policy
         .retry
         .insert("read".to_owned(), pegboard::RetryClass::Safe);
-    let builder = Pegboard::builder(Config::default()).in_process_with(name("fx"), dialer, settings);
+    let builder = Pegboard::builder(Config::default()).in_process_with(name("fx"), dialer(&handle), settings);
     let board = builder.without_jitter().open();
     let tools = board.toolset();
     tools.list(PATIENCE).await;
@@ -212,7 +196,7 @@ async fn what_may_have_run_stays_so_when_the_next_attempt_is_refused() {
     assert!(reply.outcome.may_have_executed());
 }
 
-/// A server that forgets its sessions again and again is no crash loop: nothing crashed, and every call is answered.
+/// A server that keeps forgetting its sessions is not in a crash loop: nothing crashed, and every call is answered.
 #[tokio::test]
 async fn a_server_that_forgets_often_is_not_taken_for_one_that_crashes() {
     let http = good().era(pegboard_testkit::Era::Legacy).serve_http().await.unwrap();
@@ -229,7 +213,7 @@ async fn a_server_that_forgets_often_is_not_taken_for_one_that_crashes() {
     board.shutdown().await;
 }
 
-/// Only a change of the server or its config helps, so callers fail at once and no further start is tried.
+/// Only a change of the server or its config helps, so callers fail fast and no further start is attempted.
 #[tokio::test(start_paused = true)]
 async fn a_server_that_speaks_none_of_our_versions_is_not_started_again_unasked() {
     let stranger = FakeServer::new("fx").versions(&["2030-01-01"]);
@@ -252,7 +236,7 @@ async fn a_server_that_speaks_none_of_our_versions_is_not_started_again_unasked(
     assert_eq!(call(&tools, "fx.hello", json!({})).await.text(), "hi");
 }
 
-/// The handshake is refused as such: the program is no MCP server, or one that we cannot talk to.
+/// The handshake is rejected with an error that no retry fixes: the program is not an MCP server, or speaks no version of ours.
 #[tokio::test(start_paused = true)]
 async fn a_first_start_that_is_refused_as_invalid_is_not_repeated_and_a_later_one_is() {
     let refusing = || {

@@ -1,4 +1,4 @@
-//! One connection for several names, and none for what only looks alike.
+//! Connections that several names share, and servers that only look alike and share none.
 
 use pegboard::{Config, Kind, Pegboard, ServerConfig, State, Transport};
 use pegboard_testkit::{FakeServer, Tool};
@@ -29,7 +29,7 @@ fn with_env(mut config: ServerConfig, value: &str) -> ServerConfig {
     config
 }
 
-/// HUB-1: the same server under two names, with different filters, is one process.
+/// The same server under two names with different filters is one process.
 #[tokio::test]
 async fn two_names_for_the_same_server_share_a_process_and_nothing_else() {
     let folder = tempfile::tempdir().unwrap();
@@ -46,7 +46,7 @@ async fn two_names_for_the_same_server_share_a_process_and_nothing_else() {
     let names: Vec<_> = listed.iter().map(|tool| tool.name.as_str()).collect();
     assert_eq!(names, ["narrow__pid", "wide__hello", "wide__pid"]);
     assert_eq!(call(&tools, "wide.hello", json!({})).await.text(), "hi");
-    ended_as(
+    assert_outcome(
         &call(&tools, "narrow.hello", json!({})).await,
         Kind::NotPermitted,
         false,
@@ -56,7 +56,7 @@ async fn two_names_for_the_same_server_share_a_process_and_nothing_else() {
     board.shutdown().await;
 }
 
-/// HUB-2: what differs in its environment is another server, and so is one that is changed later.
+/// A server with another environment is another server, also if it is changed to that later.
 #[tokio::test]
 async fn another_environment_is_another_process() {
     let folder = tempfile::tempdir().unwrap();
@@ -82,7 +82,7 @@ async fn another_environment_is_another_process() {
     board.shutdown().await;
 }
 
-/// Whoever leaves a shared connection leaves the others alone, and the last one ends it.
+/// Removing one name of a shared connection leaves the others connected; removing the last one closes it.
 #[tokio::test]
 async fn leaving_a_shared_process_leaves_it_to_the_others() {
     let folder = tempfile::tempdir().unwrap();
@@ -92,7 +92,7 @@ async fn leaving_a_shared_process_leaves_it_to_the_others() {
     let first = pid(&board, "a").await;
     board.disable(&name("a")).await;
     assert_eq!(board.status().servers[0].state, State::Disabled);
-    says(&call(&tools, "a.hello", json!({})).await.text(), &["switched off"]);
+    assert_contains(&call(&tools, "a.hello", json!({})).await.text(), &["switched off"]);
     assert_eq!(pid(&board, "b").await, first);
     board.enable(&name("a")).await;
     assert_eq!(pid(&board, "a").await, first);
@@ -107,7 +107,7 @@ async fn leaving_a_shared_process_leaves_it_to_the_others() {
     board.shutdown().await;
 }
 
-/// A setting of the connection itself, changed for one of two, parts them.
+/// Changing a connection setting for one of two names splits the connection.
 #[tokio::test]
 async fn a_change_that_does_not_fit_the_other_parts_them() {
     let folder = tempfile::tempdir().unwrap();
@@ -124,7 +124,7 @@ async fn a_change_that_does_not_fit_the_other_parts_them() {
     let second = pid(&board, "a").await;
     assert_ne!(second, first);
     assert_eq!(pid(&board, "b").await, first);
-    // Alone, it takes the next such change over where it is.
+    // With a single name left, the next such change is applied in place.
     patient.limits.list = secs(78);
     config.servers.insert(name("a"), patient);
     board.apply(config).await;
@@ -132,7 +132,7 @@ async fn a_change_that_does_not_fit_the_other_parts_them() {
     board.shutdown().await;
 }
 
-/// Who made a connection first does not matter to the one who is left with it.
+/// The name that opened a connection has no special role for the names that remain.
 #[tokio::test]
 async fn the_one_who_is_left_keeps_its_own_name() {
     let folder = tempfile::tempdir().unwrap();
@@ -151,7 +151,7 @@ async fn the_one_who_is_left_keeps_its_own_name() {
     board.shutdown().await;
 }
 
-/// A server that was switched off while its command changed is started with the new one.
+/// A server whose command changes while it is disabled is started with the new command.
 #[tokio::test]
 async fn a_server_that_changed_while_it_was_off_is_started_as_it_is_now() {
     let folder = tempfile::tempdir().unwrap();
@@ -163,7 +163,7 @@ async fn a_server_that_changed_while_it_was_off_is_started_as_it_is_now() {
     let mut config = Config::default();
     config.servers.insert(name("fx"), with_env(process(&new), "new"));
     board.apply(config).await;
-    says(
+    assert_contains(
         &call(&board.toolset(), "fx.env", json!({})).await.text(),
         &[r#""KEY":"new""#],
     );

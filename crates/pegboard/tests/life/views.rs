@@ -1,4 +1,4 @@
-//! Servers of views on the board's books: what goes wrong with them, and what changes.
+//! Servers of views as the board reports them: failures and changes.
 
 use pegboard::{Pegboard, Scope, ServerConfig, State, View};
 use pegboard_testkit::{FakeServer, Tool};
@@ -31,8 +31,8 @@ async fn a_server_of_a_view_that_cannot_be_had_is_a_warning_with_the_views_name_
     assert_eq!(status.servers[0].state, State::Down);
     assert!(!status.healthy);
     assert_eq!(status.warnings.len(), 1);
-    says(&status.warnings[0].id, &["mcp_health:fx:agent"]);
-    says(&status.warnings[0].message, &["fx", "agent", "down"]);
+    assert_contains(&status.warnings[0].id, &["mcp_health:fx:agent"]);
+    assert_contains(&status.warnings[0].message, &["fx", "agent", "down"]);
     handle.change(|script| *script = good().script().clone());
     tokio::time::sleep(secs(120)).await;
     let status = board.status();
@@ -84,7 +84,7 @@ async fn connect_with_the_settings_that_a_server_has_connects_only_what_is_not_c
     board.shutdown().await;
 }
 
-/// A spare waits a minute for a view, and a later view starts the server anew.
+/// A spare waits a minute for a view; after that a later view starts the server anew.
 #[tokio::test(start_paused = true)]
 async fn a_spare_without_a_view_is_stopped_after_a_minute_unless_it_is_required() {
     for (required, after_two_minutes) in [(false, State::Idle), (true, State::Ready)] {

@@ -1,4 +1,4 @@
-//! A new config for a running board: every kind of change.
+//! `apply` on a running board: every kind of change.
 
 use pegboard::{Config, Kind, Start, State, ToolCall};
 
@@ -10,16 +10,14 @@ use crate::{
 #[tokio::test(flavor = "multi_thread")]
 async fn the_same_config_changes_nothing() {
     async fn case(stage: Stage) {
-        let call = stage.call_under_way().await;
+        let call = stage.call_in_flight().await;
         let before = stage.processes();
         let applied = stage.board.apply(stage.config(|_| {})).await;
         assert!(applied.replaced.is_empty() && applied.retuned.is_empty() && applied.errors.is_empty());
-        stage.finish();
-        assert_eq!(said(&call.await.unwrap()), "done");
-        stage.serves().await;
+        stage.finish_call(call).await;
+        stage.assert_serves().await;
         assert_eq!(stage.processes()[..before.len()], before);
-        stage.told(&[]);
-        stage.board.shutdown().await;
+        stage.end(&[]).await;
     }
     for_each_case(case).await;
 }
@@ -27,22 +25,20 @@ async fn the_same_config_changes_nothing() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_tool_that_is_denied_is_gone_from_every_view_and_the_processes_stay() {
     async fn case(stage: Stage) {
-        let call = stage.call_under_way().await;
+        let call = stage.call_in_flight().await;
         let before = stage.processes();
         let denied = stage.config(|settings| settings.deny = vec!["hello".into()]);
         let applied = stage.board.apply(denied).await;
         assert_eq!(applied.retuned, [name("fx")]);
         for view in stage.views() {
             assert_eq!(listed(view).await, ["slow"]);
-            ended_as(&view.call(ToolCall::new("fx.hello")).await, Kind::NotPermitted, false);
+            assert_outcome(&view.call(ToolCall::new("fx.hello")).await, Kind::NotPermitted, false);
         }
         assert_eq!(stage.processes(), before);
-        stage.finish();
-        assert_eq!(said(&call.await.unwrap()), "done");
+        stage.finish_call(call).await;
         stage.board.apply(stage.config(|_| {})).await;
-        stage.serves().await;
-        stage.told(&[]);
-        stage.board.shutdown().await;
+        stage.assert_serves().await;
+        stage.end(&[]).await;
     }
     for_each_case(case).await;
 }
@@ -50,16 +46,14 @@ async fn a_tool_that_is_denied_is_gone_from_every_view_and_the_processes_stay() 
 #[tokio::test(flavor = "multi_thread")]
 async fn approval_that_is_taken_back_holds_in_every_view() {
     async fn case(stage: Stage) {
-        let call = stage.call_under_way().await;
+        let call = stage.call_in_flight().await;
         let never = stage.config(|settings| settings.policy.approval = pegboard::Approval::Never);
         stage.board.apply(never).await;
         for view in stage.views() {
-            ended_as(&view.call(ToolCall::new("fx.hello")).await, Kind::NotPermitted, false);
+            assert_outcome(&view.call(ToolCall::new("fx.hello")).await, Kind::NotPermitted, false);
         }
-        stage.finish();
-        assert_eq!(said(&call.await.unwrap()), "done");
-        stage.told(&[]);
-        stage.board.shutdown().await;
+        stage.finish_call(call).await;
+        stage.end(&[]).await;
     }
     for_each_case(case).await;
 }
@@ -67,23 +61,21 @@ async fn approval_that_is_taken_back_holds_in_every_view() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_server_that_moves_ends_its_calls_where_they_are_and_takes_new_ones_where_it_is_now() {
     async fn case(stage: Stage) {
-        let call = stage.call_under_way().await;
+        let call = stage.call_in_flight().await;
         let before = stage.processes();
         let applied = stage
             .board
             .apply(stage.config(|settings| *settings = stage.moved()))
             .await;
         assert_eq!((applied.replaced, applied.errors.len()), (vec![name("fx")], 0));
-        stage.serves().await;
+        stage.assert_serves().await;
         let draining: Vec<_> = stage.rows().into_iter().filter(|row| row.draining).collect();
         assert_eq!(draining.len(), 1, "{draining:?}");
         assert_eq!(draining[0].in_flight, 1);
-        stage.finish();
-        assert_eq!(said(&call.await.unwrap()), "done");
+        stage.finish_call(call).await;
         stage.gone(&before).await;
-        stage.serves().await;
-        stage.told(&[State::Ready]);
-        stage.board.shutdown().await;
+        stage.assert_serves().await;
+        stage.end(&[State::Ready]).await;
     }
     for_each_case(case).await;
 }
@@ -91,7 +83,7 @@ async fn a_server_that_moves_ends_its_calls_where_they_are_and_takes_new_ones_wh
 #[tokio::test(flavor = "multi_thread")]
 async fn a_replacement_that_cannot_start_does_not_displace_a_server_that_works() {
     async fn case(stage: Stage) {
-        let call = stage.call_under_way().await;
+        let call = stage.call_in_flight().await;
         let before = stage.processes();
         let applied = stage
             .board
@@ -100,13 +92,11 @@ async fn a_replacement_that_cannot_start_does_not_displace_a_server_that_works()
         assert_eq!(applied.replaced, []);
         assert_eq!(applied.errors.len(), 1);
         assert_eq!(applied.errors[0].server, name("fx"));
-        says(&applied.errors[0].error, &["/nonexistent/server"]);
+        assert_contains(&applied.errors[0].error, &["/nonexistent/server"]);
         assert_eq!(stage.processes(), before);
-        stage.finish();
-        assert_eq!(said(&call.await.unwrap()), "done");
-        stage.serves().await;
-        stage.told(&[]);
-        stage.board.shutdown().await;
+        stage.finish_call(call).await;
+        stage.assert_serves().await;
+        stage.end(&[]).await;
     }
     for_each_case(case).await;
 }
@@ -114,7 +104,7 @@ async fn a_replacement_that_cannot_start_does_not_displace_a_server_that_works()
 #[tokio::test(flavor = "multi_thread")]
 async fn a_server_that_is_switched_off_ends_its_calls_and_takes_no_more() {
     async fn case(stage: Stage) {
-        let call = stage.call_under_way().await;
+        let call = stage.call_in_flight().await;
         let before = stage.processes();
         let applied = stage
             .board
@@ -122,15 +112,13 @@ async fn a_server_that_is_switched_off_ends_its_calls_and_takes_no_more() {
             .await;
         assert_eq!(applied.retuned, [name("fx")]);
         assert_eq!(stage.states(), vec![State::Disabled; stage.instances()]);
-        stage.serves_not(Kind::Unavailable).await;
-        stage.finish();
-        assert_eq!(said(&call.await.unwrap()), "done");
+        stage.assert_refuses(Kind::Unavailable).await;
+        stage.finish_call(call).await;
         stage.gone(&before).await;
         let applied = stage.board.apply(stage.config(|_| {})).await;
         assert_eq!((applied.retuned, applied.errors.len()), (vec![name("fx")], 0));
-        stage.serves().await;
-        stage.told(&[State::Disabled, State::Ready]);
-        stage.board.shutdown().await;
+        stage.assert_serves().await;
+        stage.end(&[State::Disabled, State::Ready]).await;
     }
     for_each_case(case).await;
 }
@@ -138,26 +126,24 @@ async fn a_server_that_is_switched_off_ends_its_calls_and_takes_no_more() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_server_that_is_removed_ends_its_calls_and_is_gone_from_every_view() {
     async fn case(stage: Stage) {
-        let call = stage.call_under_way().await;
+        let call = stage.call_in_flight().await;
         let before = stage.processes();
         let applied = stage.board.apply(Config::default()).await;
         assert_eq!(applied.removed, [name("fx")]);
-        stage.serves_not(Kind::UnknownTool).await;
-        stage.finish();
-        assert_eq!(said(&call.await.unwrap()), "done");
+        stage.assert_refuses(Kind::UnknownTool).await;
+        stage.finish_call(call).await;
         stage.gone(&before).await;
         until("no row is left", || stage.rows().is_empty()).await;
-        stage.told(&[State::Closed]);
-        stage.board.shutdown().await;
+        stage.end(&[State::Closed]).await;
     }
     for_each_case(case).await;
 }
 
-/// Under presets that start servers, or that wait until servers are connected, a new server is connected when `apply` returns.
+/// Under presets that start servers eagerly, or that wait until servers are connected, a new server is connected when `apply` returns.
 #[tokio::test(flavor = "multi_thread")]
 async fn what_is_added_is_connected_in_every_view_and_an_error_is_told_for_what_cannot_be() {
     async fn case(stage: Stage) {
-        let call = stage.call_under_way().await;
+        let call = stage.call_in_flight().await;
         let is_lazy = stage.settings.start == Start::Lazy;
         let mut config = stage.config(|_| {});
         config.servers.insert(name("good"), stage.moved());
@@ -177,10 +163,8 @@ async fn what_is_added_is_connected_in_every_view_and_an_error_is_told_for_what_
         for view in stage.views() {
             assert_eq!(said(&view.call(ToolCall::new("good.hello")).await), "hi");
         }
-        stage.finish();
-        assert_eq!(said(&call.await.unwrap()), "done");
-        stage.told(&[State::Ready]);
-        stage.board.shutdown().await;
+        stage.finish_call(call).await;
+        stage.end(&[State::Ready]).await;
     }
     for_each_case(case).await;
 }

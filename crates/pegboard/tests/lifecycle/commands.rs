@@ -1,16 +1,16 @@
-//! What an operator does to one server: enable, disable, connect, disconnect, reconnect, refresh.
+//! Operator commands for one server: enable, disable, connect, disconnect, reconnect, refresh.
 
 use pegboard::{Kind, NotConnected, State, ToolCall};
 
 use crate::{
-    stage::{Stage, for_each_case, said, until},
+    stage::{Stage, for_each_case, until},
     support::*,
 };
 
 #[tokio::test(flavor = "multi_thread")]
 async fn disable_revokes_a_server_in_every_view_at_once_and_enable_brings_it_back() {
     async fn case(stage: Stage) {
-        let call = stage.call_under_way().await;
+        let call = stage.call_in_flight().await;
         let before = stage.processes();
         assert!(stage.board.disable(&name("fx")).await);
         assert_eq!(stage.processes(), [0; 0]);
@@ -21,15 +21,14 @@ async fn disable_revokes_a_server_in_every_view_at_once_and_enable_brings_it_bac
             "{}",
             reply.text()
         );
-        stage.serves_not(Kind::Unavailable).await;
+        stage.assert_refuses(Kind::Unavailable).await;
         let later = stage.board.toolset().call(ToolCall::new("fx.hello")).await;
-        ended_as(&later, Kind::Unavailable, false);
+        assert_outcome(&later, Kind::Unavailable, false);
         assert!(stage.board.enable(&name("fx")).await);
-        stage.serves().await;
+        stage.assert_serves().await;
         assert!(stage.processes().iter().all(|pid| !before.contains(pid)));
         assert_eq!(stage.states(), vec![State::Ready; stage.instances()]);
-        stage.told(&[State::Disabled, State::Connecting, State::Ready]);
-        stage.board.shutdown().await;
+        stage.end(&[State::Disabled, State::Connecting, State::Ready]).await;
     }
     for_each_case(case).await;
 }
@@ -37,24 +36,22 @@ async fn disable_revokes_a_server_in_every_view_at_once_and_enable_brings_it_bac
 #[tokio::test(flavor = "multi_thread")]
 async fn disconnect_lets_calls_end_and_takes_the_server_off_every_view() {
     async fn case(stage: Stage) {
-        let call = stage.call_under_way().await;
+        let call = stage.call_in_flight().await;
         let before = stage.processes();
         assert!(stage.board.disconnect(&name("fx")).await);
-        stage.serves_not(Kind::UnknownTool).await;
+        stage.assert_refuses(Kind::UnknownTool).await;
         assert_eq!(stage.states(), []);
         let rows = stage.rows();
         assert_eq!(rows.len(), 1, "the one that still has a call: {rows:?}");
         assert!(rows[0].draining && rows[0].in_flight == 1);
-        stage.finish();
-        assert_eq!(said(&call.await.unwrap()), "done");
+        stage.finish_call(call).await;
         stage.gone(&before).await;
         until("it is off the books", || stage.rows().is_empty()).await;
         assert!(!stage.board.disconnect(&name("fx")).await);
         stage.board.connect(name("fx"), stage.settings.clone()).await.unwrap();
         assert_eq!(stage.states(), vec![State::Ready; stage.instances()]);
-        stage.serves().await;
-        stage.told(&[State::Closed, State::Ready]);
-        stage.board.shutdown().await;
+        stage.assert_serves().await;
+        stage.end(&[State::Closed, State::Ready]).await;
     }
     for_each_case(case).await;
 }
@@ -62,7 +59,7 @@ async fn disconnect_lets_calls_end_and_takes_the_server_off_every_view() {
 #[tokio::test(flavor = "multi_thread")]
 async fn reconnect_starts_the_server_of_every_view_anew_at_once() {
     async fn case(stage: Stage) {
-        let call = stage.call_under_way().await;
+        let call = stage.call_in_flight().await;
         let before = stage.processes();
         assert!(stage.board.reconnect(&name("fx")).await);
         stage.gone(&before).await;
@@ -72,11 +69,10 @@ async fn reconnect_starts_the_server_of_every_view_anew_at_once() {
             "{}",
             reply.text()
         );
-        stage.serves().await;
+        stage.assert_serves().await;
         assert_eq!(stage.states(), vec![State::Ready; stage.instances()]);
         assert!(!stage.board.reconnect(&name("nobody")).await);
-        stage.told(&[State::Connecting, State::Ready]);
-        stage.board.shutdown().await;
+        stage.end(&[State::Connecting, State::Ready]).await;
     }
     for_each_case(case).await;
 }
@@ -84,15 +80,14 @@ async fn reconnect_starts_the_server_of_every_view_anew_at_once() {
 #[tokio::test(flavor = "multi_thread")]
 async fn connect_says_why_a_server_cannot_be_reached_and_leaves_one_that_works() {
     async fn case(stage: Stage) {
-        let call = stage.call_under_way().await;
+        let call = stage.call_in_flight().await;
         let before = stage.processes();
         let refused = stage.board.connect(name("fx"), stage.broken()).await.unwrap_err();
         assert!(matches!(refused, NotConnected::NotReplaced(_)), "{refused:?}");
-        says(&refused.to_string(), &["fx", "/nonexistent/server"]);
+        assert_contains(&refused.to_string(), &["fx", "/nonexistent/server"]);
         assert_eq!(stage.processes(), before);
-        stage.finish();
-        assert_eq!(said(&call.await.unwrap()), "done");
-        stage.serves().await;
+        stage.finish_call(call).await;
+        stage.assert_serves().await;
         let refused = stage.board.connect(name("more"), stage.broken()).await.unwrap_err();
         assert!(matches!(refused, NotConnected::Unreachable(_)), "{refused:?}");
         assert!(!stage.board.status().healthy);
@@ -107,19 +102,17 @@ async fn connect_says_why_a_server_cannot_be_reached_and_leaves_one_that_works()
 #[tokio::test(flavor = "multi_thread")]
 async fn connect_moves_a_server_and_lets_its_calls_end_where_they_are() {
     async fn case(stage: Stage) {
-        let call = stage.call_under_way().await;
+        let call = stage.call_in_flight().await;
         let before = stage.processes();
         stage.board.connect(name("fx"), stage.moved()).await.unwrap();
         assert_eq!(stage.states(), vec![State::Ready; stage.instances()]);
-        stage.serves().await;
+        stage.assert_serves().await;
         let now = stage.processes();
         assert!(now.iter().any(|pid| !before.contains(pid)));
-        stage.finish();
-        assert_eq!(said(&call.await.unwrap()), "done");
+        stage.finish_call(call).await;
         stage.gone(&before).await;
-        stage.serves().await;
-        stage.told(&[State::Ready]);
-        stage.board.shutdown().await;
+        stage.assert_serves().await;
+        stage.end(&[State::Ready]).await;
     }
     for_each_case(case).await;
 }
@@ -127,7 +120,7 @@ async fn connect_moves_a_server_and_lets_its_calls_end_where_they_are() {
 #[tokio::test(flavor = "multi_thread")]
 async fn refresh_lists_the_server_of_every_view_again() {
     async fn case(stage: Stage) {
-        let call = stage.call_under_way().await;
+        let call = stage.call_in_flight().await;
         let before = stage.listings();
         assert!(stage.board.refresh(&name("fx")));
         until("each is listed again", || {
@@ -135,12 +128,10 @@ async fn refresh_lists_the_server_of_every_view_again() {
         })
         .await;
         assert!(!stage.board.refresh(&name("nobody")));
-        stage.finish();
-        assert_eq!(said(&call.await.unwrap()), "done");
+        stage.finish_call(call).await;
         stage.board.disable(&name("fx")).await;
         assert!(!stage.board.refresh(&name("fx")), "nothing is connected");
-        stage.told(&[State::Disabled]);
-        stage.board.shutdown().await;
+        stage.end(&[State::Disabled]).await;
     }
     for_each_case(case).await;
 }

@@ -1,4 +1,4 @@
-//! What the whole board does: readiness, status, drain, shutdown, and the end of a view.
+//! Operations of the whole board: readiness, status, drain, shutdown, and the end of a view.
 
 use pegboard::{Kind, Start, State, ToolCall, View};
 
@@ -10,7 +10,7 @@ use crate::{
 #[tokio::test(flavor = "multi_thread")]
 async fn status_has_a_row_for_each_live_server_with_its_view_and_its_calls() {
     async fn case(stage: Stage) {
-        let call = stage.call_under_way().await;
+        let call = stage.call_in_flight().await;
         let rows = stage.rows();
         let views: Vec<_> = rows.iter().map(|row| row.view.as_deref()).collect();
         match stage.has_own_servers() {
@@ -22,10 +22,8 @@ async fn status_has_a_row_for_each_live_server_with_its_view_and_its_calls() {
         assert!(rows.iter().all(|row| row.pid.is_some() || row.pool.is_some()));
         let status = stage.board.status();
         assert!(status.healthy && status.warnings.is_empty());
-        stage.finish();
-        assert_eq!(said(&call.await.unwrap()), "done");
-        stage.told(&[]);
-        stage.board.shutdown().await;
+        stage.finish_call(call).await;
+        stage.end(&[]).await;
     }
     for_each_case(case).await;
 }
@@ -33,18 +31,17 @@ async fn status_has_a_row_for_each_live_server_with_its_view_and_its_calls() {
 #[tokio::test(flavor = "multi_thread")]
 async fn drain_waits_for_the_calls_of_every_view_and_lets_no_more_in() {
     async fn case(stage: Stage) {
-        let call = stage.call_under_way().await;
-        assert!(!stage.board.drain(secs(0)).await, "a call is under way");
+        let call = stage.call_in_flight().await;
+        assert!(!stage.board.drain(secs(0)).await, "a call is in flight");
         for view in stage.views() {
-            ended_as(&view.call(ToolCall::new("fx.hello")).await, Kind::Unavailable, false);
+            assert_outcome(&view.call(ToolCall::new("fx.hello")).await, Kind::Unavailable, false);
         }
         let board = stage.board.clone();
         let draining = tokio::spawn(async move { board.drain(PATIENCE).await });
-        stage.finish();
-        assert_eq!(said(&call.await.unwrap()), "done");
+        stage.finish_call(call).await;
         assert!(draining.await.unwrap());
         stage.board.shutdown().await;
-        stage.told(&[State::Closed]);
+        stage.assert_events(&[State::Closed]);
         assert_eq!(stage.processes(), [0; 0]);
     }
     for_each_case(case).await;
@@ -53,8 +50,8 @@ async fn drain_waits_for_the_calls_of_every_view_and_lets_no_more_in() {
 #[tokio::test(flavor = "multi_thread")]
 async fn shutdown_returns_when_the_processes_of_every_view_are_gone() {
     async fn case(stage: Stage) {
-        let call = stage.call_under_way().await;
-        // One view is dropped and not closed: what it leaves behind is waited for too.
+        let call = stage.call_in_flight().await;
+        // One view is dropped and not closed: shutdown waits for its processes too.
         let Stage {
             board, agent, other, ..
         } = &stage;
@@ -70,7 +67,7 @@ async fn shutdown_returns_when_the_processes_of_every_view_are_gone() {
             reply.text()
         );
         for view in [agent, other, &board.toolset()] {
-            ended_as(&view.call(ToolCall::new("fx.hello")).await, Kind::Unavailable, false);
+            assert_outcome(&view.call(ToolCall::new("fx.hello")).await, Kind::Unavailable, false);
         }
         assert_eq!(stage.processes(), [0; 0]);
         assert!(stage.states().iter().all(|state| *state == State::Closed));
@@ -81,12 +78,11 @@ async fn shutdown_returns_when_the_processes_of_every_view_are_gone() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_view_that_closes_takes_its_own_servers_along_and_no_others() {
     async fn case(stage: Stage) {
-        let call = stage.call_under_way().await;
+        let call = stage.call_in_flight().await;
         stage.other.close().await;
         let rows = stage.rows();
         assert_eq!((rows.len(), rows[0].state), (1, State::Ready));
-        stage.finish();
-        assert_eq!(said(&call.await.unwrap()), "done");
+        stage.finish_call(call).await;
         let hello = stage.agent.call(ToolCall::new("fx.hello")).await;
         assert_eq!(said(&hello), "hi");
         stage.agent.close().await;
@@ -99,7 +95,7 @@ async fn a_view_that_closes_takes_its_own_servers_along_and_no_others() {
     for_each_case(case).await;
 }
 
-/// A board must become ready before its first user comes, and stay so when the last one has left.
+/// A board must become ready before its first view is opened, and stay ready after the last one is closed.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_required_server_makes_the_board_ready_before_the_first_view_and_after_the_last() {
     async fn case(stage: Stage) {

@@ -1,6 +1,6 @@
-//! Every command that changes a running board, for every scope and under every preset: two views are open and a call is under way each time.
+//! Every command that changes a running board, for every scope and under every preset, each time with two open views and a call in flight.
 
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on says where it stopped")]
+#![expect(clippy::unwrap_used, reason = "a test panics at the step that fails")]
 
 #[path = "../support/mod.rs"]
 mod support;

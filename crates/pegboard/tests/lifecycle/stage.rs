@@ -1,4 +1,4 @@
-//! A board with one server, `fx`, under a preset and with a scope: its processes, two views and a call under way.
+//! A board with one server, `fx`, under one preset and scope: its processes, two views and a call in flight.
 
 use std::{
     collections::BTreeMap,
@@ -23,7 +23,7 @@ use crate::support::*;
 
 const PRESETS: [&str; 6] = ["pegboard", "tarsy", "ai-agent", "antwort", "goat", "minion"];
 const SCOPES: [&str; 3] = ["shared", "session", "pool(2)"];
-/// How many boards are up at once.
+/// The number of boards that run at once.
 const BOARDS: usize = 4;
 
 /// Runs a test for every preset and scope.
@@ -48,18 +48,18 @@ where
 
 pub(crate) struct Stage {
     pub(crate) board: Pegboard,
-    /// The view that makes the call under way.
+    /// The view that makes the call in flight.
     pub(crate) agent: Toolset,
-    /// A view that was opened beside it.
+    /// A second view.
     pub(crate) other: Toolset,
     pub(crate) settings: ServerConfig,
-    /// What happened since both views have used the server.
+    /// Events since both views have used the server.
     events: Mutex<Events>,
     folder: tempfile::TempDir,
 }
 
 impl Stage {
-    /// Both views have used the server when this returns.
+    /// Opens the board. Both views have used the server when this returns.
     pub(crate) async fn open(preset: &str, scope: &str, more: &str) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let settings = settings(
@@ -82,7 +82,7 @@ impl Stage {
         if stage.settings.start == Start::Explicit {
             stage.board.connect(name("fx"), stage.settings.clone()).await.unwrap();
         }
-        stage.serves().await;
+        stage.assert_serves().await;
         stage.events = Mutex::new(stage.board.events());
         stage
     }
@@ -91,7 +91,7 @@ impl Stage {
         self.settings.policy.scope == Scope::Session
     }
 
-    /// How many servers the two views have.
+    /// The number of server instances of the two views.
     pub(crate) fn instances(&self) -> usize {
         if self.has_own_servers() { 2 } else { 1 }
     }
@@ -105,7 +105,7 @@ impl Stage {
         config
     }
 
-    /// The settings of the same server started in another way.
+    /// The settings of the same server with another command.
     pub(crate) fn moved(&self) -> ServerConfig {
         let fake = fake(&self.log(), &self.folder.path().join("gate")).instructions("moved");
         reached_by(process(&fake).transport, &self.settings)
@@ -121,14 +121,14 @@ impl Stage {
         self.folder.path().join("log")
     }
 
-    /// The processes that live.
+    /// The live processes.
     pub(crate) fn processes(&self) -> Vec<u32> {
         let mut pids = spawned(&self.log());
         pids.retain(|pid| is_alive(*pid));
         pids
     }
 
-    /// How often the server was listed.
+    /// The number of listings that the server received.
     pub(crate) fn listings(&self) -> usize {
         pegboard_testkit::read_log(self.log()).unwrap().count("tools/list")
     }
@@ -140,8 +140,8 @@ impl Stage {
         }
     }
 
-    /// A call that the server has received and does not answer before [`Stage::finish`].
-    pub(crate) async fn call_under_way(&self) -> JoinHandle<Reply> {
+    /// Starts a call that the server has received and does not answer before [`Stage::finish_call`].
+    pub(crate) async fn call_in_flight(&self) -> JoinHandle<Reply> {
         let calls = || pegboard_testkit::read_log(self.log()).unwrap().count("tools/call");
         let (before, agent) = (calls(), self.agent.clone());
         let call = tokio::spawn(async move { agent.call(ToolCall::new("fx.slow")).await });
@@ -149,17 +149,18 @@ impl Stage {
         call
     }
 
-    /// Lets the call under way be answered.
-    pub(crate) fn finish(&self) {
+    /// Lets the server answer the call in flight, and asserts its answer.
+    pub(crate) async fn finish_call(&self, call: JoinHandle<Reply>) {
         std::fs::write(self.folder.path().join("gate"), "").unwrap();
+        assert_eq!(said(&call.await.unwrap()), "done");
     }
 
     pub(crate) fn views(&self) -> [&Toolset; 2] {
         [&self.agent, &self.other]
     }
 
-    /// Both views list and call the server.
-    pub(crate) async fn serves(&self) {
+    /// Asserts that both views list and call the server.
+    pub(crate) async fn assert_serves(&self) {
         for view in self.views() {
             let reply = view.call(ToolCall::new("fx.hello")).await;
             assert_eq!(said(&reply), "hi");
@@ -167,17 +168,17 @@ impl Stage {
         }
     }
 
-    /// Neither view lists the server, and its calls end like this.
-    pub(crate) async fn serves_not(&self, kind: pegboard::Kind) {
+    /// Asserts that neither view lists the server, and that its calls end with `kind`.
+    pub(crate) async fn assert_refuses(&self, kind: pegboard::Kind) {
         for view in self.views() {
             assert_eq!(listed(view).await, [""; 0]);
             let reply = view.call(ToolCall::new("fx.hello")).await;
-            ended_as(&reply, kind, false);
+            assert_outcome(&reply, kind, false);
         }
     }
 
-    /// Checks that every call was told from its beginning to its end exactly once, and that servers came to these states, in some view.
-    pub(crate) fn told(&self, states: &[State]) {
+    /// Asserts that every call has exactly one created and one completed event, and that servers reached these states in some view.
+    pub(crate) fn assert_events(&self, states: &[State]) {
         let mut events = self.events.lock().unwrap();
         let (mut calls, mut seen) = (BTreeMap::<String, (u32, u32)>::new(), Vec::new());
         while let Some(Some(event)) = events.next().now_or_never() {
@@ -200,11 +201,17 @@ impl Stage {
         }
     }
 
+    /// Checks the events and shuts the board down.
+    pub(crate) async fn end(&self, states: &[State]) {
+        self.assert_events(states);
+        self.board.shutdown().await;
+    }
+
     pub(crate) fn rows(&self) -> Vec<ServerStatus> {
         self.board.status().servers
     }
 
-    /// The states of the servers that are on the board.
+    /// The states of the servers on the board.
     pub(crate) fn states(&self) -> Vec<State> {
         let rows = self.rows().into_iter().filter(|row| !row.draining);
         rows.map(|row| row.state).collect()
@@ -218,12 +225,12 @@ pub(crate) async fn listed(view: &Toolset) -> Vec<String> {
     tools.map(|listed| listed.tool.name.clone()).collect()
 }
 
-/// What the server said, without the fence that some presets put around it.
+/// The server's text, without the fence that some presets put around it.
 pub(crate) fn said(reply: &Reply) -> String {
     unfenced(&reply.text()).to_owned()
 }
 
-/// Waits until something is so; fails when it takes too long.
+/// Waits until a condition holds; panics after a timeout.
 pub(crate) async fn until(what: &str, is_so: impl Fn() -> bool) {
     let waiting = async {
         while !is_so() {
@@ -241,7 +248,7 @@ fn fake(log: &Path, gate: &Path) -> FakeServer {
         .tool(Tool::new("slow").answers_text("done").waits_at(gate.to_str().unwrap()))
 }
 
-/// The server as a file with a preset sets it up.
+/// The settings of the server as a config file with this preset gives them.
 fn settings(preset: &str, scope: &str, more: &str, fake: &FakeServer) -> ServerConfig {
     let text = format!(
         "preset = '{preset}'\n[servers.fx]\ncommand = 'fake'\nscope = '{scope}'\ntransports = ['stdio']\n{more}\n"
@@ -252,7 +259,7 @@ fn settings(preset: &str, scope: &str, more: &str, fake: &FakeServer) -> ServerC
     reached_by(process(fake).transport, &settings)
 }
 
-/// The same settings for a server that is reached in another way.
+/// The same settings with another transport.
 fn reached_by(transport: pegboard::Transport, settings: &ServerConfig) -> ServerConfig {
     let mut settings = settings.clone();
     settings.transport = transport;

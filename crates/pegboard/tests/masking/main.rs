@@ -1,9 +1,9 @@
-//! A secret of the config, planted in every place in which a server can say something, appears in nothing that the library gives out.
+//! A secret of the config that a server puts into any of its messages appears in no output of the library.
 
-#![expect(clippy::unwrap_used, reason = "the words of these tests are tests too")]
+#![expect(clippy::unwrap_used, reason = "fixtures panic like the tests that use them")]
 
 #[path = "../support/mod.rs"]
 mod support;
 
-mod counted;
-mod planted;
+mod canary;
+mod counts;

@@ -1,10 +1,10 @@
-//! What a case is, and the cells it has.
+//! Cases, and their cells: a case on one wire in one era.
 
 use std::{fmt, pin::Pin, time::Duration};
 
 use crate::{cases, known, stage::Stage};
 
-/// How a server is reached.
+/// The transport of a server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Wire {
     Stdio,
@@ -25,7 +25,7 @@ impl Wire {
         Self::WebSocket,
     ];
 
-    /// Its letter in the list of wires of a case.
+    /// The letter for this wire in [`Case::wires`].
     fn letter(self) -> char {
         match self {
             Self::Stdio => 'S',
@@ -74,41 +74,65 @@ impl Era {
     }
 }
 
-/// Plays a fault and says in short words what came of it.
+/// A scenario: produces the fault and returns a short description of the outcome.
 pub(crate) type Play = for<'a> fn(&'a mut Stage) -> Pin<Box<dyn Future<Output = String> + 'a>>;
 
-/// What happens in the cells of a case.
+/// How the cells of a case run.
 pub(crate) enum How {
     Play(Play),
-    /// It cannot be played on this machine, or by this test, for this reason.
+    /// The case cannot run on this machine, or in this test, for this reason.
     CannotRun(&'static str),
 }
 
-/// One fault, and how it must end.
+/// One fault, and the outcome that it must have: a row of the matrix.
 pub(crate) struct Case {
+    /// The key of the row. It is defined by `fault` and nowhere else.
     pub(crate) id: &'static str,
-    /// What goes wrong.
+    /// The fault, in one sentence.
     pub(crate) fault: &'static str,
-    /// What must come of it, in words.
+    /// The required behaviour, in one sentence.
     pub(crate) must: &'static str,
     /// The wires by letter: `S`tdio, `M`emory, `H`TTP/1, HTTP/`2`, SSE (`L`), `W`ebSocket.
     pub(crate) wires: &'static str,
     /// The eras by letter: `l`egacy, `m`odern.
     pub(crate) eras: &'static str,
-    /// The longest that the call under the fault may take, in milliseconds.
+    /// The longest time for the call with the fault, in milliseconds.
     pub(crate) bound: u64,
     pub(crate) how: How,
-    /// What comes of it: the first line whose wires and eras name the cell. An empty list of letters names all.
-    pub(crate) ends: &'static [(&'static str, &'static str, &'static str)],
+    /// The required outcome, as the scenario describes it.
+    pub(crate) end: &'static str,
+    /// Wires and eras by letter that have another outcome. An empty string stands for all.
+    pub(crate) exceptions: Vec<(&'static str, &'static str, &'static str)>,
 }
 
 impl Case {
+    /// The case on these wires only.
+    pub(crate) fn on(self, wires: &'static str) -> Self {
+        Self { wires, ..self }
+    }
+
+    /// The case in these eras only.
+    pub(crate) fn in_era(self, eras: &'static str) -> Self {
+        Self { eras, ..self }
+    }
+
+    /// The case with this bound, in milliseconds.
+    pub(crate) fn within(self, bound: u64) -> Self {
+        Self { bound, ..self }
+    }
+
+    /// The case with another outcome on these wires and in these eras.
+    pub(crate) fn except(mut self, wires: &'static str, eras: &'static str, end: &'static str) -> Self {
+        self.exceptions.push((wires, eras, end));
+        self
+    }
+
     pub(crate) fn cells(&'static self) -> Vec<Cell> {
         let mut cells = Vec::new();
         for wire in Wire::ALL {
             for era in Era::ALL {
-                let is_known = !(wire == Wire::Sse && era == Era::Modern);
-                if self.wires.contains(wire.letter()) && self.eras.contains(era.letter()) && is_known {
+                let exists = !(wire == Wire::Sse && era == Era::Modern);
+                if self.wires.contains(wire.letter()) && self.eras.contains(era.letter()) && exists {
                     cells.push(Cell { case: self, wire, era });
                 }
             }
@@ -134,14 +158,14 @@ impl Cell {
         Duration::from_millis(self.case.bound)
     }
 
-    /// What must come of it.
+    /// The required outcome.
     pub(crate) fn expected(&self) -> &'static str {
-        let ends = self.case.ends.iter();
-        let mut fitting = ends.filter(|(wires, eras, _)| self.is_among(wires, eras));
-        fitting.next().map_or("", |(_, _, end)| *end)
+        let mut exceptions = self.case.exceptions.iter();
+        let exception = exceptions.find(|(wires, eras, _)| self.is_among(wires, eras));
+        exception.map_or(self.case.end, |(_, _, end)| *end)
     }
 
-    /// Whether these letters name it.
+    /// Whether these letters include the cell. An empty string stands for all.
     pub(crate) fn is_among(&self, wires: &str, eras: &str) -> bool {
         (wires.is_empty() || wires.contains(self.wire.letter()))
             && (eras.is_empty() || eras.contains(self.era.letter()))
@@ -158,7 +182,7 @@ pub(crate) fn cells() -> Vec<Cell> {
     cases::all().iter().flat_map(|case| case.cells()).collect()
 }
 
-/// Two cells of each case, so that together they use all wires and eras, and every cell that is known to be wrong.
+/// Two cells of each case, chosen so that together they cover all wires and eras, and every known failure.
 pub(crate) fn sample(all: &[Cell]) -> Vec<Cell> {
     let mut sample = Vec::new();
     for (number, case) in cases::all().iter().enumerate() {

@@ -1,16 +1,16 @@
-//! What is wrong today: each entry names cells that do not end as they must, and what is seen instead.
+//! Known failures: cells that do not have their required outcome, and the outcome that they have instead.
 
 use crate::case::Cell;
 
-/// Cells that are wrong, until the fault behind them is mended. An entry that is no longer true fails the test.
+/// Cells with a wrong outcome, until the bug behind them is fixed. An entry that is no longer true fails the test.
 pub(crate) struct Known {
     pub(crate) id: &'static str,
     /// The wires and eras by letter, as in a case.
     pub(crate) wires: &'static str,
     pub(crate) eras: &'static str,
-    /// What is seen.
+    /// The actual outcome.
     pub(crate) seen: &'static str,
-    /// What is behind it.
+    /// The cause.
     pub(crate) why: &'static str,
 }
 

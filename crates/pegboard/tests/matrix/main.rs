@@ -1,26 +1,30 @@
-//! The fault matrix: every known fault on every wire and in every era it can happen in, each with the outcome it must have.
+//! The fault matrix: every known fault on every wire and in every era it can happen in, each with its required outcome.
 //!
-//! Each cell checks four things: the exact outcome, the time it took, what was left behind, and whether a healthy server on the same board
-//! kept answering. By default two cells per fault run; `PEGBOARD_MATRIX=all` runs every cell, `PEGBOARD_MATRIX=F040` those of one fault.
+//! A row is a [`case::Case`]: its id, the fault in one sentence, and the required behaviour. The rows in `cases` are the only definition of
+//! the ids. A cell is a case on one wire in one era. Each cell checks four things: the exact outcome, the time it took, the processes, tasks
+//! and connections that are left, and whether a healthy server on the same board kept answering.
+//!
+//! By default two cells per case run; `PEGBOARD_MATRIX=all` runs every cell, `PEGBOARD_MATRIX=F040` those of one case.
 #![cfg(target_os = "linux")]
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on says where it stopped")]
+#![expect(clippy::unwrap_used, reason = "a test panics at the step that fails")]
 
 #[path = "../support/mod.rs"]
 mod support;
+#[path = "../support/tls_front.rs"]
+mod tls_front;
 
 mod case;
 mod cases;
 mod known;
-mod left;
+mod leftovers;
 mod raw;
 mod run;
-mod secure;
 mod stage;
 mod table;
 
 use case::Cell;
 
-/// The cells to run, as the environment says.
+/// The cells to run, from the environment.
 fn chosen() -> Vec<Cell> {
     let all = case::cells();
     match std::env::var("PEGBOARD_MATRIX").as_deref() {

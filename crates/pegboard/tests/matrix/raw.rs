@@ -1,4 +1,4 @@
-//! An HTTP/1 server and a WebSocket server that say exactly what a case wants, for what no real server would say.
+//! An HTTP/1 server and a WebSocket server that send exactly the bytes of a case, for responses that no real server sends.
 
 use std::{io, net::SocketAddr, path::PathBuf, sync::Arc, time::Duration};
 
@@ -22,19 +22,19 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 
 use crate::case::Era;
 
-/// What is done about a call, in order. The connection ends after the last step.
+/// One step of a response. The connection closes after the last step.
 pub(crate) enum Step {
     Write(Vec<u8>),
     /// Writes one byte at a time, with a pause after each.
     Drip(Vec<u8>, Duration),
-    /// Writes these bytes for ever, with short pauses.
+    /// Writes these bytes repeatedly without end, with short pauses.
     Flood(Vec<u8>),
-    /// Says nothing more and keeps the connection.
+    /// Sends nothing more and keeps the connection open.
     Hang,
     Reset,
 }
 
-/// A server with the tool `pay`, which notes each call in its ledger before it answers.
+/// A server with the tool `pay`. It appends each call to its ledger, the file of executed calls, before it answers.
 #[derive(Clone)]
 pub(crate) struct Server {
     pub(crate) era: Era,
@@ -42,7 +42,7 @@ pub(crate) struct Server {
 }
 
 impl Server {
-    /// What a healthy server answers to everything but a call; nothing to a notification.
+    /// The response of a healthy server to everything but a call; `None` for a notification.
     fn healthy(&self, message: &Value) -> Option<Value> {
         let result = match (message["method"].as_str()?, self.era) {
             ("server/discover", Era::Modern) => json!({
@@ -67,8 +67,8 @@ impl Server {
         Some(json!({ "jsonrpc": "2.0", "id": message["id"], "result": result }))
     }
 
-    /// Carries a call out and gives the right answer to it.
-    fn carry_out(&self, message: &Value) -> String {
+    /// Records the execution of a call and returns the right answer to it.
+    fn execute(&self, message: &Value) -> String {
         let nonce = message["params"]["arguments"]["nonce"].as_str().unwrap_or_default();
         let file = std::fs::OpenOptions::new().create(true).append(true).open(&self.ledger);
         io::Write::write_all(&mut file.unwrap(), format!("executed {nonce}\n").as_bytes()).unwrap();
@@ -78,19 +78,28 @@ impl Server {
     }
 }
 
-/// A whole HTTP answer with these headers beside the usual ones.
+/// A complete HTTP response with these additional headers.
 pub(crate) fn response(head: &str, body: &str) -> Vec<u8> {
     let length = body.len();
     let rest = "content-type: application/json\r\nconnection: close";
     format!("HTTP/1.1 200 OK\r\n{rest}\r\n{head}content-length: {length}\r\n\r\n{body}").into_bytes()
 }
 
-/// The head of an HTTP answer of JSON, without its end.
+/// The head of a JSON response with these additional headers.
 pub(crate) fn head(more: &str) -> String {
-    format!("HTTP/1.1 200 OK\r\ncontent-type: application/json\r\nconnection: close\r\n{more}\r\n")
+    head_of("application/json", more)
 }
 
-/// Serves the path `/mcp`. The first call is answered as `act` says, given the right answer; the later ones well.
+/// The head of an event stream with these additional headers.
+pub(crate) fn event_stream(more: &str) -> String {
+    head_of("text/event-stream", more)
+}
+
+fn head_of(content_type: &str, more: &str) -> String {
+    format!("HTTP/1.1 200 OK\r\ncontent-type: {content_type}\r\nconnection: close\r\n{more}\r\n")
+}
+
+/// Serves the path `/mcp`. The first call gets the steps of `act`, which is given the right answer; later calls get the right answer.
 pub(crate) async fn http(server: Server, act: fn(&str) -> Vec<Step>) -> (SocketAddr, DropGuard) {
     let first = Arc::new(std::sync::atomic::AtomicBool::new(true));
     listen(move |stream| {
@@ -127,7 +136,7 @@ async fn take(
         return stream.write_all(refused).await;
     };
     if message["method"] == "tools/call" {
-        let answer = server.carry_out(&message);
+        let answer = server.execute(&message);
         if !first.swap(false, std::sync::atomic::Ordering::Relaxed) {
             return stream.write_all(&response("", &answer)).await;
         }
@@ -161,7 +170,7 @@ async fn play(mut stream: TcpStream, steps: Vec<Step>) -> io::Result<()> {
     Ok(())
 }
 
-/// The message of a POST; nothing for other requests.
+/// The message of a POST; `None` for other requests.
 async fn read(stream: &mut TcpStream) -> io::Result<Option<Value>> {
     let mut whole = Vec::new();
     let end = loop {
@@ -186,12 +195,12 @@ async fn read(stream: &mut TcpStream) -> io::Result<Option<Value>> {
     Ok(serde_json::from_slice(&whole[end..]).ok())
 }
 
-/// A frame with this part of a message.
+/// A frame with a part of a message.
 pub(crate) fn part(text: &str, code: Data, last: bool) -> Message {
     Message::Frame(Frame::message(text.as_bytes().to_vec(), OpCode::Data(code), last))
 }
 
-/// Serves a WebSocket. The first call is answered as `act` says, given the right answer; the later ones well.
+/// Serves a WebSocket. The first call gets the messages of `act`, which is given the right answer; later calls get the right answer.
 pub(crate) async fn socket(server: Server, act: fn(&str) -> Vec<Message>) -> (SocketAddr, DropGuard) {
     let first = Arc::new(std::sync::atomic::AtomicBool::new(true));
     listen(move |stream| {
@@ -214,7 +223,7 @@ async fn talk(
         let Ok(text) = message.into_text() else { continue };
         let message: Value = serde_json::from_str(&text).unwrap_or_default();
         let said = if message["method"] == "tools/call" {
-            let answer = server.carry_out(&message);
+            let answer = server.execute(&message);
             match first.swap(false, std::sync::atomic::Ordering::Relaxed) {
                 true => act(&answer),
                 false => vec![Message::text(answer)],

@@ -1,4 +1,4 @@
-//! Runs cells side by side, each on a runtime of its own, and judges what came of them.
+//! Runs cells in parallel, each on its own runtime, and judges their outcomes.
 
 use std::{
     collections::VecDeque,
@@ -14,33 +14,33 @@ use tokio::runtime::{Builder, Handle};
 use crate::{
     case::{Cell, How},
     known::{self, Known},
-    left,
+    leftovers,
     stage::Stage,
 };
 
-/// Cells that run at once. Most of them wait most of the time.
-const SIDE_BY_SIDE: usize = 12;
-/// No cell takes longer, whatever its bound; what does is a hang.
+/// The number of cells that run at once. Most of them wait most of the time.
+const PARALLEL_CELLS: usize = 12;
+/// A cell that takes longer is a hang, whatever its bound.
 const HANG: Duration = Duration::from_secs(25);
 /// A healthy server on the same board answers within this time, on a machine that is busy with other cells.
 const PROMPT: Duration = Duration::from_secs(2);
 /// Descriptors that the runtimes of this test itself may still hold.
 const SLACK: usize = 24;
 
-/// What came of one cell.
+/// The result of one cell.
 pub(crate) struct Verdict {
     pub(crate) cell: Cell,
     pub(crate) what: What,
 }
 
 pub(crate) enum What {
-    /// As it must be.
+    /// The required outcome.
     Right,
-    /// Not as it must be, and listed as such.
+    /// A wrong outcome that is listed as a known failure.
     Known(&'static Known),
-    /// Not as it must be.
+    /// A wrong outcome.
     Wrong(String),
-    /// Listed as wrong, and right now.
+    /// The required outcome, although the cell is listed as a known failure.
     Mended,
     CannotRun(&'static str),
 }
@@ -67,12 +67,12 @@ pub(crate) fn all(cells: Vec<Cell>) -> Vec<Verdict> {
         .build()
         .unwrap();
     let handle = servers.handle().clone();
-    // The first uses of clocks, resolvers and random numbers open descriptors that stay.
-    let before = left::descriptors();
+    // The first use of clocks, resolvers and random numbers opens descriptors that stay open.
+    let before = leftovers::descriptors();
     let todo = Mutex::new(cells.into_iter().collect::<VecDeque<_>>());
     let done = Mutex::new(Vec::new());
     thread::scope(|scope| {
-        for _ in 0..SIDE_BY_SIDE {
+        for _ in 0..PARALLEL_CELLS {
             scope.spawn(|| {
                 loop {
                     let Some(cell) = todo.lock().unwrap().pop_front() else {
@@ -85,7 +85,7 @@ pub(crate) fn all(cells: Vec<Cell>) -> Vec<Verdict> {
         }
     });
     drop(servers);
-    let after = left::descriptors();
+    let after = leftovers::descriptors();
     assert!(after <= before + SLACK, "{before} descriptors were open, now {after}");
     let mut verdicts = done.into_inner().unwrap();
     verdicts.sort_by_key(|verdict: &Verdict| (verdict.cell.case.id, verdict.cell.wire, verdict.cell.era));
@@ -109,14 +109,14 @@ fn judge(cell: Cell, servers: &Handle) -> Verdict {
             let played = AssertUnwindSafe(play(&mut stage)).catch_unwind();
             let ended = match tokio::time::timeout(HANG, played).await {
                 Ok(Ok(ended)) => ended,
-                Ok(Err(panic)) => format!("panicked: {}", words_of(&*panic)),
+                Ok(Err(panic)) => format!("panicked: {}", panic_message(&*panic)),
                 Err(_) => "hung".to_owned(),
             };
             observe(stage, ended).await
         })
     }));
     runtime.shutdown_background();
-    let seen = seen.unwrap_or_else(|panic| format!("panicked: {}", words_of(&*panic)));
+    let seen = seen.unwrap_or_else(|panic| format!("panicked: {}", panic_message(&*panic)));
     let known = known::KNOWN.iter().find(|known| known.covers(&cell));
     let what = match (seen == cell.expected(), known) {
         (true, None) => What::Right,
@@ -127,7 +127,7 @@ fn judge(cell: Cell, servers: &Handle) -> Verdict {
     Verdict { cell, what }
 }
 
-/// What the scenario said, and all that it says nothing about: time, neighbours, and what is left.
+/// The outcome of the scenario, followed by every violation of what all cells must keep to: the time, the healthy server, and leftovers.
 async fn observe(mut stage: Stage, mut seen: String) -> String {
     let mut note = |text: String| {
         seen.push_str("; ");
@@ -149,13 +149,13 @@ async fn observe(mut stage: Stage, mut seen: String) -> String {
     if !stage.close().await {
         note("the shutdown hung".to_owned());
     }
-    if let Some(left) = left::behind(stage.folder.path(), &stage.addresses).await {
+    if let Some(left) = leftovers::behind(stage.folder.path(), &stage.addresses).await {
         note(format!("left behind: {left}"));
     }
     seen
 }
 
-fn words_of(panic: &(dyn std::any::Any + Send)) -> String {
+fn panic_message(panic: &(dyn std::any::Any + Send)) -> String {
     let text = panic.downcast_ref::<String>().map(String::as_str);
     let text = text.or_else(|| panic.downcast_ref::<&str>().copied());
     text.unwrap_or("without words").to_owned()

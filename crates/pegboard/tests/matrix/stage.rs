@@ -1,10 +1,13 @@
-//! One cell at work: a board with a faulty server `fx` and a healthy one `ok`, both on the wire of the cell, and what is seen of them.
+//! The stage on which one cell runs: a board with a faulty server `fx` and a healthy one `ok`, both on the wire of the cell.
+//!
+//! The faulty server appends each executed call to its ledger, a file. Every call has a nonce, so the ledger shows how often it ran.
+
+mod neighbour;
+mod open;
 
 use std::{any::Any, net::SocketAddr, path::PathBuf, sync::Arc, time::Duration};
 
-use pegboard::{
-    Config, Endpoint, Limits, Outcome, Pegboard, Reply, ServerConfig, ServerStatus, Tls, ToolCall, Transport,
-};
+use pegboard::{Limits, Outcome, Pegboard, Reply, ServerStatus, ToolCall};
 use pegboard_testkit::{
     Control, ErrorClass, FakeServer, Fault, History, MemoryHandle, NetHandle, Tool, When, read_log,
 };
@@ -13,41 +16,31 @@ use tempfile::TempDir;
 use tokio::{runtime::Handle, task::JoinHandle, time::Instant};
 use tokio_util::sync::CancellationToken;
 
+use self::neighbour::Neighbour;
 use crate::{
-    case::{Cell, Era, Wire},
-    raw::{self, Step},
-    secure::{self, Clients},
+    case::{Cell, Era},
     support::*,
 };
 
-/// The time between two calls of the healthy server.
-const BEAT: Duration = Duration::from_millis(25);
-/// The largest message that servers may send.
+/// The limit on the size of a message.
 pub(crate) const MESSAGE: usize = 256 << 10;
 
-/// How the healthy server fared.
-#[derive(Debug, Default)]
-pub(crate) struct Neighbour {
-    pub(crate) answered: u32,
-    pub(crate) failed: u32,
-    pub(crate) slowest: Duration,
-}
-
-/// The faulty server, as far as the test can reach it.
+/// The test's handle of the faulty server.
 enum Faulty {
     Process,
     Memory(MemoryHandle),
     Net(Arc<NetHandle>),
 }
 
+/// The board of one cell, its servers, and the history of its calls.
 pub(crate) struct Stage {
     pub(crate) cell: Cell,
     pub(crate) folder: TempDir,
-    /// Where the servers run, so that the tasks of the cell's own runtime are those of the library.
+    /// The runtime of the servers, so that all tasks of the cell's own runtime belong to the library.
     servers: Handle,
-    /// How long the slowest call under the fault took.
+    /// The duration of the slowest call with the fault.
     pub(crate) took: Duration,
-    /// Where the board's servers listen.
+    /// The addresses of the board's servers.
     pub(crate) addresses: Vec<SocketAddr>,
     limits: Limits,
     history: History,
@@ -55,6 +48,7 @@ pub(crate) struct Stage {
     board: Option<Pegboard>,
     faulty: Option<Faulty>,
     neighbour: Option<(CancellationToken, JoinHandle<Neighbour>)>,
+    /// Handles and guards that keep the servers running.
     kept: Vec<Box<dyn Any + Send>>,
 }
 
@@ -89,6 +83,11 @@ impl Stage {
         change(&mut self.limits);
     }
 
+    /// Raises the timeouts of calls to ten seconds.
+    pub(crate) fn allow_long_calls(&mut self) {
+        self.limit(|limits| (limits.call_idle, limits.call_total) = (secs(10), secs(10)));
+    }
+
     pub(crate) fn servers(&self) -> &Handle {
         &self.servers
     }
@@ -118,167 +117,24 @@ impl Stage {
             .tool(Tool::new("pay").destructive().echoes_nonce())
     }
 
-    /// A server that has this fault on the first such request, and none after it was started again.
+    /// A server that has this fault on the first matching request, and none after a restart.
     pub(crate) fn faulty(&self, when: When, fault: Fault) -> FakeServer {
         self.fake().fault_on(when.first(1), fault).then_after(1, self.fake())
     }
 
-    /// Opens the board with this server, and the healthy one beside it.
-    pub(crate) async fn open(&mut self, fake: &FakeServer) {
-        let wire = self.cell.wire;
-        if wire == Wire::Memory {
-            let (first, handle) = self.servers.block_in(|| fake.connect());
-            let dialer = dialer(self.servers.clone(), handle.clone(), Some(first));
-            self.faulty = Some(Faulty::Memory(handle));
-            let builder = self.builder(None).await;
-            let settings = with_limits(in_process_settings(), |limits| *limits = self.limits);
-            return self.start(builder.in_process_with(name("fx"), dialer, settings));
-        }
-        let config = match wire {
-            Wire::Stdio => {
-                self.faulty = Some(Faulty::Process);
-                process(fake)
-            }
-            _ => {
-                let net = Arc::new(self.serve(fake).await);
-                self.faulty = Some(Faulty::Net(net.clone()));
-                self.kept.push(Box::new(revive(&self.servers, net.clone())));
-                self.reach(net.address()).await
-            }
-        };
-        self.open_at(config).await;
-    }
-
-    /// Opens the board with these settings of the faulty server.
-    pub(crate) async fn open_at(&mut self, config: ServerConfig) {
-        let limits = self.limits;
-        let builder = self.builder(Some(with_limits(config, |known| *known = limits))).await;
-        self.start(builder);
-    }
-
-    /// Opens the board with a server that says what it likes over HTTP/1.
-    pub(crate) async fn open_raw(&mut self, act: fn(&str) -> Vec<Step>) {
-        let server = self.raw();
-        let (address, guard) = self.servers.spawn(raw::http(server, act)).await.unwrap();
-        self.kept.push(Box::new(guard));
-        let config = self.reach(address).await;
-        self.open_at(config).await;
-    }
-
-    /// The same over a WebSocket.
-    pub(crate) async fn open_socket(&mut self, act: fn(&str) -> Vec<tokio_tungstenite::tungstenite::Message>) {
-        let server = self.raw();
-        let (address, guard) = self.servers.spawn(raw::socket(server, act)).await.unwrap();
-        self.kept.push(Box::new(guard));
-        let config = self.reach(address).await;
-        self.open_at(config).await;
-    }
-
-    fn raw(&self) -> raw::Server {
-        raw::Server {
-            era: self.cell.era,
-            ledger: self.path("ledger"),
-        }
-    }
-
-    pub(crate) async fn serve(&self, fake: &FakeServer) -> NetHandle {
-        let (fake, wire) = (fake.clone(), self.cell.wire);
-        let serving = self.servers.spawn(async move {
-            match wire {
-                Wire::Sse => fake.serve_sse().await,
-                Wire::WebSocket => fake.serve_ws().await,
-                Wire::Stdio | Wire::Memory | Wire::Http1 | Wire::Http2 => fake.serve_http().await,
-            }
-        });
-        serving.await.unwrap().unwrap()
-    }
-
-    /// The settings for a server at this address; over HTTP/2 with TLS in front of it.
-    pub(crate) async fn reach(&mut self, address: SocketAddr) -> ServerConfig {
-        if self.cell.wire == Wire::Http2 {
-            return self.reach_secure(address, Clients::Anyone, true).await;
-        }
-        self.addresses.push(address);
-        let (scheme, path) = match self.cell.wire {
-            Wire::Sse => ("http", "/sse"),
-            Wire::WebSocket => ("ws", "/mcp"),
-            Wire::Stdio | Wire::Memory | Wire::Http1 | Wire::Http2 => ("http", "/mcp"),
-        };
-        self.at(endpoint(&format!("{scheme}://{address}{path}")))
-    }
-
-    /// The settings for a server at this address with TLS in front of it.
-    pub(crate) async fn reach_secure(&mut self, address: SocketAddr, clients: Clients, http_2: bool) -> ServerConfig {
-        let front = self.servers.spawn(secure::front(address, clients, http_2));
-        let (address, guard) = front.await.unwrap();
-        self.kept.push(Box::new(guard));
-        self.addresses.push(address);
-        let (scheme, path) = match self.cell.wire {
-            Wire::Sse => ("https", "/sse"),
-            Wire::WebSocket => ("wss", "/mcp"),
-            Wire::Stdio | Wire::Memory | Wire::Http1 | Wire::Http2 => ("https", "/mcp"),
-        };
-        let mut endpoint = endpoint(&format!("{scheme}://localhost:{}{path}", address.port()));
-        endpoint.tls = Tls::default();
-        endpoint.tls.insecure = true;
-        self.at(endpoint)
-    }
-
-    /// The settings for an endpoint on the wire of the cell.
-    pub(crate) fn at(&self, endpoint: Endpoint) -> ServerConfig {
-        ServerConfig::new(match self.cell.wire {
-            Wire::Sse => Transport::Sse(endpoint),
-            Wire::WebSocket => Transport::WebSocket(endpoint),
-            Wire::Stdio | Wire::Memory | Wire::Http1 | Wire::Http2 => Transport::Http(endpoint),
-        })
-    }
-
-    /// A board with the healthy server, and the faulty one unless it lives in this process.
-    async fn builder(&mut self, faulty: Option<ServerConfig>) -> pegboard::Builder {
-        let healthy = FakeServer::new("ok")
-            .log(self.path("neighbour"))
-            .tool(Tool::new("hello").answers_text("hi"));
-        let mut config = Config::default();
-        config.servers.extend(faulty.map(|faulty| (name("fx"), faulty)));
-        let healthy = match self.cell.wire {
-            Wire::Stdio => process(&healthy),
-            Wire::Memory => {
-                let (first, handle) = self.servers.block_in(|| healthy.connect());
-                let dialer = dialer(self.servers.clone(), handle, Some(first));
-                return schedule(Pegboard::builder(config)).in_process(name("ok"), dialer);
-            }
-            _ => {
-                let net = self.serve(&healthy).await;
-                let config = self.reach(net.address()).await;
-                self.kept.push(Box::new(net));
-                config
-            }
-        };
-        config.servers.insert(name("ok"), healthy);
-        schedule(Pegboard::builder(config))
-    }
-
-    fn start(&mut self, builder: pegboard::Builder) {
-        let board = builder.open();
-        let ended = CancellationToken::new();
-        let asking = tokio::spawn(ask(board.clone(), ended.clone()));
-        self.neighbour = Some((ended, asking));
-        self.board = Some(board);
-    }
-
     /// Waits until the faulty server has been listed.
-    pub(crate) async fn warm(&self) {
+    pub(crate) async fn until_listed(&self) {
         let listing = self.board().toolset().list(PATIENCE).await;
         assert!(listing.unavailable.is_empty(), "{:?}", listing.unavailable);
     }
 
-    /// Calls `pay` and says how that ended.
+    /// Calls `pay` and describes the outcome.
     pub(crate) async fn call(&mut self) -> String {
         let reply = self.reply().await;
-        self.word(&reply)
+        self.describe(&reply)
     }
 
-    /// Calls `pay`; the time counts.
+    /// Calls `pay`. The duration counts towards the bound of the cell.
     pub(crate) async fn reply(&mut self) -> Reply {
         let began = Instant::now();
         let (nonce, call) = self.prepare();
@@ -288,17 +144,17 @@ impl Stage {
         reply
     }
 
-    /// Calls `pay` when the fault is over, however long that takes, and says how it ended.
-    pub(crate) async fn then(&mut self) -> String {
-        // A request that is written while the end of its connection is on its way may be lost, and is told as such.
+    /// Calls `pay` after the fault and describes the outcome. The duration does not count.
+    pub(crate) async fn next_call(&mut self) -> String {
+        // A request that is written while its connection is being closed may rightly be lost.
         tokio::time::sleep(Duration::from_millis(150)).await;
         let took = self.took;
-        let word = self.call().await;
+        let outcome = self.call().await;
         self.took = took;
-        format!("then {word}")
+        format!("then {outcome}")
     }
 
-    /// Calls `pay` so many times at once and says how often each ending was seen.
+    /// Makes `count` concurrent calls of `pay` and returns their replies.
     pub(crate) async fn calls(&mut self, count: usize, arguments: serde_json::Value) -> Vec<Reply> {
         let began = Instant::now();
         let tools = self.board().toolset();
@@ -333,8 +189,8 @@ impl Stage {
         (nonce, call)
     }
 
-    /// How a call ended: as what, whether it may have run, and how often it did.
-    pub(crate) fn word(&self, reply: &Reply) -> String {
+    /// Describes the outcome of a call, whether it may have run, and how often it ran.
+    pub(crate) fn describe(&self, reply: &Reply) -> String {
         let ran = self.executed(&reply.id);
         let kind = reply.outcome.kind().as_str();
         let may = if reply.outcome.may_have_executed() {
@@ -351,14 +207,14 @@ impl Stage {
         }
     }
 
-    /// How often the server carried out the call with this nonce.
+    /// How often the server executed the call with this nonce.
     pub(crate) fn executed(&self, nonce: &str) -> usize {
         let ledger = std::fs::read_to_string(self.path("ledger")).unwrap_or_default();
         let line = format!("executed {nonce}");
         ledger.lines().filter(|known| *known == line).count()
     }
 
-    /// What contradicts the ledger of the server.
+    /// Outcomes that contradict the ledger of the server.
     pub(crate) fn violations(&self) -> Option<String> {
         let violations = self.history.check(self.path("ledger")).err()?;
         let told: Vec<_> = violations.iter().map(ToString::to_string).collect();
@@ -370,7 +226,7 @@ impl Stage {
         servers.into_iter().find(|server| server.name == name("fx")).unwrap()
     }
 
-    /// How often the faulty server received a message with this method.
+    /// The number of messages with this method that the faulty server received.
     pub(crate) fn count(&self, method: &str) -> usize {
         match self.control() {
             Some(control) => control.count(method),
@@ -386,7 +242,7 @@ impl Stage {
         }
     }
 
-    /// Ends the faulty server as a crash would; one on the network is started again at once.
+    /// Kills the faulty server; one on the network is restarted at once.
     pub(crate) async fn kill(&self) {
         match self.faulty.as_ref().unwrap() {
             Faulty::Process => self.status().pid.into_iter().for_each(pegboard_testkit::kill),
@@ -398,7 +254,7 @@ impl Stage {
         }
     }
 
-    /// Waits until something is so; says whether it came to that.
+    /// Waits at most for `limit` until a condition holds. Returns whether it does.
     pub(crate) async fn until(&self, limit: Duration, is_so: impl Fn(&Self) -> bool) -> bool {
         let waiting = async {
             while !is_so(self) {
@@ -408,47 +264,23 @@ impl Stage {
         tokio::time::timeout(limit, waiting).await.is_ok()
     }
 
-    /// Asks the healthy server once more and says how it fared. `None` without a board.
+    /// Calls the healthy server once more and returns the results of its calls. `None` without a board.
     pub(crate) async fn neighbour(&mut self) -> Option<Neighbour> {
         let (ended, asking) = self.neighbour.take()?;
         ended.cancel();
         Some(asking.await.unwrap())
     }
 
-    /// Closes the board, if it is open. `false` when that takes too long.
+    /// Closes the board, if it is open. Returns `false` if that takes too long.
     pub(crate) async fn close(&mut self) -> bool {
         let Some(board) = self.board.take() else { return true };
         tokio::time::timeout(secs(10), board.shutdown()).await.is_ok()
     }
 
-    /// Gives the board away.
-    pub(crate) async fn part(&mut self) -> Pegboard {
+    /// Takes the board out of the stage, which then neither calls nor closes it.
+    pub(crate) async fn take_board(&mut self) -> Pegboard {
         self.neighbour().await;
         self.board.take().unwrap()
-    }
-}
-
-/// Calls the healthy server until the end, and once after it.
-async fn ask(board: Pegboard, ended: CancellationToken) -> Neighbour {
-    let tools = board.toolset();
-    tools.list(PATIENCE).await;
-    let mut seen = Neighbour::default();
-    loop {
-        let is_last = ended.is_cancelled();
-        let began = Instant::now();
-        let reply = tools.call(ToolCall::new("ok.hello").timeout(secs(5))).await;
-        seen.slowest = seen.slowest.max(began.elapsed());
-        match reply.outcome {
-            Outcome::Done(_) => seen.answered += 1,
-            _ => seen.failed += 1,
-        }
-        if is_last {
-            return seen;
-        }
-        tokio::select! {
-            () = ended.cancelled() => {}
-            () = tokio::time::sleep(BEAT) => {}
-        }
     }
 }
 
@@ -459,49 +291,5 @@ fn record(history: &History, nonce: &str, reply: &Reply) {
         Outcome::ToolFailed(_) => history.error(nonce, ErrorClass::Rejected),
         outcome if outcome.may_have_executed() => history.unknown(nonce),
         _ => history.error(nonce, ErrorClass::NotSent),
-    }
-}
-
-fn schedule(builder: pegboard::Builder) -> pegboard::Builder {
-    let waits = vec![Duration::from_millis(50)];
-    builder.restart_schedule(waits).unwrap().without_jitter()
-}
-
-fn dialer(servers: Handle, handle: MemoryHandle, first: Option<tokio::io::DuplexStream>) -> impl pegboard::Dialer {
-    let first = std::sync::Mutex::new(first);
-    move || {
-        let stream = first.lock().unwrap().take();
-        let stream = stream.unwrap_or_else(|| servers.block_in(|| handle.connect()));
-        let (read, write) = tokio::io::split(stream);
-        (
-            Box::new(read) as pegboard::ByteSource,
-            Box::new(write) as pegboard::ByteSink,
-        )
-    }
-}
-
-/// Starts a server on the network again whenever it has died.
-fn revive(servers: &Handle, net: Arc<NetHandle>) -> tokio_util::sync::DropGuard {
-    let ended = CancellationToken::new();
-    servers.spawn(ended.clone().run_until_cancelled_owned(async move {
-        loop {
-            net.died().await;
-            if net.restart().await.is_err() {
-                tokio::time::sleep(Duration::from_millis(20)).await;
-            }
-        }
-    }));
-    ended.drop_guard()
-}
-
-/// Does something in the context of a runtime.
-trait BlockIn {
-    fn block_in<T>(&self, act: impl FnOnce() -> T) -> T;
-}
-
-impl BlockIn for Handle {
-    fn block_in<T>(&self, act: impl FnOnce() -> T) -> T {
-        let _inside = self.enter();
-        act()
     }
 }

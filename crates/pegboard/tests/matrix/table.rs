@@ -1,4 +1,4 @@
-//! Prints what came of the cells as a table.
+//! Prints the results of the cells as a table.
 
 use std::collections::BTreeMap;
 
@@ -7,10 +7,10 @@ use crate::{
     run::{Verdict, What},
 };
 
-/// What goes wrong, and what came of each cell.
+/// The fault, and the result of each cell.
 type Row<'a> = (&'a str, BTreeMap<(Wire, Era), &'static str>);
 
-#[expect(clippy::print_stdout, reason = "the table is what the test is run for")]
+#[expect(clippy::print_stdout, reason = "the table is the result of the test")]
 pub(crate) fn print(verdicts: &[Verdict]) {
     let columns: Vec<(Wire, Era)> = Wire::ALL
         .into_iter()

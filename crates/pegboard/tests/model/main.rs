@@ -1,14 +1,15 @@
-//! A board against a reference model: random sequences of what agents, operators, servers and time do, on paused time with servers in memory.
+//! A board against a reference model: random sequences of steps by agents, operators, servers and the clock, on paused time with in-memory
+//! servers.
 //!
-//! After each step all that can be seen of the board must be as the model says. A sequence that fails is shrunk to a short one and printed
-//! step by step. `PEGBOARD_MODEL` sets how many sequences are tried; they are then new ones each time.
+//! After each step the observable state of the board must equal that of the model. A failing sequence is shrunk and printed step by step.
+//! `PEGBOARD_MODEL` sets the number of sequences, which are then random.
 
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on says where it stopped")]
+#![expect(clippy::unwrap_used, reason = "a test panics at the step that fails")]
 
 #[path = "../support/mod.rs"]
 mod support;
 
-mod played;
+mod board_under_test;
 mod reference;
 mod steps;
 
@@ -16,15 +17,15 @@ use proptest::test_runner::{Config, RngAlgorithm, RngSeed, TestError, TestRunner
 use proptest_state_machine::{ReferenceStateMachine, StateMachineTest};
 
 use crate::{
-    played::Played,
+    board_under_test::BoardUnderTest,
     reference::{Board, Place, Settings, Step, Tool},
     steps::Steps,
-    support::chance::number,
+    support::rng::number,
 };
 
-/// How many sequences are tried where the environment does not say. They are always the same.
+/// The default number of sequences. They are always the same.
 const USUAL: u64 = 200;
-/// How many steps a sequence has.
+/// The length of a sequence.
 const LENGTH: std::ops::Range<usize> = 1..40;
 
 #[test]
@@ -43,7 +44,7 @@ fn a_board_does_what_the_model_says() {
     };
     let sequences = Steps::sequential_strategy(LENGTH);
     let result = TestRunner::new(config.clone()).run(&sequences, |(board, steps, seen)| {
-        Played::test_sequential(config.clone(), board, steps, seen);
+        BoardUnderTest::test_sequential(config.clone(), board, steps, seen);
         Ok(())
     });
     match result {
@@ -56,7 +57,7 @@ fn a_board_does_what_the_model_says() {
     }
 }
 
-/// Sequences that the board once did not play as the model says.
+/// Sequences on which the board once differed from the model.
 #[test]
 fn sequences_that_once_failed_do_what_the_model_says() {
     let shared = Settings {
@@ -77,7 +78,7 @@ fn sequences_that_once_failed_do_what_the_model_says() {
         ..shared
     };
     let sequences = [
-        // The call that outlived its view made the board start the spare of a required server when it ended.
+        // When the call that outlived its view ended, the board started the spare of a required server.
         vec![
             Step::OpenView,
             Step::Apply("a", shared),
@@ -87,10 +88,10 @@ fn sequences_that_once_failed_do_what_the_model_says() {
             Step::Apply("b", required),
             Step::Disable("a"),
         ],
-        // The second time, a server was connected that its config switches off.
+        // The second `connect` started a server that its config disables.
         vec![Step::Connect("a", disabled), Step::Connect("a", disabled)],
     ];
     for steps in sequences {
-        Played::test_sequential(Config::default(), Board::default(), steps, None);
+        BoardUnderTest::test_sequential(Config::default(), Board::default(), steps, None);
     }
 }

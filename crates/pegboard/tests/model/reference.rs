@@ -1,43 +1,43 @@
-//! The reference model: what a board must look like after each step, in the simplest terms.
+//! The reference model: the state of a board after each step, in the simplest terms.
 //!
 //! A board has servers; each is one instance that all views share, or a spare and a copy for each view. An instance is off, idle, ready or
-//! down. That is all that is modelled, and all that an operator sees.
+//! down. The model covers exactly what an operator can observe.
 
 mod agents;
 mod operators;
-mod places;
-mod seen;
+mod replacement;
+mod status;
 
 use std::{
     collections::{BTreeMap, BTreeSet},
     fmt,
 };
 
-/// How long after a loss or a failed start a server is started again.
+/// How long after a loss or a failed start a server is restarted, in milliseconds.
 pub(crate) const RESTART: u64 = 1_000;
-/// How long a slow call takes.
+/// The duration of a slow call, in milliseconds.
 pub(crate) const SLOW: u64 = 700;
-/// So many losses are a crash loop.
+/// The number of losses that make a crash loop.
 const LOOP: usize = 5;
-/// How long each step takes at least, so that all that follows from it at once has happened.
+/// The minimum duration of a step, in milliseconds, so that its immediate effects have happened.
 const STEP: u64 = 20;
-/// How near to the end of a step no timer may ring, because it could ring before or after.
+/// No timer may fire this close to the end of a step, because it could fire before or after it.
 const NEAR: u64 = 15;
 
-use places::start;
+use replacement::start;
 
 pub(crate) type Name = &'static str;
 pub(crate) type ViewId = u32;
 pub(crate) type CallId = u32;
 
-/// Where a server is to be found: another place is another connection.
+/// The endpoint of a server: another one is another connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Place {
     Here,
     There,
 }
 
-/// What a config says about a server.
+/// A server's config.
 #[derive(Clone, Copy, PartialEq, Eq)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a setting of its own")]
 pub(crate) struct Settings {
@@ -51,7 +51,7 @@ pub(crate) struct Settings {
 }
 
 impl fmt::Debug for Settings {
-    /// In words, so that a sequence of steps can be read.
+    /// A readable form for the printed sequences.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let words = [
             (true, if self.place == Place::Here { "here" } else { "there" }),
@@ -70,7 +70,7 @@ impl fmt::Debug for Settings {
     }
 }
 
-/// Where the life of an instance stands.
+/// The state of an instance.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Life {
     Off,
@@ -85,18 +85,18 @@ pub(crate) struct Instance {
     id: u32,
     view: Option<ViewId>,
     pub(crate) life: Life,
-    /// Whether a start of it, or of the one it replaces, has succeeded.
+    /// Whether a start of this instance, or of the one it replaces, has succeeded.
     listed: bool,
-    /// Whether its tools are known.
+    /// Whether its catalog is known.
     known: bool,
     losses: usize,
 }
 
 #[derive(Debug, Clone)]
 pub(crate) struct Server {
-    /// `None` while its config cannot be used.
+    /// `None` while its config is invalid.
     pub(crate) settings: Option<Settings>,
-    /// What an operator said since the config last did.
+    /// The operator's last enable or disable since the config changed.
     switch: Option<bool>,
     /// The instance that all views share, or the spare for the next view.
     main: Instance,
@@ -122,7 +122,7 @@ impl Server {
         std::iter::once(&mut self.main).chain(&mut self.copies)
     }
 
-    /// The copies of views, or without views the server itself.
+    /// The copies of views, or the main instance if there are none.
     fn in_use(&mut self) -> Vec<&mut Instance> {
         if self.copies.is_empty() {
             vec![&mut self.main]
@@ -132,7 +132,7 @@ impl Server {
     }
 }
 
-/// An instance that is off the board and ends its calls.
+/// A removed instance that still has calls in flight.
 #[derive(Debug, Clone)]
 struct Draining {
     name: Name,
@@ -145,21 +145,21 @@ pub(crate) enum Tool {
     Hello,
     Fails,
     Slow,
-    /// Denied where the settings say so.
+    /// Denied if the settings say so.
     Secret,
     Unknown,
 }
 
-/// How a call ended.
+/// The outcome of a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Ending {
     Ok,
     ToolError,
     UnknownTool,
     NotPermitted,
-    /// The server is not there: nothing ran.
+    /// The server is unavailable: the call did not run.
     Unavailable,
-    /// It was under way and no answer came: it may have run.
+    /// The call was in flight and got no response: it may have run.
     Lost,
     Cancelled,
 }
@@ -171,7 +171,7 @@ pub(crate) struct InFlight {
     ends: u64,
 }
 
-/// One thing that an agent, an operator, a server or time does.
+/// One step of an agent, an operator, a server or the clock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Step {
     OpenView,
@@ -214,14 +214,14 @@ pub(crate) struct Board {
     pub(crate) views: BTreeSet<ViewId>,
     draining: Vec<Draining>,
     pub(crate) in_flight: Vec<InFlight>,
-    /// All calls that have ended, in order of their ids.
+    /// All calls that have ended, by id.
     pub(crate) ended: BTreeMap<CallId, Ending>,
     pub(crate) refusing: BTreeSet<(Name, Place)>,
     pub(crate) closing: bool,
     pub(crate) closed: bool,
-    /// What the last step returned, where it returns whether it did something.
+    /// The return value of the last step, if it returns whether it changed anything.
     pub(crate) returned: Option<bool>,
-    /// What the last listing showed: servers, and whether their tool `secret` is among the tools.
+    /// The last listing: servers, and whether their tool `secret` is listed.
     pub(crate) listed: Option<Vec<(Name, bool)>>,
     made: u32,
     opened: u32,
@@ -229,17 +229,17 @@ pub(crate) struct Board {
 }
 
 impl Board {
-    /// The call that began last.
+    /// The id of the newest call.
     pub(crate) fn last_call(&self) -> CallId {
         self.calls
     }
 
-    /// The view that was opened last.
+    /// The id of the newest view.
     pub(crate) fn last_view(&self) -> ViewId {
         self.opened
     }
 
-    /// Takes one step.
+    /// Applies one step.
     pub(crate) fn take(&mut self, step: Step) {
         (self.returned, self.listed) = (None, None);
         match step {
@@ -276,7 +276,7 @@ impl Board {
         self.pass(STEP);
     }
 
-    /// Lets time pass, and a little more where a timer would ring too near to the end.
+    /// Advances the clock, and a little more if a timer would fire too close to the end.
     fn pass(&mut self, ms: u64) {
         let mut end = self.now + ms;
         loop {

@@ -1,4 +1,4 @@
-//! Which steps can be taken at each moment, and how likely each is.
+//! The possible steps in each state, and their weights.
 
 use proptest::{
     prelude::*,
@@ -10,14 +10,14 @@ use proptest_state_machine::ReferenceStateMachine;
 use crate::reference::{Board, Name, Place, Settings, Step, Tool};
 
 const NAMES: [Name; 3] = ["a", "b", "c"];
-/// The most views that are open at once.
+/// The maximum number of open views.
 const VIEWS: usize = 3;
-/// The most calls under way at once.
+/// The maximum number of calls in flight.
 const CALLS: usize = 6;
-/// The longest that a sequence lasts: after a minute what happened before begins to be forgotten, which is not modelled.
+/// The maximum duration of a sequence in milliseconds: after a minute the board begins to forget failures, which is not modelled.
 const LASTS: u64 = 50_000;
 
-/// What is left to do after a shutdown, or when a sequence has lasted long enough.
+/// The only step after a shutdown, or when a sequence has reached its duration.
 const NOTHING: Step = Step::Wait { ms: 0 };
 
 fn is_over(board: &Board) -> bool {
@@ -87,7 +87,7 @@ impl ReferenceStateMachine for Steps {
         if board.closing || board.now > 5_000 {
             steps.push((1, Just(Step::Shutdown).boxed()));
         }
-        // With the settings that it has already.
+        // Connects a server with the settings that it already has.
         let known: Vec<_> = board
             .servers
             .iter()

@@ -1,8 +1,8 @@
-//! What tools are called, and what they look like to a model: whole boards over fake servers in this process.
+//! Tool names and definitions as a model sees them: whole boards over in-process fakes.
 
 #[path = "../support/mod.rs"]
 mod support;
 
+mod fixtures;
 mod names;
 mod offered;
-mod words;

@@ -1,11 +1,11 @@
-//! Names that models see, names that are understood, and names that are not.
+//! Names that models see, names that are accepted, and names that are not.
 
 use pegboard::{Config, Env, Format, Kind, NameRules, NameStyle, Provider, View};
 use serde_json::json;
 
-use crate::{support::*, words::*};
+use crate::{fixtures::*, support::*};
 
-/// NAM-4, CFG-12: servers and tools whose names run into each other are all callable.
+/// Servers and tools whose exposed names would collide are all callable.
 #[tokio::test]
 async fn two_tools_that_would_share_a_name_are_both_callable() {
     let board = board_of(vec![(server("a", &["b__c"]), ""), (server("a__b", &["c"]), "")]);
@@ -28,7 +28,7 @@ async fn two_tools_that_would_share_a_name_are_both_callable() {
     );
 }
 
-/// NAM-5, NAM-7: whatever a server calls its tools, a model can call them by names that its provider takes.
+/// Whatever a server calls its tools, a model can call them by names that its provider accepts.
 #[tokio::test]
 async fn odd_names_are_callable_under_every_provider() {
     let odd = ["admin.tools.list", "a/b", "é", "a b", "a-b", "a_b", "A_B"];
@@ -51,14 +51,14 @@ async fn odd_names_are_callable_under_every_provider() {
             );
         }
     }
-    // A name from the listing for one provider is known to the others, too.
+    // A name from the listing for one provider is accepted from the others, too.
     let openai = listed(&board.toolset_with(View::new().provider(Provider::OpenAi))).await;
     for name in openai {
         assert!(!call(&board.toolset(), &name, json!({})).await.is_error(), "{name}");
     }
 }
 
-/// NAM-1, NAM-2: a view has its style and its rules; the config has the style of those that say nothing.
+/// A view has its own naming style and rules; the config has the style of views without one.
 #[tokio::test]
 async fn a_view_is_named_as_it_says_or_as_the_config_says() {
     let config = Config::from_text("naming = 'mcp_dunder'", Format::Toml, &Env::process());
@@ -82,7 +82,7 @@ async fn a_view_is_named_as_it_says_or_as_the_config_says() {
     assert_eq!(listed(&board.toolset()).await, ["git.log"]);
 }
 
-/// NAM-6: a slip is repaired while one tool is meant, and it is told.
+/// A typo is corrected if only one tool can be meant, and the correction is reported.
 #[tokio::test]
 async fn small_slips_of_a_model_are_repaired_and_reported() {
     let board = board_of(vec![
@@ -104,7 +104,7 @@ async fn small_slips_of_a_model_are_repaired_and_reported() {
         assert_eq!(serde_json::to_value(&reply).unwrap()["repaired"], json!(reply.repaired));
     }
     let reply = call(&tools, "GET_LOGS", json!({})).await;
-    says(
+    assert_contains(
         &reply.text(),
         &["`GET_LOGS` could mean k8s.get-logs or other.Get_Logs. "],
     );
@@ -112,7 +112,7 @@ async fn small_slips_of_a_model_are_repaired_and_reported() {
     assert_eq!((exact.text().as_str(), exact.repaired), ("k8s: get-logs", None));
 }
 
-/// NAM-8: a name that is nobody's is answered with what there is.
+/// An unknown name gets an answer with the names that exist.
 #[tokio::test]
 async fn an_unknown_name_is_answered_with_names_and_servers() {
     let board = board_of(vec![
@@ -123,7 +123,7 @@ async fn an_unknown_name_is_answered_with_names_and_servers() {
     listed(&tools).await;
     let reply = call(&tools, "k8s.get_podz", json!({})).await;
     assert_eq!(reply.outcome.kind(), Kind::UnknownTool);
-    says(
+    assert_contains(
         &reply.text(),
         &[
             "there is no tool `k8s.get_podz`",
@@ -134,7 +134,7 @@ async fn an_unknown_name_is_answered_with_names_and_servers() {
     );
 }
 
-/// A tool that is filtered out is reached by no name, exact or not, and the caller learns why.
+/// A filtered tool is reachable by no name, exact or not, and the caller gets the reason.
 #[tokio::test]
 async fn a_hidden_tool_is_reached_by_no_name() {
     let board = board_of(vec![
@@ -153,13 +153,13 @@ async fn a_hidden_tool_is_reached_by_no_name() {
             "FX.Delete-All",
         ] {
             let reply = call(&tools, asked, json!({})).await;
-            ended_as(&reply, Kind::NotPermitted, false);
-            says(&reply.text(), &["may not be used", "the config hides it"]);
+            assert_outcome(&reply, Kind::NotPermitted, false);
+            assert_contains(&reply.text(), &["may not be used", "the config hides it"]);
         }
     }
 }
 
-/// A name that one server hides may still be that of a server which nobody has asked yet.
+/// A name that one server hides may still belong to a server without a known catalog.
 #[tokio::test]
 async fn a_hidden_name_does_not_stand_before_a_server_that_is_not_known_yet() {
     let board = board_of(vec![(server("one", &["show"]), "show"), (server("two", &["show"]), "")]);

@@ -1,10 +1,10 @@
-//! Tools as a provider takes them, and a model's arguments on their way back.
+//! Tools in the form of a provider, and a model's arguments on their way back.
 
 use pegboard::{Arguments, Kind, Provider, ToolCall, View};
 use pegboard_testkit::{FakeServer, Tool};
 use serde_json::{Value, json};
 
-use crate::{support::*, words::*};
+use crate::{fixtures::*, support::*};
 
 fn picky() -> FakeServer {
     let schema = json!({"type": "object", "required": ["$filter"], "properties": {
@@ -12,7 +12,7 @@ fn picky() -> FakeServer {
     FakeServer::new("fx").tool(Tool::new("find").schema(schema).echoes())
 }
 
-/// SCH-6, LIB-2: from a provider's response to the tool's own arguments and back to the provider's message.
+/// From a provider's response to the tool's own arguments, and from the reply to the provider's message.
 #[tokio::test]
 async fn a_models_call_reaches_the_tool_in_the_tools_own_words() {
     let board = board_of(vec![(picky(), "")]);
@@ -32,7 +32,7 @@ async fn a_models_call_reaches_the_tool_in_the_tools_own_words() {
     assert_eq!(message["parts"][0]["functionResponse"]["name"], declared["name"]);
 }
 
-/// What is null because `strict` wants a value is not given.
+/// A null that only `strict` required is not passed on.
 #[tokio::test]
 async fn what_strict_makes_null_does_not_reach_the_tool() {
     let schema =
@@ -48,7 +48,7 @@ async fn what_strict_makes_null_does_not_reach_the_tool() {
     assert_eq!(serde_json::from_str::<Value>(&reply.text()).unwrap(), json!({"a": "x"}));
 }
 
-/// SCH-5: of ten tools one is broken; nine are offered, and the tenth is named.
+/// One of ten tools is broken; nine are offered, and a warning names the tenth.
 #[tokio::test]
 async fn a_tool_with_a_broken_schema_costs_only_itself() {
     let good = |at: usize| Tool::new(format!("good{at}"));
@@ -68,7 +68,7 @@ async fn a_tool_with_a_broken_schema_costs_only_itself() {
     assert_eq!(board.toolset().list(PATIENCE).await.tools.len(), 10);
 }
 
-/// CAT-6: the same bytes in every run, in whatever order a server lists.
+/// The bytes are identical in every run, in whatever order a server lists.
 #[tokio::test]
 async fn a_list_is_the_same_in_every_run() {
     let tools = |order: &[usize]| -> Vec<Tool> {
@@ -93,7 +93,7 @@ async fn a_list_is_the_same_in_every_run() {
     }
 }
 
-/// SCH-7: a budget for schemas is kept, and what it cost is told.
+/// A token budget for schemas is kept, and what was removed is reported.
 #[tokio::test]
 async fn a_schema_keeps_to_the_budget_of_the_view() {
     let schema = json!({"type": "object", "properties": {"x": {"type": "string", "title": "X", "description": "d".repeat(900)}}});
@@ -105,7 +105,7 @@ async fn a_schema_keeps_to_the_budget_of_the_view() {
     assert_eq!(definition.lost, ["titles and examples", "long descriptions"]);
 }
 
-/// Arguments that a model wrote wrong are answered, not lost.
+/// Malformed arguments of a model get an error reply.
 #[tokio::test]
 async fn a_models_broken_arguments_are_told_to_it() {
     let board = board_of(vec![(picky(), "")]);
@@ -114,10 +114,10 @@ async fn a_models_broken_arguments_are_told_to_it() {
         {"id": "c1", "type": "function", "function": {"name": "fx__find", "arguments": "{\"$filter\": "}}]}}]});
     let call = Provider::OpenAi.tool_calls(&response).remove(0);
     let reply = tools.call(call).await;
-    ended_as(&reply, Kind::InvalidArguments, false);
+    assert_outcome(&reply, Kind::InvalidArguments, false);
     let message = Provider::OpenAi.tool_result(&reply);
     assert_eq!(message["tool_call_id"], "c1");
-    says(
+    assert_contains(
         message["content"].as_str().unwrap(),
         &["fx.find was not called", "JSON"],
     );

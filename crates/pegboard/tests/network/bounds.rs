@@ -1,4 +1,4 @@
-//! Answers without end and answers without haste: every call ends at its limit, and the board goes on.
+//! Endless and slow responses: every call ends at its timeout, and the board goes on.
 
 use std::time::Duration;
 
@@ -6,14 +6,14 @@ use pegboard::{Kind, ServerConfig, ToolCall};
 use pegboard_testkit::{Answer, Era, FakeServer, Fault, NetHandle, Tool, When};
 
 use crate::{
+    fixtures::*,
     raw::{self, Step},
     support::*,
-    words::*,
 };
 
 const SMALL: usize = 64 << 10;
 
-/// A server of each kind in each era, with a fault on the first call.
+/// A server of each transport and era, with a fault on the first call.
 async fn broken(fault: &Fault) -> Vec<(NetHandle, ServerConfig)> {
     let with = |era| fake(era).fault_on(When::tool("hello").first(1), fault.clone());
     let mut servers = Vec::new();
@@ -46,7 +46,7 @@ async fn an_answer_larger_than_the_limit_costs_its_call_only() {
             assert!(said.iter().all(|said| text.contains(said)), "{text}");
             assert!(reply.outcome.hint().unwrap().contains("max_message"));
             assert_eq!(fake.count("tools/call"), 1);
-            greets(&tools, &format!("after {fault:?}")).await;
+            assert_greets(&tools, &format!("after {fault:?}")).await;
         }
     }
 }
@@ -65,7 +65,7 @@ async fn an_event_larger_than_the_limit_costs_its_call_only() {
         let board = board(limited(http(&fake.url()), |limits| limits.message_bytes = SMALL));
         let tools = board.toolset();
         lost(&tools.call(ToolCall::new("fx.big")).await, Kind::LimitExceeded);
-        greets(&tools, "after").await;
+        assert_greets(&tools, "after").await;
     }
 }
 
@@ -119,7 +119,7 @@ async fn an_answer_that_never_comes_to_an_end_ends_with_the_calls_limit() {
             lost(&reply, Kind::Timeout);
             assert_eq!(fake.count("tools/call"), 1);
             until("nothing waits any more", || status(&board).in_flight == 0).await;
-            greets(&tools, &format!("after {fault:?}")).await;
+            assert_greets(&tools, &format!("after {fault:?}")).await;
         }
     }
 }
@@ -146,7 +146,7 @@ async fn keep_alives_are_no_sign_of_life_but_progress_is() {
         let board = board(limited(http(&fake.url()), |limits| {
             limits.call_idle = Duration::from_secs(2)
         }));
-        greets(&board.toolset(), "longer than the idle limit, with progress").await;
+        assert_greets(&board.toolset(), "longer than the idle limit, with progress").await;
     }
 }
 
@@ -155,11 +155,11 @@ async fn a_caller_may_allow_less_than_the_server_does() {
     for (_fake, config) in broken(&Fault::NeverAnswers).await {
         let tools = board(config).toolset();
         let limit = Duration::from_millis(200);
-        // The first call finds the server, the second one is only the call.
+        // The first call connects the server, so the second one measures the call alone.
         board_is_ready(&tools).await;
         let reply = tools.call(ToolCall::new("fx.hello").timeout(limit)).await;
         lost(&reply, Kind::Timeout);
-        greets(&tools, "after").await;
+        assert_greets(&tools, "after").await;
     }
 }
 
@@ -257,7 +257,7 @@ async fn a_bad_tool_costs_itself_and_a_warning() {
             let names: Vec<_> = listing.tools.iter().map(|tool| tool.name.as_str()).collect();
             assert_eq!(names, ["fx__echo", "fx__hello"], "{era:?} {fault:?}");
             assert!(!listing.warnings.is_empty(), "{era:?} {fault:?}");
-            greets(&tools, &format!("{fault:?}")).await;
+            assert_greets(&tools, &format!("{fault:?}")).await;
         }
         let fake = fake(era)
             .fault(Fault::ManyTools { count: 3000 })

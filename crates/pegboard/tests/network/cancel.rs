@@ -1,4 +1,4 @@
-//! Giving a call up: the server is told in the way of its era, and everybody else goes on.
+//! Cancelling calls: the server is notified as its era requires, and other calls go on.
 
 use std::time::Duration;
 
@@ -6,7 +6,7 @@ use pegboard::{Kind, ServerConfig, ToolCall, Toolset};
 use pegboard_testkit::{Era, FakeServer, HttpStyle, NetHandle, Tool};
 use serde_json::json;
 
-use crate::{support::*, words::*};
+use crate::{fixtures::*, support::*};
 
 fn server(era: Era) -> FakeServer {
     FakeServer::new("fx")
@@ -15,8 +15,8 @@ fn server(era: Era) -> FakeServer {
         .tool(Tool::new("hello").answers_text("hi"))
 }
 
-/// Calls, waits until the server has the call, and drops the future.
-async fn give_up(tools: &Toolset, fake: &NetHandle) {
+/// Makes a call, waits until the server has received it, and drops the future.
+async fn cancel_call(tools: &Toolset, fake: &NetHandle) {
     let calling = call(tools, "fx.wait", json!({}));
     tokio::select! {
         reply = calling => panic!("{:?}", reply.outcome),
@@ -24,7 +24,7 @@ async fn give_up(tools: &Toolset, fake: &NetHandle) {
     }
 }
 
-async fn run_out(tools: &Toolset) {
+async fn time_out(tools: &Toolset) {
     assert!(tools.list(PATIENCE).await.unavailable.is_empty());
     let limit = Duration::from_millis(300);
     let reply = tools.call(ToolCall::new("fx.wait").timeout(limit)).await;
@@ -38,31 +38,31 @@ async fn in_the_era_without_handshake_the_stream_is_closed() {
         let board = board(http(&fake.url()));
         let tools = board.toolset();
         if by_timeout {
-            run_out(&tools).await;
+            time_out(&tools).await;
         } else {
-            give_up(&tools, &fake).await;
+            cancel_call(&tools, &fake).await;
         }
         received(&fake, "$closed", 1).await;
-        greets(&tools, "after").await;
+        assert_greets(&tools, "after").await;
         assert_eq!(fake.count("notifications/cancelled"), 0);
         assert_eq!(status(&board).in_flight, 0);
     }
 }
 
-/// The server is told, once, which request is given up; a late answer reaches nobody.
+/// The server gets one cancellation with the id of the request; a late response is dropped.
 async fn check_notice(fake: NetHandle, config: ServerConfig) {
     let kind = config.transport.kind();
     let board = board(config);
     let tools = board.toolset();
-    give_up(&tools, &fake).await;
+    cancel_call(&tools, &fake).await;
     let told = received(&fake, "notifications/cancelled", 1).await;
     let id = received(&fake, "tools/call", 1).await.remove(0).id.unwrap();
     assert_eq!(told[0].params["requestId"], id, "{kind}");
-    run_out(&tools).await;
+    time_out(&tools).await;
     let told = received(&fake, "notifications/cancelled", 2).await;
     assert_ne!(told[1].params["requestId"], id, "{kind}");
     fake.open_gate("gate");
-    greets(&tools, "after").await;
+    assert_greets(&tools, "after").await;
     assert_eq!(call(&tools, "fx.wait", json!({})).await.text(), "late");
     assert_eq!(status(&board).in_flight, 0);
     assert_eq!(fake.count("notifications/cancelled"), 2);
@@ -101,7 +101,7 @@ async fn a_call_given_up_does_not_disturb_another_one() {
             async move { call(&tools, "fx.wait", json!({"other": true})).await }
         });
         received(&fake, "tools/call", 1).await;
-        run_out(&tools).await;
+        time_out(&tools).await;
         fake.open_gate("gate");
         assert_eq!(other.await.unwrap().text(), "late", "{era:?}");
     }

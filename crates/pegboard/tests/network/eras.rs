@@ -1,13 +1,13 @@
-//! Which era and which transport a URL turns out to have, found with as few requests as possible, and remembered.
+//! Detecting the era and the transport of a URL with as few requests as possible, and remembering them.
 
 use pegboard::{Config, EraChoice, Kind, Pegboard, State};
 use pegboard_testkit::{Ask, Era, FakeServer, Fault, NetHandle, Refusal, Tool, When};
 use serde_json::json;
 
 use crate::{
+    fixtures::*,
     raw::{self, Step},
     support::*,
-    words::*,
 };
 
 fn remembering(url: &str, file: &std::path::Path) -> Pegboard {
@@ -16,15 +16,15 @@ fn remembering(url: &str, file: &std::path::Path) -> Pegboard {
     Pegboard::builder(config).era_memory(file).tools_only().open()
 }
 
-/// The same line of config for every kind of server: what is sent the first time, and the second time.
+/// Checks one config against every kind of server: the requests of the first start, and those of the second.
 async fn check_kind(fake: &NetHandle, url: &str, first: &[&str], second: &[&str]) {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("eras.json");
     let mut before = 0;
     for (time, expected) in [("first", first), ("second", second)] {
         let board = remembering(url, &file);
-        greets(&board.toolset(), time).await;
-        // Notices are asked for beside the call, once everything is listed.
+        assert_greets(&board.toolset(), time).await;
+        // The listen stream is opened in parallel with the call, after all lists are complete.
         let listens = expected == MODERN;
         if listens {
             let rounds = if time == "first" { 1 } else { 2 };
@@ -93,8 +93,8 @@ async fn an_old_server_is_found_whether_it_answers_a_post_with_404_or_405() {
         })
         .await;
         let board = board(at(&front.url("/sse")));
-        greets(&board.toolset(), status).await;
-        // Two in vain: one per era.
+        assert_greets(&board.toolset(), status).await;
+        // Two failed requests: one per era.
         let posts = front
             .seen()
             .iter()
@@ -156,7 +156,7 @@ async fn whatever_a_server_says_to_a_probe_the_handshake_follows() {
             .await
             .unwrap();
         let board = board(at(&fake.url()));
-        greets(&board.toolset(), &format!("{fault:?}")).await;
+        assert_greets(&board.toolset(), &format!("{fault:?}")).await;
         assert_eq!(fake.count("initialize"), 1, "{fault:?}");
         assert_eq!(status(&board).protocol_version.as_deref(), Some("2025-11-25"));
     }
@@ -170,22 +170,14 @@ async fn a_server_that_is_silent_to_a_probe_is_reached_by_the_handshake() {
         .await
         .unwrap();
     let board = board(at(&fake.url()));
-    greets(&board.toolset(), "after the probe").await;
+    assert_greets(&board.toolset(), "after the probe").await;
     assert_eq!((fake.count("server/discover"), fake.count("initialize")), (1, 1));
 }
 
 #[tokio::test]
 async fn a_server_that_wants_credentials_is_not_asked_again_in_other_ways() {
-    let status_401 = Fault::Status {
-        status: 401,
-        headers: vec![],
-        body: String::new(),
-    };
-    let status_403 = Fault::Status {
-        status: 403,
-        headers: vec![],
-        body: "no".to_owned(),
-    };
+    let status_401 = status_fault(401, "");
+    let status_403 = status_fault(403, "no");
     for fault in [status_401, status_403] {
         for era in BOTH_ERAS {
             let fake = fake(era)
@@ -223,11 +215,7 @@ async fn a_wrong_token_is_a_matter_of_credentials_on_every_wire() {
 async fn credentials_that_expire_later_refuse_the_call_and_leave_the_server_as_it_is() {
     for era in BOTH_ERAS {
         for code in [401, 403] {
-            let fault = Fault::Status {
-                status: code,
-                headers: vec![],
-                body: String::new(),
-            };
+            let fault = status_fault(code, "");
             let fake = fake(era)
                 .fault_on(When::tool("hello").nth(2), fault)
                 .serve_http()
@@ -235,9 +223,9 @@ async fn credentials_that_expire_later_refuse_the_call_and_leave_the_server_as_i
                 .unwrap();
             let board = board(http(&fake.url()));
             let tools = board.toolset();
-            greets(&tools, "before").await;
+            assert_greets(&tools, "before").await;
             refused(&hello(&tools).await, Kind::NeedsAuth);
-            greets(&tools, "after").await;
+            assert_greets(&tools, "after").await;
             assert_eq!(fake.count("tools/call"), 3);
         }
     }
@@ -274,7 +262,7 @@ async fn every_version_is_spoken_and_an_unknown_one_names_both_sides() {
     for version in ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25", "2026-07-28"] {
         let fake = fake(Era::Legacy).version(version).serve_http().await.unwrap();
         let board = board(at(&fake.url()));
-        greets(&board.toolset(), version).await;
+        assert_greets(&board.toolset(), version).await;
         assert_eq!(status(&board).protocol_version.as_deref(), Some(version));
         let told = received(&fake, "tools/call", 1).await;
         assert_eq!(told[0].header("mcp-protocol-version"), Some(version));
@@ -294,26 +282,26 @@ async fn a_server_that_changes_its_era_is_found_again() {
     for (from, to) in [(Era::Legacy, Era::Modern), (Era::Modern, Era::Legacy)] {
         let fake = fake(from).then_after(1, fake(to)).serve_http().await.unwrap();
         let board = remembering(&fake.url(), &file);
-        greets(&board.toolset(), "before").await;
+        assert_greets(&board.toolset(), "before").await;
         board.shutdown().await;
         fake.restart().await.unwrap();
         let board = remembering(&fake.url(), &file);
-        greets(&board.toolset(), "after").await;
+        assert_greets(&board.toolset(), "after").await;
         board.shutdown().await;
     }
 }
 
-/// The board lives on, so the first call after the change finds it out.
+/// The board stays up, so the first call after the change detects it.
 #[tokio::test]
 async fn a_server_that_comes_back_in_the_other_era_answers_the_call_that_finds_it_out() {
     for (from, to) in [(Era::Legacy, Era::Modern), (Era::Modern, Era::Legacy)] {
         let fake = fake(from).then_after(1, fake(to)).serve_http().await.unwrap();
         let board = board(http(&fake.url()));
         let tools = board.toolset();
-        greets(&tools, "before").await;
+        assert_greets(&tools, "before").await;
         fake.restart().await.unwrap();
-        greets(&tools, &format!("after the change from {from:?} to {to:?}")).await;
-        greets(&tools, "in the new session").await;
+        assert_greets(&tools, &format!("after the change from {from:?} to {to:?}")).await;
+        assert_greets(&tools, "in the new session").await;
     }
 }
 
@@ -381,7 +369,7 @@ async fn requests_of_a_legacy_server_are_answered_and_never_taken_for_answers() 
     }
 }
 
-/// A modern server refuses the handshake. That is final only if the question in its own era was heard.
+/// A modern server rejects the handshake. That is final only if it received the probe of its own era.
 #[tokio::test]
 async fn a_probe_that_is_cut_does_not_make_the_refusal_of_the_handshake_final() {
     let when = When::method("server/discover").first(1);
@@ -389,6 +377,6 @@ async fn a_probe_that_is_cut_does_not_make_the_refusal_of_the_handshake_final() 
     let server = server.serve_http().await.unwrap();
     let board = board(http(&server.url()));
     ready(&board).await;
-    greets(&board.toolset(), "after the first start failed").await;
+    assert_greets(&board.toolset(), "after the first start failed").await;
     board.shutdown().await;
 }

@@ -1,11 +1,11 @@
-//! What every request says in its headers.
+//! The headers of every request.
 
 use base64::{Engine, prelude::BASE64_STANDARD};
 use pegboard::{Auth, Secret, ServerConfig, Transport};
 use pegboard_testkit::{Ask, Era, FakeServer, HttpStyle, Tool};
 use serde_json::json;
 
-use crate::{support::*, words::*};
+use crate::{fixtures::*, support::*};
 
 fn with_headers(url: &str, headers: &[(&str, &str)]) -> ServerConfig {
     let mut endpoint = endpoint(url);
@@ -51,7 +51,7 @@ async fn every_modern_request_repeats_its_method_name_and_marked_arguments() {
     received(&fake, "subscriptions/listen", 1).await;
     board.shutdown().await;
     let encoded = |text: &str| format!("=?base64?{}?=", BASE64_STANDARD.encode(text));
-    // Notices are asked for beside the calls.
+    // The listen stream is opened in parallel with the calls.
     let (listening, mut told): (Vec<_>, Vec<_>) = fake
         .requests()
         .iter()
@@ -65,7 +65,7 @@ async fn every_modern_request_repeats_its_method_name_and_marked_arguments() {
         all
     };
     assert_eq!(listening, [expected("subscriptions/listen", json!({}))]);
-    // Resources and prompts are listed beside each other.
+    // Resources and prompts are listed concurrently.
     told[2..5].sort_by_key(|headers| headers["mcp-method"].to_string());
     assert_eq!(
         told,
@@ -105,8 +105,7 @@ async fn every_modern_request_repeats_its_method_name_and_marked_arguments() {
 
 #[tokio::test]
 async fn a_tool_that_wants_other_headers_now_is_listed_again_and_called_with_them() {
-    let folder = tempfile::tempdir().unwrap();
-    let ledger = folder.path().join("ledger");
+    let (_folder, ledger) = ledger();
     let server = |tool: Tool| FakeServer::new("fx").era(Era::Modern).ledger(&ledger).tool(tool);
     let deploy = || Tool::new("deploy").answers_text("done");
     let fake = server(deploy()).serve_http().await.unwrap();
@@ -114,7 +113,7 @@ async fn a_tool_that_wants_other_headers_now_is_listed_again_and_called_with_the
     let tools = board.toolset();
     let arguments = |nonce: &str| json!({"region": "eu", "nonce": nonce});
     assert_eq!(call(&tools, "fx.deploy", arguments("before")).await.text(), "done");
-    // Nobody is told of it.
+    // No notification announces this change.
     fake.change(|script| *script = server(deploy().mirrors("region", "Region")).script().clone());
     let reply = call(&tools, "fx.deploy", arguments("after")).await;
     assert_eq!(
@@ -203,7 +202,7 @@ async fn headers_of_the_config_are_sent_everywhere_and_never_take_the_place_of_o
                 ("Mcp-Method", "mine"),
             ],
         ));
-        greets(&board.toolset(), "with headers").await;
+        assert_greets(&board.toolset(), "with headers").await;
         board.shutdown().await;
         for received in fake.requests() {
             assert_eq!(received.header("x-tenant"), Some("blue"), "{}", received.method);

@@ -1,4 +1,4 @@
-//! Many requests on one connection: each knows its own fate.
+//! Many requests on one HTTP/2 connection, each with its own outcome.
 
 use std::sync::{
     Arc,
@@ -10,30 +10,30 @@ use h2::{Reason, RecvStream, server::SendResponse};
 use pegboard::{Kind, ServerConfig, ToolCall, Transport};
 
 use crate::{
+    fixtures::*,
     support::*,
     tls::{Authority, Front, answer_h2, front, secured, trusting},
-    words::*,
 };
 
-/// What becomes of a call.
+/// The server's reaction to a call.
 enum Fate {
     Answered,
     Refused,
     /// Refused after an informational response.
     Hinted,
-    /// Refused after the status, and after this part of the body.
+    /// Refused after the status and this part of the body.
     Begun(&'static str),
     Held,
 }
 
-/// A server, and the file that says whom to trust.
+/// A running server and its certificate authority.
 struct Running {
     _front: Front,
     _authority: Authority,
 }
 
-/// A modern server over HTTP/2 with the tool `hello`, which takes `streams` requests at a time and treats its calls as `fate` says for
-/// each number, counted from one.
+/// A modern HTTP/2 server with the tool `hello`, a limit of `streams` concurrent streams, and the `fate` of each call by its number,
+/// counted from one.
 async fn server(streams: u32, fate: fn(usize) -> Fate) -> (Running, Arc<AtomicUsize>, ServerConfig) {
     let authority = Authority::new();
     let mut settings = authority.signs(|_| {}).settings(None);
@@ -53,7 +53,7 @@ async fn server(streams: u32, fate: fn(usize) -> Fate) -> (Running, Arc<AtomicUs
                     true => fate(calls.fetch_add(1, Ordering::Relaxed) + 1),
                     false => Fate::Answered,
                 };
-                tokio::spawn(treat(fate, request, respond));
+                tokio::spawn(respond_as(fate, request, respond));
             }
         }
     })
@@ -66,7 +66,7 @@ async fn server(streams: u32, fate: fn(usize) -> Fate) -> (Running, Arc<AtomicUs
     (running, calls, ServerConfig::new(Transport::Http(endpoint)))
 }
 
-async fn treat(fate: Fate, request: http::Request<RecvStream>, mut respond: SendResponse<Bytes>) {
+async fn respond_as(fate: Fate, request: http::Request<RecvStream>, mut respond: SendResponse<Bytes>) {
     match fate {
         Fate::Answered => answer_h2(request, respond).await,
         Fate::Refused => respond.send_reset(Reason::REFUSED_STREAM),
@@ -80,7 +80,7 @@ async fn treat(fate: Fate, request: http::Request<RecvStream>, mut respond: Send
             let head = http::Response::builder().header("content-type", "application/json");
             let mut out = respond.send_response(head.body(()).unwrap(), false).unwrap();
             let _ = out.send_data(part.into(), false);
-            // A reset discards what is still queued, so the beginning must have left.
+            // A reset discards queued frames, so the first part of the response must have been sent.
             tokio::time::sleep(std::time::Duration::from_millis(100)).await;
             out.send_reset(Reason::REFUSED_STREAM);
         }
@@ -123,7 +123,7 @@ async fn a_call_that_the_server_did_not_look_at_is_sent_again() {
     assert_eq!(calls.load(Ordering::Relaxed), 3);
 }
 
-/// A proxy sends hints before it passes a request on, and `REFUSED_STREAM` promises that the request was not processed at all.
+/// A proxy may send early hints before it forwards a request, and `REFUSED_STREAM` guarantees that the request was not processed.
 #[tokio::test]
 async fn a_hint_that_came_before_does_not_take_the_meaning_from_a_refusal() {
     let (_running, calls, config) = server(100, |number| match number {

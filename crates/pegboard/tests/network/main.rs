@@ -1,21 +1,21 @@
 //! Whole boards over the network: streamable HTTP in both eras, HTTP+SSE and WebSocket, healthy and broken.
 //!
-//! Everything happens on loopback, which is never reached through a proxy, whatever the environment says.
+//! Everything runs on loopback, which is never reached through a proxy, whatever the environment says.
 
-#![expect(clippy::unwrap_used, reason = "the words of these tests are tests too")]
+#![expect(clippy::unwrap_used, reason = "fixtures panic like the tests that use them")]
 
 #[path = "../support/mod.rs"]
 mod support;
 
+mod fixtures;
 mod raw;
-mod words;
 
 mod bounds;
 mod cancel;
 mod eras;
 mod headers;
 mod http_2;
-mod oddities;
+mod malformed;
 mod redirects;
 mod refusals;
 mod secrets;

@@ -1,4 +1,4 @@
-//! A server that writes exactly the bytes a test wants, for what no real server would say.
+//! A server that writes exactly the bytes of a test, for responses that no real server sends.
 
 use std::{
     collections::BTreeMap,
@@ -14,7 +14,7 @@ use tokio::{
 };
 use tokio_util::sync::{CancellationToken, DropGuard};
 
-/// One request as it came.
+/// One received request.
 #[derive(Debug, Clone)]
 pub(crate) struct Seen {
     pub(crate) verb: String,
@@ -30,19 +30,19 @@ impl Seen {
     }
 }
 
-/// What is done about a request, in order. The connection ends after the last step.
+/// One step of a response. The connection closes after the last step.
 #[derive(Debug, Clone)]
 pub(crate) enum Step {
     Write(Vec<u8>),
-    /// Says nothing more and keeps the connection.
+    /// Sends nothing more and keeps the connection open.
     Hang,
-    /// Ends the connection as a crash would.
+    /// Resets the connection, as a crash would.
     Reset,
-    /// Hands the request, and all that follows on its connection, to another server.
+    /// Forwards the request, and all that follows on its connection, to another server.
     Pass(SocketAddr),
 }
 
-/// A running server; it ends when this is dropped.
+/// A running server. It stops when this is dropped.
 pub(crate) struct Raw {
     address: SocketAddr,
     seen: Arc<Mutex<Vec<Seen>>>,
@@ -63,7 +63,7 @@ impl Raw {
     }
 }
 
-/// Serves every request as `answer` says.
+/// Serves every request with the steps of `answer`.
 pub(crate) async fn serve(answer: impl Fn(&Seen) -> Vec<Step> + Send + Sync + 'static) -> Raw {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
@@ -75,7 +75,7 @@ pub(crate) async fn serve(answer: impl Fn(&Seen) -> Vec<Step> + Send + Sync + 's
         while let Ok((stream, _)) = listener.accept().await {
             let (log, answer) = (log.clone(), answer.clone());
             let serving = async move {
-                // A client may leave whenever it likes.
+                // A client may disconnect at any time.
                 let _ = take(stream, &log, &*answer).await;
             };
             tokio::spawn(ended.clone().run_until_cancelled_owned(serving));
@@ -151,7 +151,7 @@ async fn read(stream: &mut TcpStream) -> io::Result<Seen> {
     })
 }
 
-/// A whole answer.
+/// A complete response.
 pub(crate) fn response(status: &str, kind: &str, body: &[u8]) -> Vec<Step> {
     let head = format!(
         "HTTP/1.1 {status}\r\ncontent-type: {kind}\r\ncontent-length: {}\r\nconnection: close\r\n\r\n",
@@ -165,12 +165,12 @@ pub(crate) fn result(seen: &Seen, result: &Value) -> Vec<Step> {
     response("200 OK", "application/json", answer.to_string().as_bytes())
 }
 
-/// The beginning of an event stream, to be followed by events.
+/// The head of an event stream.
 pub(crate) fn stream_head() -> Step {
     Step::Write(b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n\r\n".to_vec())
 }
 
-/// What a healthy server with the one tool `hello` answers to everything but a call.
+/// The response of a healthy server with the one tool `hello` to everything but a call.
 pub(crate) fn healthy(seen: &Seen, modern: bool) -> Vec<Step> {
     match seen.method() {
         "server/discover" if modern => result(
@@ -196,7 +196,7 @@ pub(crate) fn healthy(seen: &Seen, modern: bool) -> Vec<Step> {
     }
 }
 
-/// The message that answers a call with `hi`.
+/// The JSON-RPC response to a call, with the text `hi`.
 pub(crate) fn hi(seen: &Seen) -> Value {
     json!({ "jsonrpc": "2.0", "id": seen.body["id"], "result": {
         "resultType": "complete", "content": [{ "type": "text", "text": "hi" }],

@@ -1,11 +1,11 @@
-//! Redirects: followed where request and credentials stay as they are, refused everywhere else. A call that was answered with a redirect
-//! may have run.
+//! Redirects: followed only if method, body and credentials may be kept, rejected otherwise. A call that was answered with a redirect may
+//! have run.
 
 use pegboard::{Auth, Kind, Reply, Secret, ServerConfig, Transport};
 use pegboard_testkit::{Era, Fault, When};
 use serde_json::json;
 
-use crate::{raw, support::*, words::*};
+use crate::{fixtures::*, raw, support::*};
 
 fn with_secrets(url: &str) -> ServerConfig {
     let mut endpoint = endpoint(url);
@@ -33,7 +33,7 @@ async fn a_redirect_that_keeps_the_request_is_followed_on_the_same_origin() {
             let fake = server.serve_http().await.unwrap();
             let board = board(with_secrets(&fake.url()));
             let tools = board.toolset();
-            greets(&tools, "redirected").await;
+            assert_greets(&tools, "redirected").await;
             assert_eq!(call(&tools, "fx.echo", json!({"a": "é"})).await.text(), r#"{"a":"é"}"#);
             board.shutdown().await;
             for received in fake.requests() {
@@ -51,12 +51,12 @@ async fn a_redirect_that_keeps_the_request_is_followed_on_the_same_origin() {
     }
 }
 
-/// The server redirects; the other one must not hear of it.
+/// The server redirects; the target must receive no request.
 async fn check_refused(status: u16, to: &str, when: When, other: &raw::Raw) {
     check(status, to, when, other, (refused, Kind::Unavailable)).await;
 }
 
-/// The server redirects a call, which proves nothing about it; the other one must not hear of it.
+/// The server redirects a call, so its outcome is unknown; the target must receive no request.
 async fn check_lost(status: u16, to: &str, other: &raw::Raw) {
     check(status, to, When::tool("hello"), other, (lost, Kind::Transport)).await;
 }
@@ -94,7 +94,7 @@ async fn a_redirect_elsewhere_is_refused_and_nobody_there_hears_of_it() {
             check_refused(status, to, When::always(), &other).await;
         }
     }
-    // In the middle of a session it is no different.
+    // The same applies in the middle of a session.
     check_lost(307, &url, &other).await;
     check_lost(302, &url, &other).await;
 }
@@ -131,7 +131,7 @@ async fn the_old_transport_follows_no_redirect_elsewhere_either() {
             status,
             to: other.url("/messages"),
         };
-        let fake = crate::words::fake(Era::Legacy)
+        let fake = crate::fixtures::fake(Era::Legacy)
             .fault_on(When::tool("hello"), fault)
             .serve_sse()
             .await

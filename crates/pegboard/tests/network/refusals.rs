@@ -1,4 +1,4 @@
-//! Servers that cannot be reached, and answers that are none: the right kind, the right hint, and within bounds.
+//! Unreachable servers and invalid responses: the right error kind, the right hint, within the time limits.
 
 use std::time::Duration;
 
@@ -7,12 +7,12 @@ use pegboard_testkit::{Era, Fault, NetHandle, When, refused_address, stalled_lis
 use serde_json::json;
 
 use crate::{
+    fixtures::*,
     raw::{self, Step},
     support::*,
-    words::*,
 };
 
-/// All network transports at one place.
+/// All network transports for one address.
 fn transports(address: &str) -> [ServerConfig; 4] {
     [
         at(&format!("http://{address}/mcp")),
@@ -71,7 +71,7 @@ async fn a_host_that_never_says_a_word_ends_with_the_connect_limit() {
             assert!(matches!(reply.outcome, Outcome::Refused(_)), "{:?}", reply.outcome);
             assert!(matches!(reply.outcome.kind(), Kind::Timeout | Kind::Unavailable));
             assert!(reply.outcome.hint().is_some(), "{:?}", reply.outcome);
-            // One limit for the whole start, not one per attempt; the rest is what a slow machine needs.
+            // One timeout covers the whole start, not each attempt; the margin is for a slow machine.
             assert!(started.elapsed() < secs(8), "{:?}", started.elapsed());
         }
     }
@@ -99,11 +99,7 @@ async fn a_captive_portal_is_shown_by_its_first_words() {
 }
 
 async fn faulty(era: Era, fault: Fault) -> NetHandle {
-    fake(era)
-        .fault_on(When::tool("hello").first(1), fault)
-        .serve_http()
-        .await
-        .unwrap()
+    fails_once(era, fault).serve_http().await.unwrap()
 }
 
 #[tokio::test]
@@ -120,13 +116,13 @@ async fn a_call_with_an_answer_of_the_wrong_kind_is_lost_with_a_look_at_it() {
                 text.contains(kind.split(';').next().unwrap()) && text.contains("jsonrpc"),
                 "{text}"
             );
-            greets(&tools, "after").await;
+            assert_greets(&tools, "after").await;
         }
-        // Upper case and parameters make no difference.
+        // Content types are case-insensitive and may have parameters.
         let fault = Fault::WrongContentType {
             content_type: "Application/JSON; charset=UTF-8".to_owned(),
         };
-        greets(&board(http(&faulty(era, fault).await.url())).toolset(), "same kind").await;
+        assert_greets(&board(http(&faulty(era, fault).await.url())).toolset(), "same kind").await;
     }
 }
 
@@ -172,7 +168,7 @@ async fn a_status_says_whether_the_call_can_have_run() {
             let told = reply.outcome.hint().unwrap_or_default();
             assert!(told.contains(hint), "{status}: {told}");
             assert_eq!(fake.count("tools/call"), 1, "{status}: no second attempt");
-            greets(&tools, "after").await;
+            assert_greets(&tools, "after").await;
         }
     }
 }
@@ -192,12 +188,7 @@ async fn a_server_with_too_much_to_do_is_asked_again_when_it_says_so() {
         for (retry_after, at_least) in [(Some(1), Duration::from_secs(1)), (None, Duration::from_millis(100))] {
             let fake = faulty(era, busy(429, retry_after)).await;
             let reply = hello(&board(http(&fake.url())).toolset()).await;
-            assert_eq!(
-                (reply.text().as_str(), reply.attempts),
-                ("hi", 2),
-                "{:?}",
-                reply.outcome
-            );
+            assert_retried(&reply);
             assert!(
                 reply.latency >= at_least,
                 "{era:?} {retry_after:?}: {:?}",
@@ -221,7 +212,7 @@ async fn a_busy_server_is_left_alone_when_the_time_it_names_is_too_late() {
         assert!(told.contains('7') && told.contains("again"), "{told}");
         assert!(reply.latency < secs(5), "nobody waits in vain: {:?}", reply.latency);
         assert_eq!((reply.attempts, fake.count("tools/call")), (1, 1));
-        greets(&tools, "after").await;
+        assert_greets(&tools, "after").await;
     }
 }
 
@@ -237,7 +228,7 @@ async fn a_server_that_stays_busy_is_asked_three_times() {
     assert_eq!((reply.attempts, fake.count("tools/call")), (3, 3));
 }
 
-/// A 503 may come from a proxy that handed the call on, so only what is harmless twice is made again, after the time it names.
+/// A 503 may come from a proxy that forwarded the call, so only safe requests are retried, after the time in `Retry-After`.
 #[tokio::test]
 async fn an_unavailable_server_is_asked_again_only_for_what_is_harmless() {
     for era in BOTH_ERAS {
@@ -245,12 +236,7 @@ async fn an_unavailable_server_is_asked_again_only_for_what_is_harmless() {
         let mut config = http(&fake.url());
         config.policy.retry.insert("hello".to_owned(), RetryClass::Safe);
         let reply = hello(&board(config).toolset()).await;
-        assert_eq!(
-            (reply.text().as_str(), reply.attempts),
-            ("hi", 2),
-            "{:?}",
-            reply.outcome
-        );
+        assert_retried(&reply);
         assert!(reply.latency >= secs(1), "{:?}", reply.latency);
     }
 }
@@ -275,7 +261,7 @@ async fn an_error_status_with_an_error_of_the_protocol_is_the_servers_answer() {
         );
         assert_eq!(reply.outcome.may_have_executed(), executed, "{status} {code}");
         assert_eq!((reply.attempts, fake.count("tools/call")), (1, 1), "answers are final");
-        greets(&tools, "after").await;
+        assert_greets(&tools, "after").await;
     }
 }
 
@@ -298,18 +284,14 @@ async fn headers_that_do_not_fit_are_looked_up_once_and_no_more() {
         assert_eq!(!reply.is_error(), is_well, "{:?}", reply.outcome);
         assert!(is_well || (reply.text().contains("sorry") && !reply.outcome.may_have_executed()));
         assert_eq!((fake.count("tools/call"), fake.count("tools/list")), (2, 2));
-        greets(&tools, "after").await;
+        assert_greets(&tools, "after").await;
     }
 }
 
 #[tokio::test]
 async fn a_busy_server_is_asked_once_at_the_start() {
     for code in [429, 503] {
-        let fault = Fault::Status {
-            status: code,
-            headers: vec![],
-            body: String::new(),
-        };
+        let fault = status_fault(code, "");
         let fake = fake(Era::Legacy)
             .fault_on(When::always(), fault)
             .serve_http()
@@ -323,11 +305,7 @@ async fn a_busy_server_is_asked_once_at_the_start() {
 #[tokio::test]
 async fn a_server_in_trouble_at_the_start_is_asked_once_in_each_way() {
     for code in [500, 502, 504] {
-        let fault = Fault::Status {
-            status: code,
-            headers: vec![],
-            body: String::new(),
-        };
+        let fault = status_fault(code, "");
         let fake = fake(Era::Legacy)
             .fault_on(When::always(), fault)
             .serve_http()
@@ -342,8 +320,7 @@ async fn a_server_in_trouble_at_the_start_is_asked_once_in_each_way() {
 #[tokio::test]
 async fn a_server_that_stops_between_calls_refuses_them_and_is_found_again() {
     for era in BOTH_ERAS {
-        let folder = tempfile::tempdir().unwrap();
-        let ledger = folder.path().join("ledger");
+        let (_folder, ledger) = ledger();
         let fake = fake(era).ledger(&ledger).serve_http().await.unwrap();
         let board = board(http(&fake.url()));
         let tools = board.toolset();
@@ -355,7 +332,7 @@ async fn a_server_that_stops_between_calls_refuses_them_and_is_found_again() {
         assert_eq!(reply.attempts, 3, "{era:?}");
         assert!(reply.outcome.hint().unwrap().contains("nothing listens"));
         fake.restart().await.unwrap();
-        // The old session is not known to the new process, and the call itself finds the new one.
+        // The new process does not know the old session; this call detects that and opens a new one.
         let reply = numbered("3-after").await;
         let attempts = 1 + u32::from(era == Era::Legacy);
         assert_eq!(
@@ -372,7 +349,7 @@ async fn a_server_that_stops_between_calls_refuses_them_and_is_found_again() {
 async fn a_call_outlives_a_short_stop_of_the_server() {
     let fake = fake(Era::Modern).serve_http().await.unwrap();
     let tools = board(http(&fake.url())).toolset();
-    greets(&tools, "before").await;
+    assert_greets(&tools, "before").await;
     fake.stop().await;
     let (reply, restarted) = tokio::join!(hello(&tools), fake.restart());
     restarted.unwrap();
@@ -415,11 +392,11 @@ async fn a_connection_cut_before_any_answer_is_not_a_reason_to_ask_again() {
     assert_eq!(server.count("tools/call"), 1);
 }
 
-/// The variable that tells a process that it may use up its own descriptors.
+/// Set in the process that may use up its own descriptors.
 #[cfg(unix)]
 const ALONE: &str = "PEGBOARD_TEST_ALONE";
 
-/// Run by the test below in a process of its own.
+/// Run by the test below in its own process.
 #[cfg(unix)]
 #[tokio::test]
 async fn without_free_descriptors_a_start_fails_and_others_live() {
@@ -440,14 +417,14 @@ async fn without_free_descriptors_a_start_fails_and_others_live() {
     late.start = pegboard::Start::Lazy;
     let board = boards([("fx", http(&known.url())), ("late", late)]);
     let tools = board.toolset();
-    greets(&tools, "before").await;
+    assert_greets(&tools, "before").await;
     let mut held = Vec::new();
     while let Ok(file) = std::fs::File::open("/dev/null") {
         held.push(file);
     }
     let reply = call(&tools, "late.hello", json!({})).await;
     refused(&reply, Kind::Unavailable);
-    greets(&tools, "on the connection that is there").await;
+    assert_greets(&tools, "on the connection that is there").await;
     drop(held);
     let is_ready = |server: &pegboard::ServerStatus| server.state == State::Ready;
     until("both are there, unasked", || {

@@ -1,9 +1,9 @@
-//! Credentials: where they go, and where they never appear.
+//! Credentials: where they are sent, and where they never appear.
 
 use pegboard::{Auth, Kind, Secret, ServerConfig, Transport};
 use pegboard_testkit::{Era, Fault, When, refused_address};
 
-use crate::{support::*, words::*};
+use crate::{fixtures::*, support::*};
 
 #[tokio::test]
 async fn user_and_password_of_a_url_become_basic_credentials() {
@@ -11,7 +11,7 @@ async fn user_and_password_of_a_url_become_basic_credentials() {
         let fake = fake(era).serve_http().await.unwrap();
         let url = fake.url().replace("http://", "http://me:p%40ss@");
         let board = board(at(&url));
-        greets(&board.toolset(), "with credentials").await;
+        assert_greets(&board.toolset(), "with credentials").await;
         board.shutdown().await;
         for received in fake.requests() {
             assert_eq!(
@@ -24,7 +24,7 @@ async fn user_and_password_of_a_url_become_basic_credentials() {
     }
     let fake = fake(Era::Legacy).serve_sse().await.unwrap();
     let board = board(sse(&fake.url().replace("http://", "http://me:p%40ss@")));
-    greets(&board.toolset(), "with credentials").await;
+    assert_greets(&board.toolset(), "with credentials").await;
     assert!(
         fake.requests()
             .iter()
@@ -37,7 +37,7 @@ async fn credentials_in_the_config_stand_before_those_of_the_url() {
     let fake = fake(Era::Modern).bearer("t0ken").serve_http().await.unwrap();
     let mut endpoint = endpoint(&fake.url().replace("http://", "http://me:pw@"));
     endpoint.auth = Auth::Bearer(Secret::new("t0ken"));
-    greets(
+    assert_greets(
         &board(ServerConfig::new(Transport::Http(endpoint))).toolset(),
         "with both",
     )
@@ -55,12 +55,7 @@ async fn no_secret_appears_in_replies_status_or_debug_whatever_goes_wrong() {
             .await
             .unwrap()
     };
-    let unauthorised = broken(Fault::Status {
-        status: 401,
-        headers: vec![],
-        body: String::new(),
-    })
-    .await;
+    let unauthorised = broken(status_fault(401, "")).await;
     let portal = broken(Fault::HtmlPage).await;
     let elsewhere = broken(Fault::Redirect {
         status: 307,
@@ -140,14 +135,14 @@ async fn a_header_that_cannot_be_sent_is_named_without_its_value() {
     assert!(fake.requests().is_empty());
 }
 
-/// Run by the test below in a process with proxy variables, and harmless in this one.
+/// Run by the test below in a process with proxy variables; harmless in this one.
 #[tokio::test]
 async fn this_machine_is_reached_directly() {
     for era in BOTH_ERAS {
         let fake = fake(era).serve_http().await.unwrap();
-        greets(&board(at(&fake.url())).toolset(), "directly").await;
+        assert_greets(&board(at(&fake.url())).toolset(), "directly").await;
         let by_name = fake.url().replace("127.0.0.1", "localhost");
-        greets(&board(at(&by_name)).toolset(), "by name").await;
+        assert_greets(&board(at(&by_name)).toolset(), "by name").await;
     }
 }
 

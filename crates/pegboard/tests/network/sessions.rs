@@ -1,4 +1,4 @@
-//! Sessions of the era with a handshake: kept, ended, forgotten by the server, and never mixed up.
+//! Legacy sessions over HTTP: kept, ended, forgotten by the server, and never mixed up.
 
 use std::{
     sync::atomic::{AtomicBool, AtomicUsize, Ordering},
@@ -10,9 +10,9 @@ use pegboard_testkit::{Era, Fault, When};
 use serde_json::json;
 
 use crate::{
+    fixtures::*,
     raw::{self, Step},
     support::*,
-    words::*,
 };
 
 #[tokio::test]
@@ -21,7 +21,7 @@ async fn a_session_is_opened_once_and_ended_once() {
     let board = board(http(&fake.url()));
     let tools = board.toolset();
     for _ in 0..3 {
-        greets(&tools, "in a session").await;
+        assert_greets(&tools, "in a session").await;
     }
     assert_eq!(fake.sessions().len(), 1);
     board.shutdown().await;
@@ -34,7 +34,7 @@ async fn a_session_ends_with_the_last_handle_of_its_board() {
     let fake = fake(Era::Legacy).serve_http().await.unwrap();
     let board = board(http(&fake.url()));
     let tools = board.toolset();
-    greets(&tools, "before the end").await;
+    assert_greets(&tools, "before the end").await;
     drop((board, tools));
     received(&fake, "DELETE", 1).await;
     until("the session is gone", || fake.sessions().is_empty()).await;
@@ -42,11 +42,7 @@ async fn a_session_ends_with_the_last_handle_of_its_board() {
 
 #[tokio::test]
 async fn a_server_that_will_not_end_a_session_does_not_hold_up_the_shutdown() {
-    let refused = Fault::Status {
-        status: 405,
-        headers: vec![],
-        body: String::new(),
-    };
+    let refused = status_fault(405, "");
     let fake = fake(Era::Legacy)
         .fault_on(When::method("DELETE"), refused)
         .serve_http()
@@ -68,7 +64,7 @@ async fn a_server_that_will_not_end_a_session_does_not_hold_up_the_shutdown() {
     .await;
     for url in [fake.url(), silent.url("/mcp")] {
         let board = board(http(&url));
-        greets(&board.toolset(), "before").await;
+        assert_greets(&board.toolset(), "before").await;
         let limit = Duration::from_secs(3);
         tokio::time::timeout(limit, board.shutdown()).await.expect("bounded");
     }
@@ -82,38 +78,31 @@ async fn a_server_that_will_not_end_a_session_does_not_hold_up_the_shutdown() {
 
 #[tokio::test]
 async fn a_call_in_a_forgotten_session_is_made_again_in_a_new_one() {
-    let folder = tempfile::tempdir().unwrap();
-    let ledger = folder.path().join("ledger");
+    let (_folder, ledger) = ledger();
     let fake = fake(Era::Legacy).ledger(&ledger).serve_http().await.unwrap();
     let board = board(http(&fake.url()));
     let tools = board.toolset();
-    greets(&tools, "first").await;
+    assert_greets(&tools, "first").await;
     fake.forget_sessions();
     let reply = call(&tools, "fx.hello", json!({"nonce": "n"})).await;
-    assert_eq!(
-        (reply.text().as_str(), reply.attempts),
-        ("hi", 2),
-        "{:?}",
-        reply.outcome
-    );
+    assert_retried(&reply);
     assert_eq!(executed(&ledger), ["n"]);
     let now = status(&board);
     let error = now.last_error.unwrap().message;
     assert!(error.contains("session"), "{error}");
     assert_eq!((now.state, now.restarts), (State::Ready, 1));
     assert_eq!((fake.count("initialize"), fake.sessions().len()), (2, 1));
-    // One before, one refused, one again; a session that the server has forgotten is not ended once more.
+    // One call before, one rejected, one retried. A session that the server has forgotten is not deleted.
     assert_eq!((fake.count("tools/call"), fake.count("DELETE")), (3, 0));
 }
 
 #[tokio::test]
 async fn all_calls_of_a_forgotten_session_share_one_new_session_and_run_once_each() {
-    let folder = tempfile::tempdir().unwrap();
-    let ledger = folder.path().join("ledger");
+    let (_folder, ledger) = ledger();
     let fake = fake(Era::Legacy).ledger(&ledger).serve_http().await.unwrap();
     let board = board(http(&fake.url()));
     let tools = board.toolset();
-    greets(&tools, "first").await;
+    assert_greets(&tools, "first").await;
     fake.restart().await.unwrap();
     let calls = (0..10).map(|number| call(&tools, "fx.hello", json!({"nonce": number.to_string()})));
     let replies = futures_util::future::join_all(calls).await;
@@ -129,8 +118,7 @@ async fn all_calls_of_a_forgotten_session_share_one_new_session_and_run_once_eac
 
 #[tokio::test]
 async fn a_server_that_forgets_every_session_is_asked_twice() {
-    let folder = tempfile::tempdir().unwrap();
-    let ledger = folder.path().join("ledger");
+    let (_folder, ledger) = ledger();
     let fake = fake(Era::Legacy)
         .ledger(&ledger)
         .fault_on(When::tool("hello"), Fault::SessionGone)
@@ -157,11 +145,7 @@ async fn a_session_id_that_no_header_may_carry_is_refused() {
         let text = refused(&hello(&board.toolset()).await, Kind::Unavailable);
         assert!(text.contains("session id"), "{id:?}: {text}");
         assert_eq!(fake.count("tools/call"), 0);
-        assert!(
-            fake.requests()
-                .iter()
-                .all(|received| received.header("mcp-session-id").is_none())
-        );
+        assert!(sends_no_session_id(&fake));
     }
 }
 
@@ -181,7 +165,7 @@ async fn a_session_id_that_changes_midway_is_never_taken_over() {
     let tools = board.toolset();
     let text = lost(&hello(&tools).await, Kind::Internal);
     assert!(text.contains("session"), "{text}");
-    greets(&tools, "in a new session").await;
+    assert_greets(&tools, "in a new session").await;
     assert_eq!(fake.count("initialize"), 2);
     board.shutdown().await;
     assert!(
@@ -201,18 +185,14 @@ async fn a_server_without_sessions_gets_no_session_id_and_no_end() {
     let fake = fake(Era::Legacy).http(style).serve_http().await.unwrap();
     let board = board(http(&fake.url()));
     let tools = board.toolset();
-    greets(&tools, "without a session").await;
+    assert_greets(&tools, "without a session").await;
     assert_eq!(call(&tools, "fx.echo", json!({"a": 1})).await.text(), r#"{"a":1}"#);
     board.shutdown().await;
     assert_eq!(fake.count("DELETE"), 0);
-    assert!(
-        fake.requests()
-            .iter()
-            .all(|received| received.header("mcp-session-id").is_none())
-    );
+    assert!(sends_no_session_id(&fake));
 }
 
-/// The server answers neither the probe nor the end of the session, so closing the session takes its time.
+/// The server answers neither the health check nor the DELETE, so closing the session takes a while.
 #[tokio::test]
 async fn a_call_that_comes_while_a_dead_session_is_closed_is_made_in_the_next_one() {
     let (calls, is_dead) = (AtomicUsize::new(0), AtomicBool::new(false));

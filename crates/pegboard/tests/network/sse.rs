@@ -1,4 +1,4 @@
-//! HTTP+SSE, the transport of 2024-11-05.
+//! HTTP+SSE, the transport of protocol version 2024-11-05.
 
 use std::time::Duration;
 
@@ -6,7 +6,7 @@ use pegboard::{Kind, State};
 use pegboard_testkit::{Ask, Era, FakeServer, Fault, Tool, When};
 use serde_json::json;
 
-use crate::{raw, support::*, words::*};
+use crate::{fixtures::*, raw, support::*};
 
 #[tokio::test]
 async fn the_address_for_messages_may_be_relative_or_whole() {
@@ -19,13 +19,13 @@ async fn the_address_for_messages_may_be_relative_or_whole() {
         let fake = fake(Era::Legacy).serve_sse().await.unwrap();
         let url = url.replace("HOST", &format!("http://{}", fake.address()));
         fake.change(|script| {
-            *script = crate::words::fake(Era::Legacy)
+            *script = crate::fixtures::fake(Era::Legacy)
                 .fault(Fault::Endpoint { url: url.clone() })
                 .script()
                 .clone();
         });
         let board = board(sse(&fake.url()));
-        greets(&board.toolset(), &url).await;
+        assert_greets(&board.toolset(), &url).await;
         assert_eq!(status(&board).transport, "sse");
         board.shutdown().await;
     }
@@ -107,16 +107,8 @@ async fn a_refused_message_says_whether_it_can_have_run_and_the_stream_goes_on()
         (500, true, Kind::Transport),
         (502, true, Kind::Transport),
     ] {
-        let fault = Fault::Status {
-            status: code,
-            headers: vec![],
-            body: "no".to_owned(),
-        };
-        let fake = fake(Era::Legacy)
-            .fault_on(When::tool("hello").first(1), fault)
-            .serve_sse()
-            .await
-            .unwrap();
+        let fault = status_fault(code, "no");
+        let fake = fails_once(Era::Legacy, fault).serve_sse().await.unwrap();
         let board = board(sse(&fake.url()));
         let tools = board.toolset();
         let reply = hello(&tools).await;
@@ -126,7 +118,7 @@ async fn a_refused_message_says_whether_it_can_have_run_and_the_stream_goes_on()
             refused(&reply, kind);
         }
         assert_eq!((reply.attempts, fake.count("tools/call")), (1, 1), "{code}");
-        greets(&tools, "after").await;
+        assert_greets(&tools, "after").await;
         assert_eq!((fake.count("GET"), fake.count("initialize")), (1, 1), "{code}");
     }
 }
@@ -138,32 +130,18 @@ async fn a_busy_server_is_asked_again_on_the_same_stream_when_it_says_so() {
         headers: vec![("retry-after".to_owned(), "1".to_owned())],
         body: "no".to_owned(),
     };
-    let fake = fake(Era::Legacy)
-        .fault_on(When::tool("hello").first(1), fault)
-        .serve_sse()
-        .await
-        .unwrap();
+    let fake = fails_once(Era::Legacy, fault).serve_sse().await.unwrap();
     let board = board(sse(&fake.url()));
     let reply = hello(&board.toolset()).await;
-    assert_eq!(
-        (reply.text().as_str(), reply.attempts),
-        ("hi", 2),
-        "{:?}",
-        reply.outcome
-    );
+    assert_retried(&reply);
     assert!(reply.latency >= secs(1), "{:?}", reply.latency);
     assert_eq!((fake.count("GET"), fake.count("tools/call")), (1, 2));
 }
 
 #[tokio::test]
 async fn a_call_in_a_session_that_the_server_does_not_know_is_made_again_in_a_new_one() {
-    let folder = tempfile::tempdir().unwrap();
-    let ledger = folder.path().join("ledger");
-    let fault = Fault::Status {
-        status: 404,
-        headers: vec![],
-        body: String::new(),
-    };
+    let (_folder, ledger) = ledger();
+    let fault = status_fault(404, "");
     let fake = fake(Era::Legacy)
         .ledger(&ledger)
         .fault_on(When::tool("hello").first(1), fault)
@@ -173,12 +151,7 @@ async fn a_call_in_a_session_that_the_server_does_not_know_is_made_again_in_a_ne
     let board = board(sse(&fake.url()));
     let tools = board.toolset();
     let reply = call(&tools, "fx.hello", json!({"nonce": "n"})).await;
-    assert_eq!(
-        (reply.text().as_str(), reply.attempts),
-        ("hi", 2),
-        "{:?}",
-        reply.outcome
-    );
+    assert_retried(&reply);
     assert_eq!(executed(&ledger), ["n"]);
     assert_eq!((status(&board).state, status(&board).restarts), (State::Ready, 1));
     assert_eq!((fake.count("GET"), fake.count("initialize")), (2, 2));
@@ -187,8 +160,7 @@ async fn a_call_in_a_session_that_the_server_does_not_know_is_made_again_in_a_ne
 #[tokio::test]
 async fn the_end_of_the_stream_loses_what_is_under_way_and_the_next_call_connects_anew() {
     for fault in [Fault::ClosesOutput, Fault::CutThenEof, Fault::ResetInStream] {
-        let folder = tempfile::tempdir().unwrap();
-        let ledger = folder.path().join("ledger");
+        let (_folder, ledger) = ledger();
         let fake = fake(Era::Legacy)
             .ledger(&ledger)
             .tool(Tool::new("wait").waits_at("gate"))
@@ -208,33 +180,16 @@ async fn the_end_of_the_stream_loses_what_is_under_way_and_the_next_call_connect
         let executed = std::fs::read_to_string(&ledger).unwrap();
         assert_eq!(executed.lines().count(), 2, "{fault:?}: {executed}");
         until_lost(&board).await;
-        greets(&tools, &format!("after {fault:?}")).await;
+        assert_greets(&tools, &format!("after {fault:?}")).await;
         assert_eq!(fake.count("initialize"), 2);
     }
 }
 
 #[tokio::test]
 async fn a_server_that_dies_loses_the_call_and_is_found_again() {
-    let folder = tempfile::tempdir().unwrap();
-    let ledger = folder.path().join("ledger");
-    let fake = fake(Era::Legacy)
-        .ledger(&ledger)
-        .fault_on(When::tool("hello").first(1), Fault::DiesAfterExecuting { code: 1 })
-        .serve_sse()
-        .await
-        .unwrap();
-    let board = board(sse(&fake.url()));
-    let tools = board.toolset();
-    lost(&call(&tools, "fx.hello", json!({"nonce": "n"})).await, Kind::Transport);
-    until_lost(&board).await;
-    let reply = hello(&tools).await;
-    refused(&reply, Kind::RestartFailed);
-    assert!(reply.outcome.hint().unwrap().contains("nothing listens"));
-    fake.restart().await.unwrap();
-    until_found_unasked(&board).await;
-    greets(&tools, "after the restart").await;
-    assert_eq!(executed(&ledger), ["n"]);
-    assert_eq!((status(&board).restarts, fake.count("initialize")), (1, 2));
+    let (_folder, ledger) = ledger();
+    let fake = dies_once(&ledger).serve_sse().await.unwrap();
+    check_found_again(&fake, sse(&fake.url()), &ledger).await;
 }
 
 #[tokio::test]
@@ -245,26 +200,18 @@ async fn an_event_that_is_too_large_costs_its_call_and_an_endless_one_the_connec
         with_id: true,
         then_valid: false,
     };
-    let fake = fake(Era::Legacy)
-        .fault_on(When::tool("hello").first(1), oversized)
-        .serve_sse()
-        .await
-        .unwrap();
+    let fake = fails_once(Era::Legacy, oversized).serve_sse().await.unwrap();
     let board = board(limited(sse(&fake.url()), |limits| limits.message_bytes = small));
     let tools = board.toolset();
     lost(&hello(&tools).await, Kind::LimitExceeded);
-    greets(&tools, "on the same stream").await;
+    assert_greets(&tools, "on the same stream").await;
     assert_eq!(fake.count("GET"), 1);
 
-    let fake = crate::words::fake(Era::Legacy)
-        .fault_on(When::tool("hello").first(1), Fault::EndlessLine)
-        .serve_sse()
-        .await
-        .unwrap();
+    let fake = fails_once(Era::Legacy, Fault::EndlessLine).serve_sse().await.unwrap();
     let board = crate::support::board(limited(sse(&fake.url()), |limits| limits.message_bytes = small));
     let tools = board.toolset();
     let reply = tokio::time::timeout(PATIENCE, hello(&tools)).await.expect("bounded");
     assert!(reply.outcome.may_have_executed(), "{:?}", reply.outcome);
     until_lost(&board).await;
-    greets(&tools, "on another stream").await;
+    assert_greets(&tools, "on another stream").await;
 }

@@ -1,4 +1,4 @@
-//! Answers as JSON and as event streams, whole and broken off.
+//! Responses as JSON and as event streams, complete and interrupted.
 
 use std::time::Duration;
 
@@ -7,9 +7,9 @@ use pegboard_testkit::{Era, Fault, When};
 use serde_json::json;
 
 use crate::{
+    fixtures::*,
     raw::{self, Step},
     support::*,
-    words::*,
 };
 
 #[tokio::test]
@@ -19,7 +19,7 @@ async fn both_eras_answer_as_json_and_as_events() {
             let fake = fake(era).http(style.clone()).serve_http().await.unwrap();
             let board = board(http(&fake.url()));
             let tools = board.toolset();
-            greets(&tools, &format!("{era:?} {style:?}")).await;
+            assert_greets(&tools, &format!("{era:?} {style:?}")).await;
             let reply = call(&tools, "fx.echo", json!({"deep": [1, {"é": "\u{2028}"}]})).await;
             assert_eq!(
                 serde_json::to_value(&reply).unwrap()["structured"],
@@ -31,7 +31,7 @@ async fn both_eras_answer_as_json_and_as_events() {
     }
 }
 
-/// Events that all carry the same answer; `ANSWER` stands for it on one line.
+/// Event streams that all carry the same response; `ANSWER` stands for it, on one line.
 const SHAPES: &[&str] = &[
     "data: ANSWER\n\n",
     "data:ANSWER\n\n",
@@ -68,7 +68,7 @@ async fn check_shape(modern: bool, shape: impl Fn(&serde_json::Value) -> String 
     let server = raw::serve(move |seen| match seen.method() {
         "tools/call" => {
             let events = shape(&raw::hi(seen)).into_bytes();
-            // In two writes, so that an event may come in pieces.
+            // Two writes, so that an event may be split.
             let (one, two) = events.split_at(events.len() / 2);
             vec![raw::stream_head(), Step::Write(one.to_vec()), Step::Write(two.to_vec())]
         }
@@ -76,7 +76,7 @@ async fn check_shape(modern: bool, shape: impl Fn(&serde_json::Value) -> String 
     })
     .await;
     let board = board(http(&server.url("/mcp")));
-    greets(&board.toolset(), &shown).await;
+    assert_greets(&board.toolset(), &shown).await;
     assert_eq!(server.count("tools/call"), 1, "{shown}");
     board.shutdown().await;
 }
@@ -90,7 +90,7 @@ async fn a_byte_order_mark_before_a_json_answer_does_no_harm() {
                 .serve_http()
                 .await
                 .unwrap();
-            greets(&board(http(&fake.url())).toolset(), &format!("{era:?}")).await;
+            assert_greets(&board(http(&fake.url())).toolset(), &format!("{era:?}")).await;
         }
     }
 }
@@ -104,7 +104,7 @@ async fn a_broken_stream_with_event_ids_is_taken_up_again_and_the_tool_runs_once
         .await
         .unwrap();
     let board = board(http(&fake.url()));
-    greets(&board.toolset(), "resumed").await;
+    assert_greets(&board.toolset(), "resumed").await;
     assert_eq!(fake.count("tools/call"), 1);
     let resumed: Vec<_> = fake
         .requests()
@@ -120,8 +120,7 @@ async fn a_broken_stream_with_event_ids_is_taken_up_again_and_the_tool_runs_once
 async fn a_broken_stream_that_cannot_be_taken_up_loses_the_call() {
     let cases = [(Era::Modern, false), (Era::Modern, true), (Era::Legacy, false)];
     for (era, resumable) in cases {
-        let fake = fake(era)
-            .fault_on(When::tool("hello").first(1), Fault::StreamEndsEarly { resumable })
+        let fake = fails_once(era, Fault::StreamEndsEarly { resumable })
             .serve_http()
             .await
             .unwrap();
@@ -130,7 +129,7 @@ async fn a_broken_stream_that_cannot_be_taken_up_loses_the_call() {
         let text = lost(&hello(&tools).await, Kind::Transport);
         assert!(text.contains("ended before the answer"), "{text}");
         assert_eq!(fake.count("tools/call"), 1, "{era:?}");
-        greets(&tools, "after a lost call").await;
+        assert_greets(&tools, "after a lost call").await;
     }
 }
 
@@ -176,21 +175,20 @@ async fn an_event_id_that_is_no_ascii_is_sent_back_as_it_came() {
         _ => raw::healthy(seen, false),
     })
     .await;
-    greets(&board(http(&server.url("/mcp"))).toolset(), "resumed").await;
+    assert_greets(&board(http(&server.url("/mcp"))).toolset(), "resumed").await;
     assert_eq!(server.count("tools/call"), 1);
 }
 
 #[tokio::test]
 async fn a_reset_in_the_middle_of_an_answer_loses_the_call_and_nothing_else() {
     for era in BOTH_ERAS {
-        // A body that ends in its middle but properly was not cut: it cannot be read.
+        // A body that ends early but cleanly is not a cut connection: it is unreadable.
         for (fault, kind) in [
             (Fault::ResetInBody, Kind::Transport),
             (Fault::ResetInStream, Kind::Transport),
             (Fault::CutThenEof, Kind::Internal),
         ] {
-            let folder = tempfile::tempdir().unwrap();
-            let ledger = folder.path().join("ledger");
+            let (_folder, ledger) = ledger();
             let fake = fake(era)
                 .ledger(&ledger)
                 .fault_on(When::tool("hello").first(1), fault.clone())
@@ -202,7 +200,7 @@ async fn a_reset_in_the_middle_of_an_answer_loses_the_call_and_nothing_else() {
             let reply = call(&tools, "fx.hello", json!({"nonce": "n"})).await;
             lost(&reply, kind);
             assert_eq!(executed(&ledger), ["n"], "{era:?} {fault:?}");
-            greets(&tools, &format!("{era:?} after {fault:?}")).await;
+            assert_greets(&tools, &format!("{era:?} after {fault:?}")).await;
             assert_eq!(
                 (reply.attempts, status(&board).restarts),
                 (1, 0),
@@ -225,7 +223,7 @@ async fn a_response_stream_answers_its_own_request_only() {
                 *held = Some(seen.clone());
                 return vec![Step::Hang];
             };
-            // The first call is answered on the stream of the second, which has an answer of its own.
+            // The first call is answered on the stream of the second, which has its own response as well.
             let events = format!("data: {}\n\ndata: {}\n\n", raw::hi(&first), raw::hi(seen));
             vec![raw::stream_head(), Step::Write(events.into_bytes())]
         })
@@ -238,7 +236,7 @@ async fn a_response_stream_answers_its_own_request_only() {
             async move { tools.call(ToolCall::new("fx.hello").timeout(secs(2))).await }
         });
         until("the first call is there", || server.count("tools/call") == 1).await;
-        greets(&tools, "the second call").await;
+        assert_greets(&tools, "the second call").await;
         lost(&first.await.unwrap(), Kind::Timeout);
     }
 }
@@ -288,10 +286,10 @@ async fn answers_that_a_server_never_takes_do_not_pile_up() {
             .filter(|seen| seen.verb == "POST" && seen.method().is_empty())
             .count()
     };
-    greets(&tools, "beside the pings").await;
+    assert_greets(&tools, "beside the pings").await;
     for _ in 0..200 {
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
-    greets(&tools, "after the pings").await;
+    assert_greets(&tools, "after the pings").await;
     assert!((1..=16).contains(&answers()), "{} answers are on their way", answers());
 }

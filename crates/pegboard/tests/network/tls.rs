@@ -1,4 +1,4 @@
-//! Secure connections: whom we trust, whom we show ourselves to, and what is said when either fails.
+//! TLS: server certificates, client certificates, and the errors when either fails.
 
 use std::{
     net::SocketAddr,
@@ -21,7 +21,7 @@ use tokio::{
 use tokio_rustls::{TlsAcceptor, server::TlsStream};
 use tokio_util::sync::{CancellationToken, DropGuard};
 
-use crate::{support::*, words::*};
+use crate::{fixtures::*, support::*};
 
 /// A certificate authority, with its certificate in a file.
 pub(crate) struct Authority {
@@ -64,7 +64,7 @@ impl Authority {
         Identity { certificate, key }
     }
 
-    /// Files with a certificate for a client, signed by this authority.
+    /// Files with a client certificate that this authority signed.
     fn client(&self) -> ClientCert {
         let identity = self.signs(|_| {});
         let (cert, key) = (self.folder.path().join("me.pem"), self.folder.path().join("me.key"));
@@ -75,7 +75,7 @@ impl Authority {
 }
 
 impl Identity {
-    /// What a server with this identity is set up with; with `clients` it asks for certificates of that authority.
+    /// The TLS settings of a server with this identity; with `clients` it requires certificates of that authority.
     pub(crate) fn settings(&self, clients: Option<&Authority>) -> TlsSettings {
         let provider = Arc::new(ring::default_provider());
         let builder = TlsSettings::builder_with_provider(provider.clone())
@@ -97,10 +97,10 @@ impl Identity {
     }
 }
 
-/// A secure front; it ends when this is dropped.
+/// A TLS listener. It stops when this is dropped.
 pub(crate) struct Front {
     address: SocketAddr,
-    /// What was agreed on with each client.
+    /// The ALPN protocol of each connection.
     protocols: Arc<Mutex<Vec<Option<String>>>>,
     _guard: DropGuard,
 }
@@ -111,7 +111,7 @@ impl Front {
     }
 }
 
-/// Takes secure connections and hands each to `serve`.
+/// Accepts TLS connections and hands each to `serve`.
 pub(crate) async fn front<F>(
     settings: TlsSettings,
     serve: impl Fn(TlsStream<TcpStream>) -> F + Send + Sync + 'static,
@@ -137,7 +137,7 @@ where
                         agreed.lock().unwrap().push(protocol);
                         serve(stream).await;
                     }
-                    // The client reads the alert before the end only when the end is orderly.
+                    // The client reads the alert only if the connection is then closed cleanly.
                     Err((_, mut stream)) => {
                         let _ = stream.shutdown().await;
                         let mut rest = Vec::new();
@@ -155,7 +155,7 @@ where
     }
 }
 
-/// Passes everything on to a server that knows nothing of this.
+/// Terminates TLS in front of a plain server.
 async fn pass_to(settings: TlsSettings, address: SocketAddr) -> Front {
     front(settings, move |mut stream| async move {
         if let Ok(mut other) = TcpStream::connect(address).await {
@@ -177,7 +177,7 @@ pub(crate) fn trusting(authority: &Authority) -> Tls {
     tls
 }
 
-/// The call is refused for a reason of trust, and the hint says where to look.
+/// The call is rejected because of the certificate, and the hint names the setting.
 async fn check_refused(transport: Transport, what: &str) -> String {
     let board = board(ServerConfig::new(transport));
     let reply = tokio::time::timeout(PATIENCE, hello(&board.toolset()))
@@ -202,18 +202,18 @@ async fn a_server_of_a_trusted_authority_is_reached_on_every_wire() {
         for host in ["localhost", "127.0.0.1"] {
             let url = front.url("https", host, "/mcp");
             let board = board(ServerConfig::new(Transport::Auto(secured(&url, trusting(&authority)))));
-            greets(&board.toolset(), &url).await;
+            assert_greets(&board.toolset(), &url).await;
             board.shutdown().await;
         }
     }
     let old = fake(Era::Legacy).serve_sse().await.unwrap();
     let front = pass_to(authority.signs(|_| {}).settings(None), old.address()).await;
     let endpoint = secured(&front.url("https", "localhost", "/sse"), trusting(&authority));
-    greets(&board(ServerConfig::new(Transport::Sse(endpoint))).toolset(), "sse").await;
+    assert_greets(&board(ServerConfig::new(Transport::Sse(endpoint))).toolset(), "sse").await;
     let socket = fake(Era::Legacy).serve_ws().await.unwrap();
     let front = pass_to(authority.signs(|_| {}).settings(None), socket.address()).await;
     let endpoint = secured(&front.url("wss", "localhost", "/mcp"), trusting(&authority));
-    greets(
+    assert_greets(
         &board(ServerConfig::new(Transport::WebSocket(endpoint))).toolset(),
         "wss",
     )
@@ -294,7 +294,7 @@ async fn a_server_may_be_trusted_without_a_proof_when_the_config_says_so() {
     let web = fake(Era::Modern).serve_http().await.unwrap();
     let front = pass_to(stranger.signs(|_| {}).settings(None), web.address()).await;
     let endpoint = secured(&front.url("https", "localhost", "/mcp"), tls.clone());
-    greets(
+    assert_greets(
         &board(ServerConfig::new(Transport::Http(endpoint))).toolset(),
         "insecure",
     )
@@ -302,7 +302,7 @@ async fn a_server_may_be_trusted_without_a_proof_when_the_config_says_so() {
     let socket = fake(Era::Legacy).serve_ws().await.unwrap();
     let front = pass_to(stranger.signs(|_| {}).settings(None), socket.address()).await;
     let endpoint = secured(&front.url("wss", "127.0.0.1", "/mcp"), tls);
-    greets(
+    assert_greets(
         &board(ServerConfig::new(Transport::WebSocket(endpoint))).toolset(),
         "insecure",
     )
@@ -332,12 +332,12 @@ async fn a_server_that_asks_who_we_are_is_shown_our_certificate() {
     }
     assert!(web.requests().is_empty() && socket.requests().is_empty());
     let tls = showing(Some(authority.client()));
-    greets(
+    assert_greets(
         &board(ServerConfig::new(Transport::Http(secured(&url, tls.clone())))).toolset(),
         "mTLS",
     )
     .await;
-    greets(
+    assert_greets(
         &board(ServerConfig::new(Transport::WebSocket(secured(&socket_url, tls)))).toolset(),
         "mTLS",
     )
@@ -390,7 +390,7 @@ async fn plain_text_on_a_secure_port_is_a_matter_of_trust_too() {
     assert!(fake.requests().is_empty());
 }
 
-/// Answers one request of a modern server with the one tool `hello`.
+/// Answers one request like a modern server with the one tool `hello`.
 pub(crate) async fn answer_h2(
     request: http::Request<h2::RecvStream>,
     mut respond: h2::server::SendResponse<bytes::Bytes>,
@@ -435,7 +435,7 @@ async fn http_2_is_spoken_where_the_server_offers_it() {
         |limits| limits.in_flight = 100,
     ));
     let tools = board.toolset();
-    greets(&tools, "over HTTP/2").await;
+    assert_greets(&tools, "over HTTP/2").await;
     let replies = futures_util::future::join_all((0..100).map(|_| hello(&tools))).await;
     assert!(replies.iter().all(|reply| reply.text() == "hi"));
     // All of them share one connection.
@@ -448,7 +448,7 @@ async fn http_2_is_spoken_where_the_server_offers_it() {
     let url = older.url("https", "localhost", "/mcp");
     let tools =
         crate::support::board(ServerConfig::new(Transport::Auto(secured(&url, trusting(&authority))))).toolset();
-    greets(&tools, "over HTTP/1.1").await;
+    assert_greets(&tools, "over HTTP/1.1").await;
     assert_eq!(older.protocols.lock().unwrap()[0].as_deref(), Some("http/1.1"));
 
     let socket = fake(Era::Legacy).serve_ws().await.unwrap();
@@ -457,7 +457,7 @@ async fn http_2_is_spoken_where_the_server_offers_it() {
     let both = pass_to(settings, socket.address()).await;
     let endpoint = secured(&both.url("wss", "localhost", "/mcp"), trusting(&authority));
     let tools = crate::support::board(ServerConfig::new(Transport::WebSocket(endpoint))).toolset();
-    greets(&tools, "WebSockets are not spoken over HTTP/2").await;
+    assert_greets(&tools, "WebSockets are not spoken over HTTP/2").await;
     assert_eq!(*both.protocols.lock().unwrap(), [None]);
 }
 

@@ -4,7 +4,7 @@ use pegboard::{Auth, Kind, Secret, ServerConfig, State, Transport};
 use pegboard_testkit::{Answer, Era, FakeServer, Fault, Tool, When};
 use serde_json::json;
 
-use crate::{support::*, words::*};
+use crate::{fixtures::*, support::*};
 
 #[tokio::test]
 async fn headers_and_subprotocol_are_sent_with_the_handshake_in_both_eras() {
@@ -15,7 +15,7 @@ async fn headers_and_subprotocol_are_sent_with_the_handshake_in_both_eras() {
         endpoint.headers.insert("X-Tenant".to_owned(), Secret::new("blue"));
         let board = board(ServerConfig::new(Transport::WebSocket(endpoint)));
         let tools = board.toolset();
-        greets(&tools, &format!("{era:?}")).await;
+        assert_greets(&tools, &format!("{era:?}")).await;
         assert_eq!(call(&tools, "fx.echo", json!({"a": "é"})).await.text(), r#"{"a":"é"}"#);
         let upgrades = received(&fake, "GET", 1).await;
         assert_eq!(upgrades.len(), 1);
@@ -30,7 +30,7 @@ async fn headers_and_subprotocol_are_sent_with_the_handshake_in_both_eras() {
 async fn user_and_password_of_the_url_are_sent_as_credentials() {
     let fake = fake(Era::Legacy).serve_ws().await.unwrap();
     let board = board(ws(&fake.url().replace("ws://", "ws://me:p%40ss@")));
-    greets(&board.toolset(), "with credentials").await;
+    assert_greets(&board.toolset(), "with credentials").await;
     let upgrades = received(&fake, "GET", 1).await;
     assert_eq!(upgrades[0].header("authorization"), Some("Basic bWU6cEBzcw=="));
 }
@@ -43,11 +43,7 @@ async fn a_refused_upgrade_says_why() {
         (404, Kind::Unavailable, State::Down),
         (500, Kind::Unavailable, State::Down),
     ] {
-        let fault = Fault::Status {
-            status: code,
-            headers: vec![],
-            body: String::new(),
-        };
+        let fault = status_fault(code, "");
         let fake = fake(Era::Legacy)
             .fault_on(When::method("GET"), fault)
             .serve_ws()
@@ -84,13 +80,13 @@ async fn a_message_larger_than_the_limit_costs_only_the_call_that_it_answers() {
         "{text}"
     );
     assert!(reply.outcome.hint().unwrap().contains("raise `max_message`"));
-    greets(&tools, "on the same connection").await;
+    assert_greets(&tools, "on the same connection").await;
     assert_eq!(board.status().servers[0].restarts, 0);
 }
 
 #[tokio::test]
 async fn a_connection_that_ends_loses_what_is_under_way_and_the_next_call_opens_another() {
-    // The half of an answer that came cannot be read.
+    // The half of the response that arrived is unreadable.
     for (fault, kind) in [
         (Fault::ClosesOutput, Kind::Transport),
         (Fault::ResetInStream, Kind::Internal),
@@ -112,33 +108,16 @@ async fn a_connection_that_ends_loses_what_is_under_way_and_the_next_call_opens_
         lost(&waiting.await.unwrap(), Kind::Transport);
         until_lost(&board).await;
         until_found_unasked(&board).await;
-        greets(&tools, &format!("after {fault:?}")).await;
+        assert_greets(&tools, &format!("after {fault:?}")).await;
         assert_eq!(fake.count("tools/call"), 3);
     }
 }
 
 #[tokio::test]
 async fn a_server_that_dies_loses_the_call_and_is_found_again() {
-    let folder = tempfile::tempdir().unwrap();
-    let ledger = folder.path().join("ledger");
-    let fake = fake(Era::Legacy)
-        .ledger(&ledger)
-        .fault_on(When::tool("hello").first(1), Fault::DiesAfterExecuting { code: 1 })
-        .serve_ws()
-        .await
-        .unwrap();
-    let board = board(ws(&fake.url()));
-    let tools = board.toolset();
-    lost(&call(&tools, "fx.hello", json!({"nonce": "n"})).await, Kind::Transport);
-    until_lost(&board).await;
-    let reply = hello(&tools).await;
-    refused(&reply, Kind::RestartFailed);
-    assert!(reply.outcome.hint().unwrap().contains("nothing listens"));
-    fake.restart().await.unwrap();
-    until_found_unasked(&board).await;
-    greets(&tools, "after the restart").await;
-    assert_eq!(executed(&ledger), ["n"]);
-    assert_eq!((status(&board).restarts, fake.count("initialize")), (1, 2));
+    let (_folder, ledger) = ledger();
+    let fake = dies_once(&ledger).serve_ws().await.unwrap();
+    check_found_again(&fake, ws(&fake.url()), &ledger).await;
 }
 
 #[tokio::test]

@@ -1,4 +1,4 @@
-//! A WebSocket server that shows what is usually hidden: pings, pongs and how the connection ended.
+//! A WebSocket server that exposes pings, pongs and close frames.
 
 use futures_util::{SinkExt, StreamExt};
 use pegboard::Kind;
@@ -12,9 +12,9 @@ use tokio_tungstenite::{
     },
 };
 
-use crate::{support::*, words::*};
+use crate::{fixtures::*, support::*};
 
-/// Answers like a healthy legacy server, and `act` says what is written after a call. All that comes in is told.
+/// Answers like a healthy legacy server and writes the messages of `act` after a call. Reports every message that it receives.
 async fn serve(act: fn(&Value) -> Vec<Message>) -> (String, mpsc::Receiver<Message>) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("ws://{}/mcp", listener.local_addr().unwrap());
@@ -74,7 +74,7 @@ async fn heard(from: &mut mpsc::Receiver<Message>, wanted: impl Fn(&Message) -> 
 async fn a_shutdown_says_goodbye_and_does_not_wait_for_long() {
     let (url, mut from) = serve(|request| vec![hi(request)]).await;
     let board = board(ws(&url));
-    greets(&board.toolset(), "before").await;
+    assert_greets(&board.toolset(), "before").await;
     tokio::time::timeout(PATIENCE, board.shutdown()).await.expect("bounded");
     let Message::Close(Some(frame)) = heard(&mut from, Message::is_close).await else {
         panic!("a goodbye without a code");
@@ -94,7 +94,7 @@ async fn a_ping_is_answered_and_binary_messages_are_read() {
     })
     .await;
     let board = board(ws(&url));
-    greets(&board.toolset(), "with a ping before").await;
+    assert_greets(&board.toolset(), "with a ping before").await;
     let pong = heard(&mut from, Message::is_pong).await;
     assert_eq!(pong.into_data(), b"there?".as_slice());
 }
@@ -113,6 +113,6 @@ async fn the_servers_goodbye_loses_the_call_and_says_why() {
     let text = lost(&hello(&tools).await, Kind::Transport);
     assert!(text.contains("back in a minute") && text.contains("1012"), "{text}");
     until_lost(&board).await;
-    // It comes back, and so do we.
+    // The server comes back, and the board reconnects.
     assert!(tools.list(PATIENCE).await.unavailable.is_empty());
 }

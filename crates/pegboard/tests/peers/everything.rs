@@ -1,4 +1,4 @@
-//! The reference server with one tool for everything the protocol has, on each wire that it offers.
+//! The reference server with one tool for every protocol feature, on each wire that it offers.
 
 use pegboard::{Answer, Content, Pegboard, ServerConfig, Toolset, Transport};
 use serde_json::{Value, json};
@@ -51,8 +51,7 @@ async fn a_connection_that_the_server_closed_while_nobody_looked_is_not_used_aga
         }
     };
     echo().await;
-    // The server closes idle connections after 5 s. This holds up our whole runtime, as a busy machine would, so that nobody sees
-    // it happen.
+    // The server closes idle connections after 5 s. Blocking the whole runtime, as a busy machine would, keeps the client from noticing.
     std::thread::sleep(secs(6));
     echo().await;
     board.shutdown().await;
@@ -62,7 +61,7 @@ async fn a_connection_that_the_server_closed_while_nobody_looked_is_not_used_aga
 async fn everything_works_on_http_with_sse() {
     let server = Listening::everything_sse().await;
     check(&board(ServerConfig::new(Transport::Sse(server.endpoint()))), "sse").await;
-    // The same server is found when the config leaves the kind open.
+    // The same server is detected when the config leaves the transport open.
     let found = board(server.config());
     assert_eq!(
         text(&found.toolset(), "echo", json!({"message": "hi"})).await,
@@ -73,7 +72,7 @@ async fn everything_works_on_http_with_sse() {
 
 async fn check(board: &Pegboard, transport: &str) {
     let tools = board.toolset();
-    // It announces changes while it is being listed; they must neither hide nor double a tool.
+    // The server sends `list_changed` while it is listed; that must neither hide nor duplicate a tool.
     assert_eq!(listed(&tools).await, of_fx(TOOLS));
     let status = status(board, "fx");
     assert_eq!(status.transport, transport);
@@ -133,7 +132,7 @@ fn annotations(answer: &Answer) -> Vec<Value> {
     let blocks = blocks.as_array().unwrap().iter();
     blocks
         .map(|block| {
-            // The server writes the whole number 1.0 as 1.
+            // The server writes the number 1.0 as 1.
             let mut annotations = block["annotations"].clone();
             annotations["priority"] = json!(annotations["priority"].as_f64());
             annotations
@@ -186,7 +185,7 @@ async fn a_user_who_can_be_asked_is_asked_on_every_wire() {
 
 async fn check_questions(board: &Pegboard, user: &User) {
     let tools = board.toolset();
-    // The server adds these tools when it has seen what its client can do, which may be after the first listing.
+    // The server adds these tools after it has seen the client's capabilities, which may be after the first listing.
     tools.list(PATIENCE).await;
     until("the server offers its questions", || status(board, "fx").tools == 16).await;
     let names = listed(&tools).await;
@@ -202,7 +201,7 @@ async fn check_questions(board: &Pegboard, user: &User) {
     let before = user.asked().len();
     let told = text(&tools, "trigger-elicitation-request", json!({})).await;
     assert!(told.contains("- Name: Ada"), "{told}");
-    // What the user leaves out has the form's defaults.
+    // Fields that the user leaves out get the form's defaults.
     assert!(told.contains("It was a dark and stormy night."), "{told}");
     let asked = &user.asked()[before..];
     assert_eq!(asked.len(), 1);

@@ -1,4 +1,4 @@
-//! Starts that go wrong or slowly: what a person is told, and what is left running.
+//! Failing and slow starts: the error messages, and the processes that are left.
 
 use std::{path::Path, time::Duration};
 
@@ -7,7 +7,7 @@ use tempfile::TempDir;
 
 use crate::{peer::*, support::*, talk::*};
 
-/// Opens a board over a server that cannot start, and checks parts of what is said about it.
+/// Opens a board over a server that cannot start, and checks parts of the error and the hint.
 async fn check(config: ServerConfig, error: &str, hint: &str) {
     let board = board(config);
     let listing = board.toolset().list(PATIENCE).await;
@@ -35,7 +35,7 @@ async fn a_server_with_wrong_arguments_speaks_for_itself() {
     check(with(time(), "--bogus"), "unrecognized arguments: --bogus", own_words).await;
     let no_repository = stdio(&git(folder.path()));
     check(no_repository, "is not a valid Git repository", own_words).await;
-    // It prints this where messages belong, and ends.
+    // It prints its version to stdout, and exits.
     let version = stdio(&[everything()[0].clone(), "--version".to_owned()]);
     check(version, "v22.", own_words).await;
 }
@@ -78,7 +78,7 @@ async fn a_slow_server_is_tried_in_both_eras_and_one_process_stays() {
     }
 }
 
-/// How many processes have this path among their arguments.
+/// The number of processes with this path among their arguments.
 fn started_with(path: &Path) -> usize {
     let path = path.to_str().unwrap().as_bytes();
     let processes = std::fs::read_dir("/proc").unwrap().flatten();

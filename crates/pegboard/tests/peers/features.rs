@@ -1,4 +1,4 @@
-//! The reference server used in full, on each of its wires: everything that it can do with a client is done, and its effect is seen.
+//! All features of the reference server, on each of its wires, each with an observable effect.
 
 use std::{
     pin::Pin,
@@ -15,24 +15,24 @@ use tokio::sync::mpsc;
 
 use crate::{peer::*, support::*, talk::*};
 
-/// Tools that the server adds for clients that can do everything.
+/// The number of tools for clients with every capability.
 const ALL_TOOLS: usize = 19;
 
-/// A user and a model that answer everything, and remember what they were asked.
+/// A user and a model that answer every request, and record them.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Everybody {
+pub(crate) struct FullHost {
     elicited: Arc<Mutex<Vec<Elicitation>>>,
     sampled: Arc<Mutex<Vec<Value>>>,
 }
 
-impl Everybody {
-    /// What was asked of the user since the last time.
+impl FullHost {
+    /// The user's requests since the last call.
     pub(crate) fn elicited(&self) -> Vec<Elicitation> {
         std::mem::take(&mut self.elicited.lock().unwrap())
     }
 }
 
-impl Host for Everybody {
+impl Host for FullHost {
     fn offers_elicitation(&self) -> bool {
         true
     }
@@ -74,7 +74,7 @@ impl Host for Everybody {
     }
 }
 
-fn open(mut config: ServerConfig, host: &Everybody) -> Pegboard {
+fn open(mut config: ServerConfig, host: &FullHost) -> Pegboard {
     config.roots = vec!["file:///srv/one".to_owned()];
     let mut servers = Config::default();
     servers.servers.insert(name("fx"), config);
@@ -99,11 +99,11 @@ async fn every_feature_of_the_reference_server_is_used_on_http_with_sse() {
 }
 
 async fn check(config: ServerConfig) {
-    let host = Everybody::default();
+    let host = FullHost::default();
     let board = open(config, &host);
     let tools = board.toolset();
     tools.list(PATIENCE).await;
-    // The server adds some tools when it has seen what its client can do.
+    // The server adds some tools after it has seen the client's capabilities.
     until("all tools are there", || status(&board, "fx").tools == ALL_TOOLS).await;
     Box::pin(check_resource_tools(&board)).await;
     tokio::join!(
@@ -161,7 +161,7 @@ async fn check_resources(tools: &Toolset) {
         let uri = tools.expand_template(&fx, &template, &values).await.unwrap();
         let read = tools.read_resource(&fx, &uri).await.unwrap();
         let text = String::from_utf8(read[0].bytes().unwrap()).unwrap();
-        says(&text, &["Resource 7", expected]);
+        assert_contains(&text, &["Resource 7", expected]);
     }
 }
 
@@ -186,11 +186,11 @@ async fn check_prompts(tools: &Toolset) {
         .unwrap();
     assert_eq!(asked.messages[0].content.to_text(), "What's weather in Oslo, Norway?");
     let missing = get("args-prompt", json!({})).await.unwrap_err();
-    says(&missing.message, &["needs the argument `city`"]);
+    assert_contains(&missing.message, &["needs the argument `city`"]);
     let promoted = get("completable-prompt", json!({"department": "Sales", "name": "Eve"}))
         .await
         .unwrap();
-    says(&promoted.messages[0].content.to_text(), &["promote Eve", "Sales"]);
+    assert_contains(&promoted.messages[0].content.to_text(), &["promote Eve", "Sales"]);
     for (kind, body) in [("Text", "text"), ("Blob", "blob")] {
         let held = get("resource-prompt", json!({"resourceType": kind, "resourceId": "3"}));
         let held = held.await.unwrap();
@@ -252,23 +252,23 @@ async fn check_tools(tools: &Toolset) {
     );
 }
 
-async fn check_sampling(tools: &Toolset, host: &Everybody) {
+async fn check_sampling(tools: &Toolset, host: &FullHost) {
     for (tool, words) in [
         ("trigger-sampling-request", "LLM sampling result"),
         ("trigger-sampling-request-async", "[COMPLETED]"),
     ] {
         let told = text(tools, tool, json!({"prompt": "six by seven?", "maxTokens": 100_000})).await;
-        says(&told, &[words, "forty-two"]);
+        assert_contains(&told, &[words, "forty-two"]);
         let asked = host.sampled.lock().unwrap().pop().unwrap();
-        // The server asked for more than a client gives by itself.
+        // The server requested more than the client's default.
         assert_eq!(asked["maxTokens"], 4096);
-        says(&asked["messages"].to_string(), &["six by seven?"]);
+        assert_contains(&asked["messages"].to_string(), &["six by seven?"]);
     }
 }
 
-async fn check_elicitation(tools: &Toolset, host: &Everybody) {
+async fn check_elicitation(tools: &Toolset, host: &FullHost) {
     let told = text(tools, "trigger-elicitation-request", json!({})).await;
-    says(&told, &["- Name: Ada", "It was a dark and stormy night."]);
+    assert_contains(&told, &["- Name: Ada", "It was a dark and stormy night."]);
     let asked = host.elicited().remove(0).form.unwrap();
     let kinds = |wanted: fn(&FieldKind) -> bool| asked.fields.iter().filter(|field| wanted(&field.kind)).count();
     assert!(kinds(|kind| matches!(kind, FieldKind::Choice(_))) >= 3, "{asked:#?}");
@@ -283,23 +283,23 @@ async fn check_elicitation(tools: &Toolset, host: &Everybody) {
     assert_eq!(kinds(|kind| matches!(kind, FieldKind::Other)), 0, "{asked:#?}");
 
     let told = text(tools, "trigger-elicitation-request-async", json!({})).await;
-    says(&told, &["[COMPLETED]", "- Name: Ada", "Task created"]);
+    assert_contains(&told, &["[COMPLETED]", "- Name: Ada", "Task created"]);
     assert_eq!(host.elicited().len(), 1);
 
     let visit = json!({"url": "https://example.org/here", "elicitationId": "e-1"});
     let told = text(tools, "trigger-url-elicitation", visit).await;
-    says(&told, &["completed the URL elicitation", "e-1"]);
+    assert_contains(&told, &["completed the URL elicitation", "e-1"]);
     assert_eq!(host.elicited()[0].url.as_deref(), Some("https://example.org/here"));
-    // The server refuses the call until its user has been to another page, and takes it then.
+    // The server rejects the call until its user has visited a page, and accepts it then.
     let visit = json!({"url": "https://example.org/there", "errorPath": true});
     let told = text(tools, "trigger-url-elicitation", visit).await;
-    says(&told, &["completed the URL elicitation", "https://example.org/there"]);
+    assert_contains(&told, &["completed the URL elicitation", "https://example.org/there"]);
     let pages: Vec<_> = host.elicited().into_iter().filter_map(|asked| asked.url).collect();
     assert_eq!(pages, ["https://modelcontextprotocol.io", "https://example.org/there"]);
 }
 
 async fn check_roots(board: &Pegboard, tools: &Toolset) {
-    says(&text(tools, "get-roots-list", json!({})).await, &["file:///srv/one"]);
+    assert_contains(&text(tools, "get-roots-list", json!({})).await, &["file:///srv/one"]);
     assert!(board.set_roots(&name("fx"), &[Root::new("file:///srv/two").name("Two")]));
     let changed = async {
         while !text(tools, "get-roots-list", json!({}))
@@ -310,10 +310,10 @@ async fn check_roots(board: &Pegboard, tools: &Toolset) {
         }
     };
     tokio::time::timeout(PATIENCE, changed).await.unwrap();
-    says(&text(tools, "get-roots-list", json!({})).await, &["1. Two"]);
+    assert_contains(&text(tools, "get-roots-list", json!({})).await, &["1. Two"]);
 }
 
-async fn check_tasks(tools: &Toolset, host: &Everybody) {
+async fn check_tasks(tools: &Toolset, host: &FullHost) {
     let research = |topic: &str, ambiguous: bool| {
         let arguments = Arguments::try_from(json!({"topic": topic, "ambiguous": ambiguous})).unwrap();
         ToolCall::new("simulate-research-query").arguments(arguments)
@@ -322,14 +322,14 @@ async fn check_tasks(tools: &Toolset, host: &Everybody) {
     let background = async {
         let mut handle = tools.start(research("tea", false)).await.unwrap();
         assert_eq!(handle.status().await.unwrap().status, TaskStatus::Working);
-        says(&handle.result(PATIENCE).await.text(), &["# Research Report: tea"]);
+        assert_contains(&handle.result(PATIENCE).await.text(), &["# Research Report: tea"]);
         assert_eq!(handle.status().await.unwrap().status, TaskStatus::Completed);
         let given_up = tools.start(research("coffee", false)).await.unwrap();
         given_up.cancel().await.unwrap();
         assert_eq!(given_up.status().await.unwrap().status, TaskStatus::Cancelled);
     };
     let (reply, ()) = tokio::join!(tools.call(research("python", true).progress(sink)), background);
-    says(&done(reply).text(), &["# Research Report: python (programming)"]);
+    assert_contains(&done(reply).text(), &["# Research Report: python (programming)"]);
     assert_eq!(host.elicited().len(), 1);
     let mut told = Vec::new();
     while let Ok(step) = steps.try_recv() {
@@ -345,10 +345,10 @@ async fn check_logging(tools: &Toolset) {
     let fx = name("fx");
     let mut events = tools.events(&fx).unwrap();
     tools.set_log_level(&fx, LogLevel::Emergency).await.unwrap();
-    // Each start logs something of any of eight levels, so that one of many is surely below the gravest.
+    // Each start logs a message of a random level out of eight, so that one of many is surely below the highest.
     for _ in 0..40 {
-        says(&text(tools, "toggle-simulated-logging", json!({})).await, &["Started"]);
-        says(&text(tools, "toggle-simulated-logging", json!({})).await, &["Stopped"]);
+        assert_contains(&text(tools, "toggle-simulated-logging", json!({})).await, &["Started"]);
+        assert_contains(&text(tools, "toggle-simulated-logging", json!({})).await, &["Stopped"]);
     }
     while let Ok(event) = tokio::time::timeout(Duration::from_millis(500), events.next()).await {
         if let ServerEvent::Log(message) = &*event.unwrap() {
@@ -356,12 +356,12 @@ async fn check_logging(tools: &Toolset) {
         }
     }
     tools.set_log_level(&fx, LogLevel::Debug).await.unwrap();
-    says(&text(tools, "toggle-simulated-logging", json!({})).await, &["Started"]);
+    assert_contains(&text(tools, "toggle-simulated-logging", json!({})).await, &["Started"]);
     next_log(&mut events, "evel").await;
-    says(&text(tools, "toggle-simulated-logging", json!({})).await, &["Stopped"]);
+    assert_contains(&text(tools, "toggle-simulated-logging", json!({})).await, &["Stopped"]);
 }
 
-/// The first message of the log with these words in it.
+/// The first log message that contains `words`.
 async fn next_log(events: &mut ServerEvents, words: &str) -> String {
     let waiting = async {
         loop {
@@ -387,9 +387,9 @@ async fn check_subscriptions(tools: &Toolset) {
         &format!("Received Subscribe Resource request for URI: {uri}"),
     )
     .await;
-    says(&text(tools, "toggle-subscriber-updates", json!({})).await, &["Started"]);
+    assert_contains(&text(tools, "toggle-subscriber-updates", json!({})).await, &["Started"]);
     assert!(tokio::time::timeout(PATIENCE, subscription.changed()).await.unwrap());
-    says(&text(tools, "toggle-subscriber-updates", json!({})).await, &["Stopped"]);
+    assert_contains(&text(tools, "toggle-subscriber-updates", json!({})).await, &["Stopped"]);
     drop(subscription);
     next_log(&mut events, "Received Unsubscribe Resource request").await;
 }

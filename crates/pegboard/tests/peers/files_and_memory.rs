@@ -1,4 +1,4 @@
-//! The reference servers with an effect outside: files in a folder, and a graph that is remembered.
+//! The reference servers with external effects: files in a folder, and a persistent graph.
 
 use serde_json::json;
 use tempfile::TempDir;
@@ -8,7 +8,7 @@ use crate::{peer::*, support::*, talk::*};
 #[tokio::test]
 async fn files_are_written_read_and_listed_and_others_are_refused() {
     let folder = TempDir::new().unwrap();
-    // The server compares real paths; the folder for temporary files may be a link.
+    // The server compares canonical paths; the folder for temporary files may be a symlink.
     let root = folder.path().canonicalize().unwrap();
     let path = |file: &str| root.join(file).display().to_string();
     let board = board(stdio(&filesystem(&root)));
@@ -42,7 +42,7 @@ async fn roots_replace_the_folder_on_the_command_line() {
     let board = board(config);
     let tools = board.toolset();
     tools.list(PATIENCE).await;
-    // The server asks for the roots after the handshake, so the first answer may come before it knows them.
+    // The server requests the roots after the handshake, so the first answer may come before it knows them.
     let waiting = async {
         while !text(&tools, "list_allowed_directories", json!({}))
             .await

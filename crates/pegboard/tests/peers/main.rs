@@ -1,6 +1,6 @@
-//! Boards over servers that other people wrote, started for real. `scripts/peers` installs them.
+//! Boards over third-party servers, run for real. `scripts/peers` installs them.
 
-#![expect(clippy::unwrap_used, reason = "a test fails where it cannot go on")]
+#![expect(clippy::unwrap_used, reason = "a test panics at the step that fails")]
 
 #[path = "../support/mod.rs"]
 mod support;

@@ -1,4 +1,4 @@
-//! Servers on the newest SDKs, in the era without a handshake and in the other one, on stdio and HTTP.
+//! Servers on the newest SDKs, in both eras, on stdio and HTTP.
 
 use pegboard::{ElicitAnswer, EraChoice, Pegboard, ServerConfig, Toolset};
 use serde_json::{Map, Value, json};
@@ -7,7 +7,7 @@ use crate::{peer::*, support::*, talk::*};
 
 const TOOLS: &[&str] = &["add", "count", "echo", "fail", "greet", "weather"];
 
-/// What sets the two servers apart.
+/// The differences between the two servers.
 struct Peer {
     name: &'static str,
     greeting: &'static str,
@@ -52,7 +52,7 @@ async fn on_stdio(peer: &Peer, command: &[String]) {
 async fn python_is_found_to_be_modern_on_http() {
     let server = Listening::python_modern().await;
     on_http(&PYTHON, &server).await;
-    // Its sessions let it ask back in the era with a handshake too.
+    // Legacy sessions let the server send requests to the client too.
     let user = User::called_ada();
     let legacy = user.board(in_era(server.config(), EraChoice::Legacy));
     greets(&legacy.toolset(), &user, PYTHON.greeting).await;

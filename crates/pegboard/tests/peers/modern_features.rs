@@ -1,10 +1,10 @@
-//! What the newest SDKs can want and tell in the era without a handshake, on stdio and HTTP.
+//! Requests and notifications of the newest SDKs in the modern era, on stdio and HTTP.
 
 use pegboard::{CompletionOf, Config, EraChoice, LogLevel, Pegboard, ServerConfig, ServerEvent, ToolCall, Toolset};
 use serde_json::{Map, Value, json};
 use tokio::sync::mpsc;
 
-use crate::{features::Everybody, peer::*, support::*, talk::*};
+use crate::{features::FullHost, peer::*, support::*, talk::*};
 
 #[tokio::test]
 async fn every_feature_of_the_python_sdk_is_used_on_stdio() {
@@ -29,7 +29,7 @@ async fn every_feature_of_the_typescript_sdk_is_used_on_http() {
 }
 
 async fn check(config: ServerConfig) {
-    let host = Everybody::default();
+    let host = FullHost::default();
     let mut config = in_era(config, EraChoice::Modern);
     config.roots = vec!["file:///srv/one".to_owned()];
     let mut servers = Config::default();
@@ -46,7 +46,7 @@ async fn check(config: ServerConfig) {
     board.shutdown().await;
 }
 
-async fn check_inputs(tools: &Toolset, host: &Everybody) {
+async fn check_inputs(tools: &Toolset, host: &FullHost) {
     assert_eq!(text(tools, "ask_model", json!({})).await, "the model says forty-two");
     assert_eq!(
         text(tools, "ask_roots", json!({})).await,
@@ -57,7 +57,7 @@ async fn check_inputs(tools: &Toolset, host: &Everybody) {
     assert_eq!(asked[0].url.as_deref(), Some("https://example.org/sign-in"));
 }
 
-async fn check_reading(tools: &Toolset, host: &Everybody) {
+async fn check_reading(tools: &Toolset, host: &FullHost) {
     let fx = name("fx");
     let listing = tools.resources(PATIENCE).await;
     let templates: Vec<_> = listing.templates.iter().map(|template| template.uri.as_str()).collect();
@@ -70,7 +70,7 @@ async fn check_reading(tools: &Toolset, host: &Everybody) {
         Some("book on shelf")
     );
 
-    // Resources and prompts may want something first, as tools may.
+    // Resources and prompts may require input, as tools may.
     let painted = tools.read_resource(&fx, "paint://door").await.unwrap();
     assert_eq!(painted[0].text(), Some("door is Ada"));
     let poem = tools
@@ -95,7 +95,7 @@ async fn check_reading(tools: &Toolset, host: &Everybody) {
 async fn check_telling(tools: &Toolset) {
     let fx = name("fx");
     let mut subscription = tools.subscribe(&fx, "note://shelf/book").await.unwrap();
-    // The first news is that something may have been missed before.
+    // The first update reports that earlier ones may have been missed.
     while tokio::time::timeout(secs(1), subscription.changed()).await.is_ok() {}
     assert_eq!(text(tools, "touch", json!({})).await, "touched");
     assert!(tokio::time::timeout(PATIENCE, subscription.changed()).await.unwrap());
@@ -116,7 +116,7 @@ async fn check_telling(tools: &Toolset) {
     assert_eq!(message.logger.as_deref(), Some("features"));
 }
 
-/// A call that is dropped while the server works on it is given up there too.
+/// A call that is dropped while the server works on it is cancelled there too.
 async fn check_giving_up(tools: &Toolset) {
     let (sink, mut steps) = mpsc::channel(4);
     tokio::select! {
@@ -131,7 +131,7 @@ async fn check_giving_up(tools: &Toolset) {
     tokio::time::timeout(PATIENCE, noticed).await.unwrap();
 }
 
-/// A tool that comes later is told of, and can be called.
+/// A tool that is added later is announced, and can be called.
 async fn check_growing(tools: &Toolset) {
     assert_eq!(text(tools, "grow", json!({})).await, "growing");
     let seen = async {

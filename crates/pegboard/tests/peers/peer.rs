@@ -1,4 +1,4 @@
-//! The servers of `scripts/peers`: where they are, how each is started, and how to wait for one that listens on a port.
+//! The servers of `scripts/peers`: their location, the command of each, and how to wait for one that listens on a port.
 
 use std::{
     net::TcpListener,
@@ -16,20 +16,20 @@ use tokio::{
 
 use crate::support::*;
 
-/// The repository.
+/// The root of the repository.
 pub(crate) fn repository() -> PathBuf {
     let crate_folder = Path::new(env!("CARGO_MANIFEST_DIR"));
     crate_folder.join("../..").canonicalize().unwrap()
 }
 
-/// Where the peers are installed.
+/// The folder in which the peers are installed.
 pub(crate) fn home() -> PathBuf {
     let home = repository().join("target/peers");
     assert!(home.join("npm/.stamp").exists(), "run scripts/peers first");
     home
 }
 
-/// A server to be started: the program, then its arguments.
+/// A command line: the program, then its arguments.
 pub(crate) type Words = Vec<String>;
 
 fn words<const N: usize>(words: [&Path; N]) -> Words {
@@ -119,7 +119,7 @@ pub(crate) fn in_era(mut config: ServerConfig, era: EraChoice) -> ServerConfig {
     config
 }
 
-/// A server that listens on a port, and everything it has printed. It is killed when dropped, also by a panic.
+/// A server that listens on a port, and its output. It is killed when dropped, also by a panic.
 #[derive(Debug)]
 pub(crate) struct Listening {
     pub(crate) url: String,
@@ -157,7 +157,7 @@ impl Listening {
         Self::on_any_port(python_websocket(), "--port").await
     }
 
-    /// A server that does not say which port it took is told a free one. Somebody else may take that first, so it is tried again.
+    /// A server that does not print its port is given a free one. Another process may take that port first, so the start is retried.
     async fn on_free_port(mode: &str, ready: &str, path: &str) -> Self {
         for _ in 0..5 {
             let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
@@ -172,7 +172,7 @@ impl Listening {
         panic!("no port was free for {mode}");
     }
 
-    /// A server that prints its address takes a port by itself.
+    /// A server that prints its address chooses a port by itself.
     async fn on_any_port(mut command: Words, option: &str) -> Self {
         command.extend([option.to_owned(), "0".to_owned()]);
         let ready = "listening on ";
@@ -182,7 +182,7 @@ impl Listening {
         server
     }
 
-    /// Starts a server and waits for a line with `ready`. `None` when it ends before.
+    /// Starts a server and waits for a line that contains `ready`. Returns `None` if it exits before.
     async fn start(command: &[String], env: &[(&str, String)], ready: &str) -> Option<Self> {
         let mut child = tokio::process::Command::new(&command[0])
             .args(&command[1..])
@@ -217,13 +217,13 @@ impl Listening {
         started.then_some(server)
     }
 
-    /// The first line that it has printed with `part` in it.
+    /// The first line of output that contains `part`.
     pub(crate) fn line_with(&self, part: &str) -> Option<String> {
         let lines = self.lines.lock().unwrap();
         lines.iter().find(|line| line.contains(part)).cloned()
     }
 
-    /// Waits until it has printed a line with `part` in it.
+    /// Waits until the output has a line that contains `part`.
     pub(crate) async fn says(&self, part: &str) {
         until(part, || self.line_with(part).is_some()).await;
     }
@@ -232,7 +232,7 @@ impl Listening {
         endpoint(&self.url)
     }
 
-    /// The server at this address, its kind left open.
+    /// The server at this address, with its transport left open.
     pub(crate) fn config(&self) -> ServerConfig {
         at(&self.url)
     }
@@ -242,19 +242,19 @@ impl Listening {
     }
 }
 
-/// Reads a stream to its end, so that the server never waits for us.
+/// Reads a stream to its end, so that the server is never blocked by a full pipe.
 fn drain(stream: impl AsyncRead + Send + Unpin + 'static, lines: Arc<Mutex<Vec<String>>>, tell: mpsc::Sender<()>) {
     tokio::spawn(async move {
         let mut reading = BufReader::new(stream).lines();
         while let Ok(Some(line)) = reading.next_line().await {
             lines.lock().unwrap().push(line);
-            // A full channel means that the reader has been woken already.
+            // A full channel means that the reader is woken already.
             let _ = tell.try_send(());
         }
     });
 }
 
-/// Waits until something is so.
+/// Waits until a condition holds.
 pub(crate) async fn until(what: &str, is_so: impl Fn() -> bool) {
     let waiting = async {
         while !is_so() {

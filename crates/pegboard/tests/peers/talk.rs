@@ -1,4 +1,4 @@
-//! What the tests say to a board and hear from it.
+//! Calls, listings and assertions for boards over peers, and a user with prepared answers.
 
 use std::sync::{Arc, Mutex};
 
@@ -11,23 +11,23 @@ use tokio::sync::mpsc;
 
 use crate::support::*;
 
-/// The names that models see, in order, of a board whose servers must all be there.
+/// The names that models see, in order. All servers must be available.
 pub(crate) async fn listed(tools: &Toolset) -> Vec<String> {
     let listing = tools.list(PATIENCE).await;
     assert!(listing.unavailable.is_empty(), "{:#?}", listing.unavailable);
-    // Servers of one SDK have tools of one name, and it is right to say so.
+    // Servers of one SDK have tools of the same name, and the warning about that is right.
     let is_odd = |warning: &&String| !warning.contains("have the same name");
     let odd: Vec<_> = listing.warnings.iter().filter(is_odd).collect();
     assert!(odd.is_empty(), "{odd:?}");
     listing.tools.into_iter().map(|tool| tool.name).collect()
 }
 
-/// The names of `tools` as models see them when they are those of server `fx`.
+/// The names of `tools` as models see them for server `fx`.
 pub(crate) fn of_fx(tools: &[&str]) -> Vec<String> {
     tools.iter().map(|tool| format!("fx__{tool}")).collect()
 }
 
-/// The answer of a tool that must do its work.
+/// Calls a tool that must succeed, and returns its answer.
 pub(crate) async fn answer(tools: &Toolset, tool: &str, arguments: Value) -> Answer {
     done(call(tools, tool, arguments).await)
 }
@@ -39,12 +39,12 @@ pub(crate) fn done(reply: Reply) -> Answer {
     }
 }
 
-/// The text of a tool that must do its work.
+/// Calls a tool that must succeed, and returns its text.
 pub(crate) async fn text(tools: &Toolset, tool: &str, arguments: Value) -> String {
     answer(tools, tool, arguments).await.text()
 }
 
-/// The text of a tool that must say that it failed.
+/// Calls a tool that must fail, and returns its text.
 pub(crate) async fn complaint(tools: &Toolset, tool: &str, arguments: Value) -> String {
     let reply = call(tools, tool, arguments).await;
     match reply.outcome {
@@ -53,14 +53,14 @@ pub(crate) async fn complaint(tools: &Toolset, tool: &str, arguments: Value) -> 
     }
 }
 
-/// Why arguments do not fit what a tool says about itself: they never reach its server.
+/// Calls a tool with invalid arguments, which never reach its server, and returns the error.
 pub(crate) async fn misfit(tools: &Toolset, tool: &str, arguments: Value) -> String {
     let reply = call(tools, tool, arguments).await;
-    ended_as(&reply, pegboard::Kind::InvalidArguments, false);
+    assert_outcome(&reply, pegboard::Kind::InvalidArguments, false);
     reply.text()
 }
 
-/// The steps that a tool tells while it works, and its text in the end.
+/// The progress notifications of a tool, and its final text.
 pub(crate) async fn steps(tools: &Toolset, tool: &str, arguments: Value) -> (Vec<(f64, Option<f64>)>, String) {
     let (sink, mut steps) = mpsc::channel::<Progress>(64);
     let arguments = Arguments::try_from(arguments).unwrap();
@@ -81,14 +81,14 @@ pub(crate) fn counted(count: u8) -> Vec<(f64, Option<f64>)> {
         .collect()
 }
 
-/// What the board says about one of its servers.
+/// The status of one server.
 pub(crate) fn status(board: &Pegboard, server: &str) -> ServerStatus {
     let servers = board.status().servers;
     let found = servers.into_iter().find(|status| status.name.as_str() == server);
     found.expect("a server of the board")
 }
 
-/// The era and version that server `fx` is spoken to in.
+/// The era and version that are negotiated with server `fx`.
 pub(crate) fn spoken(board: &Pegboard) -> (Era, String) {
     let status = status(board, "fx");
     (status.era.unwrap(), status.protocol_version.unwrap())
@@ -102,7 +102,7 @@ pub(crate) fn no_handshake() -> (Era, String) {
     (Era::Modern, "2026-07-28".to_owned())
 }
 
-/// A user whose answer to every question is prepared, and who remembers the questions.
+/// A user with prepared answers who records the requests.
 #[derive(Debug, Clone)]
 pub(crate) struct User {
     answer: ElicitAnswer,
@@ -122,12 +122,12 @@ impl User {
         }
     }
 
-    /// The questions so far: who asked, and what.
+    /// The requests so far: the server, and the request.
     pub(crate) fn asked(&self) -> Vec<(String, Elicitation)> {
         self.asked.lock().unwrap().clone()
     }
 
-    /// A board with one server, `fx`, that can ask this user.
+    /// A board with one server, `fx`, and this user as host.
     pub(crate) fn board(&self, server: ServerConfig) -> Pegboard {
         let mut config = Config::default();
         config.servers.insert(name("fx"), server);

@@ -48,12 +48,12 @@ async fn a_repository_is_read_in_both_eras() {
     }
 }
 
-/// What a config can say about the era, and what it must lead to on stdio.
+/// The values of the era setting, and the era that each must give on stdio.
 fn choices() -> [(EraChoice, (Era, String)); 2] {
     [(EraChoice::Auto, handshake()), (EraChoice::Modern, no_handshake())]
 }
 
-/// A repository with one commit and one file that is not in it.
+/// A repository with one commit and one untracked file.
 pub(crate) fn repository_in(folder: &Path) -> std::path::PathBuf {
     let root = folder.canonicalize().unwrap();
     std::fs::write(root.join("tree.txt"), "oak\n").unwrap();
@@ -61,7 +61,7 @@ pub(crate) fn repository_in(folder: &Path) -> std::path::PathBuf {
     let commit: Vec<_> = commit.split(' ').chain(["Plant a tree"]).collect();
     for arguments in [&["init", "-q", "-b", "main"][..], &["add", "tree.txt"], &commit] {
         let mut git = std::process::Command::new("git");
-        // The settings of whoever runs the tests must not matter.
+        // The developer's own git settings must not matter.
         git.env("GIT_CONFIG_GLOBAL", "/dev/null")
             .env("GIT_CONFIG_NOSYSTEM", "1");
         assert!(git.args(arguments).current_dir(&root).status().unwrap().success());

@@ -1,4 +1,4 @@
-//! All peers on one board, beside each other.
+//! All peers on one board, side by side.
 
 use std::path::PathBuf;
 
@@ -55,7 +55,7 @@ async fn all() -> All {
     }
 }
 
-/// For each server how many tools it has, and a call with a part of its answer.
+/// The number of tools of each server, and a call with a part of its answer.
 fn calls(root: &std::path::Path) -> Vec<(&'static str, usize, &'static str, Value, &'static str)> {
     let hi = || json!({"message": "hi"});
     let sum = || json!({"a": 2, "b": 3});
@@ -75,7 +75,7 @@ fn calls(root: &std::path::Path) -> Vec<(&'static str, usize, &'static str, Valu
     ]
 }
 
-/// Calls every server at the same time, but for those in `but`.
+/// Calls every server at the same time, except those in `but`.
 async fn call_each(tools: &Toolset, root: &std::path::Path, but: &[&str]) {
     let calls = calls(root).into_iter().filter(|(server, ..)| !but.contains(server));
     let calling = calls.map(|(server, _, tool, arguments, expected)| async move {
@@ -101,7 +101,7 @@ async fn all_servers_share_a_board_and_one_that_dies_costs_only_itself() {
     assert!(board.status().healthy && board.status().ready);
     call_each(&tools, &all.root, &[]).await;
 
-    // A name that several servers have is nobody's.
+    // A name that several servers have is ambiguous.
     let ambiguous = call(&tools, "add", json!({"a": 2, "b": 3})).await;
     assert!(
         ambiguous.text().contains("python.add or python-http.add"),
@@ -113,7 +113,7 @@ async fn all_servers_share_a_board_and_one_that_dies_costs_only_itself() {
     pegboard_testkit::kill(before);
     pegboard_testkit::kill(all.websocket.pid());
     call_each(&tools, &all.root, &["time", "websocket"]).await;
-    // A process is started again by itself; a server that others start is not there until they do.
+    // A process is restarted by the board; a remote server is down until it is restarted elsewhere.
     until("the process is back", || {
         let time = status(board, "time");
         time.state == State::Ready && time.pid != Some(before)
@@ -149,7 +149,7 @@ async fn servers_that_speak_different_eras_share_a_board() {
     config.servers.insert(name("handshake"), handshake.config());
     let folder = TempDir::new().unwrap();
     let memory = folder.path().join("eras.json");
-    // What is learned at the first start is used at the second.
+    // The second start uses what the first one detected.
     for _ in 0..2 {
         let board = Pegboard::builder(config.clone()).era_memory(&memory).open();
         listed(&board.toolset()).await;

@@ -14,7 +14,7 @@ async fn tools_are_called_over_websocket() {
     assert_eq!(spoken(&board), handshake());
     assert_eq!(status(&board, "fx").transport, "websocket");
     assert_eq!(text(&tools, "add", json!({"a": 2, "b": 3})).await, "5");
-    // Larger than one frame of any common buffer.
+    // Larger than one frame of any common buffer size.
     let long = "é".repeat(300_000);
     assert_eq!(text(&tools, "echo", json!({"text": long})).await, long);
     let failed = complaint(&tools, "fail", json!({})).await;

@@ -1,4 +1,4 @@
-//! POL-5: calls that a person must agree to.
+//! Calls that require approval by a person.
 
 use std::{
     future::Future,
@@ -11,8 +11,8 @@ use std::{
 };
 
 use pegboard::{
-    Approval, Approvals, Approver, ByteSink, ByteSource, Command, Config, Decision, Kind, Pegboard, Question, Risk,
-    ServerConfig, ToolCall, ToolPolicy, Transport, View,
+    Approval, Approvals, Approver, Command, Config, Decision, Kind, Pegboard, Question, Risk, ServerConfig, ToolCall,
+    ToolPolicy, Transport, View,
 };
 use pegboard_testkit::{FakeServer, Tool};
 use serde_json::json;
@@ -37,14 +37,14 @@ fn mode(approval: Approval) -> Fake {
     })
 }
 
-/// Says the same to everything, and keeps what it was asked.
+/// An approver that always gives the same decision, and records the questions.
 #[derive(Clone)]
-struct Clerk {
+struct FixedApprover {
     says: Decision,
     asked: Arc<Mutex<Vec<String>>>,
 }
 
-impl Clerk {
+impl FixedApprover {
     fn new(says: Decision) -> Self {
         Self {
             says,
@@ -57,7 +57,7 @@ impl Clerk {
     }
 }
 
-impl Approver for Clerk {
+impl Approver for FixedApprover {
     fn decide<'a>(&'a self, question: Question<'a>) -> Pin<Box<dyn Future<Output = Decision> + Send + 'a>> {
         let arguments = question.arguments.as_str();
         let (tool, risk) = (question.tool.dotted_name(), question.risk.as_str());
@@ -82,7 +82,7 @@ async fn each_mode_asks_about_its_calls_and_a_refused_call_never_reaches_the_ser
         (Approval::Always, [true, true, true]),
     ] {
         let (board, [fx]) = board([mode(approval)]);
-        let clerk = Clerk::new(no());
+        let clerk = FixedApprover::new(no());
         let tools = board.toolset_with(View::new().approver(clerk.clone()));
         for (tool, asked) in ["fx.read", "fx.write", "fx.wipe"].into_iter().zip(asked) {
             let reply = call(&tools, tool, json!({"a": 1})).await;
@@ -104,7 +104,7 @@ async fn an_approver_that_panics_costs_one_call() {
         Decision::Once
     }));
     let reply = call(&tools, "fx.write", json!({})).await;
-    ended_as(&reply, Kind::Internal, false);
+    assert_outcome(&reply, Kind::Internal, false);
     assert!(
         reply.text().contains("the approver of the program panicked"),
         "{}",
@@ -115,7 +115,7 @@ async fn an_approver_that_panics_costs_one_call() {
     assert_eq!(fx.count("tools/call"), 1);
 }
 
-/// A server that is not trusted cannot lower the risk of its tools by what it says about them.
+/// An untrusted server cannot lower the risk of its tools by its hints.
 #[tokio::test(start_paused = true)]
 async fn hints_of_an_untrusted_server_lower_neither_risk_nor_approval() {
     let harmless = Tool::new("read").read_only().hint("openWorldHint", false);
@@ -125,7 +125,7 @@ async fn hints_of_an_untrusted_server_lower_neither_risk_nor_approval() {
             config.policy.trust = trust;
         });
         let (board, _handles) = board([fx]);
-        let clerk = Clerk::new(Decision::Once);
+        let clerk = FixedApprover::new(Decision::Once);
         let seen: Arc<Mutex<Vec<Risk>>> = Arc::default();
         let record = seen.clone();
         let view = View::new().approver(clerk.clone()).check(move |proposed| {
@@ -143,7 +143,7 @@ async fn hints_of_an_untrusted_server_lower_neither_risk_nor_approval() {
 #[tokio::test(start_paused = true)]
 async fn a_person_is_shown_what_would_be_called_and_their_reason_is_told() {
     let (board, _handles) = board([mode(Approval::Writes)]);
-    let clerk = Clerk::new(no());
+    let clerk = FixedApprover::new(no());
     let tools = board.toolset_with(View::new().approver(clerk.clone()));
     let reply = call(&tools, "fx.write", json!({"path": "/x"})).await;
     assert_eq!(
@@ -157,20 +157,20 @@ async fn a_person_is_shown_what_would_be_called_and_their_reason_is_told() {
 async fn without_anybody_to_ask_the_call_is_refused_with_a_hint() {
     let (board, [fx]) = board([mode(Approval::Writes)]);
     let reply = call(&board.toolset(), "fx.write", json!({})).await;
-    ended_as(&reply, Kind::NotPermitted, false);
-    says(&reply.text(), &["a person must agree to calls of `fx.write`"]);
-    says(reply.outcome.hint().unwrap(), &["`approval_exempt` of server `fx`"]);
+    assert_outcome(&reply, Kind::NotPermitted, false);
+    assert_contains(&reply.text(), &["a person must agree to calls of `fx.write`"]);
+    assert_contains(reply.outcome.hint().unwrap(), &["`approval_exempt` of server `fx`"]);
     assert_eq!(fx.count("tools/call"), 0);
 }
 
 #[tokio::test(start_paused = true)]
 async fn never_means_never_whoever_is_asked() {
     let (board, _handles) = board([mode(Approval::Never)]);
-    let clerk = Clerk::new(Decision::Always);
+    let clerk = FixedApprover::new(Decision::Always);
     let tools = board.toolset_with(View::new().approver(clerk.clone()));
     let reply = call(&tools, "fx.read", json!({})).await;
-    ended_as(&reply, Kind::NotPermitted, false);
-    says(reply.outcome.hint().unwrap(), &["`never`"]);
+    assert_outcome(&reply, Kind::NotPermitted, false);
+    assert_contains(reply.outcome.hint().unwrap(), &["`never`"]);
     assert!(clerk.asked().is_empty());
 }
 
@@ -182,7 +182,7 @@ async fn single_tools_are_exempt_or_have_a_mode_of_their_own() {
         said.approval = Some(Approval::Never);
         config.policy.tools.insert("wipe".into(), said);
     })]);
-    let clerk = Clerk::new(Decision::Once);
+    let clerk = FixedApprover::new(Decision::Once);
     let tools = board.toolset_with(View::new().approver(clerk.clone()));
     for (tool, kind, asked) in [
         ("fx.read", Kind::Ok, 1),
@@ -194,12 +194,12 @@ async fn single_tools_are_exempt_or_have_a_mode_of_their_own() {
     }
 }
 
-/// Once, for this view, always: how many of four calls (two by one view, two by another) are asked about.
+/// Once, for this view, always: how many of four calls (two by one view, two by another) cause a question.
 #[tokio::test(start_paused = true)]
 async fn what_a_person_said_is_remembered_as_long_as_they_said() {
     for (says, expected) in [(Decision::Once, 4), (Decision::ForView, 2), (Decision::Always, 1)] {
         let (board, _handles) = board([mode(Approval::Always)]);
-        let clerk = Clerk::new(says.clone());
+        let clerk = FixedApprover::new(says.clone());
         for _ in 0..2 {
             let tools = board.toolset_with(View::new().approver(clerk.clone()));
             for _ in 0..2 {
@@ -213,7 +213,7 @@ async fn what_a_person_said_is_remembered_as_long_as_they_said() {
 #[tokio::test(start_paused = true)]
 async fn an_agreement_to_one_tool_is_none_to_another() {
     let (board, _handles) = board([mode(Approval::Always)]);
-    let clerk = Clerk::new(Decision::Always);
+    let clerk = FixedApprover::new(Decision::Always);
     let tools = board.toolset_with(View::new().approver(clerk.clone()));
     call(&tools, "fx.read", json!({})).await;
     call(&tools, "fx.write", json!({})).await;
@@ -223,7 +223,7 @@ async fn an_agreement_to_one_tool_is_none_to_another() {
 #[tokio::test(start_paused = true)]
 async fn a_changed_definition_is_asked_about_again() {
     let (board, [fx]) = board([mode(Approval::Always)]);
-    let clerk = Clerk::new(Decision::Always);
+    let clerk = FixedApprover::new(Decision::Always);
     let tools = board.toolset_with(View::new().approver(clerk.clone()));
     call(&tools, "fx.read", json!({})).await;
     call(&tools, "fx.read", json!({})).await;
@@ -245,18 +245,13 @@ async fn a_changed_definition_is_asked_about_again() {
 #[tokio::test(start_paused = true)]
 async fn what_is_agreed_to_for_all_is_kept_and_taken_back() {
     let approvals = Approvals::new();
-    let clerk = Clerk::new(Decision::Always);
+    let clerk = FixedApprover::new(Decision::Always);
     let (_, handle) = server().connect();
     let open = |approvals: Approvals| {
-        let handle = handle.clone();
-        let dial = move || {
-            let (read, write) = tokio::io::split(handle.connect());
-            (Box::new(read) as ByteSource, Box::new(write) as ByteSink)
-        };
         let mut config = ServerConfig::new(Transport::Stdio(Command::new("in-process")));
         config.policy.approval = Approval::Always;
         Pegboard::builder(Config::default())
-            .in_process_with(name("fx"), dial, config)
+            .in_process_with(name("fx"), dialer(&handle), config)
             .approver(clerk.clone())
             .approvals(approvals)
             .open()
@@ -275,8 +270,8 @@ async fn what_is_agreed_to_for_all_is_kept_and_taken_back() {
     assert_eq!(clerk.asked().len(), 1);
 }
 
-/// Never answers, and counts the questions that were taken back.
-struct Absent(Arc<AtomicUsize>);
+/// An approver that never decides, and counts the cancelled questions.
+struct SilentApprover(Arc<AtomicUsize>);
 
 struct TakenBack(Arc<AtomicUsize>);
 
@@ -286,7 +281,7 @@ impl Drop for TakenBack {
     }
 }
 
-impl Approver for Absent {
+impl Approver for SilentApprover {
     fn decide<'a>(&'a self, _: Question<'a>) -> Pin<Box<dyn Future<Output = Decision> + Send + 'a>> {
         let taken_back = TakenBack(self.0.clone());
         Box::pin(async move {
@@ -300,7 +295,7 @@ impl Approver for Absent {
 async fn nobody_is_waited_for_longer_than_the_view_and_the_call_say() {
     let (board, _handles) = board([mode(Approval::Always)]);
     let taken_back = Arc::new(AtomicUsize::new(0));
-    let view = || View::new().approver(Absent(taken_back.clone()));
+    let view = || View::new().approver(SilentApprover(taken_back.clone()));
     for (view, timeout, expected) in [
         (view(), None, 300),
         (view().approval_timeout(secs(20)), None, 20),
@@ -312,8 +307,8 @@ async fn nobody_is_waited_for_longer_than_the_view_and_the_call_say() {
         let mut call = ToolCall::new("fx.read");
         call.timeout = timeout;
         let reply = tools.call(call).await;
-        ended_as(&reply, Kind::NotPermitted, false);
-        says(&reply.text(), &[&format!("nobody answered within {expected} s")]);
+        assert_outcome(&reply, Kind::NotPermitted, false);
+        assert_contains(&reply.text(), &[&format!("nobody answered within {expected} s")]);
         assert_eq!(started.elapsed().as_secs(), expected);
     }
     assert_eq!(taken_back.load(Ordering::SeqCst), 3);
@@ -327,10 +322,10 @@ async fn nobody_is_waited_for_longer_than_the_view_and_the_call_say() {
     );
 }
 
-/// Two calls at once: what is said to the first question holds for the second as well, if it was said for more than one call.
+/// Two concurrent calls: a decision for more than one call also decides the second one.
 #[tokio::test(start_paused = true)]
 async fn calls_beside_each_other_ask_one_question_where_one_answer_is_enough() {
-    struct Thinks(Clerk);
+    struct Thinks(FixedApprover);
     impl Approver for Thinks {
         fn decide<'a>(&'a self, question: Question<'a>) -> Pin<Box<dyn Future<Output = Decision> + Send + 'a>> {
             Box::pin(async move {
@@ -345,7 +340,7 @@ async fn calls_beside_each_other_ask_one_question_where_one_answer_is_enough() {
         (Decision::Once, 2, 10),
     ] {
         let (board, _handles) = board([mode(Approval::Always)]);
-        let clerk = Clerk::new(says.clone());
+        let clerk = FixedApprover::new(says.clone());
         let tools = board.toolset_with(View::new().approver(Thinks(clerk.clone())));
         tools.list(PATIENCE).await;
         let started = tokio::time::Instant::now();
@@ -358,16 +353,16 @@ async fn calls_beside_each_other_ask_one_question_where_one_answer_is_enough() {
             "{says:?}"
         );
     }
-    // About different tools people are asked at the same time.
+    // Questions about different tools are concurrent.
     let (board, _handles) = board([mode(Approval::Always)]);
-    let tools = board.toolset_with(View::new().approver(Thinks(Clerk::new(Decision::Once))));
+    let tools = board.toolset_with(View::new().approver(Thinks(FixedApprover::new(Decision::Once))));
     tools.list(PATIENCE).await;
     let started = tokio::time::Instant::now();
     tokio::join!(call(&tools, "fx.read", json!({})), call(&tools, "fx.write", json!({})));
     assert_eq!(started.elapsed(), secs(5));
 }
 
-/// The time that a person takes is part of the limit of the whole call.
+/// The time until the decision counts towards the call's total timeout.
 #[tokio::test(start_paused = true)]
 async fn a_slow_person_leaves_less_time_for_the_call() {
     struct Slow;
@@ -385,13 +380,13 @@ async fn a_slow_person_leaves_less_time_for_the_call() {
     tools.list(PATIENCE).await;
     let started = tokio::time::Instant::now();
     let reply = tools.call(ToolCall::new("fx.t").timeout(secs(10))).await;
-    ended_as(&reply, Kind::Timeout, true);
+    assert_outcome(&reply, Kind::Timeout, true);
     assert!(started.elapsed() < secs(11), "{:?}", started.elapsed());
 }
 
 #[tokio::test(start_paused = true)]
 async fn after_words_of_an_untrusted_server_calls_of_high_risk_are_asked_about() {
-    // Without trust, a hint that the tool only reads is not believed either.
+    // Without trust, a read-only hint is not believed either.
     for (trust, expected) in [(false, 3), (true, 0)] {
         let (board, _handles) = board([mode(Approval::Auto).with(|config| config.policy.trust = trust)]);
         let asked = Arc::new(AtomicUsize::new(0));
@@ -409,7 +404,7 @@ async fn after_words_of_an_untrusted_server_calls_of_high_risk_are_asked_about()
     }
 }
 
-/// The hot path: nobody is asked, and it costs no time.
+/// The hot path: no question, no delay.
 #[tokio::test(start_paused = true)]
 async fn a_call_that_needs_nothing_waits_for_nothing() {
     let (board, _handles) = board([mode(Approval::Auto)]);

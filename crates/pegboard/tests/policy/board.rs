@@ -1,11 +1,11 @@
-//! Boards of fake servers in this process, each with settings of its own.
+//! Boards of in-process fakes, each with its own settings.
 
-use pegboard::{ByteSink, ByteSource, Command, Config, Listing, Pegboard, ServerConfig, Toolset, Transport};
+use pegboard::{Command, Config, Listing, Pegboard, ServerConfig, Toolset, Transport};
 use pegboard_testkit::{FakeServer, MemoryHandle};
 
 use crate::support::*;
 
-/// A fake server and how it is configured.
+/// A fake server and its settings.
 pub(crate) struct Fake {
     name: &'static str,
     handle: MemoryHandle,
@@ -13,7 +13,7 @@ pub(crate) struct Fake {
 }
 
 pub(crate) fn fake(name: &'static str, server: &FakeServer) -> Fake {
-    // The first connection is dropped: each start makes its own.
+    // The first connection is dropped: each start opens its own.
     let (_, handle) = server.connect();
     let config = ServerConfig::new(Transport::Stdio(Command::new("in-process")));
     Fake { name, handle, config }
@@ -31,12 +31,7 @@ pub(crate) fn board<const N: usize>(fakes: [Fake; N]) -> (Pegboard, [MemoryHandl
     let mut builder = Pegboard::builder(Config::default());
     let mut handles = Vec::new();
     for fake in fakes {
-        let handle = fake.handle.clone();
-        let dial = move || {
-            let (read, write) = tokio::io::split(handle.connect());
-            (Box::new(read) as ByteSource, Box::new(write) as ByteSink)
-        };
-        builder = builder.in_process_with(name(fake.name), dial, fake.config);
+        builder = builder.in_process_with(name(fake.name), dialer(&fake.handle), fake.config);
         handles.push(fake.handle);
     }
     (
@@ -49,12 +44,12 @@ pub(crate) fn names(listing: &Listing) -> Vec<String> {
     listing.tools.iter().map(|tool| tool.tool.dotted_name()).collect()
 }
 
-/// `server.tool` of everything that can be called.
+/// `server.tool` of every callable tool.
 pub(crate) async fn listed(tools: &Toolset) -> Vec<String> {
     names(&tools.list(PATIENCE).await)
 }
 
-/// Waits until the listing is as wanted.
+/// Waits until the listing equals `expected`.
 pub(crate) async fn until_listed(tools: &Toolset, expected: &[&str]) {
     let waiting = async {
         while listed(tools).await != expected {

@@ -1,4 +1,4 @@
-//! POL-1, POL-2, CAT-9, CAT-12: what a view sees, in listings and by calls alike.
+//! Filters of a view: they apply to listings and calls alike.
 
 use pegboard::{Kind, ServerConfig, ToolPolicy, View};
 use pegboard_testkit::{FakeServer, Tool};
@@ -32,12 +32,12 @@ async fn a_hidden_tool_is_neither_listed_nor_called_under_any_style_of_its_name(
         "delete_pod",
     ] {
         let reply = call(&tools, name, json!({})).await;
-        ended_as(&reply, Kind::NotPermitted, false);
+        assert_outcome(&reply, Kind::NotPermitted, false);
         assert_eq!(
             reply.text(),
             "tool `k8s.delete_pod` may not be used: the config hides it. Available tools of server `k8s`: Exec, get_pods."
         );
-        says(
+        assert_contains(
             reply.outcome.hint().unwrap(),
             &["`allow`, `deny` and `tools` of server `k8s`"],
         );
@@ -83,7 +83,7 @@ async fn the_servers_layer_and_the_views_layer_intersect() {
     }
 }
 
-/// A server cannot smuggle a tool past a view's filter by giving it another server's name.
+/// A server cannot get a tool past a view's filter by giving it another server's name.
 #[tokio::test(start_paused = true)]
 async fn a_tool_that_is_called_like_another_servers_is_not_let_through_for_that() {
     let evil = FakeServer::new("evil").tool(Tool::new("git.log"));
@@ -121,14 +121,14 @@ async fn a_single_tool_is_switched_off() {
     })]);
     let tools = board.toolset();
     assert_eq!(listed(&tools).await, ["k8s.Exec", "k8s.get_pods"]);
-    ended_as(
+    assert_outcome(
         &call(&tools, "k8s.delete_pod", json!({})).await,
         Kind::NotPermitted,
         false,
     );
 }
 
-/// POL-2: what a filter hides stays hidden when the list changes, and when a tool comes back under another name.
+/// A filtered tool stays hidden when the list changes, and when it comes back under another name.
 #[tokio::test(start_paused = true)]
 async fn a_filter_survives_changes_of_the_list_and_new_names() {
     let (board, [k8s]) = board([fake("k8s", &pods()).with(deny(&["delete_pod"]))]);
@@ -138,7 +138,7 @@ async fn a_filter_survives_changes_of_the_list_and_new_names() {
     k8s.change(|script| script.tools.push(Tool::new("list_pods")));
     k8s.tools_changed().await;
     until_listed(&tools, &["k8s.Exec", "k8s.get_pods", "k8s.list_pods"]).await;
-    ended_as(
+    assert_outcome(
         &call(&tools, "k8s.delete_pod", json!({})).await,
         Kind::NotPermitted,
         false,
@@ -154,12 +154,11 @@ async fn a_filter_survives_changes_of_the_list_and_new_names() {
     until_listed(&tools, &["k8s.Exec", "k8s.get_pods"]).await;
     for tools in [tools, board.toolset()] {
         let reply = call(&tools, "k8s.tidy_up", json!({})).await;
-        ended_as(&reply, Kind::NotPermitted, false);
+        assert_outcome(&reply, Kind::NotPermitted, false);
     }
     assert_eq!(k8s.count("tools/call"), 0);
 }
 
-/// CAT-12
 #[tokio::test(start_paused = true)]
 async fn a_tool_that_is_not_for_models_is_hidden_from_them() {
     let server = FakeServer::new("ui")
@@ -169,14 +168,13 @@ async fn a_tool_that_is_not_for_models_is_hidden_from_them() {
     let tools = board.toolset();
     assert_eq!(listed(&tools).await, ["ui.both"]);
     let reply = call(&tools, "ui.page", json!({})).await;
-    ended_as(&reply, Kind::NotPermitted, false);
+    assert_outcome(&reply, Kind::NotPermitted, false);
     assert_eq!(
         reply.text(),
         "tool `ui.page` may not be used: its server keeps it from models. Available tools of server `ui`: both."
     );
 }
 
-/// CAT-9
 #[tokio::test(start_paused = true)]
 async fn descriptions_have_nothing_in_them_that_a_person_would_not_see() {
     let tool = Tool::new("t")

@@ -1,4 +1,4 @@
-//! POL-4: what is granted to an agent, on a real board.
+//! Capabilities that are granted to an agent, on a real board.
 
 use pegboard::{Grants, Kind, View};
 use pegboard_testkit::{FakeServer, Tool};
@@ -62,8 +62,8 @@ async fn a_refusal_names_the_grants_that_would_do() {
     assert_eq!((reply.server, reply.tool.as_deref()), (Some(name("git")), Some("log")));
     let some = board.toolset_with(View::new().grants(Grants::of_words(["mcp_git_hub_list_issues"])));
     let reply = call(&some, "git.log", json!({})).await;
-    says(&reply.text(), &["it is not granted. Available servers: git_hub."]);
-    says(
+    assert_contains(&reply.text(), &["it is not granted. Available servers: git_hub."]);
+    assert_contains(
         reply.outcome.hint().unwrap(),
         &["`mcp_integration`, `mcp_git` and `mcp_git_log`"],
     );
@@ -78,7 +78,7 @@ async fn a_grant_that_could_mean_two_tools_is_warned_about_and_grants_neither() 
     let tools = board.toolset_with(View::new().grants(Grants::of_words(["mcp_git_hub_x"])));
     let listing = tools.list(PATIENCE).await;
     assert!(listing.tools.is_empty());
-    says(
+    assert_contains(
         &listing.warnings.join("\n"),
         &["`mcp_git_hub_x` could mean `git.hub_x` or `git_hub.x`"],
     );

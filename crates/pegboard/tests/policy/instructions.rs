@@ -1,4 +1,4 @@
-//! RPI-4: what a model is told about the servers of its view.
+//! Server instructions in a model's prompt.
 
 use pegboard::{InstructionFormat, Instructions, Selection, ServerWords, ToolPolicy, View};
 use pegboard_testkit::{FakeServer, Fault, Tool};
@@ -44,7 +44,7 @@ async fn a_model_is_told_about_the_servers_that_are_there_and_those_that_are_not
     let tools = board.toolset();
     tools.list(PATIENCE).await;
     let text = tools.instructions(&Instructions::default());
-    says(
+    assert_contains(
         &text,
         &["## github\n\nFor issues only.\n\nNotes on its tools:\n\n- `github__create_issue`: Ask first."],
     );
@@ -52,9 +52,9 @@ async fn a_model_is_told_about_the_servers_that_are_there_and_those_that_are_not
     assert!(!text.contains("Nobody") && !text.contains("off"), "{text}");
 
     let all = Instructions::default().words(ServerWords::All);
-    says(&tools.instructions(&all), &["> Page through lists.", "> - triage"]);
+    assert_contains(&tools.instructions(&all), &["> Page through lists.", "> - triage"]);
     let ai_agent = tools.instructions(&Instructions::new(InstructionFormat::AiAgent));
-    says(
+    assert_contains(
         &ai_agent,
         &[
             "#### MCP Server: github\nFor issues only.\nPage through lists.\n",
@@ -75,11 +75,11 @@ async fn a_server_that_cannot_be_reached_is_named_with_the_reason() {
         })
     });
     github.kill();
-    // The end of the connection is seen first.
+    // Lets the board notice the end of the connection.
     tokio::time::sleep(secs(1)).await;
     tools.list(secs(1)).await;
     let text = tools.instructions(&Instructions::new(InstructionFormat::Tarsy));
-    says(
+    assert_contains(
         &text,
         &[
             "## Unavailable MCP Servers\n\n",

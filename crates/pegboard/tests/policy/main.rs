@@ -1,4 +1,4 @@
-//! What agents may see and do: filters, selections, grants, approval, and what models are told.
+//! What agents may see and do: filters, selections, grants, approval, and instructions.
 
 #[path = "../support/mod.rs"]
 mod support;

@@ -1,4 +1,4 @@
-//! POL-3: the servers and tools that one piece of work is to be done with.
+//! Selections: the servers and tools for one piece of work.
 
 use std::sync::Arc;
 
@@ -34,12 +34,12 @@ async fn a_selection_takes_the_place_of_all_servers_and_tools() {
     let (board, [_, github, _]) = board(fakes());
     tarsy().check(&board).unwrap();
     let tools = board.toolset_with(View::new().selection(tarsy()));
-    // What the config denies stays denied.
+    // A tool that the config denies stays denied.
     assert_eq!(listed(&tools).await, ["argocd.get_application_status", "k8s.get_pods"]);
     assert_eq!(call(&tools, "k8s.get_pods", json!({})).await.text(), "ok");
 
     let reply = call(&tools, "argocd.sync", json!({})).await;
-    ended_as(&reply, Kind::NotPermitted, false);
+    assert_outcome(&reply, Kind::NotPermitted, false);
     assert_eq!(
         reply.text(),
         "tool `sync` of server `argocd` is not part of the selection. Available tools of server `argocd`: get_application_status."
@@ -50,7 +50,7 @@ async fn a_selection_takes_the_place_of_all_servers_and_tools() {
     );
 
     let reply = call(&tools, "github.search", json!({})).await;
-    ended_as(&reply, Kind::NotPermitted, false);
+    assert_outcome(&reply, Kind::NotPermitted, false);
     assert_eq!(
         reply.text(),
         "server `github` is not part of the selection. Available servers: argocd, k8s."
@@ -79,12 +79,12 @@ async fn an_unknown_server_is_an_error_before_anything_starts_and_again_at_use()
 
     let tools = board.toolset_with(View::new().selection(selection));
     let reply = call(&tools, "k8s.get_pods", json!({})).await;
-    ended_as(&reply, Kind::NotPermitted, false);
-    says(&reply.text(), &["`jenkins`, `grafana`"]);
-    // What cannot be called is not listed, and nothing is started for it.
+    assert_outcome(&reply, Kind::NotPermitted, false);
+    assert_contains(&reply.text(), &["`jenkins`, `grafana`"]);
+    // A tool that cannot be called is not listed, and no server is started for it.
     let listing = tools.list(PATIENCE).await;
     assert!(listing.tools.is_empty() && listing.unavailable.is_empty());
-    says(&listing.warnings.join("\n"), &["`jenkins`, `grafana`"]);
+    assert_contains(&listing.warnings.join("\n"), &["`jenkins`, `grafana`"]);
     assert!(tools.find("pods", 5).is_empty());
     assert!(handles.iter().all(|handle| handle.count("initialize") == 0));
 }
@@ -96,7 +96,7 @@ async fn a_server_that_is_removed_after_the_check_is_noticed_at_use() {
     let tools = board.toolset_with(View::new().selection(tarsy()));
     assert_eq!(call(&tools, "k8s.get_pods", json!({})).await.text(), "ok");
     board.disconnect(&name("argocd")).await;
-    ended_as(
+    assert_outcome(
         &call(&tools, "k8s.get_pods", json!({})).await,
         Kind::NotPermitted,
         false,
@@ -104,7 +104,7 @@ async fn a_server_that_is_removed_after_the_check_is_noticed_at_use() {
     assert!(listed(&tools).await.is_empty());
 }
 
-/// A model reads results, not hints: what it may use stands in the text, for every provider.
+/// A model reads results, not hints: the text lists the available tools, for every provider.
 #[tokio::test(start_paused = true)]
 async fn a_model_is_told_in_the_result_what_it_may_use_instead() {
     let many: Vec<Tool> = (0..30).map(|number| Tool::new(format!("t{number:02}"))).collect();
@@ -127,7 +127,7 @@ async fn a_model_is_told_in_the_result_what_it_may_use_instead() {
     ] {
         let reply = call(&tools, tool, json!({})).await;
         let result = Provider::Anthropic.tool_result(&reply).to_string();
-        says(&result, &[words]);
+        assert_contains(&result, &[words]);
         assert!(!result.contains("`deny`"), "{result}");
         assert!(reply.text().len() < 300, "{}", reply.text());
     }
@@ -146,13 +146,13 @@ async fn a_call_brings_a_selection_of_its_own() {
     };
     let github = Arc::new(Selection::new().server("github"));
     assert_eq!(call("github.search", &github).await.text(), "ok");
-    // A bare name is that of the only server that counts.
+    // A bare name resolves within the selection, where only one server has it.
     assert_eq!(call("sync", &github).await.name, "github.sync");
-    ended_as(&call("k8s.get_pods", &github).await, Kind::NotPermitted, false);
-    // The config's word stands over every selection.
+    assert_outcome(&call("k8s.get_pods", &github).await, Kind::NotPermitted, false);
+    // The config's deny list overrides every selection.
     let k8s = Arc::new(Selection::new().tools("k8s", ["delete_pod"]));
-    ended_as(&call("k8s.delete_pod", &k8s).await, Kind::NotPermitted, false);
-    ended_as(
+    assert_outcome(&call("k8s.delete_pod", &k8s).await, Kind::NotPermitted, false);
+    assert_outcome(
         &call("github.search", &Arc::new(Selection::new())).await,
         Kind::NotPermitted,
         false,
@@ -161,7 +161,7 @@ async fn a_call_brings_a_selection_of_its_own() {
         let many = Arc::new(Selection::new().server("github").native_tool(number.to_string(), true));
         assert_eq!(call("github.search", &many).await.text(), "ok");
     }
-    ended_as(
+    assert_outcome(
         &crate::support::call(&tools, "github.search", json!({})).await,
         Kind::NotPermitted,
         false,

@@ -1,15 +1,15 @@
-//! Rows about calls: their time, what is made again, the breaker, arguments.
+//! Rows about calls: timeouts, retries, the circuit breaker, arguments.
 
 use pegboard::{Arguments, BreakerPolicy, Kind, Outcome, ToolCall};
 use pegboard_testkit::{FakeServer, Fault, Tool, When};
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
-use crate::{support::*, words::*};
+use crate::{fixtures::*, support::*};
 
 const DAY: u64 = 24 * 3600;
 
-/// Row `call timeout`: how long a call without an answer takes, and whether progress keeps it alive.
+/// Row `call timeout`: how long a call without a response takes, and whether progress keeps it alive.
 #[tokio::test(start_paused = true)]
 async fn call_timeout() {
     let fake = FakeServer::new("fx")
@@ -25,24 +25,24 @@ async fn call_timeout() {
         (60, true),
     ]);
     for (preset, (seconds, lives_by_progress)) in expected {
-        // Nobody is interrupted by a probe here.
+        // No health check interferes here.
         let stage = Stage::new(preset, "health_probe = 'none'", &fake).await;
         stage.tools.list(PATIENCE).await;
         let began = Instant::now();
-        ended_as(&stage.call("mute").await, Kind::Timeout, true);
+        assert_outcome(&stage.call("mute").await, Kind::Timeout, true);
         assert_eq!(began.elapsed().as_secs(), seconds, "{preset}");
         let busy = stage.call("busy").await;
         let lives = matches!(busy.outcome, Outcome::Done(_));
         assert_eq!(lives, lives_by_progress, "{preset}: {}", busy.text());
-        // The caller's own limit holds under every preset.
+        // The caller's own timeout applies under every preset.
         let began = Instant::now();
         let hasty = stage.tools.call(ToolCall::new("fx.mute").timeout(secs(7))).await;
-        ended_as(&hasty, Kind::Timeout, true);
+        assert_outcome(&hasty, Kind::Timeout, true);
         assert_eq!(began.elapsed().as_secs(), 7, "{preset}");
     }
 }
 
-/// Row `retry calls`: how often a call is handed to a server that dies in it each time.
+/// Row `retry calls`: how often a call is sent to a server that dies during it each time.
 #[tokio::test(start_paused = true)]
 async fn retry_calls() {
     let fake = FakeServer::new("fx")
@@ -71,7 +71,7 @@ async fn retry_calls() {
     }
 }
 
-/// Row `retry calls`: `unsafe` is what two of the designs do, and must be written down.
+/// Row `retry calls`: two of the designs retry calls that may have run; here that must be configured.
 #[tokio::test(start_paused = true)]
 async fn retry_of_calls_that_may_have_run_is_opt_in() {
     let fake = FakeServer::new("fx")
@@ -114,7 +114,7 @@ async fn breaker() {
     assert_eq!(numbers, (5, 50, 10, secs(30), 3, 2));
 }
 
-/// Row `args`: a text, a type that does not fit, an argument that is missing, and one that nobody knows.
+/// Row `args`: plain text, a wrong type, a missing argument, and an unknown one.
 #[tokio::test(start_paused = true)]
 async fn arguments() {
     let schema = json!({"type": "object", "required": ["title"], "additionalProperties": false, "properties": {
@@ -152,7 +152,7 @@ async fn arguments() {
             let got: Option<Value> = match reply.outcome {
                 Outcome::Done(_) => Some(serde_json::from_str(unfenced(&reply.text())).unwrap()),
                 _ => {
-                    ended_as(&reply, Kind::InvalidArguments, false);
+                    assert_outcome(&reply, Kind::InvalidArguments, false);
                     None
                 }
             };

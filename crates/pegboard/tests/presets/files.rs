@@ -1,4 +1,4 @@
-//! Rows about what is offered and how servers are reached: naming, environment, transports, primitives.
+//! Rows about names and transports: naming, environment, transports, primitives.
 
 use pegboard::{
     EnvPolicy, InstructionFormat, Instructions, NameStyle, Pegboard, Provider, Secret, Start, Transport, View,
@@ -6,9 +6,9 @@ use pegboard::{
 use pegboard_testkit::{FakeServer, Tool};
 use serde_json::json;
 
-use crate::{support::*, words::*};
+use crate::{fixtures::*, support::*};
 
-/// Row `naming.style`: the preset of the file names the tools, also where two servers have one of the same name.
+/// Row `naming.style`: the preset of the file names the tools, also if two servers have tools of the same name.
 #[tokio::test(start_paused = true)]
 async fn naming() {
     let expected = row([
@@ -31,7 +31,7 @@ async fn naming() {
             names
         };
         assert_eq!(names(View::new()).await, [listed], "{preset}");
-        // On the wire of an API that takes no dots, tarsy's names have none.
+        // For an API that rejects dots, tarsy's names have none.
         let wire = names(View::new().provider(Provider::OpenAi)).await;
         assert_eq!(wire, [listed.replace('.', "__")], "{preset}");
     }
@@ -50,7 +50,7 @@ async fn naming() {
     );
 }
 
-/// Row `env`: whether a process sees a variable of ours that it was not given.
+/// Row `env`: whether a process inherits a variable that was not configured for it.
 #[tokio::test]
 async fn environment() {
     use EnvPolicy::{Allowlist, Inherit};
@@ -77,7 +77,7 @@ async fn environment() {
     }
 }
 
-/// Row `transports`: which of four servers a file may have, and that one server may say otherwise.
+/// Row `transports`: which of four servers a file may have, and that one server may override it.
 #[test]
 fn transports() {
     let expected = row([
@@ -101,7 +101,7 @@ fn transports() {
         let errors: Vec<String> = loaded.errors().map(ToString::to_string).collect();
         assert_eq!(errors.len(), 4 - allowed.len(), "{preset}: {errors:?}");
         for error in errors {
-            says(
+            assert_contains(
                 &error,
                 &[
                     &format!("and `transports` of preset `{preset}` allows"),
@@ -114,7 +114,7 @@ fn transports() {
     }
 }
 
-/// Row `primitives`: what a server with everything is asked to list.
+/// Row `primitives`: which lists are requested from a server that has everything.
 #[tokio::test(start_paused = true)]
 async fn primitives() {
     let everything = good().resource("note://a", "text").prompt("greet", "hello");
@@ -130,22 +130,22 @@ async fn primitives() {
             "{preset}"
         );
         assert_eq!(stage.tools.prompts(PATIENCE).await.prompts.len(), prompts, "{preset}");
-        // A notice leads to the same questions, and to no others.
+        // A `list_changed` notification causes the same requests and no others.
         stage.handle.tools_changed().await;
         tokio::time::sleep(secs(10)).await;
         assert_eq!(stage.handle.count("resources/list") > 0, resources > 0, "{preset}");
         assert_eq!(stage.handle.count("prompts/list") > 0, prompts > 0, "{preset}");
-        // What a server does not say that it has, it is never asked for.
+        // Undeclared capabilities are never requested.
         let stage = Stage::new(preset, "", &good()).await;
         stage.tools.list(PATIENCE).await;
         let asked = ["resources/list", "prompts/list"].map(|method| stage.handle.count(method));
         assert_eq!(asked, [0, 0], "{preset}");
     }
-    // ai-agent tells the model of prompts.
+    // ai-agent describes prompts to the model.
     let stage = Stage::new("ai-agent", "", &everything).await;
     stage.tools.list(PATIENCE).await;
     let format = InstructionFormat::from(load("preset = 'ai-agent'").config.preset);
     assert_eq!(format, InstructionFormat::AiAgent);
     let told = stage.tools.instructions(&Instructions::new(format));
-    says(&told, &["#### MCP Server: fx", "greet"]);
+    assert_contains(&told, &["#### MCP Server: fx", "greet"]);
 }

@@ -1,11 +1,11 @@
-//! Rows about a server's life: scope, start, failures, connect time, restarts, health.
+//! Rows about the lifecycle: scope, start, failures, connect timeout, restarts, health.
 
 use pegboard::{Config, IdleStop, Kind, Pegboard, Probe, Scope, Start, State};
 use pegboard_testkit::{FakeServer, Fault, Tool, When};
 use serde_json::json;
 use tokio::time::Instant;
 
-use crate::{support::*, words::*};
+use crate::{fixtures::*, support::*};
 
 /// Row `scope`: two agents share a server, or have one each.
 #[tokio::test(start_paused = true)]
@@ -27,7 +27,7 @@ async fn scope() {
     }
 }
 
-/// Row `start`: with the board, with the agent's session, with the first use, or when somebody says so.
+/// Row `start`: with the board, with the agent's session, with the first use, or on request.
 #[tokio::test(start_paused = true)]
 async fn start() {
     use Start::{Eager, Explicit, Lazy};
@@ -48,14 +48,15 @@ async fn start() {
         assert_eq!(stage.starts(), with_list, "{preset}: with the listing");
         assert_eq!(listing.tools.len(), with_list as usize, "{preset}");
         if start == Explicit {
-            says(&listing.unavailable[0].error, &["nobody has connected it"]);
+            assert_contains(&listing.unavailable[0].error, &["nobody has connected it"]);
             stage.board.reconnect(&name("fx")).await;
             assert_eq!(unfenced(&stage.call("hello").await.text()), "hi", "{preset}");
         }
     }
 }
 
-/// Row `on_start_failure`: the board opens, the others work, and the caller learns why; only `required` makes a board not ready.
+/// Row `on_start_failure`: the board opens, the other servers work, and the caller gets the reason; only `required` makes a board not
+/// ready.
 #[tokio::test(start_paused = true)]
 async fn on_start_failure() {
     for (preset, ()) in row([(); 6]) {
@@ -77,7 +78,7 @@ async fn on_start_failure() {
             let missing = &listing.unavailable[0];
             assert_eq!(missing.server, name("fx"), "{preset}");
             assert!(!missing.error.is_empty(), "{preset}");
-            ended_as(&call(&tools, "fx.hello", json!({})).await, Kind::Unavailable, false);
+            assert_outcome(&call(&tools, "fx.hello", json!({})).await, Kind::Unavailable, false);
             assert_eq!(
                 unfenced(&call(&tools, "other.hello", json!({})).await.text()),
                 "hi",
@@ -88,8 +89,8 @@ async fn on_start_failure() {
     }
 }
 
-/// Row `connect / acquire timeout`: how long the first caller waits; the second one is turned away at once. Later a call is an attempt of
-/// its own where restarts are on demand, and is still turned away where they go on by themselves.
+/// Row `connect / acquire timeout`: how long the first caller waits; the second one fails fast. Later, a call is an attempt of its own if
+/// restarts are on demand, and still fails fast if they run in the background.
 #[tokio::test(start_paused = true)]
 async fn connect_and_acquire_timeout() {
     let expected = row([(30, 10), (30, 30), (60, 10), (30, 30), (30, 10), (30, 30)]);
@@ -113,7 +114,7 @@ async fn connect_and_acquire_timeout() {
     }
 }
 
-/// Row `start_wait`: a caller waits while first starts fail and are repeated, or fails with the first of them.
+/// Row `start_wait`: a caller waits while failing first starts are retried, or fails with the first of them.
 #[tokio::test(start_paused = true)]
 async fn start_wait() {
     for (preset, wait) in row([0, 0, 60, 0, 0, 30]) {
@@ -128,7 +129,7 @@ async fn start_wait() {
     }
 }
 
-/// Row `restart backoff`: how often a server that never answers is started in an hour, and in the next.
+/// Row `restart backoff`: how often a server that never answers is started in the first hour, and in the next.
 #[tokio::test(start_paused = true)]
 async fn restart_backoff() {
     let expected = row([
@@ -148,7 +149,7 @@ async fn restart_backoff() {
         let then = stage.starts() - after_one;
         assert!(first.contains(&after_one), "{preset}: {after_one}");
         assert!(second.contains(&then), "{preset}: {then}");
-        // Whatever it was left at, a server that is well again is used again by the next call.
+        // Whatever its state, a recovered server is used by the next call.
         stage.handle.change(|script| *script = good().script().clone());
         if preset == "minion" {
             assert_eq!(stage.board.status().servers[0].state, State::Down);
@@ -171,13 +172,13 @@ async fn restart_backoff() {
         (waits("goat"), Some(4)),
         "three after the first"
     );
-    // Where the next call starts it, nobody else does.
+    // With restarts on demand, only the next call starts the server.
     for (preset, on_demand) in row([false, true, false, true, false, false]) {
         assert_eq!(policy(preset).restart.enabled, !on_demand, "{preset}");
     }
 }
 
-/// Row `health`: what a server that nobody uses is asked in 280 seconds.
+/// Row `health`: the health checks that an idle server gets in 280 seconds.
 #[tokio::test(start_paused = true)]
 async fn health() {
     let expected = row([
@@ -205,7 +206,7 @@ async fn health() {
     );
 }
 
-/// Row `health`, after a call has timed out: ai-agent waits three seconds for an answer, antwort five; goat never asks.
+/// Row `health`, after a call has timed out: ai-agent waits three seconds for a response, antwort five; goat never checks.
 #[tokio::test(start_paused = true)]
 async fn health_after_a_timeout() {
     for (preset, asks, within) in [("ai-agent", 1, 3), ("antwort", 1, 5), ("goat", 0, 5)] {
@@ -215,7 +216,7 @@ async fn health_after_a_timeout() {
             .fault_on(When::method("ping"), Fault::NeverAnswers)
             .fault_on(When::method("tools/list").after(1), Fault::NeverAnswers);
         let stage = Stage::new(preset, "call_timeout = '5s'\ncall_total_timeout = '5s'", &dead).await;
-        ended_as(&stage.call("hello").await, Kind::Timeout, true);
+        assert_outcome(&stage.call("hello").await, Kind::Timeout, true);
         let starts = stage.starts();
         tokio::time::sleep(secs(within - 1)).await;
         assert_eq!((stage.handle.count("ping"), stage.starts()), (asks, starts), "{preset}");
@@ -229,7 +230,7 @@ async fn health_after_a_timeout() {
     assert_eq!(policy("goat").health.probe, Probe::Never);
 }
 
-/// Row `health`: which servers that were lost are looked for by a probe, although their restarts are left to calls.
+/// Row `health`: which lost servers are restarted by a health check although restarts are on demand.
 #[tokio::test(start_paused = true)]
 async fn health_restart() {
     for (preset, restarts) in row([false, true, false, true, false, false]) {

@@ -1,17 +1,19 @@
-//! The presets, row by row of their table, over the same fake servers; and the tables of the designs that they stand for.
+//! The presets, row by row of their table, over the same fake servers; and, in `seed_*`, the tables of the designs that they stand for (see
+//! docs/seeds.md).
 
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on says where it stopped")]
+#![expect(clippy::unwrap_used, reason = "a test panics at the step that fails")]
 
 #[path = "../support/mod.rs"]
 mod support;
 
 mod calls;
 mod files;
+mod fixtures;
 mod life;
+mod limits;
 mod results;
 mod seed_000;
 mod seed_001;
 mod seed_002;
 mod seed_003;
 mod seed_004;
-mod words;

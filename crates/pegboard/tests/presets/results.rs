@@ -1,12 +1,12 @@
-//! Row `result join / limit`: what a model is given of an answer.
+//! Row `result join / limit`: what a model gets of a result.
 
 use pegboard::{Outcome, Summariser, Summary, SummaryRequest, View};
 use pegboard_testkit::{Block, FakeServer, Tool};
 use serde_json::json;
 
-use crate::{support::*, words::*};
+use crate::{fixtures::*, support::*};
 
-/// Row `result join`: two blocks of text and a picture.
+/// Row `result join`: two text blocks and an image.
 #[tokio::test(start_paused = true)]
 async fn result_join() {
     let blocks = [Block::text("[1,"), Block::text("2]"), Block::image()];
@@ -21,12 +21,12 @@ async fn result_join() {
         let Outcome::Done(answer) = reply.outcome else {
             panic!("{preset}: {got}")
         };
-        // The blocks are there for whoever wants blocks, as goat does.
+        // The blocks themselves are kept as well, for designs like goat's.
         assert_eq!(answer.content.len(), 3, "{preset}");
     }
 }
 
-/// Row `result limit`: which answers are handed on whole, and which are put aside.
+/// Row `result limit`: which results are passed on whole, and which are spilled.
 #[tokio::test(start_paused = true)]
 async fn result_limit() {
     let folder = tempfile::tempdir().unwrap();
@@ -61,7 +61,7 @@ impl Summariser for Short {
     }
 }
 
-/// Row `result limit`: tarsy has answers over 5,000 tokens summarised, if somebody can.
+/// Row `result limit`: tarsy summarises results over 5,000 tokens, if a summariser is configured.
 #[tokio::test(start_paused = true)]
 async fn result_summary() {
     let folder = tempfile::tempdir().unwrap();

@@ -1,4 +1,4 @@
-//! Seed 000, TARSy's client: its tables of parsing, routing and recovery, seen by an agent under the preset `tarsy`.
+//! TARSy's client (seed 000): its tables of parsing, routing and recovery, as an agent sees them under the preset `tarsy`.
 
 use std::{sync::Arc, time::Duration};
 
@@ -7,9 +7,9 @@ use pegboard_testkit::{FakeServer, Fault, Tool, When};
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
-use crate::{support::*, words::*};
+use crate::{fixtures::*, support::*};
 
-/// Seed 000, section 4: every row of the parsing cascade, and of the types that values get.
+/// TARSy, section 4: every row of the parsing cascade, and the types that values get.
 #[tokio::test(start_paused = true)]
 async fn seed_000_parsing() {
     let fake = FakeServer::new("fx").tool(Tool::new("run").echoes());
@@ -50,8 +50,7 @@ async fn seed_000_parsing() {
     }
 }
 
-/// Seed 000, section 5: both forms of a name lead to the tool; what does not is told with what there is, as a result and not as an error
-/// of the program.
+/// TARSy, section 5: both forms of a name reach the tool; any other name gives a result that lists the tools, not an error of the program.
 #[tokio::test(start_paused = true)]
 async fn seed_000_routing() {
     let fake = good()
@@ -93,12 +92,12 @@ async fn seed_000_routing() {
     ] {
         let reply = call(tool).await;
         assert_eq!(reply.outcome.kind(), kind, "{row}: {}", reply.text());
-        ended_as(&reply, kind, false);
-        says(&reply.text(), words);
+        assert_outcome(&reply, kind, false);
+        assert_contains(&reply.text(), words);
     }
 }
 
-/// Seed 000, section 6, on one connection: what is not made again, and what is made again in a new session.
+/// TARSy, section 6, on one connection: what is not retried, and what is retried in a new session.
 #[tokio::test(start_paused = true)]
 async fn seed_000_recovery() {
     let once = |fault| {
@@ -125,7 +124,7 @@ async fn seed_000_recovery() {
             Kind::Internal,
         ),
         ("connection lost: new session", lost.clone(), true, 2, 2, Kind::Ok),
-        // Here we differ: what may have run is not made again unless that is known to be harmless.
+        // We differ here: a call that may have run is retried only if the tool is known to be safe.
         ("connection lost, perhaps a write", lost, false, 1, 1, Kind::Transport),
     ] {
         let stage = Stage::new("tarsy", &format!("trust = {trust}"), &once(fault)).await;
@@ -140,7 +139,7 @@ async fn seed_000_recovery() {
     assert_eq!(stage.call("read").await.attempts, 2, "max retries: 1");
 }
 
-/// Seed 000, section 6, over HTTP: a rate limit is waited for in the same session, a forgotten session is replaced; both for any tool.
+/// TARSy, section 6, over HTTP: a rate limit is waited for in the same session, a forgotten session is replaced; both for any tool.
 #[tokio::test]
 async fn seed_000_recovery_over_http() {
     let limited = Fault::Status {
@@ -166,7 +165,7 @@ async fn seed_000_recovery_over_http() {
     }
 }
 
-/// Seed 000, section 6: however many callers lose a session, it is made anew once.
+/// TARSy, section 6: however many callers lose a session, it is recreated once.
 #[tokio::test(start_paused = true)]
 async fn seed_000_a_session_is_recreated_once() {
     let tool = Tool::new("read").read_only().answers_text("ok").after(secs(1));
@@ -185,7 +184,7 @@ async fn seed_000_a_session_is_recreated_once() {
     assert_eq!(stage.starts(), 2);
 }
 
-/// Seed 000, section 6: a new session has ten seconds (`ReinitTimeout`), not the thirty of the first.
+/// TARSy, section 6: a new session has ten seconds (`ReinitTimeout`), not the thirty of the first.
 #[tokio::test(start_paused = true)]
 async fn seed_000_reinit_timeout() {
     let tool = Tool::new("read").read_only().answers_text("ok");
@@ -208,7 +207,7 @@ async fn seed_000_reinit_timeout() {
     assert_eq!((took, stage.starts()), (10, 2), "{}", reply.text());
 }
 
-/// Seed 000, section 6: the pause before the retry is 250 to 750 ms.
+/// TARSy, section 6: the pause before the retry is 250 to 750 ms.
 #[tokio::test(start_paused = true)]
 async fn seed_000_retry_backoff() {
     for _ in 0..20 {
@@ -225,7 +224,7 @@ async fn seed_000_retry_backoff() {
     }
 }
 
-/// Seed 000, constants: a listing has ten seconds (`MCPListToolsTimeout`).
+/// TARSy, constants: a listing has ten seconds (`MCPListToolsTimeout`).
 #[tokio::test(start_paused = true)]
 async fn seed_000_list_tools_timeout() {
     let fake = good().fault_on(When::method("tools/list"), Fault::NeverAnswers);
@@ -235,7 +234,7 @@ async fn seed_000_list_tools_timeout() {
     assert_eq!(began.elapsed().as_secs(), 10);
 }
 
-/// Seed 000, section 8: the listing of a health check is what the agent sees from then on, also between its calls.
+/// TARSy, section 8: the listing of a health check replaces the tools that the agent sees, also between its calls.
 #[tokio::test(start_paused = true)]
 async fn seed_000_a_health_check_updates_the_tools() {
     let stage = Stage::new("tarsy", "", &good()).await;
@@ -251,7 +250,7 @@ async fn seed_000_a_health_check_updates_the_tools() {
     assert_eq!(stage.starts(), 1);
 }
 
-/// Seed 000, section 8: a health check that fails, in whatever way, makes the session anew, once, and unasked.
+/// TARSy, section 8: a failed health check recreates the session once, without a caller.
 #[tokio::test(start_paused = true)]
 async fn seed_000_a_failed_health_check_reinitializes() {
     let error = Fault::AnswersError {
@@ -275,8 +274,8 @@ async fn seed_000_a_failed_health_check_reinitializes() {
     }
 }
 
-/// Seed 000, section 8: a server that cannot be had again is unhealthy, with a warning, until a later check finds it. The board shows
-/// the servers that are shared.
+/// TARSy, section 8: a server that cannot be reconnected is unhealthy, with a warning, until a later check finds it. The board shows shared
+/// servers.
 #[tokio::test(start_paused = true)]
 async fn seed_000_a_server_that_is_gone_is_unhealthy_until_a_check_finds_it() {
     for (row, kills) in [("killed between calls", true), ("lists nothing any more", false)] {
@@ -305,9 +304,9 @@ async fn seed_000_a_server_that_is_gone_is_unhealthy_until_a_check_finds_it() {
             let server = &status.servers[0];
             assert_eq!((server.state, status.healthy), (State::Down, false), "{row}");
             assert_eq!(status.warnings.len(), 1, "{row}");
-            says(&status.warnings[0].details, &["closed its output"]);
+            assert_contains(&status.warnings[0].details, &["closed its output"]);
             assert_eq!((server.since, status.warnings[0].created_at), (since, since), "{row}");
-            says(
+            assert_contains(
                 server.check_error.as_deref().unwrap_or_default(),
                 &["closed its output"],
             );
@@ -321,7 +320,7 @@ async fn seed_000_a_server_that_is_gone_is_unhealthy_until_a_check_finds_it() {
     }
 }
 
-/// Seed 000, section 8: between two checks, a call is an attempt of its own.
+/// TARSy, section 8: between two checks, a call is an attempt of its own.
 #[tokio::test(start_paused = true)]
 async fn seed_000_a_call_does_not_wait_for_the_next_check() {
     let stage = Stage::new("tarsy", "", &good()).await;
@@ -338,7 +337,7 @@ async fn seed_000_a_call_does_not_wait_for_the_next_check() {
     assert!(began.elapsed() < secs(3));
 }
 
-/// Seed 000, section 8: `HealthStatus.LastCheck`.
+/// TARSy, section 8: `HealthStatus.LastCheck`.
 #[tokio::test(start_paused = true)]
 async fn seed_000_the_time_of_the_last_check() {
     let stage = Stage::untouched("tarsy", "scope = 'shared'", &good());

@@ -1,4 +1,4 @@
-//! Seed 001, ai-agent's provider: its table of settings, its invariants, and its account of callers who wait for one server.
+//! ai-agent's provider (seed 001): its table of settings, its invariants, and its rules for callers that wait for one server.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use pegboard_testkit::{Era, FakeServer, Fault, Tool, When, is_alive};
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
-use crate::{support::*, words::*};
+use crate::{fixtures::*, support::*};
 
 /// Servers as ai-agent's files write them.
 fn servers(servers: &Value) -> Config {
@@ -22,7 +22,7 @@ fn server(settings: &Value) -> ServerConfig {
     config.servers.remove(&name("fx")).expect("a server")
 }
 
-/// Settings of the table on a server in this process.
+/// Settings of the table on an in-process server.
 fn stage(settings: &Value, fake: &FakeServer) -> (Pegboard, pegboard_testkit::MemoryHandle) {
     let mut all = json!({"type": "stdio", "command": "in-process"});
     all.as_object_mut()
@@ -31,7 +31,7 @@ fn stage(settings: &Value, fake: &FakeServer) -> (Pegboard, pegboard_testkit::Me
     in_memory_with(fake, server(&all))
 }
 
-/// Seed 001, configuration: `type`, `command/args/env`, `url/headers`.
+/// ai-agent, configuration: `type`, `command/args/env`, `url/headers`.
 #[test]
 fn seed_001_type_command_and_url() {
     let url = |kind: &str, url: &str| server(&json!({"type": kind, "url": url, "headers": {"X-Key": "k"}})).transport;
@@ -56,7 +56,7 @@ fn seed_001_type_command_and_url() {
     assert_eq!(command.env.keys().collect::<Vec<_>>(), ["TOKEN"], "env");
 }
 
-/// Seed 001, configuration: `toolsAllowed`, `toolsDenied`, without regard to case.
+/// ai-agent, configuration: `toolsAllowed`, `toolsDenied`, case-insensitive.
 #[tokio::test(start_paused = true)]
 async fn seed_001_tools_allowed_and_denied() {
     let fake = FakeServer::new("fx").tools(["search_code", "delete_repo", "Search_Issues"].map(Tool::new));
@@ -91,7 +91,7 @@ async fn seed_001_tools_allowed_and_denied() {
     }
 }
 
-/// Seed 001, configuration: `shared`, `healthProbe`, `queue`.
+/// ai-agent, configuration: `shared`, `healthProbe`, `queue`.
 #[tokio::test(start_paused = true)]
 async fn seed_001_shared_health_probe_and_queue() {
     let policy = |more: Value| {
@@ -140,7 +140,7 @@ async fn seed_001_shared_health_probe_and_queue() {
     assert_eq!(began.elapsed().as_secs(), 20, "queue: one at a time");
 }
 
-/// Seed 001, invariants 1 to 3: names have the server in them, nothing is called before the handshake, and servers are shared.
+/// ai-agent, invariants 1 to 3: names contain the server, nothing is called before the handshake, and servers are shared.
 #[tokio::test(start_paused = true)]
 async fn seed_001_invariants_of_names_order_and_sharing() {
     let stage = Stage::new("ai-agent", "", &good()).await;
@@ -161,7 +161,7 @@ async fn seed_001_invariants_of_names_order_and_sharing() {
     assert_eq!(stage.starts(), 1, "3");
 }
 
-/// Seed 001, invariants 4 and 6: what an agent has for itself ends and restarts alone; what is shared lives as long as one needs it.
+/// ai-agent, invariants 4 and 6: an agent's own server ends and restarts alone; a shared one lives as long as one agent needs it.
 #[tokio::test(start_paused = true)]
 async fn seed_001_invariants_of_restarts_and_counting() {
     let own = Stage::new("ai-agent", "scope = 'session'", &good()).await;
@@ -187,7 +187,7 @@ async fn seed_001_invariants_of_restarts_and_counting() {
     assert_eq!(shared.starts(), 2, "4: one restart for all");
 }
 
-/// Seed 001, invariant 5: the process is known while it runs, and ends with the board.
+/// ai-agent, invariant 5: the process id is known while the process runs, and the process ends with the board.
 #[tokio::test]
 async fn seed_001_invariant_of_processes() {
     let mut settings = process(&good());
@@ -200,7 +200,8 @@ async fn seed_001_invariant_of_processes() {
     gone(pid, secs(10)).await;
 }
 
-/// Seed 001, acquire: the first callers wait together for sixty seconds, later ones not at all, until the server has recovered by itself.
+/// ai-agent, acquire: the first callers wait together for sixty seconds, later ones fail fast, until the server has recovered in the
+/// background.
 #[tokio::test(start_paused = true)]
 async fn seed_001_acquire_timeout_and_short_circuit() {
     let stage = Stage::new("ai-agent", "", &silent()).await;
@@ -233,7 +234,7 @@ async fn seed_001_acquire_timeout_and_short_circuit() {
     assert_eq!(stage.call("hello").await.text(), "hi", "T=305s");
 }
 
-/// Seed 001, acquire, with a server that fails quickly: the first callers wait together while it is started again and again.
+/// ai-agent, acquire, with a server that fails quickly: the first callers wait together while its start is retried.
 #[tokio::test(start_paused = true)]
 async fn seed_001_callers_wait_over_failing_starts() {
     let stage = Stage::new("ai-agent", "", &crashing()).await;
@@ -246,16 +247,16 @@ async fn seed_001_callers_wait_over_failing_starts() {
         tokio::time::sleep(secs(20)).await;
         let status = stage.board.status().servers[0].clone();
         assert_eq!(status.state, State::Connecting);
-        says(&status.last_error.unwrap().message, &["closed its output"]);
+        assert_contains(&status.last_error.unwrap().message, &["closed its output"]);
         stage.handle.change(|script| *script = good().script().clone());
     };
     let (first, second, ()) = tokio::join!(stage.call("hello"), second, recovering);
     assert_eq!((first.text().as_str(), second.text().as_str()), ("hi", "hi"));
-    // 0, 1, 2, 5, 10 and 30 s after each other.
+    // The attempts follow each other after 0, 1, 2, 5, 10 and 30 s.
     assert_eq!(began.elapsed().as_secs(), 48);
 }
 
-/// Seed 001, acquire: with a server that goes on failing the first callers fail together after sixty seconds, and later ones at once, with
+/// ai-agent, acquire: with a server that keeps failing the first callers fail together after sixty seconds, and later ones at once, with
 /// the age of the failure.
 #[tokio::test(start_paused = true)]
 async fn seed_001_callers_fail_together_and_learn_since_when() {
@@ -268,8 +269,8 @@ async fn seed_001_callers_fail_together_and_learn_since_when() {
     let (first, second) = tokio::join!(stage.call("hello"), second);
     assert_eq!(began.elapsed().as_secs(), 60, "together");
     for reply in [first, second] {
-        ended_as(&reply, Kind::Unavailable, false);
-        says(&reply.text(), &["closed its output"]);
+        assert_outcome(&reply, Kind::Unavailable, false);
+        assert_contains(&reply.text(), &["closed its output"]);
     }
     let since = stage.board.status().servers[0].since;
     for at in [65, 120, 450] {
@@ -277,7 +278,7 @@ async fn seed_001_callers_fail_together_and_learn_since_when() {
         let asked = Instant::now();
         let reply = stage.call("hello").await;
         assert!(asked.elapsed() < secs(1), "a short circuit");
-        says(
+        assert_contains(
             &reply.text(),
             &["closed its output", &format!("(for {at} s; next try in")],
         );
@@ -288,13 +289,13 @@ async fn seed_001_callers_fail_together_and_learn_since_when() {
     assert_eq!(stage.call("hello").await.text(), "hi");
 }
 
-/// Seed 001, acquire: a caller with less time learns why it waited, and a failure that no retry can mend is told at once.
+/// ai-agent, acquire: a caller with a shorter timeout gets the reason, and a failure that no retry can fix is reported at once.
 #[tokio::test(start_paused = true)]
 async fn seed_001_who_does_not_wait_for_failing_starts() {
     let stage = Stage::new("ai-agent", "", &crashing()).await;
     let reply = stage.tools.call(ToolCall::new("fx.hello").timeout(secs(7))).await;
-    ended_as(&reply, Kind::Unavailable, false);
-    says(&reply.text(), &["did not become ready in time", "closed its output"]);
+    assert_outcome(&reply, Kind::Unavailable, false);
+    assert_contains(&reply.text(), &["did not become ready in time", "closed its output"]);
     let config = servers(&json!({"fx": {"command": "/no/such/program"}}));
     let board = Pegboard::open(config);
     let began = Instant::now();
@@ -303,8 +304,8 @@ async fn seed_001_who_does_not_wait_for_failing_starts() {
     assert_eq!(board.status().servers[0].state, State::Down);
 }
 
-/// Seed 001, background retries: a page in place of the server, such as one about maintenance, is an outage like any other where callers wait
-/// for failing starts. Elsewhere it is no MCP server until an operator says otherwise.
+/// ai-agent, background retries: a web page in place of the server, such as a maintenance page, is an ordinary outage if callers wait for
+/// failing starts. Otherwise it is not an MCP server until an operator reconnects it.
 #[tokio::test]
 async fn seed_001_a_web_page_in_place_of_the_server_is_retried() {
     let page = good().fault_on(When::always(), Fault::HtmlPage);
@@ -322,7 +323,7 @@ async fn seed_001_a_web_page_in_place_of_the_server_is_retried() {
         let (reply, ()) = tokio::join!(call(&tools, "fx.hello", json!({})), recovering);
         assert_eq!(reply.is_error(), !waits, "{preset}: {}", reply.text());
         if !waits {
-            says(&reply.text(), &["text/html", "not tried again"]);
+            assert_contains(&reply.text(), &["text/html", "not tried again"]);
             assert!(board.reconnect(&name("fx")).await);
         }
         ready(&board).await;
@@ -331,7 +332,7 @@ async fn seed_001_a_web_page_in_place_of_the_server_is_retried() {
     }
 }
 
-/// A page in place of an answer breaks the protocol and is never taken for the answer, and it ends no session that is well otherwise.
+/// A web page in place of a response is a protocol error. It is never taken for the response, and it does not end the session.
 #[tokio::test]
 async fn seed_001_a_web_page_in_place_of_an_answer_is_lost() {
     for era in [Era::Legacy, Era::Modern] {
@@ -342,17 +343,17 @@ async fn seed_001_a_web_page_in_place_of_an_answer_is_lost() {
         let board = Pegboard::open(config);
         let tools = board.toolset();
         let reply = call(&tools, "fx.hello", json!({})).await;
-        ended_as(&reply, Kind::Internal, true);
-        says(&reply.text(), &["was answered", "text/html"]);
+        assert_outcome(&reply, Kind::Internal, true);
+        assert_contains(&reply.text(), &["was answered", "text/html"]);
         let error = board.status().servers[0].last_error.clone().unwrap();
-        says(&error.message, &["fx.hello", "text/html"]);
+        assert_contains(&error.message, &["fx.hello", "text/html"]);
         assert_eq!(call(&tools, "fx.hello", json!({})).await.text(), "hi");
         assert_eq!(board.status().servers[0].restarts, 0);
         board.shutdown().await;
     }
 }
 
-/// Seed 001, health probes: where `ping` is refused or not answered, the tools are listed before the server is restarted.
+/// ai-agent, health probes: if `ping` is rejected or not answered, the tools are listed before the server is restarted.
 #[tokio::test(start_paused = true)]
 async fn seed_001_a_probe_falls_back_to_listing() {
     let refused = Fault::AnswersError {
@@ -396,7 +397,7 @@ async fn seed_001_a_probe_falls_back_to_listing() {
             fake = fake.fault_on(When::method("tools/list").nth(2), fault);
         }
         let stage = Stage::new("ai-agent", "call_timeout = '5s'", &fake).await;
-        ended_as(&stage.call("mute").await, Kind::Timeout, true);
+        assert_outcome(&stage.call("mute").await, Kind::Timeout, true);
         tokio::time::sleep(secs(4)).await;
         assert_eq!(stage.board.status().servers[0].restarts, restarts, "{row}");
         let pings = usize::from(era == Era::Legacy);
@@ -404,7 +405,7 @@ async fn seed_001_a_probe_falls_back_to_listing() {
     }
 }
 
-/// Seed 001, restart loop: a remote server that a call did not reach is probed, down with the reason, and back without being asked for.
+/// ai-agent, restart loop: a remote server that a call did not reach is probed, down with the reason, and reconnected in the background.
 #[tokio::test]
 async fn seed_001_a_remote_server_that_is_gone_is_noticed_and_found_again() {
     let http = good().serve_http().await.unwrap();
@@ -412,7 +413,7 @@ async fn seed_001_a_remote_server_that_is_gone_is_noticed_and_found_again() {
     let tools = board.toolset();
     assert_eq!(call(&tools, "fx.hello", json!({})).await.text(), "hi");
     http.stop().await;
-    ended_as(&call(&tools, "fx.hello", json!({})).await, Kind::Unavailable, false);
+    assert_outcome(&call(&tools, "fx.hello", json!({})).await, Kind::Unavailable, false);
     let waiting = async {
         while board.status().servers[0].state != State::Down {
             tokio::time::sleep(Duration::from_millis(20)).await;

@@ -1,10 +1,10 @@
-//! Seed 003, goat's client: the statuses of a connection and the states that say the same here.
+//! goat's client (seed 003): its connection statuses and the equivalent states here.
 
 use pegboard::{Config, Outcome, Pegboard, Risk, ServerConfig, State};
 use pegboard_testkit::{FakeServer, Fault, Tool, When};
 use serde_json::json;
 
-use crate::{support::*, words::*};
+use crate::{fixtures::*, support::*};
 
 /// A server of a goat file that is shared, so that the board can show its state.
 fn shared(url: &str) -> ServerConfig {
@@ -18,7 +18,7 @@ fn state(board: &Pegboard) -> State {
     board.status().servers[0].state
 }
 
-/// Seed 003: `pending` before it is asked for and while it connects, then `connected`, `disabled`, and `connected` again.
+/// goat: `pending` before it is requested and while it connects, then `connected`, `disabled`, and `connected` again.
 #[tokio::test(start_paused = true)]
 async fn seed_003_pending_connected_and_disabled() {
     let stage = Stage::untouched("goat", "scope = 'shared'", &good());
@@ -35,7 +35,7 @@ async fn seed_003_pending_connected_and_disabled() {
     assert_eq!(state(&stage.board), State::Ready, "connected again");
 }
 
-/// Seed 003: `pending` during the handshake and `failed` after it, with the reason.
+/// goat: `pending` during the handshake and `failed` after it, with the reason.
 #[tokio::test(start_paused = true)]
 async fn seed_003_failed() {
     let stage = Stage::untouched("goat", "scope = 'shared'\nrestart = false", &silent());
@@ -51,7 +51,7 @@ async fn seed_003_failed() {
     assert!(!error.message.is_empty());
 }
 
-/// Seed 003: `needs-auth`.
+/// goat: `needs-auth`.
 #[tokio::test]
 async fn seed_003_needs_auth() {
     let http = good().bearer("secret").serve_http().await.unwrap();
@@ -64,7 +64,7 @@ async fn seed_003_needs_auth() {
     board.shutdown().await;
 }
 
-/// Seed 003: what a server does not declare is not asked of it.
+/// goat: undeclared capabilities are not requested.
 #[tokio::test(start_paused = true)]
 async fn seed_003_capability_gating() {
     let bare = FakeServer::new("fx").fault_on(When::method("resources/list"), Fault::NeverAnswers);
@@ -81,7 +81,7 @@ async fn seed_003_capability_gating() {
     }
 }
 
-/// Seed 003, JSON-RPC errors: code, message and data reach the caller.
+/// goat, JSON-RPC errors: code, message and data reach the caller.
 #[tokio::test(start_paused = true)]
 async fn seed_003_code_and_data_of_an_error_are_kept() {
     let error = Fault::AnswersError {
@@ -91,7 +91,7 @@ async fn seed_003_code_and_data_of_an_error_are_kept() {
     };
     let stage = Stage::new("goat", "", &good().fault_on(When::tool("hello"), error)).await;
     let reply = stage.call("hello").await;
-    says(&reply.text(), &["-32042", "not now"]);
+    assert_contains(&reply.text(), &["-32042", "not now"]);
     assert_eq!(
         serde_json::to_value(&reply).unwrap()["outcome"]["error_code"],
         json!(-32042)
@@ -103,7 +103,7 @@ async fn seed_003_code_and_data_of_an_error_are_kept() {
     assert_eq!(answer.structured, Some(json!({"retry": "tomorrow"})));
 }
 
-/// Seed 003, ServerConnection and ServerStatus: capabilities and scope.
+/// goat, ServerConnection and ServerStatus: capabilities and scope.
 #[tokio::test(start_paused = true)]
 async fn seed_003_status_tells_capabilities_and_scope() {
     let fake = good().capabilities(json!({"tools": {}, "logging": {}}));
@@ -124,7 +124,7 @@ async fn seed_003_status_tells_capabilities_and_scope() {
     }
 }
 
-/// Seed 003, risk: resource tools are low, tools of servers are high, whatever they say about themselves.
+/// goat, risk: resource tools are low, tools of servers are high, whatever their hints.
 #[tokio::test(start_paused = true)]
 async fn seed_003_risk() {
     let harmless = Tool::new("read").read_only().hint("openWorldHint", false);

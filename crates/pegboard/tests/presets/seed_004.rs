@@ -1,13 +1,13 @@
-//! Seed 004, minion's client: its categories of errors (8.1) and its layers of capabilities (5.2).
+//! minion's client (seed 004): its error categories (8.1) and its capability layers (5.2).
 
 use pegboard::{Config, Grants, Kind, Pegboard, Provider, State, ToolCall, View};
 use pegboard_testkit::{FakeServer, Fault, Tool, When};
 use serde_json::json;
 use tokio::time::Instant;
 
-use crate::{support::*, words::*};
+use crate::{fixtures::*, support::*};
 
-/// Seed 004, 8.1, configuration errors: told at once, before anything runs, and the other servers are there.
+/// minion, 8.1, configuration errors: reported at once, before anything runs, and the other servers are available.
 #[test]
 fn seed_004_configuration_errors() {
     for (row, settings, words) in [
@@ -21,28 +21,28 @@ fn seed_004_configuration_errors() {
         ));
         let errors: Vec<String> = loaded.errors().map(ToString::to_string).collect();
         assert_eq!(errors.len(), 1, "{row}: {errors:?}");
-        says(&errors[0], &[words]);
+        assert_contains(&errors[0], &[words]);
         assert_eq!(loaded.config.servers.len(), 1, "{row}");
     }
 }
 
-/// Seed 004, 8.1 and 8.4, connection errors: three retries with growing pauses, then left.
+/// minion, 8.1 and 8.4, connection errors: three retries with growing pauses, then none.
 #[tokio::test(start_paused = true)]
 async fn seed_004_connection_errors() {
     let stage = Stage::new("minion", "", &silent()).await;
-    ended_as(&stage.call("hello").await, Kind::Unavailable, false);
+    assert_outcome(&stage.call("hello").await, Kind::Unavailable, false);
     tokio::time::sleep(secs(3600)).await;
     assert_eq!(stage.starts(), 4, "one attempt and three retries");
     let status = stage.board.status().servers[0].clone();
     assert_eq!(status.state, State::Down);
-    says(&status.last_error.unwrap().message, &["after 4 failed starts"]);
+    assert_contains(&status.last_error.unwrap().message, &["after 4 failed starts"]);
 }
 
-/// Seed 004, 5.3: a call on a client that is not connected connects it, also after the retries are used up; many calls make few attempts.
+/// minion, 5.3: a call on a disconnected client connects it, also after the retries are used up; many calls make few attempts.
 #[tokio::test(start_paused = true)]
 async fn seed_004_a_call_connects_a_server_that_was_given_up() {
     let stage = Stage::new("minion", "", &crashing()).await;
-    ended_as(&stage.call("hello").await, Kind::Unavailable, false);
+    assert_outcome(&stage.call("hello").await, Kind::Unavailable, false);
     let began = Instant::now();
     let given_up = stage.starts();
     let mut refused = String::new();
@@ -52,7 +52,7 @@ async fn seed_004_a_call_connects_a_server_that_was_given_up() {
         refused = reply.text();
         tokio::time::sleep(secs(1)).await;
     }
-    says(
+    assert_contains(
         &refused,
         &["closed its output", "failed starts", "a call starts it again in"],
     );
@@ -63,15 +63,15 @@ async fn seed_004_a_call_connects_a_server_that_was_given_up() {
     let (one, two) = tokio::join!(stage.call("hello"), stage.call("hello"));
     assert_eq!((one.text().as_str(), two.text().as_str()), ("hi", "hi"));
     assert_eq!(stage.board.status().servers[0].state, State::Ready);
-    // A new life has all its retries.
+    // After a successful start all retries are available again.
     stage.handle.change(|script| *script = crashing().script().clone());
     stage.handle.kill();
     tokio::time::sleep(secs(200)).await;
     let message = stage.board.status().servers[0].last_error.clone().unwrap().message;
-    says(&message, &["after 4 failed starts"]);
+    assert_contains(&message, &["after 4 failed starts"]);
 }
 
-/// Seed 004, 8.4: call retries pause 1, 2 and 4 seconds.
+/// minion, 8.4: call retries pause 1, 2 and 4 seconds.
 #[tokio::test(start_paused = true)]
 async fn seed_004_pauses_between_call_retries() {
     let fake = FakeServer::new("fx")
@@ -91,7 +91,7 @@ async fn seed_004_pauses_between_call_retries() {
     assert_eq!(waits, [1, 2, 4, 8, 16, 30]);
 }
 
-/// Seed 004, 8.4: with `unsafe`, a call that timed out is made again, and its time leaves room for all retries.
+/// minion, 8.4: with `unsafe`, a call that timed out is retried, and its timeout leaves time for all retries.
 #[tokio::test(start_paused = true)]
 async fn seed_004_timeouts_are_retried_where_that_is_allowed() {
     let settings = "retry = { attempts = 3, backoff = ['1s', '2s', '4s'], unsafe = true }";
@@ -106,7 +106,7 @@ async fn seed_004_timeouts_are_retried_where_that_is_allowed() {
     }
 }
 
-/// Seed 004, client metrics: the last error of a call, and its time, beside a server that is well.
+/// minion, client metrics: the last error of a call, and its time, for a server that is healthy again.
 #[tokio::test(start_paused = true)]
 async fn seed_004_the_last_error_of_calls() {
     let schema = json!({"type": "object", "required": ["n"]});
@@ -126,16 +126,16 @@ async fn seed_004_the_last_error_of_calls() {
     assert_eq!(last(), None, "what was not sent says nothing about the server");
     stage.call("logic").await;
     let first = last().expect("an error");
-    says(&first.message, &["fx.logic", "no such issue"]);
+    assert_contains(&first.message, &["fx.logic", "no such issue"]);
     stage.call("mute").await;
     let second = last().expect("an error");
-    says(&second.message, &["fx.mute", "60 s"]);
+    assert_contains(&second.message, &["fx.mute", "60 s"]);
     assert!(second.at > first.at);
     stage.call("hello").await;
     assert_eq!(last(), Some(second), "it stays the last one");
 }
 
-/// Seed 004, 8.1, authentication errors: told at once, warned about, and not tried again.
+/// minion, 8.1, authentication errors: reported at once with a warning, and not retried.
 #[tokio::test]
 async fn seed_004_authentication_errors() {
     let http = good().bearer("secret").serve_http().await.unwrap();
@@ -143,7 +143,7 @@ async fn seed_004_authentication_errors() {
     assert_eq!(loaded.problems, []);
     let board = Pegboard::open(loaded.config);
     let reply = call(&board.toolset(), "fx.hello", json!({})).await;
-    ended_as(&reply, Kind::NeedsAuth, false);
+    assert_outcome(&reply, Kind::NeedsAuth, false);
     let status = board.status();
     assert_eq!(
         (status.servers[0].state, status.servers[0].restarts),
@@ -154,7 +154,7 @@ async fn seed_004_authentication_errors() {
     board.shutdown().await;
 }
 
-/// Seed 004, 8.1, tool execution errors and protocol errors: a result that says so, once, and the server goes on.
+/// minion, 8.1, tool execution errors and protocol errors: an error result, once, and the server goes on.
 #[tokio::test(start_paused = true)]
 async fn seed_004_tool_and_protocol_errors() {
     let schema = json!({"type": "object", "required": ["n"], "properties": {"n": {"type": "integer"}}});
@@ -178,7 +178,7 @@ async fn seed_004_tool_and_protocol_errors() {
         ("invalid message", "odd", Kind::Internal, true, 1),
     ] {
         let reply = stage.call(tool).await;
-        ended_as(&reply, kind, ran);
+        assert_outcome(&reply, kind, ran);
         assert_eq!(reply.attempts, attempts, "{row}");
         assert!(!reply.text().is_empty(), "{row}");
         assert_eq!(stage.call("hello").await.text(), "hi", "{row}: the server goes on");
@@ -186,7 +186,7 @@ async fn seed_004_tool_and_protocol_errors() {
     assert_eq!(stage.starts(), 1);
 }
 
-/// Seed 004, 8.1, resource errors: what is too much is turned away, and what is under way goes on.
+/// minion, 8.1, resource errors: excess calls are rejected, and calls in flight go on.
 #[tokio::test(start_paused = true)]
 async fn seed_004_resource_errors() {
     let loaded = load("preset = 'minion'\nmax_servers = 1");
@@ -195,11 +195,11 @@ async fn seed_004_resource_errors() {
         .in_process(name("fx"), dialer(&handle))
         .open();
     let refused = board.connect(name("more"), in_process_settings()).await;
-    says(&refused.unwrap_err().to_string(), &["the board takes 1 servers"]);
+    assert_contains(&refused.unwrap_err().to_string(), &["the board takes 1 servers"]);
     assert_eq!(call(&board.toolset(), "fx.hello", json!({})).await.text(), "hi");
 }
 
-/// Seed 004, 5.2: all servers, one server, one tool; and nothing without a capability.
+/// minion, 5.2: all servers, one server, one tool; and nothing without a capability.
 #[tokio::test(start_paused = true)]
 async fn seed_004_capability_layers() {
     let github = FakeServer::new("github").tools(["create_issue", "list_issues"].map(Tool::new));
@@ -242,7 +242,7 @@ async fn seed_004_capability_layers() {
     }
 }
 
-/// Seed 004, `requiredCapabilities`: a tool may ask for more than the grant of itself.
+/// minion, `requiredCapabilities`: a tool may require more than its own grant.
 #[tokio::test(start_paused = true)]
 async fn seed_004_a_tool_may_require_further_capabilities() {
     let fake = good().tool(Tool::new("plain"));
@@ -277,47 +277,47 @@ async fn seed_004_a_tool_may_require_further_capabilities() {
         let reply = call(&tools, "fx.hello", json!({})).await;
         assert_eq!(reply.outcome.kind(), kind, "{row}: {}", reply.text());
     }
-    // The others need nothing of that.
+    // The other tools do not need that capability.
     assert_eq!(stage.call("plain").await.text(), "ok");
     let reply = stage.call("hello").await;
     assert_eq!(
         reply.text(),
         "tool `fx.hello` may not be used: it needs a capability that was not granted. Available tools of server `fx`: plain."
     );
-    says(reply.outcome.hint().unwrap(), &["`requires`"]);
+    assert_contains(reply.outcome.hint().unwrap(), &["`requires`"]);
 }
 
-/// Seed 004, `ToolOutput`: the server and the tool are named also when the server was never reached.
+/// minion, `ToolOutput`: the server and the tool are named also if the server was never reached.
 #[tokio::test(start_paused = true)]
 async fn seed_004_a_reply_names_its_server_also_when_it_cannot_be_reached() {
     let stage = Stage::new("minion", "", &silent()).await;
     for asked in ["fx.hello", "fx__hello", "mcp_fx_hello"] {
         let reply = stage.tools.call(ToolCall::new(asked)).await;
-        ended_as(&reply, Kind::Unavailable, false);
-        says(&reply.text(), &["server `fx` is down", "go on without it"]);
+        assert_outcome(&reply, Kind::Unavailable, false);
+        assert_contains(&reply.text(), &["server `fx` is down", "go on without it"]);
         assert_eq!((reply.name.as_str(), reply.asked.as_str()), ("fx.hello", asked));
         let json = serde_json::to_value(&reply).unwrap();
         assert_eq!((&json["server"], &json["tool"]), (&json!("fx"), &json!("hello")));
     }
-    // A name that says nothing about a server says nothing about it in the reply either.
+    // A name without a server gives a reply without one.
     let reply = stage.tools.call(ToolCall::new("hello")).await;
     assert_eq!((reply.server, reply.tool), (None, None));
 }
 
-/// Seed 004, `Execute`: an error without content is told in words, to the program and to the model.
+/// minion, `Execute`: an error without content gets a text, for the program and for the model.
 #[tokio::test(start_paused = true)]
 async fn seed_004_an_error_without_words_is_told() {
     let fake = FakeServer::new("fx").tool(Tool::new("silent").fails_with(""));
     let reply = Stage::new("minion", "", &fake).await.call("silent").await;
-    ended_as(&reply, Kind::ToolError, true);
+    assert_outcome(&reply, Kind::ToolError, true);
     let words = "the tool reported an error without saying why";
     assert_eq!(reply.text(), words);
     for provider in [Provider::Mcp, Provider::OpenAi, Provider::Anthropic, Provider::Gemini] {
-        says(&provider.tool_result(&reply).to_string(), &[words]);
+        assert_contains(&provider.tool_result(&reply).to_string(), &[words]);
     }
 }
 
-/// Seed 004, bridge: a server without tools is told of.
+/// minion, bridge: a server without tools causes a warning.
 #[tokio::test(start_paused = true)]
 async fn seed_004_a_server_without_tools_is_warned_about() {
     let stage = Stage::new("minion", "", &FakeServer::new("fx")).await;

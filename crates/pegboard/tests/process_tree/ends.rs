@@ -1,15 +1,15 @@
-//! A server that is stopped, dropped or ends by itself takes everything it started with it.
+//! A server that is stopped, dropped or exits by itself takes all its descendants with it.
 
 use pegboard_testkit::{Child, FakeServer, Fault, is_alive};
 use serde_json::json;
 
-use crate::program::{BOTH, Program, Stranger, fake, gone, script};
+use crate::program::{BOTH, Program, UnrelatedProcess, fake, gone, script};
 
 const WAYS: [Child; 3] = [Child::SameGroup, Child::Setsid, Child::DoubleFork];
 
 #[test]
 fn a_closed_board_leaves_no_descendant_however_it_was_forked() {
-    let mut stranger = Stranger::start();
+    let mut stranger = UnrelatedProcess::start();
     for hook in BOTH {
         for how in WAYS {
             let mut program = Program::start(hook, |folder| {
@@ -93,7 +93,7 @@ fn a_server_that_forks_a_daemon_and_exits_leaves_no_daemon() {
 
 #[test]
 fn a_runtime_that_is_dropped_without_shutdown_leaves_nothing() {
-    let mut stranger = Stranger::start();
+    let mut stranger = UnrelatedProcess::start();
     for hook in BOTH {
         let mut program = Program::start(hook, |folder| {
             let server = |how| {
@@ -153,7 +153,7 @@ fn the_end_of_a_server_is_told_exactly() {
         ("kill -13 $$", "killed by signal 13"),
         ("kill -11 $$", "killed by signal 11"),
         ("kill -6 $$", "killed by signal 6"),
-        // Not 2: whoever starts the tests in the background has it ignored, for them and for all that they start.
+        // Not SIGINT: if the tests run in the background, their shell has set it to be ignored, also for all descendants.
         ("kill -10 $$", "killed by signal 10"),
         ("kill -34 $$", "killed by signal 34"),
     ];

@@ -1,4 +1,4 @@
-//! One guard for all servers: what happens when it is killed or stopped, and whose orphans are whose.
+//! One guard process for all servers: what happens when it is killed or stopped, and which orphans belong to which server.
 
 use std::{path::Path, process::Command};
 
@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::program::{Hook, Program, executable, fake, gone, processes, stat, within};
 
-/// A server with two children that are nobody's, and that does not care about its parent.
+/// A server with two orphaned children that ignores the end of its parent.
 fn with_daemons(folder: &Path, file: &str) -> FakeServer {
     FakeServer::new("fx")
         .tool(Tool::new("t"))
@@ -19,7 +19,7 @@ fn with_daemons(folder: &Path, file: &str) -> FakeServer {
         })
 }
 
-/// A server below a shell that does something beside it.
+/// A server below a shell that runs another command beside it.
 fn beside(server: &FakeServer, text: &str) -> Value {
     let (program, args) = server.command();
     let mut words = vec![
@@ -69,7 +69,7 @@ fn a_server_that_kills_its_guard_leaves_nothing_behind() {
     pids.push(guard);
     pids.extend(program.pids("a", 2));
     pids.extend(program.pids("b", 2));
-    // What kills the guard is a process of the server too.
+    // The process that kills the guard belongs to the server too.
     let below = |pid: &u32| stat(*pid).is_some_and(|(parent, _)| pids.contains(&parent));
     let below: Vec<u32> = processes().into_iter().filter(below).collect();
     pids.extend(below);
@@ -86,7 +86,7 @@ fn a_server_that_kills_its_guard_leaves_nothing_behind() {
 fn the_end_of_a_guard_is_told_as_the_end_of_its_servers() {
     let mut program = Program::start(Hook::Called, |folder| {
         let mut server = fake(&with_daemons(folder, "a"));
-        // So that the error is there for as long as the test looks for it.
+        // Keeps the error in the status for the rest of the test.
         server["restart"] = json!({ "backoff": ["1h"] });
         json!({ "a": server })
     });
@@ -112,7 +112,7 @@ fn a_server_that_ends_takes_its_own_daemons_with_it_and_no_others() {
     pegboard_testkit::kill(a);
     gone(&of_a, 5000, "daemons of a");
     assert!(of_b.iter().all(|pid| is_alive(*pid)));
-    // Also after a was started again, and ended again.
+    // This holds after `a` was restarted and killed again as well.
     let again = program.ready_after("a", a);
     let of_a = program.pids("a", 4);
     pegboard_testkit::kill(again);
@@ -124,7 +124,7 @@ fn a_server_that_ends_takes_its_own_daemons_with_it_and_no_others() {
 #[test]
 fn where_processes_cannot_be_told_apart_each_server_has_a_guard_of_its_own() {
     let mut command = Command::new("prlimit");
-    // The limit that tags are made of has no room for them.
+    // Guards tag processes by a resource limit; this one leaves no room for tags.
     command.arg("--locks=100:100").arg(executable());
     let mut program = Program::start_by(
         command,
@@ -138,7 +138,7 @@ fn where_processes_cannot_be_told_apart_each_server_has_a_guard_of_its_own() {
     pegboard_testkit::kill(a);
     gone(&of_a, 5000, "daemons of a");
     assert!(pids.iter().all(|pid| is_alive(*pid)));
-    // A guard that hangs is told from its server here as well.
+    // A hanging guard is told from its server here as well.
     send("-STOP", parent(b));
     pids.extend([b, parent(b)]);
     program.tell("close");
@@ -153,7 +153,7 @@ fn a_guard_that_hangs_costs_its_own_servers_some_seconds_and_others_nothing() {
     let (guard, daemons) = (parent(server), program.pids("a", 2));
     send("-STOP", guard);
     pegboard_testkit::kill(server);
-    // Its processes are found without it, and then the next start waits for it in vain.
+    // The guard's processes are found without it; then the next start waits for it in vain.
     gone(&daemons, 20_000, "daemons");
     let again = program.ready_after("a", server);
     assert_ne!(parent(again), guard);

@@ -1,4 +1,4 @@
-//! How the world looks to a server below a shim.
+//! The environment of a server below a shim.
 
 use std::process::Command;
 
@@ -7,7 +7,7 @@ use serde_json::json;
 
 use crate::program::{BOTH, Hook, Program, executable, fake, processes, script, stat, within};
 
-/// What a script writes to its error output in its short life.
+/// The error output of a script that exits at once.
 fn told(program: &mut Program) -> String {
     let status = program.status();
     let error = &status["servers"][0]["last_error"];
@@ -58,7 +58,7 @@ fn a_server_gets_no_new_privileges_and_no_core_dumps() {
 
 #[test]
 fn a_server_inherits_no_open_file() {
-    // The program itself was left a file by whoever started it.
+    // The program itself inherited open descriptors from its parent.
     let mut command = Command::new("/bin/sh");
     command
         .args(["-c", "exec 7</dev/null 9</dev/null; exec \"$@\"", "sh"])
@@ -77,7 +77,7 @@ fn a_server_is_bounded_as_its_config_says() {
             server["rlimits"] = json!({ "open_files": 64, "file_size": "1MiB" });
             json!({ "fx": server })
         });
-        // The shell counts files in blocks of 512 bytes.
+        // The shell counts file sizes in blocks of 512 bytes.
         assert_eq!(told(&mut program), "64\n64\n2048", "{hook:?}");
     }
 }

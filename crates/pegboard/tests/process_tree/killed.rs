@@ -5,9 +5,9 @@ use std::{path::Path, time::Duration};
 use pegboard_testkit::{Child, FakeServer, Fault, read_pids};
 use serde_json::{Value, json};
 
-use crate::program::{Hook, Program, Stranger, fake, gone, processes, stat};
+use crate::program::{Hook, Program, UnrelatedProcess, fake, gone, processes, stat};
 
-/// How often each test kills a program. `PEGBOARD_KILLS` overrides it.
+/// The number of kills per test. `PEGBOARD_KILLS` overrides it.
 const ROUNDS: u64 = 20;
 
 fn rounds() -> u64 {
@@ -15,7 +15,7 @@ fn rounds() -> u64 {
     set.and_then(|set| set.parse().ok()).unwrap_or(ROUNDS)
 }
 
-/// Three servers that do all they can to stay.
+/// Three servers that resist every way of ending them.
 fn stubborn(folder: &Path) -> Value {
     let server = |how| {
         let server = FakeServer::new("fx")
@@ -33,7 +33,7 @@ fn stubborn(folder: &Path) -> Value {
     json!({ "a": server(Child::SameGroup), "b": server(Child::Setsid), "c": server(Child::DoubleFork) })
 }
 
-/// All processes that have the folder on their command line: shims and servers.
+/// All processes with the folder on their command line: shims and servers.
 fn named_after(folder: &Path) -> Vec<u32> {
     let folder = folder.to_str().unwrap().as_bytes();
     let names = |pid: &u32| {
@@ -45,7 +45,7 @@ fn named_after(folder: &Path) -> Vec<u32> {
 
 #[test]
 fn nothing_lives_a_second_after_the_program_was_killed() {
-    let mut stranger = Stranger::start();
+    let mut stranger = UnrelatedProcess::start();
     for round in 0..rounds() {
         let mut program = Program::start(Hook::Called, stubborn);
         let status = program.status();
@@ -69,7 +69,7 @@ fn nothing_lives_a_second_after_the_program_was_killed_while_it_started_servers(
         program.kill();
         let folder = program.folder.path();
         let mut pids = named_after(folder);
-        // What was started in the last moment writes itself down a moment later.
+        // A process that was started at the last moment writes its pid a moment later.
         std::thread::sleep(Duration::from_millis(500));
         pids.extend(named_after(folder));
         pids.extend(read_pids(folder.join("pids")));

@@ -1,4 +1,4 @@
-//! A program that embeds a board, as a process of its own: the example `shimmed`.
+//! A program that embeds a board, as its own process: the example `shimmed`.
 
 use std::{
     io::{BufRead as _, BufReader, Lines, Write as _},
@@ -29,12 +29,12 @@ pub(crate) struct Program {
 }
 
 impl Program {
-    /// Starts the program with the servers that `servers` makes, given the folder for their files.
+    /// Starts the program with the servers that `servers` returns for its folder.
     pub(crate) fn start(hook: Hook, servers: impl FnOnce(&Path) -> Value) -> Self {
         Self::start_by(Command::new(executable()), hook, servers)
     }
 
-    /// The same by another command, which is given the program's arguments.
+    /// The same by another command, which gets the program's command line as arguments.
     pub(crate) fn start_by(mut command: Command, hook: Hook, servers: impl FnOnce(&Path) -> Value) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let config = folder.path().join("config.json");
@@ -54,13 +54,13 @@ impl Program {
         }
     }
 
-    /// Waits for the next status it prints.
+    /// Waits for the next status that it prints.
     pub(crate) fn status(&mut self) -> Value {
         let line = self.output.next().expect("the program runs").unwrap();
         serde_json::from_str(&line).unwrap()
     }
 
-    /// Has it do something, and waits until it is done.
+    /// Sends a command to the program, and waits until it is done.
     pub(crate) fn tell(&mut self, what: &str) -> Value {
         writeln!(self.input, "{what}").unwrap();
         self.status()
@@ -75,12 +75,12 @@ impl Program {
         self.child.id()
     }
 
-    /// Waits until a server is ready, and returns its process.
+    /// Waits until a server is ready, and returns its process id.
     pub(crate) fn ready(&mut self, server: &str) -> u32 {
         self.ready_after(server, 0)
     }
 
-    /// Waits until a server is ready in another process than this one, and returns its process.
+    /// Waits until a server is ready in another process than `before`, and returns its process id.
     pub(crate) fn ready_after(&mut self, server: &str, before: u32) -> u32 {
         for _ in 0..600 {
             let status = self.tell("status");
@@ -106,13 +106,13 @@ impl Program {
 
 impl Drop for Program {
     fn drop(&mut self) {
-        // It may have ended already.
+        // It may have exited already.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
 }
 
-/// The example, beside the running test.
+/// The executable of the example, next to the running test.
 pub(crate) fn executable() -> PathBuf {
     let test = std::env::current_exe().unwrap();
     let folder = test.ancestors().nth(2).unwrap();
@@ -121,19 +121,19 @@ pub(crate) fn executable() -> PathBuf {
     path
 }
 
-/// The settings of a fake as a process.
+/// The settings of a fake as a stdio server.
 pub(crate) fn fake(fake: &FakeServer) -> Value {
     let (program, args) = fake.command();
     json!({ "command": program, "args": args })
 }
 
-/// The settings of a shell script that is no server at all.
+/// The settings of a shell script that is not a server.
 pub(crate) fn script(text: &str) -> Value {
-    // In a config `$$` stands for `$`.
+    // In a config `$$` is an escaped `$`.
     json!({ "command": "/bin/sh", "args": ["-c", text.replace('$', "$$")], "era": "legacy" })
 }
 
-/// Whether something comes true in this many milliseconds.
+/// Whether a condition becomes true within this many milliseconds.
 pub(crate) fn within(millis: u64, mut condition: impl FnMut() -> bool) -> bool {
     let tick = 5;
     for _ in 0..millis / tick {
@@ -145,7 +145,7 @@ pub(crate) fn within(millis: u64, mut condition: impl FnMut() -> bool) -> bool {
     condition()
 }
 
-/// Fails when one of the processes lives longer than this.
+/// Panics if one of the processes lives longer than this.
 pub(crate) fn gone(pids: &[u32], millis: u64, context: &str) {
     let alive = || pids.iter().copied().filter(|pid| is_alive(*pid)).collect::<Vec<_>>();
     if !within(millis, || alive().is_empty()) {
@@ -155,10 +155,10 @@ pub(crate) fn gone(pids: &[u32], millis: u64, context: &str) {
     }
 }
 
-/// A process that has nothing to do with anything, in our own group.
-pub(crate) struct Stranger(Child);
+/// An unrelated process in our own process group.
+pub(crate) struct UnrelatedProcess(Child);
 
-impl Stranger {
+impl UnrelatedProcess {
     pub(crate) fn start() -> Self {
         Self(Command::new("sleep").arg("300").spawn().unwrap())
     }
@@ -168,7 +168,7 @@ impl Stranger {
     }
 }
 
-impl Drop for Stranger {
+impl Drop for UnrelatedProcess {
     fn drop(&mut self) {
         let _ = self.0.kill();
         let _ = self.0.wait();

@@ -1,10 +1,10 @@
-//! RES-7 and RES-8.
+//! Output handles: spilled results, the tool that reads them, and handles as arguments.
 
 use pegboard::{Kind, Outcome, Reading, ToolCall};
 use pegboard_testkit::{FakeServer, Tool};
 use serde_json::{Value, json};
 
-use crate::{support::*, words::*};
+use crate::{fixtures::*, support::*};
 
 fn fake() -> FakeServer {
     let items: Vec<Value> = (0..5000)
@@ -25,7 +25,7 @@ async fn a_model_reads_on_in_what_was_too_long() {
     let reply = call(&tools, "fx.log", json!({})).await;
     assert!(reply.truncated && reply.original_bytes == lines(10_000).len());
     let handle = reply.handle.clone().expect("a handle");
-    says(
+    assert_contains(
         &reply.text(),
         &["line 1\n", "line 10000\n", &handle, "pegboard__read_output"],
     );
@@ -65,7 +65,7 @@ async fn a_model_reads_on_in_what_was_too_long() {
     );
 }
 
-/// What a model writes instead of JSON is read for this tool too, and a slip in its name is repaired.
+/// Arguments that are not JSON are parsed for this tool too, and a typo in its name is corrected.
 #[tokio::test]
 async fn the_reader_takes_text_and_repaired_names() {
     let folder = tempfile::tempdir().expect("a folder");
@@ -81,11 +81,11 @@ async fn the_reader_takes_text_and_repaired_names() {
         let text = format!("handle: {handle}, range: 5-5");
         let call = ToolCall::new(name).text(text).reading(Reading::Cascade);
         let reply = tools.call(call).await;
-        says(&reply.text(), &["[lines 5-5 of 10000", "line 5\n"]);
+        assert_contains(&reply.text(), &["[lines 5-5 of 10000", "line 5\n"]);
         assert_eq!(reply.repaired.is_some(), is_repaired, "{name}");
     }
     let guided = tools.call(ToolCall::new("read_output").text(handle.as_str())).await;
-    says(&guided.text(), &["line 1\n"]);
+    assert_contains(&guided.text(), &["line 1\n"]);
 }
 
 #[tokio::test]
@@ -118,11 +118,11 @@ async fn wrong_questions_are_answered_with_what_is_wrong() {
     ] {
         let reply = call(&tools, "pegboard__read_output", arguments).await;
         assert_eq!(reply.outcome.kind(), kind, "{}", reply.text());
-        says(&reply.text(), &[words]);
+        assert_contains(&reply.text(), &[words]);
     }
 }
 
-/// A page of 300 KB goes from one tool to another without the model writing it.
+/// A page of 300 KB is passed from one tool to another without the model writing it.
 #[tokio::test]
 async fn a_handle_as_an_argument_becomes_what_it_stands_for() {
     let folder = tempfile::tempdir().expect("a folder");
@@ -138,7 +138,7 @@ async fn a_handle_as_an_argument_becomes_what_it_stands_for() {
         call(&tools, "read_output", arguments).await.text(),
         "[1 values]\n\"t\"\n"
     );
-    // What it echoed is the page, letter for letter: a part of a kept output can be handed on too.
+    // The echo is the page, byte for byte: a part of a spilled output can be passed on too.
     let again = call(&tools, "fx.save", json!({"n": {"$handle": saved, "path": "$.body"}})).await;
     let again = call(
         &tools,
@@ -149,7 +149,7 @@ async fn a_handle_as_an_argument_becomes_what_it_stands_for() {
     assert!(again.text().contains("quoted"), "{}", again.text());
 
     let wrong = call(&tools, "fx.save", json!({"body": {"$handle": "out_0"}})).await;
-    ended_as(&wrong, Kind::InvalidArguments, false);
+    assert_outcome(&wrong, Kind::InvalidArguments, false);
 }
 
 #[tokio::test]
@@ -165,7 +165,7 @@ async fn another_toolset_cannot_read_a_handle() {
     let tried = call(&theirs, "read_output", json!({"handle": handle})).await;
     assert!(matches!(tried.outcome, Outcome::ToolFailed(_)), "{}", tried.text());
     let tried = call(&theirs, "fx.save", json!({"x": {"$handle": handle}})).await;
-    ended_as(&tried, Kind::InvalidArguments, false);
+    assert_outcome(&tried, Kind::InvalidArguments, false);
     assert!(
         !call(&ours.clone(), "read_output", json!({"handle": handle}))
             .await
@@ -184,7 +184,7 @@ async fn outputs_go_with_their_toolset() {
     assert_eq!(folders(folder.path()), 2);
     closed.close().await;
     assert_eq!(folders(folder.path()), 1);
-    ended_as(&call(&closed, "fx.log", json!({})).await, Kind::Unavailable, false);
+    assert_outcome(&call(&closed, "fx.log", json!({})).await, Kind::Unavailable, false);
     drop(dropped);
     assert_eq!(folders(folder.path()), 0);
 }
@@ -196,9 +196,9 @@ async fn the_tool_takes_nobodys_name() {
     let board = of_fakes([("pegboard", theirs, plain()), ("fx", fake(), plain())]);
     let tools = board.toolset_with(view(folder.path()));
     let reply = call(&tools, "fx.log", json!({})).await;
-    says(&reply.text(), &["pegboard-2__read_output"]);
+    assert_contains(&reply.text(), &["pegboard-2__read_output"]);
     let arguments = json!({"handle": reply.handle, "range": "3-3"});
-    says(
+    assert_contains(
         &call(&tools, "pegboard-2__read_output", arguments.clone()).await.text(),
         &["line 3"],
     );

@@ -1,8 +1,8 @@
-//! What becomes of results on a whole board: handles, the tool that reads them, handles as arguments, and their end.
+//! Results on a whole board: handles, the tool that reads them, handles as arguments, and their expiry.
 
 #[path = "../support/mod.rs"]
 mod support;
 
+mod fixtures;
 mod handles;
 mod policies;
-mod words;

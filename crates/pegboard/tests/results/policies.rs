@@ -1,4 +1,4 @@
-//! The config's word on results, from the file to the reply.
+//! The config's result policies, from the file to the reply.
 
 use pegboard::{
     Config, Env, Format, Kind, Outcome, Results, ServerConfig, Structured, Summariser, Summary, SummaryRequest,
@@ -7,7 +7,7 @@ use pegboard::{
 use pegboard_testkit::{FakeServer, Tool};
 use serde_json::json;
 
-use crate::{support::*, words::*};
+use crate::{fixtures::*, support::*};
 
 /// The settings of the one server of a file.
 fn from_file(settings: &str) -> ServerConfig {
@@ -35,7 +35,7 @@ async fn a_limit_in_the_file_holds_for_its_server_and_another_for_one_tool() {
             "{tool}: {}",
             reply.text()
         );
-        says(&reply.text(), &["line 1\n", "bytes are shown"]);
+        assert_contains(&reply.text(), &["line 1\n", "bytes are shown"]);
     }
     let page = call(&tools, "fx.page", json!({})).await;
     assert_eq!((page.text(), page.truncated), (lines(1000), false));
@@ -58,7 +58,7 @@ async fn a_tool_may_ask_for_more_room_unless_the_operator_said_how_much() {
 async fn a_result_that_is_too_long_can_be_an_error() {
     let fake = FakeServer::new("fx").tool(Tool::new("log").answers_text(lines(1000)));
     let board = of_fakes([("fx", fake, from_file("result = { max_bytes = 1000, mode = 'error' }"))]);
-    ended_as(
+    assert_outcome(
         &call(&board.toolset(), "fx.log", json!({})).await,
         Kind::LimitExceeded,
         true,
@@ -74,7 +74,7 @@ async fn programs_can_set_the_policy_too() {
     config.policy.results = results;
     let board = of_fakes([("fx", fake, config)]);
     let reply = call(&board.toolset(), "fx.weather", json!({})).await;
-    says(&reply.text(), &["<untrusted-", "from=\"fx.weather\"", "{\"t\":21}"]);
+    assert_contains(&reply.text(), &["<untrusted-", "from=\"fx.weather\"", "{\"t\":21}"]);
     let plain = call(
         &board.toolset_with(View::new().whole_results()),
         "fx.weather",
@@ -105,7 +105,7 @@ async fn a_long_result_is_summarised_with_the_conversation_in_mind() {
         "{}",
         reply.text()
     );
-    says(
+    assert_contains(
         &reply.text(),
         &[
             "[NOTE: this is a summary of the output of fx.log",

@@ -1,4 +1,4 @@
-//! Answers that are wrong in every way: each costs the call it was meant for, at most, and never another one.
+//! Malformed answers: each fails at most the call that it belongs to, never another one.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -15,7 +15,7 @@ fn fake() -> FakeServer {
         .tool(Tool::new("echo").echoes_nonce())
 }
 
-/// The first call meets the fault, the next one is as good as ever.
+/// The first call gets the fault; the next one succeeds.
 async fn check(fake: FakeServer, fault: Fault, kind: Kind, may_have_executed: bool) -> String {
     let described = format!("{fault:?}");
     let (board, handle) = in_memory(&fake.fault_on(When::tool("hello").first(1), fault));
@@ -31,7 +31,7 @@ async fn check(fake: FakeServer, fault: Fault, kind: Kind, may_have_executed: bo
     reply.text()
 }
 
-/// F026: an id that is not exactly ours is nobody's answer.
+/// A response matches a request only if the ids are exactly equal.
 #[tokio::test(start_paused = true)]
 async fn an_answer_under_another_id_is_nobodys_and_the_call_times_out() {
     for fault in [
@@ -44,65 +44,65 @@ async fn an_answer_under_another_id_is_nobodys_and_the_call_times_out() {
     ] {
         let case_variant = fault == Fault::CaseVariantKeys;
         if case_variant {
-            // The id is right, so the call can be told at once that its answer has no result (F050).
+            // The id is right, so the call fails at once: its response has no result.
             check(fake(), fault, Kind::Internal, true).await;
         } else {
             let text = check(fake(), fault, Kind::Timeout, true).await;
-            says(&text, &["no sign of life for 60 s"]);
+            assert_contains(&text, &["no sign of life for 60 s"]);
         }
     }
 }
 
-/// F026 in the handshake: the start fails within its bound, and nothing is matched.
+/// A handshake response under another id matches nothing, and the start fails at the connect timeout.
 #[tokio::test(start_paused = true)]
 async fn a_handshake_answered_under_another_id_fails_within_the_connect_limit() {
     for fault in [Fault::WrongId, Fault::StringId, Fault::FloatId, Fault::MissingId] {
         let (board, _handle) = in_memory(&fake().fault_on(When::method("initialize"), fault));
         let started = tokio::time::Instant::now();
         let listing = board.toolset().list(secs(60)).await;
-        says(&listing.unavailable[0].error, &["no answer within 30 s"]);
+        assert_contains(&listing.unavailable[0].error, &["no answer within 30 s"]);
         assert!(listing.unavailable[0].hint.is_some());
         assert!(started.elapsed() <= secs(31), "{:?}", started.elapsed());
         board.shutdown().await;
     }
 }
 
-/// F043, F044: a second answer, and some that nobody asked for, are dropped.
+/// Duplicate and unsolicited responses are dropped.
 #[tokio::test(start_paused = true)]
 async fn second_and_stray_answers_are_dropped() {
     check(fake(), Fault::AnswersTwice, Kind::Ok, true).await;
     check(fake(), Fault::StrayAnswers { count: 50 }, Kind::Ok, true).await;
 }
 
-/// F044: a hundred stray answers end the session; the next call begins a new one.
+/// A hundred unsolicited responses end the session; the next call opens a new one.
 #[tokio::test(start_paused = true)]
 async fn a_hundred_stray_answers_break_the_session() {
     let fake = fake().fault_on(When::tool("hello").first(1), Fault::StrayAnswers { count: 100 });
     let (board, handle) = in_memory(&fake);
     let tools = board.toolset();
     let reply = call(&tools, "fx.hello", json!({})).await;
-    ended_as(&reply, Kind::Transport, true);
-    says(&reply.text(), &["broke the protocol", "fit nothing"]);
+    assert_outcome(&reply, Kind::Transport, true);
+    assert_contains(&reply.text(), &["broke the protocol", "fit nothing"]);
     assert!(reply.outcome.hint().is_some());
     assert_eq!(call(&tools, "fx.hello", json!({})).await.text(), "hi");
     assert_eq!(handle.starts(), 2);
 }
 
-/// F042: the answer to a call that has timed out reaches nobody.
+/// The response to a call that has timed out is dropped.
 #[tokio::test(start_paused = true)]
 async fn a_late_answer_never_reaches_another_call() {
     let fake = fake().fault_on(When::tool("echo").first(1), Fault::LateAnswer { ms: 90_000 });
     let (board, handle) = in_memory(&fake);
     let tools = board.toolset();
     let late = call(&tools, "fx.echo", json!({"nonce": "late"})).await;
-    ended_as(&late, Kind::Timeout, true);
-    // The late answer comes in the middle of this call.
+    assert_outcome(&late, Kind::Timeout, true);
+    // The late response arrives while this call is in flight.
     let next = call(&tools, "fx.echo", json!({"nonce": "next", "delay_ms": 50_000})).await;
     assert_eq!(next.text(), "next");
     assert_eq!(handle.starts(), 1);
 }
 
-/// F042, F043: however many answers come late or twice, they are of our own making and break nothing.
+/// Late and duplicate responses to our own requests never count as protocol violations.
 #[tokio::test(start_paused = true)]
 async fn late_and_second_answers_never_add_up_to_a_broken_session() {
     let fake = fake()
@@ -120,7 +120,7 @@ async fn late_and_second_answers_never_add_up_to_a_broken_session() {
     assert_eq!(handle.starts(), 1);
 }
 
-/// F045: half an answer and the end of the stream.
+/// Half a response, then EOF.
 #[tokio::test(start_paused = true)]
 async fn an_answer_cut_off_by_the_end_of_the_stream_ends_every_call() {
     let fake = fake().fault_on(When::tool("hello").first(1), Fault::CutThenEof);
@@ -134,13 +134,13 @@ async fn an_answer_cut_off_by_the_end_of_the_stream_ends_every_call() {
     };
     let started = tokio::time::Instant::now();
     let (other, cut) = tokio::join!(other, cut);
-    ended_as(&other, Kind::Transport, true);
-    ended_as(&cut, Kind::Transport, true);
+    assert_outcome(&other, Kind::Transport, true);
+    assert_outcome(&cut, Kind::Transport, true);
     assert!(started.elapsed() < secs(2), "{:?}", started.elapsed());
     assert_eq!(call(&tools, "fx.hello", json!({})).await.text(), "hi");
 }
 
-/// F046: the call ends at once, whether or not its id could be read, and the stream goes on.
+/// An oversized response fails its call at once, whether or not its id could be read, and the stream goes on.
 #[tokio::test(start_paused = true)]
 async fn an_answer_over_the_limit_ends_only_its_call() {
     let oversized = |with_id, then_valid| Fault::Oversized {
@@ -150,26 +150,26 @@ async fn an_answer_over_the_limit_ends_only_its_call() {
     };
     let started = tokio::time::Instant::now();
     let text = check(fake(), oversized(true, false), Kind::LimitExceeded, true).await;
-    says(&text, &["larger than 8388608 bytes"]);
+    assert_contains(&text, &["larger than 8388608 bytes"]);
     check(fake(), oversized(true, true), Kind::LimitExceeded, true).await;
     check(fake(), oversized(false, true), Kind::Ok, true).await;
     assert!(started.elapsed() < secs(1), "{:?}", started.elapsed());
 }
 
-/// F047: a line without an end breaks the session before it fills the memory.
+/// An endless line ends the session before it fills the memory.
 #[tokio::test(start_paused = true)]
 async fn an_endless_line_ends_the_session_and_the_next_call_begins_a_new_one() {
     let fake = fake().fault_on(When::tool("hello").first(1), Fault::EndlessLine);
     let (board, handle) = in_memory(&fake);
     let tools = board.toolset();
     let reply = call(&tools, "fx.hello", json!({})).await;
-    ended_as(&reply, Kind::Transport, true);
-    says(&reply.text(), &["a line has no end"]);
+    assert_outcome(&reply, Kind::Transport, true);
+    assert_contains(&reply.text(), &["a line has no end"]);
     assert_eq!(call(&tools, "fx.hello", json!({})).await.text(), "hi");
     assert_eq!(handle.starts(), 2);
 }
 
-/// F048: marks and line ends of other systems are let through, broken bytes cost the call, at once.
+/// A byte order mark and CR LF are accepted; invalid bytes fail the call at once.
 #[tokio::test(start_paused = true)]
 async fn odd_bytes_are_let_through_or_cost_only_their_call() {
     let started = tokio::time::Instant::now();
@@ -178,13 +178,13 @@ async fn odd_bytes_are_let_through_or_cost_only_their_call() {
     check(fake(), Fault::InvalidUtf8, Kind::Internal, true).await;
     check(fake(), Fault::NulByte, Kind::Internal, true).await;
     assert!(started.elapsed() < secs(1), "{:?}", started.elapsed());
-    // In JSON text these are characters like any other.
+    // In JSON strings these are ordinary characters.
     let text = "a\u{2028}b\u{2029}c";
     let (board, _handle) = in_memory(&FakeServer::new("fx").tool(Tool::new("odd").answers_text(text)));
     assert_eq!(call(&board.toolset(), "fx.odd", json!({})).await.text(), text);
 }
 
-/// F049: the deepest nesting costs its call, and neither the stack nor the time.
+/// A very deeply nested response fails its call without overflowing the stack or blocking.
 #[tokio::test(start_paused = true)]
 async fn an_answer_nested_without_measure_costs_only_its_call() {
     check(fake(), Fault::Nested { depth: 200_000 }, Kind::Internal, true).await;
@@ -221,7 +221,7 @@ async fn an_answer_nested_without_measure_costs_only_its_call() {
     }
 }
 
-/// The first call is answered with these bytes and a newline, the next one well.
+/// Answers the first call with these bytes and a newline, and the next one properly.
 async fn first_and_next(answer: impl Fn(u64) -> Vec<u8> + Clone + Send + Sync + 'static) -> pegboard::Reply {
     let first = Arc::new(AtomicBool::new(true));
     let board = answering(move |id| {
@@ -240,11 +240,11 @@ async fn first_and_next(answer: impl Fn(u64) -> Vec<u8> + Clone + Send + Sync + 
     reply
 }
 
-/// F050: two results for one id are an error, not the last of them.
+/// Two results for one id are an error; the last one does not win.
 #[tokio::test(start_paused = true)]
 async fn a_key_that_comes_twice_costs_its_call() {
     let text = check(fake(), Fault::DuplicateKeys, Kind::Internal, true).await;
-    says(&text, &["duplicate field"]);
+    assert_contains(&text, &["duplicate field"]);
     for answer in [
         r#"{"jsonrpc":"2.0","id":ID,"id":ID,"result":{}}"#,
         r#"{"jsonrpc":"2.0","id":ID,"result":{},"error":{"code":1,"message":"x"}}"#,
@@ -262,12 +262,12 @@ async fn a_key_that_comes_twice_costs_its_call() {
     }
 }
 
-/// F052, F053: what the newest era allows a server to ask for is bounded.
+/// The input rounds that a modern server may request are bounded.
 #[tokio::test(start_paused = true)]
 async fn answers_that_are_no_answers_are_bounded_in_the_newest_era() {
     let modern = || fake().era(Era::Modern);
     let text = check(modern(), Fault::UnknownResultType, Kind::Internal, true).await;
-    says(&text, &["`sideways`"]);
+    assert_contains(&text, &["`sideways`"]);
     check(modern(), Fault::InputForEver, Kind::Internal, true).await;
     check(
         modern(),
@@ -283,10 +283,10 @@ async fn answers_that_are_no_answers_are_bounded_in_the_newest_era() {
         true,
     )
     .await;
-    says(&text, &["102400 bytes of state"]);
+    assert_contains(&text, &["102400 bytes of state"]);
 }
 
-/// F074: what a tool calls an error is passed on as its answer.
+/// A tool error is passed on as the call's result.
 #[tokio::test(start_paused = true)]
 async fn an_error_of_the_tool_is_its_answer() {
     let fake = FakeServer::new("fx")
@@ -296,12 +296,12 @@ async fn an_error_of_the_tool_is_its_answer() {
     let (board, handle) = in_memory(&fake);
     let tools = board.toolset();
     let reply = call(&tools, "fx.fails", json!({})).await;
-    ended_as(&reply, Kind::ToolError, true);
+    assert_outcome(&reply, Kind::ToolError, true);
     assert_eq!(
         (reply.text().as_str(), reply.is_error(), reply.attempts),
         ("no such pod", true, 1)
     );
-    ended_as(&call(&tools, "fx.refuses", json!({})).await, Kind::ToolError, true);
-    ended_as(&call(&tools, "fx.unknown", json!({})).await, Kind::ToolError, false);
+    assert_outcome(&call(&tools, "fx.refuses", json!({})).await, Kind::ToolError, true);
+    assert_outcome(&call(&tools, "fx.unknown", json!({})).await, Kind::ToolError, false);
     assert_eq!(handle.count("tools/call"), 3);
 }

@@ -1,32 +1,31 @@
-//! Servers written by hand, for bytes that no fake sends.
+//! Handwritten servers, for bytes that no fake sends.
 
-use pegboard::{ByteSink, ByteSource, Config, Pegboard};
+use pegboard::{Config, Pegboard};
 use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, DuplexStream, duplex};
 
-use crate::support::name;
+use crate::support::{halves, name};
 
-/// A board with one server, `fx`, that has a tool `t`. For every call `answer` gives the bytes that come back.
+/// A board with one server, `fx`, that has a tool `t`. `answer` gives the bytes of the response to every call.
 pub(crate) fn answering(answer: impl Fn(u64) -> Vec<u8> + Clone + Send + Sync + 'static) -> Pegboard {
     dialing(move |stream| {
         tokio::spawn(serve(stream, answer.clone()));
     })
 }
 
-/// A board with one server, `fx`, whose end of the streams is given to `serve`.
+/// A board with one server, `fx`, whose end of the stream is given to `serve`.
 pub(crate) fn dialing(serve: impl Fn(DuplexStream) + Send + Sync + 'static) -> Pegboard {
     let dialer = move || {
         let (ours, theirs) = duplex(64 << 10);
         serve(theirs);
-        let (read, write) = tokio::io::split(ours);
-        (Box::new(read) as ByteSource, Box::new(write) as ByteSink)
+        halves(ours)
     };
     Pegboard::builder(Config::default())
         .in_process(name("fx"), dialer)
         .open()
 }
 
-/// What a healthy server answers to this message, unless it is a call.
+/// The response of a healthy server to this message, unless it is a call.
 pub(crate) fn plain_answer(message: &Value) -> Option<String> {
     let result = match message["method"].as_str()? {
         "initialize" => json!({

@@ -1,4 +1,4 @@
-//! Calls that are given up: the server is told, nobody else notices, and what was never sent stays unsent.
+//! Cancelled calls: the server is notified, other calls are not affected, and unsent requests are never sent.
 
 use std::sync::{Arc, Mutex};
 
@@ -16,7 +16,7 @@ use crate::{
     support::*,
 };
 
-/// EXE-8, EXE-9: the server hears of it within 100 ms and stays; the other call gets its answer.
+/// The server gets the cancellation within 100 ms and stays connected; the other call gets its response.
 #[tokio::test(start_paused = true)]
 async fn dropping_a_call_cancels_it_and_no_other() {
     let fake = FakeServer::new("fx")
@@ -52,7 +52,7 @@ async fn dropping_a_call_cancels_it_and_no_other() {
     assert_eq!((handle.starts(), board.status().servers[0].in_flight), (1, 0));
 }
 
-/// F041: a call that times out is cancelled, and its place is free.
+/// A call that times out is cancelled, and its slot is released.
 #[tokio::test(start_paused = true)]
 async fn a_call_that_times_out_is_cancelled_on_the_server() {
     let fake = FakeServer::new("fx")
@@ -63,12 +63,12 @@ async fn a_call_that_times_out_is_cancelled_on_the_server() {
     tools.list(PATIENCE).await;
     let started = Instant::now();
     let reply = call(&tools, "fx.hello", json!({})).await;
-    ended_as(&reply, Kind::Timeout, true);
-    says(
+    assert_outcome(&reply, Kind::Timeout, true);
+    assert_contains(
         &reply.text(),
         &["no sign of life for 60 s", "It may have been carried out"],
     );
-    says(reply.outcome.hint().unwrap(), &["call_timeout"]);
+    assert_contains(reply.outcome.hint().unwrap(), &["call_timeout"]);
     assert_eq!(started.elapsed().as_secs(), 60);
     timeout(PATIENCE, handle.wait_for("notifications/cancelled", 1))
         .await
@@ -77,7 +77,7 @@ async fn a_call_that_times_out_is_cancelled_on_the_server() {
     assert_eq!((status.in_flight, status.state), (0, pegboard::State::Ready));
 }
 
-/// A call that never got its turn is never written.
+/// A call that is still queued is never written.
 #[tokio::test(start_paused = true)]
 async fn a_call_given_up_while_it_waits_for_its_turn_is_never_sent() {
     let fake = FakeServer::new("fx")
@@ -95,11 +95,11 @@ async fn a_call_given_up_while_it_waits_for_its_turn_is_never_sent() {
     timeout(PATIENCE, handle.wait_for("tools/call", in_flight))
         .await
         .unwrap();
-    // One is dropped while it waits, one has too little time.
+    // One call is dropped while it is queued, one times out in the queue.
     assert!(timeout(secs(1), call(&tools, "fx.late", json!({}))).await.is_err());
     let reply = tools.call(ToolCall::new("fx.late").timeout(secs(2))).await;
-    ended_as(&reply, Kind::Timeout, false);
-    says(&reply.text(), &["waited in queue `fx`"]);
+    assert_outcome(&reply, Kind::Timeout, false);
+    assert_contains(&reply.text(), &["waited in queue `fx`"]);
     handle.open_gate("gate");
     assert_eq!(busy.join_all().await.len(), in_flight);
     assert_eq!(call(&tools, "fx.gated", json!({})).await.text(), "ok");
@@ -110,13 +110,13 @@ async fn a_call_given_up_while_it_waits_for_its_turn_is_never_sent() {
     assert_eq!((late.count(), handle.count("notifications/cancelled")), (0, 0));
 }
 
-/// The same for one that waits behind a server which does not read.
+/// The same for a call behind a server that stopped reading.
 #[tokio::test(start_paused = true)]
 async fn a_call_given_up_behind_a_full_pipe_is_never_sent() {
     let (resume, resumed) = oneshot::channel();
     let resumed = Arc::new(Mutex::new(Some(resumed)));
-    let heard = Arc::new(Mutex::new(Vec::new()));
-    let noted = heard.clone();
+    let received = Arc::new(Mutex::new(Vec::new()));
+    let noted = received.clone();
     let board = dialing(move |stream| {
         let resumed = resumed.lock().unwrap().take();
         if let Some(resumed) = resumed {
@@ -138,12 +138,12 @@ async fn a_call_given_up_behind_a_full_pipe_is_never_sent() {
     let late = tools
         .call(late.arguments(Arguments::try_from(json!({"which": "late"})).unwrap()))
         .await;
-    ended_as(&late, Kind::Timeout, false);
-    says(&late.text(), &["was not carried out", "no answer within 1 s"]);
+    assert_outcome(&late, Kind::Timeout, false);
+    assert_contains(&late.text(), &["was not carried out", "no answer within 1 s"]);
     resume.send(()).unwrap();
     assert_eq!(first.await.unwrap().text(), "{}");
     assert_eq!(call(&tools, "fx.t", json!({"which": "last"})).await.text(), "last");
-    let calls: Vec<Value> = heard
+    let calls: Vec<Value> = received
         .lock()
         .unwrap()
         .iter()
@@ -155,7 +155,7 @@ async fn a_call_given_up_behind_a_full_pipe_is_never_sent() {
 async fn reads_nothing_for_a_while(
     stream: DuplexStream,
     resumed: oneshot::Receiver<()>,
-    heard: Arc<Mutex<Vec<Value>>>,
+    received: Arc<Mutex<Vec<Value>>>,
 ) {
     let (read, mut write) = tokio::io::split(stream);
     let mut lines = BufReader::new(read).lines();
@@ -169,7 +169,7 @@ async fn reads_nothing_for_a_while(
             }
         } else if message["method"] == "tools/call" {
             let arguments = &message["params"]["arguments"];
-            heard.lock().unwrap().push(arguments.clone());
+            received.lock().unwrap().push(arguments.clone());
             let text = arguments["which"].as_str().unwrap_or("{}");
             let result = json!({ "content": [{ "type": "text", "text": text }] });
             let answer = json!({ "jsonrpc": "2.0", "id": message["id"], "result": result });

@@ -1,5 +1,4 @@
-//! Every future that callers get is dropped after each number of polls: no place stays taken, no subscription stays, and the next call
-//! is as good as the first.
+//! Drops every future of the API after each number of polls: no slot stays taken, no subscription stays, and the next call succeeds.
 
 use std::{future::poll_fn, pin::pin, task::Poll, time::Duration};
 
@@ -11,7 +10,7 @@ use crate::{scripted::*, support::*};
 /// More polls than any of these futures needs.
 const MANY: usize = 200;
 
-/// Polls a future so many times, with time for the others in between, and drops it. Whether it came to its end.
+/// Polls a future `polls` times, yielding to other tasks in between, and drops it. Returns whether it completed.
 async fn ends_within(polls: usize, future: impl Future) -> bool {
     let mut future = pin!(future);
     for _ in 0..polls {
@@ -23,7 +22,7 @@ async fn ends_within(polls: usize, future: impl Future) -> bool {
     false
 }
 
-/// A server that has everything, and takes two rounds or a task for most of it.
+/// A server with every feature, most of which take two input rounds or a task.
 fn board(era: Era) -> (Scripted, Pegboard) {
     let mut task = tool("task");
     task["execution"] = json!({"taskSupport": "required"});
@@ -73,7 +72,7 @@ fn board(era: Era) -> (Scripted, Pegboard) {
     (server, board)
 }
 
-/// Drops what `begin` gives after every number of polls until it comes to its end by itself.
+/// Drops the future of `begin` after 0, 1, 2, … polls, until it completes.
 async fn check<F: Future>(what: &str, board: &Pegboard, tools: &Toolset, begin: impl Fn() -> F) {
     for polls in 0..MANY {
         let ended = ends_within(polls, begin()).await;
@@ -92,7 +91,7 @@ async fn check<F: Future>(what: &str, board: &Pegboard, tools: &Toolset, begin: 
     panic!("{what} did not end");
 }
 
-/// LIB-7: dropping any future is safe.
+/// Dropping any future is safe.
 #[tokio::test(start_paused = true)]
 async fn every_future_of_a_view_can_be_dropped_at_any_time() {
     for era in ERAS {
@@ -128,7 +127,9 @@ async fn every_future_of_a_view_can_be_dropped_at_any_time() {
         check("a log level", board, tools, || tools.set_log_level(fx, LogLevel::Info)).await;
         check("settling", board, tools, || board.settle(PATIENCE)).await;
         let subscribed = || match era {
-            Era::Legacy => server.heard("resources/subscribe").len() == server.heard("resources/unsubscribe").len(),
+            Era::Legacy => {
+                server.received("resources/subscribe").len() == server.received("resources/unsubscribe").len()
+            }
             _ => server.was_cancelled("subscriptions/listen"),
         };
         until("nothing is subscribed to any more", subscribed).await;
@@ -136,7 +137,7 @@ async fn every_future_of_a_view_can_be_dropped_at_any_time() {
     }
 }
 
-/// LIB-7: giving up the end of a board leaves it in a state in which it can be ended.
+/// A shutdown that was dropped can be repeated.
 #[tokio::test(start_paused = true)]
 async fn the_end_of_a_board_can_be_given_up_and_asked_for_again() {
     for polls in 0..20 {

@@ -1,4 +1,4 @@
-//! What servers want in between: input in further rounds and visits of pages, for tools, prompts and resources alike, in both eras.
+//! Input that servers require during a request: further rounds and page visits, for tools, prompts and resources alike, in both eras.
 
 use std::time::Duration;
 
@@ -11,10 +11,10 @@ fn offers() -> Value {
     json!({"capabilities": {"tools": {}, "prompts": {}, "resources": {}}, "tools": [tool("t")]})
 }
 
-/// A state that every careless reader would change.
+/// A state that breaks if it is parsed or re-escaped.
 const STATE: &str = "\u{1f980} \"\\/\u{2028}\u{7f} {\"a\":1.0} é\u{301}";
 
-/// A server that wants a colour `rounds` times before it answers anything, with a state that must come back as it was.
+/// A server that requires a colour `rounds` times before it answers any request, with a state that must come back unchanged.
 fn asking(rounds: usize, user: &User) -> (Scripted, Pegboard) {
     let server = Scripted::new(Era::Modern, offers());
     let board = server.board(user.clone(), move |message| {
@@ -38,7 +38,7 @@ fn asking(rounds: usize, user: &User) -> (Scripted, Pegboard) {
     (server, board)
 }
 
-/// ERA-5: new ids, the state byte for byte, and at most eight rounds.
+/// Every round has a new id and the state byte for byte; there are at most eight rounds.
 #[tokio::test(start_paused = true)]
 async fn tools_prompts_and_resources_may_want_input_eight_times_and_no_more() {
     for (rounds, works) in [(1, true), (8, true), (9, false)] {
@@ -51,10 +51,10 @@ async fn tools_prompts_and_resources_may_want_input_eight_times_and_no_more() {
         assert_eq!(tools.read_resource(&fx, "a:b").await.is_ok(), works);
         if works {
             assert_eq!(user.asked(), 3 * rounds);
-            assert_eq!(server.heard("tools/call").len(), rounds + 1);
+            assert_eq!(server.received("tools/call").len(), rounds + 1);
         } else {
-            says(&reply.text(), &["after 8 rounds"]);
-            assert_eq!(server.heard("tools/call").len(), 9);
+            assert_contains(&reply.text(), &["after 8 rounds"]);
+            assert_eq!(server.received("tools/call").len(), 9);
         }
     }
 }
@@ -64,7 +64,7 @@ async fn a_user_who_takes_longer_than_the_call_may_ends_it_with_the_time() {
     let user = User::types(json!({"colour": "red"})).after(secs(3600));
     let (_server, board) = asking(1, &user);
     let reply = board.toolset().call(ToolCall::new("fx.t").timeout(secs(5))).await;
-    ended_as(&reply, Kind::Timeout, true);
+    assert_outcome(&reply, Kind::Timeout, true);
     assert_eq!(board.status().servers[0].in_flight, 0);
 }
 
@@ -78,11 +78,11 @@ async fn a_server_that_wants_a_hundred_things_at_once_gets_none() {
         result(json!({"resultType": "input_required", "inputRequests": requests}))
     });
     let reply = call(&board.toolset(), "fx.t", json!({})).await;
-    ended_as(&reply, Kind::Internal, true);
+    assert_outcome(&reply, Kind::Internal, true);
     assert_eq!(user.asked(), 0);
 }
 
-/// SRQ-1: a server that waits for the user is not idle, however long that takes.
+/// The idle timeout does not run while the server waits for the user.
 #[tokio::test(start_paused = true)]
 async fn a_user_may_think_longer_than_a_server_may_be_silent() {
     let user = User::types(json!({"colour": "red"})).after(secs(200));
@@ -91,7 +91,7 @@ async fn a_user_may_think_longer_than_a_server_may_be_silent() {
     let tools = board.toolset();
     tools.list(PATIENCE).await;
     let calling = tokio::spawn(async move { call(&tools, "fx.t", json!({})).await });
-    server.hears("tools/call", 1).await;
+    server.wait_for("tools/call", 1).await;
     server
         .say(json!({"id": "e", "method": "elicitation/create", "params": colour()}))
         .await;
@@ -105,14 +105,14 @@ async fn a_user_may_think_longer_than_a_server_may_be_silent() {
         server.answers()[0]["result"],
         json!({"action": "accept", "content": {"colour": "red"}})
     );
-    // From now on it is silent, and that has its limit.
+    // From here on the server is silent, and the idle timeout runs.
     let since = tokio::time::Instant::now();
-    ended_as(&calling.await.unwrap(), Kind::Timeout, true);
+    assert_outcome(&calling.await.unwrap(), Kind::Timeout, true);
     let silent = since.elapsed();
     assert!((Duration::from_secs(58)..secs(62)).contains(&silent), "{silent:?}");
 }
 
-/// What a user said is not taken for the answer to the next call.
+/// A result that depends on user input is not cached.
 #[tokio::test(start_paused = true)]
 async fn an_answer_that_hung_on_a_users_input_is_not_kept() {
     let mut read = tool("read");
@@ -145,7 +145,7 @@ async fn an_answer_that_hung_on_a_users_input_is_not_kept() {
         for number in 1..=2 {
             let asking = async {
                 if asks && era == Era::Legacy {
-                    server.hears("tools/call", number).await;
+                    server.wait_for("tools/call", number).await;
                     server
                         .say(json!({"id": "e", "method": "elicitation/create", "params": colour()}))
                         .await;
@@ -172,14 +172,14 @@ fn visit_first() -> Answer {
     Answer::Error(-32042, "sign in first", json!({"elicitations": [page]}))
 }
 
-/// SRQ-1: the user is sent to the page, the server tells that all is done there, and the call is made again.
+/// The user visits the page, the server reports that the visit is complete, and the call is retried.
 #[tokio::test(start_paused = true)]
 async fn a_call_that_needs_a_visit_is_made_again_when_the_visit_is_done() {
     for answer in [ElicitAnswer::Accept(Map::new()), ElicitAnswer::Finished] {
         let user = User::who(answer.clone());
         let server = Scripted::new(Era::Legacy, offers());
         let this = server.clone();
-        let board = server.board(user.clone(), move |_| match this.heard("tools/call").len() {
+        let board = server.board(user.clone(), move |_| match this.received("tools/call").len() {
             1 => visit_first(),
             _ => said("done"),
         });
@@ -189,7 +189,7 @@ async fn a_call_that_needs_a_visit_is_made_again_when_the_visit_is_done() {
         if answer != ElicitAnswer::Finished {
             until("the user is asked", || user.asked() == 1).await;
             tokio::time::sleep(secs(30)).await;
-            assert_eq!(server.heard("tools/call").len(), 1, "the visit is not done yet");
+            assert_eq!(server.received("tools/call").len(), 1, "the visit is not done yet");
             server
                 .say(json!({"method": "notifications/elicitation/complete", "params": {"elicitationId": "e1"}}))
                 .await;
@@ -208,14 +208,14 @@ async fn a_user_who_does_not_visit_the_page_gets_the_servers_error() {
     let board = server.board(user.clone(), |_| visit_first());
     let reply = call(&board.toolset(), "fx.t", json!({})).await;
     assert_eq!(reply.outcome.kind(), Kind::ToolError);
-    says(&reply.text(), &["-32042", "sign in first"]);
-    assert_eq!((user.asked(), server.heard("tools/call").len()), (1, 1));
+    assert_contains(&reply.text(), &["-32042", "sign in first"]);
+    assert_eq!((user.asked(), server.received("tools/call").len()), (1, 1));
 
-    // Whoever keeps asking is not obeyed for ever.
+    // The number of visits that a server may require is bounded.
     let user = User::who(ElicitAnswer::Finished);
     let server = Scripted::new(Era::Legacy, offers());
     let board = server.board(user.clone(), |_| visit_first());
     let reply = call(&board.toolset(), "fx.t", json!({})).await;
     assert!(reply.is_error());
-    assert_eq!(server.heard("tools/call").len(), 9);
+    assert_eq!(server.received("tools/call").len(), 9);
 }

@@ -1,4 +1,4 @@
-//! Listings: to the last page or not at all, only of what is offered, always in the same order.
+//! Listings: complete or not at all, only of declared capabilities, and in a stable order.
 
 use pegboard::{Kind, Listing};
 use pegboard_testkit::{Bomb, Era, FakeServer, Fault, Rule, Tool, When};
@@ -15,7 +15,7 @@ fn names(listing: &Listing) -> Vec<&str> {
     listing.tools.iter().map(|tool| tool.name.as_str()).collect()
 }
 
-/// CAT-1: every page is followed, in both eras.
+/// Every page is fetched, in both eras.
 #[tokio::test(start_paused = true)]
 async fn a_listing_is_followed_to_its_last_page() {
     for era in [Era::Legacy, Era::Modern] {
@@ -27,7 +27,7 @@ async fn a_listing_is_followed_to_its_last_page() {
     }
 }
 
-/// CAT-1: pages so long that they are read in parts give the same tools, in order.
+/// Pages that are long enough to be parsed in parts give the same tools, in order.
 #[tokio::test(start_paused = true)]
 async fn long_pages_are_listed_in_order() {
     let (board, handle) = in_memory(&many(2_000).pages_of(900).fault(Fault::BrokenSchema));
@@ -40,7 +40,7 @@ async fn long_pages_are_listed_in_order() {
     board.shutdown().await;
 }
 
-/// F030, F031, F032: a listing that does not end is an error within its bound, and nothing of it is used.
+/// An endless listing fails within its limit, and no part of it is used.
 #[tokio::test(start_paused = true)]
 async fn a_listing_without_an_end_is_an_error_and_nothing_of_it_is_used() {
     for (fault, words, pages, within) in [
@@ -53,24 +53,24 @@ async fn a_listing_without_an_end_is_an_error_and_nothing_of_it_is_used() {
         let started = Instant::now();
         let listing = tools.list(secs(60)).await;
         assert!(listing.tools.is_empty(), "{words}: {:?}", names(&listing));
-        says(&listing.unavailable[0].error, &[words]);
+        assert_contains(&listing.unavailable[0].error, &[words]);
         assert!(started.elapsed() <= secs(within), "{words}: {:?}", started.elapsed());
-        // The server is tried again by itself, so there may be more than one listing by now, but none was given up early.
+        // The server is restarted in the background, so there may be more than one listing by now, but none ended early.
         assert!(handle.count("tools/list") >= pages, "{words}");
         board.shutdown().await;
     }
 }
 
-/// F030: neither is a listing with more tools than are allowed used in part, when it goes on.
+/// A complete listing with too many tools is truncated, with a warning.
 #[tokio::test(start_paused = true)]
 async fn a_listing_with_too_many_tools_is_cut_with_a_warning() {
     let (board, _handle) = in_memory(&many(1).fault(Fault::ManyTools { count: 3_000 }));
     let listing = board.toolset().list(PATIENCE).await;
     assert_eq!(listing.tools.len(), 2_048);
-    says(&listing.warnings.join("\n"), &["953 of 3001 tools were left out"]);
+    assert_contains(&listing.warnings.join("\n"), &["953 of 3001 tools were left out"]);
 }
 
-/// F033, F034, F035: a tool that cannot be used costs itself and a warning.
+/// An unusable tool is dropped with a warning; the other tools stay.
 #[tokio::test(start_paused = true)]
 async fn a_bad_tool_is_left_out_and_the_others_stay() {
     let bomb = |kind| Fault::SchemaBomb { kind };
@@ -102,7 +102,7 @@ async fn a_bad_tool_is_left_out_and_the_others_stay() {
     }
 }
 
-/// F035: an output schema that cannot be used costs itself and a warning. The tool is called without it.
+/// An unusable output schema is dropped with a warning. The tool is called without it.
 #[tokio::test(start_paused = true)]
 async fn a_tool_whose_output_schema_is_too_large_is_kept_without_it() {
     let schema = json!({"type": "object", "required": ["n"], "description": "x".repeat(70_000)});
@@ -111,14 +111,14 @@ async fn a_tool_whose_output_schema_is_too_large_is_kept_without_it() {
     let tools = board.toolset();
     let listing = tools.list(PATIENCE).await;
     assert_eq!(names(&listing), ["fx__count"]);
-    says(
+    assert_contains(
         &listing.warnings.join("\n"),
         &["the outputSchema of tool `count` was left out", "65536 are allowed"],
     );
     assert_eq!(call(&tools, "fx.count", json!({})).await.text(), "done");
 }
 
-/// CAT-2: what a server does not offer is not asked for.
+/// Undeclared capabilities are not listed.
 #[tokio::test(start_paused = true)]
 async fn only_what_is_offered_is_listed() {
     for (capabilities, expected) in [
@@ -143,7 +143,7 @@ async fn only_what_is_offered_is_listed() {
     }
 }
 
-/// CAT-6: the order is by name, and the whole list is the same byte for byte after every start.
+/// Tools are sorted by name, and the whole list is byte-identical after every start.
 #[tokio::test(start_paused = true)]
 async fn the_list_is_the_same_byte_for_byte_after_a_restart() {
     let (a, b) = (json!({"type": "string"}), json!({"type": "integer", "minimum": 1}));
@@ -179,7 +179,7 @@ async fn the_list_is_the_same_byte_for_byte_after_a_restart() {
     }
 }
 
-/// A listing that hangs after a change holds up neither calls nor the end.
+/// A hanging refresh blocks neither calls nor shutdown.
 #[tokio::test(start_paused = true)]
 async fn a_changed_list_that_hangs_holds_nobody_up() {
     let (board, handle) = in_memory(&many(1));
@@ -197,7 +197,7 @@ async fn a_changed_list_that_hangs_holds_nobody_up() {
     assert!(closing.elapsed() < secs(1), "{:?}", closing.elapsed());
 }
 
-/// A change that the server tells of is seen soon; one that cannot be read changes nothing.
+/// A `list_changed` notification refreshes the list soon; a malformed new list changes nothing.
 #[tokio::test(start_paused = true)]
 async fn a_changed_list_is_picked_up_and_a_broken_one_leaves_the_old() {
     let (board, handle) = in_memory(&many(1));
@@ -226,20 +226,20 @@ async fn a_changed_list_is_picked_up_and_a_broken_one_leaves_the_old() {
         .unwrap();
     tokio::time::sleep(secs(5)).await;
     assert_eq!(tools.list(PATIENCE).await.tools.len(), 2);
-    ended_as(&call(&tools, "fx.nothing", json!({})).await, Kind::UnknownTool, false);
+    assert_outcome(&call(&tools, "fx.nothing", json!({})).await, Kind::UnknownTool, false);
 }
 
 fn offers_all() -> FakeServer {
     many(2).prompt("p", "x").resource("file:///r", "y")
 }
 
-fn breaks(method: &str, fault: Fault) -> impl FnOnce(&mut pegboard_testkit::Script) {
+fn with_fault(method: &str, fault: Fault) -> impl FnOnce(&mut pegboard_testkit::Script) {
     let when = When::method(method);
     move |script| script.faults.push(Rule { fault, when })
 }
 
-/// What may go wrong with one listing while the session lives.
-fn troubles() -> [Fault; 3] {
+/// What may go wrong with one listing while the session stays up.
+fn listing_faults() -> [Fault; 3] {
     [
         Fault::AnswersError {
             code: -32603,
@@ -251,11 +251,11 @@ fn troubles() -> [Fault; 3] {
     ]
 }
 
-/// Only the tools must be listed: whatever else cannot be is missing, with a warning.
+/// Only the tool listing is mandatory: any other failed listing is a warning.
 #[tokio::test(start_paused = true)]
 async fn resources_or_prompts_that_cannot_be_listed_leave_the_tools_alone() {
     for era in [Era::Legacy, Era::Modern] {
-        for fault in troubles() {
+        for fault in listing_faults() {
             for (method, what, kept) in [
                 ("resources/list", "the resources could not be listed", [0, 1]),
                 (
@@ -271,7 +271,7 @@ async fn resources_or_prompts_that_cannot_be_listed_leave_the_tools_alone() {
                 let began = Instant::now();
                 let listing = tools.list(secs(60)).await;
                 assert_eq!(listing.tools.len(), 2, "{method} {fault:?}: {listing:?}");
-                says(&listing.warnings.join("\n"), &[what]);
+                assert_contains(&listing.warnings.join("\n"), &[what]);
                 assert!(began.elapsed() <= secs(31), "{method} {fault:?}: {:?}", began.elapsed());
                 let (resources, prompts) = (tools.resources(PATIENCE).await, tools.prompts(PATIENCE).await);
                 assert_eq!(
@@ -286,7 +286,7 @@ async fn resources_or_prompts_that_cannot_be_listed_leave_the_tools_alone() {
     }
 }
 
-/// A server that leaves while it is listed has not started.
+/// A server that disconnects during its first listing has not started.
 #[tokio::test(start_paused = true)]
 async fn a_server_that_leaves_in_any_listing_has_not_started() {
     for method in ["tools/list", "resources/list", "prompts/list"] {
@@ -298,15 +298,15 @@ async fn a_server_that_leaves_in_any_listing_has_not_started() {
     }
 }
 
-/// What was listed before stays when it cannot be listed again, and the new tools come all the same.
+/// A list that cannot be refreshed stays as it was, and the new tools are still picked up.
 #[tokio::test(start_paused = true)]
 async fn what_cannot_be_listed_again_stays_as_it_was() {
-    for fault in troubles() {
+    for fault in listing_faults() {
         let (board, handle) = in_memory(&offers_all());
         let tools = board.toolset();
         assert_eq!(tools.list(PATIENCE).await.tools.len(), 2);
-        handle.change(breaks("resources/list", fault.clone()));
-        handle.change(breaks("prompts/list", fault.clone()));
+        handle.change(with_fault("resources/list", fault.clone()));
+        handle.change(with_fault("prompts/list", fault.clone()));
         handle.change(|script| script.tools.push(Tool::new("added")));
         handle.tools_changed().await;
         let seen = async {
@@ -316,7 +316,7 @@ async fn what_cannot_be_listed_again_stays_as_it_was() {
         };
         tokio::time::timeout(secs(60), seen).await.unwrap();
         let listing = tools.list(PATIENCE).await;
-        says(
+        assert_contains(
             &listing.warnings.join("\n"),
             &[
                 "the resources could not be listed; those listed before stay",
@@ -330,7 +330,7 @@ async fn what_cannot_be_listed_again_stays_as_it_was() {
         );
         assert_eq!(tools.prompts(PATIENCE).await.prompts[0].name, "p", "{fault:?}");
 
-        // Nor does a new session take away what the old one had listed.
+        // A new session keeps the old list as well.
         handle.kill();
         handle.wait_for("initialize", 2).await;
         tokio::time::sleep(secs(40)).await;

@@ -1,20 +1,20 @@
-//! Sessions with servers in this process: everything that is a matter of messages and of time, on a clock of our own.
+//! Sessions with in-process servers: everything about messages and time, on a paused clock.
 
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on says where it stopped")]
+#![expect(clippy::unwrap_used, reason = "a test panics at the step that fails")]
 
 #[path = "../support/mod.rs"]
 mod support;
 
 mod answers;
-mod asks;
 mod by_hand;
 mod cancel;
 mod drops;
 mod inputs;
 mod listing;
+mod notifications;
 mod reading;
 mod scripted;
+mod server_requests;
+mod task_updates;
 mod tasks;
-mod telling;
-mod tidings;
 mod time;

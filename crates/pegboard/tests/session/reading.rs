@@ -1,4 +1,4 @@
-//! Resources, prompts and completions: listed from whoever is there, read by type, and never asked of those who do not have them.
+//! Resources, prompts and completions: listed from the available servers, read by type, and requested only if declared.
 
 use pegboard::{Body, CompletionOf, Era, Kind, NoHost, Role};
 use serde_json::{Map, Value, json};
@@ -21,7 +21,7 @@ fn map(value: Value) -> Map<String, Value> {
     }
 }
 
-/// RPI-1: addresses, titles and sizes are there, in order.
+/// URIs, titles and sizes are listed, in order.
 #[tokio::test(start_paused = true)]
 async fn resources_templates_and_prompts_are_listed_in_both_eras() {
     for era in ERAS {
@@ -41,7 +41,7 @@ async fn resources_templates_and_prompts_are_listed_in_both_eras() {
     }
 }
 
-/// CAT-8: one that is down costs only its own.
+/// A server that is down costs only its own resources.
 #[tokio::test(start_paused = true)]
 async fn the_resources_of_those_who_are_there_are_listed_beside_the_names_of_those_who_are_not() {
     let board = Scripted::new(Era::Legacy, offers()).board(NoHost, |_| Answer::Silence);
@@ -57,7 +57,7 @@ async fn the_resources_of_those_who_are_there_are_listed_beside_the_names_of_tho
     assert_eq!((prompts.prompts.len(), prompts.unavailable.len()), (1, 1));
 }
 
-/// RPI-1: text and bytes are told apart, and what is too large is not cut in half.
+/// Text and binary contents are distinguished, and an oversized resource is an error, not truncated.
 #[tokio::test(start_paused = true)]
 async fn a_resource_is_read_as_text_or_bytes_within_its_limit() {
     for era in ERAS {
@@ -77,7 +77,7 @@ async fn a_resource_is_read_as_text_or_bytes_within_its_limit() {
         assert_eq!(read[1].bytes().unwrap(), b"hi");
         let large = tools.read_resource_within(&fx, "note://a", 6).await.unwrap_err();
         assert_eq!(large.kind, Kind::LimitExceeded);
-        says(&large.message, &["7 bytes", "6 are allowed"]);
+        assert_contains(&large.message, &["7 bytes", "6 are allowed"]);
         for (uri, kind, words) in [
             ("note://neither", Kind::Internal, "neither text nor blob"),
             ("note://empty", Kind::Internal, "`contents` is missing"),
@@ -85,7 +85,7 @@ async fn a_resource_is_read_as_text_or_bytes_within_its_limit() {
         ] {
             let failure = tools.read_resource(&fx, uri).await.unwrap_err();
             assert_eq!(failure.kind, kind, "{uri}");
-            says(&failure.message, &[uri, words]);
+            assert_contains(&failure.message, &[uri, words]);
         }
     }
 }
@@ -102,13 +102,13 @@ async fn an_address_pattern_is_filled_in_and_its_values_are_checked() {
     );
     let missing = expand(template, json!({"shelf": 1})).await.unwrap_err();
     assert_eq!(missing.kind, Kind::InvalidArguments);
-    says(&missing.message, &["`book`"]);
-    says(missing.hint.as_deref().unwrap(), &["shelf, book"]);
+    assert_contains(&missing.message, &["`book`"]);
+    assert_contains(missing.hint.as_deref().unwrap(), &["shelf, book"]);
     let unknown = expand("note://{x}", json!({"x": 1})).await.unwrap_err();
-    says(unknown.hint.as_deref().unwrap(), &[template]);
+    assert_contains(unknown.hint.as_deref().unwrap(), &[template]);
 }
 
-/// RPI-3: what cannot be right is not sent.
+/// Invalid prompt arguments are not sent.
 #[tokio::test(start_paused = true)]
 async fn a_prompt_is_filled_in_after_its_arguments_were_checked() {
     for era in ERAS {
@@ -135,14 +135,14 @@ async fn a_prompt_is_filled_in_after_its_arguments_were_checked() {
                 (failure.kind, failure.may_have_executed),
                 (Kind::InvalidArguments, false)
             );
-            says(&failure.message, &[words]);
+            assert_contains(&failure.message, &[words]);
             assert!(failure.hint.is_some());
         }
-        assert_eq!(server.heard("prompts/get").len(), 1);
+        assert_eq!(server.received("prompts/get").len(), 1);
     }
 }
 
-/// RPI-5: for prompts and for patterns, with what is set already.
+/// Values are completed for prompts and URI templates, given the arguments that are already set.
 #[tokio::test(start_paused = true)]
 async fn values_are_completed_for_prompts_and_patterns() {
     for era in ERAS {
@@ -163,12 +163,12 @@ async fn values_are_completed_for_prompts_and_patterns() {
         );
         let template = CompletionOf::Template("note://{shelf}/{book}".into());
         tools.complete(&fx, &template, "shelf", "", &Map::new()).await.unwrap();
-        let mut heard = server.heard("completion/complete");
-        for params in &mut heard {
+        let mut received = server.received("completion/complete");
+        for params in &mut received {
             params.as_object_mut().unwrap().remove("_meta");
         }
         assert_eq!(
-            heard,
+            received,
             [
                 json!({"ref": {"type": "ref/prompt", "name": "greet"}, "argument": {"name": "how", "value": "v"}, "context": {"arguments": {"who": "me"}}}),
                 json!({"ref": {"type": "ref/resource", "uri": "note://{shelf}/{book}"}, "argument": {"name": "shelf", "value": ""}}),
@@ -177,7 +177,7 @@ async fn values_are_completed_for_prompts_and_patterns() {
     }
 }
 
-/// CAT-2: nothing is asked of a server that does not say that it has it.
+/// Undeclared capabilities are not requested.
 #[tokio::test(start_paused = true)]
 async fn what_a_server_does_not_offer_is_not_asked_of_it() {
     let server = Scripted::new(Era::Legacy, json!({"capabilities": {"tools": {}}}));
@@ -193,13 +193,13 @@ async fn what_a_server_does_not_offer_is_not_asked_of_it() {
     ];
     for refusal in refusals {
         assert_eq!(refusal.kind, Kind::Unavailable);
-        says(&refusal.message, &["does not offer"]);
+        assert_contains(&refusal.message, &["does not offer"]);
     }
     let nobody = tools.read_resource(&name("nobody"), "a:b").await.unwrap_err();
-    says(&nobody.message, &["Available servers: fx."]);
+    assert_contains(&nobody.message, &["Available servers: fx."]);
 }
 
-/// Reading does no harm, so it is done again when the session was lost in the middle.
+/// Reads are safe, so they are retried when the session is lost.
 #[tokio::test(start_paused = true)]
 async fn what_only_reads_is_asked_again_when_the_session_is_lost() {
     let server = Scripted::new(Era::Legacy, offers());
@@ -215,10 +215,10 @@ async fn what_only_reads_is_asked_again_when_the_session_is_lost() {
         board.toolset().read_resource(&name("fx"), "note://a").await.unwrap(),
         []
     );
-    assert_eq!((server.starts(), server.heard("resources/read").len()), (2, 2));
+    assert_eq!((server.starts(), server.received("resources/read").len()), (2, 2));
 }
 
-/// The first version of the protocol has completions, and no capability for them.
+/// The first protocol version has completions but no capability for them.
 #[tokio::test(start_paused = true)]
 async fn a_server_of_the_oldest_version_is_asked_for_completions_when_it_has_something_to_complete() {
     for (version, capabilities, is_asked) in [

@@ -1,4 +1,4 @@
-//! Servers in this process whose every answer the test writes, in both eras, and hosts that answer them.
+//! In-process servers whose every response the test writes, in both eras, and hosts that answer their requests.
 
 use std::{
     pin::Pin,
@@ -8,9 +8,7 @@ use std::{
     },
 };
 
-use pegboard::{
-    ByteSink, ByteSource, Config, ElicitAnswer, Elicitation, Era, Host, Pegboard, ServerConfig, ServerName, Toolset,
-};
+use pegboard::{Config, ElicitAnswer, Elicitation, Era, Host, Pegboard, ServerConfig, ServerName, Toolset};
 use serde_json::{Value, json};
 use tokio::{
     io::{AsyncBufReadExt, AsyncWriteExt, BufReader, DuplexStream, duplex},
@@ -21,12 +19,12 @@ use crate::support::*;
 
 pub(crate) const ERAS: [Era; 2] = [Era::Legacy, Era::Modern];
 
-/// What the server does about a request that the script is asked about.
+/// The server's reaction to a request that the script decides on.
 #[derive(Debug, Clone)]
 pub(crate) enum Answer {
     Result(Value),
     Error(i64, &'static str, Value),
-    /// Nothing, for now or for ever.
+    /// No response, now or ever.
     Silence,
 }
 
@@ -34,13 +32,13 @@ pub(crate) fn result(value: Value) -> Answer {
     Answer::Result(value)
 }
 
-/// A server that the test wrote, and everything it has heard.
+/// A scripted server and all messages that it received.
 #[derive(Clone)]
 pub(crate) struct Scripted {
     era: Era,
-    /// The capabilities, and what each listing gives.
+    /// The capabilities, and the result of each listing.
     offers: Value,
-    heard: Arc<Mutex<Vec<Value>>>,
+    received: Arc<Mutex<Vec<Value>>>,
     out: Arc<Mutex<Option<mpsc::Sender<String>>>>,
     starts: Arc<AtomicUsize>,
 }
@@ -51,7 +49,7 @@ impl Scripted {
         Self {
             era,
             offers,
-            heard: Arc::default(),
+            received: Arc::default(),
             out: Arc::default(),
             starts: Arc::default(),
         }
@@ -66,7 +64,7 @@ impl Scripted {
         self.board_with(in_process_settings(), host, answer)
     }
 
-    /// The same with settings of its own.
+    /// The same with custom settings.
     pub(crate) fn board_with(
         &self,
         settings: ServerConfig,
@@ -80,8 +78,7 @@ impl Scripted {
             *this.out.lock().unwrap() = Some(tell);
             this.starts.fetch_add(1, Ordering::Relaxed);
             tokio::spawn(this.clone().serve(theirs, told, answer.clone()));
-            let (read, write) = tokio::io::split(ours);
-            (Box::new(read) as ByteSource, Box::new(write) as ByteSink)
+            halves(ours)
         };
         let builder = Pegboard::builder(Config::default()).host(host).without_jitter();
         builder.in_process_with(name("fx"), dialer, settings).open()
@@ -110,7 +107,7 @@ impl Scripted {
     }
 
     fn react(&self, message: &Value, answer: &impl Fn(&Value) -> Answer) -> Option<String> {
-        self.heard.lock().unwrap().push(message.clone());
+        self.received.lock().unwrap().push(message.clone());
         message.get("id")?;
         let method = message["method"].as_str()?;
         let answer = match (self.era, method) {
@@ -144,14 +141,14 @@ impl Scripted {
         self.offers.get(key).cloned().unwrap_or_else(|| json!([]))
     }
 
-    /// Sends a message that is no answer.
+    /// Sends a message that is not a response.
     pub(crate) async fn say(&self, mut message: Value) {
         message["jsonrpc"] = "2.0".into();
         let out = self.out.lock().unwrap().clone().unwrap();
         out.send(message.to_string()).await.unwrap();
     }
 
-    /// Ends the connection.
+    /// Closes the connection.
     pub(crate) fn hang_up(&self) {
         *self.out.lock().unwrap() = None;
     }
@@ -160,49 +157,49 @@ impl Scripted {
         self.starts.load(Ordering::Relaxed)
     }
 
-    /// The parameters of what came under this method so far.
-    pub(crate) fn heard(&self, method: &str) -> Vec<Value> {
-        let heard = self.heard.lock().unwrap();
-        let fitting = heard.iter().filter(|message| message["method"] == method);
+    /// The parameters of the messages received with this method so far.
+    pub(crate) fn received(&self, method: &str) -> Vec<Value> {
+        let received = self.received.lock().unwrap();
+        let fitting = received.iter().filter(|message| message["method"] == method);
         fitting.map(|message| message["params"].clone()).collect()
     }
 
-    /// The ids of what came under this method so far.
+    /// The ids of the messages received with this method so far.
     pub(crate) fn ids(&self, method: &str) -> Vec<Value> {
-        let heard = self.heard.lock().unwrap();
-        let fitting = heard.iter().filter(|message| message["method"] == method);
+        let received = self.received.lock().unwrap();
+        let fitting = received.iter().filter(|message| message["method"] == method);
         fitting.map(|message| message["id"].clone()).collect()
     }
 
-    /// The answers to requests of the server.
+    /// The responses to the server's own requests.
     pub(crate) fn answers(&self) -> Vec<Value> {
-        let heard = self.heard.lock().unwrap();
-        heard
+        let received = self.received.lock().unwrap();
+        received
             .iter()
             .filter(|message| message.get("method").is_none())
             .cloned()
             .collect()
     }
 
-    /// Whether the last request of this method was given up.
+    /// Whether the last request with this method was cancelled.
     pub(crate) fn was_cancelled(&self, method: &str) -> bool {
-        let heard = self.heard.lock().unwrap();
-        let Some(last) = heard.iter().rfind(|message| message["method"] == method) else {
+        let received = self.received.lock().unwrap();
+        let Some(last) = received.iter().rfind(|message| message["method"] == method) else {
             return false;
         };
-        heard.iter().any(|message| {
+        received.iter().any(|message| {
             message["method"] == "notifications/cancelled" && message["params"]["requestId"] == last["id"]
         })
     }
 
-    /// Waits until so many messages came under this method.
-    pub(crate) async fn hears(&self, method: &str, count: usize) -> Vec<Value> {
-        until(method, || self.heard(method).len() >= count).await;
-        self.heard(method)
+    /// Waits until `count` messages with this method were received.
+    pub(crate) async fn wait_for(&self, method: &str, count: usize) -> Vec<Value> {
+        until(method, || self.received(method).len() >= count).await;
+        self.received(method)
     }
 }
 
-/// Waits until something is so.
+/// Waits until a condition holds.
 pub(crate) async fn until(what: &str, is_so: impl Fn() -> bool) {
     let waiting = async {
         while !is_so() {
@@ -213,11 +210,11 @@ pub(crate) async fn until(what: &str, is_so: impl Fn() -> bool) {
     waited.unwrap_or_else(|_| panic!("waited in vain until: {what}"));
 }
 
-/// A user who answers everything in the same way after a while, and remembers what was asked.
+/// A user who gives the same answer to every request after a delay, and records the requests.
 #[derive(Clone)]
 pub(crate) struct User {
     pub(crate) answer: ElicitAnswer,
-    pub(crate) thinks: std::time::Duration,
+    pub(crate) delay: std::time::Duration,
     pub(crate) asked: Arc<Mutex<Vec<Elicitation>>>,
 }
 
@@ -225,7 +222,7 @@ impl User {
     pub(crate) fn who(answer: ElicitAnswer) -> Self {
         Self {
             answer,
-            thinks: std::time::Duration::ZERO,
+            delay: std::time::Duration::ZERO,
             asked: Arc::default(),
         }
     }
@@ -237,8 +234,8 @@ impl User {
         }
     }
 
-    pub(crate) fn after(mut self, thinks: std::time::Duration) -> Self {
-        self.thinks = thinks;
+    pub(crate) fn after(mut self, delay: std::time::Duration) -> Self {
+        self.delay = delay;
         self
     }
 
@@ -259,7 +256,7 @@ impl Host for User {
     ) -> Pin<Box<dyn Future<Output = ElicitAnswer> + Send + 'a>> {
         self.asked.lock().unwrap().push(request);
         Box::pin(async {
-            tokio::time::sleep(self.thinks).await;
+            tokio::time::sleep(self.delay).await;
             self.answer.clone()
         })
     }

@@ -1,4 +1,4 @@
-//! Calls that run as tasks: asked after as often as the server wants, fetched, given up, and never made twice.
+//! Calls that run as tasks: polled at the server's interval, fetched, cancelled, and never started twice.
 
 use std::sync::{
     Arc,
@@ -25,10 +25,10 @@ fn offers(era: Era) -> Value {
     json!({"capabilities": capabilities, "tools": tools})
 }
 
-/// What a task of the server goes through, one entry for each time it is asked after.
+/// The states of a task, one entry per poll.
 type Course = &'static [&'static str];
 
-/// A server whose tasks go through this course; the last state stays.
+/// A server whose tasks go through these states; the last one stays.
 fn working(era: Era, course: Course) -> (Scripted, Pegboard) {
     let server = Scripted::new(era, offers(era));
     let asked = Arc::new(AtomicUsize::new(0));
@@ -74,11 +74,11 @@ fn working(era: Era, course: Course) -> (Scripted, Pegboard) {
     (server, board)
 }
 
-async fn made(tools: &Toolset, call: ToolCall) -> String {
+async fn text_of(tools: &Toolset, call: ToolCall) -> String {
     tools.call(call).await.text()
 }
 
-/// EXE-18: as often as the server wants, and no more.
+/// The task is polled at the server's interval.
 #[tokio::test(start_paused = true)]
 async fn a_tool_that_must_run_as_a_task_is_called_like_any_other() {
     for era in ERAS {
@@ -87,30 +87,33 @@ async fn a_tool_that_must_run_as_a_task_is_called_like_any_other() {
         tools.list(PATIENCE).await;
         let (sink, mut steps) = mpsc::channel(8);
         let began = Instant::now();
-        assert_eq!(made(&tools, ToolCall::new("fx.required").progress(sink)).await, "made");
+        assert_eq!(
+            text_of(&tools, ToolCall::new("fx.required").progress(sink)).await,
+            "made"
+        );
         let took = began.elapsed();
         assert!((secs(9)..secs(10)).contains(&took), "{took:?}");
-        assert_eq!(server.heard("tasks/get").len(), 3);
-        assert_eq!(server.heard("tasks/cancel").len(), 0);
-        assert_eq!(server.heard("tasks/result").len(), usize::from(era == Era::Legacy));
+        assert_eq!(server.received("tasks/get").len(), 3);
+        assert_eq!(server.received("tasks/cancel").len(), 0);
+        assert_eq!(server.received("tasks/result").len(), usize::from(era == Era::Legacy));
         let mut told = Vec::new();
         while let Ok(step) = steps.try_recv() {
             told.push(step.message.unwrap());
         }
         assert_eq!(told, ["now working", "now completed"]);
-        assert_eq!(made(&tools, ToolCall::new("fx.plain").as_task()).await, "plainly");
+        assert_eq!(text_of(&tools, ToolCall::new("fx.plain").as_task()).await, "plainly");
     }
 }
 
-/// In the era in which we choose, a task is made only where it is wanted.
+/// In the legacy era the client chooses, and starts a task only if the caller wants one.
 #[tokio::test(start_paused = true)]
 async fn a_tool_that_leaves_the_choice_runs_as_a_task_when_it_is_asked_to() {
     let (server, board) = working(Era::Legacy, &["completed"]);
     let tools = board.toolset();
-    assert_eq!(made(&tools, ToolCall::new("fx.optional")).await, "plainly");
-    assert_eq!(made(&tools, ToolCall::new("fx.optional").as_task()).await, "made");
+    assert_eq!(text_of(&tools, ToolCall::new("fx.optional")).await, "plainly");
+    assert_eq!(text_of(&tools, ToolCall::new("fx.optional").as_task()).await, "made");
     let asked: Vec<_> = server
-        .heard("tools/call")
+        .received("tools/call")
         .iter()
         .map(|params| params["task"].clone())
         .collect();
@@ -126,14 +129,14 @@ async fn a_task_that_fails_or_is_cancelled_by_its_server_ends_the_call_with_its_
         ] {
             let (server, board) = working(era, course);
             let reply = call(&board.toolset(), "fx.required", json!({})).await;
-            ended_as(&reply, Kind::ToolError, true);
-            says(&reply.text(), &[words]);
-            assert_eq!(server.heard("tools/call").len(), 1);
+            assert_outcome(&reply, Kind::ToolError, true);
+            assert_contains(&reply.text(), &[words]);
+            assert_eq!(server.received("tools/call").len(), 1);
         }
     }
 }
 
-/// What a task wants is answered once, however often it is shown.
+/// An input request of a task is answered once, however often it is repeated.
 #[tokio::test(start_paused = true)]
 async fn a_task_that_wants_input_gets_it_once() {
     let (server, board) = working(
@@ -141,14 +144,14 @@ async fn a_task_that_wants_input_gets_it_once() {
         &["input_required", "input_required", "working", "completed"],
     );
     assert_eq!(text(&board.toolset(), "fx.required").await, "made");
-    let mut updates = server.heard("tasks/update");
+    let mut updates = server.received("tasks/update");
     assert_eq!(updates.len(), 1);
     updates[0].as_object_mut().unwrap().remove("_meta");
     let answer = json!({"action": "accept", "content": {"colour": "red"}});
     assert_eq!(updates[0], json!({"taskId": "t-1", "inputResponses": {"c": answer}}));
 }
 
-/// EXE-18, EXE-8: the server hears of it.
+/// The task is cancelled on the server.
 #[tokio::test(start_paused = true)]
 async fn giving_up_a_call_cancels_its_task() {
     for era in ERAS {
@@ -156,12 +159,12 @@ async fn giving_up_a_call_cancels_its_task() {
         let tools = board.toolset();
         let calling = tokio::time::timeout(secs(5), call(&tools, "fx.required", json!({})));
         assert!(calling.await.is_err());
-        assert_eq!(server.hears("tasks/cancel", 1).await[0]["taskId"], "t-1");
+        assert_eq!(server.wait_for("tasks/cancel", 1).await[0]["taskId"], "t-1");
 
         let reply = tools.call(ToolCall::new("fx.required").timeout(secs(10))).await;
-        ended_as(&reply, Kind::Timeout, true);
-        server.hears("tasks/cancel", 2).await;
-        assert_eq!(server.heard("tools/call").len(), 2, "a task is never made twice");
+        assert_outcome(&reply, Kind::Timeout, true);
+        server.wait_for("tasks/cancel", 2).await;
+        assert_eq!(server.received("tools/call").len(), 2, "a task is never made twice");
         assert_eq!(board.status().servers[0].in_flight, 0);
     }
 }
@@ -186,19 +189,19 @@ async fn a_task_in_the_background_is_asked_after_fetched_and_cancelled_by_its_ha
         assert!(!state.status.is_final());
 
         let early = handle.result(secs(1)).await;
-        ended_as(&early, Kind::Timeout, true);
+        assert_outcome(&early, Kind::Timeout, true);
         assert_eq!(
-            server.heard("tasks/cancel").len(),
+            server.received("tasks/cancel").len(),
             0,
             "waiting in vain leaves the task alone"
         );
         handle.cancel().await.unwrap();
-        assert_eq!(server.heard("tasks/cancel").len(), 1);
+        assert_eq!(server.received("tasks/cancel").len(), 1);
         let reply = handle.result(PATIENCE).await;
         assert_eq!((reply.id.as_str(), reply.text().as_str()), ("mine", "made"));
         handle.cancel().await.unwrap();
         assert_eq!(
-            server.heard("tasks/cancel").len(),
+            server.received("tasks/cancel").len(),
             1,
             "there is nothing to give up any more"
         );
@@ -206,11 +209,11 @@ async fn a_task_in_the_background_is_asked_after_fetched_and_cancelled_by_its_ha
     }
 }
 
-/// Sees replies, and takes its time about it.
+/// A hook that counts replies, each after a delay.
 #[derive(Clone, Default)]
-struct Watcher(Arc<AtomicUsize>, std::time::Duration);
+struct CountingHook(Arc<AtomicUsize>, std::time::Duration);
 
-impl Hook for Watcher {
+impl Hook for CountingHook {
     fn after<'a>(
         &'a self,
         _called: Called<'a>,
@@ -221,7 +224,7 @@ impl Hook for Watcher {
     }
 }
 
-/// The reply is made once: whoever asks again gets the same, and nobody counts it twice.
+/// The reply is concluded once: a second request gets the same reply, and it is not counted twice.
 #[tokio::test(start_paused = true)]
 async fn a_result_can_be_asked_for_again_and_is_concluded_once() {
     for (era, tool, made) in [
@@ -230,20 +233,20 @@ async fn a_result_can_be_asked_for_again_and_is_concluded_once() {
         (Era::Modern, "fx.plain", "plainly"),
     ] {
         let (server, board) = working(era, &["working", "completed"]);
-        let (watcher, mut events) = (Watcher::default(), board.events());
+        let (watcher, mut events) = (CountingHook::default(), board.events());
         let tools = board.toolset_with(View::new().hook(watcher.clone()));
         let mut handle = tools.start(ToolCall::new(tool)).await.unwrap();
         if handle.id().is_some() {
             let early = handle.result(secs(1)).await;
-            ended_as(&early, Kind::Timeout, true);
-            says(&early.text(), &["`t-1`", "has not ended within 1 s"]);
+            assert_outcome(&early, Kind::Timeout, true);
+            assert_contains(&early.text(), &["`t-1`", "has not ended within 1 s"]);
         }
         assert_eq!(watcher.0.load(Ordering::Relaxed), 0, "nothing has ended yet");
         let first = handle.result(PATIENCE).await;
-        let asked = server.heard("tasks/get").len();
+        let asked = server.received("tasks/get").len();
         let second = handle.result(PATIENCE).await;
         assert_eq!((first.text().as_str(), &second), (made, &first));
-        assert_eq!(server.heard("tasks/get").len(), asked);
+        assert_eq!(server.received("tasks/get").len(), asked);
         assert_eq!(handle.status().await.unwrap().status, TaskStatus::Completed);
         assert_eq!(watcher.0.load(Ordering::Relaxed), 1);
         assert_eq!(board.status().servers[0].calls.total, 1);
@@ -259,7 +262,7 @@ async fn a_result_can_be_asked_for_again_and_is_concluded_once() {
 #[tokio::test(start_paused = true)]
 async fn whoever_gives_up_while_the_reply_is_made_loses_nothing() {
     let (_server, board) = working(Era::Modern, &["completed"]);
-    let watcher = Watcher(Arc::default(), secs(5));
+    let watcher = CountingHook(Arc::default(), secs(5));
     let tools = board.toolset_with(View::new().hook(watcher.clone()));
     for tool in ["fx.plain", "fx.optional"] {
         let before = watcher.0.load(Ordering::Relaxed);
@@ -270,7 +273,7 @@ async fn whoever_gives_up_while_the_reply_is_made_loses_nothing() {
     }
 }
 
-/// A task outlives the session in which it was started, if its server keeps it.
+/// A task outlives the session that started it, if its server keeps it.
 #[tokio::test(start_paused = true)]
 async fn a_task_is_asked_after_in_the_next_session_when_its_own_is_gone() {
     for era in ERAS {
@@ -281,13 +284,13 @@ async fn a_task_is_asked_after_in_the_next_session_when_its_own_is_gone() {
         assert_eq!(handle.status().await.unwrap().status, TaskStatus::Working);
         assert_eq!(server.starts(), 2);
         let waiting = async {
-            server.hears("tasks/get", 2).await;
+            server.wait_for("tasks/get", 2).await;
             server.hang_up();
         };
         let (reply, ()) = tokio::join!(handle.result(PATIENCE), waiting);
         assert_eq!(reply.text(), "made");
         assert_eq!(server.starts(), 3);
-        assert_eq!(server.heard("tools/call").len(), 1, "a task is never made twice");
+        assert_eq!(server.received("tools/call").len(), 1, "a task is never made twice");
     }
 }
 
@@ -302,12 +305,12 @@ async fn a_task_can_be_taken_up_by_its_id() {
         let mut handle = board.toolset().task("fx.optional", &id).await.unwrap();
         assert_eq!((handle.id(), handle.name().as_str()), (Some("t-1"), "fx.optional"));
         assert_eq!(handle.result(PATIENCE).await.text(), "made");
-        assert_eq!(server.heard("tools/call").len(), 1);
+        assert_eq!(server.received("tools/call").len(), 1);
     }
     let unknown = Scripted::new(Era::Legacy, offers(Era::Legacy));
     let board = unknown.board(NoHost, |_| Answer::Error(-32602, "no such task", Value::Null));
     let refused = board.toolset().task("fx.optional", "t-9").await.unwrap_err();
-    says(&refused.message, &["fx.optional", "no such task"]);
+    assert_contains(&refused.message, &["fx.optional", "no such task"]);
 }
 
 #[tokio::test(start_paused = true)]
@@ -315,12 +318,12 @@ async fn a_tool_that_cannot_run_as_a_task_is_not_started_as_one() {
     let (server, board) = working(Era::Legacy, &["completed"]);
     let tools = board.toolset();
     let refused = tools.start(ToolCall::new("fx.plain")).await.unwrap_err();
-    ended_as(&refused, Kind::InvalidArguments, false);
-    assert_eq!(server.heard("tools/call").len(), 0);
+    assert_outcome(&refused, Kind::InvalidArguments, false);
+    assert_eq!(server.received("tools/call").len(), 0);
     let nobody = tools.start(ToolCall::new("fx.nobody")).await.unwrap_err();
-    ended_as(&nobody, Kind::UnknownTool, false);
+    assert_outcome(&nobody, Kind::UnknownTool, false);
 
-    // In the newest era the server decides, and may answer at once.
+    // In the modern era the server decides, and may answer at once.
     let (_server, board) = working(Era::Modern, &["completed"]);
     let mut handle = board.toolset().start(ToolCall::new("fx.plain")).await.unwrap();
     assert_eq!(handle.id(), None);
@@ -328,7 +331,7 @@ async fn a_tool_that_cannot_run_as_a_task_is_not_started_as_one() {
     assert_eq!(handle.result(PATIENCE).await.text(), "plainly");
 }
 
-/// A server that does not offer tasks is not sent any, whatever its tools say.
+/// A server that does not declare tasks gets none, whatever its tools declare.
 #[tokio::test(start_paused = true)]
 async fn a_server_without_tasks_is_called_plainly() {
     let mut offers = offers(Era::Legacy);
@@ -336,10 +339,10 @@ async fn a_server_without_tasks_is_called_plainly() {
     let server = Scripted::new(Era::Legacy, offers);
     let board = server.board(NoHost, |_| said("plainly"));
     assert_eq!(text(&board.toolset(), "fx.required").await, "plainly");
-    assert!(server.heard("tools/call")[0]["task"].is_null());
+    assert!(server.received("tools/call")[0]["task"].is_null());
 }
 
-/// ERA-5: a task may want input as often as a call may.
+/// A task may require input as often as a call may.
 #[tokio::test(start_paused = true)]
 async fn a_task_may_want_input_eight_times_and_no_more() {
     for wants in [8, 9] {
@@ -371,17 +374,17 @@ async fn a_task_may_want_input_eight_times_and_no_more() {
             }
         });
         let reply = call(&board.toolset(), "fx.required", json!({})).await;
-        assert_eq!(server.heard("tasks/update").len(), 8);
+        assert_eq!(server.received("tasks/update").len(), 8);
         if wants == 8 {
             assert_eq!(reply.text(), "made");
         } else {
-            says(&reply.text(), &["still wants input after 8 rounds"]);
-            server.hears("tasks/cancel", 1).await;
+            assert_contains(&reply.text(), &["still wants input after 8 rounds"]);
+            server.wait_for("tasks/cancel", 1).await;
         }
     }
 }
 
-/// What a server does not offer is not asked of it: its tasks go on when nobody waits for them.
+/// A server that does not declare task cancellation gets no cancel request: its tasks go on without a caller.
 #[tokio::test(start_paused = true)]
 async fn a_server_that_cannot_cancel_tasks_is_not_asked_to() {
     let mut offers = offers(Era::Legacy);
@@ -401,7 +404,7 @@ async fn a_server_that_cannot_cancel_tasks_is_not_asked_to() {
     let handle = tools.start(ToolCall::new("fx.required")).await.unwrap();
     let refused = handle.cancel().await.unwrap_err();
     assert_eq!(refused.kind, Kind::Unavailable);
-    says(&refused.message, &["server `fx` does not let its tasks be cancelled"]);
+    assert_contains(&refused.message, &["server `fx` does not let its tasks be cancelled"]);
     tokio::time::sleep(secs(5)).await;
-    assert_eq!(server.heard("tasks/cancel").len(), 0);
+    assert_eq!(server.received("tasks/cancel").len(), 0);
 }

@@ -1,4 +1,4 @@
-//! How long calls may take: without a sign of life, and altogether.
+//! Call timeouts: the idle timeout and the total timeout.
 
 use pegboard::{Kind, ToolCall};
 use pegboard_testkit::{FakeServer, Fault, Tool};
@@ -7,7 +7,7 @@ use tokio::{sync::mpsc, time::Instant};
 
 use crate::support::*;
 
-/// EXE-6: every call carries a token, and each step of progress starts the idle limit anew.
+/// Every call carries a progress token, and each progress notification resets the idle timeout.
 #[tokio::test(start_paused = true)]
 async fn progress_keeps_a_long_call_alive() {
     let fake = FakeServer::new("fx").tool(Tool::new("long").answers_text("done").progress(8, secs(59)));
@@ -31,7 +31,7 @@ async fn progress_keeps_a_long_call_alive() {
     assert_eq!(Some(&call.params["_meta"]["progressToken"]), call.id.as_ref());
 }
 
-/// F055: progress for ever does not keep a call alive for ever.
+/// Endless progress does not extend the total timeout.
 #[tokio::test(start_paused = true)]
 async fn progress_without_end_is_ended_by_the_total_limit() {
     let fake = FakeServer::new("fx")
@@ -42,14 +42,14 @@ async fn progress_without_end_is_ended_by_the_total_limit() {
     tools.list(PATIENCE).await;
     let started = Instant::now();
     let reply = call(&tools, "fx.long", json!({})).await;
-    ended_as(&reply, Kind::Timeout, true);
-    says(&reply.text(), &["no answer within 600 s"]);
-    says(reply.outcome.hint().unwrap(), &["call_total_timeout"]);
+    assert_outcome(&reply, Kind::Timeout, true);
+    assert_contains(&reply.text(), &["no answer within 600 s"]);
+    assert_contains(reply.outcome.hint().unwrap(), &["call_total_timeout"]);
     assert_eq!(started.elapsed().as_secs(), 600);
     handle.wait_for("notifications/cancelled", 1).await;
 }
 
-/// A caller's own limit is shorter, and is the one that is told.
+/// A caller's own shorter timeout applies, and the error names it.
 #[tokio::test(start_paused = true)]
 async fn a_callers_own_limit_ends_the_call() {
     let fake = FakeServer::new("fx").tool(Tool::new("long")).fault(Fault::NeverAnswers);
@@ -58,12 +58,12 @@ async fn a_callers_own_limit_ends_the_call() {
     tools.list(PATIENCE).await;
     let started = Instant::now();
     let reply = tools.call(ToolCall::new("fx.long").timeout(secs(7))).await;
-    ended_as(&reply, Kind::Timeout, true);
-    says(&reply.text(), &["no answer within 7 s"]);
+    assert_outcome(&reply, Kind::Timeout, true);
+    assert_contains(&reply.text(), &["no answer within 7 s"]);
     assert_eq!(started.elapsed().as_secs(), 7);
 }
 
-/// F054: a flood of progress fills no queue, and a slow reader of it holds nothing up.
+/// A flood of progress fills no queue, and a slow reader of it blocks nothing.
 #[tokio::test(start_paused = true)]
 async fn a_flood_of_progress_is_thinned_out_and_the_answer_comes() {
     let fake = FakeServer::new("fx")
@@ -80,19 +80,19 @@ async fn a_flood_of_progress_is_thinned_out_and_the_answer_comes() {
     assert!((1..=4).contains(&seen), "{seen}");
 }
 
-/// F004 in time: a silent handshake ends with its limit and says so.
+/// A silent handshake fails at the connect timeout and says so.
 #[tokio::test(start_paused = true)]
 async fn a_silent_handshake_ends_with_the_connect_limit() {
     let (board, _handle) = in_memory(&FakeServer::new("fx").fault(Fault::SilentHandshake));
     let started = Instant::now();
     let reply = call(&board.toolset(), "fx.hello", json!({})).await;
-    ended_as(&reply, Kind::Unavailable, false);
-    says(&reply.text(), &["server `fx` is down", "no answer within 30 s"]);
-    says(reply.outcome.hint().unwrap(), &["connect_timeout"]);
+    assert_outcome(&reply, Kind::Unavailable, false);
+    assert_contains(&reply.text(), &["server `fx` is down", "no answer within 30 s"]);
+    assert_contains(reply.outcome.hint().unwrap(), &["connect_timeout"]);
     assert_eq!(started.elapsed().as_secs(), 30);
 }
 
-/// EXE-9: closing the board ends calls at once, and each of them once.
+/// Closing the board ends each call at once, exactly once.
 #[tokio::test(start_paused = true)]
 async fn closing_the_board_ends_its_calls() {
     let fake = FakeServer::new("fx").tool(Tool::new("gated").waits_at("never"));
@@ -106,8 +106,8 @@ async fn closing_the_board_ends_its_calls() {
     handle.wait_for("tools/call", 1).await;
     let started = Instant::now();
     board.shutdown().await;
-    ended_as(&waiting.await.unwrap(), Kind::Transport, true);
+    assert_outcome(&waiting.await.unwrap(), Kind::Transport, true);
     let after = call(&tools, "fx.gated", json!({})).await;
-    ended_as(&after, Kind::Unavailable, false);
+    assert_outcome(&after, Kind::Unavailable, false);
     assert!(started.elapsed() < secs(1));
 }

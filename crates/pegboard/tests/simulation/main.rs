@@ -1,20 +1,20 @@
-//! The HTTP client on a network that fails in every way a network can, by a script that follows from a seed.
+//! The HTTP client on an unreliable network, whose faults are derived from a seed.
 //!
-//! Real sockets on loopback and real time: the client's connector cannot be replaced, so the network is a proxy in this process that delays,
-//! cuts, resets and swallows bytes at positions which the seed names. `PEGBOARD_SEEDS` sets how many seeds are played, `PEGBOARD_SEED` plays one
-//! of them again. `PEGBOARD_STORM` sets how many calls each storm makes.
+//! Real sockets on loopback and real time: the client's connector cannot be replaced, so the network is a proxy in this process that
+//! delays, cuts, resets and drops bytes at positions that the seed determines. `PEGBOARD_SEEDS` sets the number of seeds, `PEGBOARD_SEED`
+//! repeats one of them. `PEGBOARD_STORM` sets the number of calls of each storm.
 
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on says where it stopped")]
+#![expect(clippy::unwrap_used, reason = "a test panics at the step that fails")]
 
 #[path = "../support/mod.rs"]
 mod support;
 
-#[path = "../matrix/secure.rs"]
+#[path = "../support/tls_front.rs"]
 #[expect(dead_code, reason = "no client needs a certificate here")]
-mod secure;
+mod tls_front;
 
 mod network;
+mod recorded_calls;
 mod script;
 mod seeds;
 mod storm;
-mod watched;

@@ -1,4 +1,4 @@
-//! A network between a client and one server: a proxy on loopback that treats each connection as its plan says.
+//! A network between a client and one server: a loopback proxy that treats each connection by its plan.
 
 use std::{
     io,
@@ -19,16 +19,16 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 
 use crate::{
     script::{Direction, Fate, Faults, How, Plan},
-    support::{chance::Chance, secs},
+    support::{rng::Rng, secs},
 };
 
-/// What a direction says that was cut with an orderly end.
+/// The error of a direction that was cut with an orderly end.
 const CUT_IN_ORDER: io::ErrorKind = io::ErrorKind::Interrupted;
 
-/// How the whole network is at a moment.
+/// The state of the whole network.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Weather {
-    /// Each connection fares as its plan says.
+pub(crate) enum NetworkState {
+    /// Each connection follows its plan.
     Open,
     Partitioned,
     Refusing,
@@ -36,7 +36,7 @@ pub(crate) enum Weather {
     Healed,
 }
 
-/// A network. It ends when it is dropped.
+/// A simulated network. It stops when it is dropped.
 pub(crate) struct Network {
     address: SocketAddr,
     shared: Arc<Shared>,
@@ -46,12 +46,12 @@ pub(crate) struct Network {
 struct Shared {
     server: SocketAddr,
     faults: Faults,
-    weather: watch::Sender<Weather>,
-    /// Raised to reset all connections.
+    state: watch::Sender<NetworkState>,
+    /// Incremented to reset all connections.
     resets: watch::Sender<u64>,
     made: AtomicU64,
     open: AtomicUsize,
-    /// Connections that were reset or cut by the network.
+    /// Connections that the network has reset or cut.
     broken: AtomicU64,
 }
 
@@ -63,7 +63,7 @@ impl Network {
         let shared = Arc::new(Shared {
             server,
             faults,
-            weather: watch::Sender::new(Weather::Open),
+            state: watch::Sender::new(NetworkState::Open),
             resets: watch::Sender::new(0),
             made: AtomicU64::new(0),
             open: AtomicUsize::new(0),
@@ -79,25 +79,25 @@ impl Network {
         })
     }
 
-    /// Where clients connect.
+    /// The address for clients.
     pub(crate) fn address(&self) -> SocketAddr {
         self.address
     }
 
-    pub(crate) fn set(&self, weather: Weather) {
-        self.shared.weather.send_replace(weather);
+    pub(crate) fn set(&self, state: NetworkState) {
+        self.shared.state.send_replace(state);
     }
 
     pub(crate) fn reset_all(&self) {
         self.shared.resets.send_modify(|resets| *resets += 1);
     }
 
-    /// Connections of clients that are not closed.
+    /// The number of open client connections.
     pub(crate) fn connections(&self) -> usize {
         self.shared.open.load(Ordering::Acquire)
     }
 
-    /// Connections that the network has broken.
+    /// The number of connections that the network has broken.
     pub(crate) fn broken(&self) -> u64 {
         self.shared.broken.load(Ordering::Relaxed)
     }
@@ -105,19 +105,19 @@ impl Network {
 
 async fn listen(listener: TcpListener, address: SocketAddr, shared: Arc<Shared>, ended: CancellationToken) {
     let mut listener = Some(listener);
-    let mut weather = shared.weather.subscribe();
+    let mut state = shared.state.subscribe();
     let accepting = async {
         loop {
-            if *weather.borrow_and_update() == Weather::Refusing {
+            if *state.borrow_and_update() == NetworkState::Refusing {
                 listener = None;
-                let _ = weather.wait_for(|weather| *weather != Weather::Refusing).await;
+                let _ = state.wait_for(|state| *state != NetworkState::Refusing).await;
             }
             let open = match listener.take() {
                 Some(open) => open,
                 None => bound(address).await,
             };
             tokio::select! {
-                _ = weather.changed() => {}
+                _ = state.changed() => {}
                 accepted = open.accept() => if let Ok((client, _)) = accepted {
                     let number = shared.made.fetch_add(1, Ordering::Relaxed);
                     shared.open.fetch_add(1, Ordering::AcqRel);
@@ -134,7 +134,7 @@ async fn listen(listener: TcpListener, address: SocketAddr, shared: Arc<Shared>,
     ended.run_until_cancelled(accepting).await;
 }
 
-/// The same port again. An outgoing connection may have it for a moment.
+/// Binds the same port again. An outgoing connection may hold it for a moment.
 async fn bound(address: SocketAddr) -> TcpListener {
     let binding = async {
         loop {
@@ -149,11 +149,11 @@ async fn bound(address: SocketAddr) -> TcpListener {
         .expect("the port is free again")
 }
 
-/// Carries one connection to its end.
+/// Proxies one connection until it ends.
 async fn carry(client: TcpStream, number: u64, shared: &Shared) {
-    let plan = match *shared.weather.borrow() {
-        Weather::Healed => Faults::new(0, 0, 0).of_connection(number),
-        Weather::Open | Weather::Partitioned | Weather::Refusing => shared.faults.of_connection(number),
+    let plan = match *shared.state.borrow() {
+        NetworkState::Healed => Faults::new(0, 0, 0).of_connection(number),
+        NetworkState::Open | NetworkState::Partitioned | NetworkState::Refusing => shared.faults.of_connection(number),
     };
     let _ = client.set_nodelay(true);
     let mut resets = shared.resets.subscribe();
@@ -196,7 +196,7 @@ async fn pass(
     if plan.fate == Fate::BlackHole {
         return swallow(client, shared).await;
     }
-    whole_again(shared).await;
+    until_healed(shared).await;
     let server = server.insert(TcpStream::connect(shared.server).await?);
     let _ = server.set_nodelay(true);
     let (mut from_client, mut to_client) = client.split();
@@ -211,7 +211,7 @@ async fn pass(
             } if cut == direction => Some((after, how)),
             _ => None,
         },
-        chance: Chance::of(number ^ (direction as u64 + 1) << 32),
+        rng: Rng::of(number ^ (direction as u64 + 1) << 32),
         shared,
     };
     let (up, down) = (pump(Direction::Up), pump(Direction::Down));
@@ -226,15 +226,15 @@ async fn pass(
     }
 }
 
-/// Waits until bytes pass.
-async fn whole_again(shared: &Shared) {
-    let mut weather = shared.weather.subscribe();
-    let _ = weather.wait_for(|weather| *weather != Weather::Partitioned).await;
+/// Waits until the network passes bytes.
+async fn until_healed(shared: &Shared) {
+    let mut state = shared.state.subscribe();
+    let _ = state.wait_for(|state| *state != NetworkState::Partitioned).await;
 }
 
-/// Reads what comes and forgets it, until the client gives up or the network heals.
+/// Discards all input, until the client disconnects or the network heals.
 async fn swallow(from: &mut (impl AsyncRead + Unpin), shared: &Shared) -> io::Result<End> {
-    let mut weather = shared.weather.subscribe();
+    let mut state = shared.state.subscribe();
     let mut room = vec![0; 4096];
     let reading = async {
         while from.read(&mut room).await? > 0 {}
@@ -242,7 +242,7 @@ async fn swallow(from: &mut (impl AsyncRead + Unpin), shared: &Shared) -> io::Re
     };
     tokio::select! {
         end = reading => end,
-        _ = weather.wait_for(|weather| *weather == Weather::Healed) => Ok(End::Broken),
+        _ = state.wait_for(|state| *state == NetworkState::Healed) => Ok(End::Broken),
     }
 }
 
@@ -250,7 +250,7 @@ async fn swallow(from: &mut (impl AsyncRead + Unpin), shared: &Shared) -> io::Re
 struct Pump<'a> {
     plan: Plan,
     cut: Option<(u64, How)>,
-    chance: Chance,
+    rng: Rng,
     shared: &'a Shared,
 }
 
@@ -261,9 +261,9 @@ impl Pump<'_> {
         loop {
             let read = from.read(&mut room).await?;
             if self.plan.delay_ms > 0 {
-                tokio::time::sleep(self.chance.up_to_ms(self.plan.delay_ms)).await;
+                tokio::time::sleep(self.rng.up_to_ms(self.plan.delay_ms)).await;
             }
-            whole_again(self.shared).await;
+            until_healed(self.shared).await;
             if read == 0 {
                 return to.shutdown().await;
             }

@@ -1,32 +1,32 @@
-//! What a seed says: the server, the calls, what becomes of each connection, and what happens to the whole network meanwhile.
+//! The script of a seed: the server, the calls, the plan of each connection, and the events of the whole network.
 
 use std::time::Duration;
 
 use pegboard_testkit::Era;
 
-use crate::support::chance::Chance;
+use crate::support::rng::Rng;
 
-/// The most bytes that pass before a connection is cut: several messages, with the headers around them.
+/// The largest number of bytes before a connection is cut: several messages, with their headers.
 const FAR: u64 = 6_000;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Wire {
     Http1,
-    /// With TLS, because the client agrees on HTTP/2 only there.
+    /// With TLS, because the client negotiates HTTP/2 only there.
     Http2,
 }
 
-/// Everything that a seed decides.
+/// Everything that a seed determines.
 #[derive(Debug)]
 pub(crate) struct Script {
     pub(crate) wire: Wire,
     pub(crate) era: Era,
-    /// Whether answers come as event streams.
+    /// Whether responses are event streams.
     pub(crate) streams: bool,
-    /// Whether callers are turned away for a moment after failures.
+    /// Whether the circuit breaker is on.
     pub(crate) breaker: bool,
     pub(crate) calls: Vec<Call>,
-    /// What happens to the whole network, each so long after what came before.
+    /// The events of the whole network, each with the delay after the previous one.
     pub(crate) events: Vec<(Duration, Event)>,
     pub(crate) faults: Faults,
 }
@@ -35,7 +35,7 @@ pub(crate) struct Script {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Call {
     pub(crate) after: Duration,
-    /// Whether the tool only reads, so that the call may be made again.
+    /// Whether the tool is read-only, so that the call may be retried.
     pub(crate) reads: bool,
     /// How long the server works on it.
     pub(crate) work: Duration,
@@ -43,15 +43,15 @@ pub(crate) struct Call {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Event {
-    /// No byte passes and no connection is made until the network is whole again; nothing is lost.
+    /// No byte passes and no connection opens until the network is whole again; nothing is lost.
     Partition,
     /// Connections are refused.
     Refuse,
-    /// Bytes pass again, and connections are made.
+    /// Bytes pass again, and connections open.
     Open,
     /// All connections are reset.
     ResetAll,
-    /// The server starts anew and knows no session.
+    /// The server restarts without its sessions.
     Restart,
     /// The server forgets its sessions.
     Forget,
@@ -59,38 +59,38 @@ pub(crate) enum Event {
 
 impl Script {
     pub(crate) fn of(seed: u64) -> Self {
-        let mut chance = Chance::of(seed);
-        let wire = if chance.percent(50) { Wire::Http1 } else { Wire::Http2 };
-        let era = if chance.percent(50) { Era::Legacy } else { Era::Modern };
-        let calls = 4 + chance.below(9);
-        let events = chance.below(5);
+        let mut rng = Rng::of(seed);
+        let wire = if rng.percent(50) { Wire::Http1 } else { Wire::Http2 };
+        let era = if rng.percent(50) { Era::Legacy } else { Era::Modern };
+        let calls = 4 + rng.below(9);
+        let events = rng.below(5);
         Self {
             wire,
             era,
-            streams: chance.percent(40),
-            breaker: chance.percent(30),
-            calls: (0..calls).map(|_| Call::random(&mut chance)).collect(),
+            streams: rng.percent(40),
+            breaker: rng.percent(30),
+            calls: (0..calls).map(|_| Call::random(&mut rng)).collect(),
             events: (0..events)
-                .map(|_| (chance.up_to_ms(250), Event::random(&mut chance)))
+                .map(|_| (rng.up_to_ms(250), Event::random(&mut rng)))
                 .collect(),
-            faults: Faults::random(&mut chance),
+            faults: Faults::random(&mut rng),
         }
     }
 }
 
 impl Call {
-    fn random(chance: &mut Chance) -> Self {
+    fn random(rng: &mut Rng) -> Self {
         Self {
-            after: chance.up_to_ms(400),
-            reads: chance.percent(30),
-            work: chance.up_to_ms(30),
+            after: rng.up_to_ms(400),
+            reads: rng.percent(30),
+            work: rng.up_to_ms(30),
         }
     }
 }
 
 impl Event {
-    fn random(chance: &mut Chance) -> Self {
-        match chance.below(8) {
+    fn random(rng: &mut Rng) -> Self {
+        match rng.below(8) {
             0 | 1 => Self::Partition,
             2 => Self::Refuse,
             3 | 4 => Self::Open,
@@ -101,13 +101,13 @@ impl Event {
     }
 }
 
-/// How likely each connection is to fail, and in which way.
+/// How likely each connection is to fail, and how.
 #[derive(Debug, Clone)]
 pub(crate) struct Faults {
     seed: u64,
-    /// Of a hundred connections.
+    /// In percent of the connections.
     faulty: u64,
-    /// Of a hundred connections.
+    /// In percent of the connections.
     slow: u64,
 }
 
@@ -116,26 +116,22 @@ impl Faults {
         Self { seed, faulty, slow }
     }
 
-    fn random(chance: &mut Chance) -> Self {
-        let faulty = [0, 30, 60, 90][chance.below(4) as usize];
-        let slow = chance.below(60);
-        Self::new(chance.next(), faulty, slow)
+    fn random(rng: &mut Rng) -> Self {
+        let faulty = [0, 30, 60, 90][rng.below(4) as usize];
+        let slow = rng.below(60);
+        Self::new(rng.next(), faulty, slow)
     }
 
-    /// What becomes of the connection with this number. It does not depend on when the connection is made.
+    /// The plan of the connection with this number. It does not depend on when the connection opens.
     pub(crate) fn of_connection(&self, number: u64) -> Plan {
-        let mut chance = Chance::of(self.seed ^ number.wrapping_mul(0xA24B_AED4_963E_E407));
-        let is_slow = chance.percent(self.slow);
+        let mut rng = Rng::of(self.seed ^ number.wrapping_mul(0xA24B_AED4_963E_E407));
+        let is_slow = rng.percent(self.slow);
         Plan {
-            wait: if is_slow { chance.up_to_ms(60) } else { Duration::ZERO },
-            chunk: if is_slow {
-                1 + chance.below(400) as usize
-            } else {
-                16 << 10
-            },
-            delay_ms: if is_slow { chance.below(4) } else { 0 },
-            fate: if chance.percent(self.faulty) {
-                Fate::random(&mut chance)
+            wait: if is_slow { rng.up_to_ms(60) } else { Duration::ZERO },
+            chunk: if is_slow { 1 + rng.below(400) as usize } else { 16 << 10 },
+            delay_ms: if is_slow { rng.below(4) } else { 0 },
+            fate: if rng.percent(self.faulty) {
+                Fate::random(&mut rng)
             } else {
                 Fate::Whole
             },
@@ -143,14 +139,14 @@ impl Faults {
     }
 }
 
-/// What becomes of one connection.
+/// The plan of one connection.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Plan {
-    /// How long it takes until the connection passes bytes: connections overtake each other.
+    /// The delay until the connection passes bytes: connections overtake each other.
     pub(crate) wait: Duration,
-    /// The most bytes that pass at once.
+    /// The largest number of bytes that pass at once.
     pub(crate) chunk: usize,
-    /// The longest delay of each of these parts.
+    /// The longest delay of each chunk.
     pub(crate) delay_ms: u64,
     pub(crate) fate: Fate,
 }
@@ -160,9 +156,9 @@ pub(crate) enum Fate {
     Whole,
     /// It is accepted and reset.
     Rejected,
-    /// It is accepted, and no byte of it arrives anywhere.
+    /// It is accepted, and all its bytes are dropped.
     BlackHole,
-    /// It is cut after so many bytes in one direction.
+    /// It is cut after a number of bytes in one direction.
     Cut {
         direction: Direction,
         after: u64,
@@ -184,23 +180,23 @@ pub(crate) enum How {
     Reset,
     /// Both sides read an orderly end.
     End,
-    /// What follows in this direction is swallowed; the other direction works.
+    /// Further bytes in this direction are dropped; the other direction works.
     HalfOpen,
 }
 
 impl Fate {
-    fn random(chance: &mut Chance) -> Self {
-        match chance.below(10) {
+    fn random(rng: &mut Rng) -> Self {
+        match rng.below(10) {
             0 => Self::Rejected,
             1 => Self::BlackHole,
             _ => Self::Cut {
-                direction: if chance.percent(50) {
+                direction: if rng.percent(50) {
                     Direction::Up
                 } else {
                     Direction::Down
                 },
-                after: chance.below(FAR),
-                how: [How::Reset, How::Reset, How::End, How::HalfOpen][chance.below(4) as usize],
+                after: rng.below(FAR),
+                how: [How::Reset, How::Reset, How::End, How::HalfOpen][rng.below(4) as usize],
             },
         }
     }

@@ -1,4 +1,4 @@
-//! Whatever the network does: each call ends once and in time, its reply is true, and afterwards all works again.
+//! Whatever the network does: each call ends once and in time, its outcome is true, and calls succeed again afterwards.
 
 use std::{
     net::SocketAddr,
@@ -20,20 +20,20 @@ use tokio::{
 use tokio_util::sync::DropGuard;
 
 use crate::{
-    network::{Network, Weather},
+    network::{Network, NetworkState},
+    recorded_calls::{Figures, RecordedCalls, comes_true, opened},
     script::{Event, Script, Wire},
-    secure::{self, Clients},
-    support::{chance::number, *},
-    watched::{Figures, Watched, comes_true, opened},
+    support::{rng::number, *},
+    tls_front::{self, Clients},
 };
 
-/// How many seeds are played where the environment does not say. They are always the same.
+/// The default number of seeds. They are always the same.
 const USUAL: u64 = 80;
-/// How many of them at once. They mostly wait.
+/// How many of them run at once. They mostly wait.
 const AT_ONCE: u64 = 8;
-/// How long it may take after the network has healed until a call succeeds.
+/// How long it may take until a call succeeds after the network has healed.
 const RECOVERY: Duration = Duration::from_secs(15);
-/// How long things may take to be gone after a shutdown.
+/// How long tasks and connections may take to be gone after a shutdown.
 const GONE: Duration = Duration::from_secs(10);
 
 #[test]
@@ -73,9 +73,9 @@ fn each_call_ends_once_and_is_told_truly_whatever_the_network_does() {
             Err(why) => failed.push(format!("PEGBOARD_SEED={seed}: {why}\n  {:?}", Script::of(seed))),
         }
     }
-    let [calls, ok, made_again, not_executed, may_have_executed] = sums;
+    let [calls, ok, retried, not_executed, may_have_executed] = sums;
     eprintln!(
-        "{} seeds, {calls} calls: {ok} ok ({made_again} of them made again), {not_executed} not executed, {may_have_executed} may have executed",
+        "{} seeds, {calls} calls: {ok} ok ({retried} of them made again), {not_executed} not executed, {may_have_executed} may have executed",
         seeds.end - seeds.start
     );
     assert!(
@@ -93,7 +93,7 @@ fn add(sums: &mut [u64; 5], figures: &Figures) {
     let of_seed = [
         figures.calls,
         figures.ok,
-        figures.made_again,
+        figures.retried,
         figures.not_executed,
         figures.may_have_executed,
     ];
@@ -102,7 +102,7 @@ fn add(sums: &mut [u64; 5], figures: &Figures) {
     }
 }
 
-/// Plays one seed in a runtime of its own, so that the tasks which are left are those of the library.
+/// Runs one seed in its own runtime, so that all remaining tasks belong to the library.
 fn play(seed: u64, servers: &Handle) -> Result<Figures, String> {
     let client: Runtime = Builder::new_current_thread().enable_all().build().unwrap();
     let played = AssertUnwindSafe(client.block_on(AssertUnwindSafe(played(seed, servers)).catch_unwind()));
@@ -114,8 +114,8 @@ fn play(seed: u64, servers: &Handle) -> Result<Figures, String> {
 
 async fn played(seed: u64, servers: &Handle) -> Result<Figures, String> {
     let script = Script::of(seed);
-    let watched = Watched::new();
-    let world = World::open(&script, &watched, servers).await;
+    let recorded = RecordedCalls::new();
+    let world = World::open(&script, &recorded, servers).await;
     let board = opened(world.config.clone(), |server| {
         let mut rule = BreakerRule::default();
         (rule.failures, rule.open) = (3, Duration::from_millis(100));
@@ -123,22 +123,22 @@ async fn played(seed: u64, servers: &Handle) -> Result<Figures, String> {
     });
     let tools = board.toolset();
     let calls = script.calls.iter().map(|call| {
-        let (watched, tools) = (&watched, &tools);
+        let (recorded, tools) = (&recorded, &tools);
         async move {
             tokio::time::sleep(call.after).await;
-            watched.call(tools, call.reads, call.work).await;
+            recorded.call(tools, call.reads, call.work).await;
         }
     });
     tokio::join!(join_all(calls), world.play(&script, servers));
-    world.network.set(Weather::Healed);
-    works_again(&watched, &board).await?;
+    world.network.set(NetworkState::Healed);
+    works_again(&recorded, &board).await?;
     drop(tools);
     tokio::time::timeout(GONE, board.shutdown())
         .await
         .map_err(|_| "the shutdown does not end".to_owned())?;
     drop(board);
     world.nothing_is_left().await?;
-    let figures = watched.figures();
+    let figures = recorded.figures();
     if figures.violations.is_empty() {
         Ok(figures)
     } else {
@@ -146,11 +146,11 @@ async fn played(seed: u64, servers: &Handle) -> Result<Figures, String> {
     }
 }
 
-/// Calls until a call succeeds. No other help is given.
-async fn works_again(watched: &Watched, board: &Pegboard) -> Result<(), String> {
+/// Calls until a call succeeds, without any other intervention.
+async fn works_again(recorded: &RecordedCalls, board: &Pegboard) -> Result<(), String> {
     let (began, tools) = (Instant::now(), board.toolset());
     loop {
-        let outcome = watched.call(&tools, false, Duration::ZERO).await;
+        let outcome = recorded.call(&tools, false, Duration::ZERO).await;
         if matches!(outcome, Outcome::Done(_)) {
             return Ok(());
         }
@@ -171,8 +171,8 @@ struct World {
 }
 
 impl World {
-    async fn open(script: &Script, watched: &Watched, servers: &Handle) -> Self {
-        let fake = watched.fake().era(script.era);
+    async fn open(script: &Script, recorded: &RecordedCalls, servers: &Handle) -> Self {
+        let fake = recorded.fake().era(script.era);
         let fake = if script.streams { fake.streams() } else { fake };
         let (wire, faults) = (script.wire, script.faults.clone());
         let opening = servers.spawn(async move {
@@ -189,14 +189,14 @@ impl World {
         }
     }
 
-    /// Plays what happens to the whole network.
+    /// Plays the events of the whole network.
     async fn play(&self, script: &Script, servers: &Handle) {
         for (after, event) in &script.events {
             tokio::time::sleep(*after).await;
             match event {
-                Event::Partition => self.network.set(Weather::Partitioned),
-                Event::Refuse => self.network.set(Weather::Refusing),
-                Event::Open => self.network.set(Weather::Open),
+                Event::Partition => self.network.set(NetworkState::Partitioned),
+                Event::Refuse => self.network.set(NetworkState::Refusing),
+                Event::Open => self.network.set(NetworkState::Open),
                 Event::ResetAll => self.network.reset_all(),
                 Event::Forget => self.server.forget_sessions(),
                 Event::Restart => {
@@ -219,12 +219,12 @@ impl World {
     }
 }
 
-/// What stands in front of a server on this wire: TLS for HTTP/2.
+/// The address in front of a server on this wire: a TLS proxy for HTTP/2.
 pub(crate) async fn in_front(wire: Wire, server: SocketAddr) -> (SocketAddr, Option<DropGuard>) {
     match wire {
         Wire::Http1 => (server, None),
         Wire::Http2 => {
-            let (address, guard) = secure::front(server, Clients::Anyone, true).await;
+            let (address, guard) = tls_front::front(server, Clients::Anyone, true).await;
             (address, Some(guard))
         }
     }

@@ -1,6 +1,6 @@
 //! Thousands of calls while servers are killed, connections reset and starts refused: on stdio, HTTP/1 and HTTP/2, in both eras.
 //!
-//! Usually a storm is short. `PEGBOARD_STORM=10000` makes 10,000 calls on each wire and prints the figures.
+//! By default a storm is short. `PEGBOARD_STORM=10000` makes 10,000 calls on each wire and prints the figures.
 
 use std::{
     path::PathBuf,
@@ -20,25 +20,25 @@ use tokio::{
 };
 
 use crate::{
-    network::{Network, Weather},
+    network::{Network, NetworkState},
+    recorded_calls::{RecordedCalls, comes_true, opened},
     script::{Faults, Wire},
     seeds::{in_front, reached},
     support::{
-        chance::{Chance, number},
+        rng::{Rng, number},
         *,
     },
-    watched::{Watched, comes_true, opened},
 };
 
-/// How many calls a storm makes where the environment does not say.
+/// The default number of calls of a storm.
 const USUAL: u64 = 150;
-/// How many callers call at once.
+/// The number of concurrent callers.
 const CALLERS: u64 = 8;
-/// How many calls succeed at most between two blows, so that a storm is as hard on a busy machine as on an idle one.
-const CALM: u64 = 8;
-/// How long a blow waits for them at most.
-const CALM_LIMIT: Duration = Duration::from_secs(2);
-/// The part of the calls that may be made again, of a hundred.
+/// The largest number of calls that succeed between two disruptions, so that a storm is as hard on a busy machine as on an idle one.
+const PAUSE_CALLS: u64 = 8;
+/// How long a disruption waits for them at most.
+const PAUSE_LIMIT: Duration = Duration::from_secs(2);
+/// The percentage of calls that may be retried.
 const READS: u64 = 30;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -65,86 +65,86 @@ async fn calls_on_http_2_are_told_truly_in_a_storm() {
     }
 }
 
-/// One storm at a time: each needs the processors.
+/// Serialises the storms: each needs all processors.
 async fn turn() -> SemaphorePermit<'static> {
     static TURN: Semaphore = Semaphore::const_new(1);
     TURN.acquire().await.expect("it is never closed")
 }
 
-/// What was done to the server.
+/// The disruptions so far.
 #[derive(Debug, Default)]
-struct Blows {
+struct Disruptions {
     kills: AtomicU64,
     resets: AtomicU64,
     refusals: AtomicU64,
 }
 
-impl Blows {
+impl Disruptions {
     fn count(counter: &AtomicU64) {
         counter.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Checks that each of these was done at least once. What is rare may not happen in a short storm.
-    fn were_dealt(&self, counters: &[&AtomicU64]) {
-        let was_dealt = |counter: &&AtomicU64| counter.load(Ordering::Relaxed) > 0;
-        assert!(counters.iter().all(was_dealt), "{self:?}");
+    /// Asserts that each of these happened at least once. Rare ones may be missing in a short storm.
+    fn all_happened(&self, counters: &[&AtomicU64]) {
+        let has_happened = |counter: &&AtomicU64| counter.load(Ordering::Relaxed) > 0;
+        assert!(counters.iter().all(has_happened), "{self:?}");
     }
 }
 
 async fn on_stdio(era: Era) {
-    let (watched, blows) = (Watched::new(), Arc::new(Blows::default()));
-    let door = Door::new(&watched, era);
-    let board = opened(door.config.clone(), |_| {});
+    let (recorded, disruptions) = (RecordedCalls::new(), Arc::new(Disruptions::default()));
+    let gated = GatedServer::new(&recorded, era);
+    let board = opened(gated.config.clone(), |_| {});
     board.settle(PATIENCE).await;
-    let mut chance = Chance::new();
-    let calm = Calm::new(&watched, &mut chance);
-    let killing = kill_again_and_again(board.clone(), door, blows.clone(), calm);
+    let mut rng = Rng::new();
+    let pause = Pause::new(&recorded, &mut rng);
+    let killing = kill_repeatedly(board.clone(), gated, disruptions.clone(), pause);
     let began = Instant::now();
-    calls_during(killing, &watched, &board, &mut chance).await;
-    blows.were_dealt(&[&blows.kills]);
-    told(&format!("stdio, {era:?}"), &watched, &board, &blows, began).await;
+    calls_during(killing, &recorded, &board, &mut rng).await;
+    disruptions.all_happened(&[&disruptions.kills]);
+    told(&format!("stdio, {era:?}"), &recorded, &board, &disruptions, began).await;
 }
 
 async fn on_http(wire: Wire, era: Era) {
-    let (watched, blows) = (Watched::new(), Arc::new(Blows::default()));
-    let mut chance = Chance::new();
-    let server = watched.fake().era(era).serve_http().await.unwrap();
+    let (recorded, disruptions) = (RecordedCalls::new(), Arc::new(Disruptions::default()));
+    let mut rng = Rng::new();
+    let server = recorded.fake().era(era).serve_http().await.unwrap();
     let (address, _front) = in_front(wire, server.address()).await;
-    let faults = Faults::new(chance.next(), 25, 10);
+    let faults = Faults::new(rng.next(), 25, 10);
     let network = Arc::new(Network::open(address, faults).await.unwrap());
     let board = opened(reached(wire, network.address()), |_| {});
-    let calm = Calm::new(&watched, &mut chance);
-    let blowing = blow_again_and_again(network.clone(), server, blows.clone(), calm);
+    let pause = Pause::new(&recorded, &mut rng);
+    let blowing = disrupt_repeatedly(network.clone(), server, disruptions.clone(), pause);
     let began = Instant::now();
-    calls_during(blowing, &watched, &board, &mut chance).await;
-    // The storm may have ended within a partition.
-    network.set(Weather::Healed);
-    blows.resets.fetch_add(network.broken(), Ordering::Relaxed);
-    blows.were_dealt(&[&blows.resets]);
-    told(&format!("{wire:?}, {era:?}"), &watched, &board, &blows, began).await;
+    calls_during(blowing, &recorded, &board, &mut rng).await;
+    // The storm may have ended during a partition.
+    network.set(NetworkState::Healed);
+    disruptions.resets.fetch_add(network.broken(), Ordering::Relaxed);
+    disruptions.all_happened(&[&disruptions.resets]);
+    told(&format!("{wire:?}, {era:?}"), &recorded, &board, &disruptions, began).await;
     let is_left = !comes_true(secs(10), || network.connections() == 0).await;
     assert!(!is_left, "{} connections are left", network.connections());
 }
 
-/// Makes all calls of a storm while `trouble` goes on, which never ends by itself.
+/// Makes all calls of a storm while `trouble` runs, which never ends by itself.
 async fn calls_during(
     trouble: impl Future<Output = ()> + Send + 'static,
-    watched: &Watched,
+    recorded: &RecordedCalls,
     board: &Pegboard,
-    chance: &mut Chance,
+    rng: &mut Rng,
 ) {
     let trouble = tokio::spawn(trouble);
     let left = Arc::new(AtomicU64::new(number("PEGBOARD_STORM").unwrap_or(USUAL)));
     let mut callers = JoinSet::new();
     for _ in 0..CALLERS {
-        let (watched, board, left, mut chance) = (watched.clone(), board.clone(), left.clone(), chance.split());
+        let (recorded, board, left, mut rng) = (recorded.clone(), board.clone(), left.clone(), rng.split());
         callers.spawn(async move {
             let tools = board.toolset();
             let take = |left: u64| left.checked_sub(1);
             while left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, take).is_ok() {
-                let (reads, work) = (chance.percent(READS), chance.up_to_ms(8));
-                let outcome = watched.call(&tools, reads, work).await;
-                // A caller that is turned away comes back when there is a server, or in a moment.
+                let (reads, work) = (rng.percent(READS), rng.up_to_ms(8));
+                let outcome = recorded.call(&tools, reads, work).await;
+                // A rejected caller waits for the server, or for a moment.
                 if matches!(outcome, Outcome::Refused(_)) {
                     let is_ready = || board.status().servers[0].state == State::Ready;
                     comes_true(Duration::from_millis(500), is_ready).await;
@@ -160,38 +160,38 @@ async fn calls_during(
     let _ = trouble.await;
 }
 
-/// Ends the board, prints the figures and checks them.
-#[expect(clippy::print_stderr, reason = "long runs are made for their numbers")]
-async fn told(what: &str, watched: &Watched, board: &Pegboard, blows: &Blows, began: Instant) {
+/// Closes the board, prints the figures and checks them.
+#[expect(clippy::print_stderr, reason = "the numbers are the result of a long run")]
+async fn told(what: &str, recorded: &RecordedCalls, board: &Pegboard, disruptions: &Disruptions, began: Instant) {
     let took = began.elapsed();
     tokio::time::timeout(secs(20), board.shutdown())
         .await
         .expect("the shutdown ends");
-    let figures = watched.figures();
+    let figures = recorded.figures();
     let load = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
     eprintln!(
         "{what}: {figures}; {} kills, {} resets, {} refusals; {:.1} s",
-        load(&blows.kills),
-        load(&blows.resets),
-        load(&blows.refusals),
+        load(&disruptions.kills),
+        load(&disruptions.resets),
+        load(&disruptions.refusals),
         took.as_secs_f64()
     );
     assert!(figures.violations.is_empty(), "{}", figures.violations.join("\n"));
     assert!(figures.ok > 0 && figures.ok < figures.calls, "{figures}");
 }
 
-/// A server as a process that can be made to refuse its start.
-struct Door {
+/// A server process that can be made to refuse its start.
+struct GatedServer {
     config: ServerConfig,
-    /// While this file is there, the program ends at once.
+    /// While this file exists, the program exits at once.
     closed: PathBuf,
 }
 
-impl Door {
-    fn new(watched: &Watched, era: Era) -> Self {
-        let closed = watched.path("closed");
-        let fake = watched.fake().era(era);
-        let (program, args) = fake.command_with_file(&watched.path("script")).unwrap();
+impl GatedServer {
+    fn new(recorded: &RecordedCalls, era: Era) -> Self {
+        let closed = recorded.path("closed");
+        let fake = recorded.fake().era(era);
+        let (program, args) = fake.command_with_file(&recorded.path("script")).unwrap();
         let script = "test -e \"$0\" && exit 1; exec \"$@\"";
         let shell = Command::new("sh")
             .args(["-c", script])
@@ -204,50 +204,50 @@ impl Door {
     }
 }
 
-/// The time between two blows.
-struct Calm {
-    watched: Watched,
-    chance: Chance,
+/// The pause between two disruptions.
+struct Pause {
+    recorded: RecordedCalls,
+    rng: Rng,
 }
 
-impl Calm {
-    fn new(watched: &Watched, chance: &mut Chance) -> Self {
+impl Pause {
+    fn new(recorded: &RecordedCalls, rng: &mut Rng) -> Self {
         Self {
-            watched: watched.clone(),
-            chance: chance.split(),
+            recorded: recorded.clone(),
+            rng: rng.split(),
         }
     }
 
     /// Waits until some calls have succeeded.
     async fn pass(&mut self) {
-        let enough = self.watched.ok() + self.chance.below(CALM);
-        comes_true(CALM_LIMIT, || self.watched.ok() >= enough).await;
-        tokio::time::sleep(self.chance.up_to_ms(10)).await;
+        let enough = self.recorded.ok() + self.rng.below(PAUSE_CALLS);
+        comes_true(PAUSE_LIMIT, || self.recorded.ok() >= enough).await;
+        tokio::time::sleep(self.rng.up_to_ms(10)).await;
     }
 }
 
-async fn kill_again_and_again(board: Pegboard, door: Door, blows: Arc<Blows>, mut calm: Calm) {
+async fn kill_repeatedly(board: Pegboard, gated: GatedServer, disruptions: Arc<Disruptions>, mut pause: Pause) {
     loop {
         let server = board.status().servers.remove(0);
         match (server.state, server.pid) {
             (State::Ready, Some(pid)) => {
-                calm.pass().await;
-                let refuses = calm.chance.percent(20);
+                pause.pass().await;
+                let refuses = pause.rng.percent(20);
                 if refuses {
-                    std::fs::write(&door.closed, "").unwrap();
+                    std::fs::write(&gated.closed, "").unwrap();
                 }
                 let failed = || board.metrics().total.failed_starts;
                 let before = failed();
                 pegboard_testkit::kill(pid);
-                Blows::count(&blows.kills);
+                Disruptions::count(&disruptions.kills);
                 comes_true(PATIENCE, || board.status().servers[0].pid != Some(pid)).await;
                 if refuses {
                     comes_true(secs(1), || failed() > before).await;
-                    blows.refusals.fetch_add(failed() - before, Ordering::Relaxed);
-                    std::fs::remove_file(&door.closed).unwrap();
+                    disruptions.refusals.fetch_add(failed() - before, Ordering::Relaxed);
+                    std::fs::remove_file(&gated.closed).unwrap();
                 }
             }
-            // Killed this often, a server rightly counts as one that crashes again and again, and is left alone for long.
+            // A server that is killed this often rightly counts as a crash loop, with long pauses between restarts.
             (State::CrashLooping, _) => {
                 board.reconnect(&name("fx")).await;
             }
@@ -256,27 +256,27 @@ async fn kill_again_and_again(board: Pegboard, door: Door, blows: Arc<Blows>, mu
     }
 }
 
-async fn blow_again_and_again(network: Arc<Network>, server: NetHandle, blows: Arc<Blows>, mut calm: Calm) {
+async fn disrupt_repeatedly(network: Arc<Network>, server: NetHandle, disruptions: Arc<Disruptions>, mut pause: Pause) {
     loop {
-        calm.pass().await;
-        let chance = &mut calm.chance;
-        match chance.below(10) {
+        pause.pass().await;
+        let rng = &mut pause.rng;
+        match rng.below(10) {
             0 => {
-                Blows::count(&blows.kills);
+                Disruptions::count(&disruptions.kills);
                 server.stop().await;
-                tokio::time::sleep(chance.up_to_ms(40)).await;
+                tokio::time::sleep(rng.up_to_ms(40)).await;
                 server.restart().await.unwrap();
             }
             1 | 2 => {
-                Blows::count(&blows.refusals);
-                network.set(Weather::Refusing);
-                tokio::time::sleep(chance.up_to_ms(40)).await;
-                network.set(Weather::Open);
+                Disruptions::count(&disruptions.refusals);
+                network.set(NetworkState::Refusing);
+                tokio::time::sleep(rng.up_to_ms(40)).await;
+                network.set(NetworkState::Open);
             }
             3 => {
-                network.set(Weather::Partitioned);
-                tokio::time::sleep(chance.up_to_ms(40)).await;
-                network.set(Weather::Open);
+                network.set(NetworkState::Partitioned);
+                tokio::time::sleep(rng.up_to_ms(40)).await;
+                network.set(NetworkState::Open);
             }
             _ => network.reset_all(),
         }

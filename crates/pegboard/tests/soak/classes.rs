@@ -1,4 +1,4 @@
-//! Which calls are made again after an unknown outcome: those that somebody vouches for, and no others.
+//! Which calls are retried after an unknown outcome: only those with a retry class that allows it.
 
 use std::collections::BTreeSet;
 
@@ -6,9 +6,9 @@ use pegboard::{Outcome, RetryClass, ServerConfig, Transport};
 use pegboard_testkit::{Era, FakeServer, Fault, Tool, When};
 use serde_json::{Value, json};
 
-use crate::{support::*, words::*};
+use crate::{fixtures::*, support::*};
 
-/// How a tool is called, and how often it is executed when no answer ever comes back.
+/// The settings of a tool and its call, and the number of executions when no response ever arrives.
 struct Case {
     what: &'static str,
     operator: Option<RetryClass>,
@@ -99,7 +99,7 @@ fn executions(ledger: &std::path::Path) -> usize {
     std::fs::read_to_string(ledger).unwrap_or_default().lines().count()
 }
 
-/// EXE-5 on a process that dies after each execution, and the same key in every attempt.
+/// A process that dies after each execution; every attempt carries the same idempotency key.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_call_of_a_dying_process_is_repeated_as_often_as_its_class_allows() {
     let _alone = alone().await;
@@ -109,7 +109,7 @@ async fn a_call_of_a_dying_process_is_repeated_as_often_as_its_class_allows() {
         let fake = fake(&case, Some(Fault::DiesAfterExecuting { code: 1 }))
             .ledger(&ledger)
             .log(&log);
-        let board = quick_board(settings(process(&fake), &case));
+        let board = restarting_board(settings(process(&fake), &case));
         let reply = call(&board.toolset(), "fx.read", case.arguments.clone()).await;
         assert!(
             matches!(reply.outcome, Outcome::Lost(_)),
@@ -127,7 +127,7 @@ async fn a_call_of_a_dying_process_is_repeated_as_often_as_its_class_allows() {
     }
 }
 
-/// EXE-5 on connections that are cut within the answer, in both eras.
+/// Connections that are cut within the response, in both eras.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_call_whose_answer_is_cut_is_repeated_as_often_as_its_class_allows() {
     let _alone = alone().await;
@@ -138,7 +138,7 @@ async fn a_call_whose_answer_is_cut_is_repeated_as_often_as_its_class_allows() {
             let fake = fake(&case, Some(Fault::ResetInBody)).era(era).ledger(&ledger);
             let fake = fake.serve_http().await.unwrap();
             let config = ServerConfig::new(Transport::Http(endpoint(&fake.url())));
-            let board = quick_board(settings(config, &case));
+            let board = restarting_board(settings(config, &case));
             let reply = call(&board.toolset(), "fx.read", case.arguments.clone()).await;
             assert!(
                 matches!(reply.outcome, Outcome::Lost(_)),
@@ -152,7 +152,7 @@ async fn a_call_whose_answer_is_cut_is_repeated_as_often_as_its_class_allows() {
     }
 }
 
-/// A repetition that is answered ends the call well, and nothing is repeated after that.
+/// A retry that is answered completes the call, and no further one follows.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_repeated_call_that_is_answered_is_done() {
     let _alone = alone().await;
@@ -163,7 +163,7 @@ async fn a_repeated_call_that_is_answered_is_done() {
         let dying = fake(&case, Some(Fault::DiesAfterExecuting { code: 1 }))
             .ledger(&ledger)
             .log(&log);
-        let board = quick_board(settings(process(&dying.then_after(1, well)), &case));
+        let board = restarting_board(settings(process(&dying.then_after(1, well)), &case));
         let reply = call(&board.toolset(), "fx.read", case.arguments.clone()).await;
         assert!(
             matches!(reply.outcome, Outcome::Done(_)),
@@ -176,7 +176,7 @@ async fn a_repeated_call_that_is_answered_is_done() {
     }
 }
 
-/// A first attempt that may have run is not forgotten when the second one is turned away.
+/// A first attempt that may have run still counts when the second one is rejected.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_call_that_ran_once_is_never_reported_as_not_run() {
     let _alone = alone().await;
@@ -196,7 +196,7 @@ async fn a_call_that_ran_once_is_never_reported_as_not_run() {
                 .ledger(&ledger)
                 .log(&log);
             let later = later.clone().ledger(&ledger).log(&log);
-            let board = quick_board(settings(process(&dying.then_after(1, later)), &case));
+            let board = restarting_board(settings(process(&dying.then_after(1, later)), &case));
             let reply = call(&board.toolset(), "fx.read", case.arguments.clone()).await;
             assert_eq!(executions(&ledger), 1, "{what}: {}", case.what);
             assert!(reply.is_error(), "{what}: {}", case.what);

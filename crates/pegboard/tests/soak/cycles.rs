@@ -2,31 +2,31 @@
 
 use std::time::Duration;
 
-use pegboard::{ByteSink, ByteSource, Config, Pegboard};
+use pegboard::{Config, Pegboard};
 use pegboard_testkit::{Era, FakeServer, Fault, Tool};
 use serde_json::json;
 use tokio::{runtime::Handle, time::Instant};
 
-use crate::{support::*, words::*};
+use crate::{fixtures::*, support::*};
 
-/// What may come and go without being a leak: the pool of blocking threads, and tests that wait for their turn.
+/// What may vary without being a leak: the pool of blocking threads, and tests that wait for the semaphore.
 const SLACK: usize = 16;
 
-/// LIB-3: descriptors, tasks and processes are back where they were, however many boards there were.
+/// Descriptors, tasks and processes return to their former number, however many boards there were.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn boards_that_are_shut_down_leave_nothing_behind() {
     let _alone = alone().await;
-    come_and_go(true).await;
+    check_cycles(true).await;
 }
 
-/// LIB-3: also when nobody shuts them down.
+/// The same without a shutdown.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn boards_that_are_dropped_leave_nothing_behind() {
     let _alone = alone().await;
-    come_and_go(false).await;
+    check_cycles(false).await;
 }
 
-/// HUB-10: whoever waits for a start sees what the server offers, on every thread and at once.
+/// A call that waited for a start sees the server's tools at once, on every thread.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_first_call_finds_the_tools_of_a_server_that_has_just_started() {
     let _alone = alone().await;
@@ -41,35 +41,35 @@ async fn the_first_call_finds_the_tools_of_a_server_that_has_just_started() {
     }
 }
 
-/// LIB-3, STD-5: a board may also go in the middle of a start or a call, in good order or not.
+/// A board may also be shut down or dropped during a start or a call.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn boards_that_go_at_any_moment_leave_nobody_behind() {
     let _alone = alone().await;
-    let mut chance = Chance::new();
+    let mut rng = Rng::new();
     let run = Run::new();
     let before = settled(None).await;
     for _ in 0..length(150) {
-        let fake = match chance.below(3) {
+        let fake = match rng.below(3) {
             0 => run.fake().era(Era::Modern),
             1 => run.fake().fault(Fault::IgnoresEof),
             _ => run.fake(),
         };
-        let board = quick_board(process(&fake));
+        let board = restarting_board(process(&fake));
         let tools = board.toolset();
         let calling = call(&tools, "fx.pay", json!({"nonce": "n", "delay_ms": 5}));
-        let _ = tokio::time::timeout(chance.up_to_ms(40), calling).await;
-        if chance.below(4) == 0 {
-            let closing = tokio::time::timeout(chance.up_to_ms(20), board.shutdown());
+        let _ = tokio::time::timeout(rng.up_to_ms(40), calling).await;
+        if rng.below(4) == 0 {
+            let closing = tokio::time::timeout(rng.up_to_ms(20), board.shutdown());
             let _ = closing.await;
         }
     }
     let after = settled(Some(&before)).await;
     assert!(after.fits(&before), "before: {before:?}, after: {after:?}");
-    run.nobody_is_left().await;
+    run.assert_no_process_left().await;
 }
 
-#[expect(clippy::print_stderr, reason = "long runs are made for their numbers")]
-async fn come_and_go(orderly: bool) {
+#[expect(clippy::print_stderr, reason = "the numbers are the result of a long run")]
+async fn check_cycles(orderly: bool) {
     for _ in 0..3 {
         cycle(orderly).await;
     }
@@ -82,17 +82,15 @@ async fn come_and_go(orderly: bool) {
     assert!(after.fits(&before), "before: {before:?}, after: {after:?}");
 }
 
-/// One board with a process and a server in memory, and a call of each.
+/// One board with a process and an in-memory server, and a call of each.
 async fn cycle(orderly: bool) {
     let fake = FakeServer::new("fx").tool(Tool::new("hello").answers_text("hi"));
     let (_unused, memory) = fake.connect();
-    let dialer = move || {
-        let (read, write) = tokio::io::split(memory.connect());
-        (Box::new(read) as ByteSource, Box::new(write) as ByteSink)
-    };
     let mut config = Config::default();
     config.servers.insert(name("child"), process(&fake));
-    let board = Pegboard::builder(config).in_process(name("near"), dialer).open();
+    let board = Pegboard::builder(config)
+        .in_process(name("near"), dialer(&memory))
+        .open();
     let tools = board.toolset();
     for tool in ["child.hello", "near.hello"] {
         assert_eq!(call(&tools, tool, json!({})).await.text(), "hi");
@@ -102,7 +100,7 @@ async fn cycle(orderly: bool) {
     }
 }
 
-/// What this process holds.
+/// The resources that this process holds.
 #[derive(Debug)]
 struct Held {
     descriptors: usize,
@@ -131,12 +129,12 @@ impl Held {
     }
 }
 
-/// The children of this process, those that wait to be reaped among them.
+/// The number of child processes, including zombies.
 fn children() -> usize {
     let own = std::process::id().to_string();
     let entries = std::fs::read_dir("/proc").expect("a list of processes").flatten();
     let stats = entries.filter_map(|entry| std::fs::read_to_string(entry.path().join("stat")).ok());
-    // The state and the parent follow the command, which is in parentheses.
+    // In `/proc/<pid>/stat` the state and the parent follow the command, which is in parentheses.
     stats
         .filter(|stat| {
             stat.rsplit_once(") ")
@@ -145,7 +143,7 @@ fn children() -> usize {
         .count()
 }
 
-/// What is held once all that was dropped has had the time to end.
+/// The held resources, once everything that was dropped has had time to end.
 async fn settled(before: Option<&Held>) -> Held {
     let began = Instant::now();
     loop {

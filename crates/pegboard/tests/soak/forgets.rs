@@ -1,31 +1,31 @@
-//! Calls of a tool that must not run twice, over HTTP, while its server forgets its sessions, restarts and is away.
+//! Calls of a tool that must not run twice, over HTTP, while its server forgets its sessions, restarts and is unreachable.
 
 use std::{sync::Arc, time::Duration};
 
 use pegboard::{Outcome, Pegboard, ServerConfig, State, Transport};
 use pegboard_testkit::{Era, NetHandle};
 
-use crate::{support::*, words::*};
+use crate::{fixtures::*, support::*};
 
 fn http(fake: &NetHandle) -> ServerConfig {
     ServerConfig::new(Transport::Http(endpoint(&fake.url())))
 }
 
-/// EXE-5, HUB-8: sessions that are gone, connections that are cut and ports that are closed, each at any moment.
+/// Sessions are forgotten, connections cut and ports closed at random moments.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn no_call_is_lost_crossed_or_run_twice_while_its_sessions_are_forgotten() {
     let _alone = alone().await;
     for era in [Era::Legacy, Era::Modern] {
-        let mut chance = Chance::new();
+        let mut rng = Rng::new();
         let run = Run::new();
         let fake = Arc::new(run.fake().era(era).serve_http().await.unwrap());
-        // A request that is handed to a pooled connection in the very moment in which that ends can be left in the channel between the two,
-        // written nowhere and told nobody (one in some ten thousand here). Only this limit notices.
-        let board = quick_board(with_limits(http(&fake), |limits| limits.call_idle = secs(5)));
+        // A request that is handed to a pooled connection just as that closes can be stuck in the channel between the two, never written
+        // and never failed (one in some ten thousand here). Only this timeout ends it.
+        let board = restarting_board(with_limits(http(&fake), |limits| limits.call_idle = secs(5)));
         board.settle(PATIENCE).await;
         let total = length(300);
-        let mut disturbing = tokio::spawn(disturb_again_and_again(fake.clone(), board.clone(), chance.split()));
-        let calling = run.call(&board, total, &mut chance);
+        let mut disturbing = tokio::spawn(disturb_repeatedly(fake.clone(), board.clone(), rng.split()));
+        let calling = run.call(&board, total, &mut rng);
         tokio::select! {
             () = calling => {}
             ended = &mut disturbing => panic!("the disturber ended: {ended:?}"),
@@ -33,7 +33,7 @@ async fn no_call_is_lost_crossed_or_run_twice_while_its_sessions_are_forgotten()
         disturbing.abort();
         let _ = disturbing.await;
         fake.stop().await;
-        // The first ones may still meet connections that are being cut.
+        // The first calls may still hit connections that are being cut.
         for round in 0..2 {
             let nonces = (0..8).map(|number| format!("away-{round}-{number}"));
             let replies = run.together(&board, nonces).await;
@@ -50,15 +50,15 @@ async fn no_call_is_lost_crossed_or_run_twice_while_its_sessions_are_forgotten()
     }
 }
 
-async fn disturb_again_and_again(fake: Arc<NetHandle>, board: Pegboard, mut chance: Chance) {
+async fn disturb_repeatedly(fake: Arc<NetHandle>, board: Pegboard, mut rng: Rng) {
     loop {
-        tokio::time::sleep(chance.up_to_ms(60)).await;
-        match chance.below(4) {
+        tokio::time::sleep(rng.up_to_ms(60)).await;
+        match rng.below(4) {
             0 | 1 => fake.forget_sessions(),
             2 => fake.restart().await.expect("the port is still ours"),
             _ => {
                 fake.stop().await;
-                tokio::time::sleep(chance.up_to_ms(40)).await;
+                tokio::time::sleep(rng.up_to_ms(40)).await;
                 fake.restart().await.expect("the port is still ours");
             }
         }
@@ -68,13 +68,13 @@ async fn disturb_again_and_again(fake: Arc<NetHandle>, board: Pegboard, mut chan
     }
 }
 
-/// HUB-3, HUB-8: many calls that find their session gone share one new session.
+/// Many calls that find their session gone share one new session.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn ten_calls_over_a_forgotten_session_open_one_new_session() {
     let _alone = alone().await;
     let run = Run::new();
     let fake = run.fake().era(Era::Legacy).serve_http().await.unwrap();
-    let board = quick_board(http(&fake));
+    let board = restarting_board(http(&fake));
     board.settle(PATIENCE).await;
     for round in 1..=2 {
         fake.forget_sessions();
@@ -91,13 +91,13 @@ async fn ten_calls_over_a_forgotten_session_open_one_new_session() {
     board.shutdown().await;
 }
 
-/// The same over a restart, whose cut connections may take calls with them. Those are told apart, and none is repeated.
+/// The same with a restart, whose cut connections may lose calls. Those are reported as lost, and none is retried.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn ten_calls_over_a_restart_open_one_new_session() {
     let _alone = alone().await;
     let run = Run::new();
     let fake = run.fake().era(Era::Legacy).serve_http().await.unwrap();
-    let board = quick_board(http(&fake));
+    let board = restarting_board(http(&fake));
     board.settle(PATIENCE).await;
     fake.restart().await.unwrap();
     run.together(&board, (0..10).map(|number| format!("during-{number}")))

@@ -4,19 +4,19 @@ use std::time::Duration;
 
 use pegboard::{Outcome, Pegboard, State};
 
-use crate::{support::*, words::*};
+use crate::{fixtures::*, support::*};
 
-/// EXE-5, HUB-8, HUB-10: whatever the moment of death, each call ends once, and its reply is true.
+/// Whenever the process dies, each call ends once, and its outcome is true.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn no_call_is_lost_crossed_or_run_twice_while_its_server_is_killed() {
     let _alone = alone().await;
-    let mut chance = Chance::new();
+    let mut rng = Rng::new();
     let run = Run::new();
-    let board = quick_board(process(&run.fake()));
+    let board = restarting_board(process(&run.fake()));
     board.settle(PATIENCE).await;
     let total = length(300);
-    let mut killing = tokio::spawn(kill_again_and_again(board.clone(), chance.split()));
-    let calling = run.call(&board, total, &mut chance);
+    let mut killing = tokio::spawn(kill_repeatedly(board.clone(), rng.split()));
+    let calling = run.call(&board, total, &mut rng);
     tokio::select! {
         () = calling => {}
         ended = &mut killing => panic!("the killer ended: {ended:?}"),
@@ -34,23 +34,23 @@ async fn no_call_is_lost_crossed_or_run_twice_while_its_server_is_killed() {
         summary.executed > summary.ok,
         "some calls ran without an answer: {summary:?}"
     );
-    run.nobody_is_left().await;
+    run.assert_no_process_left().await;
 }
 
-async fn kill_again_and_again(board: Pegboard, mut chance: Chance) {
+async fn kill_repeatedly(board: Pegboard, mut rng: Rng) {
     loop {
         let server = board.status().servers.remove(0);
         match (server.state, server.pid) {
             (State::Ready, Some(pid)) => {
-                tokio::time::sleep(chance.up_to_ms(20)).await;
+                tokio::time::sleep(rng.up_to_ms(20)).await;
                 pegboard_testkit::kill(pid);
                 while board.status().servers[0].pid == Some(pid) {
                     tokio::time::sleep(Duration::from_millis(1)).await;
                 }
             }
-            // Somebody who kills this often is rightly taken for a crash loop.
+            // Kills this frequent rightly count as a crash loop.
             (State::Down | State::CrashLooping, _) => {
-                tokio::time::sleep(chance.up_to_ms(10)).await;
+                tokio::time::sleep(rng.up_to_ms(10)).await;
                 revive(&board).await;
             }
             _ => tokio::time::sleep(Duration::from_millis(1)).await,
@@ -58,7 +58,7 @@ async fn kill_again_and_again(board: Pegboard, mut chance: Chance) {
     }
 }
 
-/// HUB-17: an operator who asks for a new connection again and again gets one each time. That is no crash loop.
+/// An operator who reconnects again and again gets a new connection each time. That is not a crash loop.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_server_that_is_reconnected_often_is_not_taken_for_one_that_crashes() {
     let _alone = alone().await;
@@ -80,5 +80,5 @@ async fn a_server_that_is_reconnected_often_is_not_taken_for_one_that_crashes() 
     }
     board.shutdown().await;
     run.check();
-    run.nobody_is_left().await;
+    run.assert_no_process_left().await;
 }

@@ -1,15 +1,15 @@
-//! Recovery under fire: calls while servers are killed, boards opened and dropped many times, and what must hold afterwards.
+//! Recovery under load: calls while servers are killed, boards opened and dropped many times, and the invariants afterwards.
 //!
 //! `PEGBOARD_SOAK` sets how many calls or cycles a test makes, `PEGBOARD_SEED` repeats the delays of an earlier run.
 
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on says where it stopped")]
+#![expect(clippy::unwrap_used, reason = "a test panics at the step that fails")]
 
 #[path = "../support/mod.rs"]
 mod support;
 
 mod classes;
 mod cycles;
+mod fixtures;
 mod forgets;
 mod kills;
 mod stuck;
-mod words;

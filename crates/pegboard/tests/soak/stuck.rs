@@ -1,13 +1,13 @@
-//! A shutdown that nobody helps with.
+//! A shutdown of servers that do not cooperate.
 
 use pegboard::{Config, Outcome, Pegboard};
 use pegboard_testkit::{Fault, When};
 use serde_json::json;
 use tokio::{task::JoinSet, time::Instant};
 
-use crate::{support::*, words::*};
+use crate::{fixtures::*, support::*};
 
-/// HUB-16: servers that ignore every request to end, each with a call under way, hold up nothing for longer than 10 s.
+/// Servers that ignore every request to end, each with a call in flight, delay the shutdown by 10 s at most.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn twenty_stuck_servers_are_gone_within_ten_seconds() {
     let _alone = alone().await;
@@ -34,7 +34,7 @@ async fn twenty_stuck_servers_are_gone_within_ten_seconds() {
         while board.status().servers.iter().any(|server| server.in_flight == 0) {
             tokio::time::sleep(std::time::Duration::from_millis(5)).await;
         }
-        // A call that is let in is written a moment later.
+        // A call that is admitted is written a moment later.
         tokio::time::sleep(std::time::Duration::from_millis(200)).await;
     };
     tokio::time::timeout(PATIENCE, all_under_way).await.unwrap();
@@ -52,5 +52,5 @@ async fn twenty_stuck_servers_are_gone_within_ten_seconds() {
         let reply = reply.unwrap();
         assert!(matches!(reply.outcome, Outcome::Lost(_)), "{}", reply.text());
     }
-    run.nobody_is_left().await;
+    run.assert_no_process_left().await;
 }

@@ -1,4 +1,4 @@
-//! One budget of bytes for the messages of all servers.
+//! The board's byte budget for the messages of all servers.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use pegboard_testkit::{Answer, FakeServer, Tool};
 use serde_json::json;
 use tokio::{task::JoinSet, time::Instant};
 
-use crate::{apart::is_apart, bench::Bench, memory::resident, support::*};
+use crate::{fixtures::TestDir, memory::resident, own_process::in_own_process, support::*};
 
 const MIB: usize = 1 << 20;
 const SERVERS: usize = 20;
@@ -23,7 +23,7 @@ fn board_with(buffered: usize, servers: impl IntoIterator<Item = (String, Server
     Pegboard::open(config)
 }
 
-/// A server whose tool `big` answers with so many bytes, of which the board keeps the first ones.
+/// A server whose tool `big` answers with `bytes` bytes, of which the board keeps the first ones.
 fn talkative(fake: FakeServer, bytes: usize) -> ServerConfig {
     let fake = fake.tool(Tool::new("big").answers(Answer::Bytes(bytes)));
     let mut settings = with_limits(process(&fake), |limits| limits.message_bytes = ANSWER + MIB);
@@ -42,15 +42,15 @@ async fn all_is_given_back(board: &Pegboard) {
     given_back.unwrap_or_else(|_| panic!("{} bytes are left", board.metrics().buffered_bytes));
 }
 
-/// Twenty servers answer with more than twice the budget, all of them are heard, and a neighbour does not wait for them.
+/// Twenty servers answer with more than twice the budget; all answers arrive, and another server is not delayed by them.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn large_answers_of_many_servers_stay_within_the_budget() {
-    if !is_apart("budget::large_answers_of_many_servers_stay_within_the_budget", &[]) {
+    if !in_own_process("budget::large_answers_of_many_servers_stay_within_the_budget", &[]) {
         return;
     }
-    let bench = Bench::new();
+    let dir = TestDir::new();
     let big = (0..SERVERS).map(|n| (format!("s{n}"), talkative(FakeServer::new(format!("s{n}")), ANSWER)));
-    let board = board_with(BUDGET, big.chain([("fx".to_owned(), process(&bench.fake()))]));
+    let board = board_with(BUDGET, big.chain([("fx".to_owned(), process(&dir.fake()))]));
     let tools = board.toolset();
     tools.list(PATIENCE).await;
     let before = resident("VmRSS:");
@@ -78,19 +78,19 @@ async fn large_answers_of_many_servers_stay_within_the_budget() {
     assert!(grown < 4 * (BUDGET / MIB) as i64, "{grown} MiB");
     all_is_given_back(&board).await;
     board.shutdown().await;
-    bench.nobody_is_left().await;
+    dir.assert_no_process_left().await;
 }
 
-/// An answer that can never fit costs its own call only, and says which setting to raise.
+/// A response that can never fit the budget fails only its own call, and the error names the setting to raise.
 #[tokio::test]
 async fn an_answer_without_room_costs_its_call_only() {
-    let bench = Bench::new();
-    let board = board_with(MIB, [("fx".to_owned(), talkative(bench.fake(), 2 * MIB))]);
+    let dir = TestDir::new();
+    let board = board_with(MIB, [("fx".to_owned(), talkative(dir.fake(), 2 * MIB))]);
     let tools = board.toolset();
     let reply = call(&tools, "fx.big", json!({})).await;
     assert_eq!(reply.outcome.kind(), Kind::LimitExceeded, "{}", reply.text());
     assert!(reply.outcome.may_have_executed());
-    says(
+    assert_contains(
         &reply.text(),
         &["no room", "`max_buffered`", "may have been carried out"],
     );
@@ -98,5 +98,5 @@ async fn an_answer_without_room_costs_its_call_only() {
     assert_eq!(call(&tools, "fx.echo", json!({"nonce": "n"})).await.text(), "n");
     all_is_given_back(&board).await;
     board.shutdown().await;
-    bench.nobody_is_left().await;
+    dir.assert_no_process_left().await;
 }

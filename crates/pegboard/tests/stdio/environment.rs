@@ -1,4 +1,4 @@
-//! What a child process gets from us: variables by its policy, arguments as they are, a folder to run in.
+//! The environment of a child process: variables by policy, arguments unchanged, a working directory.
 
 use std::collections::BTreeMap;
 
@@ -6,7 +6,7 @@ use pegboard::{Command, EnvPolicy, Reply, ServerConfig, Transport};
 use pegboard_testkit::{Answer, Tool};
 use serde_json::{Value, json};
 
-use crate::{apart::is_apart, bench::Bench, support::*};
+use crate::{fixtures::TestDir, own_process::in_own_process, support::*};
 
 /// Variables that a shell or a loader may set by itself in any process.
 const BY_ITSELF: &[&str] = &["_", "PWD", "SHLVL", "OLDPWD", "PEGBOARD_FAMILY"];
@@ -16,8 +16,8 @@ fn structured(reply: Reply) -> Value {
 }
 
 async fn variables(policy: EnvPolicy) -> BTreeMap<String, String> {
-    let bench = Bench::new();
-    let (program, args) = bench.fake().tool(Tool::new("env").shows_env()).command();
+    let dir = TestDir::new();
+    let (program, args) = dir.fake().tool(Tool::new("env").shows_env()).command();
     let mut command = Command::new(program.to_str().unwrap())
         .args(args)
         .env("FROM_CONFIG", "yes")
@@ -26,13 +26,13 @@ async fn variables(policy: EnvPolicy) -> BTreeMap<String, String> {
     let board = board(ServerConfig::new(Transport::Stdio(command)));
     let shown = structured(call(&board.toolset(), "fx.env", json!({})).await);
     board.shutdown().await;
-    bench.nobody_is_left().await;
+    dir.assert_no_process_left().await;
     let mut variables: BTreeMap<String, String> = serde_json::from_value(shown).unwrap();
     variables.retain(|name, _| !BY_ITSELF.contains(&name.as_str()));
     variables
 }
 
-/// STD-9, STD-10: exactly what the policy says, and no secret of ours where it does not say so.
+/// The child gets exactly the variables of its policy, and none of our secrets unless the policy names them.
 #[tokio::test]
 async fn a_child_gets_exactly_what_its_policy_says() {
     let ours = [
@@ -47,7 +47,7 @@ async fn a_child_gets_exactly_what_its_policy_says() {
         ("UV_PUBLISH_TOKEN", "a fourth"),
         ("AWS_PROFILE", "work"),
     ];
-    if !is_apart("environment::a_child_gets_exactly_what_its_policy_says", &ours) {
+    if !in_own_process("environment::a_child_gets_exactly_what_its_policy_says", &ours) {
         return;
     }
     let mut golden: BTreeMap<String, String> = BTreeMap::new();
@@ -71,7 +71,7 @@ async fn a_child_gets_exactly_what_its_policy_says() {
     ] {
         assert_eq!(listed.remove(name).as_deref(), Some(value), "{name}");
     }
-    // What the machine that runs this has set up for its own package managers, desktop and accounts.
+    // Variables of this machine's package managers, desktop and accounts.
     let of_machine = [
         "NPM_CONFIG_",
         "npm_config_",
@@ -105,17 +105,17 @@ async fn a_child_gets_exactly_what_its_policy_says() {
     for (name, value) in &inherited {
         assert_eq!(all.get(name), Some(value), "{name}");
     }
-    // What loads code into programs, and the keys of model providers and telemetry, must be named in the config to pass.
+    // Variables that load code into programs, and keys of model providers and telemetry, pass only if the config names them.
     for name in ["ANTHROPIC_API_KEY", "OTEL_EXPORTER_OTLP_HEADERS", "LD_LIBRARY_PATH"] {
         assert!(!inherited.contains_key(name), "{name}");
     }
 }
 
-/// No shell stands between us and the program.
+/// No shell parses the arguments.
 #[tokio::test]
 async fn arguments_arrive_as_they_are() {
-    let bench = Bench::new();
-    let marker = bench.file("pwned");
+    let dir = TestDir::new();
+    let marker = dir.file("pwned");
     let tool = Tool::new("args").answers(Answer::CommandLine);
     let odd = [
         "; touch MARKER",
@@ -133,8 +133,8 @@ async fn arguments_arrive_as_they_are() {
         "-x",
     ]
     .map(|arg| arg.replace("MARKER", marker.to_str().unwrap()));
-    // Inside the script, the only argument that the fake takes; and beside it, on a shell that hands them on.
-    let (program, args) = bench.fake().tool(tool.description(&odd.join(" "))).command();
+    // Inside the script, the only argument that the fake takes; and as further arguments of a shell that passes them on.
+    let (program, args) = dir.fake().tool(tool.description(&odd.join(" "))).command();
     let command = Command::new(program.to_str().unwrap()).args(args.clone());
     let board = board(ServerConfig::new(Transport::Stdio(command)));
     let shown = structured(call(&board.toolset(), "fx.args", json!({})).await);
@@ -142,7 +142,7 @@ async fn arguments_arrive_as_they_are() {
     assert_eq!(shown.as_array().unwrap()[1..], expected);
     board.shutdown().await;
 
-    let arguments = bench.file("arguments");
+    let arguments = dir.file("arguments");
     let script = format!(
         "for arg in \"$@\"; do printf '%s\\0' \"$arg\"; done > {}",
         arguments.display()
@@ -154,16 +154,16 @@ async fn arguments_arrive_as_they_are() {
     let written = std::fs::read_to_string(arguments).unwrap();
     assert_eq!(written.split_terminator('\0').collect::<Vec<_>>(), odd);
     assert!(!marker.exists());
-    bench.nobody_is_left().await;
+    dir.assert_no_process_left().await;
 }
 
-/// STD-12: a server runs where its config says.
+/// A server runs in the working directory of its config.
 #[tokio::test]
 async fn a_server_runs_in_its_folder() {
-    let bench = Bench::new();
-    let folder = bench.file("work here");
+    let dir = TestDir::new();
+    let folder = dir.file("work here");
     std::fs::create_dir(&folder).unwrap();
-    let (program, args) = bench.fake().tool(Tool::new("cwd").shows_cwd()).command();
+    let (program, args) = dir.fake().tool(Tool::new("cwd").shows_cwd()).command();
     let mut command = Command::new(program.to_str().unwrap()).args(args);
     command.cwd = Some(folder.clone());
     let board = board(ServerConfig::new(Transport::Stdio(command)));
@@ -173,5 +173,5 @@ async fn a_server_runs_in_its_folder() {
         std::fs::canonicalize(folder).unwrap()
     );
     board.shutdown().await;
-    bench.nobody_is_left().await;
+    dir.assert_no_process_left().await;
 }

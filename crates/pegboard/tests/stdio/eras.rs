@@ -1,4 +1,4 @@
-//! Which era a server speaks: found out with few processes and little time, remembered, and found out anew when it changes.
+//! Detecting a server's era: with few processes and little time, remembered, and detected again when it changes.
 
 use std::{path::Path, time::Duration};
 
@@ -7,7 +7,7 @@ use pegboard_testkit::{Era, FakeServer, Fault, LEGACY_VERSIONS, MODERN_VERSION, 
 use serde_json::json;
 use tokio::time::Instant;
 
-use crate::{bench::Bench, support::*};
+use crate::{fixtures::TestDir, support::*};
 
 fn with_era(mut config: ServerConfig, era: EraChoice) -> ServerConfig {
     config.era = era;
@@ -20,7 +20,7 @@ fn remembering(file: &Path, config: ServerConfig) -> Pegboard {
     Pegboard::builder(servers).era_memory(file).open()
 }
 
-/// Calls a tool, closes the board, and says which version was agreed on.
+/// Calls a tool, closes the board, and returns the negotiated version.
 async fn version_of(board: Pegboard) -> (Spoken, String) {
     let reply = call(&board.toolset(), "fx.hello", json!({})).await;
     assert_eq!(reply.text(), "hi");
@@ -30,22 +30,22 @@ async fn version_of(board: Pegboard) -> (Spoken, String) {
     spoken
 }
 
-/// ERA-1, ERA-4: every version is agreed on, with one process each.
+/// Every version is negotiated, with one process each.
 #[tokio::test]
 async fn every_version_is_agreed_on() {
     for version in LEGACY_VERSIONS {
-        let bench = Bench::new();
-        let spoken = version_of(board(process(&bench.fake().version(version)))).await;
+        let dir = TestDir::new();
+        let spoken = version_of(board(process(&dir.fake().version(version)))).await;
         assert_eq!(spoken, (Spoken::Legacy, version.to_owned()));
-        assert_eq!((bench.starts().len(), bench.log().count("server/discover")), (1, 0));
-        bench.nobody_is_left().await;
+        assert_eq!((dir.starts().len(), dir.log().count("server/discover")), (1, 0));
+        dir.assert_no_process_left().await;
     }
-    let bench = Bench::new();
-    let spoken = version_of(board(process(&bench.fake().version(MODERN_VERSION)))).await;
+    let dir = TestDir::new();
+    let spoken = version_of(board(process(&dir.fake().version(MODERN_VERSION)))).await;
     assert_eq!(spoken, (Spoken::Modern, MODERN_VERSION.to_owned()));
 }
 
-/// ERA-1: a config that names an era or a version gets that, and asks for nothing else.
+/// A config that names an era or a version tries nothing else.
 #[tokio::test]
 async fn a_chosen_era_is_the_only_one_tried() {
     let pinned = "2025-03-26";
@@ -59,41 +59,42 @@ async fn a_chosen_era_is_the_only_one_tried() {
             "initialize",
         ),
     ] {
-        let bench = Bench::new();
-        let config = with_era(process(&bench.fake().era(Era::Both)), choice.clone());
+        let dir = TestDir::new();
+        let config = with_era(process(&dir.fake().era(Era::Both)), choice.clone());
         let spoken = version_of(board(config)).await;
         if choice == EraChoice::Version(pinned.into()) {
             assert_eq!(spoken.1, pinned);
         }
-        let log = bench.log();
+        let log = dir.log();
         assert_eq!((log.count(asks), log.count(never)), (1, 0), "{choice:?}");
     }
 }
 
-/// ERA-4: no version in common is told with both sides, and no process stays.
+/// The error names the versions of both sides, and no process is left.
 #[tokio::test]
 async fn a_version_that_we_do_not_speak_is_told_with_both_sides() {
-    let bench = Bench::new();
-    let board = board(process(&bench.fake().version("2023-01-01")));
+    let dir = TestDir::new();
+    let board = board(process(&dir.fake().version("2023-01-01")));
     let reply = call(&board.toolset(), "fx.hello", json!({})).await;
-    ended_as(&reply, Kind::Unavailable, false);
-    says(
+    assert_outcome(&reply, Kind::Unavailable, false);
+    assert_contains(
         &reply.text(),
         &["2023-01-01", "2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05"],
     );
     assert!(reply.outcome.hint().is_some());
-    bench.nobody_is_left().await;
+    dir.assert_no_process_left().await;
 
-    let bench = Bench::new();
-    let config = with_era(process(&bench.fake().version("2027-01-01")), EraChoice::Modern);
+    let dir = TestDir::new();
+    let config = with_era(process(&dir.fake().version("2027-01-01")), EraChoice::Modern);
     let board = crate::support::board(config);
     let reply = call(&board.toolset(), "fx.hello", json!({})).await;
-    ended_as(&reply, Kind::Unavailable, false);
-    says(&reply.text(), &["2027-01-01", MODERN_VERSION]);
-    bench.nobody_is_left().await;
+    assert_outcome(&reply, Kind::Unavailable, false);
+    assert_contains(&reply.text(), &["2027-01-01", MODERN_VERSION]);
+    dir.assert_no_process_left().await;
 }
 
-/// ERA-2: a server of the newest era only connects within 5 s and with two processes at most, however it refuses `initialize`.
+/// A server that speaks only the modern era connects with at most two processes, however it rejects `initialize`. The bound is 5 s; the test
+/// allows 8 s for a slow machine.
 #[tokio::test]
 async fn a_server_of_the_newest_era_only_is_reached_however_it_refuses_the_handshake() {
     for (refusal, processes) in [
@@ -103,22 +104,22 @@ async fn a_server_of_the_newest_era_only_is_reached_however_it_refuses_the_hands
         (Refusal::Exit { code: 1 }, 2),
         (Refusal::Silence, 2),
     ] {
-        let bench = Bench::new();
-        let fake = bench.fake().era(Era::Modern).on_initialize(refusal);
+        let dir = TestDir::new();
+        let fake = dir.fake().era(Era::Modern).on_initialize(refusal);
         let started = Instant::now();
         let spoken = version_of(board(process(&fake))).await;
         assert!(started.elapsed() < secs(8), "{refusal:?}: {:?}", started.elapsed());
         assert_eq!(spoken, (Spoken::Modern, MODERN_VERSION.to_owned()));
-        assert_eq!(bench.starts().len(), processes, "{refusal:?}");
-        bench.nobody_is_left().await;
+        assert_eq!(dir.starts().len(), processes, "{refusal:?}");
+        dir.assert_no_process_left().await;
     }
 }
 
-/// ERA-2: the process that stayed silent is ended beside the work, however long that takes.
+/// The silent process is ended in the background, however long that takes.
 #[tokio::test]
 async fn a_silent_process_that_will_not_end_holds_nobody_up() {
-    let bench = Bench::new();
-    let fake = bench
+    let dir = TestDir::new();
+    let fake = dir
         .fake()
         .era(Era::Modern)
         .on_initialize(Refusal::Silence)
@@ -133,12 +134,12 @@ async fn a_silent_process_that_will_not_end_holds_nobody_up() {
     assert_eq!(call(&board.toolset(), "fx.hello", json!({})).await.text(), "hi");
     assert!(started.elapsed() < secs(6), "{:?}", started.elapsed());
     board.shutdown().await;
-    for pid in bench.starts() {
+    for pid in dir.starts() {
         assert!(!pegboard_testkit::is_alive(pid), "{pid} is alive after shutdown");
     }
 }
 
-/// F018, ERA-2: with `era = "probe"` a legacy server that refuses, dies or hangs on `server/discover` is reached all the same.
+/// With `era = "probe"` a legacy server that rejects, dies at or hangs on `server/discover` is connected all the same.
 #[tokio::test]
 async fn a_legacy_server_is_reached_by_a_probe_however_it_takes_it() {
     for (refusal, processes) in [
@@ -148,39 +149,39 @@ async fn a_legacy_server_is_reached_by_a_probe_however_it_takes_it() {
         (Refusal::Exit { code: 1 }, 2),
         (Refusal::Silence, 2),
     ] {
-        let bench = Bench::new();
-        let config = with_era(process(&bench.fake().on_discover(refusal)), EraChoice::Probe);
+        let dir = TestDir::new();
+        let config = with_era(process(&dir.fake().on_discover(refusal)), EraChoice::Probe);
         let spoken = version_of(board(config)).await;
         assert_eq!(spoken, (Spoken::Legacy, "2025-11-25".to_owned()), "{refusal:?}");
-        assert_eq!(bench.starts().len(), processes, "{refusal:?}");
-        bench.nobody_is_left().await;
+        assert_eq!(dir.starts().len(), processes, "{refusal:?}");
+        dir.assert_no_process_left().await;
     }
 }
 
-/// ERA-3: what was found out once is known at the next start, also in another program.
+/// The detected era is used at the next start, also by another program.
 #[tokio::test]
 async fn a_remembered_server_is_asked_in_its_era_at_once() {
-    let bench = Bench::new();
-    let memory = bench.file("eras.json");
-    let legacy = with_era(process(&bench.fake()), EraChoice::Auto);
+    let dir = TestDir::new();
+    let memory = dir.file("eras.json");
+    let legacy = with_era(process(&dir.fake()), EraChoice::Auto);
     for start in 1..=3 {
         version_of(remembering(&memory, legacy.clone())).await;
-        let log = bench.log();
+        let log = dir.log();
         assert_eq!((log.spawned.len(), log.count("server/discover")), (start, 0));
     }
 
-    let bench = Bench::new();
-    let modern = process(&bench.fake().era(Era::Modern).on_initialize(Refusal::Exit { code: 1 }));
+    let dir = TestDir::new();
+    let modern = process(&dir.fake().era(Era::Modern).on_initialize(Refusal::Exit { code: 1 }));
     for (processes, handshakes) in [(2, 1), (3, 1), (4, 1)] {
         let spoken = version_of(remembering(&memory, modern.clone())).await;
         assert_eq!(spoken.0, Spoken::Modern);
-        let log = bench.log();
+        let log = dir.log();
         assert_eq!((log.spawned.len(), log.count("initialize")), (processes, handshakes));
     }
-    bench.nobody_is_left().await;
+    dir.assert_no_process_left().await;
 }
 
-/// F027: a server that speaks another era after a restart is found out anew, in whatever way it refuses the old one.
+/// A server that speaks another era after a restart is detected again, however it rejects the old one.
 #[tokio::test]
 async fn an_era_that_changes_with_a_restart_is_found_out_anew() {
     for refusal in [
@@ -188,19 +189,19 @@ async fn an_era_that_changes_with_a_restart_is_found_out_anew() {
         Refusal::Exit { code: 1 },
         Refusal::Silence,
     ] {
-        let bench = Bench::new();
-        let modern = bench.fake().era(Era::Modern).on_initialize(refusal);
-        let legacy = bench.fake().on_discover(refusal);
-        check_change(&bench, &legacy.then_after(1, modern), Spoken::Legacy, Spoken::Modern).await;
+        let dir = TestDir::new();
+        let modern = dir.fake().era(Era::Modern).on_initialize(refusal);
+        let legacy = dir.fake().on_discover(refusal);
+        check_change(&dir, &legacy.then_after(1, modern), Spoken::Legacy, Spoken::Modern).await;
 
-        let bench = Bench::new();
-        let modern = bench.fake().era(Era::Modern);
-        let legacy = bench.fake().on_discover(refusal);
-        check_change(&bench, &modern.then_after(1, legacy), Spoken::Modern, Spoken::Legacy).await;
+        let dir = TestDir::new();
+        let modern = dir.fake().era(Era::Modern);
+        let legacy = dir.fake().on_discover(refusal);
+        check_change(&dir, &modern.then_after(1, legacy), Spoken::Modern, Spoken::Legacy).await;
     }
 }
 
-async fn check_change(bench: &Bench, fake: &FakeServer, before: Spoken, after: Spoken) {
+async fn check_change(dir: &TestDir, fake: &FakeServer, before: Spoken, after: Spoken) {
     let config = with_limits(process(fake), |limits| limits.connect = secs(12));
     let board = board(config);
     let tools = board.toolset();
@@ -218,45 +219,45 @@ async fn check_change(bench: &Bench, fake: &FakeServer, before: Spoken, after: S
     assert_eq!(reply.text(), "hi", "{before:?} to {after:?}");
     assert_eq!(board.status().servers[0].era, Some(after));
     board.shutdown().await;
-    bench.nobody_is_left().await;
+    dir.assert_no_process_left().await;
 }
 
-/// P9: a slow legacy server is not killed for being slow, and wins over the process that was tried beside it.
+/// A slow legacy server is not killed for being slow, and wins over the process that was started to try the other era.
 #[tokio::test]
 async fn a_slow_legacy_server_is_waited_for_and_wins() {
-    let bench = Bench::new();
-    let board = board(process(&bench.fake().fault(Fault::SlowStart { ms: 3_000 })));
+    let dir = TestDir::new();
+    let board = board(process(&dir.fake().fault(Fault::SlowStart { ms: 3_000 })));
     let tools = board.toolset();
     let pid = call(&tools, "fx.pid", json!({})).await.text();
-    assert_eq!(pid, bench.starts()[0].to_string(), "the first process serves");
+    assert_eq!(pid, dir.starts()[0].to_string(), "the first process serves");
     assert_eq!(board.status().servers[0].era, Some(Spoken::Legacy));
-    for challenger in &bench.starts()[1..] {
+    for challenger in &dir.starts()[1..] {
         gone(*challenger, PATIENCE).await;
     }
-    assert!(bench.starts().len() <= 2);
+    assert!(dir.starts().len() <= 2);
     board.shutdown().await;
-    bench.nobody_is_left().await;
+    dir.assert_no_process_left().await;
 }
 
-/// A handshake that is refused for another reason is told with the server's own words.
+/// A handshake that is rejected for another reason fails with the server's own message.
 #[tokio::test]
 async fn a_refused_handshake_is_told_with_the_servers_words() {
-    let bench = Bench::new();
+    let dir = TestDir::new();
     let refusal = |message: &str| Fault::AnswersError {
         code: -32000,
         message: message.into(),
         data: None,
     };
-    let fake = bench
+    let fake = dir
         .fake()
         .fault_on(When::method("initialize"), refusal("licence expired"))
         .fault_on(When::method("server/discover"), refusal("what?"));
     let started = Instant::now();
     let board = board(process(&fake));
     let reply = call(&board.toolset(), "fx.hello", json!({})).await;
-    ended_as(&reply, Kind::Unavailable, false);
-    says(&reply.text(), &["licence expired"]);
+    assert_outcome(&reply, Kind::Unavailable, false);
+    assert_contains(&reply.text(), &["licence expired"]);
     assert!(started.elapsed() < secs(5) + Duration::from_secs(5));
     board.shutdown().await;
-    bench.nobody_is_left().await;
+    dir.assert_no_process_left().await;
 }

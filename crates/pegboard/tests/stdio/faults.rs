@@ -1,24 +1,24 @@
-//! Calls on a real process that go wrong in ways that need one: size, speed, pipes.
+//! Faulty calls that need a real process: size, speed, pipes.
 
 use pegboard::{Kind, ToolCall};
 use pegboard_testkit::{Era, Fault, When};
 use serde_json::json;
 use tokio::time::Instant;
 
-use crate::{bench::Bench, support::*};
+use crate::{fixtures::TestDir, support::*};
 
-/// The first call meets the fault within the bound, the next one works on the same process, and none is left in the end.
+/// The first call gets the fault and fails within its bound, the next one works on the same process, and no process is left.
 async fn check(fault: Fault, kind: Kind, words: &[&str]) {
-    let bench = Bench::new();
+    let dir = TestDir::new();
     let described = format!("{fault:?}");
-    let board = board(process(&bench.fake().fault_on(When::tool("hello").first(1), fault)));
+    let board = board(process(&dir.fake().fault_on(When::tool("hello").first(1), fault)));
     let tools = board.toolset();
     tools.list(PATIENCE).await;
     let started = Instant::now();
     let reply = call(&tools, "fx.hello", json!({})).await;
     assert_eq!(reply.outcome.kind(), kind, "{described}: {}", reply.text());
     assert!(reply.outcome.may_have_executed(), "{described}");
-    says(&reply.text(), words);
+    assert_contains(&reply.text(), words);
     assert_eq!(reply.outcome.hint().is_some(), kind != Kind::Ok, "{described}");
     assert!(started.elapsed() < secs(15), "{described}: {:?}", started.elapsed());
     assert_eq!(
@@ -26,12 +26,12 @@ async fn check(fault: Fault, kind: Kind, words: &[&str]) {
         "hi",
         "after {described}"
     );
-    assert_eq!(bench.starts().len(), 1, "{described}");
+    assert_eq!(dir.starts().len(), 1, "{described}");
     board.shutdown().await;
-    bench.nobody_is_left().await;
+    dir.assert_no_process_left().await;
 }
 
-/// F046, STD-2: the call ends at once, and the stream goes on.
+/// An oversized response fails its call at once, and the stream goes on.
 #[tokio::test]
 async fn an_answer_of_20_mib_ends_only_its_call() {
     let oversized = |with_id, then_valid| Fault::Oversized {
@@ -43,7 +43,7 @@ async fn an_answer_of_20_mib_ends_only_its_call() {
     check(oversized(false, true), Kind::Ok, &["hi"]).await;
 }
 
-/// F048, F049, F050: bytes and shapes that break parsers.
+/// Bytes and JSON that break parsers.
 #[tokio::test]
 async fn broken_answers_end_only_their_call() {
     check(Fault::InvalidUtf8, Kind::Internal, &["cannot be used"]).await;
@@ -55,7 +55,7 @@ async fn broken_answers_end_only_their_call() {
     check(Fault::Crlf, Kind::Ok, &["hi"]).await;
 }
 
-/// F054, STD-3, STD-4: floods beside the answer do not touch it.
+/// Floods of notifications, noise and stderr do not affect the response.
 #[tokio::test]
 async fn floods_beside_an_answer_do_not_touch_it() {
     check(Fault::ProgressFlood { count: 50_000 }, Kind::Ok, &["hi"]).await;
@@ -63,25 +63,25 @@ async fn floods_beside_an_answer_do_not_touch_it() {
     check(Fault::FloodsStderr { bytes: 8 << 20 }, Kind::Ok, &["hi"]).await;
 }
 
-/// F056: undeclared requests are refused, on the process as in memory.
+/// Requests for undeclared capabilities are rejected, on a process as in memory.
 #[tokio::test]
 async fn undeclared_requests_are_refused() {
-    let bench = Bench::new();
+    let dir = TestDir::new();
     let fault = Fault::ServerRequests {
         method: "sampling/createMessage".into(),
         count: 20,
     };
-    let board = board(process(&bench.fake().fault(fault)));
+    let board = board(process(&dir.fake().fault(fault)));
     assert_eq!(call(&board.toolset(), "fx.hello", json!({})).await.text(), "hi");
-    bench.heard("$response", 20).await;
-    let answers = bench.log().requests;
+    dir.wait_for("$response", 20).await;
+    let answers = dir.log().requests;
     let mut refusals = answers.iter().filter(|message| message.method == "$response");
     assert!(refusals.all(|answer| answer.params["error"]["code"] == -32601));
     board.shutdown().await;
-    bench.nobody_is_left().await;
+    dir.assert_no_process_left().await;
 }
 
-/// F052, F053: the newest era's own ways to go wrong.
+/// Invalid responses that only the modern era has.
 #[tokio::test]
 async fn the_newest_eras_answers_are_bounded() {
     for (fault, kind) in [
@@ -89,42 +89,42 @@ async fn the_newest_eras_answers_are_bounded() {
         (Fault::InputForEver, Kind::Internal),
         (Fault::HugeRequestState { bytes: 10 << 20 }, Kind::LimitExceeded),
     ] {
-        let bench = Bench::new();
-        let fake = bench
+        let dir = TestDir::new();
+        let fake = dir
             .fake()
             .era(Era::Modern)
             .fault_on(When::tool("hello").first(1), fault);
         let board = board(process(&fake));
         let tools = board.toolset();
-        ended_as(&call(&tools, "fx.hello", json!({})).await, kind, true);
+        assert_outcome(&call(&tools, "fx.hello", json!({})).await, kind, true);
         assert_eq!(call(&tools, "fx.hello", json!({})).await.text(), "hi");
         board.shutdown().await;
-        bench.nobody_is_left().await;
+        dir.assert_no_process_left().await;
     }
 }
 
-/// F047: an endless line ends the connection, the process goes, and the next call has a new one.
+/// An endless line ends the connection and the process, and the next call has a new one.
 #[tokio::test]
 async fn an_endless_line_ends_the_process() {
-    let bench = Bench::new();
-    let fake = bench.fake().fault_on(When::tool("hello").first(1), Fault::EndlessLine);
-    let board = board(process(&fake.clone().then_after(1, bench.fake())));
+    let dir = TestDir::new();
+    let fake = dir.fake().fault_on(When::tool("hello").first(1), Fault::EndlessLine);
+    let board = board(process(&fake.clone().then_after(1, dir.fake())));
     let tools = board.toolset();
     let reply = call(&tools, "fx.hello", json!({})).await;
-    ended_as(&reply, Kind::Transport, true);
-    says(&reply.text(), &["a line has no end"]);
+    assert_outcome(&reply, Kind::Transport, true);
+    assert_contains(&reply.text(), &["a line has no end"]);
     assert_eq!(call(&tools, "fx.hello", json!({})).await.text(), "hi");
-    assert_eq!(bench.starts().len(), 2);
+    assert_eq!(dir.starts().len(), 2);
     board.shutdown().await;
-    bench.nobody_is_left().await;
+    dir.assert_no_process_left().await;
 }
 
-/// F041, EXE-8, EXE-9: a timeout tells the server, which stays, and other calls go on.
+/// A timeout cancels the call on the server, which stays up, and other calls go on.
 #[tokio::test]
 async fn a_timeout_cancels_the_call_and_spares_the_others() {
-    let bench = Bench::new();
+    let dir = TestDir::new();
     let board = board(process(
-        &bench.fake().fault_on(When::tool("hello").first(1), Fault::NeverAnswers),
+        &dir.fake().fault_on(When::tool("hello").first(1), Fault::NeverAnswers),
     ));
     let tools = board.toolset();
     tools.list(PATIENCE).await;
@@ -132,11 +132,11 @@ async fn a_timeout_cancels_the_call_and_spares_the_others() {
     let late = tools.call(ToolCall::new("fx.hello").timeout(std::time::Duration::from_millis(300)));
     let (other, late) = tokio::join!(other, late);
     assert_eq!(other.text(), "n");
-    ended_as(&late, Kind::Timeout, true);
-    says(&late.text(), &["no answer within 3"]);
-    bench.heard("notifications/cancelled", 1).await;
+    assert_outcome(&late, Kind::Timeout, true);
+    assert_contains(&late.text(), &["no answer within 3"]);
+    dir.wait_for("notifications/cancelled", 1).await;
     assert_eq!(call(&tools, "fx.hello", json!({})).await.text(), "hi");
-    assert_eq!(bench.starts().len(), 1);
+    assert_eq!(dir.starts().len(), 1);
     board.shutdown().await;
-    bench.nobody_is_left().await;
+    dir.assert_no_process_left().await;
 }

@@ -1,18 +1,18 @@
-//! Many calls at once on one process, and lists that stay as they are.
+//! Many concurrent calls on one process, and stable tool lists.
 
 use pegboard_testkit::{Fault, History, Tool};
 use serde_json::json;
 use tokio::task::JoinSet;
 
-use crate::{bench::Bench, support::*};
+use crate::{fixtures::TestDir, support::*};
 
-/// STD-1: two hundred calls with delays of all lengths, and each gets its own answer.
+/// Two hundred calls with delays of all lengths, and each gets its own answer.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn two_hundred_calls_at_once_get_their_own_answers() {
     const CALLS: usize = 200;
-    let bench = Bench::new();
-    let ledger = bench.file("ledger");
-    let board = board(with_limits(process(&bench.fake().ledger(&ledger)), |limits| {
+    let dir = TestDir::new();
+    let ledger = dir.file("ledger");
+    let board = board(with_limits(process(&dir.fake().ledger(&ledger)), |limits| {
         limits.in_flight = CALLS
     }));
     let tools = board.toolset();
@@ -23,7 +23,7 @@ async fn two_hundred_calls_at_once_get_their_own_answers() {
         let (tools, history) = (tools.clone(), history.clone());
         calls.spawn(async move {
             let nonce = format!("nonce-{number}");
-            // A spread without order: neighbours differ by hundreds of milliseconds.
+            // Delays without order: neighbours differ by hundreds of milliseconds.
             let delay = (number * 7919) % 500;
             let padding = "p".repeat((number * 104_729) % 20_000);
             history.invoke(nonce.clone());
@@ -38,34 +38,34 @@ async fn two_hundred_calls_at_once_get_their_own_answers() {
     }
     calls.join_all().await;
     assert_eq!(history.check(&ledger).unwrap().ok, CALLS as u64);
-    assert_eq!(bench.log().count("$invalid"), 0);
+    assert_eq!(dir.log().count("$invalid"), 0);
     board.shutdown().await;
-    bench.nobody_is_left().await;
+    dir.assert_no_process_left().await;
 }
 
-/// CAT-6: the list is the same, byte for byte, over boards and processes.
+/// The list is byte-identical across boards and processes.
 #[tokio::test]
 async fn the_list_is_the_same_over_restarts_of_the_process() {
-    let bench = Bench::new();
+    let dir = TestDir::new();
     let tools = ["zebra", "ant", "mole"].map(|name| Tool::new(name).read_only());
-    let fake = bench.fake().tools(tools).pages_of(2).fault(Fault::OddToolName);
+    let fake = dir.fake().tools(tools).pages_of(2).fault(Fault::OddToolName);
     let mut lists = Vec::new();
     for _ in 0..4 {
         let board = board(process(&fake));
         lists.push(serde_json::to_string(&board.toolset().list(PATIENCE).await).unwrap());
         board.shutdown().await;
     }
-    says(&lists[0], &["fx__ant", "fx__zebra"]);
+    assert_contains(&lists[0], &["fx__ant", "fx__zebra"]);
     assert!(lists.iter().all(|list| *list == lists[0]), "{lists:#?}");
-    bench.nobody_is_left().await;
+    dir.assert_no_process_left().await;
 }
 
-/// A changed list is heard on the process as in memory.
+/// `list_changed` works on a process as in memory.
 #[tokio::test]
 async fn a_changed_list_is_heard_on_the_process() {
-    let bench = Bench::new();
+    let dir = TestDir::new();
     let notice = Fault::ListChanged { count: 3, every_ms: 20 };
-    let fake = bench
+    let fake = dir
         .fake()
         .fault_on(pegboard_testkit::When::method("tools/list").first(1), notice)
         .fault_on(
@@ -82,5 +82,5 @@ async fn a_changed_list_is_heard_on_the_process() {
     };
     tokio::time::timeout(PATIENCE, seen).await.unwrap();
     board.shutdown().await;
-    bench.nobody_is_left().await;
+    dir.assert_no_process_left().await;
 }

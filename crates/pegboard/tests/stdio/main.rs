@@ -1,18 +1,18 @@
-//! Servers as real processes: how they start, fail, are talked to and end, and that none of them stays.
+//! Servers as real processes: starts, failures, messages and stops, and that no process is left.
 
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on says where it stopped")]
+#![expect(clippy::unwrap_used, reason = "a test panics at the step that fails")]
 
 #[path = "../support/mod.rs"]
 mod support;
 
-mod apart;
-mod bench;
 mod budget;
 mod death;
 mod environment;
 mod eras;
 mod faults;
+mod fixtures;
 mod load;
 mod memory;
+mod own_process;
 mod start;
 mod stop;

@@ -1,19 +1,19 @@
-//! How much memory and how many files a noisy or broken server can cost us.
+//! How much memory and how many descriptors a noisy or broken server can cost.
 
 use pegboard::{Kind, Pegboard};
 use pegboard_testkit::{FakeServer, Fault, When};
 use serde_json::json;
 
-use crate::{apart::is_apart, bench::Bench, support::*};
+use crate::{fixtures::TestDir, own_process::in_own_process, support::*};
 
-/// The memory of this process that is really there, now and at its highest, in KiB.
+/// The resident memory of this process, current or peak, in KiB.
 pub(crate) fn resident(key: &str) -> i64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap();
     let line = status.lines().find(|line| line.starts_with(key)).unwrap();
     line.split_whitespace().nth(1).unwrap().parse().unwrap()
 }
 
-/// Calls once to warm up, then meets the fault, and gives how much the memory grew at its highest, in MiB.
+/// Makes one call to warm up, then one with the fault, and returns the growth of the peak memory in MiB.
 async fn growth(fake: FakeServer, expected: Kind) -> i64 {
     let board: Pegboard = board(process(&fake));
     let tools = board.toolset();
@@ -26,10 +26,10 @@ async fn growth(fake: FakeServer, expected: Kind) -> i64 {
     grown
 }
 
-/// STD-3, STD-4: noise and error output of 256 MiB each.
+/// Noise on stdout and stderr, 256 MiB each.
 #[tokio::test]
 async fn floods_do_not_fill_the_memory() {
-    if !is_apart("memory::floods_do_not_fill_the_memory", &[]) {
+    if !in_own_process("memory::floods_do_not_fill_the_memory", &[]) {
         return;
     }
     const FLOOD: u64 = 256 << 20;
@@ -37,18 +37,18 @@ async fn floods_do_not_fill_the_memory() {
         Fault::NoiseBeforeAnswer { lines: FLOOD / 32 },
         Fault::FloodsStderr { bytes: FLOOD },
     ] {
-        let bench = Bench::new();
+        let dir = TestDir::new();
         let described = format!("{fault:?}");
-        let grown = growth(bench.fake().fault_on(When::tool("hello"), fault), Kind::Ok).await;
+        let grown = growth(dir.fake().fault_on(When::tool("hello"), fault), Kind::Ok).await;
         assert!(grown < 32, "{described}: {grown} MiB");
-        bench.nobody_is_left().await;
+        dir.assert_no_process_left().await;
     }
 }
 
-/// F046, F047: the limit on a message and a little more.
+/// An over-long line costs the message limit and a little more.
 #[tokio::test]
 async fn over_long_lines_cost_no_more_than_one_message() {
-    if !is_apart("memory::over_long_lines_cost_no_more_than_one_message", &[]) {
+    if !in_own_process("memory::over_long_lines_cost_no_more_than_one_message", &[]) {
         return;
     }
     let oversized = Fault::Oversized {
@@ -57,24 +57,24 @@ async fn over_long_lines_cost_no_more_than_one_message() {
         then_valid: false,
     };
     for (fault, kind) in [(oversized, Kind::LimitExceeded), (Fault::EndlessLine, Kind::Transport)] {
-        let bench = Bench::new();
+        let dir = TestDir::new();
         let described = format!("{fault:?}");
-        let grown = growth(bench.fake().fault_on(When::tool("hello"), fault), kind).await;
+        let grown = growth(dir.fake().fault_on(When::tool("hello"), fault), kind).await;
         assert!(grown < 32, "{described}: {grown} MiB");
-        bench.nobody_is_left().await;
+        dir.assert_no_process_left().await;
     }
 }
 
-/// F009: without a free file descriptor that start fails, with a reason; when there are some again, it works.
+/// A start without a free descriptor fails with a reason, and a later one works.
 #[tokio::test]
 async fn a_start_without_free_files_fails_and_works_later() {
-    if !is_apart("memory::a_start_without_free_files_fails_and_works_later", &[]) {
+    if !in_own_process("memory::a_start_without_free_files_fails_and_works_later", &[]) {
         return;
     }
-    let bench = Bench::new();
-    let others = board(process(&bench.fake()));
+    let dir = TestDir::new();
+    let others = board(process(&dir.fake()));
     assert_eq!(call(&others.toolset(), "fx.hello", json!({})).await.text(), "hi");
-    let starved = Bench::new();
+    let starved = TestDir::new();
     let mut config = process(&starved.fake());
     config.start = pegboard::Start::Lazy;
     let board = board(config);
@@ -90,16 +90,16 @@ async fn a_start_without_free_files_fails_and_works_later() {
         held.push(file);
     }
     let reply = call(&tools, "fx.hello", json!({})).await;
-    ended_as(&reply, Kind::Unavailable, false);
-    says(&reply.text(), &["could not be started", "Too many open files"]);
-    says(reply.outcome.hint().unwrap(), &["ulimit -n"]);
+    assert_outcome(&reply, Kind::Unavailable, false);
+    assert_contains(&reply.text(), &["could not be started", "Too many open files"]);
+    assert_contains(reply.outcome.hint().unwrap(), &["ulimit -n"]);
     assert_eq!(call(&others.toolset(), "fx.hello", json!({})).await.text(), "hi");
     drop(held);
-    // It is tried again by itself.
+    // The start is retried in the background.
     ready(&board).await;
     assert_eq!(call(&tools, "fx.hello", json!({})).await.text(), "hi");
     board.shutdown().await;
     others.shutdown().await;
-    starved.nobody_is_left().await;
-    bench.nobody_is_left().await;
+    starved.assert_no_process_left().await;
+    dir.assert_no_process_left().await;
 }

@@ -1,4 +1,4 @@
-//! The end of servers: asked first, then killed, with all they started, also when nobody closes anything.
+//! Stopping servers: first asked, then killed, with all their descendants, also if the board is never closed.
 
 use std::time::Duration;
 
@@ -7,9 +7,9 @@ use pegboard_testkit::{Child, FakeServer, Fault};
 use serde_json::json;
 use tokio::time::Instant;
 
-use crate::{bench::Bench, support::*};
+use crate::{fixtures::TestDir, support::*};
 
-/// Starts the server, closes the board and gives the time that took.
+/// Starts the server, closes the board and returns how long that took.
 async fn close(fake: &FakeServer) -> Duration {
     let board = board(process(fake));
     assert_eq!(call(&board.toolset(), "fx.hello", json!({})).await.text(), "hi");
@@ -18,91 +18,88 @@ async fn close(fake: &FakeServer) -> Duration {
     closing.elapsed()
 }
 
-/// STD-6: a server that listens ends by the end of its input, and nothing is left to be reaped.
+/// A cooperative server exits at EOF on stdin, and is reaped.
 #[tokio::test]
 async fn a_server_ends_with_its_input_and_is_reaped() {
-    let bench = Bench::new();
-    assert!(close(&bench.fake()).await < secs(2));
-    assert_eq!(bench.log().count("$eof"), 1);
-    for pid in bench.starts() {
+    let dir = TestDir::new();
+    assert!(close(&dir.fake()).await < secs(2));
+    assert_eq!(dir.log().count("$eof"), 1);
+    for pid in dir.starts() {
         assert!(!std::path::Path::new(&format!("/proc/{pid}")).exists(), "{pid} is left");
     }
 }
 
-/// F087, STD-6: one that ignores the end of its input is asked, one that ignores that too is killed; 5 s at most.
+/// A server that ignores EOF gets SIGTERM, and then SIGKILL; this takes 5 s at most.
 #[tokio::test]
 async fn a_server_that_will_not_end_is_killed_within_5_s() {
-    let bench = Bench::new();
-    let took = close(&bench.fake().fault(Fault::IgnoresEof)).await;
+    let dir = TestDir::new();
+    let took = close(&dir.fake().fault(Fault::IgnoresEof)).await;
     assert!(took < secs(4), "{took:?}");
-    let stubborn = Bench::new();
+    let stubborn = TestDir::new();
     let took = close(&stubborn.fake().fault(Fault::IgnoresEof).fault(Fault::IgnoresTerm)).await;
     assert!(took > Duration::from_millis(3_900) && took < secs(8), "{took:?}");
-    for pid in bench.starts().into_iter().chain(stubborn.starts()) {
+    for pid in dir.starts().into_iter().chain(stubborn.starts()) {
         assert!(!pegboard_testkit::is_alive(pid), "{pid} is alive after shutdown");
     }
 }
 
-/// F088, STD-5: what the server started in its own group goes with it.
+/// Children in the server's process group end with it.
 #[tokio::test]
 async fn children_in_the_same_group_go_with_the_server() {
-    let bench = Bench::new();
+    let dir = TestDir::new();
     let children = Fault::SpawnsChildren {
         how: Child::SameGroup,
         count: 3,
-        pid_file: bench.pid_file(),
+        pid_file: dir.pid_file(),
     };
-    close(&bench.fake().fault(children)).await;
-    assert_eq!(bench.children().len(), 3);
-    bench.nobody_is_left().await;
+    close(&dir.fake().fault(children)).await;
+    assert_eq!(dir.children().len(), 3);
+    dir.assert_no_process_left().await;
 }
 
-/// STD-5: also when the server is a shell that leaves a sleeper behind and was never a server.
+/// The same for a shell that leaves a background process behind and was never a server.
 #[tokio::test]
 async fn a_sleeper_behind_a_shell_goes_with_it() {
-    let bench = Bench::new();
-    let script = format!("sleep 300 & echo $! > {}; cat > /dev/null", bench.pid_file().display());
+    let dir = TestDir::new();
+    let script = format!("sleep 300 & echo $! > {}; cat > /dev/null", dir.pid_file().display());
     let command = Command::new("sh").args(["-c", &script]);
     let config = ServerConfig::new(Transport::Stdio(command));
     let board = board(with_limits(config, |limits| limits.connect = secs(1)));
     assert_eq!(board.toolset().list(PATIENCE).await.unavailable.len(), 1);
     board.shutdown().await;
-    assert!(!bench.children().is_empty());
-    bench.nobody_is_left().await;
+    assert!(!dir.children().is_empty());
+    dir.assert_no_process_left().await;
 }
 
-/// F088: children go also when the server died by itself.
+/// Children end also if the server died by itself.
 #[tokio::test]
 async fn children_go_when_the_server_dies_by_itself() {
-    let bench = Bench::new();
+    let dir = TestDir::new();
     let children = Fault::SpawnsChildren {
         how: Child::SameGroup,
         count: 2,
-        pid_file: bench.pid_file(),
+        pid_file: dir.pid_file(),
     };
-    let fake = bench
-        .fake()
-        .fault(children)
-        .fault(Fault::DiesBeforeExecuting { code: 1 });
+    let fake = dir.fake().fault(children).fault(Fault::DiesBeforeExecuting { code: 1 });
     let board = board(process(&fake));
     let reply = call(&board.toolset(), "fx.hello", json!({})).await;
     assert!(reply.is_error());
-    assert_eq!(bench.children().len(), 2);
-    bench.nobody_is_left().await;
+    assert_eq!(dir.children().len(), 2);
+    dir.assert_no_process_left().await;
     board.shutdown().await;
 }
 
-/// F090: dropping the last handle is enough.
+/// Dropping the last handle is enough.
 #[tokio::test]
 async fn dropping_the_board_without_closing_it_ends_its_servers() {
-    let bench = Bench::new();
-    let board = board(process(&bench.fake().fault(Fault::IgnoresEof)));
+    let dir = TestDir::new();
+    let board = board(process(&dir.fake().fault(Fault::IgnoresEof)));
     assert_eq!(call(&board.toolset(), "fx.hello", json!({})).await.text(), "hi");
     drop(board);
-    bench.nobody_is_left().await;
+    dir.assert_no_process_left().await;
 }
 
-/// F090: so is the end of the runtime, in every stage of a server's life; a handle dropped after that does no harm.
+/// So is the end of the runtime, in every phase of a server; dropping a handle after that is harmless.
 #[test]
 fn the_end_of_the_runtime_leaves_no_process_and_no_panic() {
     for multi_thread in [false, true] {
@@ -111,13 +108,13 @@ fn the_end_of_the_runtime_leaves_no_process_and_no_panic() {
             (Fault::SilentHandshake, false),
             (Fault::NeverAnswers, false),
         ] {
-            let bench = Bench::new();
+            let dir = TestDir::new();
             let children = Fault::SpawnsChildren {
                 how: Child::SameGroup,
                 count: 1,
-                pid_file: bench.pid_file(),
+                pid_file: dir.pid_file(),
             };
-            let fake = bench.fake().fault(children).fault(Fault::IgnoresTerm).fault(fault);
+            let fake = dir.fake().fault(children).fault(Fault::IgnoresTerm).fault(fault);
             let runtime = runtime(multi_thread);
             let board: Pegboard = runtime.block_on(async {
                 let board = board(process(&fake));
@@ -132,7 +129,7 @@ fn the_end_of_the_runtime_leaves_no_process_and_no_panic() {
                 board
             });
             drop(runtime);
-            runtime_free_check(&bench);
+            runtime_free_check(&dir);
             drop(board);
         }
     }
@@ -147,9 +144,9 @@ fn runtime(multi_thread: bool) -> tokio::runtime::Runtime {
     builder.enable_all().build().unwrap()
 }
 
-/// Waits on a runtime of its own until nobody is left.
-fn runtime_free_check(bench: &Bench) {
-    assert!(!bench.starts().is_empty());
-    assert_eq!(bench.children().len(), bench.starts().len());
-    runtime(false).block_on(bench.nobody_is_left());
+/// Waits on its own runtime until no process is left.
+fn runtime_free_check(dir: &TestDir) {
+    assert!(!dir.starts().is_empty());
+    assert_eq!(dir.children().len(), dir.starts().len());
+    runtime(false).block_on(dir.assert_no_process_left());
 }

@@ -1,21 +1,22 @@
-//! Words for tests of a whole board: boards over fake servers, calls, and what came of them.
+//! Fixtures for tests of a whole board: boards over fake servers, calls, and assertions on replies.
 
 #![allow(
     clippy::allow_attributes,
     dead_code,
-    reason = "each test crate uses some of these words"
+    reason = "each test crate uses only some of these helpers"
 )]
 
-pub(crate) mod chance;
+pub(crate) mod rng;
 
 use std::{path::Path, time::Duration};
 
 use pegboard::{
-    Arguments, Command, Config, Endpoint, Limits, Pegboard, Reply, SafeUrl, ServerConfig, ServerName, ToolCall,
-    Toolset, Transport,
+    Arguments, ByteSink, ByteSource, Command, Config, Endpoint, Limits, Pegboard, Reply, SafeUrl, ServerConfig,
+    ServerName, ToolCall, Toolset, Transport,
 };
-use pegboard_testkit::FakeServer;
+use pegboard_testkit::{FakeServer, MemoryHandle};
 use serde_json::Value;
+use tokio::io::DuplexStream;
 
 /// Longer than anything that should happen, shorter than a stuck test.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
@@ -28,14 +29,14 @@ pub(crate) fn secs(seconds: u64) -> Duration {
     Duration::from_secs(seconds)
 }
 
-/// A fake as a process of its own.
+/// A fake as a stdio server.
 pub(crate) fn process(fake: &FakeServer) -> ServerConfig {
     let (program, args) = fake.command();
     let program = program.to_str().expect("a path in UTF-8");
     ServerConfig::new(Transport::Stdio(Command::new(program).args(args)))
 }
 
-/// A server at a URL whose kind is left open.
+/// A server at a URL whose transport is left open.
 pub(crate) fn at(url: &str) -> ServerConfig {
     ServerConfig::new(Transport::Auto(endpoint(url)))
 }
@@ -57,29 +58,33 @@ pub(crate) fn boards<const N: usize>(servers: [(&str, ServerConfig); N]) -> Pegb
     Pegboard::open(config)
 }
 
-/// The settings of a server in this process, where only the policies matter.
+/// The settings of an in-process server, with changes.
 pub(crate) fn set_to(change: impl FnOnce(&mut ServerConfig)) -> ServerConfig {
     let mut settings = in_process_settings();
     change(&mut settings);
     settings
 }
 
-/// A board with one server, `fx`, in this process.
-pub(crate) fn in_memory(fake: &FakeServer) -> (Pegboard, pegboard_testkit::MemoryHandle) {
+/// Both halves of a stream, as a dialer returns them.
+pub(crate) fn halves(stream: DuplexStream) -> (ByteSource, ByteSink) {
+    let (read, write) = tokio::io::split(stream);
+    (Box::new(read), Box::new(write))
+}
+
+/// Opens a new connection to an in-memory server for each dial.
+pub(crate) fn dialer(server: &MemoryHandle) -> impl Fn() -> (ByteSource, ByteSink) + Send + Sync + use<> {
+    let server = server.clone();
+    move || halves(server.connect())
+}
+
+/// A board with one in-process server, `fx`.
+pub(crate) fn in_memory(fake: &FakeServer) -> (Pegboard, MemoryHandle) {
     let (first, handle) = fake.connect();
     let first = std::sync::Mutex::new(Some(first));
     let again = handle.clone();
     let dialer = move || {
-        let stream = first
-            .lock()
-            .expect("no panic")
-            .take()
-            .unwrap_or_else(|| again.connect());
-        let (read, write) = tokio::io::split(stream);
-        (
-            Box::new(read) as pegboard::ByteSource,
-            Box::new(write) as pegboard::ByteSink,
-        )
+        let stream = first.lock().expect("no panic").take();
+        halves(stream.unwrap_or_else(|| again.connect()))
     };
     let board = Pegboard::builder(Config::default())
         .in_process(name("fx"), dialer)
@@ -87,26 +92,44 @@ pub(crate) fn in_memory(fake: &FakeServer) -> (Pegboard, pegboard_testkit::Memor
     (board, handle)
 }
 
-/// A board with one server, `fx`, in this process with settings of its own, whose restarts keep to their schedule exactly.
-pub(crate) fn in_memory_with(fake: &FakeServer, settings: ServerConfig) -> (Pegboard, pegboard_testkit::MemoryHandle) {
+/// A board with one in-process server, `fx`, with these settings and without restart jitter.
+pub(crate) fn in_memory_with(fake: &FakeServer, settings: ServerConfig) -> (Pegboard, MemoryHandle) {
     // The first connection is not used, so that a server is started only when the board dials.
     let (_unused, handle) = fake.connect();
-    let server = handle.clone();
-    let dialer = move || {
-        let (read, write) = tokio::io::split(server.connect());
-        (
-            Box::new(read) as pegboard::ByteSource,
-            Box::new(write) as pegboard::ByteSink,
-        )
-    };
     let board = Pegboard::builder(Config::default())
-        .in_process_with(name("fx"), dialer, settings)
+        .in_process_with(name("fx"), dialer(&handle), settings)
         .without_jitter()
         .open();
     (board, handle)
 }
 
-/// A server in this process with the default settings.
+/// A board with one server, `fx`, with immediate restarts and no circuit breaker. It lists tools only.
+pub(crate) fn restarting_board(server: ServerConfig) -> Pegboard {
+    let mut config = Config::default();
+    config.servers.insert(name("fx"), server);
+    Pegboard::builder(config)
+        .tools_only()
+        .without_breaker()
+        .restart_schedule(vec![Duration::from_millis(10)])
+        .expect("a good schedule")
+        .open()
+}
+
+/// The live processes, besides this one, whose command line contains this path.
+pub(crate) fn processes_with(path: &Path) -> Vec<u32> {
+    let wanted = path.to_str().expect("a path in UTF-8");
+    let own = std::process::id();
+    let pids = std::fs::read_dir("/proc").expect("a proc file system").flatten();
+    let pids = pids.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
+    pids.filter(|pid| *pid != own && pegboard_testkit::is_alive(*pid))
+        .filter(|pid| {
+            let line = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+            String::from_utf8_lossy(&line).contains(wanted)
+        })
+        .collect()
+}
+
+/// The default settings of an in-process server.
 pub(crate) fn in_process_settings() -> ServerConfig {
     ServerConfig::in_process()
 }
@@ -116,7 +139,7 @@ pub(crate) async fn call(tools: &Toolset, tool: &str, arguments: Value) -> Reply
     tools.call(ToolCall::new(tool).arguments(arguments)).await
 }
 
-/// Waits until a process is gone; fails when it takes longer than `limit`.
+/// Waits until a process is gone; panics if it takes longer than `limit`.
 pub(crate) async fn gone(pid: u32, limit: Duration) {
     let waiting = async {
         while pegboard_testkit::is_alive(pid) {
@@ -128,14 +151,14 @@ pub(crate) async fn gone(pid: u32, limit: Duration) {
         .unwrap_or_else(|_| panic!("process {pid} still lives after {limit:?}"));
 }
 
-/// Limits with a short connect time, for servers that will not answer.
+/// Limits with a short connect timeout, for servers that will not answer.
 pub(crate) fn short_connect(limit: Duration) -> Limits {
     let mut limits = Limits::default();
     limits.connect = limit;
     limits
 }
 
-/// The pids of all starts that a fake has written to its log.
+/// The pids of all starts that a fake has logged.
 pub(crate) fn spawned(log: &Path) -> Vec<u32> {
     pegboard_testkit::read_log(log)
         .map(|log| log.spawned)
@@ -148,16 +171,16 @@ pub(crate) fn with_limits(mut config: ServerConfig, change: impl FnOnce(&mut Lim
     config
 }
 
-/// Checks the two things that programs look at when a call has ended.
+/// Asserts the kind of an outcome and whether the call may have run.
 #[track_caller]
-pub(crate) fn ended_as(reply: &Reply, kind: pegboard::Kind, may_have_executed: bool) {
+pub(crate) fn assert_outcome(reply: &Reply, kind: pegboard::Kind, may_have_executed: bool) {
     let ending = (reply.outcome.kind(), reply.outcome.may_have_executed());
     assert_eq!(ending, (kind, may_have_executed), "{}", reply.text());
 }
 
-/// Checks that a text holds all of these words.
+/// Asserts that a text contains all of `words`.
 #[track_caller]
-pub(crate) fn says(text: &str, words: &[&str]) {
+pub(crate) fn assert_contains(text: &str, words: &[&str]) {
     for word in words {
         assert!(text.contains(word), "`{word}` is not in: {text}");
     }
@@ -175,7 +198,7 @@ pub(crate) async fn ready(board: &Pegboard) {
         .expect("the server is ready in time");
 }
 
-/// A text without the fence around it, if it has one.
+/// A text without its fence, if it has one.
 pub(crate) fn unfenced(text: &str) -> &str {
     if !text.starts_with("<untrusted-") {
         return text;

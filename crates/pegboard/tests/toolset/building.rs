@@ -27,7 +27,7 @@ fn elsewhere() -> Config {
     config
 }
 
-/// Two servers of one name would make every name of a tool a guess.
+/// Two servers of one name would make every tool name ambiguous.
 #[tokio::test]
 async fn a_server_in_this_process_takes_the_place_of_others_of_its_name() {
     let board = Pegboard::builder(elsewhere())
@@ -63,24 +63,16 @@ async fn arguments_may_be_json_and_what_is_no_object_calls_nothing() {
         assert_eq!(sent, json!({"a": 1}), "{call:?}");
     }
     let refused = tools.call(ToolCall::new("fx.echo").arguments(json!([1]))).await;
-    ended_as(&refused, Kind::InvalidArguments, false);
-    says(&refused.text(), &["fx.echo", "must be a JSON object"]);
+    assert_outcome(&refused, Kind::InvalidArguments, false);
+    assert_contains(&refused.text(), &["fx.echo", "must be a JSON object"]);
     assert_eq!(handle.count("tools/call"), 3);
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_program_introduces_itself_to_servers() {
     let (_unused, handle) = FakeServer::new("fx").connect();
-    let server = handle.clone();
-    let dialer = move || {
-        let (read, write) = tokio::io::split(server.connect());
-        (
-            Box::new(read) as pegboard::ByteSource,
-            Box::new(write) as pegboard::ByteSink,
-        )
-    };
     let board = Pegboard::builder(Config::default())
-        .in_process(name("fx"), dialer)
+        .in_process(name("fx"), dialer(&handle))
         .client_info("my-agent", "7.1")
         .open();
     board.toolset().list(PATIENCE).await;
@@ -108,5 +100,5 @@ fn names_are_read_from_their_words() {
     assert_eq!("fx".parse::<ServerName>(), Ok(name("fx")));
     assert_eq!("anthropic".parse(), Ok(Provider::Anthropic));
     let unknown = "acme".parse::<Provider>().unwrap_err().to_string();
-    says(&unknown, &["`acme`", "openai-strict"]);
+    assert_contains(&unknown, &["`acme`", "openai-strict"]);
 }

@@ -1,4 +1,4 @@
-//! Every way a call can end is a reply that the model can read and a kind that the program can tell apart.
+//! Every outcome of a call is a reply that the model can read and a kind that the program can match.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use serde_json::json;
 
 use crate::support::*;
 
-/// EXE-1: an agent loop holds its tools as a trait object.
+/// An agent loop holds its tools as a trait object.
 #[tokio::test(start_paused = true)]
 async fn a_toolset_is_a_tool_executor_and_errs_only_when_it_is_closed() {
     let fake = FakeServer::new("fx").tool(Tool::new("t").answers_text("ok"));
@@ -28,7 +28,7 @@ async fn a_toolset_is_a_tool_executor_and_errs_only_when_it_is_closed() {
     assert_eq!(call(&board.toolset(), "fx.t", json!({})).await.text(), "ok");
 }
 
-/// EXE-2, EXE-4: whatever goes wrong, there is a reply, it is an error, and it has words.
+/// Every failure is an error reply with a text.
 #[tokio::test(start_paused = true)]
 async fn every_failure_is_a_reply_with_words() {
     let fault = |fault: Fault| {
@@ -50,22 +50,22 @@ async fn every_failure_is_a_reply_with_words() {
         let tools = board.toolset();
         tools.list(PATIENCE).await;
         let reply = call(&tools, "fx.t", json!({})).await;
-        ended_as(&reply, kind, ran);
+        assert_outcome(&reply, kind, ran);
         assert!(reply.is_error() && !reply.text().is_empty(), "{kind:?}");
     }
     let fake = FakeServer::new("fx").tool(Tool::new("t"));
     let (board, _handle) = in_memory(&fake);
     let tools = board.toolset();
     let unknown = call(&tools, "fx.nobody", json!({})).await;
-    ended_as(&unknown, Kind::UnknownTool, false);
+    assert_outcome(&unknown, Kind::UnknownTool, false);
     board.disable(&name("fx")).await;
-    ended_as(&call(&tools, "fx.t", json!({})).await, Kind::Unavailable, false);
+    assert_outcome(&call(&tools, "fx.t", json!({})).await, Kind::Unavailable, false);
     board.shutdown().await;
     let closed = call(&tools, "fx.t", json!({})).await;
     assert!(matches!(closed.outcome, Outcome::Refused(_)), "{closed:?}");
 }
 
-/// A model reads the text alone: it says what to do next, and nothing that only an operator can do.
+/// A model reads only the text: it says what to do next, and nothing that only an operator can do.
 #[tokio::test(start_paused = true)]
 async fn every_refusal_tells_the_model_what_it_can_do_next() {
     let fake = FakeServer::new("fx")
@@ -100,7 +100,7 @@ async fn every_refusal_tells_the_model_what_it_can_do_next() {
             .as_str()
             .unwrap()
             .to_owned();
-        says(&told, &[words]);
+        assert_contains(&told, &[words]);
         for operators in ["`allow`", "approval_exempt", "enabled = true", "max_in_flight"] {
             assert!(!told.contains(operators), "{tool}: {told}");
         }

@@ -1,19 +1,19 @@
-//! One agent's view: what happens around and to its calls, over fake servers in this process.
+//! One agent's view and its calls, over in-process fakes.
 
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on says where it stopped")]
+#![expect(clippy::unwrap_used, reason = "a test panics at the step that fails")]
 
 #[path = "../support/mod.rs"]
 mod support;
 
-mod around;
-mod brought;
+mod batches;
 mod building;
-mod described;
+mod cache_and_keys;
+mod configured_tools;
 mod endings;
-mod kept;
-mod many;
-mod meaning;
+mod events;
+mod hooks;
 mod native;
 mod resources;
 mod scale;
-mod told;
+mod semantic_search;
+mod view_tools;

@@ -1,4 +1,4 @@
-//! Tools that are Rust functions, beside those of servers.
+//! Tools that are Rust functions, next to those of servers.
 
 use std::sync::Arc;
 
@@ -36,7 +36,7 @@ async fn a_native_tool_is_listed_and_called_like_any_other() {
     let listing = tools.list(PATIENCE).await;
     assert_eq!(listing.tools[0].name, "local__echo");
     assert_eq!(listing.tools[0].kind, ToolKind::Native);
-    // The program's own words about its tools count.
+    // The hints of the program's own tools count.
     assert_eq!(listing.tools[0].risk, Risk::Medium);
     assert_eq!(
         listing.tools[0].tool.annotations.as_ref().unwrap()["readOnlyHint"],
@@ -44,7 +44,7 @@ async fn a_native_tool_is_listed_and_called_like_any_other() {
     );
     assert_eq!(call(&tools, "local.echo", json!({"text": "hi"})).await.text(), "hi");
     let failed = call(&tools, "local.echo", json!({})).await;
-    ended_as(&failed, Kind::ToolError, true);
+    assert_outcome(&failed, Kind::ToolError, true);
     assert_eq!(failed.text(), "there is nothing to say");
 }
 
@@ -59,7 +59,7 @@ async fn a_native_tool_that_panics_fails_alone() {
     let tools = board.toolset();
     for name in ["local.broken", "local.sooner"] {
         let failed = call(&tools, name, json!({})).await;
-        ended_as(&failed, Kind::ToolError, true);
+        assert_outcome(&failed, Kind::ToolError, true);
         assert_eq!(failed.text(), "the tool panicked", "{name}");
     }
     assert_eq!(call(&tools, "local.echo", json!({"text": "hi"})).await.text(), "hi");
@@ -67,9 +67,9 @@ async fn a_native_tool_that_panics_fails_alone() {
 
 #[tokio::test(start_paused = true)]
 async fn giving_a_call_up_drops_the_tools_future() {
-    /// Tells when it is dropped.
-    struct Tell(Arc<Notify>);
-    impl Drop for Tell {
+    /// Notifies when it is dropped.
+    struct NotifyOnDrop(Arc<Notify>);
+    impl Drop for NotifyOnDrop {
         fn drop(&mut self) {
             self.0.notify_one();
         }
@@ -77,7 +77,7 @@ async fn giving_a_call_up_drops_the_tools_future() {
     let (started, dropped) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
     let (begin, end) = (started.clone(), dropped.clone());
     let slow = NativeTool::new("slow", "", json!({}), move |_| {
-        let (begin, tell) = (begin.clone(), Tell(end.clone()));
+        let (begin, tell) = (begin.clone(), NotifyOnDrop(end.clone()));
         async move {
             begin.notify_one();
             let _tell = tell;

@@ -1,4 +1,4 @@
-//! RPI-1: resources as tools of the model.
+//! Resources as tools for the model.
 
 use pegboard::{
     Approval, Grants, Kind, NameStyle, Outcome, Pegboard, Risk, Secret, Selection, ServerConfig, ToolKind, Toolset,
@@ -23,15 +23,7 @@ fn open<const N: usize>(servers: [(&str, &FakeServer, ServerConfig); N]) -> (Peg
     let mut handles = Vec::new();
     for (server, fake, settings) in servers {
         let (_first, handle) = fake.connect();
-        let dialled = handle.clone();
-        let dial = move || {
-            let (read, write) = tokio::io::split(dialled.connect());
-            (
-                Box::new(read) as pegboard::ByteSource,
-                Box::new(write) as pegboard::ByteSink,
-            )
-        };
-        builder = builder.in_process_with(name(server), dial, settings);
+        builder = builder.in_process_with(name(server), dialer(&handle), settings);
         handles.push(handle);
     }
     (builder.open(), handles)
@@ -66,7 +58,7 @@ async fn a_view_that_wants_them_shows_three_tools_and_others_do_not() {
     let (mcp, own) = ((ToolKind::Mcp, Risk::High), (ToolKind::BuiltIn, Risk::OF_RESOURCES));
     assert_eq!(said, [mcp, own, own, own]);
     let off = call(&board.toolset(), "pegboard__list_resources", json!({})).await;
-    ended_as(&off, Kind::UnknownTool, false);
+    assert_outcome(&off, Kind::UnknownTool, false);
 }
 
 #[tokio::test(start_paused = true)]
@@ -158,8 +150,8 @@ async fn what_is_asked_wrongly_is_explained() {
         ),
     ] {
         let reply = call(&tools, tool, arguments).await;
-        ended_as(&reply, kind, false);
-        says(&reply.text(), &[words]);
+        assert_outcome(&reply, kind, false);
+        assert_contains(&reply.text(), &[words]);
     }
 }
 
@@ -196,10 +188,10 @@ async fn long_texts_and_bytes_are_put_aside_and_secrets_are_masked() {
     let reply = call(&tools, "read_resource", json!({"uri": "note:long"})).await;
     assert!(reply.truncated && !reply.text().contains("hunter2hunter2"));
     let rest = json!({"handle": reply.handle.unwrap(), "range": "4990-5000"});
-    says(&call(&tools, "read_output", rest).await.text(), &["and more of it"]);
+    assert_contains(&call(&tools, "read_output", rest).await.text(), &["and more of it"]);
 
     let zip = call(&tools, "read_resource", json!({"uri": "note:zip"})).await.text();
-    says(&zip, &["[resource note:zip, application/zip, 5 bytes, handle out_"]);
+    assert_contains(&zip, &["[resource note:zip, application/zip, 5 bytes, handle out_"]);
     let png = call(&tools, "read_resource", json!({"uri": "note:png"})).await;
     let Outcome::Done(answer) = &png.outcome else {
         panic!("{}", png.text())
@@ -208,7 +200,7 @@ async fn long_texts_and_bytes_are_put_aside_and_secrets_are_masked() {
         matches!(&answer.content[..], [pegboard::Content::Image { .. }]),
         "{answer:?}"
     );
-    // A program gets everything as it is.
+    // A program gets the whole result.
     let whole = board.toolset_with(View::new().resource_tools().whole_results());
     let zip = call(&whole, "read_resource", json!({"uri": "note:zip"})).await;
     assert_eq!(zip.text(), "[resource note:zip, application/zip, 5 bytes]");
@@ -234,7 +226,7 @@ async fn an_agent_sees_only_resources_of_servers_that_it_may_use() {
     };
     assert_eq!(servers(&listed(&tools, json!({})).await), ["a", "b"]);
     let off = call(&tools, "read_resource", json!({"uri": "note:a", "server": "c"})).await;
-    ended_as(&off, Kind::NotPermitted, false);
+    assert_outcome(&off, Kind::NotPermitted, false);
 
     let view = || View::new().resource_tools();
     for view in [
@@ -248,7 +240,7 @@ async fn an_agent_sees_only_resources_of_servers_that_it_may_use() {
         assert_eq!(servers(&listed(&tools, json!({})).await), ["a"]);
         for tool in ["read_resource", "list_resources"] {
             let refused = call(&tools, tool, json!({"uri": "note:a", "server": "b"})).await;
-            ended_as(&refused, Kind::NotPermitted, false);
+            assert_outcome(&refused, Kind::NotPermitted, false);
         }
     }
     assert_eq!(
@@ -268,12 +260,12 @@ async fn reading_is_checked_asked_about_and_counted_as_a_call_is() {
         json!({"uri": "note:a"}),
     )
     .await;
-    ended_as(&refused, Kind::NotPermitted, false);
+    assert_outcome(&refused, Kind::NotPermitted, false);
     let forbids = view
         .clone()
         .check(|proposed| Err(format!("{} {}", proposed.server, proposed.arguments["uri"])));
     let forbidden = call(&board.toolset_with(forbids), "read_resource", json!({"uri": "note:a"})).await;
-    says(&forbidden.text(), &["fx \"note:a\""]);
+    assert_contains(&forbidden.text(), &["fx \"note:a\""]);
     assert_eq!(handle.count("resources/read"), 0);
     let agrees = view.approver(|_: &pegboard::Question<'_>| pegboard::Decision::Once);
     assert_eq!(

@@ -22,7 +22,7 @@ fn many() -> FakeServer {
     FakeServer::new("fx").tools(tools)
 }
 
-/// CAT-10: the definitions fit the budget, and the right tool is found, described and called.
+/// The definitions fit the budget, and the right tool is found, described and called.
 #[tokio::test(start_paused = true)]
 async fn five_hundred_tools_fit_a_budget_through_search() {
     let (board, _handle) = in_memory(&many());
@@ -54,7 +54,7 @@ async fn five_hundred_tools_fit_a_budget_through_search() {
     )
     .await;
     assert_eq!(found.text().lines().count(), 3);
-    says(&found.text(), &["fx__get_refund_7: Returns refund number 7."]);
+    assert_contains(&found.text(), &["fx__get_refund_7: Returns refund number 7."]);
     let described = call(&tools, "pegboard__describe_tool", json!({"name": "fx__get_refund_7"})).await;
     let described: Value = serde_json::from_str(&described.text()).unwrap();
     assert_eq!(described["arguments"]["properties"]["id"]["type"], "string");
@@ -80,7 +80,7 @@ async fn a_budget_that_is_large_enough_hides_nothing_and_some_tools_are_always_s
     assert_eq!(listing.tools.len(), 3 + 10);
     assert_eq!(listing.tools[3].name, "fx__get_customer_11");
     assert!(listing.warnings.is_empty(), "{:?}", listing.warnings);
-    // What is not listed can be called all the same.
+    // A tool that is not listed can be called all the same.
     assert_eq!(call(&tools, "fx.get_refund_7", json!({})).await.text(), "refund 7");
 }
 
@@ -89,24 +89,24 @@ async fn what_is_asked_wrongly_is_explained() {
     let (board, handle) = in_memory(&many());
     let tools = board.toolset_with(View::new().tool_budget(1));
     tools.list(PATIENCE).await;
-    ended_as(
+    assert_outcome(
         &call(&tools, "pegboard__find_tools", json!({})).await,
         Kind::InvalidArguments,
         false,
     );
     let nothing = call(&tools, "pegboard__find_tools", json!({"query": "xylophone"})).await;
-    says(&nothing.text(), &["No tool fits"]);
+    assert_contains(&nothing.text(), &["No tool fits"]);
     let unknown = call(&tools, "pegboard__describe_tool", json!({"name": "fx__get_refnd_7"})).await;
-    ended_as(&unknown, Kind::UnknownTool, false);
-    says(&unknown.text(), &["fx.get_refund_7"]);
+    assert_outcome(&unknown, Kind::UnknownTool, false);
+    assert_contains(&unknown.text(), &["fx.get_refund_7"]);
     let wrong = call(
         &tools,
         "pegboard__call_tool",
         json!({"name": "fx__get_refund_7", "arguments": [1]}),
     )
     .await;
-    ended_as(&wrong, Kind::InvalidArguments, false);
-    // Some models write the arguments as a text.
+    assert_outcome(&wrong, Kind::InvalidArguments, false);
+    // Some models write the arguments as a string.
     let text = json!({"name": "fx__get_refund_7", "arguments": "{\"id\": \"7\"}"});
     let arguments = Arguments::try_from(text).unwrap();
     let reply = tools
@@ -116,7 +116,7 @@ async fn what_is_asked_wrongly_is_explained() {
     assert_eq!(handle.count("tools/call"), 1);
 }
 
-/// What each server costs in tokens.
+/// The token cost of each server.
 #[tokio::test(start_paused = true)]
 async fn a_view_tells_what_each_server_costs() {
     let (board, _handle) = in_memory(&many());
@@ -127,7 +127,7 @@ async fn a_view_tells_what_each_server_costs() {
     assert_eq!(cost[0].tokens, listed.iter().map(|tool| tool.tokens()).sum::<usize>());
 }
 
-/// What a model writes instead of JSON is read for these tools too, and a slip in their names is repaired.
+/// Arguments that are not JSON are parsed for these tools too, and typos in their names are corrected.
 #[tokio::test(start_paused = true)]
 async fn the_three_tools_take_text_and_repaired_names() {
     let (board, handle) = in_memory(&many());
@@ -175,7 +175,7 @@ async fn the_three_tools_take_text_and_repaired_names() {
     ] {
         let call = ToolCall::new(name).text(text).reading(Reading::Cascade);
         let reply = tools.call(call).await;
-        says(&reply.text(), &[expected]);
+        assert_contains(&reply.text(), &[expected]);
         assert_eq!(reply.repaired.is_some(), is_repaired, "{name}: {:?}", reply.repaired);
     }
     let calls = handle
@@ -186,7 +186,7 @@ async fn the_three_tools_take_text_and_repaired_names() {
     assert_eq!(sent, [json!({}), json!({"id": "7"}), json!({"id": "7"})]);
 }
 
-/// Without a word about how to read, looking around is forgiving and calling is not.
+/// By default, malformed arguments are accepted for searching and rejected for calling.
 #[tokio::test(start_paused = true)]
 async fn broken_json_finds_tools_and_calls_none() {
     let (board, handle) = in_memory(&many());
@@ -195,16 +195,16 @@ async fn broken_json_finds_tools_and_calls_none() {
     let found = tools
         .call(ToolCall::new("find_tools").text("{'query': 'refund 7',}"))
         .await;
-    says(&found.text(), &["fx__get_refund_7"]);
-    says(&found.warnings.join(" "), &["mended"]);
+    assert_contains(&found.text(), &["fx__get_refund_7"]);
+    assert_contains(&found.warnings.join(" "), &["mended"]);
     let refused = tools
         .call(ToolCall::new("call_tool").text("{'name': 'fx__get_refund_7',}"))
         .await;
-    ended_as(&refused, Kind::InvalidArguments, false);
+    assert_outcome(&refused, Kind::InvalidArguments, false);
     assert_eq!(handle.count("tools/call"), 0);
 }
 
-/// A slip that leads to a server's tool leads there.
+/// A typo that matches a server's tool resolves to that tool.
 #[tokio::test(start_paused = true)]
 async fn a_servers_tool_of_the_same_name_comes_before_a_repair() {
     let fake = many().tool(Tool::new("find-tools").answers_text("of the server"));
@@ -219,10 +219,10 @@ async fn a_servers_tool_of_the_same_name_comes_before_a_repair() {
         );
     }
     let ours = call(&tools, "functions.pegboard__find_tools", json!({"query": "refund 7"})).await;
-    says(&ours.text(), &["fx__get_refund_7"]);
+    assert_contains(&ours.text(), &["fx__get_refund_7"]);
 }
 
-/// A model is answered under the name and the id that it used, whichever way its call went.
+/// A model gets its answer under the name and the id that it used, however its call was resolved.
 #[tokio::test(start_paused = true)]
 async fn every_provider_finds_describes_and_calls_and_is_answered_as_it_asked() {
     let (board, handle) = in_memory(&many());
@@ -247,7 +247,7 @@ async fn every_provider_finds_describes_and_calls_and_is_answered_as_it_asked() 
             let calls = provider.tool_calls(&asking(provider, &name, &arguments));
             let [call] = <[ToolCall; 1]>::try_from(calls).unwrap();
             let reply = tools.call(call).await;
-            says(&reply.text(), &[expected]);
+            assert_contains(&reply.text(), &[expected]);
             assert_eq!(
                 (reply.id.as_str(), reply.asked.as_str()),
                 ("call-1", name.as_str()),
@@ -255,17 +255,17 @@ async fn every_provider_finds_describes_and_calls_and_is_answered_as_it_asked() 
             );
             let told = provider.tool_result(&reply).to_string();
             if provider != Provider::Mcp {
-                says(&told, &["\"call-1\""]);
+                assert_contains(&told, &["\"call-1\""]);
             }
             if matches!(provider, Provider::Gemini | Provider::GeminiJson) {
-                says(&told, &[&name]);
+                assert_contains(&told, &[&name]);
             }
         }
         assert_eq!(handle.count("tools/call"), before + 1, "{provider}");
     }
 }
 
-/// A response in which a model calls one tool under the id `call-1`. Gemini writes an object without named properties as a text.
+/// A response in which a model calls one tool under the id `call-1`. Gemini writes an object without named properties as a string.
 fn asking(provider: Provider, name: &str, arguments: &Value) -> Value {
     match provider {
         Provider::OpenAi | Provider::OpenAiStrict => {
@@ -289,12 +289,12 @@ fn asking(provider: Provider, name: &str, arguments: &Value) -> Value {
     }
 }
 
-/// What the operator wants to be listed does not vanish in silence.
+/// A tool that the operator always lists is not dropped silently.
 #[tokio::test(start_paused = true)]
 async fn a_tool_that_is_always_listed_and_has_no_room_is_named_in_a_warning() {
     let config = set_to(|server| server.policy.always_load = vec!["get_*_1?".to_owned()]);
     let (board, _handle) = in_memory_with(&many(), config);
-    // About a tenth of a window of 10,000 tokens.
+    // A tenth of a context window of 10,000 tokens.
     let tools = board.toolset_with(View::new().tool_budget_percent(10, 10_000));
     let listing = tools.list(PATIENCE).await;
     let shown = listing.tools.len() - 3;
@@ -303,10 +303,10 @@ async fn a_tool_that_is_always_listed_and_has_no_room_is_named_in_a_warning() {
     let (named, more) = (5.min(10 - shown), (10 - shown).saturating_sub(5));
     assert_eq!(listing.warnings[0].matches("`fx__get_").count(), named);
     assert_eq!(listing.warnings[0].ends_with(&format!("and {more} more")), more > 0);
-    says(&listing.warnings[0], &["1000 tokens"]);
+    assert_contains(&listing.warnings[0], &["1000 tokens"]);
 }
 
-/// A model sees the schema that its arguments are turned back from.
+/// A model sees the schema from which its arguments are converted back.
 #[tokio::test(start_paused = true)]
 async fn a_tool_is_described_as_the_provider_takes_it() {
     let schema = json!({"type": "object", "properties": {"a b": {"type": "string"}, "level": {"enum": [1, 2]}}});

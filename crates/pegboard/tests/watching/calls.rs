@@ -1,4 +1,4 @@
-//! Every way in which a call can end rings one pair of events and is counted once.
+//! Every outcome of a call emits one pair of events and is counted once.
 
 use std::pin::Pin;
 
@@ -9,9 +9,9 @@ use pegboard::{
 use pegboard_testkit::{FakeServer, Fault, MemoryHandle, Tool, When};
 use serde_json::json;
 
-use crate::{support::*, words::*};
+use crate::{fixtures::*, support::*};
 
-/// Refuses calls that say so.
+/// A hook that rejects marked calls.
 struct Refuses;
 
 impl Hook for Refuses {
@@ -49,19 +49,10 @@ fn fake() -> FakeServer {
         .fault_on(When::tool("dies"), Fault::DiesAfterExecuting { code: 1 })
 }
 
-/// A board with servers in this process, `fx` and `gx`, one that cannot be started and one that is switched off.
+/// A board with in-process servers, `fx` and `gx`, one that cannot be started and one that is disabled.
 fn board(scope: Scope) -> (Pegboard, MemoryHandle) {
     let (_unused, handle) = fake().connect();
     let (_unused, other) = FakeServer::new("gx").tool(Tool::new("same")).connect();
-    let dialer = |server: MemoryHandle| {
-        move || {
-            let (read, write) = tokio::io::split(server.connect());
-            (
-                Box::new(read) as pegboard::ByteSource,
-                Box::new(write) as pegboard::ByteSink,
-            )
-        }
-    };
     let settings = || {
         set_to(|settings| {
             settings.policy.scope = scope;
@@ -76,8 +67,8 @@ fn board(scope: Scope) -> (Pegboard, MemoryHandle) {
     config.servers.insert(name("dead"), dead);
     config.servers.insert(name("off"), off);
     let board = Pegboard::builder(config)
-        .in_process_with(name("fx"), dialer(handle.clone()), settings())
-        .in_process_with(name("gx"), dialer(other), settings())
+        .in_process_with(name("fx"), dialer(&handle), settings())
+        .in_process_with(name("gx"), dialer(&other), settings())
         .without_jitter()
         .open();
     (board, handle)
@@ -85,7 +76,7 @@ fn board(scope: Scope) -> (Pegboard, MemoryHandle) {
 
 type Ends<'a> = Pin<Box<dyn Future<Output = ()> + 'a>>;
 
-/// A way in which calls end: its name, what it does, and the kinds of ending in their order.
+/// A way for calls to end: its name, what it does, and the outcome kinds in order.
 struct Way {
     name: &'static str,
     go: for<'a> fn(&'a Toolset) -> Ends<'a>,
@@ -284,7 +275,7 @@ fn ways() -> Vec<Way> {
 async fn check(way: &Way, scope: Scope, view: View, with_known_tools: bool) {
     let what = format!("{} ({scope:?}, known: {with_known_tools})", way.name);
     let (board, _handle) = board(scope);
-    // A server that never becomes ready, for names that have to be looked for.
+    // A server that never becomes ready, for names that have to be searched.
     if way.name.contains("looked for") {
         let mut config = process(&FakeServer::new("slow").fault(Fault::SilentHandshake));
         config.start = Start::Lazy;
@@ -298,9 +289,9 @@ async fn check(way: &Way, scope: Scope, view: View, with_known_tools: bool) {
     }
     let (mut events, before) = (board.events(), counted(&board));
     (way.go)(&tools).await;
-    let ended = calls(&rung(&mut events), &what);
+    let ended = calls(&pending_events(&mut events), &what);
     assert_eq!(ended, way.ends, "{what}");
-    assert_eq!(since(&before, &counted(&board)), tallied(&ended), "{what}");
+    assert_eq!(since(&before, &counted(&board)), count_kinds(&ended), "{what}");
     assert_eq!(board.metrics().total.in_flight, 0, "{what}");
     drop(tools);
     board.shutdown().await;
@@ -333,7 +324,10 @@ async fn a_board_that_closes_refuses_and_counts() {
     board.drain(secs(1)).await;
     let mut events = board.events();
     tools.call(ToolCall::new("fx.t")).await;
-    assert_eq!(calls(&rung(&mut events), "a closed board"), [Kind::Unavailable]);
+    assert_eq!(
+        calls(&pending_events(&mut events), "a closed board"),
+        [Kind::Unavailable]
+    );
     assert_eq!(board.metrics().unrouted.by_kind[&Kind::Unavailable], 1);
 }
 
@@ -345,7 +339,10 @@ async fn a_call_without_a_route_has_its_name_and_no_server() {
     let mut events = board.events();
     tools.call(ToolCall::new("fx.nope").id("a")).await;
     tools.call(ToolCall::new("t").id("b")).await;
-    let told: Vec<_> = rung(&mut events).iter().map(|event| serde_json::json!(event)).collect();
+    let told: Vec<_> = pending_events(&mut events)
+        .iter()
+        .map(|event| serde_json::json!(event))
+        .collect();
     let of =
         |event: &serde_json::Value| [&event["event"], &event["id"], &event["name"], &event["server"]].map(Clone::clone);
     let told: Vec<_> = told.iter().map(of).collect();

@@ -1,11 +1,11 @@
-//! What a program can learn of a board that works: events and counters. Nothing is missed and nothing is told twice.
+//! Events and metrics of a running board: nothing is missed and nothing is reported twice.
 
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on says where it stopped")]
+#![expect(clippy::unwrap_used, reason = "a test panics at the step that fails")]
 
 #[path = "../support/mod.rs"]
 mod support;
 
 mod calls;
+mod fixtures;
 mod metrics;
 mod servers;
-mod words;

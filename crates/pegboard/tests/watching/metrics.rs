@@ -1,10 +1,10 @@
-//! Counters are read with one call, agree with what happened, and never go backwards.
+//! Metrics are read with one call, agree with what happened, and never decrease.
 
 use pegboard::{Kind, Scope, ToolCall};
 use pegboard_testkit::{FakeServer, Tool};
 use serde_json::json;
 
-use crate::{support::*, words::*};
+use crate::{fixtures::*, support::*};
 
 fn fake() -> FakeServer {
     FakeServer::new("fx")

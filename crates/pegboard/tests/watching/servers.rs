@@ -1,10 +1,10 @@
-//! A server's changes of state are events.
+//! State changes of servers are events.
 
 use pegboard::{Event, Events, Pegboard, Scope, Start, State, ToolCall, View};
 use pegboard_testkit::{FakeServer, Fault, MemoryHandle, Tool, When};
 use serde_json::json;
 
-use crate::{support::*, words::*};
+use crate::{fixtures::*, support::*};
 
 fn good() -> FakeServer {
     FakeServer::new("fx").tool(Tool::new("t").answers_text("done"))
@@ -13,7 +13,7 @@ fn good() -> FakeServer {
 /// The changes so far, as `from > state`, after everything that is due has happened.
 async fn changes(events: &mut Events) -> Vec<String> {
     tokio::time::sleep(std::time::Duration::from_millis(1)).await;
-    let told = rung(events).into_iter().filter_map(|event| match event {
+    let told = pending_events(events).into_iter().filter_map(|event| match event {
         Event::ServerChanged { view, from, state, .. } => {
             let view = view.map(|view| format!("{view}: ")).unwrap_or_default();
             Some(format!("{view}{} > {}", from.as_str(), state.as_str()))
@@ -65,7 +65,7 @@ async fn a_ready_server_tells_how_long_its_start_took() {
     let (board, _handle) = lazy(|_| ());
     let mut events = board.events();
     call(&board.toolset(), "fx.t", json!({})).await;
-    let ready = rung(&mut events).into_iter().find_map(|event| match event {
+    let ready = pending_events(&mut events).into_iter().find_map(|event| match event {
         Event::ServerChanged {
             state: State::Ready,
             ready_after_ms,
@@ -203,7 +203,7 @@ async fn two_names_of_one_connection_are_both_told_and_a_pool_is_told_as_one_ser
     let mut events = board.events();
     board.settle(PATIENCE).await;
     let mut ready = Vec::new();
-    for event in rung(&mut events) {
+    for event in pending_events(&mut events) {
         if let Event::ServerChanged {
             server,
             state: State::Ready,

@@ -1,73 +1,57 @@
-//! Faults that only HTTP can have.
+//! Faults that only HTTP has.
 
 use pegboard_testkit::{Fault, HttpStyle, When};
 
-use super::{
-    BOTH, CUT, TIMEOUT, UNREADABLE, WEB, WELL,
-    calls::{AT_LIMIT, AT_ONCE},
-    cannot_run, on_call, play,
-    starts::status,
-};
+use super::{AT_LIMIT, CUT, TIMEOUT, UNREADABLE, WEB, WELL, cannot_run, case, on_call, play, status, two_calls};
 use crate::case::Case;
 
 pub(super) fn cases() -> Vec<Case> {
     vec![
-        Case {
-            id: "F062",
-            fault: "the body comes a byte at a time",
-            must: "the total limit holds",
-            wires: WEB,
-            eras: BOTH,
-            bound: AT_LIMIT,
-            how: play!(|stage| on_call(stage, Fault::BodyDrip { every_ms: 100 }).await),
-            ends: &[("", "", TIMEOUT)],
-        },
-        Case {
-            id: "F063",
-            fault: "the connection is reset within the body",
-            must: "the call may have run",
-            wires: WEB,
-            eras: BOTH,
-            bound: AT_ONCE,
-            how: play!(|stage| on_call(stage, Fault::ResetInBody).await),
-            ends: &[("", "", CUT)],
-        },
-        Case {
-            id: "F063b",
-            fault: "the connection is reset within the event stream",
-            must: "the call may have run",
-            wires: "H2L",
-            eras: BOTH,
-            bound: AT_ONCE,
-            how: play!(|stage| on_call(stage, Fault::ResetInStream).await),
-            ends: &[("", "", CUT)],
-        },
-        Case {
-            id: "F064",
-            fault: "the event stream ends before the answer",
-            must: "the call may have run",
-            wires: WEB,
-            eras: BOTH,
-            bound: AT_ONCE,
-            how: play!(|stage| {
+        case(
+            "F062",
+            "the body arrives one byte at a time",
+            "the total timeout ends the call",
+            play!(|stage| on_call(stage, Fault::BodyDrip { every_ms: 100 }).await),
+            TIMEOUT,
+        )
+        .on(WEB)
+        .within(AT_LIMIT),
+        case(
+            "F063",
+            "the connection is reset within the body",
+            "the call may have run",
+            play!(|stage| on_call(stage, Fault::ResetInBody).await),
+            CUT,
+        )
+        .on(WEB),
+        case(
+            "F063b",
+            "the connection is reset within the event stream",
+            "the call may have run",
+            play!(|stage| on_call(stage, Fault::ResetInStream).await),
+            CUT,
+        )
+        .on("H2L"),
+        case(
+            "F064",
+            "the event stream ends before the answer",
+            "the call may have run",
+            play!(|stage| {
                 let fake = stage.faulty(When::tool("pay"), Fault::StreamEndsEarly { resumable: false });
-                stage.open(&fake).await;
-                stage.warm().await;
+                stage.open_listed(&fake).await;
                 let reply = stage.reply().await;
-                let then = stage.then().await;
-                // The fake ends the stream beside the call, which may run a moment later.
-                format!("{}; {then}", stage.word(&reply))
+                let then = stage.next_call().await;
+                // The fake ends the stream concurrently with the call, which may run a moment later.
+                format!("{}; {then}", stage.describe(&reply))
             }),
-            ends: &[("", "", CUT)],
-        },
-        Case {
-            id: "F064b",
-            fault: "an event stream that can be resumed ends before the answer",
-            must: "it is resumed, and the call is not made again",
-            wires: WEB,
-            eras: "l",
-            bound: AT_LIMIT,
-            how: play!(|stage| {
+            CUT,
+        )
+        .on(WEB),
+        case(
+            "F064b",
+            "a resumable event stream ends before the answer",
+            "it is resumed, and the call is not retried",
+            play!(|stage| {
                 let style = HttpStyle {
                     streams: true,
                     event_ids: true,
@@ -76,100 +60,92 @@ pub(super) fn cases() -> Vec<Case> {
                 };
                 let fault = Fault::StreamEndsEarly { resumable: true };
                 let fake = stage.fake().http(style).fault_on(When::tool("pay").first(1), fault);
-                stage.open(&fake).await;
-                stage.warm().await;
-                let first = stage.call().await;
-                format!("{first}; {}", stage.then().await)
+                stage.open_listed(&fake).await;
+                two_calls(stage).await
             }),
-            ends: &[("", "", WELL)],
-        },
-        Case {
-            id: "F065",
-            fault: "keep-alive comments and nothing else",
-            must: "the total limit ends it",
-            wires: WEB,
-            eras: BOTH,
-            bound: AT_LIMIT,
-            how: play!(|stage| on_call(stage, Fault::OnlyKeepAlive { every_ms: 50 }).await),
-            ends: &[("", "", TIMEOUT)],
-        },
-        Case {
-            id: "F067",
-            fault: "500",
-            must: "the call may have run",
-            wires: "H2L",
-            eras: BOTH,
-            bound: AT_ONCE,
-            how: play!(|stage| on_call(stage, status(500, "broken")).await),
-            ends: &[("", "", "lost transport, may have run, ran 0; then ok, ran 1")],
-        },
-        Case {
-            id: "F067b",
-            fault: "502",
-            must: "the call may have run",
-            wires: "H2L",
-            eras: BOTH,
-            bound: AT_ONCE,
-            how: play!(|stage| on_call(stage, status(502, "bad gateway")).await),
-            ends: &[("", "", "lost transport, may have run, ran 0; then ok, ran 1")],
-        },
-        Case {
-            id: "F067c",
-            fault: "504",
-            must: "the call may have run",
-            wires: "H2L",
-            eras: BOTH,
-            bound: AT_ONCE,
-            how: play!(|stage| on_call(stage, status(504, "")).await),
-            ends: &[("", "", "lost transport, may have run, ran 0; then ok, ran 1")],
-        },
+            WELL,
+        )
+        .on(WEB)
+        .in_era("l")
+        .within(AT_LIMIT),
+        case(
+            "F065",
+            "the event stream has keep-alive comments and nothing else",
+            "the total timeout ends the call",
+            play!(|stage| on_call(stage, Fault::OnlyKeepAlive { every_ms: 50 }).await),
+            TIMEOUT,
+        )
+        .on(WEB)
+        .within(AT_LIMIT),
+        case(
+            "F067",
+            "a call is answered with 500",
+            "the call may have run",
+            play!(|stage| on_call(stage, status(500, "broken")).await),
+            "lost transport, may have run, ran 0; then ok, ran 1",
+        )
+        .on("H2L"),
+        case(
+            "F067b",
+            "a call is answered with 502",
+            "the call may have run",
+            play!(|stage| on_call(stage, status(502, "bad gateway")).await),
+            "lost transport, may have run, ran 0; then ok, ran 1",
+        )
+        .on("H2L"),
+        case(
+            "F067c",
+            "a call is answered with 504",
+            "the call may have run",
+            play!(|stage| on_call(stage, status(504, "")).await),
+            "lost transport, may have run, ran 0; then ok, ran 1",
+        )
+        .on("H2L"),
         cannot_run(
             "F068",
-            "HTTP/2 REFUSED_STREAM, or GOAWAY below our stream",
-            "the request is sent again unseen",
+            "HTTP/2 answers with REFUSED_STREAM, or GOAWAY below our stream",
+            "the request is retried transparently",
             "the fakes cannot refuse a stream; `cargo test -p pegboard --test network http_2` plays it",
         ),
-        Case {
-            id: "F070",
-            fault: "404 for a session that was known",
-            must: "a new session, and the call is made again once",
-            wires: WEB,
-            eras: "l",
-            bound: AT_LIMIT,
-            how: play!(|stage| on_call(stage, Fault::SessionGone).await),
-            ends: &[("", "", WELL)],
-        },
-        Case {
-            id: "F071",
-            fault: "the server says that headers and arguments differ (-32020)",
-            must: "the tools are listed again, and the call is made again once",
-            wires: WEB,
-            eras: "m",
-            bound: AT_LIMIT,
-            how: play!(|stage| {
+        case(
+            "F070",
+            "a call is answered with 404 because the session is gone",
+            "a new session is opened, and the call is retried once",
+            play!(|stage| on_call(stage, Fault::SessionGone).await),
+            WELL,
+        )
+        .on(WEB)
+        .in_era("l")
+        .within(AT_LIMIT),
+        case(
+            "F071",
+            "the server reports that headers and arguments differ (-32020)",
+            "the tools are listed again, and the call is retried once",
+            play!(|stage| {
                 let body = r#"{"jsonrpc":"2.0","id":null,"error":{"code":-32020,"message":"header mismatch"}}"#;
                 let fault = Fault::Status {
                     status: 400,
                     headers: vec![("content-type".to_owned(), "application/json".to_owned())],
                     body: body.to_owned(),
                 };
-                let word = on_call(stage, fault).await;
-                format!("{word}; listed again: {}", stage.count("tools/list") > 1)
+                let outcome = on_call(stage, fault).await;
+                format!("{outcome}; listed again: {}", stage.count("tools/list") > 1)
             }),
-            ends: &[("", "", "ok, ran 1; then ok, ran 1; listed again: true")],
-        },
-        Case {
-            id: "F073",
-            fault: "a wrong content type",
-            must: "the call may have run",
-            wires: WEB,
-            eras: BOTH,
-            bound: AT_ONCE,
-            how: play!(|stage| {
+            "ok, ran 1; then ok, ran 1; listed again: true",
+        )
+        .on(WEB)
+        .in_era("m")
+        .within(AT_LIMIT),
+        case(
+            "F073",
+            "the answer has a wrong content type",
+            "the call may have run",
+            play!(|stage| {
                 let content_type = "text/plain".to_owned();
                 on_call(stage, Fault::WrongContentType { content_type }).await
             }),
-            ends: &[("", "", UNREADABLE)],
-        },
+            UNREADABLE,
+        )
+        .on(WEB),
     ]
 }

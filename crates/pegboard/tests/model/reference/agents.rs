@@ -1,6 +1,6 @@
-//! What agents do: they open and close views, call tools and list them.
+//! Steps of agents: open and close views, call and list tools.
 
-use super::{Board, Ending, InFlight, Instance, Life, Name, SLOW, Tool, ViewId, places::start_idle};
+use super::{Board, Ending, InFlight, Instance, Life, Name, SLOW, Tool, ViewId, replacement::start_idle};
 
 impl Board {
     pub(super) fn open_view(&mut self) {
@@ -26,7 +26,7 @@ impl Board {
         }
     }
 
-    /// Gives a view the spare, and puts a new spare in its place.
+    /// Gives a view the spare, and makes a new spare.
     pub(super) fn copy_for(&mut self, name: Name, view: ViewId) {
         let fresh = |board: &mut Self, like: &Instance| {
             let life = if like.life == Life::Off { Life::Off } else { Life::Idle };
@@ -111,7 +111,7 @@ impl Board {
             (Some(_), Tool::Hello | Tool::Slow | Tool::Secret) => Ending::Ok,
             (Some(_), Tool::Fails) => Ending::ToolError,
             (Some(_), Tool::Unknown) | (None, _) => {
-                // Any server that is not known yet may have it, unless the one that it names was not.
+                // Any server without a known catalog may have the tool, unless the named server was not ready.
                 let others: Vec<Name> = self.servers.keys().copied().filter(|_| was_ready).collect();
                 others.into_iter().for_each(|name| self.wake(view, name));
                 Ending::UnknownTool
@@ -119,7 +119,7 @@ impl Board {
         }
     }
 
-    /// The instance that calls of a view go to.
+    /// The instance that receives the calls of a view.
     pub(super) fn reached(&self, view: ViewId, name: Name) -> Option<&Instance> {
         let server = self.servers.get(name)?;
         if server.is_per_view() {
@@ -129,7 +129,7 @@ impl Board {
         }
     }
 
-    /// Starts the server of a view, if it rests.
+    /// Starts the server of a view, if it is idle.
     pub(super) fn wake(&mut self, view: ViewId, name: Name) {
         let (now, refusing) = (self.now, self.refusing.clone());
         let Some(server) = self.servers.get_mut(name) else {

@@ -1,8 +1,8 @@
-//! What operators do, what servers do to them, and the end of the board.
+//! Steps of operators, failures of servers, and the shutdown of the board.
 
 use super::{
     Board, Ending, LOOP, Life, Name, Place, RESTART, Server, Settings,
-    places::{start_anew, start_idle, switch_off, switch_on},
+    replacement::{start_anew, start_idle, switch_off, switch_on},
 };
 
 impl Board {
