@@ -1,5 +1,4 @@
-//! The path of a tool call, top to bottom: hooks, arguments, permission, a kept answer, a turn, the server, the exchange, what is made of
-//! the result.
+//! The path of a tool call, in order: route, hooks, arguments, permission, cache, queue, delivery with retries, presentation of the result.
 
 mod approval;
 mod cache;
@@ -78,53 +77,54 @@ use crate::{
     session::Progress,
 };
 
-/// How the ids begin that we make up.
+/// Prefix of generated call ids.
 const OURS: &str = "call-";
 
-/// One call as a caller asks for it.
+/// One tool call as the caller requests it.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct ToolCall {
-    /// The caller's id for it, told in the reply.
+    /// The caller's id for it, repeated in the reply.
     pub id: String,
-    /// The tool, in any naming style.
+    /// The tool's name, in any naming style.
     pub name: String,
-    /// Its arguments.
+    /// The arguments.
     pub arguments: Arguments,
-    /// What a model wrote instead; it becomes the arguments when it is known which tool is meant, before any hook sees the call.
+    /// Arguments as text, as a model wrote them. They are parsed once the tool is known, before any hook sees the call.
     pub text: Option<String>,
-    /// How the text is read; as the server's settings say when not set.
+    /// How the text is parsed; `None` uses the server's settings.
     pub reading: Option<Reading>,
-    /// What had to be done to read it.
+    /// Notes on what had to be repaired to parse the text.
     pub(crate) notes: Vec<String>,
-    /// Why what was given as the arguments cannot be that.
+    /// Why the given arguments are unusable.
     pub(crate) unfit: Option<String>,
     /// The limit for the whole call, besides the server's own limits.
     pub timeout: Option<Duration>,
-    /// The conversation that led to it, for whoever summarises the result.
+    /// The conversation that led to the call, for the summariser of the result.
     pub context: Option<String>,
-    /// Where progress goes. When the channel is full, steps are left out.
+    /// Receives progress. When the channel is full, updates are dropped.
     pub progress: Option<mpsc::Sender<Progress>>,
     /// The servers and tools that this call may use, in place of the view's selection.
     pub selection: Option<Arc<Selection>>,
-    /// What goes with it in `_meta`: trace context, a tenant, whatever the server understands. The protocol's own keys are left out.
+    /// Entries of the request's `_meta`: trace context, a tenant id, anything the server understands. Keys reserved by the protocol are
+    /// dropped.
     pub meta: Map<String, Value>,
-    /// A key that makes the call unique: a second call with it is not made, it gets the first one's reply. See [`ToolCall::key`].
+    /// An idempotency key: a second call with the same key is not sent and returns the first one's reply. See [`ToolCall::key`].
     pub key: Option<String>,
-    /// Whether it should run as a task where the tool leaves the choice.
+    /// Runs the call as a task where the tool leaves the choice.
     pub as_task: bool,
-    /// The number in the id, while it is the one that we made up.
+    /// The number in the id while the id is the generated one.
     numbered: Option<u64>,
-    /// The name that the model wrote, where that is not the tool which is called: one of ours passes the call on.
+    /// The name that the model wrote, if a built-in tool such as `call_tool` forwards the call to another tool.
     pub(crate) asked: Option<String>,
 }
 
 impl ToolCall {
-    /// A call of `name` without arguments.
+    /// Creates a call of `name` without arguments.
     pub fn new(name: impl Into<String>) -> Self {
         static NEXT: AtomicU64 = AtomicU64::new(1);
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
-        // With room for the largest number, so that it is not made twice.
+        // Large enough for every number, so that the string is allocated once.
         let mut id = String::with_capacity(25);
         id.push_str(OURS);
         let _ = write!(id, "{number}");
@@ -148,7 +148,8 @@ impl ToolCall {
         }
     }
 
-    /// Sets the arguments: [`Arguments`], a map, or a JSON value. One that is no object is told in the reply; nothing is called with it.
+    /// Sets the arguments: [`Arguments`], a map, or a JSON value. A value that is not an object fails the call: the reply says so and
+    /// nothing is sent.
     ///
     /// ```
     /// # use pegboard::ToolCall;
@@ -175,7 +176,7 @@ impl ToolCall {
         self
     }
 
-    /// Sets how the text is read, whatever the server's settings say.
+    /// Sets how the text is parsed, overriding the server's settings.
     #[must_use]
     pub fn reading(mut self, reading: Reading) -> Self {
         self.reading = Some(reading);
@@ -190,18 +191,18 @@ impl ToolCall {
         self
     }
 
-    /// Whether the id came from the caller.
+    /// Returns whether the caller set the id.
     fn has_given_id(&self) -> bool {
-        // It can be set without `id` too.
+        // The field is public, so it can change without `id`.
         !self.numbered.is_some_and(|number| is_ours(&self.id, number))
     }
 
-    /// The name as the model wrote it.
+    /// Returns the name as the model wrote it.
     fn asked(&self) -> &str {
         self.asked.as_deref().unwrap_or(&self.name)
     }
 
-    /// The reply to this call if it ends before a server has answered it, or is never made.
+    /// Builds the reply to this call when it ends without an answer of a server, or is never sent.
     pub fn unanswered(&self, outcome: Outcome, latency: Duration) -> Reply {
         Reply {
             asked: self.asked().to_owned(),
@@ -217,35 +218,35 @@ impl ToolCall {
         self
     }
 
-    /// Sets the servers and tools that this call may use, in place of the view's selection. One that is used for many calls is best shared.
+    /// Sets the servers and tools that this call may use, in place of the view's selection. Share one `Arc` among many calls.
     #[must_use]
     pub fn selection(mut self, selection: impl Into<Arc<Selection>>) -> Self {
         self.selection = Some(selection.into());
         self
     }
 
-    /// Tells the conversation that led to the call, without the system's part. Whoever summarises the result is told what it was wanted for.
+    /// Sets the conversation that led to the call, without the system prompt. The summariser of the result sees it.
     #[must_use]
     pub fn context(mut self, context: impl Into<String>) -> Self {
         self.context = Some(context.into());
         self
     }
 
-    /// Sets where progress goes.
+    /// Sets the channel that receives progress.
     #[must_use]
     pub fn progress(mut self, progress: mpsc::Sender<Progress>) -> Self {
         self.progress = Some(progress);
         self
     }
 
-    /// Has the tool run as a task where it leaves the choice, so that the server need not hold the call open while it works.
+    /// Runs the call as a task where the tool leaves the choice, so that the server need not hold the request open while it works.
     #[must_use]
     pub fn as_task(mut self) -> Self {
         self.as_task = true;
         self
     }
 
-    /// Adds a fact for the server to `_meta`.
+    /// Adds an entry to the request's `_meta`.
     #[must_use]
     pub fn meta(mut self, key: impl Into<String>, value: impl Into<Value>) -> Self {
         self.meta.insert(key.into(), value.into());
@@ -258,10 +259,10 @@ impl ToolCall {
         self.meta("traceparent", traceparent.into())
     }
 
-    /// Sets the key under which the call is made once and not again: calls of this view with the same tool, key and arguments get the reply
-    /// of the first one, until ten minutes after it ended. The same key with other arguments is refused, and a call that was surely not
-    /// carried out leaves its key free. The server finds the key in `_meta` as `dev.pegboard/idempotencyKey`, and in the argument that the
-    /// config names for that (`retry = { key_argument = "…" }`).
+    /// Sets the idempotency key. Calls of this view with the same tool, key and arguments return the reply of the first one, until ten
+    /// minutes after it ended. The same key with other arguments is refused, and a call that was certainly not executed releases its key.
+    /// The server finds the key in `_meta` as `dev.pegboard/idempotencyKey`, and in the argument that the config names (`retry = {
+    /// key_argument = "…" }`).
     #[must_use]
     pub fn key(mut self, key: impl Into<String>) -> Self {
         self.key = Some(key.into());
@@ -269,7 +270,7 @@ impl ToolCall {
     }
 }
 
-/// Whether an id is the one that we made up of this number. Every reply asks, so the number is not written out for that.
+/// Returns whether `id` is the generated id of this number. Runs for every reply, so it compares digits instead of formatting the number.
 fn is_ours(id: &str, mut number: u64) -> bool {
     let Some(digits) = id.strip_prefix(OURS) else {
         return false;
@@ -282,14 +283,14 @@ fn is_ours(id: &str, mut number: u64) -> bool {
     !digits.is_empty() && digits.bytes().rev().all(fits) && number == 0
 }
 
-/// What all steps of a call look at.
+/// The state that all steps of a call share.
 pub(crate) struct CallContext<'a> {
     view: &'a View,
     route: &'a Route,
-    /// The server's settings when the call began. They hold to its end.
+    /// A snapshot of the server's settings, taken when the call began.
     config: Arc<ServerConfig>,
     started: Instant,
-    /// The one limit for all that the call waits for.
+    /// The one deadline for everything the call waits for.
     deadline: Deadline,
 }
 
@@ -306,7 +307,7 @@ impl<'a> CallContext<'a> {
         }
     }
 
-    /// What is left of a call that began earlier.
+    /// Creates the context of a call that began earlier, for the rest of its time.
     fn until(view: &'a View, route: &'a Route, deadline: Deadline) -> Self {
         Self {
             view,
@@ -326,7 +327,7 @@ impl<'a> CallContext<'a> {
     }
 }
 
-/// Carries a call out on the route that was found for it. The reply takes what it repeats of the call's words.
+/// Runs a call on its route. Moves the id and the name out of `call` into the reply.
 pub(crate) async fn run(
     view: &View,
     route: &Route,
@@ -336,7 +337,7 @@ pub(crate) async fn run(
 ) -> Reply {
     let job = CallContext::new(view, route, call, started);
     let mut reply = match let_in(&job, call).await {
-        // Boxed, because calls with a key are rare and every call would pay for the room.
+        // Boxed, because calls with a key are rare and every call would pay for the space.
         Ok(()) if call.key.is_some() => Box::pin(once(&job, call)).await,
         Ok(()) => recorded(&job, call).await,
         Err(failure) => {
@@ -349,13 +350,13 @@ pub(crate) async fn run(
     reply
 }
 
-/// Reads the call's arguments, so that all that follow see the same, and lets the hooks look at it.
+/// Parses the arguments and runs the `before` hooks, which then see the parsed form.
 async fn let_in(job: &CallContext<'_>, call: &mut ToolCall) -> Result<(), Failure> {
     prepare_arguments::read(job, call)?;
     job.view.hooks.before(job.route, call, job.deadline).await
 }
 
-/// Makes the call, or gives the reply to an earlier one with the same key.
+/// Runs the call, or returns the reply of an earlier call with the same idempotency key.
 async fn once(job: &CallContext<'_>, call: &mut ToolCall) -> Reply {
     let name = job.tool().dotted_name();
     let key = idempotency::IdempotencyKey {
@@ -378,14 +379,14 @@ async fn once(job: &CallContext<'_>, call: &mut ToolCall) -> Reply {
     }
 }
 
-/// Makes the call, and writes down how it went.
+/// Runs the call and records how it went.
 async fn recorded(job: &CallContext<'_>, call: &mut ToolCall) -> Reply {
     let mut record = Record::open(job, call);
     let ended = attempt(job, call, &mut record).await;
     concluded(job, call, record, ended).await
 }
 
-/// The reply to a call that has come to its end, well or not.
+/// Turns the result of a call into its reply, and counts it.
 async fn concluded(
     job: &CallContext<'_>,
     call: &mut ToolCall,
@@ -415,7 +416,7 @@ async fn concluded(
     reply
 }
 
-/// The reply to a call that has no route. It names server and tool as far as the call's name says which are meant.
+/// Builds the reply to a call without a route. It names server and tool if the name identifies them.
 pub(crate) fn refuse(call: &ToolCall, astray: Unroutable, started: Instant, guard: CallGuard<'_>) -> Reply {
     let mut reply = call.unanswered(Outcome::Refused(astray.failure), started.elapsed());
     if let Some((server, tool)) = astray.meant {
@@ -426,7 +427,7 @@ pub(crate) fn refuse(call: &ToolCall, astray: Unroutable, started: Instant, guar
     reply
 }
 
-/// The steps of a call, in order.
+/// Runs the steps of a call in order.
 async fn attempt(job: &CallContext<'_>, call: &ToolCall, record: &mut Record) -> Result<Outcome, Stop> {
     let arguments = prepare_arguments::arguments(job, call, &mut record.warnings).await?;
     permission::ask(job, call, &arguments).await?;
@@ -441,7 +442,7 @@ async fn attempt(job: &CallContext<'_>, call: &ToolCall, record: &mut Record) ->
     if let Some(failed) = output_check::misfit(job, &result, &mut record.warnings) {
         return Ok(failed);
     }
-    // What a user said once is not said for the next call.
+    // A user's input to one call must not answer the next one.
     let question = question.filter(|_| !result.had_input);
     let outcome = present::extract(result);
     if let (Some((question, lifetime)), Outcome::Done(answer)) = (question, &outcome) {

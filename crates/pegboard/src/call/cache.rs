@@ -1,4 +1,4 @@
-//! Answers that are kept for a while, so that the same question is not asked twice. Off unless the operator sets a time.
+//! Caches answers, so that the same request is not sent twice. Off unless the operator sets a lifetime.
 
 use std::{
     collections::{HashMap, VecDeque},
@@ -18,19 +18,19 @@ use crate::{
     outcome::{Answer, Content},
 };
 
-/// The most answers that are kept.
+/// The most cached answers.
 const MAX_ENTRIES: usize = 1000;
-/// The most bytes of payload that are kept.
+/// The most bytes of cached payload.
 const MAX_BYTES: usize = 32 << 20;
 
-/// The answers of one view, by what was asked. Views never see each other's.
+/// The cached answers of one view. Views do not share them.
 #[derive(Debug, Default)]
 pub(crate) struct Cache(Mutex<Kept>);
 
 #[derive(Debug, Default)]
 struct Kept {
     answers: HashMap<CacheKey, Entry>,
-    /// The questions from the oldest answer to the newest.
+    /// The keys from the oldest answer to the newest.
     order: VecDeque<CacheKey>,
     bytes: usize,
 }
@@ -42,20 +42,20 @@ struct Entry {
     until: Instant,
 }
 
-/// What was asked: the server, the tool, and the arguments in one spelling.
+/// What identifies a request: the server, the tool, and the arguments in canonical form.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) struct CacheKey {
-    /// The server by its number: another one may have its name by now.
+    /// The server's number: another server may have its name by now.
     server: u64,
     tool: String,
     arguments: String,
 }
 
 impl CacheKey {
-    /// The question of a call and how long its answer may be kept; none when it must be asked each time.
+    /// The key of a call and the lifetime of its answer; `None` if the answer must not be cached.
     pub(super) fn of(job: &CallContext<'_>, arguments: &Arguments) -> Option<(Box<Self>, Duration)> {
         let lifetime = lifetime(job.tool(), &job.config.policy)?;
-        // Reading and writing sorts the keys, so that their order makes no difference.
+        // Parsing and serialising sorts the keys, so that their order makes no difference.
         let arguments: Value = serde_json::from_str(arguments.as_raw().get()).ok()?;
         let question = Self {
             server: job.server().number(),
@@ -66,8 +66,8 @@ impl CacheKey {
     }
 }
 
-/// How long answers of a tool are kept. The time of a server is for tools that only read; a tool that is named may say nothing about
-/// itself, but one that says that it writes is always asked.
+/// How long answers of a tool are cached. A server's lifetime applies to tools declared read-only; a lifetime for a named tool also applies
+/// if it declares nothing, but a tool that declares itself writing or destructive is never cached.
 fn lifetime(tool: &Tool, policy: &Policy) -> Option<Duration> {
     if policy.cache.is_none() && policy.tools_cache.is_empty() {
         return None;
@@ -87,14 +87,14 @@ fn lifetime(tool: &Tool, policy: &Policy) -> Option<Duration> {
 }
 
 impl Cache {
-    /// The answer that was given to the same question and is not too old.
+    /// Returns the cached answer for this key unless it has expired.
     pub(super) fn get(&self, question: &CacheKey) -> Option<Answer> {
         let kept = self.lock();
         let entry = kept.answers.get(question)?;
         (entry.until > Instant::now()).then(|| entry.answer.clone())
     }
 
-    /// Keeps an answer. The oldest ones make room for it.
+    /// Caches an answer, evicting the oldest ones to make room.
     pub(super) fn put(&self, question: CacheKey, answer: &Answer, lifetime: Duration) {
         let bytes = size(answer) + question.arguments.len();
         if bytes > MAX_BYTES / 8 {

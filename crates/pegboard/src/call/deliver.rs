@@ -1,4 +1,4 @@
-//! The call in its server's hands: a turn, a session, the exchange, and what is done after a fault.
+//! Sends a call to its server: waits in the queue, gets a session, exchanges the messages, and retries after faults.
 
 use serde_json::{Map, Value};
 use tokio::{sync::mpsc, time::Instant};
@@ -18,7 +18,7 @@ use crate::{
     transport::Sent,
 };
 
-/// Hands the call to its server, and again where that is safe.
+/// Sends the call to its server, and retries where that is safe.
 pub(super) async fn delivered(
     job: &CallContext<'_>,
     call: &ToolCall,
@@ -39,12 +39,12 @@ pub(super) async fn delivered(
     };
     match order.give(job.tool(), &live).await? {
         Ok(result) => Ok(result),
-        // Boxed, because it is rare and every call would pay for the room.
+        // Boxed, because it is rare and every call would pay for the space.
         Err(fault) => Box::pin(order.again(live, fault, record)).await,
     }
 }
 
-/// A call as it is given to its server, once or more often.
+/// A call that is ready to be sent, once or several times.
 struct Order<'a> {
     job: &'a CallContext<'a>,
     call: &'a ToolCall,
@@ -53,18 +53,18 @@ struct Order<'a> {
 }
 
 impl Order<'_> {
-    /// Gives it to a server that is ready.
+    /// Sends it to a server that is ready, and forwards progress.
     async fn give(&self, tool: &Tool, live: &Live) -> Result<Result<CallResult, Fault>, Stop> {
         let events = &self.job.view.events;
         if progress::is_wanted(self.call, events) {
-            // Boxed, because it is rare and every call would pay for the room.
+            // Boxed, because it is rare and every call would pay for the space.
             let given = |progress| self.exchange(tool, live, progress);
             return Box::pin(progress::passed_on(self.call, events, given)).await;
         }
         self.exchange(tool, live, None).await
     }
 
-    /// One exchange with the server, if its breaker lets the call pass.
+    /// One exchange with the server, if its circuit breaker allows it.
     async fn exchange(
         &self,
         tool: &Tool,
@@ -92,7 +92,7 @@ impl Order<'_> {
         Ok(result)
     }
 
-    /// What is done after a fault, until there is a result or nothing more can be done.
+    /// Retries after a fault until there is a result or no retry is allowed.
     async fn again(&self, mut live: Live, mut fault: Fault, record: &mut Record) -> Result<CallResult, Stop> {
         let (server, deadline, policy) = (self.job.server(), self.job.deadline, &self.job.config.policy);
         let mut tool = self.job.route.tool.clone();
@@ -125,11 +125,11 @@ impl Order<'_> {
             record.may_have_run |= fault.sent == Sent::Maybe;
             tracing::debug!(id = %self.call.id, %fault, ?after, "the call is made again");
             tokio::time::sleep(after).await;
-            // Its place is given back first: it may be the one that is taken next.
+            // Released first: its slot in the pool may be the one that is acquired next.
             drop(live);
             live = server.live_after(left_behind, deadline).await?;
             record.attempts = recovery.attempts();
-            // It may have been listed again since.
+            // The tool may have been listed again since.
             let listed = live.catalog().tools.iter().find(|listed| listed.name == tool.name);
             tool = listed.cloned().unwrap_or(tool);
             fault = match self.give(&tool, &live).await? {
@@ -140,8 +140,8 @@ impl Order<'_> {
     }
 }
 
-/// Whether a call that failed on its way leads to a probe: where no schedule would find out soon that the server is gone. Elsewhere calls go
-/// on trying until a probe is due, because a server that is back is found by the next of them.
+/// Returns whether a failed call triggers a health check: only where no schedule would soon detect that the server is gone. Elsewhere calls
+/// keep trying until a check is due, because the next call finds a recovered server.
 fn is_probed_after_failures(policy: &Policy) -> bool {
     !policy.restart.enabled || policy.health.every.is_none()
 }

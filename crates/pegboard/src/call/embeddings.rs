@@ -1,4 +1,4 @@
-//! Finding tools by meaning: a model of the program's turns texts into vectors, and those of tools are kept.
+//! Searches tools by meaning: the embedding program's model turns texts into vectors, and the vectors of tools are cached.
 
 use std::{
     collections::HashMap,
@@ -14,25 +14,25 @@ use tokio::{sync::Semaphore, time::Instant};
 
 use crate::sync::{Panicked, caught};
 
-/// How long a search waits for vectors. What came until then is kept for the next one.
+/// How long a search waits for vectors. Those that arrive until then are cached for the next search.
 const WAIT: Duration = Duration::from_secs(5);
-/// How long nobody is asked after a search in which nothing came.
+/// How long the embedder is not called after a search in which it returned nothing.
 const REST: Duration = Duration::from_secs(30);
-/// The most texts that are handed over at once.
+/// The most texts per request.
 const BATCH: usize = 64;
 /// The most numbers in a vector.
 const MAX_LENGTH: usize = 16_384;
-/// The most numbers of all vectors that are kept.
+/// The most numbers in all cached vectors.
 const MAX_KEPT: usize = 16 << 20;
 
 type Boxed<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
-/// Turns texts into vectors of which those of similar meaning point the same way: an embedding model, on this machine or another.
+/// Turns texts into vectors that are close for texts of similar meaning: an embedding model, local or remote.
 ///
 /// ```
 /// use pegboard::Embedder;
 ///
-/// /// Knows one thing about a text: whether it speaks of money.
+/// /// Knows one thing about a text: whether it is about money.
 /// struct Money;
 ///
 /// impl Embedder for Money {
@@ -48,28 +48,28 @@ type Boxed<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 /// }
 /// ```
 pub trait Embedder: Send + Sync + 'static {
-    /// A vector for each text, in the same order and all of one length, or why there are none. Dropping the future gives the request up.
+    /// Returns a vector for each text, in the same order and all of one length, or an error. Dropping the future cancels the request.
     fn embed(&self, texts: Vec<String>) -> Boxed<'_, Result<Vec<Vec<f32>>, String>>;
 }
 
-/// An embedder, and the vectors that it has made of tools.
+/// An embedder, and the cached vectors of tools.
 pub(crate) struct Embeddings {
     embedder: Arc<dyn Embedder>,
     state: Mutex<State>,
-    /// One search at a time asks, so that nothing is asked twice.
+    /// One search at a time calls the embedder, so that no text is embedded twice.
     turn: Semaphore,
 }
 
 #[derive(Default)]
 struct State {
     vectors: HashMap<[u8; 32], Arc<[f32]>>,
-    /// How many numbers they have altogether.
+    /// How many numbers they have in total.
     numbers: usize,
-    /// Until when nobody is asked, because it was of no use lately.
+    /// Until when the embedder is not called after a failure.
     rests_until: Option<Instant>,
 }
 
-/// The vectors of a question and of all tools.
+/// The vectors of a query and of all tools.
 #[derive(Debug, PartialEq)]
 pub(crate) struct Vectors {
     pub(crate) question: Arc<[f32]>,
@@ -85,7 +85,7 @@ impl Embeddings {
         }
     }
 
-    /// The vectors of a question and of these tools, if all can be had soon.
+    /// Returns the vectors of a query and of these tools, if all of them arrive in time.
     pub(crate) async fn of(&self, question: &str, tools: &[String]) -> Option<Vectors> {
         if self.lock().rests_until.is_some_and(|until| Instant::now() < until) {
             return None;
@@ -136,7 +136,7 @@ impl Embeddings {
         Ok(Vectors { question, tools })
     }
 
-    /// A usable vector for each text.
+    /// Requests a vector for each text and validates them.
     async fn ask(&self, texts: Vec<String>) -> Result<Vec<Arc<[f32]>>, String> {
         let wanted = texts.len();
         let asking = caught(async { self.embedder.embed(texts).await });
@@ -161,7 +161,7 @@ impl Embeddings {
 }
 
 impl State {
-    /// Keeps vectors. When there are too many, those of tools that are not `wanted` now go.
+    /// Caches vectors. When there are too many, evicts those of tools that are not `wanted` now.
     fn keep(&mut self, made: impl Iterator<Item = ([u8; 32], Arc<[f32]>)>, wanted: &[[u8; 32]]) {
         for (key, vector) in made {
             if self.numbers + vector.len() > MAX_KEPT {
@@ -190,7 +190,7 @@ mod tests {
 
     use super::*;
 
-    /// Makes a vector of the length of a text, a batch in so much time, and counts the texts.
+    /// Embeds a text as its length, with a delay per batch, and counts the texts.
     struct Lengths {
         each: Duration,
         texts: Arc<AtomicUsize>,

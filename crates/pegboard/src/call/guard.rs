@@ -1,4 +1,4 @@
-//! Counts a call and rings its events, exactly once each, however the call ends.
+//! Counts a call and publishes its events, exactly once each, however the call ends.
 
 use std::{ops::Deref, sync::Arc};
 
@@ -14,31 +14,31 @@ use crate::{
     outcome::{Kind, Reply},
 };
 
-/// The longest name of a tool in an event, in bytes. A name that leads nowhere may be any text that a model wrote.
+/// The longest tool name in an event, in bytes. An unknown name may be any text that a model wrote.
 const NAME: usize = 512;
 
-/// Owns the end of one call. [`CallGuard::complete`] ends it with a reply; a guard that is dropped before ends it as cancelled.
+/// Guards the end of one call. [`CallGuard::complete`] ends it with a reply; dropping the guard before that ends it as cancelled.
 ///
-/// Without listeners it is a few words and allocates nothing.
+/// Without subscribers it is a few machine words and allocates nothing.
 pub(crate) struct CallGuard<'a> {
     view: Kept<'a, View>,
     who: Who<'a>,
-    /// What listeners are told; made only when there are some.
+    /// The call's data in events; only set if there are subscribers.
     told: Option<Box<Told>>,
     started: Instant,
     is_open: bool,
 }
 
-/// Whose counters a call belongs to.
+/// Which counters a call belongs to.
 enum Who<'a> {
     /// No tool was found for it yet.
     Unrouted,
-    /// A tool that the view answers itself.
+    /// A built-in tool, which the view answers itself.
     Own,
     Server(Kept<'a, Counts>),
 }
 
-/// A value that is borrowed for the length of a call, or held for longer.
+/// A value that is borrowed during a call, or shared for longer.
 enum Kept<'a, T> {
     Borrowed(&'a T),
     Held(Arc<T>),
@@ -55,19 +55,19 @@ impl<T> Deref for Kept<'_, T> {
     }
 }
 
-/// What listeners are told of one call.
+/// One call as events describe it.
 #[derive(Debug)]
 struct Told {
     id: String,
     name: String,
     server: Option<ServerName>,
     tool: Option<String>,
-    /// Whether they know of it already.
+    /// Whether the `CallCreated` event was sent.
     is_created: bool,
 }
 
 impl<'a> CallGuard<'a> {
-    /// Begins a call whose tool is not known yet. Listeners are told of it once that is known, or with [`CallGuard::create`].
+    /// Begins a call whose tool is not known yet. `CallCreated` is sent once it is known, or with [`CallGuard::create`].
     pub(crate) fn open(view: &'a View, call: &ToolCall, started: Instant) -> Self {
         Self {
             told: view.events.is_heard().then(|| Box::new(Told::of(call))),
@@ -85,7 +85,7 @@ impl<'a> CallGuard<'a> {
         guard
     }
 
-    /// The route of the call was found.
+    /// Sets the route of the call.
     pub(crate) fn route(&mut self, route: &'a Route) {
         let counts = route.server.counts();
         counts.begin();
@@ -93,7 +93,7 @@ impl<'a> CallGuard<'a> {
         self.leads_to(&route.tool, route.server.name());
     }
 
-    /// The call is one of a tool that the view answers itself.
+    /// Marks the call as one of a built-in tool.
     pub(crate) fn own(&mut self, tool: &Tool) {
         self.who = Who::Own;
         self.leads_to(tool, &tool.server);
@@ -108,7 +108,7 @@ impl<'a> CallGuard<'a> {
         self.create();
     }
 
-    /// Tells listeners of the call, if they do not know of it.
+    /// Sends `CallCreated` unless it was sent.
     pub(crate) fn create(&mut self) {
         if let Some(told) = &mut self.told
             && !std::mem::replace(&mut told.is_created, true)
@@ -117,7 +117,7 @@ impl<'a> CallGuard<'a> {
         }
     }
 
-    /// The same call for longer than its route and view are borrowed.
+    /// Turns the guard into one that does not borrow its route and view.
     pub(crate) fn held(mut self, view: &Arc<View>, route: &Route) -> CallGuard<'static> {
         self.is_open = false;
         CallGuard {
@@ -129,7 +129,7 @@ impl<'a> CallGuard<'a> {
         }
     }
 
-    /// The call has ended with a reply.
+    /// Ends the call with a reply.
     pub(crate) fn complete(mut self, reply: &Reply) {
         self.is_open = false;
         let kind = reply.outcome.kind();
@@ -153,7 +153,7 @@ impl<'a> CallGuard<'a> {
         }
     }
 
-    /// The caller has dropped the call.
+    /// Ends the call as cancelled.
     #[cold]
     fn cancel(&mut self) {
         self.create();

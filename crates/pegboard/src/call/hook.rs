@@ -1,4 +1,4 @@
-//! What the embedding program may do around every call: look, change, refuse, add facts, count.
+//! Hooks of the embedding program around every call: they observe, change or refuse it, add `_meta` and count tokens.
 
 use std::{fmt, future::Future, pin::Pin, sync::Arc, time::Duration};
 
@@ -13,16 +13,16 @@ use crate::{
     sync::{Panicked, caught, caught_now},
 };
 
-/// How long a hook may look at a reply.
+/// How long a hook may take for a reply.
 const AFTER: Duration = Duration::from_secs(10);
 
 type Boxed<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
-/// What is about to be called.
+/// The tool that is about to be called.
 #[derive(Debug, Clone, Copy)]
 #[non_exhaustive]
 pub struct Called<'a> {
-    /// The server it goes to.
+    /// The server.
     pub server: &'a ServerName,
     /// The tool.
     pub tool: &'a Tool,
@@ -37,7 +37,7 @@ impl<'a> Called<'a> {
     }
 }
 
-/// Stands around every call of a view. The first hook of a view sees a call first and its reply last.
+/// Runs before and after every call of a view. The first hook of a view sees a call first and its reply last.
 ///
 /// ```
 /// use pegboard::{Called, Failure, Hook, Kind, ToolCall};
@@ -60,31 +60,31 @@ impl<'a> Called<'a> {
 /// }
 /// ```
 pub trait Hook: Send + Sync + 'static {
-    /// Sees a call before its arguments are checked. It may change the call, or refuse it.
+    /// Runs before the arguments are validated. May change the call, or refuse it.
     fn before<'a>(&'a self, called: Called<'a>, call: &'a mut ToolCall) -> Boxed<'a, Result<(), Failure>> {
         let _ = (called, call);
         Box::pin(std::future::ready(Ok(())))
     }
 
-    /// Sees the reply, however the call ended. It may change it.
+    /// Runs on the reply, however the call ended. May change it.
     fn after<'a>(&'a self, called: Called<'a>, reply: &'a mut Reply) -> Boxed<'a, ()> {
         let _ = (called, reply);
         Box::pin(std::future::ready(()))
     }
 }
 
-/// How much more a view may bring into a model's context. See [`View::budget`](super::View::budget).
+/// Limits how many tokens a view may add to a model's context. See [`View::budget`](crate::View::budget).
 pub trait Budget: Send + Sync + 'static {
-    /// Whether the call may be made, or why not.
+    /// Returns the reason if the call may not be made.
     fn allows(&self, called: Called<'_>) -> Result<(), String>;
 
-    /// A reply of about so many tokens was given.
+    /// Counts a reply of about this many tokens.
     fn spend(&self, called: Called<'_>, tokens: usize) {
         let _ = (called, tokens);
     }
 }
 
-/// Facts that go with a call in its `_meta`.
+/// Computes entries of a request's `_meta`.
 pub(super) type MetaOf = Arc<dyn Fn(Called<'_>) -> Map<String, Value> + Send + Sync>;
 
 /// The hooks of one view.
@@ -96,11 +96,11 @@ pub(crate) struct Hooks {
 }
 
 impl Hooks {
-    /// Lets every hook see the call, in order, until one refuses it; then asks the budget.
+    /// Runs the `before` hooks in order until one refuses the call, then asks the budget.
     pub(super) async fn before(&self, route: &Route, call: &mut ToolCall, deadline: Deadline) -> Result<(), Failure> {
         let called = Called::of(route);
         for hook in &self.around {
-            // Boxed, because hooks are rare and every call would pay for the room.
+            // Boxed, because hooks are rare and every call would pay for the space.
             let looking = caught(async { hook.before(called, call).await });
             let looked = Box::pin(deadline.run(looking)).await;
             looked
@@ -120,7 +120,7 @@ impl Hooks {
         }
     }
 
-    /// Lets every hook see the reply, the last one first, and counts what it costs.
+    /// Runs the `after` hooks, last one first, and charges the budget.
     pub(super) async fn after(&self, route: &Route, reply: &mut Reply) {
         let called = Called::of(route);
         for hook in self.around.iter().rev() {
@@ -144,7 +144,7 @@ impl Hooks {
         }
     }
 
-    /// What goes into `_meta` of the call: the program's facts, then those of the call itself, and its key.
+    /// The request's `_meta`: the program's entries, then those of the call itself and its idempotency key.
     pub(super) fn meta(&self, route: &Route, call: &ToolCall) -> Result<Map<String, Value>, Failure> {
         let mut meta = match &self.meta {
             Some(meta) => {
@@ -160,7 +160,7 @@ impl Hooks {
     }
 }
 
-/// The failure of a call for which the program's own code panicked.
+/// The failure of a call for which a callback of the embedding program panicked.
 pub(super) fn panicked(what: &str) -> Failure {
     tracing::error!("{what} of the program panicked; the call is refused");
     Failure::new(

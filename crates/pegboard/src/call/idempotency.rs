@@ -1,4 +1,4 @@
-//! Calls that carry a key of their caller: the same key is carried out once, and everybody who uses it again gets that reply.
+//! Idempotency keys: a call runs once per key, and further calls with that key get its reply.
 
 use std::{
     collections::HashMap,
@@ -17,30 +17,30 @@ use crate::{
     outcome::{Failure, Kind, Outcome, Reply},
 };
 
-/// Where a server finds the key in the `_meta` of a call.
+/// The `_meta` entry in which a server finds the key.
 pub(super) const META: &str = "dev.pegboard/idempotencyKey";
-/// How long the reply to a call is given again after the call has ended.
+/// How long a reply is repeated after its call has ended.
 const WINDOW: Duration = Duration::from_secs(600);
-/// The most keys that are remembered; of the calls that have ended the oldest are forgotten first.
+/// The most keys that are remembered; the calls that ended first are evicted first.
 const MAX_KEYS: usize = 1024;
 
-/// The keys that calls of one view have used.
+/// The idempotency keys of one view.
 #[derive(Debug, Default)]
 pub(crate) struct IdempotencyKeys(Mutex<HashMap<IdempotencyKey, Used>>);
 
-/// A caller's key. The same word for another tool is another key.
+/// A caller's key for one tool. The same key for another tool is a different one.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) struct IdempotencyKey {
     pub(super) tool: String,
     pub(super) word: String,
 }
 
-/// The call that was made under a key.
+/// The call that claimed a key.
 #[derive(Debug)]
 struct Used {
     arguments: [u8; 32],
     reply: watch::Receiver<Option<Reply>>,
-    /// When the call ended, or was given up.
+    /// When the call ended or was dropped.
     ended: Option<Instant>,
 }
 
@@ -51,8 +51,8 @@ impl Used {
 }
 
 impl IdempotencyKeys {
-    /// Makes the call, unless one with this key and these arguments was made before; then its reply is waited for and given again. A call
-    /// that was surely not carried out leaves its key free.
+    /// Runs `call`, unless one with this key and these arguments ran before; then waits for its reply and returns a copy. A call that was
+    /// certainly not executed releases its key.
     pub(super) async fn once(
         &self,
         key: IdempotencyKey,
@@ -74,14 +74,14 @@ impl IdempotencyKeys {
             }
             Begin::Before(mut earlier) => match deadline.run(earlier.wait_for(Option::is_some)).await {
                 Ok(Ok(reply)) => reply.clone().unwrap_or_else(|| unknown(&key)),
-                // Its caller gave it up, so nobody knows how far it came; or it takes longer than this one may wait.
+                // The earlier call was dropped in flight, so its fate is unknown; or it takes longer than this call may wait.
                 Ok(Err(_)) | Err(_) => unknown(&key),
             },
             Begin::Never(failure) => refused(failure),
         }
     }
 
-    /// Looks the key up and takes it in one step, so that of two callers only one begins.
+    /// Looks the key up and claims it under one lock, so that only one of two callers runs.
     fn begin(&self, key: &IdempotencyKey, arguments: [u8; 32]) -> Begin {
         let mut keys = self.lock();
         match keys.get(key) {
@@ -111,20 +111,20 @@ impl IdempotencyKeys {
     }
 }
 
-/// What a caller with a key is to do.
+/// The result of claiming a key.
 enum Begin {
-    /// Make the call, and tell its reply.
+    /// Run the call and publish its reply.
     Now(watch::Sender<Option<Reply>>),
-    /// Wait for the reply of the call that was made before.
+    /// Wait for the reply of the earlier call.
     Before(watch::Receiver<Option<Reply>>),
     Never(Failure),
 }
 
-/// A call under way. However it ends, also when it is given up, the time of its key begins to run.
+/// Held while the call is in flight. Starts the key's expiry when the call ends or is dropped.
 struct Begun<'a> {
     keys: &'a IdempotencyKeys,
     key: &'a IdempotencyKey,
-    /// Whether nothing was done under the key.
+    /// Whether the key is released because nothing was executed.
     is_free: bool,
 }
 
@@ -139,7 +139,7 @@ impl Drop for Begun<'_> {
     }
 }
 
-/// Forgets what is over, or else the call that ended first. A call under way is never forgotten: it could be made twice then.
+/// Evicts expired keys, or else the call that ended first. A call in flight is never evicted: it could run twice then.
 fn make_room(keys: &mut HashMap<IdempotencyKey, Used>) -> bool {
     keys.retain(|_, used| !used.is_over());
     if keys.len() < MAX_KEYS {
@@ -150,7 +150,7 @@ fn make_room(keys: &mut HashMap<IdempotencyKey, Used>) -> bool {
     first.is_some_and(|first| keys.remove(&first).is_some())
 }
 
-/// Says of two calls whether they have the same arguments, in whatever order these are written.
+/// Hashes the arguments, independent of the order of their keys.
 fn fingerprint(arguments: &Arguments) -> [u8; 32] {
     let text = arguments.as_raw().get();
     let sorted = serde_json::from_str(text).map(|tree: Value| tree.to_string());

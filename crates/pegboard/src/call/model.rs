@@ -1,4 +1,4 @@
-//! A model's side of a call, in the form of each provider: the tool calls in what a model answered, and the messages that answer them.
+//! Converts between a provider's messages and calls: parses the tool calls in a model's response, and writes the messages that answer them.
 
 mod calls;
 mod results;
@@ -12,23 +12,23 @@ use super::ToolCall;
 use crate::{outcome::Reply, provider::Provider};
 
 impl Provider {
-    /// The tool calls in what a model answered: a whole response, its message, or the list of its parts. Of several answers to choose
-    /// from, the first counts.
+    /// Parses the tool calls in a model's response: a whole response, its message, or the list of its parts. Of several alternative
+    /// answers, the first counts.
     ///
-    /// Arguments that are no JSON object stay text, which is read as the tool's server is configured; what cannot be read is told in the
-    /// reply to the call.
+    /// Arguments that are not a JSON object stay text, which is parsed as the tool's server is configured; the reply to the call reports
+    /// text that cannot be parsed.
     pub fn tool_calls(self, response: &Value) -> Vec<ToolCall> {
         let calls = calls::find(self, response).into_iter();
         calls.map(calls::Found::into_call).collect()
     }
 
-    /// The part of a message that tells a model what became of one call: a `tool` message, a `function_call_output`, a `tool_result`, a
+    /// The part of a message that reports the result of one call to a model: a `tool` message, a `function_call_output`, a `tool_result`, a
     /// `functionResponse` or a `toolResult`.
     pub fn tool_result(self, reply: &Reply) -> Value {
         results::one(self, reply)
     }
 
-    /// The messages that tell a model what became of its calls. Where a provider wants all results in one message, there is one.
+    /// The messages that report the results of calls to a model. Where a provider wants all results in one message, there is one.
     pub fn tool_messages(self, replies: &[Reply]) -> Vec<Value> {
         results::messages(self, replies)
     }

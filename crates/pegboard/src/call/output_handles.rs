@@ -1,5 +1,5 @@
-//! ResultOptions as arguments: `{"$handle": "out_…"}` anywhere in a call's arguments becomes what is kept under the handle, so that a large text
-//! goes from one tool to another without a model writing it out.
+//! Handles as arguments: `{"$handle": "out_…"}` anywhere in a call's arguments is replaced with the spilled output, so that a large text
+//! goes from one tool to another without a model repeating it.
 
 use std::borrow::Cow;
 
@@ -15,20 +15,20 @@ use crate::{
     spill::{Form, Output, Spill, SpillError, select},
 };
 
-/// What marks a handle.
+/// The key that marks a handle.
 const MARK: &str = "$handle";
-/// The most that handles may add to the arguments of one call.
+/// The most bytes that handles may add to the arguments of one call.
 const MAX_FILLED: usize = 16 << 20;
-/// The deepest nesting of arguments that are looked through.
+/// The deepest nesting of arguments that is searched.
 const MAX_DEPTH: usize = 128;
 
-/// Whether it is worth looking for handles.
+/// Returns whether the arguments may contain handles.
 pub(super) fn may_be_in(arguments: &Arguments) -> bool {
     let written = arguments.as_raw().get();
     memchr::memmem::find(written.as_bytes(), MARK.as_bytes()).is_some()
 }
 
-/// The arguments with every handle replaced. Arguments without one are handed back as they are.
+/// Replaces every handle in the arguments. Arguments without one are returned unchanged.
 pub(super) async fn fill<'a>(arguments: Cow<'a, Arguments>, spill: &Spill) -> Result<Cow<'a, Arguments>, Failure> {
     let written = arguments.as_raw().get();
     if !may_be_in(&arguments) {
@@ -53,18 +53,18 @@ pub(super) async fn fill<'a>(arguments: Cow<'a, Arguments>, spill: &Spill) -> Re
     filled.map_err(|error| Failure::new(Kind::Internal, error.to_string()))
 }
 
-/// One mention of a handle.
+/// A reference to a spilled output.
 #[derive(Debug, PartialEq, Eq)]
 struct Mention {
     name: String,
-    /// A part of it, as a JSONPath.
+    /// A JSONPath that selects a part of the output.
     path: Option<String>,
-    /// Whether it is wanted as text or as JSON, when not as it was.
+    /// Inserts the output as text or as JSON; `None` keeps its own form.
     form: Option<Form>,
 }
 
 impl Mention {
-    /// The mention that an object is, if it is one.
+    /// Parses an object as a reference, if it has the handle key.
     fn read(fields: &[(String, &RawValue)]) -> Result<Option<Self>, Failure> {
         if !fields.iter().any(|(key, _)| key == MARK) {
             return Ok(None);
@@ -91,7 +91,7 @@ impl Mention {
         Ok(Some(mention))
     }
 
-    /// What stands in its place, as JSON: a text for what a tool wrote as text, a value for what it gave as structured content.
+    /// The JSON that replaces the reference: a string for text output, a value for structured content.
     fn content(&self, output: &Output) -> Result<String, Failure> {
         let as_json = match (&self.form, &output.form) {
             (Some(Form::Json), _) | (None, Form::Json) => true,
@@ -105,7 +105,7 @@ impl Mention {
                 let value =
                     select(&output.text, path).map_err(|problem| invalid(format!("has no such path: {problem}")))?;
                 picked = match (as_json || self.form.is_none(), value) {
-                    // A text inside of JSON is a text, unless its JSON is asked for.
+                    // A string inside JSON stays a string, unless its JSON is requested.
                     (_, Value::String(text)) if self.form != Some(Form::Json) => return Ok(quoted(&text)),
                     (true, value) => return Ok(value.to_string()),
                     (false, value) => value.to_string(),
@@ -127,7 +127,7 @@ fn quoted(text: &str) -> String {
     Value::from(text).to_string()
 }
 
-/// The handles in a value, in the order in which `write` meets them.
+/// Collects the references in a value, in the order in which `write` visits them.
 fn collect(value: &RawValue, depth: usize, found: &mut Vec<Mention>) -> Result<(), Failure> {
     if !value.get().contains(MARK) {
         return Ok(());
@@ -149,7 +149,7 @@ fn collect(value: &RawValue, depth: usize, found: &mut Vec<Mention>) -> Result<(
     Ok(())
 }
 
-/// Writes a value with its handles replaced. `collect` has looked through it before and bounded its depth.
+/// Writes a value with its references replaced. `collect` has bounded its depth.
 fn write(value: &RawValue, kept: &mut impl Iterator<Item = String>, out: &mut String) {
     if !value.get().contains(MARK) {
         out.push_str(value.get());
@@ -177,7 +177,7 @@ fn write(value: &RawValue, kept: &mut impl Iterator<Item = String>, out: &mut St
     }
 }
 
-/// A value taken apart by one level. Its parts stay as they were written, so that no number loses digits.
+/// A value split by one level. Its parts stay as written, so that no number loses digits.
 enum Parts<'a> {
     Scalar,
     List(Vec<&'a RawValue>),

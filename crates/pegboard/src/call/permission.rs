@@ -1,4 +1,4 @@
-//! Whether a call may be made: what the view's checks say about its arguments, and what people say.
+//! Decides whether a call may be made: the view's checks look at its arguments, and an approver is asked where the config says so.
 
 use super::{
     CallContext, ToolCall,
@@ -16,7 +16,7 @@ use crate::{
     sync::{Panicked, caught},
 };
 
-/// Returns when the call may be made, or says why it may not.
+/// Returns once the call may be made, or the reason why it may not.
 pub(super) async fn ask(job: &CallContext<'_>, call: &ToolCall, arguments: &Arguments) -> Result<(), Failure> {
     check(job, arguments)?;
     let need = match need(job) {
@@ -33,7 +33,7 @@ pub(super) async fn ask(job: &CallContext<'_>, call: &ToolCall, arguments: &Argu
             ),
         )
         .hint("`approval` is set to `never` for it")),
-        // Boxed, because it is rare and every call would pay for the room.
+        // Boxed, because it is rare and every call would pay for the space.
         Need::Agreement => Box::pin(agreement(job, call, arguments)).await,
     }
 }
@@ -43,7 +43,7 @@ fn risk(job: &CallContext<'_>) -> Risk {
     job.tool().risk(job.route.is_believed(&job.config.policy))
 }
 
-/// Asks those who may forbid a call for its arguments.
+/// Runs the view's checks on the arguments.
 fn check(job: &CallContext<'_>, arguments: &Arguments) -> Result<(), Failure> {
     let checks = &job.view.rules.checks;
     if checks.is_empty() {
@@ -56,7 +56,7 @@ fn check(job: &CallContext<'_>, arguments: &Arguments) -> Result<(), Failure> {
             format!("the call of `{name}` is not allowed: {why}"),
         )
     };
-    // What is checked must be what the server reads.
+    // Checks must see what the server parses: duplicate keys are refused.
     let map = arguments.by_name().map_err(|problem| refused(&problem))?;
     let proposed = Proposed {
         server: job.server().name(),
@@ -70,7 +70,7 @@ fn check(job: &CallContext<'_>, arguments: &Arguments) -> Result<(), Failure> {
         .map_err(|why| refused(&why))
 }
 
-/// What a call needs before it may be made.
+/// What the config says about a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Need {
     Nothing,
@@ -88,7 +88,7 @@ fn need(job: &CallContext<'_>) -> Need {
     need_of(job.tool(), only_reads, policy, former.of(&job.tool().name))
 }
 
-/// What is said about a tool counts before the list of those that are exempt, and that before what is said about the server.
+/// A setting for the tool comes before the list of exempt tools, and that before the server's setting.
 fn need_of(tool: &Tool, only_reads: bool, policy: &Policy, former: &[String]) -> Need {
     let said = said_about(policy, &tool.name, former).approval;
     let exempt = || Globs::new(&policy.approval_exempt, Case::Matters).fit(&tool.name);
@@ -105,8 +105,8 @@ fn need_of(tool: &Tool, only_reads: bool, policy: &Policy, former: &[String]) ->
     }
 }
 
-/// Asks for a person's agreement, unless it was given before. While somebody is asked about a tool, further calls of it wait: what is said
-/// may hold for them too.
+/// Asks for approval, unless it was given before. While one question about a tool is pending, further calls of it wait: the answer may
+/// cover them too.
 async fn agreement(job: &CallContext<'_>, call: &ToolCall, arguments: &Arguments) -> Result<(), Failure> {
     let (rules, tool) = (&job.view.rules, job.tool());
     let remembered = || [rules.agreed.about(tool), rules.agreed_for_all.about(tool)];
@@ -140,7 +140,7 @@ async fn agreement(job: &CallContext<'_>, call: &ToolCall, arguments: &Arguments
             has_changed: remembered.contains(&Remembered::Changed),
         };
         let decision = caught(async { approver.decide(question).await }).await?;
-        // Before anybody else may ask.
+        // Stored before the permit is released, so that the next call sees it.
         match decision {
             Decision::ForView => rules.agreed.remember(tool),
             Decision::Always => rules.agreed_for_all.remember(tool),
@@ -193,7 +193,7 @@ mod tests {
         }
     }
 
-    /// POL-5: every mode against every kind of tool.
+    /// Every mode against every kind of tool.
     #[test]
     fn each_mode_asks_about_the_calls_that_it_names() {
         use Need::{Agreement, Nothing, Refusal};

@@ -1,4 +1,4 @@
-//! The arguments as the tool's server gets them: read, mapped back, checked.
+//! Prepares the arguments for the server: parses them, maps them back from the provider's schema, resolves handles, and validates them.
 
 use std::borrow::Cow;
 
@@ -11,7 +11,7 @@ use crate::{
     outcome::{Failure, Kind},
 };
 
-/// The arguments to send, or why the call cannot be made with what was given. What was changed on the way is told in `notes`.
+/// Returns the arguments to send, or why they are invalid. Changes are recorded in `notes`.
 pub(super) async fn arguments<'c>(
     job: &CallContext<'_>,
     call: &'c ToolCall,
@@ -19,13 +19,13 @@ pub(super) async fn arguments<'c>(
 ) -> Result<Cow<'c, Arguments>, Failure> {
     let mut given = Cow::Borrowed(&call.arguments);
     if output_handles::may_be_in(&given) {
-        // Boxed, because it is rare and every call would pay for the room.
+        // Boxed, because it is rare and every call would pay for the space.
         given = Box::pin(output_handles::fill(given, &job.view.outputs.spill)).await?;
     }
     check(job, with_key(job, call, given), notes)
 }
 
-/// The arguments with the call's key among them, where the config says which argument that is and it was not given.
+/// Adds the idempotency key as an argument, if the config names that argument and the call does not set it.
 fn with_key<'c>(job: &CallContext<'_>, call: &ToolCall, given: Cow<'c, Arguments>) -> Cow<'c, Arguments> {
     let Some(key) = &call.key else { return given };
     let ToolClass::Keyed(argument) = ToolClass::under(&job.config.policy, job.tool()) else {
@@ -40,8 +40,7 @@ fn with_key<'c>(job: &CallContext<'_>, call: &ToolCall, given: Cow<'c, Arguments
     }
 }
 
-/// Makes arguments of the text that was given instead of them, if one was, and turns what was written for a provider's schema into the tool's
-/// own words.
+/// Parses arguments given as text, and maps arguments written for a provider's schema back to the tool's own schema.
 pub(super) fn read(job: &CallContext<'_>, call: &mut ToolCall) -> Result<(), Failure> {
     read_text(job, call)?;
     let reverse = job.route.definition.as_ref().map(|definition| &definition.reverse);
@@ -64,7 +63,7 @@ fn read_text(job: &CallContext<'_>, call: &mut ToolCall) -> Result<(), Failure> 
     Ok(())
 }
 
-/// Compares the arguments with the tool's schema, as the server's settings say.
+/// Validates the arguments against the tool's schema, as the server's settings say.
 fn check<'c>(
     job: &CallContext<'_>,
     given: Cow<'c, Arguments>,
@@ -80,7 +79,7 @@ fn check<'c>(
     }
 }
 
-/// One problem in the sentence, several in lines of their own.
+/// One problem in the sentence, several on lines of their own.
 fn unfit(problems: &[String]) -> String {
     match problems {
         [problem] => format!("the arguments do not fit: {problem}"),

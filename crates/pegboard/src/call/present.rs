@@ -1,6 +1,6 @@
-//! What a caller is given of a result. The order is fixed: extract, clean, mask, bound and put aside, summarise, render.
+//! Turns an outcome into what the caller gets. The order is fixed: extract, sanitize, mask, truncate and spill, summarise, render.
 //!
-//! Only masked text is ever bounded, written to disk or shown to a summariser. A small result passes with a look at its length.
+//! Only masked text is ever truncated, written to disk or sent to a summariser. A small result costs one look at its length.
 
 mod binary_content;
 mod bound;
@@ -22,10 +22,10 @@ use crate::{
 use bound::Bounded;
 use mask_outcome::OutcomeMasking;
 
-/// The name under which a server says how large the results of a tool may be.
+/// The `_meta` key in which a server declares how large the results of a tool may be.
 pub(crate) const SIZE_HINT: &str = "anthropic/maxResultSizeChars";
 
-/// Extract: the outcome of a call that was answered, with everything that came.
+/// Extract: the outcome of an answered call, with all its content.
 pub(super) fn extract(result: CallResult) -> Outcome {
     let answer = Answer {
         content: result.content,
@@ -46,7 +46,7 @@ fn ended(answer: Answer, failed: bool) -> Outcome {
     }
 }
 
-/// The outcome as it is handed on.
+/// Processes an outcome for the caller.
 pub(super) async fn present(job: &CallContext<'_>, call: &ToolCall, outcome: Outcome) -> Presented {
     let (policy, outputs, tool) = (&job.config.policy, &job.view.outputs, job.tool());
     let rules = Rules {
@@ -68,7 +68,7 @@ pub(super) async fn present(job: &CallContext<'_>, call: &ToolCall, outcome: Out
     rules.shape(outcome, original_bytes, masked).await
 }
 
-/// What becomes of the results of a tool: under its name, else under the first glob that fits it, else as of its server.
+/// The limits for results of a tool: under its name, else under the first glob that matches it, else those of its server.
 fn of_tool(policy: &Policy, tool: &str) -> Results {
     if policy.tool_results.is_empty() {
         return policy.results;
@@ -80,18 +80,18 @@ fn of_tool(policy: &Policy, tool: &str) -> Results {
         .unwrap_or(policy.results)
 }
 
-/// What holds for one result.
+/// The settings for one result.
 struct Rules<'a> {
     server: &'a str,
     tool: &'a str,
-    /// What the caller told about its conversation.
+    /// The conversation that led to the call.
     context: Option<&'a str>,
     results: Results,
-    /// How large the server says that results of the tool may be.
+    /// The result size that the server declares for the tool.
     hint: Option<usize>,
     summarise: Option<&'a Summarise>,
     outputs: &'a ResultOptions,
-    /// When the caller's time is up.
+    /// The deadline of the call.
     deadline: Deadline,
 }
 
@@ -118,7 +118,7 @@ impl Rules<'_> {
         if binary_content::are_kept(&self.results) && bound::surely_fits(self, &answer, summarise) {
             return ended(answer, failed);
         }
-        // Boxed, because most answers are small and every call would pay for the room.
+        // Boxed, because most answers are small and every call would pay for the space.
         Box::pin(self.fitted(answer, failed, summarise, notes)).await
     }
 
@@ -157,7 +157,7 @@ impl Rules<'_> {
         Rendering {
             join: self.results.join,
             structured: match self.results.structured {
-                // An error has no structured form, and hiding it would help nobody.
+                // An error has no structured form; without its blocks nothing would be left.
                 Structured::StructuredOnly if failed => Structured::ContentFirst,
                 structured => structured,
             },
@@ -168,7 +168,7 @@ impl Rules<'_> {
         }
     }
 
-    /// Summarise: a summary with a note about what it is, or nothing and a warning why.
+    /// Summarise: a summary with a note that it is one, or `None` and a warning.
     async fn summary(&self, text: &str, policy: Option<&Summarise>, notes: &mut Notes) -> Option<String> {
         let defaults = Summarise::default();
         let policy = policy.unwrap_or(&defaults);
@@ -200,7 +200,7 @@ impl Rules<'_> {
     }
 }
 
-/// How many bytes a server sent as the payload of an answer.
+/// How many bytes of payload a server sent.
 fn payload(outcome: &Outcome) -> usize {
     match outcome {
         Outcome::Done(answer) | Outcome::ToolFailed(answer) => match &answer.structured {

@@ -1,4 +1,4 @@
-//! What a server tells about a call while it runs, passed on to the caller and to the board's listeners.
+//! Forwards progress notifications of a call to the caller and to the board's subscribers.
 
 use std::future::Future;
 
@@ -10,15 +10,15 @@ use crate::{
     session::Progress,
 };
 
-/// How many steps may wait to be passed on. Only the newest matter, so a few are enough.
+/// How many updates may wait to be forwarded. Only the newest matter, so a few are enough.
 const STEPS: usize = 16;
 
-/// Whether anybody wants to know how far a call is.
+/// Returns whether the caller or a subscriber wants progress.
 pub(super) fn is_wanted(call: &ToolCall, events: &EventSender) -> bool {
     call.progress.is_some() || events.is_heard()
 }
 
-/// Runs an exchange and passes its progress on meanwhile.
+/// Runs an exchange and forwards its progress meanwhile.
 pub(super) async fn passed_on<F: Future>(
     call: &ToolCall,
     events: &EventSender,
@@ -31,7 +31,7 @@ pub(super) async fn passed_on<F: Future>(
             biased;
             Some(step) = steps.recv() => pass_on(call, events, step),
             output = &mut exchange => {
-                // What was told before the answer came is passed on before it.
+                // Progress that arrived before the response is forwarded before it.
                 while let Ok(step) = steps.try_recv() {
                     pass_on(call, events, step);
                 }

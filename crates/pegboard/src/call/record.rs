@@ -1,4 +1,4 @@
-//! What is written down about a call, from its beginning to its reply.
+//! Collects the facts of a call for its reply.
 
 use std::time::Duration;
 
@@ -10,19 +10,19 @@ use crate::{
     outcome::{Presented, Reply},
 };
 
-/// What is written down about a call while it runs.
+/// The facts of a call, collected while it runs.
 #[derive(Debug, Clone)]
 pub(super) struct Record {
     started: Instant,
     pub(super) queued: Duration,
     pub(super) attempts: u32,
-    /// Whether an attempt that was repeated may have been carried out.
+    /// Whether an attempt before the last one may have been executed.
     pub(super) may_have_run: bool,
-    /// Whether the answer was kept from an earlier call.
+    /// Whether the answer came from the cache.
     pub(super) cached: bool,
-    /// What the caller should know besides the outcome.
+    /// Warnings for the caller besides the outcome.
     pub(super) warnings: Vec<String>,
-    /// What was hidden in the answer before it came here.
+    /// What was masked before the outcome reached `present`.
     pub(super) masked: Counts,
 }
 
@@ -40,14 +40,14 @@ impl Record {
         }
     }
 
-    /// The reply. It takes the words of the call that it repeats.
+    /// Builds the reply. Moves the id and the name out of `call`.
     pub(super) fn close(self, job: &CallContext<'_>, call: &mut ToolCall, presented: Presented) -> Reply {
         let outcome = presented.outcome;
         let (mut warnings, mut masked) = (self.warnings, self.masked);
         masked.add_all(&presented.masked);
         warnings.extend(presented.notes.warnings);
         if !warnings.is_empty() {
-            // They may quote what the server or a summariser said.
+            // Warnings may quote a server or a summariser.
             let masker = job.server().masker().current();
             warnings
                 .iter_mut()

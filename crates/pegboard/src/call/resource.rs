@@ -1,4 +1,4 @@
-//! Reading a resource for a model, with all that is done for calls of tools: hooks, checks, approval, a turn, and what is made of results.
+//! Reads a resource for a model through the same steps as a tool call: hooks, checks, approval, queue, presentation.
 
 use std::{future::Future, sync::Arc};
 
@@ -11,7 +11,7 @@ use crate::{
     spill::{Form, Output},
 };
 
-/// Reads the resource that a call names in its argument `uri`, by means of `read`.
+/// Reads the resource in the call's argument `uri`, with the function `read`.
 pub(crate) async fn read_resource<F>(
     view: &View,
     route: &Route,
@@ -61,7 +61,7 @@ where
     };
     match job.deadline.run(read(uri)).await.unwrap_or_else(late) {
         Ok(contents) => Ok(Outcome::Done(answer(job.view, contents, &mut record.warnings).await)),
-        // Whatever became of it, reading has changed nothing.
+        // Reading has no side effects, so the call can always be repeated.
         Err(failure) => Err(Stop::Refused(Failure {
             may_have_executed: false,
             ..failure
@@ -69,7 +69,7 @@ where
     }
 }
 
-/// The answer of a resource. Where there are several parts, each is told by its address.
+/// The answer for a resource. Several parts are each introduced by their URI.
 async fn answer(view: &View, contents: Vec<ResourceContents>, warnings: &mut Vec<String>) -> Answer {
     let mut answer = Answer::from_text("");
     answer.content.clear();
@@ -114,7 +114,7 @@ async fn block(view: &View, part: ResourceContents, warnings: &mut Vec<String>) 
     }
 }
 
-/// A line that names the bytes and says under which handle they are kept.
+/// Spills the bytes and returns a line that describes them and names the handle.
 async fn put_aside(view: &View, mut whole: Content, mime_type: String, warnings: &mut Vec<String>) -> Content {
     let named = whole.to_text().into_owned();
     let data = match &mut whole {

@@ -1,4 +1,4 @@
-//! Which server and tool a name means. Names are looked up, never taken apart.
+//! Maps a tool name to its server and tool. Names are looked up, never parsed.
 
 mod alias;
 mod explain;
@@ -28,23 +28,23 @@ use alias::{Aliases, Meaning, Meanings};
 use names::{Named, Rank, name_all};
 use repair::Repairs;
 
-/// Where a call goes.
+/// The server and tool that a call goes to.
 #[derive(Debug)]
 pub(crate) struct Route {
     /// The name that models see.
     pub(crate) name: String,
     pub(crate) server: Server,
     pub(crate) tool: Arc<Tool>,
-    /// The tool as the view's provider takes it, if that is not how its server defined it.
+    /// The definition compiled for the view's provider, or `None` if the server's own definition is used.
     pub(crate) definition: Option<Arc<Definition>>,
-    /// Whether its name wins over the same name of another tool.
+    /// Decides which tool gets a name that several tools have.
     pub(crate) rank: Rank,
-    /// Whose tool it is.
+    /// Whether the tool comes from a configured server, from this program or is built in.
     pub(crate) kind: ToolKind,
 }
 
 impl Route {
-    /// A way to a server that is no tool's of its own: a tool of ours that stands for it.
+    /// Creates the route of a built-in tool that acts on `server`, such as `read_resource`.
     pub(crate) fn through(listed: &str, tool: &Tool, server: Server) -> Self {
         let mut tool = tool.clone();
         tool.server = server.name().clone();
@@ -58,7 +58,7 @@ impl Route {
         }
     }
 
-    /// Whether the tool is believed when its annotations claim that it does no harm, under its server's settings.
+    /// Returns whether the tool's annotations are trusted when they claim that it does no harm, under its server's settings.
     pub(crate) fn is_believed(&self, policy: &Policy) -> bool {
         self.kind.is_believed(policy.trust)
     }
@@ -68,12 +68,12 @@ impl Route {
 #[derive(Debug)]
 pub(crate) struct Unroutable {
     pub(crate) failure: Failure,
-    /// The server and the tool that the name means, if that is known.
+    /// The server and tool that the name identifies, if any.
     pub(crate) meant: Option<(ServerName, String)>,
 }
 
 impl Unroutable {
-    /// The failure of a name that means this tool.
+    /// Creates the failure for a name that identifies this tool.
     pub(crate) fn meaning(server: &ServerName, tool: &str, failure: Failure) -> Self {
         Self {
             failure,
@@ -94,7 +94,7 @@ impl From<Unroutable> for Failure {
     }
 }
 
-/// A route under its name.
+/// A route, hashed and compared by its name.
 #[derive(Debug)]
 struct ByName(Arc<Route>);
 
@@ -118,39 +118,39 @@ impl PartialEq for ByName {
 
 impl Eq for ByName {}
 
-/// All tools that can be called at the moment, by the name that models see.
+/// All tools of a view that can be called now, by the name that models see.
 #[derive(Debug, Default)]
 pub(crate) struct RouteTable {
     by_name: HashSet<ByName>,
-    /// In the order of servers and then of tools.
+    /// Ordered by server, then by tool.
     routes: Vec<Arc<Route>>,
-    /// The server and name of each tool that the view does not see.
+    /// Server and name of each tool that the view hides.
     hidden: Vec<(ServerName, String)>,
-    /// The server and name of each tool in whose place another one stands, and which that is.
+    /// Server and name of each tool that a tool of the view replaces, and the index of that tool's route.
     replaced: Vec<(ServerName, String, usize)>,
     /// The tools that cannot be offered to the view's provider, and why.
     quarantined: Vec<String>,
-    /// Made when a name is asked for that is nobody's.
+    /// Built on the first lookup of a name that `by_name` does not have.
     aliases: OnceLock<Aliases>,
     elsewhere: OnceLock<Meanings>,
     repairs: OnceLock<Repairs>,
 }
 
-/// What a name means.
+/// The result of looking a name up.
 #[derive(Debug)]
 pub(crate) enum Routed {
     To(Arc<Route>),
-    /// It is not the name of anything, but near enough to one tool's.
+    /// No tool has this name, but exactly one has a similar one.
     Repaired(Arc<Route>),
-    /// Several tools could be meant.
+    /// Several tools match.
     Ambiguous(Vec<String>),
-    /// This tool, written as `server.tool`, is there and not for this view.
+    /// The tool exists, as `server.tool`, but the view hides it.
     Hidden(String),
     Nowhere,
 }
 
 impl RouteTable {
-    /// The table for what a view sees of what the servers offer now. What the table before it has compiled is used again.
+    /// Builds the table of the tools that `visibility` shows. Reuses the definitions that `before` has compiled.
     pub(crate) fn build(servers: &[Server], view: &View, sight: &Visibility<'_>, before: Option<&Self>) -> Self {
         let mut table = Self::default();
         let mut found: Vec<(Server, Arc<Tool>)> = Vec::new();
@@ -220,14 +220,14 @@ impl RouteTable {
         }
     }
 
-    /// The tools for which something has been compiled, by server and tool.
+    /// The routes with a compiled definition, by server and tool.
     fn compiled(&self) -> HashMap<(&str, &str), &Arc<Route>> {
         let compiled = self.routes.iter().filter(|route| route.definition.is_some());
         let compiled = compiled.map(|route| ((route.server.name().as_str(), route.tool.name.as_str()), route));
         compiled.collect()
     }
 
-    /// The tools in a stable order.
+    /// The routes in a stable order.
     pub(crate) fn routes(&self) -> &[Arc<Route>] {
         &self.routes
     }
@@ -237,7 +237,7 @@ impl RouteTable {
         &self.quarantined
     }
 
-    /// What `name` means: the name that models see first, then the other styles with the server's name, then the tool's own name.
+    /// Looks `name` up: first as models see it, then in the other styles with the server's name, then as the tool's own name.
     pub(crate) fn find(&self, name: &str) -> Routed {
         if let Some(ByName(route)) = self.by_name.get(name) {
             return Routed::To(route.clone());
@@ -252,7 +252,7 @@ impl RouteTable {
         }
     }
 
-    /// Of several tools the one whose name wins over those of the others, if there is one.
+    /// Returns the one route of the highest precedence among several, if there is exactly one.
     fn foremost(&self, places: &[usize]) -> Option<&Arc<Route>> {
         let routes = || places.iter().filter_map(|at| self.routes.get(*at));
         let highest = routes().map(|route| route.rank).max()?;
@@ -261,7 +261,7 @@ impl RouteTable {
         first.filter(|_| highest.next().is_none())
     }
 
-    /// What `name` means if another view gave it to a tool.
+    /// Looks `name` up among the names that other views give to tools.
     fn find_elsewhere(&self, name: &str) -> Routed {
         let elsewhere = self.elsewhere.get_or_init(|| alias::elsewhere(&self.pairs()));
         match elsewhere.find(name) {
@@ -271,7 +271,7 @@ impl RouteTable {
         }
     }
 
-    /// What `name` means, also if it is written a little wrong, or means what the view does not see.
+    /// Looks `name` up like `find`, but also tolerates misspellings and recognises hidden tools.
     pub(crate) fn find_forgiving(&self, name: &str) -> Routed {
         for variant in variants(name) {
             match self.find(&variant) {
@@ -298,7 +298,7 @@ impl RouteTable {
         Routed::Hidden(name::dotted(server.as_str(), tool))
     }
 
-    /// The names of some tools for people. Those that are hidden are not told.
+    /// The `server.tool` names of some routes, without the hidden ones.
     fn dotted(&self, places: &[usize]) -> Vec<String> {
         let shown = places.iter().filter_map(|at| self.routes.get(*at));
         shown.map(|route| route.tool.dotted_name()).collect()
@@ -331,14 +331,14 @@ impl RouteTable {
         hidden.map(|(server, tool)| (server.as_str(), tool.as_str())).collect()
     }
 
-    /// Why `name` leads nowhere, with the names that come closest.
+    /// Explains why `name` leads nowhere, with the closest names.
     pub(crate) fn explain(&self, name: &str, servers: &[Server]) -> Failure {
         let servers: Vec<&ServerName> = servers.iter().map(Server::name).collect();
         explain::unknown(name, &self.pairs(), &servers)
     }
 }
 
-/// Whether two listings of a tool give the same definition, although one is newer.
+/// Returns whether two listings of a tool compile to the same definition.
 fn is_defined_alike(old: &Arc<Tool>, new: &Arc<Tool>) -> bool {
     Arc::ptr_eq(old, new)
         || (old.description == new.description && old.title == new.title && old.input_schema == new.input_schema)

@@ -1,4 +1,4 @@
-//! What one view may do: which tools it sees, which calls it may make, and who is asked.
+//! What one view may do: which tools it sees, which calls it may make, and which calls need approval.
 
 use std::{
     fmt,
@@ -19,10 +19,10 @@ use crate::{
     name::ServerName,
 };
 
-/// How long a person is waited for, unless something else is said.
+/// How long an approver may take by default.
 const PATIENCE: Duration = Duration::from_secs(300);
 
-/// A call that is about to be made, for those who may forbid it.
+/// A call that is about to be made, as checks see it.
 #[derive(Debug, Clone, Copy)]
 #[non_exhaustive]
 pub struct Proposed<'a> {
@@ -32,11 +32,11 @@ pub struct Proposed<'a> {
     pub tool: &'a Tool,
     /// How much harm the call may do, under the settings of its server.
     pub risk: Risk,
-    /// The arguments as they would be sent. No key is there twice.
+    /// The arguments as they would be sent. No key occurs twice.
     pub arguments: &'a Map<String, Value>,
 }
 
-/// Says why a call must not be made.
+/// Returns the reason if a call must not be made.
 pub(super) type Check = dyn Fn(&Proposed<'_>) -> Result<(), String> + Send + Sync;
 
 /// What one view may do.
@@ -49,59 +49,60 @@ pub(crate) struct Rules {
     pub(super) checks: Vec<Arc<Check>>,
     pub(super) approver: Option<Arc<dyn Approver>>,
     patience: Option<Duration>,
-    /// What was agreed to for this view, and for all views of the board.
+    /// Approvals for this view, and for all views of the board.
     pub(super) agreed: Approvals,
     pub(super) agreed_for_all: Approvals,
     pub(super) asking: Arc<OpenQuestions>,
-    /// Set when words of a server that is not trusted have reached the agent, if anybody wants to know.
+    /// Set when output of an untrusted server has reached the agent; `None` unless the view tracks that.
     taint: Option<Arc<AtomicBool>>,
 }
 
 impl View {
-    /// Adds globs of tools that may be used; without any all may be. A glob with a dot is for `server.tool`, one without for the tool's own
-    /// name. What the servers' own filters hide stays hidden.
+    /// Adds globs of tools that may be used; without any, all may. A glob with a dot matches `server.tool`, one without matches the tool's
+    /// own name. Tools that the servers' own filters hide stay hidden.
     pub fn allow(mut self, globs: impl IntoIterator<Item = impl Into<String>>) -> Self {
         self.rules.allow.extend(globs.into_iter().map(Into::into));
         self
     }
 
-    /// Adds globs of tools that must not be used, whatever is allowed: for `server.tool` or for the tool's own name.
+    /// Adds globs of tools that must not be used, even if they are allowed: for `server.tool` or for the tool's own name.
     pub fn deny(mut self, globs: impl IntoIterator<Item = impl Into<String>>) -> Self {
         self.rules.deny.extend(globs.into_iter().map(Into::into));
         self
     }
 
-    /// Uses only these servers and tools. [`Selection::check`] tells early whether they exist.
+    /// Restricts the view to these servers and tools. [`Selection::check`] finds out early whether they exist.
     pub fn selection(mut self, selection: Selection) -> Self {
         self.rules.selection = Some(Arc::new(selection));
         self
     }
 
-    /// Uses only what is granted.
+    /// Restricts the view to what is granted.
     pub fn grants(mut self, grants: Grants) -> Self {
         self.rules.grants = Some(grants);
         self
     }
 
-    /// Adds somebody who may forbid a call for its arguments, and says why. It is asked before any person is, and must be quick.
+    /// Adds a check that may forbid a call because of its arguments, with the reason. It runs before approval is requested, and must be
+    /// fast.
     pub fn check(mut self, check: impl Fn(&Proposed<'_>) -> Result<(), String> + Send + Sync + 'static) -> Self {
         self.rules.checks.push(Arc::new(check));
         self
     }
 
-    /// Sets who is asked when a call needs a person's agreement, in place of the board's.
+    /// Sets the approver of this view, in place of the board's.
     pub fn approver(mut self, approver: impl Approver) -> Self {
         self.rules.approver = Some(Arc::new(approver));
         self
     }
 
-    /// Sets how long a person is waited for; five minutes when not set.
+    /// Sets how long an approver may take; five minutes by default.
     pub fn approval_timeout(mut self, limit: Duration) -> Self {
         self.rules.patience = Some(limit);
         self
     }
 
-    /// Asks before every call of high risk once a server that is not trusted has answered: its words may speak through the model.
+    /// Requests approval for every call of high risk once an untrusted server has answered: its output may steer the model.
     pub fn ask_after_untrusted(mut self) -> Self {
         self.rules.taint = Some(Arc::default());
         self
@@ -109,7 +110,7 @@ impl View {
 }
 
 impl Rules {
-    /// The rules of a view that begins: it has agreed to nothing yet, and the board's are asked where it names nobody.
+    /// Resets the rules for a new view: no approvals yet, and the board's approver if it has none of its own.
     pub(crate) fn begin(&mut self, approver: Option<&Arc<dyn Approver>>, agreed_for_all: &Approvals) {
         self.agreed = Approvals::new();
         self.asking = Arc::default();
@@ -120,7 +121,7 @@ impl Rules {
         }
     }
 
-    /// The same with another selection.
+    /// A copy with another selection.
     pub(crate) fn selecting(&self, selection: Arc<Selection>) -> Self {
         Self {
             selection: Some(selection),
@@ -136,7 +137,7 @@ impl Rules {
         self.patience.unwrap_or(PATIENCE)
     }
 
-    /// Words of a server that is not trusted have reached the agent.
+    /// Records that output of an untrusted server has reached the agent.
     pub(super) fn taint(&self) {
         if let Some(taint) = &self.taint {
             taint.store(true, Ordering::Release);

@@ -1,6 +1,6 @@
-//! Summaries of long results, written by a model, so that an agent need not read all of them.
+//! Summarises long results with a model, so that an agent need not read all of them.
 //!
-//! A summary is a convenience: whenever it cannot be had, the agent is given the bounded result instead.
+//! A summary is a convenience: if it fails, the agent gets the truncated result instead.
 
 #[cfg(feature = "http")]
 mod chat;
@@ -17,23 +17,23 @@ use crate::{
     sync::{Panicked, caught},
 };
 
-/// The most of a result that is handed to a summariser, in tokens.
+/// The most of a result that a summariser gets, in tokens.
 const INPUT_TOKENS: usize = 100_000;
-/// The most of a conversation that is handed to a summariser, in bytes.
+/// The most of a conversation that a summariser gets, in bytes.
 const CONTEXT_BYTES: usize = 64 << 10;
 
-/// Somebody who writes summaries. See [`SummaryRequest`] for what is asked of them.
+/// Writes summaries. See [`SummaryRequest`] for the input.
 pub trait Summariser: Send + Sync + 'static {
-    /// Writes a summary. An empty one counts as a failure. Dropping the future gives up.
+    /// Writes a summary. An empty one counts as a failure. Dropping the future cancels the request.
     fn summarise<'a>(&'a self, request: &'a SummaryRequest) -> Summary<'a>;
 }
 
-/// A summary on its way.
+/// The future of a summary.
 pub type Summary<'a> = Pin<Box<dyn Future<Output = Result<String, SummaryError>> + Send + 'a>>;
 
-/// What is to be summarised, and for what.
+/// The text to summarise, and the conversation it was requested for.
 ///
-/// [`SummaryRequest::system_prompt`] and [`SummaryRequest::user_prompt`] say it in words for a model.
+/// [`SummaryRequest::system_prompt`] and [`SummaryRequest::user_prompt`] render it as prompts for a model.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct SummaryRequest {
@@ -41,11 +41,11 @@ pub struct SummaryRequest {
     pub server: String,
     /// The tool that was called.
     pub tool: String,
-    /// The conversation that led to the call, if the caller told it.
+    /// The conversation that led to the call, if the caller passed it.
     pub context: Option<String>,
     /// The result: masked, and at most 100,000 tokens of it.
     pub text: String,
-    /// How long the summary may be, in tokens.
+    /// The most tokens that the summary may have.
     pub max_tokens: usize,
 }
 
@@ -58,7 +58,7 @@ impl SummaryRequest {
         Self {
             server: server.to_owned(),
             tool: tool.to_owned(),
-            // What was said last matters most, and what was asked at first.
+            // The latest messages matter most, and the first request.
             context: context.map(|context| shorten(context, CONTEXT_BYTES, Part::Ends)),
             text: shorten(text, 4 * INPUT_TOKENS, Part::Head),
             max_tokens,
@@ -72,19 +72,19 @@ impl SummaryRequest {
 pub struct SummaryError(String);
 
 impl SummaryError {
-    /// A failure, told for people. It should not quote the result.
+    /// Creates an error with a message for people. It should not quote the result.
     pub fn new(message: impl Into<String>) -> Self {
         Self(message.into())
     }
 }
 
-/// The model that a config names.
+/// Creates a client for the model that the config names.
 #[cfg(feature = "http")]
 pub(super) fn configured(model: SummaryModel) -> Result<Arc<dyn Summariser>, SummaryError> {
     Ok(Arc::new(ChatModel::new(model)?))
 }
 
-/// The model that a config names cannot be asked: this is a build without HTTP.
+/// Fails: a build without HTTP has no client for models.
 #[cfg(not(feature = "http"))]
 pub(super) fn configured(_model: SummaryModel) -> Result<Arc<dyn Summariser>, SummaryError> {
     Err(SummaryError::new(
@@ -92,7 +92,7 @@ pub(super) fn configured(_model: SummaryModel) -> Result<Arc<dyn Summariser>, Su
     ))
 }
 
-/// A summary that says something, within `limit`.
+/// Requests a summary within `limit`. An empty one is an error.
 pub(super) async fn summary(
     summariser: &dyn Summariser,
     request: &SummaryRequest,

@@ -1,4 +1,4 @@
-//! A call that runs in the background of its server: started here, asked after and fetched later.
+//! Calls that run as tasks: started here, polled and fetched later.
 
 use std::{
     fmt,
@@ -23,12 +23,12 @@ use crate::{
     status::Era,
 };
 
-/// How many sessions may end while a task is waited for, before the waiting ends too.
+/// How many sessions may end while a task is awaited.
 const LOST_SESSIONS: u32 = 5;
-/// The code of a task that was given up.
+/// The error code of a cancelled task.
 const GIVEN_UP: i64 = -32800;
 
-/// A call that its server carries out as a task. Dropping the handle leaves the task alone; [`TaskHandle::cancel`] gives it up.
+/// A call that its server runs as a task. Dropping the handle does not affect the task; [`TaskHandle::cancel`] cancels it.
 ///
 /// For events and metrics the call ends when its reply is fetched, or as cancelled when the handle is dropped before that.
 #[derive(Debug)]
@@ -37,27 +37,27 @@ pub struct TaskHandle {
     route: Arc<Route>,
     call: ToolCall,
     record: Record,
-    /// Rings the end of the call; taken when its reply is made.
+    /// Ends the call for events and metrics; taken when its reply is built.
     guard: Option<CallGuard<'static>>,
     live: Live,
-    /// The id under which its server knows it.
+    /// The server's id of the task.
     id: Option<String>,
     task: Held,
 }
 
 #[derive(Debug)]
 enum Held {
-    /// Its server may tell how far it is for as long as the handle is kept.
+    /// In flight. The server may send progress for as long as the handle exists.
     Running(Task, Option<Steps>),
-    /// The server answered at once, although it might have taken its time.
+    /// The server answered at once instead of creating a task.
     Done(CallResult),
-    /// It has ended, and the reply is being made of that. Whoever waited for it may have gone; the next one goes on.
+    /// The task has ended and its reply is being built. If the awaiting caller is dropped, the next one continues.
     Closing(TaskStatus, Closing),
-    /// It has ended, and everybody was told.
+    /// The task has ended and its end was reported.
     Ended(TaskStatus, Box<Reply>),
 }
 
-/// The reply while it is made. The lock is never taken: it only lets the handle be shared.
+/// The future of the reply. The mutex is never locked: it only makes the handle `Sync`.
 struct Closing(Mutex<Pin<Box<dyn Future<Output = Reply> + Send>>>);
 
 impl fmt::Debug for Closing {
@@ -66,7 +66,7 @@ impl fmt::Debug for Closing {
     }
 }
 
-/// Starts a call as a task. Keys and kept answers are for calls that are waited for.
+/// Starts a call as a task. Idempotency keys and the cache do not apply.
 pub(crate) async fn start(
     view: &Arc<View>,
     route: Arc<Route>,
@@ -99,7 +99,7 @@ pub(crate) async fn start(
     }
 }
 
-/// Takes up a task that was started earlier, if the server still knows it.
+/// Attaches to a task that was started earlier, if the server still knows it.
 pub(crate) async fn take_up(
     view: &Arc<View>,
     route: Arc<Route>,
@@ -175,7 +175,7 @@ async fn begin(job: &CallContext<'_>, call: &ToolCall, record: &mut Record) -> R
     Ok((live, task))
 }
 
-/// The reply to a call that has come to its end, told to all who listen.
+/// Builds the reply to an ended call and reports it to hooks, events and metrics.
 async fn closed(
     job: &CallContext<'_>,
     call: &mut ToolCall,
@@ -193,12 +193,12 @@ async fn closed(
     reply
 }
 
-/// In the newest era it is the server that decides, for every tool.
+/// Since the modern protocol version the server decides, for every tool.
 fn runs_as_task(route: &Route, session: &Session) -> bool {
     session.offers_tasks() && (session.facts.era == Era::Modern || route.tool.task_support != TaskSupport::Forbidden)
 }
 
-/// Asks about a task, once more in a new session when the one that was used is gone: that does no harm.
+/// Sends a request about a task, once more on a new session if the first one is gone: these requests are safe to retry.
 async fn ask<T, F>(route: &Route, live: &Live, deadline: Deadline, ask: impl Fn(Live) -> F) -> Result<T, Fault>
 where
     F: Future<Output = Result<T, Fault>>,
@@ -213,7 +213,7 @@ where
     }
 }
 
-/// The session after one that is gone, if there is one in time.
+/// Replaces a lost session and waits for the next one.
 async fn next_session(route: &Route, gone: &Live, deadline: Deadline) -> Option<Live> {
     let server = &route.server;
     server.replace(gone.generation);
@@ -225,7 +225,7 @@ fn failed(route: &Route, fault: &Fault, what: &str) -> Failure {
 }
 
 impl TaskHandle {
-    /// The id under which its server knows it; none when the server answered at once.
+    /// The server's id of the task; `None` if the server answered at once.
     pub fn id(&self) -> Option<&str> {
         self.id.as_deref()
     }
@@ -235,7 +235,7 @@ impl TaskHandle {
         self.route.tool.dotted_name()
     }
 
-    /// Asks how far it is. Once its reply was fetched, nobody is asked any more.
+    /// Requests the task's status. Once its reply was fetched, returns the final status without a request.
     pub async fn status(&self) -> Result<TaskState, Failure> {
         let task = match &self.task {
             Held::Running(task, _) => task,
@@ -257,9 +257,9 @@ impl TaskHandle {
             .map_err(|fault| failed(&self.route, &fault, &what()))
     }
 
-    /// Waits for its end, at most for `patience`, and returns the reply of the call. The task itself is left alone when the time is up or
-    /// the future is dropped, so this can be asked again; once it has ended, it is the same reply each time. Hooks, budgets and listeners
-    /// hear of that one, and not of the replies that only say that the task has not ended yet.
+    /// Waits for the task's end, at most for `patience`, and returns the reply of the call. A timeout or a dropped future does not affect
+    /// the task, so this can be called again; once the task has ended, every call returns the same reply. Hooks, budgets and events see
+    /// that reply, and not those that only say that the task has not ended yet.
     pub async fn result(&mut self, patience: Duration) -> Reply {
         let deadline = Deadline::within(patience);
         loop {
@@ -284,7 +284,7 @@ impl TaskHandle {
         }
     }
 
-    /// Makes the reply of how it ended, once and for all.
+    /// Starts building the final reply.
     fn close(&mut self, ended: Result<CallResult, Fault>, deadline: Deadline) {
         let status = match &ended {
             Ok(result) => status_of(result),
@@ -301,7 +301,7 @@ impl TaskHandle {
         self.task = Held::Closing(status, Closing(Mutex::new(Box::pin(closing))));
     }
 
-    /// A reply that says only that there is none yet.
+    /// A reply that says that the task has not ended yet.
     async fn not_yet(&self, fault: &Fault, waited: Duration, deadline: Deadline) -> Reply {
         let (name, id) = (self.name(), self.id().unwrap_or_default().escape_debug());
         let failure = failed(&self.route, fault, &format!("waiting for the task of {name}"));
@@ -328,7 +328,7 @@ impl TaskHandle {
         reply
     }
 
-    /// Asks the server to give it up. The server may finish it all the same. One that has ended is left alone.
+    /// Requests cancellation. The server may finish the task all the same. Does nothing for a task that has ended.
     pub async fn cancel(&self) -> Result<(), Failure> {
         let Held::Running(task, _) = &self.task else {
             return Ok(());
@@ -349,7 +349,7 @@ impl TaskHandle {
     }
 }
 
-/// Follows a task to its end, also in the sessions that come after the one in which it was started.
+/// Follows a task to its end, across sessions if necessary.
 async fn followed(
     route: &Route,
     live: &mut Live,
@@ -373,7 +373,7 @@ async fn followed(
     }
 }
 
-/// Whether a fault is what the server has to say about the task, as opposed to one of asking.
+/// Returns whether a fault is the task's own error, as opposed to a failure to request it.
 fn is_end(fault: &Fault) -> bool {
     matches!(fault.kind, FaultKind::Error(_) | FaultKind::Unreadable(_))
 }

@@ -1,4 +1,4 @@
-//! One `tracing` span per call. Without a subscriber that wants it, a call pays for one comparison.
+//! One `tracing` span per call. Without an interested subscriber, a call pays for one comparison.
 
 use std::future::Future;
 
@@ -7,15 +7,15 @@ use tracing::{Instrument, Span, field::Empty};
 use super::ToolCall;
 use crate::outcome::{Kind, Reply, millis};
 
-/// The longest name of a tool in a span, in bytes. A name that leads nowhere may be any text that a model wrote.
+/// The longest tool name in a span, in bytes. An unknown name may be any text that a model wrote.
 const NAME: usize = 512;
 
-/// Whether a subscriber wants spans of calls.
+/// Returns whether a subscriber wants spans of calls.
 pub(crate) fn is_traced() -> bool {
     tracing::span_enabled!(target: "pegboard::call", tracing::Level::INFO)
 }
 
-/// Runs a call inside a span, which learns at the end how the call went.
+/// Runs a call inside a span, and records the outcome in it.
 pub(crate) async fn traced<F: Future<Output = Reply>>(call: ToolCall, run: impl FnOnce(ToolCall) -> F) -> Reply {
     let name = &call.name[..call.name.floor_char_boundary(NAME)];
     let span = tracing::info_span!(
@@ -35,7 +35,7 @@ pub(crate) async fn traced<F: Future<Output = Reply>>(call: ToolCall, run: impl 
     reply
 }
 
-/// Records how a call ended. One that is dropped was cancelled.
+/// Records how a call ended. Dropping it records a cancellation.
 struct Ending(Option<Span>);
 
 impl Ending {

@@ -1,4 +1,4 @@
-//! What one view sees: every layer must let a tool through, and the one that does not says why.
+//! Decides which tools a view shows: every layer must let a tool pass, and the first that does not gives the reason.
 
 use std::{collections::HashMap, sync::Arc};
 
@@ -16,11 +16,11 @@ use crate::{
     server::Server,
 };
 
-/// What one view sees of the servers at one moment.
+/// What one view shows of the servers at one moment.
 #[derive(Debug)]
 pub(crate) struct Visibility<'a> {
     selection: Option<&'a Selection>,
-    /// Where the tools stand that the view brings along.
+    /// The in-process server that holds the view's own tools.
     home: Option<&'a ServerName>,
     allow: Filter,
     deny: Filter,
@@ -29,7 +29,7 @@ pub(crate) struct Visibility<'a> {
     servers: HashMap<ServerName, OneServer>,
 }
 
-/// What a server's own config lets through.
+/// The filter in a server's own config.
 #[derive(Debug)]
 struct OneServer {
     filter: Filter,
@@ -37,23 +37,23 @@ struct OneServer {
     former: FormerNames,
 }
 
-/// Why a tool is not to be seen.
+/// Why a tool is hidden.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Hidden {
-    /// It says itself that it is not for models.
+    /// The tool's own metadata says that it is not for models.
     NotForModels,
-    /// Its server's config leaves it out.
+    /// The server's config leaves it out.
     ByConfig,
     /// The view's filter leaves it out.
     ByView,
     NotSelected,
     NotGranted,
-    /// Its server's config asks for a capability that the view's grants do not have.
+    /// The server's config requires a capability that the view's grants do not have.
     NotCapable,
 }
 
 impl<'a> Visibility<'a> {
-    /// What `view` sees of all the servers of its board.
+    /// Takes a snapshot of what `view` shows of all servers of its board.
     pub(crate) fn new(view: &'a View, servers: &[Server]) -> Self {
         let rules = &view.rules;
         let one = |server: &Server| {
@@ -89,12 +89,12 @@ impl<'a> Visibility<'a> {
         }
     }
 
-    /// Whether a tool is to be seen, in listings and by calls alike.
+    /// Returns whether a tool is shown; the answer is the same for listings and for calls.
     pub(crate) fn sees(&self, tool: &Tool) -> bool {
         self.look(tool).is_ok()
     }
 
-    /// What is wrong with the rules themselves.
+    /// Problems in the rules themselves.
     pub(crate) fn warnings(&self) -> &[String] {
         self.granted
             .as_ref()
@@ -150,8 +150,8 @@ impl<'a> Visibility<'a> {
     }
 
     fn view_allows(&self, server: &str, tool: &str) -> bool {
-        // A tool's own name may have dots too, so it counts only for globs without any: otherwise `git.*` would let through whatever
-        // another server calls `git.…`.
+        // A tool's own name may contain dots, so it is matched only by globs without one: otherwise `git.*` would also match a tool `git.…`
+        // of another server.
         self.allow.allows_where(|glob| {
             let name = dotted(server, tool);
             if glob.contains('.') {
@@ -162,8 +162,8 @@ impl<'a> Visibility<'a> {
         })
     }
 
-    /// Why `name` must not be used, when it is the name of something that is hidden. While not all servers are known, a tool's own name
-    /// may still be that of another server's tool, so then it must come with its server's.
+    /// Returns why `name` must not be used if it is the name of something hidden. While not all servers are listed, a bare tool name may
+    /// still belong to another server, so only names that include the server count.
     pub(crate) fn refusal(&self, name: &str, servers: &[Server], all_known: bool) -> Option<Unroutable> {
         for server in servers {
             let Some(catalog) = server.catalog() else { continue };
@@ -189,7 +189,7 @@ impl<'a> Visibility<'a> {
         })
     }
 
-    /// Whether a server may have tools that are to be seen. One that was never listed may, unless the rules leave out all of it.
+    /// Returns whether a server may have visible tools. A server that was never listed may, unless the rules exclude all of it.
     pub(crate) fn may_see_tools_of(&self, server: &Server) -> bool {
         let name = server.name();
         match server.catalog() {
@@ -202,7 +202,7 @@ impl<'a> Visibility<'a> {
         }
     }
 
-    /// What can be called in place of a tool of `server`, in a sentence for a model: the server's other tools, or else other servers.
+    /// A sentence for a model on what to call in place of a tool of `server`: the server's other tools, or other servers.
     fn instead(&self, server: &ServerName, servers: &[Server]) -> String {
         let catalog = servers
             .iter()
@@ -219,7 +219,7 @@ impl<'a> Visibility<'a> {
         }
     }
 
-    /// The servers whose tools may be called, in a sentence for a model.
+    /// A sentence for a model that lists the servers whose tools may be called.
     fn other_servers(&self, servers: &[Server]) -> String {
         let offered = servers
             .iter()
@@ -228,7 +228,7 @@ impl<'a> Visibility<'a> {
         format!("Available servers: {names}.")
     }
 
-    /// Whether the resources and prompts of a server may be used, or why not.
+    /// Returns an error if the resources and prompts of a server may not be used.
     pub(crate) fn sees_server(&self, server: &ServerName) -> Result<(), Failure> {
         if self
             .selection
@@ -250,7 +250,7 @@ impl<'a> Visibility<'a> {
         Ok(())
     }
 
-    /// The refusal of what a server offers beside its tools, with the servers whose resources and prompts may be used.
+    /// The refusal of resources or prompts of a server, with the servers whose resources and prompts may be used.
     fn beside_tools_elsewhere(&self, message: &str) -> Failure {
         let is_open = |name: &&ServerName| {
             let is_selected = self
@@ -264,7 +264,7 @@ impl<'a> Visibility<'a> {
         Failure::new(Kind::NotPermitted, format!("{message}. Available servers: {open}."))
     }
 
-    /// Whether a model may use what a server offers beside its tools: it must see some of the tools, or would see all that come.
+    /// Returns an error if a model may not use a server's resources: it must see some of its tools, or the rules must allow all of them.
     pub(crate) fn sees_beside_tools(&self, server: &ServerName, tools: &[Arc<Tool>]) -> Result<(), Failure> {
         self.sees_server(server)?;
         let every = dotted(server.as_str(), "*");
@@ -303,7 +303,7 @@ impl<'a> Visibility<'a> {
         }
     }
 
-    /// The refusal of what a selection leaves out, with what it has instead.
+    /// The refusal of something outside the selection, with what the selection contains.
     fn not_selected(&self, server: &ServerName, tool: Option<&str>, servers: &[Server]) -> Failure {
         let is_selected = self
             .selection
@@ -322,7 +322,7 @@ impl<'a> Visibility<'a> {
     }
 }
 
-/// What a server's config says about a tool, under its name and under those that it had before.
+/// The config's settings for a tool, under its name and its former names.
 pub(super) fn said_about(policy: &Policy, name: &str, former: &[String]) -> ToolPolicy {
     let mut said = policy.of_tool(name, fits);
     for name in former {
@@ -331,7 +331,7 @@ pub(super) fn said_about(policy: &Policy, name: &str, former: &[String]) -> Tool
     said
 }
 
-/// Whether `name` is the tool's with its server's, in any style.
+/// Returns whether `name` is the tool's name with its server's, in any style.
 fn is_spelled(name: &str, tool: &Tool) -> bool {
     let (server, own) = (tool.server.as_str(), tool.name.as_str());
     name == dotted(server, own)

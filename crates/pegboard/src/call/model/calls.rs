@@ -1,4 +1,4 @@
-//! The tool calls in what a model answered.
+//! Parses the tool calls in a model's response.
 
 use serde_json::Value;
 
@@ -19,7 +19,7 @@ impl Found<'_> {
         }
         match self.arguments {
             None | Some(Value::Null) => call,
-            // OpenAI hands them over as a text.
+            // OpenAI sends arguments as a string.
             Some(Value::String(text)) => match Arguments::parse(text) {
                 Ok(arguments) => call.arguments(arguments),
                 Err(_) => call.text(text.as_str()),
@@ -30,13 +30,13 @@ impl Found<'_> {
     }
 }
 
-/// The calls, in the order in which they stand.
+/// The calls, in the order of the response.
 pub(super) fn find(provider: Provider, response: &Value) -> Vec<Found<'_>> {
     let parts = parts(provider, response);
     parts.iter().filter_map(|part| read(provider, part)).collect()
 }
 
-/// Where a provider keeps the parts of an answer, the outermost place first.
+/// The JSON pointers to a provider's message parts, outermost first.
 fn places(provider: Provider) -> &'static [&'static str] {
     match provider {
         Provider::Mcp => &[],

@@ -1,4 +1,4 @@
-//! The messages that answer a model's tool calls.
+//! Writes the messages that answer a model's tool calls.
 
 use std::borrow::Cow;
 
@@ -9,7 +9,7 @@ use crate::{
     provider::Provider,
 };
 
-/// The pictures that models take.
+/// The image types that models accept.
 const PICTURES: &[(&str, &str)] = &[
     ("image/png", "png"),
     ("image/jpeg", "jpeg"),
@@ -35,7 +35,7 @@ pub(super) fn one(provider: Provider, reply: &Reply) -> Value {
         Provider::Gemini | Provider::GeminiJson => {
             let key = if reply.is_error() { "error" } else { "output" };
             let mut response = json!({"name": reply.asked, "response": {key: gemini_output(reply)}});
-            // An id of ours would answer nothing.
+            // The model does not know generated ids.
             if reply.id_given {
                 response["id"] = id.as_str().into();
             }
@@ -61,7 +61,7 @@ pub(super) fn messages(provider: Provider, replies: &[Reply]) -> Vec<Value> {
     }
 }
 
-/// The text of a reply. Several providers refuse an empty one.
+/// The text of a reply. Several providers reject an empty one.
 fn told(reply: &Reply) -> String {
     match reply.text() {
         text if !text.trim().is_empty() => text,
@@ -74,7 +74,7 @@ fn mcp(reply: &Reply) -> Value {
     if let Outcome::Done(answer) | Outcome::ToolFailed(answer) = &reply.outcome {
         let blocks = shown(reply);
         if !blocks.is_empty() {
-            // Content always becomes JSON.
+            // `Content` always serialises.
             result["content"] = serde_json::to_value(&blocks).unwrap_or_default();
         }
         if let Some(structured) = &answer.structured {
@@ -84,8 +84,8 @@ fn mcp(reply: &Reply) -> Value {
     result
 }
 
-/// The blocks that a model is shown, fenced where the config says so. None of a call that was refused or lost, and of a tool that failed
-/// and said nothing.
+/// The blocks that a model sees, fenced if the config says so. Empty for a call that was refused or lost, and for a failed tool without
+/// output.
 fn shown(reply: &Reply) -> Cow<'_, [Content]> {
     match &reply.outcome {
         Outcome::ToolFailed(answer) if answer.is_blank() => Cow::Borrowed(&[]),
@@ -94,7 +94,7 @@ fn shown(reply: &Reply) -> Cow<'_, [Content]> {
     }
 }
 
-/// The structured form if there is one and nothing is to be fenced, else the text.
+/// The structured content, or the text if there is none or the result is fenced.
 fn gemini_output(reply: &Reply) -> Value {
     match &reply.outcome {
         Outcome::Done(answer) if !answer.is_fenced() => answer.structured.clone().unwrap_or_else(|| told(reply).into()),
@@ -105,7 +105,7 @@ fn gemini_output(reply: &Reply) -> Value {
 /// How a provider writes blocks.
 struct Blocks {
     text: fn(&str) -> Value,
-    /// A picture of a media type and its short name, in base64.
+    /// An image: media type, short format name, base64 data.
     picture: fn(&str, &str, &str) -> Value,
 }
 
@@ -119,7 +119,7 @@ const BEDROCK: Blocks = Blocks {
     picture: |_, short, data| json!({"image": {"format": short, "source": {"bytes": data}}}),
 };
 
-/// The blocks of a reply: pictures as such, everything else as text.
+/// The blocks of a reply: images as images, everything else as text.
 fn blocks(reply: &Reply, form: &Blocks) -> Vec<Value> {
     let mut blocks: Vec<Value> = Vec::new();
     for block in shown(reply).iter() {

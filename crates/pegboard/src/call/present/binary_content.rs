@@ -1,4 +1,4 @@
-//! Pictures, sounds and other bytes of a result: those hidden in text are found, and all are put aside for models that read only text.
+//! Images, audio and other binary content of a result: finds images inside text, and spills all of it for models that read only text.
 
 use std::sync::Arc;
 
@@ -11,12 +11,12 @@ use crate::{
     spill::{Form, Output},
 };
 
-/// Whether the rules leave the bytes in answers where they are.
+/// Returns whether the settings leave binary content in place.
 pub(super) fn are_kept(results: &Results) -> bool {
     !results.find_images && results.images == Images::Keep
 }
 
-/// Does what the rules say about the bytes in an answer.
+/// Finds and spills the binary content of an answer as the settings say.
 pub(super) async fn set_apart(
     results: &Results,
     outputs: &ResultOptions,
@@ -51,7 +51,7 @@ pub(super) async fn set_apart(
     }
 }
 
-/// Turns pictures in text blocks into blocks of their own.
+/// Turns images inside text blocks into image blocks.
 fn find(answer: &mut Answer) {
     let mut pictures = Vec::new();
     for block in &mut answer.content {
@@ -73,7 +73,7 @@ fn find(answer: &mut Answer) {
     answer.content.append(&mut pictures);
 }
 
-/// The media type of a block that is not text, and its data, taken out of it.
+/// Takes the media type and the data out of a binary block.
 fn bytes_of(block: &mut Content) -> Option<(String, String)> {
     match block {
         Content::Image { data, mime_type, .. } | Content::Audio { data, mime_type, .. } => {

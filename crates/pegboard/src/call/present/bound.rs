@@ -1,4 +1,4 @@
-//! Bounds a result: looks whether it fits, and if not puts it aside, cuts it, or says which text is to be summarised.
+//! Limits the size of a result: one that is too long is spilled, truncated, or selected for a summary.
 
 use std::{io, sync::Arc};
 
@@ -15,15 +15,15 @@ use crate::{
     spill::{Form, Output},
 };
 
-/// How much of a result is shown beside the handle under which all of it is kept.
+/// How much of a result is shown beside the handle of the spilled output.
 const PREVIEW: usize = 4 << 10;
 
-/// What came of bounding an answer.
+/// The result of limiting an answer.
 pub(super) enum Bounded {
-    /// It is small enough, and as it came.
+    /// Small enough, and unchanged.
     Fits(Answer),
     Cut(Box<Cut>),
-    /// It is too long, and that is an error.
+    /// Too long, and the config makes that an error.
     Refused(Failure),
 }
 
@@ -32,16 +32,16 @@ pub(super) struct Cut {
     answer: Answer,
     /// The text within its limits.
     text: String,
-    /// The most bytes that it may have.
+    /// The most bytes that the text may have.
     room: usize,
-    /// The whole text, when it is to be summarised.
+    /// The whole text, if it is to be summarised.
     pub(super) summarise: Option<Arc<String>>,
     /// The blocks that are not text.
     others: Vec<Content>,
 }
 
 impl Cut {
-    /// The answer with a summary, or with the bounded text when there is none.
+    /// Builds the answer with a summary, or with the truncated text if there is none.
     pub(super) fn finish(self, summary: Option<String>) -> Answer {
         let Self {
             mut answer,
@@ -51,19 +51,19 @@ impl Cut {
             ..
         } = self;
         let text = match summary {
-            // A summariser that does not know when to stop must not undo the limit.
+            // An overlong summary must not undo the limit.
             Some(summary) => message(&summary, room).unwrap_or(summary),
             None => text,
         };
         answer.content = vec![Content::text(text)];
         answer.content.append(&mut others);
-        // All that is shown is in the blocks now.
+        // Everything shown is in the blocks now.
         answer.rendering.structured = Structured::ContentOnly;
         answer
     }
 }
 
-/// Whether an answer is so small that nobody need look at its text.
+/// Returns whether an answer is so small that its text need not be examined.
 pub(super) fn surely_fits(rules: &Rules<'_>, answer: &Answer, summarise: Option<&Summarise>) -> bool {
     let max_bytes = most_bytes(rules, answer);
     if max_bytes == usize::MAX && summarise.is_none() && rules.results == rules.results.whole() {
@@ -85,7 +85,7 @@ fn bounds<'a>(rules: &Rules<'a>, max_bytes: usize) -> Bounds<'a> {
     }
 }
 
-/// Looks at an answer's size, and makes it fit.
+/// Measures an answer and makes it fit.
 pub(super) async fn bound(
     rules: &Rules<'_>,
     mut answer: Answer,
@@ -137,7 +137,7 @@ pub(super) async fn bound(
     }))
 }
 
-/// What is left of the bounds beside the lines that name these blocks.
+/// The bounds minus the lines that describe these blocks.
 fn beside<'a>(bounds: &Bounds<'a>, others: &[Content]) -> Bounds<'a> {
     let mut room = *bounds;
     for block in others {
@@ -151,7 +151,7 @@ fn beside<'a>(bounds: &Bounds<'a>, others: &[Content]) -> Bounds<'a> {
     room
 }
 
-/// The limit in bytes: what the config says, or what the server says about the tool or this result, up to the ceiling.
+/// The limit in bytes: the config's, or the size that the server declares for the tool or this result, up to the ceiling.
 fn most_bytes(rules: &Rules<'_>, answer: &Answer) -> usize {
     let results = &rules.results;
     let of_result = || answer.meta.as_ref()?.get(SIZE_HINT)?.as_u64();
@@ -161,11 +161,11 @@ fn most_bytes(rules: &Rules<'_>, answer: &Answer) -> usize {
     }
 }
 
-/// How large an answer is, without writing it out.
+/// The size of an answer, computed without rendering it.
 struct Sizing {
-    /// Of the text that is shown, at most.
+    /// Upper bound for the text that is shown.
     shown: usize,
-    /// Whether the blocks and the structured form are each within the limit, shown or not.
+    /// Whether the blocks and the structured content are each within the limit, shown or not.
     parts_fit: bool,
 }
 
@@ -226,7 +226,7 @@ pub(super) fn json_len(value: &Value, limit: usize) -> usize {
     counter.bytes
 }
 
-/// Takes the blocks that are not text out of an answer. So many of them that naming them would take half of the room are left out.
+/// Takes the blocks that are not text out of an answer. Drops those whose descriptions would take more than half of the space.
 fn set_others_aside(answer: &mut Answer, max_bytes: usize, warnings: &mut Vec<String>) -> Vec<Content> {
     let is_text = |block: &Content| match block {
         Content::Text { .. } => true,
@@ -250,7 +250,7 @@ fn set_others_aside(answer: &mut Answer, max_bytes: usize, warnings: &mut Vec<St
     others
 }
 
-/// The whole text of an answer, moved out of it where that is possible, and what it is.
+/// The whole text of an answer and its form, moved out of the answer if possible.
 fn take_body(answer: &mut Answer) -> (Form, String) {
     match answer.shown() {
         (false, Some(structured)) => (Form::Json, structured.to_string()),
@@ -275,7 +275,7 @@ async fn put_aside(rules: &Rules<'_>, form: Form, text: Arc<String>, notes: &mut
     }
 }
 
-/// Takes the structured form out of an answer when it is too large itself. When the text does not say the same it gets its own handle.
+/// Removes the structured content if it is too large itself. It gets its own handle unless the text has the same content.
 async fn set_structured_aside(
     rules: &Rules<'_>,
     answer: &mut Answer,
@@ -336,7 +336,7 @@ fn shortened(rules: &Rules<'_>, text: &str, room: &Bounds<'_>, handle: Option<&s
     fitted.unwrap_or_else(|| text.to_owned())
 }
 
-/// How a model gets at the rest.
+/// Tells a model how to read the rest.
 pub(super) fn how_to_read(reader: &str, handle: &str) -> String {
     let reader = if reader.is_empty() { "read_output" } else { reader };
     format!(
@@ -355,7 +355,7 @@ fn refusal(rules: &Rules<'_>, bytes: usize, limit: usize) -> Failure {
         .after_sending()
 }
 
-/// A message of ours within `limit` bytes, if it is longer.
+/// Truncates a message of Pegboard to `limit` bytes; `None` if it fits.
 pub(super) fn message(text: &str, limit: usize) -> Option<String> {
     truncate::fit(text, &Bounds::bytes(limit), Part::Head, |sizes| {
         format!(
@@ -365,7 +365,7 @@ pub(super) fn message(text: &str, limit: usize) -> Option<String> {
     })
 }
 
-/// How many tokens a text has, as the view counts them.
+/// The tokens of a text, by the view's tokenizer.
 pub(super) fn tokens(outputs: &ResultOptions, text: &str) -> usize {
     match outputs.count() {
         Some(count) => count(text),

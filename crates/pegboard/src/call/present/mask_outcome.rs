@@ -1,4 +1,4 @@
-//! Masks an outcome: on the spot if it is short, off the async threads if it is long.
+//! Masks an outcome: inline if it is short, on a blocking thread if it is long.
 
 use std::sync::Arc;
 
@@ -19,13 +19,13 @@ pub(super) struct OutcomeMasking {
 }
 
 impl OutcomeMasking {
-    /// Masks `outcome`. One that cannot be masked before the deadline is withheld: the call is lost, with a failure that says so.
+    /// Masks `outcome`. If that takes longer than the deadline, the result is withheld: the outcome is `Lost`, with a failure that says so.
     pub(super) async fn hide(self, mut outcome: Outcome, masker: Guard<Arc<Masker>>) -> (Outcome, Counts) {
         if !outcome.is_longer_than(LONG) {
             let counts = self.hide_now(&mut outcome, &masker);
             return (outcome, counts);
         }
-        // Boxed, because most outcomes are short and every call would pay for the room.
+        // Boxed, because most outcomes are short and every call would pay for the space.
         Box::pin(self.hide_apart(outcome, Guard::into_inner(masker))).await
     }
 

@@ -1,4 +1,4 @@
-//! From an outcome to what is handed on: sizes, handles, summaries, and what is never shown to whom.
+//! From an outcome to the caller's result: sizes, handles, summaries, and what is never shown.
 
 mod summaries;
 
@@ -52,7 +52,7 @@ impl Summariser for Fake {
     }
 }
 
-/// A view on which results are tried out, and where it puts things.
+/// The settings under which results are presented, and the folder of their spilled outputs.
 struct Bench {
     outputs: ResultOptions,
     folder: tempfile::TempDir,
@@ -169,7 +169,6 @@ async fn a_result_of_exactly_the_limit_fits_whatever_stands_between_its_blocks()
     }
 }
 
-/// RES-10
 #[tokio::test]
 async fn a_long_result_is_put_aside_and_a_marker_says_how_to_read_it() {
     let bench = bench(|_| {});
@@ -269,7 +268,6 @@ async fn lines_and_tokens_are_limits_too() {
     assert!(text.len() <= 400 && text.len() > 300, "{text}");
 }
 
-/// RES-9
 #[tokio::test]
 async fn a_server_may_raise_the_limit_up_to_the_ceiling() {
     let mut bench = bench(|results| (results.max_bytes, results.ceiling) = (1000, 5000));
@@ -300,7 +298,7 @@ async fn a_server_may_raise_the_limit_up_to_the_ceiling() {
 async fn structured_content_is_kept_as_json_once_or_apart() {
     let bench = bench(|results| results.max_bytes = 1000);
     let value = json!({ "pods": lines(500) });
-    // The text says the same: one handle for both.
+    // The text has the same content: one handle for both.
     let same = bench.shape(structured(Some(value.to_string()), value.clone())).await;
     assert_eq!(
         same.notes.warnings,
@@ -366,7 +364,6 @@ async fn a_view_may_want_whole_results_or_shorter_ones() {
     }
 }
 
-/// RES-4
 #[tokio::test]
 async fn pictures_can_be_put_aside_for_a_model_that_reads_only_text() {
     let bench = bench(|results| results.images = Images::Spill);
@@ -393,7 +390,6 @@ async fn pictures_can_be_put_aside_for_a_model_that_reads_only_text() {
     assert!(!text.contains("QUFBQUFB"));
 }
 
-/// RES-5
 #[tokio::test]
 async fn a_picture_hidden_in_json_text_becomes_a_block() {
     let data = format!("iVBORw0KGgo{}", "QUFB".repeat(1000));
@@ -431,7 +427,6 @@ async fn the_text_is_joined_fenced_and_chosen_as_the_rules_say() {
     );
 }
 
-/// RES-13
 #[tokio::test]
 async fn a_secret_reaches_neither_the_summariser_nor_a_file() {
     fn hide(outcome: &mut Outcome) -> Counts {

@@ -1,4 +1,4 @@
-//! The table row by row, in the words in which the policy is written down.
+//! The retry table row by row, in the terms of the written policy.
 
 use serde_json::json;
 
@@ -72,14 +72,14 @@ fn classes() -> [ToolClass; 4] {
     [ToolClass::Never, ToolClass::Safe, ToolClass::Idempotent, keyed]
 }
 
-/// After the first attempt, with plenty of time: what comes next for never, safe, idempotent and keyed.
+/// What follows the first attempt, with plenty of time left, for never, safe, idempotent and keyed.
 fn check(fault: &Fault, expected: [Next; 4]) {
     let tries = Attempts::first();
     let got = classes().map(|class| decide(fault, &class, &tries, PLENTY, PAUSED));
     assert_eq!(got, expected, "{fault:?}");
 }
 
-/// How often a call is repeated when every attempt ends like this.
+/// How often a call is repeated when every attempt ends in this fault.
 fn repetitions(fault: &Fault, class: ToolClass) -> u32 {
     repetitions_by(&Retry::default(), fault, class)
 }

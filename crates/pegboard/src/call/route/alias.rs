@@ -1,10 +1,10 @@
-//! The other names of tools: every style with the server's name, and a tool's own name. They are made once and looked up.
+//! The other names of tools: every style with the server's name, and the tool's own name. Built once, then looked up.
 
 use std::collections::HashMap;
 
 use crate::name::{self, NameRules, NameStyle};
 
-/// What a name means, as places in a list of tools.
+/// The result of a lookup, as indices into the list of tools.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Meaning {
     One(usize),
@@ -12,7 +12,7 @@ pub(super) enum Meaning {
     Nothing,
 }
 
-/// Names, and the tools that each of them can mean.
+/// Maps names to the tools that have them.
 #[derive(Debug, Default)]
 pub(super) struct Meanings(HashMap<String, Vec<usize>>);
 
@@ -33,7 +33,7 @@ impl Meanings {
     }
 }
 
-/// All other names of the tools of a view.
+/// All other names of a view's tools.
 #[derive(Debug)]
 pub(super) struct Aliases {
     with_server: Meanings,
@@ -42,7 +42,7 @@ pub(super) struct Aliases {
 }
 
 impl Aliases {
-    /// The names for these (server, tool) pairs, and for those that the view hides.
+    /// Indexes the names of these (server, tool) pairs, and of those that the view hides.
     pub(super) fn new(pairs: &[(&str, &str)], hidden: &[(&str, &str)]) -> Self {
         let mut aliases = Self {
             with_server: Meanings::default(),
@@ -64,7 +64,7 @@ impl Aliases {
         aliases
     }
 
-    /// The same with the names of tools that others stand for.
+    /// Adds the names of replaced tools, which lead to the tools that replace them.
     pub(super) fn with<'a>(mut self, replaced: impl Iterator<Item = (&'a str, &'a str, usize)>) -> Self {
         for (server, tool, place) in replaced {
             for name in with_server(server, tool) {
@@ -82,7 +82,7 @@ impl Aliases {
         }
     }
 
-    /// The hidden tool that a name means.
+    /// Returns the hidden tool that has this name.
     pub(super) fn hidden(&self, name: &str) -> Option<usize> {
         match self.hidden.find(name) {
             Meaning::One(place) => Some(place),
@@ -92,7 +92,7 @@ impl Aliases {
     }
 }
 
-/// The names that other views give to tools. Only those of tools whose plain name cannot stand are news.
+/// The names that other views give to tools. Leaves out names that end with the tool's own name: `Aliases` has those.
 pub(super) fn elsewhere(pairs: &[(&str, &str)]) -> Meanings {
     let mut meanings = Meanings::default();
     for style in &NameStyle::NAMED {
@@ -108,7 +108,7 @@ pub(super) fn elsewhere(pairs: &[(&str, &str)]) -> Meanings {
     meanings
 }
 
-/// A tool's name in every style that tells the server.
+/// A tool's name in every style that includes the server.
 pub(super) fn with_server(server: &str, tool: &str) -> [String; 4] {
     [
         format!("{server}.{tool}"),

@@ -1,18 +1,18 @@
-//! Why a name leads nowhere, told so that a model can find the right one.
+//! Explains why a name leads nowhere, so that a model can find the right one.
 
 use crate::{
     name::{self, ServerName},
     outcome::{Failure, Kind},
 };
 
-/// How many names are suggested for one that is nobody's.
+/// How many names are suggested for an unknown one.
 const SUGGESTIONS: usize = 3;
 /// How many servers or tools are listed.
 const LISTED: usize = 20;
-/// How alike two names must be, from 0 to 1, for one to be suggested for the other.
+/// How similar two names must be, from 0 to 1, for one to be suggested for the other.
 const LIKENESS: f64 = 0.75;
 
-/// The failure of a name that is nobody's.
+/// The failure for an unknown name.
 pub(super) fn unknown(name: &str, pairs: &[(&str, &str)], servers: &[&ServerName]) -> Failure {
     let shown = name.escape_debug();
     let server = servers.iter().find(|server| may_be_of(name, server));
@@ -41,7 +41,7 @@ pub(super) fn unknown(name: &str, pairs: &[(&str, &str)], servers: &[&ServerName
     Failure::new(Kind::UnknownTool, message).hint(hint)
 }
 
-/// Some names, the rest counted.
+/// Lists the first names and counts the rest.
 pub(crate) fn listed<'a>(names: impl Iterator<Item = &'a str>) -> String {
     let names: Vec<&str> = names.collect();
     match names.len() {
@@ -51,11 +51,11 @@ pub(crate) fn listed<'a>(names: impl Iterator<Item = &'a str>) -> String {
     }
 }
 
-/// The names that come closest, the best first.
+/// The most similar names, best first.
 fn closest(name: &str, pairs: &[(&str, &str)]) -> Vec<String> {
     let likeness = |(server, tool): &(&str, &str)| {
         let dotted = name::dotted(server, tool);
-        // The server's name, where it is right, says nothing about which of its tools is meant.
+        // A correct server name says nothing about which of its tools is meant.
         let asked = after_server(name, server).into_iter().flatten().next();
         let likeness = match asked {
             Some(asked) => strsim::jaro_winkler(asked, tool),
@@ -68,7 +68,7 @@ fn closest(name: &str, pairs: &[(&str, &str)]) -> Vec<String> {
     close.into_iter().take(SUGGESTIONS).map(|(_, name)| name).collect()
 }
 
-/// What follows the server's name in each of the styles in which `name` starts with it.
+/// The part of `name` after the server's name, for each style in which it starts with it.
 fn after_server<'a>(name: &'a str, server: &str) -> [Option<&'a str>; 4] {
     let after =
         |prefix: &str, separator: &str| name.strip_prefix(prefix)?.strip_prefix(server)?.strip_prefix(separator);
@@ -80,19 +80,19 @@ fn after_server<'a>(name: &'a str, server: &str) -> [Option<&'a str>; 4] {
     ]
 }
 
-/// Whether `name` may mean a tool of `server`, whose tools are not known yet.
+/// Returns whether `name` may belong to `server`, whose tools are not known yet.
 pub(crate) fn may_be_of(name: &str, server: &ServerName) -> bool {
     after_server(name, server.as_str()).iter().any(Option::is_some)
 }
 
-/// The tool of `server` that `name` means in the first style that fits, whether the server has it or not. For reports only: calls are
-/// routed by looking names up.
+/// Returns the tool of `server` that `name` identifies in the first matching style, whether the server has it or not. For reports only:
+/// calls are routed by lookup.
 pub(crate) fn tool_of<'a>(name: &'a str, server: &ServerName) -> Option<&'a str> {
     let tool = after_server(name, server.as_str()).into_iter().flatten().next();
     tool.filter(|tool| !tool.is_empty())
 }
 
-/// The failure of a name that could mean several tools.
+/// The failure for a name that several tools have.
 pub(crate) fn ambiguous(name: &str, candidates: &[String]) -> Failure {
     let message = format!(
         "`{}` could mean {}. Call the one that is meant by that name.",

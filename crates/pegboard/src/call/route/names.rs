@@ -1,4 +1,4 @@
-//! Which tool gets a name that several could have: those that a view brings along come first, then those of this program, then those of
+//! Assigns names to tools. Where several tools want one name, the view's own tools come first, then those of this program, then those of
 //! servers.
 
 use std::{collections::HashSet, sync::Arc};
@@ -10,14 +10,14 @@ use crate::{
     server::Server,
 };
 
-/// Whose tool it is, from the last to the first.
+/// Whose tool it is, from the lowest precedence to the highest.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Rank {
-    /// A configured server's.
+    /// A tool of a configured server.
     Server,
-    /// One of a server that lives in this program.
+    /// A tool of a server inside this program.
     Program,
-    /// One that the view brings along.
+    /// A tool that belongs to the view.
     View,
 }
 
@@ -31,15 +31,15 @@ impl Rank {
     }
 }
 
-/// What becomes of a tool among the others.
+/// The name that a tool is given among the others.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Named {
     As(String, Rank),
-    /// A tool that the view brings along has this name, and stands for it.
+    /// A tool of the view has this name and replaces the tool.
     Replaced(String),
 }
 
-/// The names for models of these tools, in the same order.
+/// Assigns names to these tools, in the same order.
 pub(super) fn name_all(found: &[(Server, Arc<Tool>)], view: &View) -> Vec<Named> {
     let (style, rules) = view.names();
     let tools = found.iter().map(|(server, tool)| {
@@ -50,7 +50,7 @@ pub(super) fn name_all(found: &[(Server, Arc<Tool>)], view: &View) -> Vec<Named>
 }
 
 fn named(tools: &[(&str, &str, Rank)], style: &NameStyle, rules: &NameRules) -> Vec<Named> {
-    // Nobody else is there in most views.
+    // The usual case: all tools come from configured servers.
     if tools.iter().all(|(_, _, rank)| *rank == Rank::Server) {
         let pairs: Vec<_> = tools.iter().map(|(server, tool, _)| (*server, *tool)).collect();
         let names = name::expose(&pairs, style, rules).into_iter();
@@ -60,7 +60,7 @@ fn named(tools: &[(&str, &str, Rank)], style: &NameStyle, rules: &NameRules) -> 
         let pairs = tools.iter().filter(|(_, _, rank)| wanted(*rank));
         pairs.map(|(server, tool, _)| (*server, *tool)).collect::<Vec<_>>()
     };
-    // Whoever brings a tool along calls it by its own name.
+    // Tools of the view keep their own names in every style.
     let brought = name::expose(&of(&|rank| rank == Rank::View), &NameStyle::Bare, rules);
     let others = name::expose(&of(&|rank| rank != Rank::View), style, rules);
     let taken: HashSet<&str> = brought.iter().map(String::as_str).collect();
@@ -83,8 +83,8 @@ fn named(tools: &[(&str, &str, Rank)], style: &NameStyle, rules: &NameRules) -> 
     each.collect()
 }
 
-/// The tools of this program that keep their plain names, also when a server has a tool of that name. In a style that always tells the server
-/// there are none.
+/// The tools of this program that keep their bare names even if a server has a tool of that name. Empty in styles that always include the
+/// server.
 fn plain_names<'a>(
     program: &[(&'a str, &'a str)],
     style: &NameStyle,

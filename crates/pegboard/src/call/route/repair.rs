@@ -1,8 +1,8 @@
-//! Names that a model wrote a little wrong: in other letters, with other signs between the words, with something of its own around them.
+//! Matches misspelled tool names: other letter case, other separators, or a prefix or suffix that models add.
 
 use super::alias::{Meaning, Meanings, with_server};
 
-/// What models put before the names of tools.
+/// Prefixes that models add to tool names.
 const PREFIXES: &[&str] = &[
     "functions.",
     "function.",
@@ -19,7 +19,7 @@ const PREFIXES: &[&str] = &[
     "to=",
 ];
 
-/// The names that may have been meant, as written first, then with less and less around them.
+/// The names that may be meant: as written first, then with more and more stripped off.
 pub(crate) fn variants(name: &str) -> Vec<String> {
     let mut variants = vec![name.to_owned()];
     let mut add = |variant: &str| {
@@ -30,7 +30,7 @@ pub(crate) fn variants(name: &str) -> Vec<String> {
     };
     let mut rest = trimmed(without_tokens(name));
     add(rest);
-    // Prefixes stand before each other now and then, but not often.
+    // Prefixes are nested now and then, but not deeply.
     for _ in 0..3 {
         let lower = rest.to_ascii_lowercase();
         let prefix = PREFIXES
@@ -45,7 +45,7 @@ pub(crate) fn variants(name: &str) -> Vec<String> {
     variants
 }
 
-/// A name without the special tokens of a model, such as `<|channel|>`, and what follows them.
+/// Strips a model's special tokens, such as `<|channel|>`, and what follows them.
 fn without_tokens(name: &str) -> &str {
     match name.find("<|") {
         Some(0) => match name.find("|>") {
@@ -67,7 +67,7 @@ fn trimmed(name: &str) -> &str {
     name.strip_suffix("()").unwrap_or(name)
 }
 
-/// A name in small letters, with one `_` for whatever stands between its words.
+/// Lower-cases a name and replaces each run of separators with one `_`.
 pub(crate) fn folded(name: &str) -> String {
     let mut folded = String::with_capacity(name.len());
     for c in name.chars() {
@@ -82,7 +82,7 @@ pub(crate) fn folded(name: &str) -> String {
     folded.trim_matches('_').to_owned()
 }
 
-/// The names of tools, folded.
+/// The folded names of tools.
 #[derive(Debug, Default)]
 pub(super) struct Repairs {
     with_server: Meanings,
@@ -90,8 +90,8 @@ pub(super) struct Repairs {
 }
 
 impl Repairs {
-    /// For these (server, tool) pairs with the names that models see, and then for those that are hidden, which count on from there: a
-    /// name that is as near to a hidden tool is not taken for the other.
+    /// Indexes these (server, tool) pairs with the names that models see, then the hidden pairs, whose indices follow. A name as close to a
+    /// hidden tool as to a visible one is ambiguous.
     pub(super) fn new(pairs: &[(&str, &str)], names: &[&str], hidden: &[(&str, &str)]) -> Self {
         let mut repairs = Self::default();
         for (place, name) in names.iter().enumerate() {
