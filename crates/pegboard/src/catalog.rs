@@ -1,4 +1,4 @@
-//! What one server offers: an immutable value, read from its listings one item at a time so that a bad item costs only itself.
+//! What one server offers: an immutable value, parsed from its listings item by item so that an invalid item is dropped alone.
 
 mod assemble;
 mod configured_tools;
@@ -34,26 +34,26 @@ use serde_json::{Map, Value};
 
 use crate::{mask::Masker, name::ServerName, secret::Secret};
 
-/// The longest tool name that is accepted.
+/// The longest accepted tool name, in bytes.
 const MAX_TOOL_NAME: usize = 128;
-/// The longest description that is kept.
+/// The longest description, in bytes; the rest is truncated.
 const MAX_DESCRIPTION: usize = 8 << 10;
 
 /// What one server offers at one moment.
 #[derive(Debug, Clone, Default, PartialEq)]
 #[non_exhaustive]
 pub struct Catalog {
-    /// Its tools, by name.
+    /// Its tools, sorted by name.
     pub tools: Vec<Arc<Tool>>,
-    /// Its resources, by address.
+    /// Its resources, sorted by URI.
     pub resources: Vec<Resource>,
-    /// Its resource templates, by name.
+    /// Its resource templates, sorted by URI template.
     pub templates: Vec<Resource>,
-    /// Its prompts, by name.
+    /// Its prompts, sorted by name.
     pub prompts: Vec<Prompt>,
-    /// What was wrong with its listings.
+    /// Problems found in its listings.
     pub warnings: Vec<String>,
-    /// Addresses with secrets in them, by what is shown instead.
+    /// URIs that contain secrets, by the masked form that is shown.
     hidden: BTreeMap<String, Secret>,
 }
 
@@ -63,17 +63,17 @@ pub struct Catalog {
 pub struct Resource {
     /// The server that offers it.
     pub server: ServerName,
-    /// Its address, or the pattern of addresses.
+    /// Its URI or URI template.
     pub uri: String,
     /// Its name.
     pub name: Option<String>,
-    /// The name for people.
+    /// The display name.
     pub title: Option<String>,
-    /// What it holds.
+    /// What it contains.
     pub description: Option<String>,
     /// Its media type.
     pub mime_type: Option<String>,
-    /// How many bytes it has, as far as its server knows.
+    /// Its size in bytes, if the server knows it.
     pub size: Option<u64>,
 }
 
@@ -85,28 +85,28 @@ pub struct Prompt {
     pub server: ServerName,
     /// Its name.
     pub name: String,
-    /// The name for people.
+    /// The display name.
     pub title: Option<String>,
     /// What it is for.
     pub description: Option<String>,
-    /// Its arguments as described: `name`, `title`, `description`, `required`.
+    /// Its arguments as the server lists them: `name`, `title`, `description`, `required`.
     pub arguments: Vec<Value>,
 }
 
 impl Catalog {
-    /// Whether it has nothing that could be used.
+    /// Returns whether it contains nothing that could be used.
     pub(crate) fn is_empty(&self) -> bool {
         self.tools.is_empty() && self.resources.is_empty() && self.templates.is_empty() && self.prompts.is_empty()
     }
 
-    /// Reads the items of `tools/list`. Whatever is wrong with one of them becomes a warning and leaves the others alone.
+    /// Parses the items of `tools/list`. An invalid item becomes a warning and does not affect the others.
     pub(crate) fn read_tools(&mut self, server: &ServerName, items: Vec<impl Into<Item>>, headers: HeaderRule) {
         let mut listed = ListedTools::new(server, headers, None);
         listed.read(items);
         self.take_tools(listed);
     }
 
-    /// Takes over the tools that were read.
+    /// Moves the parsed tools into the catalog.
     pub(crate) fn take_tools(&mut self, listed: ListedTools) {
         let ListedTools {
             tools,
@@ -119,9 +119,9 @@ impl Catalog {
         self.tools = self.sort(tools, "tool", |tool| &tool.name);
     }
 
-    /// What was listed, by name and each once.
+    /// Sorts items by name and removes duplicates with a warning.
     fn sort<T>(&mut self, mut items: Vec<T>, what: &str, name: impl Fn(&T) -> &str) -> Vec<T> {
-        // A stable sort, so that of two with one name the one that was listed first stays.
+        // A stable sort: of two items with one name, the one listed first stays.
         items.sort_by(|a, b| name(a).cmp(name(b)));
         items.dedup_by(|later, first| {
             let same = name(later) == name(first);
@@ -134,7 +134,7 @@ impl Catalog {
         items
     }
 
-    /// Reads the items of `resources/list` (`uri_key` is `uri`) or `resources/templates/list` (`uriTemplate`).
+    /// Parses the items of `resources/list` (`uri_key` is `uri`) or `resources/templates/list` (`uriTemplate`).
     pub(crate) fn read_resources(
         &mut self,
         server: &ServerName,
@@ -162,7 +162,7 @@ impl Catalog {
         self.sort(resources, "resource", |resource| &resource.uri)
     }
 
-    /// Reads the items of `prompts/list`.
+    /// Parses the items of `prompts/list`.
     pub(crate) fn read_prompts(&mut self, server: &ServerName, items: Vec<impl Into<Item>>) {
         let mut prompts = Vec::with_capacity(items.len());
         for item in items {
@@ -184,7 +184,7 @@ impl Catalog {
         self.prompts = self.sort(prompts, "prompt", |prompt| &prompt.name);
     }
 
-    /// The same catalogue as that of another server.
+    /// A copy of the catalog under another server's name.
     pub(crate) fn under(&self, server: &ServerName) -> Self {
         let mut catalog = self.clone();
         for tool in &mut catalog.tools {
@@ -199,7 +199,7 @@ impl Catalog {
         catalog
     }
 
-    /// The tool that its server calls `name`.
+    /// Returns the tool that its server calls `name`.
     pub fn tool(&self, name: &str) -> Option<&Arc<Tool>> {
         self.tools
             .binary_search_by(|tool| tool.name.as_str().cmp(name))
@@ -208,10 +208,10 @@ impl Catalog {
     }
 }
 
-/// The tools of a listing, read as its pages come.
+/// The tools of a listing, parsed page by page.
 pub(crate) struct ListedTools {
     reader: tool::Reader,
-    /// Takes secrets out of them at once, if there is one.
+    /// Masks secrets in each tool as it is parsed.
     masker: Option<Masker>,
     tools: Vec<Arc<Tool>>,
     problems: Vec<String>,
@@ -227,7 +227,7 @@ impl ListedTools {
         }
     }
 
-    /// None yet, to be read in the same way.
+    /// An empty listing with the same settings.
     pub(crate) fn none(&self) -> Self {
         Self {
             reader: self.reader.anew(),
@@ -237,14 +237,14 @@ impl ListedTools {
         }
     }
 
-    /// Adds what was read elsewhere.
+    /// Appends another part of the listing.
     pub(crate) fn add(&mut self, mut more: Self) {
         self.tools.append(&mut more.tools);
         self.problems.append(&mut more.problems);
         self.reader.warnings.append(&mut more.reader.warnings);
     }
 
-    /// Reads the items of one page.
+    /// Parses the items of one page.
     pub(crate) fn read(&mut self, items: Vec<impl Into<Item>>) {
         self.tools.reserve(items.len());
         for item in items {
@@ -261,7 +261,7 @@ impl ListedTools {
     }
 }
 
-/// One item of a listing: as it came, or read already.
+/// One item of a listing: JSON text or a parsed tree.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Item {
     Text(Bytes),
@@ -283,7 +283,7 @@ impl From<Value> for Item {
     }
 }
 
-/// Whether a tool's `x-mcp-header` marks must be right. They matter only where arguments are mirrored into HTTP headers.
+/// Whether a tool's `x-mcp-header` annotations are validated. They matter only where arguments are mirrored into HTTP headers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum HeaderRule {
     Enforced,
@@ -294,7 +294,7 @@ fn text(item: &Value, key: &str) -> Option<String> {
     item.get(key).and_then(Value::as_str).map(str::to_owned)
 }
 
-/// A text for readers.
+/// A sanitized and truncated text for display.
 fn words(item: &Value, key: &str) -> Option<String> {
     let mut words = text(item, key)?;
     sanitize::clean(&mut words);
@@ -302,7 +302,7 @@ fn words(item: &Value, key: &str) -> Option<String> {
     Some(words)
 }
 
-/// An argument of a prompt, with its words as they may be read. One without a name is none.
+/// An argument of a prompt, with its text sanitized. `None` if it has no name.
 fn argument(item: &Value) -> Option<Value> {
     let mut argument = Map::new();
     argument.insert("name".to_owned(), text(item, "name")?.into());
@@ -370,7 +370,7 @@ mod tests {
         assert_eq!(catalog.warnings.len(), 2);
     }
 
-    /// CAT-9: whatever is read by people or models holds nothing unseen, and no more than may be.
+    /// Text that people or models read has no invisible characters and is within its limit.
     #[test]
     fn the_words_of_resources_and_prompts_are_cleaned_and_cut() {
         let mut catalog = Catalog::default();

@@ -1,4 +1,4 @@
-//! How a call ended: for the model a result in every case, for the program a kind and the facts.
+//! How a call ended: a result for the model in every case, a kind and facts for the program.
 
 mod compat_shapes;
 mod content;
@@ -26,22 +26,22 @@ use serde_json::{Map, Value};
 /// The text of an error result without content.
 const SILENT: &str = "the tool reported an error without saying why";
 
-/// How a call ended. Refused, failed and lost are different things and never share a flag.
+/// How a call ended. Refused, failed and lost are distinct states and never share a flag.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub enum Outcome {
     /// The tool ran and answered.
     Done(Answer),
-    /// The tool, or its server, answered that it failed.
+    /// The tool, or its server, answered with an error.
     ToolFailed(Answer),
-    /// The call was not made: nothing ran.
+    /// The call was not executed.
     Refused(Failure),
-    /// The call was begun and no usable answer came back.
+    /// The call was sent and no usable answer came back.
     Lost(Failure),
 }
 
 impl Outcome {
-    /// The kind of ending, as promised to programs.
+    /// The kind of outcome, a stable name for programs.
     pub fn kind(&self) -> Kind {
         match self {
             Self::Done(_) => Kind::Ok,
@@ -50,12 +50,12 @@ impl Outcome {
         }
     }
 
-    /// Whether the model should see this as an error.
+    /// Returns whether the model should see this as an error.
     pub fn is_error(&self) -> bool {
         !matches!(self, Self::Done(_))
     }
 
-    /// Whether the tool may have run. `false` is a proof, `true` is not.
+    /// Returns whether the tool may have run. `false` is certain, `true` is not.
     pub fn may_have_executed(&self) -> bool {
         match self {
             Self::Done(_) => true,
@@ -65,7 +65,7 @@ impl Outcome {
         }
     }
 
-    /// What a person can do about it.
+    /// What an operator can do about it.
     pub fn hint(&self) -> Option<&str> {
         match self {
             Self::Done(_) | Self::ToolFailed(_) => None,
@@ -82,7 +82,7 @@ impl Outcome {
         }
     }
 
-    /// The answer when the tool did its work, otherwise the outcome as an error.
+    /// Returns the answer of a successful call, otherwise the outcome as an error.
     pub fn into_result(self) -> Result<Answer, Box<Self>> {
         match self {
             Self::Done(answer) => Ok(answer),
@@ -90,7 +90,7 @@ impl Outcome {
         }
     }
 
-    /// Whether its text may hold words of a server, as opposed to ours alone.
+    /// Returns whether its text may contain text of a server, as opposed to Pegboard's own.
     pub(crate) fn has_words_of_a_server(&self) -> bool {
         match self {
             Self::Done(_) | Self::ToolFailed(_) | Self::Lost(_) => true,
@@ -119,32 +119,32 @@ impl std::fmt::Display for Outcome {
 
 impl std::error::Error for Outcome {}
 
-/// What a tool answered: blocks, and beside them the structured form if it gave one.
+/// A tool's answer: content blocks, and structured content if it has some.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct Answer {
-    /// The blocks in the order in which they came.
+    /// The content blocks in their order.
     pub content: Vec<Content>,
-    /// The structured form of the same answer.
+    /// The structured content.
     pub structured: Option<Value>,
-    /// What the server said about the answer.
+    /// The result's `_meta`.
     pub meta: Option<Map<String, Value>>,
     /// The code of the JSON-RPC error that the server sent in place of a result. The error's message is in the text, its `data` is
     /// [`Answer::structured`].
     pub error_code: Option<i64>,
     /// Whether the tool ran at all; a server may answer that it never started it.
     pub(crate) executed: bool,
-    /// How it becomes text.
+    /// How it is rendered as text.
     pub(crate) rendering: Rendering,
 }
 
 impl Answer {
-    /// An answer that is one text.
+    /// Creates an answer of one text block.
     pub fn from_text(text: impl Into<String>) -> Self {
         Self::from_content([Content::text(text)])
     }
 
-    /// An answer of these blocks.
+    /// Creates an answer of these blocks.
     pub fn from_content(content: impl IntoIterator<Item = Content>) -> Self {
         Self {
             content: content.into_iter().collect(),
@@ -156,7 +156,7 @@ impl Answer {
         }
     }
 
-    /// A structured answer, with the same as a text for readers of text.
+    /// Creates a structured answer, with the same JSON as a text block.
     pub fn json(value: impl Into<Value>) -> Self {
         let value = value.into();
         Self {
@@ -184,16 +184,16 @@ impl From<String> for Answer {
 pub struct Failure {
     /// The kind of failure.
     pub kind: Kind,
-    /// What failed, and on what, with its causes.
+    /// What failed, and why.
     pub message: String,
-    /// What a person can do about it.
+    /// What an operator can do about it.
     pub hint: Option<String>,
-    /// Whether the tool may have run all the same.
+    /// Whether the tool may have run nevertheless.
     pub may_have_executed: bool,
 }
 
 impl Failure {
-    /// A failure after which it is sure that the tool did not run.
+    /// Creates a failure after which the tool has certainly not run.
     pub fn new(kind: Kind, message: impl Into<String>) -> Self {
         Self {
             kind,
@@ -203,14 +203,14 @@ impl Failure {
         }
     }
 
-    /// Says what a person can do about it.
+    /// Sets what an operator can do about it.
     #[must_use]
     pub fn hint(mut self, hint: impl Into<String>) -> Self {
         self.hint = Some(hint.into());
         self
     }
 
-    /// Says that the tool may have run all the same.
+    /// Marks that the tool may have run nevertheless.
     #[must_use]
     pub fn after_sending(mut self) -> Self {
         self.may_have_executed = true;
@@ -226,18 +226,18 @@ impl std::fmt::Display for Failure {
 
 impl std::error::Error for Failure {}
 
-/// The kinds of ending that programs can tell apart.
+/// The kinds of outcome that programs can distinguish.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Kind {
-    /// The tool did its work.
+    /// The tool succeeded.
     Ok,
     /// The tool or its server answered with an error.
     ToolError,
     /// No such tool.
     UnknownTool,
-    /// The arguments do not fit the tool.
+    /// The arguments do not match the tool's schema.
     InvalidArguments,
     /// A policy forbids the call.
     NotPermitted,
@@ -249,20 +249,20 @@ pub enum Kind {
     RestartInProgress,
     /// The server could not be restarted.
     RestartFailed,
-    /// Somebody must sign in first.
+    /// The server requires a sign-in.
     NeedsAuth,
     /// The connection failed during the call.
     Transport,
-    /// A time limit passed.
+    /// A timeout expired.
     Timeout,
-    /// The caller gave up.
+    /// The caller cancelled the call.
     Cancelled,
-    /// A fault of ours, or an answer that cannot be understood.
+    /// A bug in Pegboard, or an answer that violates the protocol.
     Internal,
 }
 
 impl Kind {
-    /// Every kind, in the order of its declaration.
+    /// Every kind, in declaration order.
     pub(crate) const ALL: [Self; 14] = [
         Self::Ok,
         Self::ToolError,

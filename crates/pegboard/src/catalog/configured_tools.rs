@@ -1,4 +1,4 @@
-//! Tools that somebody else describes for a server that cannot list them.
+//! Tools defined in the config for a server that cannot list them.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 use super::{Catalog, HeaderRule, Tool};
 use crate::name::ServerName;
 
-/// Other programs' names for parts of a definition.
+/// Other programs' keys for parts of a definition.
 const SPELLINGS: [(&str, &str); 3] = [
     ("input_schema", "inputSchema"),
     ("parameters", "inputSchema"),
@@ -15,7 +15,7 @@ const SPELLINGS: [(&str, &str); 3] = [
 ];
 
 impl Catalog {
-    /// Adds the tools that are described, but for those that the server has listed.
+    /// Adds the tools of the config that the server has not listed itself.
     pub(crate) fn describe(&mut self, server: &ServerName, described: &BTreeMap<String, Value>, headers: HeaderRule) {
         for (name, said) in described {
             if self.tool(name).is_some() {
@@ -25,13 +25,13 @@ impl Catalog {
                 Ok(tool) => self.tools.push(Arc::new(tool)),
                 Err(problem) => self.warnings.push(problem),
             }
-            // Looked up by name above.
+            // `tool` above uses binary search.
             self.tools.sort_by(|a, b| a.name.cmp(&b.name));
         }
     }
 }
 
-/// The item of a listing for what is said about a tool: the schema of its arguments, with words about the tool in it, or the item itself.
+/// The listing item for a configured tool: the config has either the argument schema with the tool's description in it, or the item itself.
 fn item(name: &str, said: &Value) -> Value {
     let said = said.as_object().cloned().unwrap_or_default();
     let is_schema = ["type", "properties", "$ref"].iter().any(|key| said.contains_key(*key));
@@ -50,7 +50,7 @@ fn item(name: &str, said: &Value) -> Value {
     item.into()
 }
 
-/// The item for a schema. What it says about itself it says about the tool.
+/// Wraps a schema into an item, and moves its title and description to the tool.
 fn around(mut schema: Map<String, Value>) -> Map<String, Value> {
     let mut item = Map::new();
     for key in ["title", "description"] {

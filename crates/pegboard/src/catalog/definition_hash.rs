@@ -1,4 +1,4 @@
-//! A tool's definition as one short value: what somebody agreed to is this definition and no other.
+//! The hash of a tool's definition: an approval holds for exactly this definition.
 
 use std::{fmt, sync::OnceLock};
 
@@ -8,7 +8,7 @@ use sha2::{Digest, Sha256};
 
 use super::Tool;
 
-/// The SHA-256 of a tool's definition: name, title, description, schemas and annotations, whatever the order of keys.
+/// The SHA-256 of a tool's definition: name, title, description, schemas and annotations, independent of the order of keys.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct DefinitionHash([u8; 32]);
 
@@ -54,7 +54,7 @@ impl<'de> Deserialize<'de> for DefinitionHash {
     }
 }
 
-/// A hash that is made when it is first needed, and kept. It says nothing that the tool does not say, so all are equal.
+/// A lazily computed hash. It is derived from the tool, so it never makes two tools differ.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Kept(OnceLock<DefinitionHash>);
 
@@ -65,7 +65,7 @@ impl PartialEq for Kept {
 }
 
 impl Tool {
-    /// The hash of its definition. It is made once.
+    /// The hash of its definition, computed once.
     pub fn definition_hash(&self) -> DefinitionHash {
         *self.hash.0.get_or_init(|| {
             let body = self.body();
@@ -75,7 +75,7 @@ impl Tool {
 
     /// Its definition without its name.
     fn body(&self) -> serde_json::Value {
-        // Keys of objects are in order, so this text is the same for the same definition.
+        // Keys of objects are sorted, so the same definition always has the same text.
         json!([
             self.title,
             self.description,
@@ -85,7 +85,7 @@ impl Tool {
         ])
     }
 
-    /// Whether the two differ in nothing but their names.
+    /// Returns whether the two differ in nothing but their names.
     pub(super) fn has_the_body_of(&self, other: &Self) -> bool {
         self.title == other.title
             && self.description == other.description

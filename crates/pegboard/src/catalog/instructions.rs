@@ -1,39 +1,39 @@
-//! The part of a system prompt that speaks of servers: the operator's words, the servers' words, their prompts, notes on tools, and which
-//! servers are not there.
+//! Generates the part of a system prompt about servers: the operator's and the servers' instructions, prompts, notes on tools, and which
+//! servers are unavailable.
 
 mod format;
 
 use super::sanitize::{clean, cut, one_line};
 use crate::{config::Preset, name::ServerName};
 
-/// The most words about one server, in bytes, unless something else is said.
+/// The default limit for the text about one server, in bytes.
 const PER_SERVER: usize = 4 << 10;
-/// The longest reason why a server is not available.
+/// The longest reason why a server is unavailable.
 const MAX_REASON: usize = 300;
 
-/// How the text for a system prompt is made.
+/// How the text for a system prompt is generated.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[must_use]
 #[non_exhaustive]
 pub struct Instructions {
-    /// The form of the text.
+    /// The format of the text.
     pub format: InstructionFormat,
-    /// The most words about one server, in bytes, headings aside. The operator's words come first.
+    /// The limit for the text about one server, in bytes, without headings. The operator's text comes first.
     pub per_server: usize,
-    /// Whose own words are told; what the format's design does when not set.
+    /// Which servers' own instructions are included; `None` uses the format's default.
     pub words: Option<ServerWords>,
-    /// Whether servers that are not available are named.
+    /// Whether unavailable servers are listed.
     pub unavailable: bool,
 }
 
-/// The form of the text, after the design that it is known from.
+/// The format of the text, named after the agent that it comes from.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum InstructionFormat {
-    /// Our own: words of servers are quoted line by line, so that they cannot pass for ours.
+    /// Pegboard's own: instructions of servers are quoted line by line, so that they cannot pass for ours.
     #[default]
     Pegboard,
-    /// TARSy: the config's words under `## NAME Instructions`, and `## Unavailable MCP Servers`.
+    /// TARSy: the config's instructions under `## NAME Instructions`, and `## Unavailable MCP Servers`.
     Tarsy,
     /// ai-agent: `#### MCP Server: NAME` and `##### Tool: NAME__TOOL`.
     AiAgent,
@@ -44,7 +44,7 @@ pub enum InstructionFormat {
 }
 
 impl From<Preset> for InstructionFormat {
-    /// The form of the design that a config starts from: `Instructions::new(config.preset.into())`. antwort has none of its own.
+    /// The format of a config's preset: `Instructions::new(config.preset.into())`. antwort has none of its own.
     fn from(preset: Preset) -> Self {
         match preset {
             Preset::Tarsy => Self::Tarsy,
@@ -56,14 +56,14 @@ impl From<Preset> for InstructionFormat {
     }
 }
 
-/// Which servers' own words are told to the model. Words of the config are always told.
+/// Which servers' own instructions reach the model. Those of the config always do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum ServerWords {
-    /// Those of servers that the config trusts.
+    /// Servers that the config trusts.
     Trusted,
-    /// Those of all.
+    /// All servers.
     All,
-    /// None.
+    /// No server.
     Nobody,
 }
 
@@ -79,7 +79,7 @@ impl Default for Instructions {
 }
 
 impl Instructions {
-    /// Text of this form, with the defaults of its design.
+    /// Creates options for this format, with its defaults.
     pub fn new(format: InstructionFormat) -> Self {
         Self {
             format,
@@ -87,19 +87,19 @@ impl Instructions {
         }
     }
 
-    /// Sets the most words about one server, in bytes.
+    /// Sets the limit for the text about one server, in bytes.
     pub fn per_server(mut self, bytes: usize) -> Self {
         self.per_server = bytes;
         self
     }
 
-    /// Sets whose own words are told.
+    /// Sets which servers' own instructions are included.
     pub fn words(mut self, words: ServerWords) -> Self {
         self.words = Some(words);
         self
     }
 
-    /// Leaves out which servers are not available.
+    /// Leaves out unavailable servers.
     pub fn without_unavailable(mut self) -> Self {
         self.unavailable = false;
         self
@@ -119,33 +119,33 @@ impl Instructions {
     }
 }
 
-/// What is known about one server, in words.
+/// The texts about one server.
 #[derive(Debug, Clone)]
 pub(crate) struct Section {
     pub(crate) server: ServerName,
     pub(crate) is_trusted: bool,
-    /// What the config says about it.
+    /// The config's instructions for it.
     pub(crate) config: Option<String>,
-    /// What it says about itself.
+    /// The server's own instructions.
     pub(crate) said: Option<String>,
-    /// Its prompts, with what they are for.
+    /// Its prompts and their descriptions.
     pub(crate) prompts: Vec<(String, Option<String>)>,
     pub(crate) tools: Vec<Described>,
 }
 
-/// A tool in words.
+/// The texts about a tool.
 #[derive(Debug, Clone)]
 pub(crate) struct Described {
     /// The name that models see.
     pub(crate) exposed: String,
-    /// The name that its server knows it by.
+    /// The name by which its server knows it.
     pub(crate) name: String,
     pub(crate) description: Option<String>,
-    /// What the config says about it.
+    /// The config's note on it.
     pub(crate) note: Option<String>,
 }
 
-/// The text about these servers, and about those that are not available and why. Both are put in order of names.
+/// Renders the text about these servers, and about unavailable ones with the reason. Both are sorted by name.
 pub(crate) fn render(options: &Instructions, sections: &[Section], unavailable: &[(ServerName, String)]) -> String {
     let mut sections: Vec<Fitted> = sections.iter().map(|section| Fitted::of(options, section)).collect();
     sections.sort_by(|a, b| a.server.cmp(&b.server));
@@ -159,7 +159,7 @@ pub(crate) fn render(options: &Instructions, sections: &[Section], unavailable: 
     format::text(options.format, &sections, &unavailable)
 }
 
-/// The words about one server, cleaned and within their bound.
+/// The texts about one server, sanitized and within their limit.
 struct Fitted {
     server: ServerName,
     config: Option<String>,
@@ -170,7 +170,7 @@ struct Fitted {
 }
 
 impl Fitted {
-    /// What the operator says comes first, so that a server's own words never push it out.
+    /// The operator's text comes first, so that the server's own text never displaces it.
     fn of(options: &Instructions, section: &Section) -> Self {
         let mut room = Room(options.per_server);
         let config = section.config.as_deref().and_then(|words| room.fit(words));
@@ -209,11 +209,11 @@ impl Fitted {
     }
 }
 
-/// How many bytes are left for words about a server.
+/// The bytes left for the text about a server.
 struct Room(usize);
 
 impl Room {
-    /// The words as far as there is room for them, if anything is left of them.
+    /// Sanitizes the text and truncates it to the space left; `None` if nothing remains.
     fn fit(&mut self, words: &str) -> Option<String> {
         let mut words = words.to_owned();
         clean(&mut words);

@@ -1,19 +1,19 @@
-//! Words of servers without what a reader cannot see: a model would read what a person never saw.
+//! Removes invisible characters from servers' text: a model would read what a person never sees.
 
 use serde_json::Value;
 
-/// Stands where a text was cut.
+/// Marks where a text was truncated.
 const CUT: char = '…';
 
-/// Removes what is not seen: control characters but newlines and tabs, marks of direction, and characters without width. Line ends become
-/// newlines.
+/// Removes invisible characters: control characters except newlines and tabs, direction marks, and zero-width characters. Carriage returns
+/// go, so line ends become newlines.
 pub(crate) fn clean(text: &mut String) {
     if has_unseen(text) {
         text.retain(|c| !is_unseen(c));
     }
 }
 
-/// The same as one line of words.
+/// Joins a text into one line and sanitizes it.
 pub(crate) fn one_line(text: &str) -> String {
     let words: Vec<&str> = text.split_whitespace().collect();
     let mut line = words.join(" ");
@@ -21,7 +21,7 @@ pub(crate) fn one_line(text: &str) -> String {
     line
 }
 
-/// Cuts a text to at most `limit` bytes, between two characters.
+/// Truncates a text to at most `limit` bytes, at a character boundary.
 pub(crate) fn cut(text: &mut String, limit: usize) {
     if text.len() > limit {
         let room = limit.saturating_sub(CUT.len_utf8());
@@ -32,7 +32,7 @@ pub(crate) fn cut(text: &mut String, limit: usize) {
     }
 }
 
-/// Cleans what a schema says in words to its readers. What is data in it stays as it is.
+/// Sanitizes the descriptive texts of a schema. Data values stay unchanged.
 pub(super) fn clean_schema(schema: &mut Value) {
     match schema {
         Value::Object(fields) => {
@@ -49,15 +49,15 @@ pub(super) fn clean_schema(schema: &mut Value) {
     }
 }
 
-/// Whether anything in a text is not seen. Most texts are ASCII, and of those the bytes tell.
+/// Returns whether a text has invisible characters. Most texts are ASCII, where looking at the bytes is enough.
 pub(crate) fn has_unseen(text: &str) -> bool {
     let odd = |byte: u8| (byte < b' ') & (byte != b'\n') & (byte != b'\t') | (byte >= 0x7f);
-    // All bytes, without a way out: so the compiler looks at many at once.
+    // No early exit, so that the compiler vectorises the loop.
     let has_odd = text.bytes().fold(0, |found, byte| found | u8::from(odd(byte))) != 0;
     has_odd && text.chars().any(is_unseen)
 }
 
-/// Whether a reader sees nothing of `c`, or something else because of it.
+/// Returns whether `c` is invisible or changes how other characters appear.
 pub(crate) fn is_unseen(c: char) -> bool {
     match c {
         '\n' | '\t' => false,
@@ -65,10 +65,10 @@ pub(crate) fn is_unseen(c: char) -> bool {
         // Soft hyphen, joiners, fillers.
         '\u{ad}' | '\u{34f}' | '\u{115f}' | '\u{1160}' | '\u{17b4}' | '\u{17b5}' | '\u{180b}'..='\u{180f}' => true,
         '\u{3164}' | '\u{ffa0}' => true,
-        // Without width, and marks of direction.
+        // Zero-width characters and direction marks.
         '\u{61c}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' => true,
         '\u{feff}' | '\u{fff9}'..='\u{fffb}' => true,
-        // Variation selectors but the two that choose between text and emoji.
+        // Variation selectors except the two that choose between text and emoji.
         '\u{fe00}'..='\u{fe0d}' => true,
         // Musical marks, tags, further selectors.
         '\u{1d173}'..='\u{1d17a}' | '\u{e0000}'..='\u{e0fff}' => true,

@@ -1,4 +1,4 @@
-//! Tools that could be taken for others: the same name on two servers, or words about a tool of another server.
+//! Detects tools that could be mistaken for others: the same name on two servers, or a description that mentions a tool of another server.
 
 use std::collections::BTreeMap;
 
@@ -6,14 +6,14 @@ use aho_corasick::AhoCorasick;
 
 use super::Tool;
 
-/// The most warnings of this kind. A model is not helped by more, and neither is a person.
+/// The most warnings of this kind; more would not help a model or a person.
 const MAX_WARNINGS: usize = 32;
-/// The shortest name that is looked for in descriptions, when it stands without its server's.
+/// The shortest tool name that is searched in descriptions without its server's name.
 const MIN_NAME: usize = 5;
-/// What stands between the names of a server and its tool. The second is also the end of `mcp__server__tool`.
+/// The separators between server and tool name. The second also covers `mcp__server__tool`.
 const JOINTS: [&str; 2] = [".", "__"];
 
-/// A sentence for every tool that shares its name with a tool of another server, or speaks of one. `tools` are in order.
+/// Returns a warning for every tool that shares its name with a tool of another server, or mentions one. `tools` are sorted.
 pub(crate) fn shadows(tools: &[&Tool]) -> Vec<String> {
     if tools.windows(2).all(|pair| pair[0].server == pair[1].server) {
         return Vec::new();
@@ -55,8 +55,8 @@ fn mentions(tools: &[&Tool]) -> Vec<String> {
     for tool in tools {
         by_name.entry(tool.name.to_ascii_lowercase()).or_default().push(tool);
     }
-    // Names are looked for once, however many servers have them; what stands before one is looked at when it is found. A name that may stand
-    // in a text by chance counts only behind its server's.
+    // Each name is searched once, even if several servers have it; the text before a match decides which server is meant. A name that may
+    // be an ordinary word counts only after its server's name.
     let mut wanted: Vec<(String, &[&Tool])> = Vec::new();
     for (name, tools) in &by_name {
         if tools.iter().any(|tool| is_distinct(&tool.name)) {
@@ -66,7 +66,7 @@ fn mentions(tools: &[&Tool]) -> Vec<String> {
         }
     }
     let words = wanted.iter().map(|(word, _)| word);
-    // Only names beyond all bounds cannot be compiled, and those of tools have one.
+    // Fails only for patterns beyond all bounds, and tool names are bounded.
     let Ok(finder) = AhoCorasick::builder().ascii_case_insensitive(true).build(words) else {
         return Vec::new();
     };
@@ -98,7 +98,7 @@ fn mentions(tools: &[&Tool]) -> Vec<String> {
     warnings
 }
 
-/// Whether the name that ends here in a text is that of the tool, with or without its server's before it.
+/// Returns whether the name that ends at `end` is that of the tool, with or without its server's name before it.
 fn is_meant(tool: &Tool, text: &str, end: usize) -> bool {
     let start = end - tool.name.len();
     let behind_server = JOINTS.iter().any(|joint| {
@@ -113,14 +113,14 @@ fn is_meant(tool: &Tool, text: &str, end: usize) -> bool {
     behind_server || is_distinct(&tool.name) && is_word(text, start, end)
 }
 
-/// Whether a name would hardly stand in a text by chance.
+/// Returns whether a name is unlikely to be an ordinary word.
 fn is_distinct(name: &str) -> bool {
     let is_joined = name.contains(['_', '-', '.', '/']);
     let is_camel = name.chars().skip(1).any(char::is_uppercase) && name.chars().any(char::is_lowercase);
     name.len() >= MIN_NAME && (is_joined || is_camel)
 }
 
-/// Whether nothing before or after makes another word of it. The `__` that joins a server's name to its tool's does not.
+/// Returns whether the match is a whole word. The `mcp__` before a server's name may precede it.
 fn is_word(text: &str, start: usize, end: usize) -> bool {
     let is_part = |c: char| c.is_alphanumeric() || c == '_' || c == '-';
     let before = text[..start].strip_suffix("mcp__").unwrap_or(&text[..start]);
@@ -144,7 +144,6 @@ mod tests {
         assert_eq!(shadows(&tools), expected);
     }
 
-    /// POL-9
     #[test]
     fn two_tools_with_one_name_are_told_of() {
         let told = "`a.read_file` and `b.Read-File` have the same name; a model may take one for the other";
@@ -155,7 +154,6 @@ mod tests {
         );
     }
 
-    /// POL-9
     #[test]
     fn a_description_that_speaks_of_another_servers_tool_is_told_of() {
         let told = "the description of `evil.add` speaks of `mail.send_email`, a tool of another server";

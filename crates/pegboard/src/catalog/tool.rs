@@ -1,4 +1,4 @@
-//! One tool as its server describes it, and the HTTP headers that its schema asks for.
+//! One tool as its server defines it, and the HTTP headers that its schema declares.
 
 use serde::{Deserialize, Serialize};
 mod fast_parse;
@@ -17,61 +17,61 @@ use crate::{
     name::{self, ServerName},
 };
 
-/// The largest schema that is accepted, in bytes of JSON.
+/// The largest accepted schema, in bytes of JSON.
 const MAX_SCHEMA_BYTES: usize = 64 << 10;
-/// The deepest schema that is accepted.
+/// The deepest accepted nesting of a schema.
 const MAX_SCHEMA_DEPTH: usize = 32;
-/// The longest name for people that is kept.
+/// The longest display name, in bytes; the rest is truncated.
 const MAX_TITLE: usize = 256;
 
-/// One tool as its server describes it.
+/// One tool as its server defines it.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct Tool {
     /// The server that offers it.
     pub server: ServerName,
-    /// The name its server knows it by.
+    /// The name by which its server knows it.
     pub name: String,
-    /// The name for people.
+    /// The display name.
     pub title: Option<String>,
     /// What it does.
     pub description: Option<String>,
-    /// What its arguments look like: a JSON Schema whose root is an object.
+    /// The JSON Schema of its arguments, whose root is an object.
     pub input_schema: Schema,
-    /// What its structured answer looks like.
+    /// The JSON Schema of its structured result.
     pub output_schema: Option<Schema>,
-    /// What its server says about its effects. A hint, not a promise.
+    /// The server's annotations on its effects. Hints, not promises.
     pub annotations: Option<Map<String, Value>>,
-    /// How many characters the server says that a result of it may have.
+    /// The size of a result in characters that the server declares.
     pub(crate) max_result: Option<usize>,
-    /// Whether a call of it may, must or must not run as a task that is asked for its result later.
+    /// Whether a call of it may, must or must not run as a task.
     pub task_support: TaskSupport,
-    /// Arguments that are repeated in HTTP headers: the path of properties, and the header's name after `Mcp-Param-`.
+    /// Arguments mirrored into HTTP headers: the path of properties, and the header's name after `Mcp-Param-`.
     pub(crate) mirrored: Vec<(Vec<String>, String)>,
-    /// Whether a model may see it. Some tools are for a server's own pages only.
+    /// Whether a model may see it. Some tools are only for a server's own UI.
     pub(crate) for_model: bool,
     pub(super) hash: Kept,
     pub(crate) checks: Checks,
 }
 
-/// The tool's schemas, ready for checking.
+/// The tool's compiled schema validators.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct Checks {
     pub(crate) input: Checker,
     pub(crate) output: Checker,
 }
 
-/// Whether a tool runs as a task: its server answers at once with a handle, and is asked for the result later.
+/// Whether a tool runs as a task: the server returns a task at once, and the result is fetched later.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 #[non_exhaustive]
 pub enum TaskSupport {
-    /// It never does.
+    /// Never.
     #[default]
     Forbidden,
-    /// It does when it is asked to.
+    /// If the caller requests it.
     Optional,
-    /// It always does.
+    /// Always.
     Required,
 }
 
@@ -87,12 +87,12 @@ impl TaskSupport {
 }
 
 impl Tool {
-    /// The name that people use: `server.tool`.
+    /// The name for people: `server.tool`.
     pub fn dotted_name(&self) -> String {
         name::dotted(self.server.as_str(), &self.name)
     }
 
-    /// What is wrong with the schemas, so that nothing is compared with them, as far as calls have found out.
+    /// Why the schemas cannot be used for validation, as far as calls have found out.
     pub(crate) fn unchecked(&self) -> Option<String> {
         let input = self.checks.input.unusable().map(|why| ("arguments", why));
         let output = || Some(("answers", self.checks.output.unusable()?));
@@ -103,15 +103,14 @@ impl Tool {
         ))
     }
 
-    /// A tool of our own, described as a server would describe it.
+    /// Creates a built-in tool from its definition.
     pub(crate) fn built_in(server: &ServerName, item: Value) -> Result<Self, String> {
         let mut warnings = Vec::new();
         let tool = Self::read(server, item, HeaderRule::Ignored, &mut warnings)?;
         warnings.pop().map_or(Ok(tool), Err)
     }
 
-    /// Reads one item of `tools/list`, or says in a sentence why it cannot be used. What is wrong with a tool that can be used is added to
-    /// `warnings`.
+    /// Parses one item of `tools/list`, or returns the reason why it is rejected. Problems of a usable tool are added to `warnings`.
     pub(super) fn read(
         server: &ServerName,
         item: Value,
@@ -142,7 +141,7 @@ impl Tool {
             HeaderRule::Ignored => Vec::new(),
         };
         let input_schema = within_bounds(input_schema, "inputSchema").map_err(left_out)?;
-        // A tool can be called without it; its answers are not checked then.
+        // A tool can be called without it; its results are not validated then.
         let output_schema = match item.remove("outputSchema") {
             None | Some(Value::Null) => None,
             Some(schema) => within_bounds(schema, "outputSchema")
@@ -171,13 +170,13 @@ impl Tool {
     }
 }
 
-/// The size that `_meta` allows for a result.
+/// The result size declared in `_meta`.
 fn max_result(item: &Map<String, Value>) -> Option<usize> {
     let chars = item.get("_meta")?.get("anthropic/maxResultSizeChars")?.as_u64()?;
     usize::try_from(chars).ok()
 }
 
-/// The input schema with an object at its root. A missing one takes anything; anything but a schema is refused.
+/// Returns the input schema with an object at its root. A missing schema allows any object; a value that is not a schema is rejected.
 fn input_schema(schema: Option<Value>) -> Result<Value, String> {
     let mut schema = match schema {
         None | Some(Value::Null | Value::Bool(true)) => Map::new(),
@@ -225,7 +224,7 @@ fn within_bounds(mut schema: Value, what: &str) -> Result<Schema, String> {
     Ok(schema)
 }
 
-/// How deep a value is nested. The reader of messages has bounded it to 128, so recursion is safe.
+/// The nesting depth of a value. The JSON reader limits it to 128, so recursion is safe.
 fn depth(value: &Value) -> usize {
     match value {
         Value::Array(items) => 1 + items.iter().map(depth).max().unwrap_or(0),
@@ -234,8 +233,8 @@ fn depth(value: &Value) -> usize {
     }
 }
 
-/// The arguments that a schema marks with `x-mcp-header`, or why its marks are wrong: a mark must be a header token, unique without
-/// regard to case, and stand on a property of a primitive type that is reached through properties only.
+/// The arguments annotated with `x-mcp-header`, or why an annotation is invalid: it must be a header token, unique regardless of case, on a
+/// property of a primitive type that is reached through `properties` only.
 fn mirrored_arguments(schema: &Value) -> Result<Vec<(Vec<String>, String)>, String> {
     let mut found = Vec::new();
     collect_marks(schema, &mut Vec::new(), &mut found)?;
@@ -276,7 +275,7 @@ fn collect_marks(schema: &Value, path: &mut Vec<String>, found: &mut Vec<(Vec<St
     Ok(())
 }
 
-/// How many marks stand anywhere in a schema, values that are data aside.
+/// Counts the annotations anywhere in a schema, except inside data values.
 fn count_marks(schema: &Value) -> usize {
     match schema {
         Value::Object(fields) => fields
@@ -307,7 +306,7 @@ fn kind_of(value: &Value) -> &'static str {
     }
 }
 
-/// A text for readers.
+/// A sanitized and truncated text for display.
 fn words(item: &mut Map<String, Value>, key: &str, limit: usize) -> Option<String> {
     let mut words = take_text(item, key)?;
     clean(&mut words);
@@ -315,7 +314,7 @@ fn words(item: &mut Map<String, Value>, key: &str, limit: usize) -> Option<Strin
     Some(words)
 }
 
-/// Whether `_meta.ui.visibility`, where it is set, names the model.
+/// Returns whether `_meta.ui.visibility`, if set, includes the model.
 fn is_for_model(item: &Map<String, Value>) -> bool {
     let visibility = item.get("_meta").and_then(|meta| meta.get("ui")?.get("visibility"));
     match visibility {
@@ -331,7 +330,7 @@ mod tests {
     use crate::catalog::Item;
     use serde_json::json;
 
-    /// However a tool is read, it is the same tool.
+    /// Both parsers must return the same tool.
     fn read(item: Value) -> Result<Tool, String> {
         let (tool, warnings) = read_warned(item);
         assert!(warnings.is_empty(), "{warnings:?}");
@@ -361,7 +360,6 @@ mod tests {
         }
     }
 
-    /// CAT-12
     #[test]
     fn a_tool_is_for_the_model_unless_its_visibility_leaves_the_model_out() {
         for (meta, expected) in [
@@ -378,7 +376,6 @@ mod tests {
         }
     }
 
-    /// CAT-9
     #[test]
     fn words_of_a_tool_are_cleaned_and_cut() {
         let long = "é".repeat(MAX_DESCRIPTION);

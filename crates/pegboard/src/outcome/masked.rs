@@ -1,4 +1,4 @@
-//! Outcomes without secrets: every text in them, wherever it stands.
+//! Masks secrets in every text of an outcome.
 
 use serde_json::{Map, Value};
 
@@ -6,7 +6,7 @@ use super::{Answer, Body, Content, Failure, FilledPrompt, Outcome, ResourceConte
 use crate::mask::{Counts, Masker};
 
 impl Outcome {
-    /// Hides the secrets in it.
+    /// Masks the secrets in it.
     pub(crate) fn mask(&mut self, masker: &Masker, counts: &mut Counts) {
         match self {
             Self::Done(answer) | Self::ToolFailed(answer) => {
@@ -26,7 +26,7 @@ impl Outcome {
 }
 
 impl Outcome {
-    /// Whether masking looks at more than `limit` bytes of it. Pictures and sounds are not looked at. It stops counting at the limit.
+    /// Returns whether masking would scan more than `limit` bytes. Images and audio are not scanned. Stops counting at the limit.
     pub(crate) fn is_longer_than(&self, limit: usize) -> bool {
         let mut room = Room(limit);
         let fits = match self {
@@ -41,16 +41,16 @@ impl Outcome {
     }
 }
 
-/// Whether a value has more bytes of text than `limit`.
+/// Returns whether a value has more bytes of text than `limit`.
 pub(crate) fn is_longer_than(value: &Value, limit: usize) -> bool {
     !Room(limit).has_value(value)
 }
 
-/// How many bytes may still come. Each method takes what it is given, and returns `false` if that is too much.
+/// The bytes left. Each method subtracts the size of its argument, and returns `false` if that is too large.
 struct Room(usize);
 
 impl Room {
-    /// What a block, a number or a key costs besides its text.
+    /// The cost of a block, a number or a key besides its text.
     const EACH: usize = 8;
 
     fn has(&mut self, bytes: usize) -> bool {
@@ -87,7 +87,7 @@ impl Room {
 }
 
 impl Failure {
-    /// The failure without secrets.
+    /// Masks the secrets in the failure.
     pub(crate) fn masked(mut self, masker: &Masker) -> Self {
         mask_failure(&mut self, masker, &mut Counts::default());
         self
@@ -95,7 +95,7 @@ impl Failure {
 }
 
 impl ResourceContents {
-    /// Hides the secrets in it. Bytes are looked through if they are a text.
+    /// Masks the secrets in it. A blob is scanned if it decodes to text.
     pub(crate) fn mask(&mut self, masker: &Masker) {
         let mut counts = Counts::default();
         masker.mask(&mut self.uri, &mut counts);
@@ -108,7 +108,7 @@ impl ResourceContents {
 }
 
 impl FilledPrompt {
-    /// Hides the secrets in it.
+    /// Masks the secrets in it.
     pub(crate) fn mask(&mut self, masker: &Masker) {
         let mut counts = Counts::default();
         if let Some(description) = &mut self.description {
@@ -120,7 +120,6 @@ impl FilledPrompt {
     }
 }
 
-/// Masks the parts of an answer.
 fn mask_answer(
     content: &mut [Content],
     structured: &mut Option<Value>,
@@ -144,7 +143,7 @@ fn mask_failure(failure: &mut Failure, masker: &Masker, counts: &mut Counts) {
     }
 }
 
-/// Pictures and sounds are left alone: a model that can read a secret in them gets the picture or nothing.
+/// Images and audio are not masked: a model that can read a secret in them gets the whole block or nothing.
 fn mask_block(block: &mut Content, masker: &Masker, counts: &mut Counts) {
     match block {
         Content::Text { text, rest } => {

@@ -1,4 +1,4 @@
-//! Outcomes without invisible characters: control characters, marks of direction, zero-width characters and Unicode tags carry words to a
+//! Removes invisible characters from outcomes: control characters, direction marks, zero-width characters and Unicode tags carry text to a
 //! model that no person sees.
 
 use serde_json::{Map, Value};
@@ -7,7 +7,7 @@ use super::{Answer, Content, Outcome};
 use crate::catalog::sanitize::{clean, has_unseen};
 
 impl Outcome {
-    /// Removes invisible characters from every text of it. A text that has none costs one look at its bytes.
+    /// Removes invisible characters from every text of it. A text without any costs one scan of its bytes.
     pub(crate) fn clean(&mut self) {
         match self {
             Self::Done(answer) | Self::ToolFailed(answer) => clean_answer(answer),
@@ -47,7 +47,7 @@ fn clean_block(block: &mut Content) {
     }
 }
 
-/// The reader of messages has bounded the depth to 128, so recursion is safe.
+/// The JSON reader limits the depth to 128, so recursion is safe.
 fn clean_value(value: &mut Value) {
     match value {
         Value::String(text) => clean(text),
@@ -57,7 +57,7 @@ fn clean_value(value: &mut Value) {
     }
 }
 
-/// Of keys that are the same without their invisible characters, one is kept.
+/// Of keys that become equal, one is kept.
 fn clean_map(fields: &mut Map<String, Value>) {
     fields.values_mut().for_each(clean_value);
     if fields.keys().any(|key| has_unseen(key)) {
@@ -83,7 +83,7 @@ mod tests {
     const UNSEEN: &str = "a\u{1b}\u{200b}\u{202e}\u{e0041}\u{e0042}b";
 
     fn has_any(value: &Value) -> bool {
-        // JSON escapes control characters, so that the texts themselves are looked at.
+        // JSON escapes control characters, so the strings themselves are examined.
         match value {
             Value::String(text) => text.chars().any(is_unseen),
             Value::Array(items) => items.iter().any(has_any),

@@ -1,11 +1,11 @@
-//! The forms that designs give to the text.
+//! The text formats of the supported agents.
 
 use std::fmt::Write as _;
 
 use super::{Fitted, InstructionFormat};
 use crate::name::{ServerName, dunder};
 
-/// The whole text, without a newline at its end.
+/// The whole text, without a trailing newline.
 pub(super) fn text(format: InstructionFormat, sections: &[Fitted], unavailable: &[(ServerName, String)]) -> String {
     let told = sections.iter().filter(|section| !section.is_silent());
     let mut parts: Vec<String> = match format {
@@ -24,7 +24,7 @@ pub(super) fn text(format: InstructionFormat, sections: &[Fitted], unavailable: 
     parts.join("\n\n")
 }
 
-/// Every line of a server's words is marked, so that it cannot begin a section of its own.
+/// Quotes every line of a server's text, so that it cannot begin a section of its own.
 fn quoted(words: &str) -> String {
     let lines: Vec<String> = words
         .lines()
@@ -100,7 +100,7 @@ fn minion(section: &Fitted) -> String {
     lines.join("\n")
 }
 
-/// What the config and the server say, and the prompts.
+/// The instructions of the config and of the server, and the prompts.
 fn words(section: &Fitted) -> impl Iterator<Item = String> {
     let prompts = (!section.prompts.is_empty()).then(|| list(&section.prompts));
     let told = [section.config.clone(), section.said.clone(), prompts];

@@ -101,7 +101,7 @@ fn our_own_form_quotes_servers_and_tells_only_the_words_of_those_that_are_truste
     ");
 }
 
-/// Seed 000: the section about servers that failed, with its exact words, sorted.
+/// The section about failed servers, with its exact text, sorted.
 #[test]
 fn the_form_of_tarsy() {
     insta::assert_snapshot!(text(InstructionFormat::Tarsy), @r"
@@ -120,7 +120,7 @@ fn the_form_of_tarsy() {
     ");
 }
 
-/// Seed 001: `#### MCP Server: {name}`, its instructions and prompts, `##### Tool: {namespace}__{tool}`.
+/// `#### MCP Server: {name}`, its instructions and prompts, `##### Tool: {namespace}__{tool}`.
 #[test]
 fn the_form_of_ai_agent() {
     insta::assert_snapshot!(text(InstructionFormat::AiAgent), @r"
@@ -144,7 +144,7 @@ fn the_form_of_ai_agent() {
     ");
 }
 
-/// Seed 003: one section of the prompt, there only when some server has something to say.
+/// One section of the prompt, present only if some server has instructions.
 #[test]
 fn the_form_of_goat() {
     insta::assert_snapshot!(text(InstructionFormat::Goat), @r"
@@ -175,7 +175,7 @@ fn the_form_of_goat() {
     );
 }
 
-/// Seed 004: every tool is described as `[MCP:{server}] {description}` under `mcp_{server}_{tool}`.
+/// Every tool is described as `[MCP:{server}] {description}` under `mcp_{server}_{tool}`.
 #[test]
 fn the_form_of_minion() {
     insta::assert_snapshot!(text(InstructionFormat::Minion), @r"
@@ -212,7 +212,7 @@ fn the_operators_words_are_the_last_to_be_cut() {
 }
 
 proptest! {
-    /// CAT-9: valid text within its bound, and nothing in it that a person would not see.
+    /// Valid text within its limit, without invisible characters.
     #[test]
     fn whatever_servers_say_the_text_keeps_its_bound_and_its_sections(said in any::<String>(), purpose in any::<String>(), cap in 0_usize..200) {
         let section = Section {
@@ -225,7 +225,7 @@ proptest! {
         };
         let text = render(&Instructions::default().per_server(cap), &[section], &[]);
         prop_assert!(!text.chars().any(crate::catalog::sanitize::is_unseen));
-        // A mark before each line, and the headings.
+        // Room for a quote mark before each line, and the headings.
         prop_assert!(text.len() <= 3 * cap + 120, "{}", text.len());
         for line in text.lines().filter(|line| !line.starts_with('>')) {
             prop_assert!(["## fx", "", "The server says about itself:", "Its prompts:"].contains(&line), "{line:?}");

@@ -1,52 +1,52 @@
-//! Puts a schema in order while it is read, without a tree in between.
+//! Normalizes a schema while parsing it, without a JSON tree.
 
 use std::borrow::Cow;
 
 use super::Schema;
 use crate::{catalog::sanitize::has_unseen, json_scan::Scan};
 
-/// Writes schemas in order. It is kept from one to the next, so that only the schemas themselves take memory.
+/// Normalizes schemas. Its buffers are reused, so that only the schemas themselves allocate.
 #[derive(Debug, Default)]
 pub(in crate::catalog) struct Tidy {
     out: Vec<u8>,
     spare: Vec<u8>,
-    /// The fields so far of all objects that are not at their end.
+    /// The fields so far of all objects that are still open.
     fields: Vec<Field>,
     root: Root,
 }
 
-/// What the root of a schema says about itself.
+/// What was found at the root of a schema.
 #[derive(Debug, Default)]
 struct Root {
     says_object: bool,
     has_odd_properties: bool,
 }
 
-/// Where a field of an object stands in the output.
+/// The position of a field of an object in the output.
 #[derive(Debug, Clone, Copy)]
 struct Field {
     start: usize,
-    /// Where its key ends, with its quotes.
+    /// The end of its key, including the quotes.
     key: usize,
     end: usize,
 }
 
 impl Field {
-    /// Its key as it is written. It has no escapes, so those of two fields compare as the keys do.
+    /// Its key as written. It has no escapes, so comparing the bytes compares the keys.
     fn key_in(self, out: &[u8]) -> &[u8] {
         &out[self.start + 1..self.key - 1]
     }
 }
 
 impl Tidy {
-    /// Reads a schema for arguments. `None` when anything is unusual about it, or when its root does not say that it is an object.
+    /// Parses a schema for arguments. `None` if anything is unusual about it, or if its root is not declared as an object.
     pub(in crate::catalog) fn arguments(&mut self, scan: &mut Scan<'_>, depth: usize, bytes: usize) -> Option<Schema> {
         self.root = Root::default();
         let schema = self.schema(scan, depth, bytes)?;
         (self.root.says_object && !self.root.has_odd_properties).then_some(schema)
     }
 
-    /// Reads a schema that is at most `depth` deep and has at most so many bytes.
+    /// Parses a schema of at most `depth` levels and `bytes` bytes.
     pub(in crate::catalog) fn schema(&mut self, scan: &mut Scan<'_>, depth: usize, bytes: usize) -> Option<Schema> {
         self.out.clear();
         self.fields.clear();
@@ -75,7 +75,7 @@ impl Tidy {
             b't' | b'f' => ahead.boolean().map(|is| if is { "true" } else { "false" }),
             _ => None,
         };
-        // What follows a word is looked at by whoever reads on.
+        // The caller checks what follows the literal.
         if let Some(word) = word {
             *scan = ahead;
             self.out.extend_from_slice(word.as_bytes());
@@ -86,12 +86,12 @@ impl Tidy {
 
     #[expect(clippy::ptr_arg, reason = "a text that is borrowed came without escapes")]
     fn text(&mut self, text: &Cow<'_, str>) -> Option<()> {
-        // Where such texts are cleaned and where they are data is for others to say.
+        // The slow path knows which texts are sanitized and which are data.
         if has_unseen(text) {
             return None;
         }
         match text {
-            // What came without escapes needs none.
+            // Text that came without escapes needs none.
             Cow::Borrowed(plain) => {
                 self.out.push(b'"');
                 self.out.extend_from_slice(plain.as_bytes());
@@ -130,7 +130,7 @@ impl Tidy {
             self.out.push(b':');
             let value = self.out.len();
             if key == "required" && self.names(scan, left) == Some(()) {
-                // They were put in order.
+                // Parsed and sorted by `names`.
             } else {
                 self.value(scan, left)?;
             }
@@ -142,7 +142,7 @@ impl Tidy {
                 key: key_end,
                 end: self.out.len(),
             });
-            // An escaped key stands elsewhere in the order than its text does.
+            // The bytes of an escaped key sort differently than its text.
             if matches!(key, Cow::Owned(_)) {
                 return None;
             }
@@ -164,7 +164,7 @@ impl Tidy {
         }
     }
 
-    /// A list of nothing but texts, in order. Otherwise nothing is read or written.
+    /// Parses a list of strings and writes it sorted. Consumes and writes nothing if the list has other items.
     fn names(&mut self, scan: &mut Scan<'_>, left: usize) -> Option<()> {
         left.checked_sub(1)?;
         let mut ahead = scan.clone();
@@ -185,8 +185,8 @@ impl Tidy {
         Some(())
     }
 
-    /// Puts the fields that were written since `start`, those from `first` on, in the order of their keys. Of two with one key serde_json takes the last; that
-    /// is left to it.
+    /// Sorts the fields from index `first` on, written since `start`, by their keys. Duplicate keys return `None`: the slow path lets
+    /// serde_json resolve them.
     fn sort(&mut self, start: usize, first: usize) -> Option<()> {
         let (out, fields) = (&mut self.out, &mut self.fields[first..]);
         if !fields.is_sorted_by(|one, two| one.key_in(out) < two.key_in(out)) {
@@ -208,7 +208,7 @@ impl Tidy {
         Some(())
     }
 
-    /// A comma before every item but the first.
+    /// Writes a comma before every item but the first.
     fn comma(&mut self, start: usize) {
         if self.out.len() > start {
             self.out.push(b',');

@@ -1,4 +1,4 @@
-//! A stored catalogue as its file has it.
+//! The file format of a stored catalog.
 
 use std::{sync::Arc, time::Duration};
 
@@ -12,7 +12,7 @@ use crate::{
     name::ServerName,
 };
 
-/// Raised whenever the file changes its shape. Files of another version are not read.
+/// Incremented when the file format changes. Files of other versions are ignored.
 const VERSION: u32 = 2;
 
 #[derive(Serialize, Deserialize)]
@@ -85,7 +85,7 @@ impl Record {
         }
     }
 
-    /// The catalogue, unless it is one of another version or another server of that name.
+    /// Returns the catalog, unless the version or the fingerprint differs.
     pub(super) fn into_stored(self, server: &ServerName, fingerprint: &str) -> Option<Stored> {
         if self.version != VERSION || self.fingerprint != fingerprint {
             return None;
@@ -107,7 +107,7 @@ impl Record {
             warnings: self.warnings,
             ..Catalog::default()
         };
-        // Tools are looked up by bisection, and somebody may have edited the file.
+        // Tools are found by binary search, and the file may have been edited.
         catalog.tools.sort_by(|a, b| a.name.cmp(&b.name));
         Some(Stored {
             catalog,

@@ -1,4 +1,4 @@
-//! What is stored comes back, and what cannot come back does no harm.
+//! Stored catalogs are restored, and unreadable files do no harm.
 
 use serde_json::json;
 use tempfile::TempDir;

@@ -1,4 +1,4 @@
-//! Tools as most servers describe them, read without a tree in between.
+//! Parses tools of the usual form directly from text, without a JSON tree.
 
 use std::borrow::Cow;
 
@@ -16,16 +16,16 @@ use crate::{
     name::ServerName,
 };
 
-/// Reads the tools of one server.
+/// Parses the tools of one server.
 pub(in crate::catalog) struct Reader {
     server: ServerName,
     headers: HeaderRule,
     tidy: Tidy,
-    /// What is wrong with tools that can be used nevertheless.
+    /// Problems of tools that can be used nevertheless.
     pub(in crate::catalog) warnings: Vec<String>,
 }
 
-/// What a plain description of a tool says.
+/// The fields of a tool definition.
 #[derive(Default)]
 struct Said {
     name: Option<String>,
@@ -48,12 +48,12 @@ impl Reader {
         }
     }
 
-    /// Another one for the same server.
+    /// A new parser for the same server.
     pub(in crate::catalog) fn anew(&self) -> Self {
         Self::new(&self.server, self.headers)
     }
 
-    /// Reads one item of `tools/list`, or says in a sentence why it cannot be used.
+    /// Parses one item of `tools/list`, or returns the reason why it is rejected.
     pub(in crate::catalog) fn read(&mut self, item: Item) -> Result<Tool, String> {
         if let Item::Text(text) = &item
             && let Some(tool) = self.read_plain(text)
@@ -66,7 +66,7 @@ impl Reader {
         Tool::read(&self.server, tree, self.headers, &mut self.warnings)
     }
 
-    /// The tool, as long as nothing about it is unusual.
+    /// Parses a tool of the usual form; `None` for anything unusual, which the slow parser handles.
     fn read_plain(&mut self, item: &[u8]) -> Option<Tool> {
         if self.headers == HeaderRule::Enforced && memchr::memmem::find(item, b"x-mcp-header").is_some() {
             return None;
@@ -105,7 +105,7 @@ impl Reader {
 }
 
 impl Said {
-    /// Reads the value of a field. A field that comes twice is unusual.
+    /// Parses the value of a field. Duplicate fields are unusual.
     fn hear(&mut self, key: &str, scan: &mut Scan<'_>, tidy: &mut Tidy) -> Option<()> {
         let (depth, bytes) = (MAX_SCHEMA_DEPTH, MAX_SCHEMA_BYTES);
         let text = |scan: &mut Scan<'_>| scan.text().map(Cow::into_owned);
