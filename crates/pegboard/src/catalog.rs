@@ -23,6 +23,7 @@ pub(crate) use renamed_tools::FormerNames;
 pub use risk::{Risk, ToolKind};
 pub use schema::Schema;
 pub(crate) use shadow::shadows;
+pub(crate) use tool::MAX_RESULT_SIZE;
 pub use tool::{TaskSupport, Tool};
 pub use uri_template::{TemplateError, UriTemplate};
 

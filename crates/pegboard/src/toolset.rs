@@ -277,9 +277,9 @@ impl Toolset {
     fn catalogs(&self) -> Vec<Arc<Catalog>> {
         let is_shown = |server: &Server| server.phase().live().is_some() || is_known_and_resting(server);
         let all = self.servers();
-        let sight = Visibility::new(&self.view, &all);
+        let visibility = Visibility::new(&self.view, &all);
         let mut servers = self.chosen();
-        servers.retain(|server| is_shown(server) && sight.sees_server(server.name()).is_ok());
+        servers.retain(|server| is_shown(server) && visibility.sees_server(server.name()).is_ok());
         servers.iter().filter_map(Server::catalog).collect()
     }
 
@@ -356,7 +356,7 @@ impl Toolset {
                 }
                 reply
             }
-            Err(astray) => call::refuse(&call, astray, started, guard),
+            Err(unroutable) => call::refuse(&call, unroutable, started, guard),
         }
     }
 
@@ -376,7 +376,7 @@ impl Toolset {
 
     /// Whether there may be tools that the toolset itself answers. It costs a look at some flags.
     fn has_own_tools(&self) -> bool {
-        let (view, outputs) = (&self.view, &self.view.outputs);
+        let (view, outputs) = (&self.view, &self.view.result_options);
         view.tool_budget.is_some() || view.resource_tools || outputs.always_readable || outputs.spill.is_used()
     }
 
@@ -411,7 +411,7 @@ impl Toolset {
     pub async fn close(&self) {
         self.is_open.end();
         self.view.is_closed.store(true, Ordering::Release);
-        self.view.outputs.spill.close().await;
+        self.view.result_options.spill.close().await;
         self.own.close().await;
     }
 
@@ -501,7 +501,7 @@ impl Toolset {
                         let failure = call::unavailable(server.name().as_str(), &outage);
                         // With two servers that it could be of, the name does not say which tool is meant.
                         Err(match (unknown.len(), call::tool_of(name, server.name())) {
-                            (1, Some(tool)) => Unroutable::meaning(server.name(), tool, failure),
+                            (1, Some(tool)) => Unroutable::for_tool(server.name(), tool, failure),
                             _ => failure.into(),
                         })
                     }
@@ -514,12 +514,12 @@ impl Toolset {
     /// Why a name leads nowhere: it is that of something that this view does not see, or nobody's.
     fn unknown(&self, name: &str) -> Unroutable {
         let servers = self.servers();
-        let sight = Visibility::new(&self.view, &servers);
-        if let Some(refusal) = sight.refusal(name, &servers, true) {
+        let visibility = Visibility::new(&self.view, &servers);
+        if let Some(refusal) = visibility.refusal(name, &servers, true) {
             return refusal;
         }
         let mut offering = self.chosen();
-        offering.retain(|server| server.is_enabled() && sight.may_see_tools_of(server));
+        offering.retain(|server| server.is_enabled() && visibility.may_see_tools_of(server));
         self.table().explain(name, &offering).into()
     }
 

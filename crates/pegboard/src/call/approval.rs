@@ -18,9 +18,9 @@ use crate::{
 };
 
 /// The most approvals that are remembered.
-const MAX_REMEMBERED: usize = 10_000;
+const MAX_APPROVALS: usize = 10_000;
 /// How many tools have a semaphore before those without a pending question are dropped.
-const MAX_TURNS: usize = 64;
+const MAX_SEMAPHORES: usize = 64;
 
 /// Asks a person, or a program that decides for one, whether a call may be made.
 pub trait Approver: Send + Sync + 'static {
@@ -88,8 +88,8 @@ pub struct Approved {
 
 /// What is known about earlier approvals of a tool.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Remembered {
-    Agreed,
+pub(super) enum PastApproval {
+    Approved,
     /// Another definition of the tool was approved.
     Changed,
     Nothing,
@@ -103,7 +103,7 @@ impl Approvals {
 
     /// Restores approvals from earlier.
     pub fn of(entries: impl IntoIterator<Item = Approved>) -> Self {
-        let entries = entries.into_iter().take(MAX_REMEMBERED);
+        let entries = entries.into_iter().take(MAX_APPROVALS);
         let entries = entries.map(|entry| ((entry.server, entry.tool), entry.definition));
         Self(Arc::new(Mutex::new(entries.collect())))
     }
@@ -124,17 +124,17 @@ impl Approvals {
         self.lock().remove(&(server.to_string(), tool.to_owned())).is_some()
     }
 
-    pub(super) fn about(&self, tool: &Tool) -> Remembered {
+    pub(super) fn past(&self, tool: &Tool) -> PastApproval {
         match self.lock().get(&key(tool)) {
-            Some(agreed) if *agreed == tool.definition_hash() => Remembered::Agreed,
-            Some(_) => Remembered::Changed,
-            None => Remembered::Nothing,
+            Some(approved) if *approved == tool.definition_hash() => PastApproval::Approved,
+            Some(_) => PastApproval::Changed,
+            None => PastApproval::Nothing,
         }
     }
 
     pub(super) fn remember(&self, tool: &Tool) {
         let (key, mut entries) = (key(tool), self.lock());
-        if entries.len() < MAX_REMEMBERED || entries.contains_key(&key) {
+        if entries.len() < MAX_APPROVALS || entries.contains_key(&key) {
             entries.insert(key, tool.definition_hash());
         }
     }
@@ -150,16 +150,18 @@ pub(super) struct OpenQuestions(Mutex<BTreeMap<(String, String), Arc<Semaphore>>
 
 impl OpenQuestions {
     /// Waits for the permit to ask about a tool.
-    pub(super) async fn turn(&self, tool: &Tool) -> Option<OwnedSemaphorePermit> {
-        let turn = {
-            let mut turns = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-            if turns.len() >= MAX_TURNS {
-                turns.retain(|_, turn| Arc::strong_count(turn) > 1);
+    pub(super) async fn permit(&self, tool: &Tool) -> Option<OwnedSemaphorePermit> {
+        let semaphore = {
+            let mut semaphores = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+            if semaphores.len() >= MAX_SEMAPHORES {
+                semaphores.retain(|_, semaphore| Arc::strong_count(semaphore) > 1);
             }
-            let turn = turns.entry(key(tool)).or_insert_with(|| Arc::new(Semaphore::new(1)));
-            turn.clone()
+            let semaphore = semaphores
+                .entry(key(tool))
+                .or_insert_with(|| Arc::new(Semaphore::new(1)));
+            semaphore.clone()
         };
-        turn.acquire_owned().await.ok()
+        semaphore.acquire_owned().await.ok()
     }
 }
 

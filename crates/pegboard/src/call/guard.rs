@@ -5,7 +5,7 @@ use std::{ops::Deref, sync::Arc};
 use jiff::Timestamp;
 use tokio::time::Instant;
 
-use super::{Route, ToolCall, View};
+use super::{route::resolved::Route, tool_call::ToolCall, view::View};
 use crate::{
     catalog::Tool,
     event::{CallEnd, Event},
@@ -15,49 +15,49 @@ use crate::{
 };
 
 /// The longest tool name in an event, in bytes. An unknown name may be any text that a model wrote.
-const NAME: usize = 512;
+const MAX_NAME: usize = 512;
 
 /// Guards the end of one call. [`CallGuard::complete`] ends it with a reply; dropping the guard before that ends it as cancelled.
 ///
 /// Without subscribers it is a few machine words and allocates nothing.
 pub(crate) struct CallGuard<'a> {
-    view: Kept<'a, View>,
-    who: Who<'a>,
+    view: BorrowedOrShared<'a, View>,
+    counters: Counters<'a>,
     /// The call's data in events; only set if there are subscribers.
-    told: Option<Box<Told>>,
+    info: Option<Box<CallInfo>>,
     started: Instant,
     is_open: bool,
 }
 
 /// Which counters a call belongs to.
-enum Who<'a> {
+enum Counters<'a> {
     /// No tool was found for it yet.
     Unrouted,
     /// A built-in tool, which the view answers itself.
-    Own,
-    Server(Kept<'a, Counts>),
+    BuiltIn,
+    Server(BorrowedOrShared<'a, Counts>),
 }
 
 /// A value that is borrowed during a call, or shared for longer.
-enum Kept<'a, T> {
+enum BorrowedOrShared<'a, T> {
     Borrowed(&'a T),
-    Held(Arc<T>),
+    Shared(Arc<T>),
 }
 
-impl<T> Deref for Kept<'_, T> {
+impl<T> Deref for BorrowedOrShared<'_, T> {
     type Target = T;
 
     fn deref(&self) -> &T {
         match self {
             Self::Borrowed(value) => value,
-            Self::Held(value) => value,
+            Self::Shared(value) => value,
         }
     }
 }
 
 /// One call as events describe it.
 #[derive(Debug)]
-struct Told {
+struct CallInfo {
     id: String,
     name: String,
     server: Option<ServerName>,
@@ -70,9 +70,9 @@ impl<'a> CallGuard<'a> {
     /// Begins a call whose tool is not known yet. `CallCreated` is sent once it is known, or with [`CallGuard::create`].
     pub(crate) fn open(view: &'a View, call: &ToolCall, started: Instant) -> Self {
         Self {
-            told: view.events.is_heard().then(|| Box::new(Told::of(call))),
-            view: Kept::Borrowed(view),
-            who: Who::Unrouted,
+            info: view.events.is_heard().then(|| Box::new(CallInfo::of(call))),
+            view: BorrowedOrShared::Borrowed(view),
+            counters: Counters::Unrouted,
             started,
             is_open: true,
         }
@@ -89,41 +89,41 @@ impl<'a> CallGuard<'a> {
     pub(crate) fn route(&mut self, route: &'a Route) {
         let counts = route.server.counts();
         counts.begin();
-        self.who = Who::Server(Kept::Borrowed(counts));
-        self.leads_to(&route.tool, route.server.name());
+        self.counters = Counters::Server(BorrowedOrShared::Borrowed(counts));
+        self.set_tool(&route.tool, route.server.name());
     }
 
     /// Marks the call as one of a built-in tool.
-    pub(crate) fn own(&mut self, tool: &Tool) {
-        self.who = Who::Own;
-        self.leads_to(tool, &tool.server);
+    pub(crate) fn built_in(&mut self, tool: &Tool) {
+        self.counters = Counters::BuiltIn;
+        self.set_tool(tool, &tool.server);
     }
 
-    fn leads_to(&mut self, tool: &Tool, server: &ServerName) {
-        if let Some(told) = &mut self.told {
-            told.name = tool.dotted_name();
-            told.server = Some(server.clone());
-            told.tool = Some(tool.name.clone());
+    fn set_tool(&mut self, tool: &Tool, server: &ServerName) {
+        if let Some(info) = &mut self.info {
+            info.name = tool.dotted_name();
+            info.server = Some(server.clone());
+            info.tool = Some(tool.name.clone());
         }
         self.create();
     }
 
     /// Sends `CallCreated` unless it was sent.
     pub(crate) fn create(&mut self) {
-        if let Some(told) = &mut self.told
-            && !std::mem::replace(&mut told.is_created, true)
+        if let Some(info) = &mut self.info
+            && !std::mem::replace(&mut info.is_created, true)
         {
-            self.view.events.send(|| told.created());
+            self.view.events.send(|| info.created());
         }
     }
 
     /// Turns the guard into one that does not borrow its route and view.
-    pub(crate) fn held(mut self, view: &Arc<View>, route: &Route) -> CallGuard<'static> {
+    pub(crate) fn into_shared(mut self, view: &Arc<View>, route: &Route) -> CallGuard<'static> {
         self.is_open = false;
         CallGuard {
-            view: Kept::Held(view.clone()),
-            who: Who::Server(Kept::Held(route.server.counts().clone())),
-            told: self.told.take(),
+            view: BorrowedOrShared::Shared(view.clone()),
+            counters: Counters::Server(BorrowedOrShared::Shared(route.server.counts().clone())),
+            info: self.info.take(),
             started: self.started,
             is_open: true,
         }
@@ -146,10 +146,10 @@ impl<'a> CallGuard<'a> {
     }
 
     fn count(&self, kind: Kind, took: std::time::Duration) {
-        match &self.who {
-            Who::Unrouted => self.view.tallies.unrouted.count(kind, took),
-            Who::Own => self.view.tallies.own_tools.count(kind, took),
-            Who::Server(counts) => counts.end(kind, took),
+        match &self.counters {
+            Counters::Unrouted => self.view.tallies.unrouted.count(kind, took),
+            Counters::BuiltIn => self.view.tallies.own_tools.count(kind, took),
+            Counters::Server(counts) => counts.end(kind, took),
         }
     }
 
@@ -159,13 +159,13 @@ impl<'a> CallGuard<'a> {
         self.create();
         let took = self.started.elapsed();
         self.count(Kind::Cancelled, took);
-        if let Some(told) = self.told.take() {
-            tracing::info!(id = %told.id, kind = Kind::Cancelled.as_str(), latency = ?took, "call dropped");
+        if let Some(info) = self.info.take() {
+            tracing::info!(id = %info.id, kind = Kind::Cancelled.as_str(), latency = ?took, "call dropped");
             let end = CallEnd {
-                id: told.id,
-                name: told.name,
-                server: told.server,
-                tool: told.tool,
+                id: info.id,
+                name: info.name,
+                server: info.server,
+                tool: info.tool,
             };
             self.view.events.send(|| Event::cancelled(end, took));
         } else {
@@ -185,14 +185,14 @@ impl Drop for CallGuard<'_> {
 impl std::fmt::Debug for CallGuard<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("CallGuard")
-            .field("told", &self.told)
+            .field("call", &self.info)
             .finish_non_exhaustive()
     }
 }
 
-impl Told {
+impl CallInfo {
     fn of(call: &ToolCall) -> Self {
-        let name = &call.name[..call.name.floor_char_boundary(NAME)];
+        let name = &call.name[..call.name.floor_char_boundary(MAX_NAME)];
         Self {
             id: call.id.clone(),
             name: name.to_owned(),

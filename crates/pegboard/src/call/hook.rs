@@ -4,7 +4,7 @@ use std::{fmt, future::Future, pin::Pin, sync::Arc, time::Duration};
 
 use serde_json::{Map, Value};
 
-use super::{Route, ToolCall, idempotency};
+use super::{idempotency, route::resolved::Route, tool_call::ToolCall};
 use crate::{
     catalog::Tool,
     deadline::Deadline,
@@ -14,7 +14,7 @@ use crate::{
 };
 
 /// How long a hook may take for a reply.
-const AFTER: Duration = Duration::from_secs(10);
+const AFTER_TIMEOUT: Duration = Duration::from_secs(10);
 
 type Boxed<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
@@ -101,9 +101,9 @@ impl Hooks {
         let called = Called::of(route);
         for hook in &self.around {
             // Boxed, because hooks are rare and every call would pay for the space.
-            let looking = caught(async { hook.before(called, call).await });
-            let looked = Box::pin(deadline.run(looking)).await;
-            looked
+            let running = caught(async { hook.before(called, call).await });
+            let result = Box::pin(deadline.run(running)).await;
+            result
                 .unwrap_or_else(|_| {
                     Ok(Err(Failure::new(
                         Kind::Timeout,
@@ -124,8 +124,8 @@ impl Hooks {
     pub(super) async fn after(&self, route: &Route, reply: &mut Reply) {
         let called = Called::of(route);
         for hook in self.around.iter().rev() {
-            let looking = caught(async { hook.after(called, reply).await });
-            match Box::pin(tokio::time::timeout(AFTER, looking)).await {
+            let running = caught(async { hook.after(called, reply).await });
+            match Box::pin(tokio::time::timeout(AFTER_TIMEOUT, running)).await {
                 Ok(Ok(())) => {}
                 Ok(Err(Panicked)) => {
                     tracing::error!(id = %reply.id, "a hook panicked at a reply");
@@ -154,7 +154,7 @@ impl Hooks {
         };
         meta.extend(call.meta.iter().map(|(key, value)| (key.clone(), value.clone())));
         if let Some(key) = &call.key {
-            meta.insert(idempotency::META.to_owned(), key.as_str().into());
+            meta.insert(idempotency::META_KEY.to_owned(), key.as_str().into());
         }
         Ok(meta)
     }

@@ -1,6 +1,6 @@
 //! Validates structured results against the tool's output schema.
 
-use super::CallContext;
+use super::context::CallContext;
 use crate::{
     config::OutputCheck,
     outcome::{Answer, Outcome},
@@ -9,8 +9,8 @@ use crate::{
 
 /// Returns the outcome of a result that counts as failed because it does not match the schema. Where the policy only warns, adds to
 /// `warnings`.
-pub(super) fn misfit(job: &CallContext<'_>, result: &CallResult, warnings: &mut Vec<String>) -> Option<Outcome> {
-    let (tool, policy) = (job.tool(), job.config.policy.output_check);
+pub(super) fn check(context: &CallContext<'_>, result: &CallResult, warnings: &mut Vec<String>) -> Option<Outcome> {
+    let (tool, policy) = (context.tool(), context.config.policy.output_check);
     let schema = tool.output_schema.as_ref()?;
     // The schema describes successful results only.
     if policy == OutputCheck::Off || result.is_error {

@@ -16,22 +16,22 @@ use crate::{
 };
 
 /// The key that marks a handle.
-const MARK: &str = "$handle";
+const HANDLE_KEY: &str = "$handle";
 /// The most bytes that handles may add to the arguments of one call.
-const MAX_FILLED: usize = 16 << 20;
+const MAX_INSERTED: usize = 16 << 20;
 /// The deepest nesting of arguments that is searched.
 const MAX_DEPTH: usize = 128;
 
 /// Returns whether the arguments may contain handles.
-pub(super) fn may_be_in(arguments: &Arguments) -> bool {
+pub(super) fn may_contain_handles(arguments: &Arguments) -> bool {
     let written = arguments.as_raw().get();
-    memchr::memmem::find(written.as_bytes(), MARK.as_bytes()).is_some()
+    memchr::memmem::find(written.as_bytes(), HANDLE_KEY.as_bytes()).is_some()
 }
 
 /// Replaces every handle in the arguments. Arguments without one are returned unchanged.
-pub(super) async fn fill<'a>(arguments: Cow<'a, Arguments>, spill: &Spill) -> Result<Cow<'a, Arguments>, Failure> {
+pub(super) async fn resolve<'a>(arguments: Cow<'a, Arguments>, spill: &Spill) -> Result<Cow<'a, Arguments>, Failure> {
     let written = arguments.as_raw().get();
-    if !may_be_in(&arguments) {
+    if !may_contain_handles(&arguments) {
         return Ok(arguments);
     }
     let mut wanted = Vec::new();
@@ -41,21 +41,21 @@ pub(super) async fn fill<'a>(arguments: Cow<'a, Arguments>, spill: &Spill) -> Re
     for handle in wanted {
         let output = spill.fetch(&handle.name).await.map_err(|error| refused(&error))?;
         bytes += output.text.len();
-        if bytes > MAX_FILLED {
-            let message = format!("the handles in the arguments stand for more than {MAX_FILLED} bytes");
+        if bytes > MAX_INSERTED {
+            let message = format!("the handles in the arguments stand for more than {MAX_INSERTED} bytes");
             return Err(Failure::new(Kind::LimitExceeded, message));
         }
         kept.push(handle.content(&output)?);
     }
-    let mut filled = String::with_capacity(written.len() + bytes + bytes / 8);
-    write(arguments.as_raw(), &mut kept.into_iter(), &mut filled);
-    let filled = Arguments::parse(&filled).map(Cow::Owned);
-    filled.map_err(|error| Failure::new(Kind::Internal, error.to_string()))
+    let mut resolved = String::with_capacity(written.len() + bytes + bytes / 8);
+    write(arguments.as_raw(), &mut kept.into_iter(), &mut resolved);
+    let resolved = Arguments::parse(&resolved).map(Cow::Owned);
+    resolved.map_err(|error| Failure::new(Kind::Internal, error.to_string()))
 }
 
 /// A reference to a spilled output.
 #[derive(Debug, PartialEq, Eq)]
-struct Mention {
+struct HandleReference {
     name: String,
     /// A JSONPath that selects a part of the output.
     path: Option<String>,
@@ -63,17 +63,17 @@ struct Mention {
     form: Option<Form>,
 }
 
-impl Mention {
+impl HandleReference {
     /// Parses an object as a reference, if it has the handle key.
     fn read(fields: &[(String, &RawValue)]) -> Result<Option<Self>, Failure> {
-        if !fields.iter().any(|(key, _)| key == MARK) {
+        if !fields.iter().any(|(key, _)| key == HANDLE_KEY) {
             return Ok(None);
         }
         let bad = |what: &str| {
             let hint = "write {\"$handle\": \"out_…\"}, with \"path\": \"$.a.b\" for a part of it and \"as\": \"text\" or \"json\"";
             Failure::new(Kind::InvalidArguments, format!("a handle in the arguments {what}")).hint(hint)
         };
-        let mut mention = Self {
+        let mut reference = Self {
             name: String::new(),
             path: None,
             form: None,
@@ -81,14 +81,14 @@ impl Mention {
         for (key, value) in fields {
             let text: String = serde_json::from_str(value.get()).map_err(|_| bad("has a value that is not a text"))?;
             match (key.as_str(), text.as_str()) {
-                (MARK, _) => mention.name = text,
-                ("path", _) => mention.path = Some(text),
-                ("as", "text") => mention.form = Some(Form::Text),
-                ("as", "json") => mention.form = Some(Form::Json),
+                (HANDLE_KEY, _) => reference.name = text,
+                ("path", _) => reference.path = Some(text),
+                ("as", "text") => reference.form = Some(Form::Text),
+                ("as", "json") => reference.form = Some(Form::Json),
                 _ => return Err(bad(&format!("has `{}` beside it", key.escape_debug()))),
             }
         }
-        Ok(Some(mention))
+        Ok(Some(reference))
     }
 
     /// The JSON that replaces the reference: a string for text output, a value for structured content.
@@ -128,8 +128,8 @@ fn quoted(text: &str) -> String {
 }
 
 /// Collects the references in a value, in the order in which `write` visits them.
-fn collect(value: &RawValue, depth: usize, found: &mut Vec<Mention>) -> Result<(), Failure> {
-    if !value.get().contains(MARK) {
+fn collect(value: &RawValue, depth: usize, found: &mut Vec<HandleReference>) -> Result<(), Failure> {
+    if !value.get().contains(HANDLE_KEY) {
         return Ok(());
     }
     if depth > MAX_DEPTH {
@@ -139,8 +139,8 @@ fn collect(value: &RawValue, depth: usize, found: &mut Vec<Mention>) -> Result<(
     match parts(value) {
         Parts::Scalar => {}
         Parts::List(items) => items.iter().try_for_each(|item| collect(item, depth + 1, found))?,
-        Parts::Object(fields) => match Mention::read(&fields)? {
-            Some(mention) => found.push(mention),
+        Parts::Object(fields) => match HandleReference::read(&fields)? {
+            Some(reference) => found.push(reference),
             None => fields
                 .iter()
                 .try_for_each(|(_, field)| collect(field, depth + 1, found))?,
@@ -151,7 +151,7 @@ fn collect(value: &RawValue, depth: usize, found: &mut Vec<Mention>) -> Result<(
 
 /// Writes a value with its references replaced. `collect` has bounded its depth.
 fn write(value: &RawValue, kept: &mut impl Iterator<Item = String>, out: &mut String) {
-    if !value.get().contains(MARK) {
+    if !value.get().contains(HANDLE_KEY) {
         out.push_str(value.get());
         return;
     }
@@ -164,7 +164,7 @@ fn write(value: &RawValue, kept: &mut impl Iterator<Item = String>, out: &mut St
             }
             out.push(']');
         }
-        Parts::Object(fields) if fields.iter().any(|(key, _)| key == MARK) => out.extend(kept.next()),
+        Parts::Object(fields) if fields.iter().any(|(key, _)| key == HANDLE_KEY) => out.extend(kept.next()),
         Parts::Object(fields) => {
             for (at, (key, field)) in fields.into_iter().enumerate() {
                 out.push(if at == 0 { '{' } else { ',' });
@@ -243,8 +243,8 @@ mod tests {
     async fn check(form: Form, text: &str, arguments: &str, expected: &str) {
         let (spill, handle) = kept(form, text).await;
         let arguments = Arguments::parse(&arguments.replace("OUT", &handle)).unwrap();
-        let filled = fill(Cow::Owned(arguments), &spill).await.unwrap();
-        assert_eq!(filled.as_raw().get(), expected);
+        let resolved = resolve(Cow::Owned(arguments), &spill).await.unwrap();
+        assert_eq!(resolved.as_raw().get(), expected);
     }
 
     #[tokio::test]
@@ -314,10 +314,10 @@ mod tests {
         check(Form::Text, "t", arguments, expected).await;
         let spill = Spill::default();
         let plain = r#"{ "n": 123456789012345678901 }"#;
-        let filled = fill(Cow::Owned(Arguments::parse(plain).unwrap()), &spill)
+        let resolved = resolve(Cow::Owned(Arguments::parse(plain).unwrap()), &spill)
             .await
             .unwrap();
-        assert_eq!(filled.as_raw().get(), plain);
+        assert_eq!(resolved.as_raw().get(), plain);
     }
 
     #[tokio::test]
@@ -361,7 +361,7 @@ mod tests {
                 "nested deeper",
             ),
         ] {
-            let failure = fill(Cow::Owned(Arguments::parse(&arguments).unwrap()), &spill)
+            let failure = resolve(Cow::Owned(Arguments::parse(&arguments).unwrap()), &spill)
                 .await
                 .unwrap_err();
             assert_eq!(failure.kind, Kind::InvalidArguments);
@@ -373,7 +373,7 @@ mod tests {
     async fn a_few_handles_cannot_make_arguments_of_any_size() {
         let (spill, handle) = kept(Form::Text, &"x".repeat(3 << 20)).await;
         let many = vec![format!(r#"{{"$handle": "{handle}"}}"#); 6].join(",");
-        let failure = fill(
+        let failure = resolve(
             Cow::Owned(Arguments::parse(&format!(r#"{{"x": [{many}]}}"#)).unwrap()),
             &spill,
         )

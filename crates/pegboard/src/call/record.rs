@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use super::{CallContext, ToolCall};
+use super::{context::CallContext, tool_call::ToolCall};
 use crate::{
     mask::Counts,
     outcome::{Presented, Reply},
@@ -27,10 +27,10 @@ pub(super) struct Record {
 }
 
 impl Record {
-    pub(super) fn open(job: &CallContext<'_>, call: &mut ToolCall) -> Self {
-        tracing::debug!(id = %call.id, server = %job.server().name(), tool = %job.tool().name, "call");
+    pub(super) fn open(context: &CallContext<'_>, call: &mut ToolCall) -> Self {
+        tracing::debug!(id = %call.id, server = %context.server().name(), tool = %context.tool().name, "call");
         Self {
-            started: job.started,
+            started: context.started,
             queued: Duration::ZERO,
             attempts: 0,
             may_have_run: false,
@@ -41,14 +41,14 @@ impl Record {
     }
 
     /// Builds the reply. Moves the id and the name out of `call`.
-    pub(super) fn close(self, job: &CallContext<'_>, call: &mut ToolCall, presented: Presented) -> Reply {
+    pub(super) fn close(self, context: &CallContext<'_>, call: &mut ToolCall, presented: Presented) -> Reply {
         let outcome = presented.outcome;
         let (mut warnings, mut masked) = (self.warnings, self.masked);
         masked.add_all(&presented.masked);
         warnings.extend(presented.notes.warnings);
         if !warnings.is_empty() {
             // Warnings may quote a server or a summariser.
-            let masker = job.server().masker().current();
+            let masker = context.server().masker().current();
             warnings
                 .iter_mut()
                 .for_each(|warning| masker.mask(warning, &mut masked));
@@ -57,13 +57,13 @@ impl Record {
         let id_given = call.has_given_id();
         Reply {
             id: std::mem::take(&mut call.id),
-            name: job.tool().dotted_name(),
+            name: context.tool().dotted_name(),
             id_given,
             asked: call.asked.take().unwrap_or_else(|| std::mem::take(&mut call.name)),
             repaired: None,
-            server: Some(job.server().name().clone()),
-            tool: Some(job.tool().name.clone()),
-            untrusted: !job.config.policy.trust && outcome.has_words_of_a_server(),
+            server: Some(context.server().name().clone()),
+            tool: Some(context.tool().name.clone()),
+            untrusted: !context.config.policy.trust && outcome.has_words_of_a_server(),
             outcome,
             original_bytes: presented.original_bytes,
             masked: masked.total(),

@@ -5,7 +5,10 @@ use std::{future::Future, sync::Arc};
 use serde_json::{Map, Value};
 use tokio::time::Instant;
 
-use super::{CallContext, CallGuard, Record, Route, Stop, ToolCall, View, concluded, let_in, permission};
+use super::{
+    admit::admit, conclude, context::CallContext, error::CallError, guard::CallGuard, permission, record::Record,
+    route::resolved::Route, tool_call::ToolCall, view::View,
+};
 use crate::{
     outcome::{Answer, Body, Content, Failure, Kind, Outcome, Reply, ResourceContents},
     spill::{Form, Output},
@@ -23,34 +26,32 @@ pub(crate) async fn read_resource<F>(
 where
     F: Future<Output = Result<Vec<ResourceContents>, Failure>>,
 {
-    let job = CallContext::new(view, route, &call, started);
-    let let_in = let_in(&job, &mut call).await;
-    let mut record = Record::open(&job, &mut call);
-    let ended = match let_in {
-        Ok(()) => attempt(&job, &call, &mut record, read).await,
+    let context = CallContext::new(view, route, &call, started);
+    let admitted = admit(&context, &mut call).await;
+    let mut record = Record::open(&context, &mut call);
+    let result = match admitted {
+        Ok(()) => read_once(&context, &call, &mut record, read).await,
         Err(failure) => Err(failure.into()),
     };
-    let mut reply = concluded(&job, &mut call, record, ended).await;
-    view.hooks.after(route, &mut reply).await;
-    guard.complete(&reply);
-    reply
+    let reply = conclude::conclude(&context, &mut call, record, result).await;
+    conclude::report(&context, reply, guard).await
 }
 
-async fn attempt<F>(
-    job: &CallContext<'_>,
+async fn read_once<F>(
+    context: &CallContext<'_>,
     call: &ToolCall,
     record: &mut Record,
     read: impl FnOnce(String) -> F,
-) -> Result<Outcome, Stop>
+) -> Result<Outcome, CallError>
 where
     F: Future<Output = Result<Vec<ResourceContents>, Failure>>,
 {
     let given: Map<String, Value> = serde_json::from_str(call.arguments.as_str()).unwrap_or_default();
     let uri = given.get("uri").and_then(Value::as_str).map(str::to_owned);
     let uri = uri.ok_or_else(|| Failure::new(Kind::InvalidArguments, "`uri` is missing: it must be a text"))?;
-    permission::ask(job, call, &call.arguments).await?;
+    permission::obtain(context, call, &call.arguments).await?;
     let waiting = Instant::now();
-    let _turn = job.server().turn(&job.tool().name, job.deadline).await?;
+    let _turn = context.server().turn(&context.tool().name, context.deadline).await?;
     record.queued = waiting.elapsed();
     record.attempts = 1;
     let late = |_| {
@@ -59,10 +60,12 @@ where
             "reading the resource took longer than the call may take",
         ))
     };
-    match job.deadline.run(read(uri)).await.unwrap_or_else(late) {
-        Ok(contents) => Ok(Outcome::Done(answer(job.view, contents, &mut record.warnings).await)),
+    match context.deadline.run(read(uri)).await.unwrap_or_else(late) {
+        Ok(contents) => Ok(Outcome::Done(
+            answer(context.view, contents, &mut record.warnings).await,
+        )),
         // Reading has no side effects, so the call can always be repeated.
-        Err(failure) => Err(Stop::Refused(Failure {
+        Err(failure) => Err(CallError::Refused(Failure {
             may_have_executed: false,
             ..failure
         })),
@@ -105,8 +108,8 @@ async fn block(view: &View, part: ResourceContents, warnings: &mut Vec<String>) 
                 resource,
                 rest: Map::new(),
             };
-            if view.outputs.puts_aside() {
-                put_aside(view, whole, mime_type, warnings).await
+            if view.result_options.spills() {
+                spill(view, whole, mime_type, warnings).await
             } else {
                 whole
             }
@@ -115,8 +118,8 @@ async fn block(view: &View, part: ResourceContents, warnings: &mut Vec<String>) 
 }
 
 /// Spills the bytes and returns a line that describes them and names the handle.
-async fn put_aside(view: &View, mut whole: Content, mime_type: String, warnings: &mut Vec<String>) -> Content {
-    let named = whole.to_text().into_owned();
+async fn spill(view: &View, mut whole: Content, mime_type: String, warnings: &mut Vec<String>) -> Content {
+    let description = whole.to_text().into_owned();
     let data = match &mut whole {
         Content::Resource { resource, .. } => resource.remove("blob"),
         _ => None,
@@ -126,11 +129,11 @@ async fn put_aside(view: &View, mut whole: Content, mime_type: String, warnings:
         form: Form::Bytes { mime_type },
         text: Arc::new(data),
     };
-    match view.outputs.spill.keep(output).await {
-        Ok(handle) => Content::text(format!("{}, handle {handle}]", named.trim_end_matches(']'))),
+    match view.result_options.spill.keep(output).await {
+        Ok(handle) => Content::text(format!("{}, handle {handle}]", description.trim_end_matches(']'))),
         Err(problem) => {
             warnings.push(format!("the bytes of the resource were not put aside: {problem}"));
-            Content::text(named)
+            Content::text(description)
         }
     }
 }

@@ -5,10 +5,7 @@ use std::{
     sync::{Arc, Mutex, PoisonError},
 };
 
-use super::{
-    View,
-    summarise::{self, Summariser},
-};
+use super::summarise::{self, summariser::Summariser};
 use crate::{
     config::{Images, Results, Summarise, SummaryModel, TooLong},
     outcome::truncate::Count,
@@ -21,10 +18,10 @@ const MAX_MODELS: usize = 64;
 /// How a view processes results.
 #[derive(Clone, Default)]
 pub(crate) struct ResultOptions {
-    size: Size,
-    tokenizer: Option<Tokenizer>,
-    summariser: Option<Arc<dyn Summariser>>,
-    limits: SpillLimits,
+    pub(super) size: Size,
+    pub(super) tokenizer: Option<Tokenizer>,
+    pub(super) summariser: Option<Arc<dyn Summariser>>,
+    pub(super) limits: SpillLimits,
     /// Whether `read_output` is listed before there is an output to read.
     pub(crate) always_readable: bool,
     /// Created when the view is opened: toolsets do not share spilled outputs.
@@ -32,59 +29,20 @@ pub(crate) struct ResultOptions {
     /// The name of `read_output` as models see it. Set by the toolset.
     reader: Arc<Mutex<Arc<str>>>,
     /// Clients for the models that the config names, created on first use.
-    models: Arc<Mutex<Vec<Ready>>>,
+    models: Arc<Mutex<Vec<ModelClient>>>,
 }
 
-type Tokenizer = Arc<dyn Fn(&str) -> usize + Send + Sync>;
+pub(super) type Tokenizer = Arc<dyn Fn(&str) -> usize + Send + Sync>;
 /// A model and the client for it.
-type Ready = (SummaryModel, Arc<dyn Summariser>);
+type ModelClient = (SummaryModel, Arc<dyn Summariser>);
 
 /// How much of a result is returned.
 #[derive(Debug, Clone, Copy, Default)]
-enum Size {
+pub(super) enum Size {
     #[default]
     Configured,
     Whole,
     AtMost(usize),
-}
-
-impl View {
-    /// Returns results whole, whatever their size: for programs and people. Limits, fences and summaries are for models.
-    pub fn whole_results(mut self) -> Self {
-        self.outputs.size = Size::Whole;
-        self
-    }
-
-    /// Truncates results to this many bytes, head and tail, and spills nothing.
-    pub fn cut_results(mut self, bytes: usize) -> Self {
-        self.outputs.size = Size::AtMost(bytes);
-        self
-    }
-
-    /// Sets the tokenizer. The default estimates a quarter of the bytes. It must not count more tokens than there are bytes.
-    pub fn tokenizer(mut self, count: impl Fn(&str) -> usize + Send + Sync + 'static) -> Self {
-        self.outputs.tokenizer = Some(Arc::new(count));
-        self
-    }
-
-    /// Sets the summariser for long results of the servers whose config enables summaries.
-    pub fn summariser(mut self, summariser: impl Summariser) -> Self {
-        self.outputs.summariser = Some(Arc::new(summariser));
-        self
-    }
-
-    /// Sets how much is spilled, where and for how long.
-    pub fn spill(mut self, limits: SpillLimits) -> Self {
-        self.outputs.limits = limits;
-        self
-    }
-
-    /// Lists `read_output`, the tool that reads spilled outputs, from the start. By default it is listed once there is something to read,
-    /// which does not help a program that lists tools only once.
-    pub fn always_list_read_output(mut self) -> Self {
-        self.outputs.always_readable = true;
-        self
-    }
 }
 
 impl ResultOptions {
@@ -120,7 +78,7 @@ impl ResultOptions {
     }
 
     /// Whether content that a model cannot read is spilled.
-    pub(super) fn puts_aside(&self) -> bool {
+    pub(super) fn spills(&self) -> bool {
         matches!(self.size, Size::Configured)
     }
 
@@ -134,16 +92,16 @@ impl ResultOptions {
         if let Some((_, ready)) = models.iter().find(|(model, _)| model == wanted) {
             return Some(ready.clone());
         }
-        let made = match summarise::configured(wanted.clone()) {
-            Ok(made) => made,
+        let client = match summarise::configured(wanted.clone()) {
+            Ok(client) => client,
             Err(problem) => {
                 tracing::warn!(%problem, "the model for summaries cannot be used");
                 return None;
             }
         };
         models.truncate(MAX_MODELS - 1);
-        models.push((wanted.clone(), made.clone()));
-        Some(made)
+        models.push((wanted.clone(), client.clone()));
+        Some(client)
     }
 
     pub(super) fn count(&self) -> Option<&Count<'_>> {

@@ -18,7 +18,7 @@ use crate::{
 };
 
 /// The shortest and the longest delay between two attempts.
-const PAUSE: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(5));
+const DELAY: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(5));
 /// JSON-RPC error: the server's headers and ours disagree about the arguments, so our copy of the tool's schema is outdated.
 const HEADER_MISMATCH: i64 = -32020;
 
@@ -147,14 +147,14 @@ impl Attempts {
 }
 
 /// The table: what follows `fault` when `left` remains of the caller's time. `delay` applies where the server sends no `Retry-After`.
-pub(crate) fn decide(fault: &Fault, class: &ToolClass, tries: &Attempts, left: Duration, pause: Duration) -> Next {
+pub(crate) fn decide(fault: &Fault, class: &ToolClass, attempts: &Attempts, left: Duration, delay: Duration) -> Next {
     let harmless = match fault.sent {
         // Nothing was executed. A timeout before the message was written is still not retried for `Never`: the server reads nothing.
         Sent::No | Sent::Rejected => *class != ToolClass::Never || !matches!(fault.kind, FaultKind::TimedOut { .. }),
-        Sent::Maybe => class.may_repeat(tries.repeated),
+        Sent::Maybe => class.may_repeat(attempts.repeated),
     };
     let next = if harmless {
-        remedy(fault, tries, pause)
+        remedy(fault, attempts, delay)
     } else {
         Next::Stop
     };
@@ -169,42 +169,42 @@ pub(crate) fn decide(fault: &Fault, class: &ToolClass, tries: &Attempts, left: D
 }
 
 /// The retry that may help against a fault, or `Stop` where the next attempt would end like this one.
-fn remedy(fault: &Fault, tries: &Attempts, pause: Duration) -> Next {
+fn remedy(fault: &Fault, attempts: &Attempts, delay: Duration) -> Next {
     match &fault.kind {
-        FaultKind::Error(error) => of_error(error.code, tries),
-        FaultKind::Wire(failure) => of_wire(failure, fault.sent, tries, pause),
+        FaultKind::Error(error) => of_error(error.code, attempts),
+        FaultKind::Wire(failure) => of_wire(failure, fault.sent, attempts, delay),
         // We closed the session before the call was sent: send it on the next session, if there is one.
         FaultKind::Ended(end) if end.reason == EndReason::Closed && fault.sent == Sent::No => {
             Next::AgainNewSession { after: Duration::ZERO }
         }
         // We closed it, or the server has stopped reading and would not read the next attempt either.
         FaultKind::Ended(end) if matches!(end.reason, EndReason::Closed | EndReason::Stalled(_)) => Next::Stop,
-        FaultKind::Ended(_) => Next::AgainNewSession { after: pause },
+        FaultKind::Ended(_) => Next::AgainNewSession { after: delay },
         // A wrong setting stays wrong.
         FaultKind::Dial(DialError::Spawn(_) | DialError::Tls(_) | DialError::Setting(_) | DialError::NotBuilt(_)) => {
             Next::Stop
         }
-        FaultKind::Dial(DialError::Failed(failure)) => match of_wire(failure, fault.sent, tries, pause) {
+        FaultKind::Dial(DialError::Failed(failure)) => match of_wire(failure, fault.sent, attempts, delay) {
             Next::AgainSameSession { after } => Next::AgainNewSession { after },
             next => next,
         },
         // Neither side changes its versions.
         FaultKind::NoVersion(_) => Next::Stop,
-        FaultKind::TimedOut { .. } | FaultKind::Unreadable(_) => Next::AgainSameSession { after: pause },
+        FaultKind::TimedOut { .. } | FaultKind::Unreadable(_) => Next::AgainSameSession { after: delay },
     }
 }
 
 /// An error response is final, except the one that says our tool definition is outdated.
-fn of_error(code: i64, tries: &Attempts) -> Next {
-    if code == HEADER_MISMATCH && !tries.refreshed {
+fn of_error(code: i64, attempts: &Attempts) -> Next {
+    if code == HEADER_MISMATCH && !attempts.refreshed {
         Next::AgainRefreshed { after: Duration::ZERO }
     } else {
         Next::Stop
     }
 }
 
-fn of_wire(failure: &WireFailure, sent: Sent, tries: &Attempts, pause: Duration) -> Next {
-    let again = Next::AgainSameSession { after: pause };
+fn of_wire(failure: &WireFailure, sent: Sent, attempts: &Attempts, delay: Duration) -> Next {
+    let again = Next::AgainSameSession { after: delay };
     match &failure.kind {
         FailureKind::Connect(
             ConnectFault::Refused | ConnectFault::Dns | ConnectFault::Timeout | ConnectFault::Other,
@@ -215,14 +215,14 @@ fn of_wire(failure: &WireFailure, sent: Sent, tries: &Attempts, pause: Duration)
         FailureKind::TooLarge => Next::Stop,
         // The call was executed, and the next response would need as much space.
         FailureKind::NoRoom => Next::Stop,
-        FailureKind::SessionGone if tries.renewed => Next::Stop,
+        FailureKind::SessionGone if attempts.renewed => Next::Stop,
         FailureKind::SessionGone => Next::AgainNewSession { after: Duration::ZERO },
-        FailureKind::Rpc(error) => of_error(error.code, tries),
+        FailureKind::Rpc(error) => of_error(error.code, attempts),
         FailureKind::Status {
             code: 429 | 503,
             retry_after,
         } => Next::AgainSameSession {
-            after: retry_after.unwrap_or(pause),
+            after: retry_after.unwrap_or(delay),
         },
         // Other client errors do not go away. A server error may.
         FailureKind::Status { .. } if sent == Sent::Maybe => again,
@@ -232,60 +232,60 @@ fn of_wire(failure: &WireFailure, sent: Sent, tries: &Attempts, pause: Duration)
 
 /// The retry state of one call: its attempts so far, and the delays between them.
 #[derive(Debug)]
-pub(crate) struct Recovery<'a> {
+pub(crate) struct RetryState<'a> {
     class: ToolClass,
     rule: &'a Retry,
-    tries: Attempts,
-    pauses: RetryBackoff,
+    attempts: Attempts,
+    backoff: RetryBackoff,
 }
 
-impl<'a> Recovery<'a> {
+impl<'a> RetryState<'a> {
     /// Creates the state for the first attempt of a call of this class.
     pub(crate) fn new(class: ToolClass, rule: &'a Retry) -> Self {
         Self::with(class, rule, RetryBackoff::random())
     }
 
-    fn with(class: ToolClass, rule: &'a Retry, pauses: RetryBackoff) -> Self {
+    fn with(class: ToolClass, rule: &'a Retry, backoff: RetryBackoff) -> Self {
         Self {
             class,
             rule,
-            tries: Attempts::first(),
-            pauses,
+            attempts: Attempts::first(),
+            backoff,
         }
     }
 
     /// The delay before the next attempt.
-    fn pause(&mut self) -> Duration {
-        let at = (self.tries.made as usize).min(self.rule.waits.len());
+    fn delay(&mut self) -> Duration {
+        let at = (self.attempts.made as usize).min(self.rule.waits.len());
         match at.checked_sub(1).and_then(|at| self.rule.waits.get(at)) {
-            Some(wait) => self.pauses.varied(*wait, self.rule.jitter),
-            None => self.pauses.next(),
+            Some(wait) => self.backoff.varied(*wait, self.rule.jitter),
+            None => self.backoff.next(),
         }
     }
 
     /// Decides what follows a failed attempt. Everything but `Stop` counts as the next attempt and is paid from the server's retry budget,
     /// except the one attempt per call after an expired session: all calls in flight hit that at once, and none of them was executed.
     pub(crate) fn after(&mut self, fault: &Fault, left: Duration, budget: &RetryBudget, now: Instant) -> Next {
-        if self.tries.made > self.rule.attempts {
+        if self.attempts.made > self.rule.attempts {
             return Next::Stop;
         }
-        let pause = self.pause();
-        let next = decide(fault, &self.class, &self.tries, left, pause);
+        let delay = self.delay();
+        let next = decide(fault, &self.class, &self.attempts, left, delay);
         let is_renewal = matches!(&fault.kind, FaultKind::Wire(failure) if failure.kind == FailureKind::SessionGone);
-        let is_free = is_renewal && !self.tries.renewed && fault.sent != Sent::Maybe;
+        let is_free = is_renewal && !self.attempts.renewed && fault.sent != Sent::Maybe;
         if next == Next::Stop || !(is_free || budget.withdraw(now)) {
             return Next::Stop;
         }
-        self.tries.made += 1;
-        self.tries.repeated += u32::from(fault.sent == Sent::Maybe);
-        self.tries.renewed |= is_renewal;
-        self.tries.refreshed |= matches!(next, Next::AgainRefreshed { .. });
+        self.attempts.made += 1;
+        self.attempts.repeated += u32::from(fault.sent == Sent::Maybe);
+        self.attempts.renewed |= is_renewal;
+        self.attempts.refreshed |= matches!(next, Next::AgainRefreshed { .. });
         next
     }
 
     /// How many attempts were made, including the one in flight.
     pub(crate) fn attempts(&self) -> u32 {
-        self.tries.made
+        self.attempts.made
     }
 }
 
@@ -314,7 +314,7 @@ impl RetryBackoff {
         Self {
             is_steady,
             noise: None,
-            last: PAUSE.0,
+            last: DELAY.0,
         }
     }
 
@@ -331,8 +331,8 @@ impl RetryBackoff {
     fn next(&mut self) -> Duration {
         if !self.is_steady {
             let noise = self.noise.get_or_insert_with(Noise::random);
-            let spread = (self.last * 3).saturating_sub(PAUSE.0);
-            self.last = (PAUSE.0 + spread.mul_f64(noise.unit())).min(PAUSE.1);
+            let spread = (self.last * 3).saturating_sub(DELAY.0);
+            self.last = (DELAY.0 + spread.mul_f64(noise.unit())).min(DELAY.1);
         }
         self.last
     }

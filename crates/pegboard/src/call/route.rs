@@ -1,12 +1,14 @@
 //! Maps a tool name to its server and tool. Names are looked up, never parsed.
 
 mod alias;
-mod explain;
+pub(super) mod explain;
 mod names;
 mod repair;
+pub(super) mod resolved;
 
 pub(crate) use explain::{ambiguous, listed, may_be_of, tool_of};
 pub(crate) use repair::{folded, variants};
+pub(crate) use resolved::{Route, Routed, Unroutable};
 
 use std::{
     borrow::Borrow,
@@ -15,84 +17,17 @@ use std::{
     sync::{Arc, OnceLock},
 };
 
-use super::{View, Visibility};
+use super::{view::View, visibility::Visibility};
 use crate::{
-    catalog::{Tool, ToolKind},
-    config::Policy,
+    catalog::Tool,
     name::{self, ServerName},
     outcome::Failure,
     provider::{Definition, Provider},
     server::Server,
 };
-use alias::{Aliases, Meaning, Meanings};
-use names::{Named, Rank, name_all};
+use alias::{Aliases, Lookup, NameIndex};
+use names::{Assignment, assign_names};
 use repair::Repairs;
-
-/// The server and tool that a call goes to.
-#[derive(Debug)]
-pub(crate) struct Route {
-    /// The name that models see.
-    pub(crate) name: String,
-    pub(crate) server: Server,
-    pub(crate) tool: Arc<Tool>,
-    /// The definition compiled for the view's provider, or `None` if the server's own definition is used.
-    pub(crate) definition: Option<Arc<Definition>>,
-    /// Decides which tool gets a name that several tools have.
-    pub(crate) rank: Rank,
-    /// Whether the tool comes from a configured server, from this program or is built in.
-    pub(crate) kind: ToolKind,
-}
-
-impl Route {
-    /// Creates the route of a built-in tool that acts on `server`, such as `read_resource`.
-    pub(crate) fn through(listed: &str, tool: &Tool, server: Server) -> Self {
-        let mut tool = tool.clone();
-        tool.server = server.name().clone();
-        Self {
-            name: listed.to_owned(),
-            server,
-            tool: Arc::new(tool),
-            definition: None,
-            rank: Rank::View,
-            kind: ToolKind::BuiltIn,
-        }
-    }
-
-    /// Returns whether the tool's annotations are trusted when they claim that it does no harm, under its server's settings.
-    pub(crate) fn is_believed(&self, policy: &Policy) -> bool {
-        self.kind.is_believed(policy.trust)
-    }
-}
-
-/// A name that leads to no tool that the caller may use.
-#[derive(Debug)]
-pub(crate) struct Unroutable {
-    pub(crate) failure: Failure,
-    /// The server and tool that the name identifies, if any.
-    pub(crate) meant: Option<(ServerName, String)>,
-}
-
-impl Unroutable {
-    /// Creates the failure for a name that identifies this tool.
-    pub(crate) fn meaning(server: &ServerName, tool: &str, failure: Failure) -> Self {
-        Self {
-            failure,
-            meant: Some((server.clone(), tool.to_owned())),
-        }
-    }
-}
-
-impl From<Failure> for Unroutable {
-    fn from(failure: Failure) -> Self {
-        Self { failure, meant: None }
-    }
-}
-
-impl From<Unroutable> for Failure {
-    fn from(astray: Unroutable) -> Self {
-        astray.failure
-    }
-}
 
 /// A route, hashed and compared by its name.
 #[derive(Debug)]
@@ -132,47 +67,34 @@ pub(crate) struct RouteTable {
     quarantined: Vec<String>,
     /// Built on the first lookup of a name that `by_name` does not have.
     aliases: OnceLock<Aliases>,
-    elsewhere: OnceLock<Meanings>,
+    other_views: OnceLock<NameIndex>,
     repairs: OnceLock<Repairs>,
-}
-
-/// The result of looking a name up.
-#[derive(Debug)]
-pub(crate) enum Routed {
-    To(Arc<Route>),
-    /// No tool has this name, but exactly one has a similar one.
-    Repaired(Arc<Route>),
-    /// Several tools match.
-    Ambiguous(Vec<String>),
-    /// The tool exists, as `server.tool`, but the view hides it.
-    Hidden(String),
-    Nowhere,
 }
 
 impl RouteTable {
     /// Builds the table of the tools that `visibility` shows. Reuses the definitions that `before` has compiled.
-    pub(crate) fn build(servers: &[Server], view: &View, sight: &Visibility<'_>, before: Option<&Self>) -> Self {
+    pub(crate) fn build(servers: &[Server], view: &View, visibility: &Visibility<'_>, before: Option<&Self>) -> Self {
         let mut table = Self::default();
         let mut found: Vec<(Server, Arc<Tool>)> = Vec::new();
         for server in servers {
             let Some(catalog) = server.catalog() else { continue };
             for tool in &catalog.tools {
-                if sight.sees(tool) {
+                if visibility.sees(tool) {
                     found.push((server.clone(), tool.clone()));
                 } else {
                     table.hidden.push((server.name().clone(), tool.name.clone()));
                 }
             }
         }
-        let names = name_all(&found, view);
+        let names = assign_names(&found, view);
         let known = before.map(Self::compiled).unwrap_or_default();
         let mut replaced = Vec::new();
         table.by_name.reserve(found.len());
         table.routes.reserve_exact(found.len());
-        for ((server, tool), named) in found.into_iter().zip(names) {
-            let (name, rank) = match named {
-                Named::As(name, rank) => (name, rank),
-                Named::Replaced(by) => {
+        for ((server, tool), assignment) in found.into_iter().zip(names) {
+            let (name, precedence) = match assignment {
+                Assignment::Name(name, precedence) => (name, precedence),
+                Assignment::ReplacedBy(by) => {
                     replaced.push((server.name().clone(), tool.name.clone(), by));
                     continue;
                 }
@@ -192,14 +114,14 @@ impl RouteTable {
                 server,
                 tool,
                 definition,
-                rank,
+                precedence,
             });
             table.by_name.replace(ByName(route.clone()));
             table.routes.push(route);
         }
         for (server, tool, by) in replaced {
-            let place = table.routes.iter().position(|route| route.name == by);
-            table.replaced.extend(place.map(|place| (server, tool, place)));
+            let index = table.routes.iter().position(|route| route.name == by);
+            table.replaced.extend(index.map(|index| (server, tool, index)));
         }
         table
     }
@@ -243,31 +165,31 @@ impl RouteTable {
             return Routed::To(route.clone());
         }
         match self.aliases().find(name) {
-            Meaning::One(at) => Routed::To(self.routes[at].clone()),
-            Meaning::Many(places) => match self.foremost(&places) {
+            Lookup::One(at) => Routed::To(self.routes[at].clone()),
+            Lookup::Many(indices) => match self.of_highest_precedence(&indices) {
                 Some(route) => Routed::To(route.clone()),
-                None => Routed::Ambiguous(self.dotted(&places)),
+                None => Routed::Ambiguous(self.dotted(&indices)),
             },
-            Meaning::Nothing => self.find_elsewhere(name),
+            Lookup::Nothing => self.find_in_other_views(name),
         }
     }
 
     /// Returns the one route of the highest precedence among several, if there is exactly one.
-    fn foremost(&self, places: &[usize]) -> Option<&Arc<Route>> {
-        let routes = || places.iter().filter_map(|at| self.routes.get(*at));
-        let highest = routes().map(|route| route.rank).max()?;
-        let mut highest = routes().filter(|route| route.rank == highest);
+    fn of_highest_precedence(&self, indices: &[usize]) -> Option<&Arc<Route>> {
+        let routes = || indices.iter().filter_map(|at| self.routes.get(*at));
+        let highest = routes().map(|route| route.precedence).max()?;
+        let mut highest = routes().filter(|route| route.precedence == highest);
         let first = highest.next();
         first.filter(|_| highest.next().is_none())
     }
 
     /// Looks `name` up among the names that other views give to tools.
-    fn find_elsewhere(&self, name: &str) -> Routed {
-        let elsewhere = self.elsewhere.get_or_init(|| alias::elsewhere(&self.pairs()));
-        match elsewhere.find(name) {
-            Meaning::One(at) => Routed::To(self.routes[at].clone()),
-            Meaning::Many(places) => Routed::Ambiguous(self.dotted(&places)),
-            Meaning::Nothing => Routed::Nowhere,
+    fn find_in_other_views(&self, name: &str) -> Routed {
+        let other_views = self.other_views.get_or_init(|| alias::other_views(&self.pairs()));
+        match other_views.find(name) {
+            Lookup::One(at) => Routed::To(self.routes[at].clone()),
+            Lookup::Many(indices) => Routed::Ambiguous(self.dotted(&indices)),
+            Lookup::Nothing => Routed::Nowhere,
         }
     }
 
@@ -284,10 +206,10 @@ impl RouteTable {
                 return self.hidden(at);
             }
             match self.repairs().find(&variant) {
-                Meaning::One(at) if at < self.routes.len() => return Routed::Repaired(self.routes[at].clone()),
-                Meaning::One(at) => return self.hidden(at - self.routes.len()),
-                Meaning::Many(places) => return Routed::Ambiguous(self.dotted(&places)),
-                Meaning::Nothing => {}
+                Lookup::One(at) if at < self.routes.len() => return Routed::Repaired(self.routes[at].clone()),
+                Lookup::One(at) => return self.hidden(at - self.routes.len()),
+                Lookup::Many(indices) => return Routed::Ambiguous(self.dotted(&indices)),
+                Lookup::Nothing => {}
             }
         }
         Routed::Nowhere
@@ -299,8 +221,8 @@ impl RouteTable {
     }
 
     /// The `server.tool` names of some routes, without the hidden ones.
-    fn dotted(&self, places: &[usize]) -> Vec<String> {
-        let shown = places.iter().filter_map(|at| self.routes.get(*at));
+    fn dotted(&self, indices: &[usize]) -> Vec<String> {
+        let shown = indices.iter().filter_map(|at| self.routes.get(*at));
         shown.map(|route| route.tool.dotted_name()).collect()
     }
 

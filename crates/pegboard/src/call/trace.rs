@@ -4,7 +4,7 @@ use std::future::Future;
 
 use tracing::{Instrument, Span, field::Empty};
 
-use super::ToolCall;
+use super::tool_call::ToolCall;
 use crate::outcome::{Kind, Reply, millis};
 
 /// The longest tool name in a span, in bytes. An unknown name may be any text that a model wrote.
@@ -29,17 +29,17 @@ pub(crate) async fn traced<F: Future<Output = Reply>>(call: ToolCall, run: impl 
         attempts = Empty,
         latency_ms = Empty,
     );
-    let ending = Ending(Some(span.clone()));
+    let call_span = CallSpan(Some(span.clone()));
     let reply = run(call).instrument(span).await;
-    ending.with(&reply);
+    call_span.finish(&reply);
     reply
 }
 
 /// Records how a call ended. Dropping it records a cancellation.
-struct Ending(Option<Span>);
+struct CallSpan(Option<Span>);
 
-impl Ending {
-    fn with(mut self, reply: &Reply) {
+impl CallSpan {
+    fn finish(mut self, reply: &Reply) {
         if let Some(span) = self.0.take() {
             span.record("server", reply.server.as_ref().map(tracing::field::display));
             span.record("tool", reply.tool.as_deref());
@@ -50,7 +50,7 @@ impl Ending {
     }
 }
 
-impl Drop for Ending {
+impl Drop for CallSpan {
     fn drop(&mut self) {
         if let Some(span) = &self.0 {
             span.record("kind", Kind::Cancelled.as_str());

@@ -1,5 +1,8 @@
 //! The configuration and the state of one agent's view of the board.
 
+mod permissions;
+mod results;
+
 use std::sync::{
     Arc,
     atomic::{AtomicBool, Ordering},
@@ -54,10 +57,10 @@ pub struct View {
     /// Whether calls of a batch that may write run one after the other.
     pub(crate) writes_in_turn: bool,
     /// How results are processed, and the spilled outputs.
-    pub(crate) outputs: ResultOptions,
+    pub(crate) result_options: ResultOptions,
     // State that outlives a call. Each toolset has its own: see `opened`.
     pub(crate) cache: Arc<Cache>,
-    pub(crate) keys: Arc<IdempotencyKeys>,
+    pub(crate) idempotency_keys: Arc<IdempotencyKeys>,
     pub(crate) events: EventSender,
     pub(crate) tallies: Arc<Tallies>,
     /// Set when the view is closed, for calls that waited for approval meanwhile.
@@ -220,8 +223,8 @@ impl View {
     pub(crate) fn opened(self, events: EventSender, tallies: Arc<Tallies>) -> Self {
         Self {
             cache: Arc::default(),
-            keys: Arc::default(),
-            outputs: self.outputs.opened(),
+            idempotency_keys: Arc::default(),
+            result_options: self.result_options.opened(),
             events,
             tallies,
             is_closed: Arc::default(),

@@ -3,8 +3,11 @@
 use std::{collections::HashMap, sync::Arc};
 
 use super::{
-    View,
-    route::{Unroutable, listed, may_be_of, tool_of},
+    route::{
+        explain::{listed, may_be_of, tool_of},
+        resolved::Unroutable,
+    },
+    view::View,
 };
 use crate::{
     catalog::{FormerNames, Tool},
@@ -26,12 +29,12 @@ pub(crate) struct Visibility<'a> {
     deny: Filter,
     granted: Option<Granted>,
     grants: Option<&'a Grants>,
-    servers: HashMap<ServerName, OneServer>,
+    servers: HashMap<ServerName, ServerFilter>,
 }
 
 /// The filter in a server's own config.
 #[derive(Debug)]
-struct OneServer {
+struct ServerFilter {
     filter: Filter,
     config: Arc<ServerConfig>,
     former: FormerNames,
@@ -49,7 +52,7 @@ pub(crate) enum Hidden {
     NotSelected,
     NotGranted,
     /// The server's config requires a capability that the view's grants do not have.
-    NotCapable,
+    MissingCapability,
 }
 
 impl<'a> Visibility<'a> {
@@ -65,7 +68,7 @@ impl<'a> Visibility<'a> {
             };
             let filter = Filter::new(&config.allow, &config.deny, case);
             let former = server.former_names();
-            (server.name().clone(), OneServer { filter, config, former })
+            (server.name().clone(), ServerFilter { filter, config, former })
         };
         Self {
             selection: rules.selection(),
@@ -91,7 +94,7 @@ impl<'a> Visibility<'a> {
 
     /// Returns whether a tool is shown; the answer is the same for listings and for calls.
     pub(crate) fn sees(&self, tool: &Tool) -> bool {
-        self.look(tool).is_ok()
+        self.check(tool).is_ok()
     }
 
     /// Problems in the rules themselves.
@@ -102,7 +105,7 @@ impl<'a> Visibility<'a> {
             .unwrap_or_default()
     }
 
-    fn look(&self, tool: &Tool) -> Result<(), Hidden> {
+    fn check(&self, tool: &Tool) -> Result<(), Hidden> {
         let Some(server) = self.servers.get(&tool.server) else {
             return Err(Hidden::ByConfig);
         };
@@ -113,8 +116,8 @@ impl<'a> Visibility<'a> {
         let former = server.former.of(name);
         let mut names = std::iter::once(name).chain(former.iter().map(String::as_str));
         let is_denied = names.clone().any(|name| server.filter.denies(name));
-        let said = said_about(&server.config.policy, name, former);
-        let is_off = said.enabled == Some(false);
+        let policy = tool_policy(&server.config.policy, name, former);
+        let is_off = policy.enabled == Some(false);
         if is_denied || is_off || !server.filter.allows(name) {
             return Err(Hidden::ByConfig);
         }
@@ -143,8 +146,8 @@ impl<'a> Visibility<'a> {
             return Err(Hidden::NotGranted);
         }
         let has = |word: &String| self.grants.is_some_and(|grants| grants.has_word(word));
-        if !said.requires.iter().all(has) {
-            return Err(Hidden::NotCapable);
+        if !policy.requires.iter().all(has) {
+            return Err(Hidden::MissingCapability);
         }
         Ok(())
     }
@@ -169,9 +172,9 @@ impl<'a> Visibility<'a> {
             let Some(catalog) = server.catalog() else { continue };
             let means = |tool: &&Arc<Tool>| is_spelled(name, tool) || (all_known && name == tool.name);
             let hidden = catalog.tools.iter().filter(means);
-            if let Some((tool, hidden)) = hidden.filter_map(|tool| Some((tool, self.look(tool).err()?))).next() {
+            if let Some((tool, hidden)) = hidden.filter_map(|tool| Some((tool, self.check(tool).err()?))).next() {
                 let failure = self.failure(tool, hidden, servers);
-                return Some(Unroutable::meaning(&tool.server, &tool.name, failure));
+                return Some(Unroutable::for_tool(&tool.server, &tool.name, failure));
             }
         }
         let selection = self.selection?;
@@ -184,7 +187,7 @@ impl<'a> Visibility<'a> {
         };
         let failure = self.not_selected(server.name(), None, servers);
         Some(match (left.len(), tool_of(name, server.name())) {
-            (1, Some(tool)) => Unroutable::meaning(server.name(), tool, failure),
+            (1, Some(tool)) => Unroutable::for_tool(server.name(), tool, failure),
             _ => failure.into(),
         })
     }
@@ -297,7 +300,7 @@ impl<'a> Visibility<'a> {
                 "the grants `mcp_integration`, `mcp_{server}` and `mcp_{server}_{}` cover it",
                 tool.name
             )),
-            Hidden::NotCapable => refused("it needs a capability that was not granted").hint(format!(
+            Hidden::MissingCapability => refused("it needs a capability that was not granted").hint(format!(
                 "`tools` of server `{server}` says with `requires` which words `Grants` must have for it"
             )),
         }
@@ -323,12 +326,12 @@ impl<'a> Visibility<'a> {
 }
 
 /// The config's settings for a tool, under its name and its former names.
-pub(super) fn said_about(policy: &Policy, name: &str, former: &[String]) -> ToolPolicy {
-    let mut said = policy.of_tool(name, fits);
+pub(super) fn tool_policy(policy: &Policy, name: &str, former: &[String]) -> ToolPolicy {
+    let mut of_tool = policy.of_tool(name, fits);
     for name in former {
-        said.or(&policy.of_tool(name, fits));
+        of_tool.or(&policy.of_tool(name, fits));
     }
-    said
+    of_tool
 }
 
 /// Returns whether `name` is the tool's name with its server's, in any style.

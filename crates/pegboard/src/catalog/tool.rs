@@ -17,6 +17,8 @@ use crate::{
     name::{self, ServerName},
 };
 
+/// The `_meta` key in which a server declares how large the results of a tool may be, in characters.
+pub(crate) const MAX_RESULT_SIZE: &str = "anthropic/maxResultSizeChars";
 /// The largest accepted schema, in bytes of JSON.
 const MAX_SCHEMA_BYTES: usize = 64 << 10;
 /// The deepest accepted nesting of a schema.
@@ -172,7 +174,7 @@ impl Tool {
 
 /// The result size declared in `_meta`.
 fn max_result(item: &Map<String, Value>) -> Option<usize> {
-    let chars = item.get("_meta")?.get("anthropic/maxResultSizeChars")?.as_u64()?;
+    let chars = item.get("_meta")?.get(MAX_RESULT_SIZE)?.as_u64()?;
     usize::try_from(chars).ok()
 }
 

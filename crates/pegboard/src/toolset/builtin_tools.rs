@@ -96,7 +96,7 @@ pub(super) fn read(call: &mut ToolCall, listed: &ListedTool, usual: Reading) -> 
         let name = listed.tool.dotted_name();
         Failure::new(Kind::InvalidArguments, format!("{name} was not called: {problem}"))
     };
-    if let Some(problem) = call.unfit.take() {
+    if let Some(problem) = call.invalid_arguments.take() {
         return Err(invalid(problem));
     }
     if let Some(text) = call.text.take() {

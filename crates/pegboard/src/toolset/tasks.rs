@@ -30,7 +30,7 @@ impl Toolset {
                 guard.route(&kept);
                 call::start(&self.view, route, call, started, guard).await
             }
-            Err(astray) => Err(Box::new(call::refuse(&call, astray, started, guard))),
+            Err(unroutable) => Err(Box::new(call::refuse(&call, unroutable, started, guard))),
         }
     }
 

@@ -12,25 +12,20 @@ use crate::{
 };
 
 /// Returns whether the settings leave binary content in place.
-pub(super) fn are_kept(results: &Results) -> bool {
+pub(super) fn stays(results: &Results) -> bool {
     !results.find_images && results.images == Images::Keep
 }
 
 /// Finds and spills the binary content of an answer as the settings say.
-pub(super) async fn set_apart(
-    results: &Results,
-    outputs: &ResultOptions,
-    answer: &mut Answer,
-    warnings: &mut Vec<String>,
-) {
+pub(super) async fn spill(results: &Results, options: &ResultOptions, answer: &mut Answer, warnings: &mut Vec<String>) {
     if results.find_images {
-        find(answer);
+        extract_images(answer);
     }
     if results.images == Images::Keep {
         return;
     }
     for block in &mut answer.content {
-        let named = block.to_text().into_owned();
+        let description = block.to_text().into_owned();
         let Some((mime_type, data)) = bytes_of(block) else {
             continue;
         };
@@ -38,22 +33,22 @@ pub(super) async fn set_apart(
             form: Form::Bytes { mime_type },
             text: Arc::new(data),
         };
-        match outputs.spill.keep(output).await {
+        match options.spill.keep(output).await {
             Ok(handle) => {
-                let named = named.trim_end_matches(']');
-                *block = Content::text(format!("{named}, handle {handle}]"));
+                let description = description.trim_end_matches(']');
+                *block = Content::text(format!("{description}, handle {handle}]"));
             }
             Err(problem) => {
                 warnings.push(format!("a block of the result was not put aside: {problem}"));
-                *block = Content::text(named);
+                *block = Content::text(description);
             }
         }
     }
 }
 
 /// Turns images inside text blocks into image blocks.
-fn find(answer: &mut Answer) {
-    let mut pictures = Vec::new();
+fn extract_images(answer: &mut Answer) {
+    let mut images = Vec::new();
     for block in &mut answer.content {
         let Content::Text { text, .. } = block else { continue };
         let found = inline_images::find(text);
@@ -62,15 +57,15 @@ fn find(answer: &mut Answer) {
         }
         *text = inline_images::replace(text, &found, |number| {
             let image = &found[number];
-            format!("[picture {}, {}]", pictures.len() + number + 1, image.mime_type)
+            format!("[picture {}, {}]", images.len() + number + 1, image.mime_type)
         });
-        pictures.extend(found.into_iter().map(|image| Content::Image {
+        images.extend(found.into_iter().map(|image| Content::Image {
             data: image.data,
             mime_type: image.mime_type.to_owned(),
             rest: Map::new(),
         }));
     }
-    answer.content.append(&mut pictures);
+    answer.content.append(&mut images);
 }
 
 /// Takes the media type and the data out of a binary block.

@@ -1,6 +1,6 @@
 //! Matches misspelled tool names: other letter case, other separators, or a prefix or suffix that models add.
 
-use super::alias::{Meaning, Meanings, with_server};
+use super::alias::{Lookup, NameIndex, with_server};
 
 /// Prefixes that models add to tool names.
 const PREFIXES: &[&str] = &[
@@ -85,8 +85,8 @@ pub(crate) fn folded(name: &str) -> String {
 /// The folded names of tools.
 #[derive(Debug, Default)]
 pub(super) struct Repairs {
-    with_server: Meanings,
-    bare: Meanings,
+    with_server: NameIndex,
+    bare: NameIndex,
 }
 
 impl Repairs {
@@ -94,22 +94,22 @@ impl Repairs {
     /// hidden tool as to a visible one is ambiguous.
     pub(super) fn new(pairs: &[(&str, &str)], names: &[&str], hidden: &[(&str, &str)]) -> Self {
         let mut repairs = Self::default();
-        for (place, name) in names.iter().enumerate() {
-            repairs.with_server.add(folded(name), place);
+        for (index, name) in names.iter().enumerate() {
+            repairs.with_server.add(folded(name), index);
         }
-        for (place, (server, tool)) in pairs.iter().chain(hidden).enumerate() {
+        for (index, (server, tool)) in pairs.iter().chain(hidden).enumerate() {
             for name in with_server(server, tool) {
-                repairs.with_server.add(folded(&name), place);
+                repairs.with_server.add(folded(&name), index);
             }
-            repairs.bare.add(folded(tool), place);
+            repairs.bare.add(folded(tool), index);
         }
         repairs
     }
 
-    pub(super) fn find(&self, name: &str) -> Meaning {
+    pub(super) fn find(&self, name: &str) -> Lookup {
         let folded = folded(name);
         match self.with_server.find(&folded) {
-            Meaning::Nothing => self.bare.find(&folded),
+            Lookup::Nothing => self.bare.find(&folded),
             found => found,
         }
     }
@@ -150,13 +150,13 @@ mod tests {
         let names = ["k8s__get_pods", "k8s__get_logs", "Git-Hub__search", "other__Get-Logs"];
         let repairs = Repairs::new(&pairs, &names, &[("k8s", "Delete-All"), ("k8s", "GetPods")]);
         for (name, expected) in [
-            ("K8S.Get-Pods", Meaning::One(0)),
-            ("k8s_get_pods", Meaning::One(0)),
-            ("GET_PODS", Meaning::One(0)),
-            ("mcp-git_hub-search", Meaning::One(2)),
-            ("get-logs", Meaning::Many(vec![1, 3])),
-            ("delete_all", Meaning::One(4)),
-            ("get_pod", Meaning::Nothing),
+            ("K8S.Get-Pods", Lookup::One(0)),
+            ("k8s_get_pods", Lookup::One(0)),
+            ("GET_PODS", Lookup::One(0)),
+            ("mcp-git_hub-search", Lookup::One(2)),
+            ("get-logs", Lookup::Many(vec![1, 3])),
+            ("delete_all", Lookup::One(4)),
+            ("get_pod", Lookup::Nothing),
         ] {
             assert_eq!(repairs.find(name), expected, "{name}");
         }

@@ -6,7 +6,7 @@ use http::header::{AUTHORIZATION, CONTENT_TYPE, HeaderValue};
 use serde_json::{Value, json};
 use url::Url;
 
-use super::{Summariser, Summary, SummaryError, SummaryRequest};
+use super::summariser::{Summariser, Summary, SummaryError, SummaryRequest};
 use crate::{config::SummaryModel, transport};
 
 /// The longest response body that is read. A summary has a hundredth of it.

@@ -1,6 +1,6 @@
 //! The prompts for the model that writes a summary.
 
-use super::SummaryRequest;
+use super::summariser::SummaryRequest;
 use crate::outcome::fence_number;
 
 impl SummaryRequest {

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::Route;
+use super::route::resolved::Route;
 use crate::{
     hint::Hint,
     mask::Counts,
@@ -13,7 +13,7 @@ use crate::{
 };
 
 /// Why a call ended without a result.
-pub(super) enum Stop {
+pub(super) enum CallError {
     /// The call must not be made, or not in this form.
     Refused(Failure),
     Turn(Refused),
@@ -22,37 +22,37 @@ pub(super) enum Stop {
     Fault(Fault),
 }
 
-impl From<Failure> for Stop {
+impl From<Failure> for CallError {
     fn from(failure: Failure) -> Self {
         Self::Refused(failure)
     }
 }
 
-impl From<Refused> for Stop {
+impl From<Refused> for CallError {
     fn from(refused: Refused) -> Self {
         Self::Turn(refused)
     }
 }
 
-impl From<Open> for Stop {
+impl From<Open> for CallError {
     fn from(open: Open) -> Self {
         Self::Open(open)
     }
 }
 
-impl From<Arc<Outage>> for Stop {
+impl From<Arc<Outage>> for CallError {
     fn from(outage: Arc<Outage>) -> Self {
         Self::Outage(outage)
     }
 }
 
-impl From<Fault> for Stop {
+impl From<Fault> for CallError {
     fn from(fault: Fault) -> Self {
         Self::Fault(fault)
     }
 }
 
-impl Stop {
+impl CallError {
     /// Adds the masked secrets of the server's error response to `counts`.
     pub(super) fn count_masked(&self, counts: &mut Counts) {
         if let Self::Fault(fault) = self

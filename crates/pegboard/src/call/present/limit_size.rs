@@ -4,9 +4,10 @@ use std::{io, sync::Arc};
 
 use serde_json::Value;
 
-use super::{Rules, SIZE_HINT};
+use super::result_rules::ResultRules;
 use crate::{
     call::result_options::ResultOptions,
+    catalog::MAX_RESULT_SIZE,
     config::{Join, Structured, Summarise, TooLong},
     outcome::{
         Answer, Content, Failure, Kind, Notes, is_json_of,
@@ -19,7 +20,7 @@ use crate::{
 const PREVIEW: usize = 4 << 10;
 
 /// The result of limiting an answer.
-pub(super) enum Bounded {
+pub(super) enum Limited {
     /// Small enough, and unchanged.
     Fits(Answer),
     Cut(Box<Cut>),
@@ -64,7 +65,7 @@ impl Cut {
 }
 
 /// Returns whether an answer is so small that its text need not be examined.
-pub(super) fn surely_fits(rules: &Rules<'_>, answer: &Answer, summarise: Option<&Summarise>) -> bool {
+pub(super) fn surely_fits(rules: &ResultRules<'_>, answer: &Answer, summarise: Option<&Summarise>) -> bool {
     let max_bytes = most_bytes(rules, answer);
     if max_bytes == usize::MAX && summarise.is_none() && rules.results == rules.results.whole() {
         return true;
@@ -76,25 +77,25 @@ pub(super) fn surely_fits(rules: &Rules<'_>, answer: &Answer, summarise: Option<
     sizes.parts_fit && most.is_none_or(|most| sizes.shown <= most) && bounds.surely_hold(sizes.shown)
 }
 
-fn bounds<'a>(rules: &Rules<'a>, max_bytes: usize) -> Bounds<'a> {
+fn bounds<'a>(rules: &ResultRules<'a>, max_bytes: usize) -> Bounds<'a> {
     Bounds {
         bytes: max_bytes,
         lines: rules.results.max_lines,
         tokens: rules.results.max_tokens,
-        count: rules.outputs.count(),
+        count: rules.options.count(),
     }
 }
 
 /// Measures an answer and makes it fit.
-pub(super) async fn bound(
-    rules: &Rules<'_>,
+pub(super) async fn limit(
+    rules: &ResultRules<'_>,
     mut answer: Answer,
     failed: bool,
     summarise: Option<&Summarise>,
     notes: &mut Notes,
-) -> Bounded {
+) -> Limited {
     if surely_fits(rules, &answer, summarise) {
-        return Bounded::Fits(answer);
+        return Limited::Fits(answer);
     }
     let max_bytes = most_bytes(rules, &answer);
     let bounds = bounds(rules, max_bytes);
@@ -103,14 +104,14 @@ pub(super) async fn bound(
     let over = !sizes.parts_fit || !bounds.hold(&answer.body());
     let long = threshold.is_some_and(|most| bounds.tokens_of(&answer.body()) > most);
     if !over && !long {
-        return Bounded::Fits(answer);
+        return Limited::Fits(answer);
     }
     if over && !failed && rules.results.too_long == TooLong::Error {
-        return Bounded::Refused(refusal(rules, answer.body().len(), max_bytes));
+        return Limited::Refused(refusal(rules, answer.body().len(), max_bytes));
     }
     let wanted = long || (over && !failed && rules.results.too_long == TooLong::Summarise);
     notes.truncated = over;
-    let others = set_others_aside(&mut answer, max_bytes, &mut notes.warnings);
+    let others = take_other_blocks(&mut answer, max_bytes, &mut notes.warnings);
     if !sizes.parts_fit && !answer.shown().0 && !answer.content.is_empty() {
         notes
             .warnings
@@ -119,18 +120,18 @@ pub(super) async fn bound(
     let (form, text) = take_body(&mut answer);
     let text = Arc::new(text);
     if !text.is_empty() && matches!(rules.results.too_long, TooLong::Spill | TooLong::Summarise) {
-        notes.handle = put_aside(rules, form, text.clone(), notes).await;
+        notes.handle = spill(rules, form, text.clone(), notes).await;
     }
-    set_structured_aside(rules, &mut answer, &text, max_bytes, notes).await;
+    spill_structured(rules, &mut answer, &text, max_bytes, notes).await;
     let room = beside(&bounds, &others);
-    let bounded = if over {
+    let limited = if over {
         shortened(rules, &text, &room, notes.handle.as_deref())
     } else {
         text.as_ref().clone()
     };
-    Bounded::Cut(Box::new(Cut {
+    Limited::Cut(Box::new(Cut {
         answer,
-        text: bounded,
+        text: limited,
         room: room.bytes,
         summarise: wanted.then_some(text),
         others,
@@ -152,9 +153,9 @@ fn beside<'a>(bounds: &Bounds<'a>, others: &[Content]) -> Bounds<'a> {
 }
 
 /// The limit in bytes: the config's, or the size that the server declares for the tool or this result, up to the ceiling.
-fn most_bytes(rules: &Rules<'_>, answer: &Answer) -> usize {
+fn most_bytes(rules: &ResultRules<'_>, answer: &Answer) -> usize {
     let results = &rules.results;
-    let of_result = || answer.meta.as_ref()?.get(SIZE_HINT)?.as_u64();
+    let of_result = || answer.meta.as_ref()?.get(MAX_RESULT_SIZE)?.as_u64();
     match of_result().and_then(|chars| usize::try_from(chars).ok()).or(rules.hint) {
         Some(hint) if results.max_bytes < usize::MAX => hint.min(results.ceiling).max(results.max_bytes),
         _ => results.max_bytes,
@@ -227,7 +228,7 @@ pub(super) fn json_len(value: &Value, limit: usize) -> usize {
 }
 
 /// Takes the blocks that are not text out of an answer. Drops those whose descriptions would take more than half of the space.
-fn set_others_aside(answer: &mut Answer, max_bytes: usize, warnings: &mut Vec<String>) -> Vec<Content> {
+fn take_other_blocks(answer: &mut Answer, max_bytes: usize, warnings: &mut Vec<String>) -> Vec<Content> {
     let is_text = |block: &Content| match block {
         Content::Text { .. } => true,
         Content::Resource { resource, .. } => resource.get("text").is_some_and(Value::is_string),
@@ -262,8 +263,8 @@ fn take_body(answer: &mut Answer) -> (Form, String) {
     }
 }
 
-async fn put_aside(rules: &Rules<'_>, form: Form, text: Arc<String>, notes: &mut Notes) -> Option<String> {
-    match rules.outputs.spill.keep(Output { form, text }).await {
+async fn spill(rules: &ResultRules<'_>, form: Form, text: Arc<String>, notes: &mut Notes) -> Option<String> {
+    match rules.options.spill.keep(Output { form, text }).await {
         Ok(handle) => Some(handle),
         Err(problem) => {
             tracing::debug!(server = rules.server, tool = rules.tool, %problem, "a result was not put aside");
@@ -276,8 +277,8 @@ async fn put_aside(rules: &Rules<'_>, form: Form, text: Arc<String>, notes: &mut
 }
 
 /// Removes the structured content if it is too large itself. It gets its own handle unless the text has the same content.
-async fn set_structured_aside(
-    rules: &Rules<'_>,
+async fn spill_structured(
+    rules: &ResultRules<'_>,
     answer: &mut Answer,
     text: &Arc<String>,
     max_bytes: usize,
@@ -294,7 +295,7 @@ async fn set_structured_aside(
     let mut warning = format!("the structured content has {} bytes and was left out", written.len());
     if !known
         && matches!(rules.results.too_long, TooLong::Spill | TooLong::Summarise)
-        && let Some(handle) = put_aside(rules, Form::Json, Arc::new(written), notes).await
+        && let Some(handle) = spill(rules, Form::Json, Arc::new(written), notes).await
     {
         warning.push_str(&format!("; it is kept as {handle}"));
         notes.handle.get_or_insert(handle);
@@ -303,7 +304,7 @@ async fn set_structured_aside(
 }
 
 /// The text within its limits, with a marker.
-fn shortened(rules: &Rules<'_>, text: &str, room: &Bounds<'_>, handle: Option<&str>) -> String {
+fn shortened(rules: &ResultRules<'_>, text: &str, room: &Bounds<'_>, handle: Option<&str>) -> String {
     let part = match rules.results.too_long {
         TooLong::Head => Part::Head,
         TooLong::HeadTail | TooLong::Spill | TooLong::Summarise | TooLong::Error => Part::Ends,
@@ -318,7 +319,7 @@ fn shortened(rules: &Rules<'_>, text: &str, room: &Bounds<'_>, handle: Option<&s
             format!("[truncated: {shown} {kept} of {bytes} bytes are shown; ask for less to see all of it]")
         }),
         Some(handle) => {
-            let reader = rules.outputs.reader();
+            let reader = rules.options.reader();
             let preview = Bounds {
                 bytes: room.bytes.min(PREVIEW),
                 ..*room
@@ -345,7 +346,7 @@ pub(super) fn how_to_read(reader: &str, handle: &str) -> String {
     )
 }
 
-fn refusal(rules: &Rules<'_>, bytes: usize, limit: usize) -> Failure {
+fn refusal(rules: &ResultRules<'_>, bytes: usize, limit: usize) -> Failure {
     let message = format!(
         "the result of {}.{} is too long: it has {bytes} bytes, and {limit} are allowed. The tool has run; ask it for less.",
         rules.server, rules.tool
@@ -366,8 +367,8 @@ pub(super) fn message(text: &str, limit: usize) -> Option<String> {
 }
 
 /// The tokens of a text, by the view's tokenizer.
-pub(super) fn tokens(outputs: &ResultOptions, text: &str) -> usize {
-    match outputs.count() {
+pub(super) fn tokens(options: &ResultOptions, text: &str) -> usize {
+    match options.count() {
         Some(count) => count(text),
         None => estimate_tokens(text.len()),
     }

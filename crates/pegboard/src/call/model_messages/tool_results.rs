@@ -10,7 +10,7 @@ use crate::{
 };
 
 /// The image types that models accept.
-const PICTURES: &[(&str, &str)] = &[
+const IMAGE_TYPES: &[(&str, &str)] = &[
     ("image/png", "png"),
     ("image/jpeg", "jpeg"),
     ("image/gif", "gif"),
@@ -22,9 +22,9 @@ pub(super) fn one(provider: Provider, reply: &Reply) -> Value {
     match provider {
         Provider::Mcp => mcp(reply),
         Provider::OpenAi | Provider::OpenAiStrict => {
-            json!({"role": "tool", "tool_call_id": id, "content": told(reply)})
+            json!({"role": "tool", "tool_call_id": id, "content": text_of(reply)})
         }
-        Provider::OpenAiResponses => json!({"type": "function_call_output", "call_id": id, "output": told(reply)}),
+        Provider::OpenAiResponses => json!({"type": "function_call_output", "call_id": id, "output": text_of(reply)}),
         Provider::Anthropic => {
             let mut result = json!({"type": "tool_result", "tool_use_id": id, "content": blocks(reply, &ANTHROPIC)});
             if reply.is_error() {
@@ -62,7 +62,7 @@ pub(super) fn messages(provider: Provider, replies: &[Reply]) -> Vec<Value> {
 }
 
 /// The text of a reply. Several providers reject an empty one.
-fn told(reply: &Reply) -> String {
+fn text_of(reply: &Reply) -> String {
     match reply.text() {
         text if !text.trim().is_empty() => text,
         _ => "(no output)".to_owned(),
@@ -70,7 +70,7 @@ fn told(reply: &Reply) -> String {
 }
 
 fn mcp(reply: &Reply) -> Value {
-    let mut result = json!({"content": [{"type": "text", "text": told(reply)}], "isError": reply.is_error()});
+    let mut result = json!({"content": [{"type": "text", "text": text_of(reply)}], "isError": reply.is_error()});
     if let Outcome::Done(answer) | Outcome::ToolFailed(answer) = &reply.outcome {
         let blocks = shown(reply);
         if !blocks.is_empty() {
@@ -97,8 +97,10 @@ fn shown(reply: &Reply) -> Cow<'_, [Content]> {
 /// The structured content, or the text if there is none or the result is fenced.
 fn gemini_output(reply: &Reply) -> Value {
     match &reply.outcome {
-        Outcome::Done(answer) if !answer.is_fenced() => answer.structured.clone().unwrap_or_else(|| told(reply).into()),
-        _ => told(reply).into(),
+        Outcome::Done(answer) if !answer.is_fenced() => {
+            answer.structured.clone().unwrap_or_else(|| text_of(reply).into())
+        }
+        _ => text_of(reply).into(),
     }
 }
 
@@ -106,17 +108,17 @@ fn gemini_output(reply: &Reply) -> Value {
 struct Blocks {
     text: fn(&str) -> Value,
     /// An image: media type, short format name, base64 data.
-    picture: fn(&str, &str, &str) -> Value,
+    image: fn(&str, &str, &str) -> Value,
 }
 
 const ANTHROPIC: Blocks = Blocks {
     text: |text| json!({"type": "text", "text": text}),
-    picture: |kind, _, data| json!({"type": "image", "source": {"type": "base64", "media_type": kind, "data": data}}),
+    image: |kind, _, data| json!({"type": "image", "source": {"type": "base64", "media_type": kind, "data": data}}),
 };
 
 const BEDROCK: Blocks = Blocks {
     text: |text| json!({ "text": text }),
-    picture: |_, short, data| json!({"image": {"format": short, "source": {"bytes": data}}}),
+    image: |_, short, data| json!({"image": {"format": short, "source": {"bytes": data}}}),
 };
 
 /// The blocks of a reply: images as images, everything else as text.
@@ -124,9 +126,9 @@ fn blocks(reply: &Reply, form: &Blocks) -> Vec<Value> {
     let mut blocks: Vec<Value> = Vec::new();
     for block in shown(reply).iter() {
         if let Content::Image { data, mime_type, .. } = block
-            && let Some((kind, short)) = PICTURES.iter().find(|(kind, _)| kind == mime_type)
+            && let Some((kind, short)) = IMAGE_TYPES.iter().find(|(kind, _)| kind == mime_type)
         {
-            blocks.push((form.picture)(kind, short, data));
+            blocks.push((form.image)(kind, short, data));
             continue;
         }
         let text = block.to_text();
@@ -135,7 +137,7 @@ fn blocks(reply: &Reply, form: &Blocks) -> Vec<Value> {
         }
     }
     if blocks.is_empty() {
-        blocks.push((form.text)(&told(reply)));
+        blocks.push((form.text)(&text_of(reply)));
     }
     blocks
 }
