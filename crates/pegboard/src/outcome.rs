@@ -1,27 +1,29 @@
 //! How a call ended: a result for the model in every case, a kind and facts for the program.
 
+mod answer;
 mod compat_shapes;
 mod content;
+mod failure;
 mod fence;
 pub(crate) mod inline_images;
-mod masked;
+mod mask;
 mod render;
 mod reply;
 mod resources_prompts;
-mod sanitized;
+mod sanitize;
 pub(crate) mod truncate;
 
+pub use answer::Answer;
+pub(crate) use answer::Rendering;
 pub use content::Content;
+pub use failure::{Failure, Kind};
 pub use fence::around as fence;
 pub(crate) use fence::number as fence_number;
-pub(crate) use masked::is_longer_than;
-pub(crate) use render::{Rendering, is_json_of};
+pub(crate) use mask::is_longer_than;
+pub(crate) use render::is_json_of;
 pub use reply::{ContentType, Reply};
 pub(crate) use reply::{Notes, Presented, millis};
 pub use resources_prompts::{BadBlob, Body, Completion, FilledPrompt, PromptMessage, ResourceContents, Role, TextPage};
-
-use serde::Serialize;
-use serde_json::{Map, Value};
 
 /// The text of an error result without content.
 const SILENT: &str = "the tool reported an error without saying why";
@@ -91,7 +93,7 @@ impl Outcome {
     }
 
     /// Returns whether its text may contain text of a server, as opposed to Pegboard's own.
-    pub(crate) fn has_words_of_a_server(&self) -> bool {
+    pub(crate) fn may_contain_server_text(&self) -> bool {
         match self {
             Self::Done(_) | Self::ToolFailed(_) | Self::Lost(_) => true,
             Self::Refused(failure) => !matches!(
@@ -118,188 +120,6 @@ impl std::fmt::Display for Outcome {
 }
 
 impl std::error::Error for Outcome {}
-
-/// A tool's answer: content blocks, and structured content if it has some.
-#[derive(Debug, Clone, PartialEq)]
-#[non_exhaustive]
-pub struct Answer {
-    /// The content blocks in their order.
-    pub content: Vec<Content>,
-    /// The structured content.
-    pub structured: Option<Value>,
-    /// The result's `_meta`.
-    pub meta: Option<Map<String, Value>>,
-    /// The code of the JSON-RPC error that the server sent in place of a result. The error's message is in the text, its `data` is
-    /// [`Answer::structured`].
-    pub error_code: Option<i64>,
-    /// Whether the tool ran at all; a server may answer that it never started it.
-    pub(crate) executed: bool,
-    /// How it is rendered as text.
-    pub(crate) rendering: Rendering,
-}
-
-impl Answer {
-    /// Creates an answer of one text block.
-    pub fn from_text(text: impl Into<String>) -> Self {
-        Self::from_content([Content::text(text)])
-    }
-
-    /// Creates an answer of these blocks.
-    pub fn from_content(content: impl IntoIterator<Item = Content>) -> Self {
-        Self {
-            content: content.into_iter().collect(),
-            structured: None,
-            meta: None,
-            error_code: None,
-            executed: true,
-            rendering: Rendering::default(),
-        }
-    }
-
-    /// Creates a structured answer, with the same JSON as a text block.
-    pub fn json(value: impl Into<Value>) -> Self {
-        let value = value.into();
-        Self {
-            structured: Some(value.clone()),
-            ..Self::from_text(value.to_string())
-        }
-    }
-}
-
-impl From<&str> for Answer {
-    fn from(text: &str) -> Self {
-        Self::from_text(text)
-    }
-}
-
-impl From<String> for Answer {
-    fn from(text: String) -> Self {
-        Self::from_text(text)
-    }
-}
-
-/// Why a call was refused or lost.
-#[derive(Debug, Clone, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct Failure {
-    /// The kind of failure.
-    pub kind: Kind,
-    /// What failed, and why.
-    pub message: String,
-    /// What an operator can do about it.
-    pub hint: Option<String>,
-    /// Whether the tool may have run nevertheless.
-    pub may_have_executed: bool,
-}
-
-impl Failure {
-    /// Creates a failure after which the tool has certainly not run.
-    pub fn new(kind: Kind, message: impl Into<String>) -> Self {
-        Self {
-            kind,
-            message: message.into(),
-            hint: None,
-            may_have_executed: false,
-        }
-    }
-
-    /// Sets what an operator can do about it.
-    #[must_use]
-    pub fn hint(mut self, hint: impl Into<String>) -> Self {
-        self.hint = Some(hint.into());
-        self
-    }
-
-    /// Marks that the tool may have run nevertheless.
-    #[must_use]
-    pub fn after_sending(mut self) -> Self {
-        self.may_have_executed = true;
-        self
-    }
-}
-
-impl std::fmt::Display for Failure {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(&self.message)
-    }
-}
-
-impl std::error::Error for Failure {}
-
-/// The kinds of outcome that programs can distinguish.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
-#[serde(rename_all = "snake_case")]
-#[non_exhaustive]
-pub enum Kind {
-    /// The tool succeeded.
-    Ok,
-    /// The tool or its server answered with an error.
-    ToolError,
-    /// No such tool.
-    UnknownTool,
-    /// The arguments do not match the tool's schema.
-    InvalidArguments,
-    /// A policy forbids the call.
-    NotPermitted,
-    /// A limit on number or size was reached.
-    LimitExceeded,
-    /// The server cannot be reached.
-    Unavailable,
-    /// The server is being restarted.
-    RestartInProgress,
-    /// The server could not be restarted.
-    RestartFailed,
-    /// The server requires a sign-in.
-    NeedsAuth,
-    /// The connection failed during the call.
-    Transport,
-    /// A timeout expired.
-    Timeout,
-    /// The caller cancelled the call.
-    Cancelled,
-    /// A bug in Pegboard, or an answer that violates the protocol.
-    Internal,
-}
-
-impl Kind {
-    /// Every kind, in declaration order.
-    pub(crate) const ALL: [Self; 14] = [
-        Self::Ok,
-        Self::ToolError,
-        Self::UnknownTool,
-        Self::InvalidArguments,
-        Self::NotPermitted,
-        Self::LimitExceeded,
-        Self::Unavailable,
-        Self::RestartInProgress,
-        Self::RestartFailed,
-        Self::NeedsAuth,
-        Self::Transport,
-        Self::Timeout,
-        Self::Cancelled,
-        Self::Internal,
-    ];
-
-    /// The name in events, metrics and JSON.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Ok => "ok",
-            Self::ToolError => "tool_error",
-            Self::UnknownTool => "unknown_tool",
-            Self::InvalidArguments => "invalid_arguments",
-            Self::NotPermitted => "not_permitted",
-            Self::LimitExceeded => "limit_exceeded",
-            Self::Unavailable => "unavailable",
-            Self::RestartInProgress => "restart_in_progress",
-            Self::RestartFailed => "restart_failed",
-            Self::NeedsAuth => "needs_auth",
-            Self::Transport => "transport",
-            Self::Timeout => "timeout",
-            Self::Cancelled => "cancelled",
-            Self::Internal => "internal",
-        }
-    }
-}
 
 #[cfg(test)]
 mod tests {

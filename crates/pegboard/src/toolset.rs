@@ -40,7 +40,7 @@ use crate::{
     call::{self, CallGuard, CallStream, Route, Routed, ToolCall, Unroutable, View, Visibility},
     catalog::{
         Catalog, Risk, Schema, Tool, ToolKind,
-        sanitize::{has_unseen, is_unseen},
+        sanitize::{has_invisible, is_invisible},
     },
     deadline::Deadline,
     metrics::Tallies,
@@ -576,13 +576,13 @@ const STEPS: usize = 64;
 /// A warning about a tool whose name has characters that a reader does not see, which may pass for another tool.
 fn unseen_in_name(route: &Route) -> Option<String> {
     let name = &route.tool.name;
-    if !has_unseen(name) {
+    if !has_invisible(name) {
         return None;
     }
     let shown: String = name
         .chars()
         .flat_map(|c| {
-            let (plain, escaped) = match is_unseen(c) {
+            let (plain, escaped) = match is_invisible(c) {
                 true => (None, Some(c.escape_unicode())),
                 false => (Some(c), None),
             };

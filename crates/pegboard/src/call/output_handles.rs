@@ -3,14 +3,10 @@
 
 use std::borrow::Cow;
 
-use serde::{
-    Deserialize, Deserializer,
-    de::{MapAccess, Visitor},
-};
 use serde_json::{Value, value::RawValue};
 
 use crate::{
-    args::Arguments,
+    args::{Arguments, RawFields},
     outcome::{Failure, Kind},
     spill::{Form, Output, Spill, SpillError, select},
 };
@@ -188,33 +184,8 @@ fn parts(value: &RawValue) -> Parts<'_> {
     let text = value.get();
     match text.as_bytes().first() {
         Some(b'[') => serde_json::from_str(text).map_or(Parts::Scalar, Parts::List),
-        Some(b'{') => serde_json::from_str(text).map_or(Parts::Scalar, |Fields(fields)| Parts::Object(fields)),
+        Some(b'{') => serde_json::from_str(text).map_or(Parts::Scalar, |RawFields(fields)| Parts::Object(fields)),
         _ => Parts::Scalar,
-    }
-}
-
-/// The fields of an object in their order.
-struct Fields<'a>(Vec<(String, &'a RawValue)>);
-
-impl<'de> Deserialize<'de> for Fields<'de> {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Each;
-        impl<'de> Visitor<'de> for Each {
-            type Value = Fields<'de>;
-
-            fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-                f.write_str("an object")
-            }
-
-            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Fields<'de>, A::Error> {
-                let mut fields = Vec::new();
-                while let Some(field) = map.next_entry()? {
-                    fields.push(field);
-                }
-                Ok(Fields(fields))
-            }
-        }
-        deserializer.deserialize_map(Each)
     }
 }
 

@@ -63,7 +63,7 @@ impl Record {
             repaired: None,
             server: Some(context.server().name().clone()),
             tool: Some(context.tool().name.clone()),
-            untrusted: !context.config.policy.trust && outcome.has_words_of_a_server(),
+            untrusted: !context.config.policy.trust && outcome.may_contain_server_text(),
             outcome,
             original_bytes: presented.original_bytes,
             masked: masked.total(),

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-use super::{Catalog, Prompt, Resource, Tool};
+use super::{Catalog, Prompt, Resource, tool::Tool};
 
 /// The differences between two catalogs, sorted by name.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]

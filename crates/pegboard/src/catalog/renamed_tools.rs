@@ -24,7 +24,7 @@ impl FormerNames {
             return;
         }
         for tool in new.tools.iter().filter(|tool| old.tool(&tool.name).is_none()) {
-            for before in gone.iter().filter(|before| before.has_the_body_of(tool)) {
+            for before in gone.iter().filter(|before| before.differs_only_in_name(tool)) {
                 let mut names = vec![before.name.clone()];
                 names.extend_from_slice(self.of(&before.name));
                 self.add(&tool.name, names);
@@ -35,8 +35,8 @@ impl FormerNames {
     fn add(&mut self, tool: &str, names: Vec<String>) {
         let known: usize = self.0.values().map(Vec::len).sum();
         let room = MAX_NAMES.saturating_sub(known);
-        let unheard = |name: &String| name != tool && !self.of(tool).contains(name);
-        let names: Vec<_> = names.into_iter().filter(unheard).take(room).collect();
+        let is_new = |name: &String| name != tool && !self.of(tool).contains(name);
+        let names: Vec<_> = names.into_iter().filter(is_new).take(room).collect();
         if !names.is_empty() {
             self.0.entry(tool.to_owned()).or_default().extend(names);
         }

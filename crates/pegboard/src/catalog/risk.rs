@@ -4,7 +4,7 @@
 use serde::Serialize;
 use serde_json::Value;
 
-use super::Tool;
+use super::tool::Tool;
 
 /// Where a tool comes from.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize)]

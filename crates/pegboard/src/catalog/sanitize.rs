@@ -2,14 +2,16 @@
 
 use serde_json::Value;
 
+/// The longest description, in bytes; the rest is truncated.
+pub(super) const MAX_DESCRIPTION: usize = 8 << 10;
 /// Marks where a text was truncated.
-const CUT: char = '…';
+const ELLIPSIS: char = '…';
 
 /// Removes invisible characters: control characters except newlines and tabs, direction marks, and zero-width characters. Carriage returns
 /// go, so line ends become newlines.
-pub(crate) fn clean(text: &mut String) {
-    if has_unseen(text) {
-        text.retain(|c| !is_unseen(c));
+pub(crate) fn remove_invisible(text: &mut String) {
+    if has_invisible(text) {
+        text.retain(|c| !is_invisible(c));
     }
 }
 
@@ -17,48 +19,55 @@ pub(crate) fn clean(text: &mut String) {
 pub(crate) fn one_line(text: &str) -> String {
     let words: Vec<&str> = text.split_whitespace().collect();
     let mut line = words.join(" ");
-    clean(&mut line);
+    remove_invisible(&mut line);
     line
 }
 
 /// Truncates a text to at most `limit` bytes, at a character boundary.
-pub(crate) fn cut(text: &mut String, limit: usize) {
+pub(crate) fn truncate(text: &mut String, limit: usize) {
     if text.len() > limit {
-        let room = limit.saturating_sub(CUT.len_utf8());
+        let room = limit.saturating_sub(ELLIPSIS.len_utf8());
         text.truncate(text.floor_char_boundary(room));
-        if limit >= CUT.len_utf8() {
-            text.push(CUT);
+        if limit >= ELLIPSIS.len_utf8() {
+            text.push(ELLIPSIS);
         }
     }
 }
 
+/// Sanitizes and truncates a text for display.
+pub(super) fn for_display(mut text: String, limit: usize) -> String {
+    remove_invisible(&mut text);
+    truncate(&mut text, limit);
+    text
+}
+
 /// Sanitizes the descriptive texts of a schema. Data values stay unchanged.
-pub(super) fn clean_schema(schema: &mut Value) {
+pub(super) fn sanitize_schema(schema: &mut Value) {
     match schema {
         Value::Object(fields) => {
             for (key, value) in fields {
                 match (key.as_str(), value) {
                     ("default" | "const" | "enum" | "examples" | "required", _) => {}
-                    ("description" | "title" | "$comment", Value::String(words)) => clean(words),
-                    (_, value) => clean_schema(value),
+                    ("description" | "title" | "$comment", Value::String(words)) => remove_invisible(words),
+                    (_, value) => sanitize_schema(value),
                 }
             }
         }
-        Value::Array(items) => items.iter_mut().for_each(clean_schema),
+        Value::Array(items) => items.iter_mut().for_each(sanitize_schema),
         Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
     }
 }
 
 /// Returns whether a text has invisible characters. Most texts are ASCII, where looking at the bytes is enough.
-pub(crate) fn has_unseen(text: &str) -> bool {
+pub(crate) fn has_invisible(text: &str) -> bool {
     let odd = |byte: u8| (byte < b' ') & (byte != b'\n') & (byte != b'\t') | (byte >= 0x7f);
     // No early exit, so that the compiler vectorises the loop.
     let has_odd = text.bytes().fold(0, |found, byte| found | u8::from(odd(byte))) != 0;
-    has_odd && text.chars().any(is_unseen)
+    has_odd && text.chars().any(is_invisible)
 }
 
 /// Returns whether `c` is invisible or changes how other characters appear.
-pub(crate) fn is_unseen(c: char) -> bool {
+pub(crate) fn is_invisible(c: char) -> bool {
     match c {
         '\n' | '\t' => false,
         c if c.is_control() => true,
@@ -97,9 +106,9 @@ mod tests {
             ("tags\u{e0041}\u{e0042}", "tags"),
             ("\0\u{7f}\u{ad}", ""),
         ] {
-            assert_eq!(has_unseen(text), text != expected, "{text:?}");
+            assert_eq!(has_invisible(text), text != expected, "{text:?}");
             let mut cleaned = text.to_owned();
-            clean(&mut cleaned);
+            remove_invisible(&mut cleaned);
             assert_eq!(cleaned, expected);
         }
         assert_eq!(one_line(" a\n\u{200b}b \t c "), "a b c");
@@ -110,7 +119,7 @@ mod tests {
         let mut schema = json!({"title": "T\u{200b}", "properties": {
             "description": {"type": "string", "description": "de\u{202e}sc", "default": "\u{200b}", "enum": ["\u{200b}"]},
         }});
-        clean_schema(&mut schema);
+        sanitize_schema(&mut schema);
         assert_eq!(
             schema,
             json!({"title": "T", "properties": {
@@ -122,18 +131,18 @@ mod tests {
     proptest! {
         #[test]
         fn a_look_at_bytes_finds_what_a_look_at_characters_finds(text in any::<String>()) {
-            prop_assert_eq!(has_unseen(&text), text.chars().any(is_unseen));
+            prop_assert_eq!(has_invisible(&text), text.chars().any(is_invisible));
         }
 
         #[test]
         fn a_cut_text_keeps_to_its_limit_and_is_a_beginning(text in any::<String>(), limit in 0_usize..40) {
             let mut short = text.clone();
-            clean(&mut short);
+            remove_invisible(&mut short);
             let whole = short.clone();
-            cut(&mut short, limit);
+            truncate(&mut short, limit);
             prop_assert!(short.len() <= limit);
-            prop_assert!(whole == short || whole.starts_with(short.trim_end_matches(CUT)));
-            prop_assert!(!short.chars().any(is_unseen));
+            prop_assert!(whole == short || whole.starts_with(short.trim_end_matches(ELLIPSIS)));
+            prop_assert!(!short.chars().any(is_invisible));
         }
     }
 }

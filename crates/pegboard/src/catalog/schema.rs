@@ -1,6 +1,6 @@
 //! JSON Schemas as compact text: a board may hold ten thousand of them and reads few.
 
-mod normalize;
+pub(super) mod normalize;
 
 use std::{
     fmt,
@@ -10,8 +10,6 @@ use std::{
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::Value;
-
-pub(super) use normalize::Tidy;
 
 /// A JSON Schema, stored as text without whitespace and with sorted keys. Two schemas that differ only in order are equal.
 pub struct Schema {

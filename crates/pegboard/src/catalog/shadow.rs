@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use aho_corasick::AhoCorasick;
 
-use super::Tool;
+use super::tool::Tool;
 
 /// The most warnings of this kind; more would not help a model or a person.
 const MAX_WARNINGS: usize = 32;

@@ -2,7 +2,12 @@
 
 use serde_json::{Value, json};
 
-use super::{Answer, Content, Outcome, Reply, millis};
+use super::{
+    Outcome,
+    answer::Answer,
+    content::Content,
+    reply::{Reply, millis},
+};
 
 impl Reply {
     /// The reply in the shape of ai-agent's tool results: `ok`, `result`, `latencyMs`, `kind`, `namespace`, and under `extras` the blocks

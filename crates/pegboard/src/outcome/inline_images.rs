@@ -7,7 +7,7 @@ const SHORTEST: usize = 256;
 
 /// An image in a text.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Found {
+pub(crate) struct InlineImage {
     /// Its position, including the `data:` prefix.
     pub(crate) at: Range<usize>,
     /// The data in base64, unescaped.
@@ -16,7 +16,7 @@ pub(crate) struct Found {
 }
 
 /// Finds quoted images in a text, in one pass.
-pub(crate) fn find(text: &str) -> Vec<Found> {
+pub(crate) fn find(text: &str) -> Vec<InlineImage> {
     let bytes = text.as_bytes();
     let mut found = Vec::new();
     let mut at = 0;
@@ -29,7 +29,7 @@ pub(crate) fn find(text: &str) -> Vec<Found> {
         if end - start >= SHORTEST && bytes.get(end) == Some(&b'"') {
             let data = text[start..end].replace("\\/", "/");
             if let Some(mime_type) = kind_of(&data) {
-                found.push(Found {
+                found.push(InlineImage {
                     at: open..end,
                     data,
                     mime_type,
@@ -42,7 +42,7 @@ pub(crate) fn find(text: &str) -> Vec<Found> {
 }
 
 /// Replaces each image with the text that `stand_in` returns.
-pub(crate) fn replace(text: &str, found: &[Found], mut stand_in: impl FnMut(usize) -> String) -> String {
+pub(crate) fn replace(text: &str, found: &[InlineImage], mut stand_in: impl FnMut(usize) -> String) -> String {
     let mut out = String::with_capacity(text.len() - found.iter().map(|image| image.at.len()).sum::<usize>());
     let mut copied = 0;
     for (number, image) in found.iter().enumerate() {

@@ -1,20 +1,11 @@
 //! Renders an answer as text for a model: blocks or structured content, separators, and the fence.
 
-use std::{borrow::Cow, sync::Arc};
+use std::borrow::Cow;
 
 use serde_json::Value;
 
-use super::{Answer, Content, fence};
+use super::{answer::Answer, content::Content, fence};
 use crate::config::{Join, Structured};
-
-/// How an answer is rendered as text.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct Rendering {
-    pub(crate) join: Join,
-    pub(crate) structured: Structured,
-    /// The source named in the fence, if the text is fenced.
-    pub(crate) fence: Option<Arc<str>>,
-}
 
 impl Answer {
     /// The answer as one text. Binary blocks are described, not included.

@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde::{Serialize, Serializer, ser::SerializeStruct};
 use serde_json::json;
 
-use super::{Content, Outcome};
+use super::{Outcome, content::Content};
 use crate::{mask::Counts, name::ServerName};
 
 /// The record of one call: what was called, how it ended, and what it cost.

@@ -4,7 +4,7 @@ use base64::{Engine, prelude::BASE64_STANDARD};
 use serde::{Deserialize, Deserializer, Serialize, Serializer, ser::SerializeMap};
 use serde_json::{Map, Value};
 
-use super::Content;
+use super::content::Content;
 
 /// The contents of one resource. Reading a URI may return several, such as the files of a folder.
 #[derive(Debug, Clone, PartialEq)]

@@ -32,7 +32,7 @@ impl OutcomeMasking {
     fn mask_now(self, outcome: &mut Outcome, masker: &Masker) -> Counts {
         let mut counts = Counts::default();
         if self.sanitizes {
-            outcome.clean();
+            outcome.sanitize();
         }
         outcome.mask(masker, &mut counts);
         counts

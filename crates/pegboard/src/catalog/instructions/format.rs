@@ -2,17 +2,24 @@
 
 use std::fmt::Write as _;
 
-use super::{Fitted, InstructionFormat};
-use crate::name::{ServerName, dunder};
+use super::{options::InstructionFormat, section::FittedSection};
+use crate::{
+    catalog::sanitize::one_line,
+    name::{ServerName, dunder},
+};
 
 /// The whole text, without a trailing newline.
-pub(super) fn text(format: InstructionFormat, sections: &[Fitted], unavailable: &[(ServerName, String)]) -> String {
-    let told = sections.iter().filter(|section| !section.is_silent());
+pub(super) fn text(
+    format: InstructionFormat,
+    sections: &[FittedSection],
+    unavailable: &[(ServerName, String)],
+) -> String {
+    let shown = sections.iter().filter(|section| !section.is_empty());
     let mut parts: Vec<String> = match format {
-        InstructionFormat::Pegboard => told.map(pegboard).collect(),
-        InstructionFormat::Tarsy => told.map(tarsy).collect(),
-        InstructionFormat::AiAgent => told.map(ai_agent).collect(),
-        InstructionFormat::Goat => told.map(goat).collect(),
+        InstructionFormat::Pegboard => shown.map(pegboard).collect(),
+        InstructionFormat::Tarsy => shown.map(tarsy).collect(),
+        InstructionFormat::AiAgent => shown.map(ai_agent).collect(),
+        InstructionFormat::Goat => shown.map(goat).collect(),
         InstructionFormat::Minion => sections.iter().map(minion).filter(|part| !part.is_empty()).collect(),
     };
     if format == InstructionFormat::Goat && !parts.is_empty() {
@@ -33,12 +40,12 @@ fn quoted(words: &str) -> String {
     lines.join("\n")
 }
 
-fn pegboard(section: &Fitted) -> String {
+fn pegboard(section: &FittedSection) -> String {
     let mut text = format!("## {}", section.server);
     if let Some(words) = &section.config {
         let _ = write!(text, "\n\n{words}");
     }
-    if let Some(words) = &section.said {
+    if let Some(words) = &section.instructions {
         let _ = write!(text, "\n\nThe server says about itself:\n\n{}", quoted(words));
     }
     if !section.prompts.is_empty() {
@@ -53,9 +60,9 @@ fn pegboard(section: &Fitted) -> String {
     text
 }
 
-fn tarsy(section: &Fitted) -> String {
+fn tarsy(section: &FittedSection) -> String {
     let mut text = format!("## {} Instructions\n", section.server);
-    for words in words(section) {
+    for words in texts(section) {
         let _ = write!(text, "\n{words}");
     }
     for (tool, note) in section.notes() {
@@ -64,9 +71,9 @@ fn tarsy(section: &Fitted) -> String {
     text
 }
 
-fn ai_agent(section: &Fitted) -> String {
+fn ai_agent(section: &FittedSection) -> String {
     let mut text = format!("#### MCP Server: {}", section.server);
-    for words in words(section) {
+    for words in texts(section) {
         let _ = write!(text, "\n{words}");
     }
     for (tool, note) in section.notes() {
@@ -76,9 +83,9 @@ fn ai_agent(section: &Fitted) -> String {
     text
 }
 
-fn goat(section: &Fitted) -> String {
+fn goat(section: &FittedSection) -> String {
     let mut text = format!("## {}", section.server);
-    for words in words(section) {
+    for words in texts(section) {
         let _ = write!(text, "\n{words}");
     }
     for (tool, note) in section.notes() {
@@ -87,13 +94,13 @@ fn goat(section: &Fitted) -> String {
     text
 }
 
-fn minion(section: &Fitted) -> String {
+fn minion(section: &FittedSection) -> String {
     let server = &section.server;
-    let mut lines: Vec<String> = words(section).map(|words| format!("[MCP:{server}] {words}")).collect();
+    let mut lines: Vec<String> = texts(section).map(|words| format!("[MCP:{server}] {words}")).collect();
     for tool in &section.tools {
         let mut line = format!("- mcp_{server}_{}: [MCP:{server}]", tool.name);
         for words in [&tool.description, &tool.note].into_iter().flatten() {
-            let _ = write!(line, " {}", super::one_line(words));
+            let _ = write!(line, " {}", one_line(words));
         }
         lines.push(line);
     }
@@ -101,10 +108,10 @@ fn minion(section: &Fitted) -> String {
 }
 
 /// The instructions of the config and of the server, and the prompts.
-fn words(section: &Fitted) -> impl Iterator<Item = String> {
+fn texts(section: &FittedSection) -> impl Iterator<Item = String> {
     let prompts = (!section.prompts.is_empty()).then(|| list(&section.prompts));
-    let told = [section.config.clone(), section.said.clone(), prompts];
-    told.into_iter().flatten()
+    let texts = [section.config.clone(), section.instructions.clone(), prompts];
+    texts.into_iter().flatten()
 }
 
 fn list(lines: &[String]) -> String {

@@ -3,11 +3,11 @@
 use std::borrow::Cow;
 
 use super::Schema;
-use crate::{catalog::sanitize::has_unseen, json_scan::Scan};
+use crate::{catalog::sanitize::has_invisible, json_scan::Scan};
 
 /// Normalizes schemas. Its buffers are reused, so that only the schemas themselves allocate.
 #[derive(Debug, Default)]
-pub(in crate::catalog) struct Tidy {
+pub(in crate::catalog) struct SchemaNormalizer {
     out: Vec<u8>,
     spare: Vec<u8>,
     /// The fields so far of all objects that are still open.
@@ -18,8 +18,8 @@ pub(in crate::catalog) struct Tidy {
 /// What was found at the root of a schema.
 #[derive(Debug, Default)]
 struct Root {
-    says_object: bool,
-    has_odd_properties: bool,
+    is_object: bool,
+    has_invalid_properties: bool,
 }
 
 /// The position of a field of an object in the output.
@@ -38,12 +38,12 @@ impl Field {
     }
 }
 
-impl Tidy {
+impl SchemaNormalizer {
     /// Parses a schema for arguments. `None` if anything is unusual about it, or if its root is not declared as an object.
     pub(in crate::catalog) fn arguments(&mut self, scan: &mut Scan<'_>, depth: usize, bytes: usize) -> Option<Schema> {
         self.root = Root::default();
         let schema = self.schema(scan, depth, bytes)?;
-        (self.root.says_object && !self.root.has_odd_properties).then_some(schema)
+        (self.root.is_object && !self.root.has_invalid_properties).then_some(schema)
     }
 
     /// Parses a schema of at most `depth` levels and `bytes` bytes.
@@ -87,7 +87,7 @@ impl Tidy {
     #[expect(clippy::ptr_arg, reason = "a text that is borrowed came without escapes")]
     fn text(&mut self, text: &Cow<'_, str>) -> Option<()> {
         // The slow path knows which texts are sanitized and which are data.
-        if has_unseen(text) {
+        if has_invisible(text) {
             return None;
         }
         match text {
@@ -158,8 +158,8 @@ impl Tidy {
 
     fn note_root(&mut self, key: &str, value: usize) {
         match key {
-            "type" => self.root.says_object = &self.out[value..] == br#""object""#,
-            "properties" => self.root.has_odd_properties = self.out[value] != b'{',
+            "type" => self.root.is_object = &self.out[value..] == br#""object""#,
+            "properties" => self.root.has_invalid_properties = self.out[value] != b'{',
             _ => {}
         }
     }
@@ -219,13 +219,13 @@ impl Tidy {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::catalog::sanitize::is_unseen;
+    use crate::catalog::sanitize::is_invisible;
     use proptest::prelude::*;
     use serde_json::Value;
 
     fn tidied(text: &str) -> Option<Schema> {
         let mut scan = Scan::new(text.as_bytes());
-        let schema = Tidy::default().schema(&mut scan, 32, 64 << 10)?;
+        let schema = SchemaNormalizer::default().schema(&mut scan, 32, 64 << 10)?;
         scan.is_at_end().then_some(schema)
     }
 
@@ -270,7 +270,8 @@ mod tests {
         ] {
             assert_eq!(tidied(text), None, "{text}");
         }
-        let arguments = |text: &str| Tidy::default().arguments(&mut Scan::new(text.as_bytes()), 32, 64 << 10);
+        let arguments =
+            |text: &str| SchemaNormalizer::default().arguments(&mut Scan::new(text.as_bytes()), 32, 64 << 10);
         assert!(arguments(r#"{"properties":{"type":{}},"type":"object"}"#).is_some());
         for text in [
             "{}",
@@ -296,13 +297,13 @@ mod tests {
             any::<bool>().prop_map(Value::from),
             any::<i64>().prop_map(Value::from),
             (-1e9..1e9).prop_map(Value::from),
-            "(\\PC|\n|\"){0,12}".prop_map(|text| Value::from(text.replace(is_unseen, "?"))),
+            "(\\PC|\n|\"){0,12}".prop_map(|text| Value::from(text.replace(is_invisible, "?"))),
         ];
         leaf.prop_recursive(5, 40, 6, |inner| {
             let key = prop_oneof![
                 Just("required".to_owned()),
                 Just("type".to_owned()),
-                "\\PC{0,5}".prop_map(|key| key.replace(|c| is_unseen(c) || matches!(c, '"' | '\\'), "?"))
+                "\\PC{0,5}".prop_map(|key| key.replace(|c| is_invisible(c) || matches!(c, '"' | '\\'), "?"))
             ];
             prop_oneof![
                 proptest::collection::vec(inner.clone(), 0..6).prop_map(Value::from),

@@ -6,9 +6,14 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use super::{CacheScope, Freshness, MAX_TTL, Stored};
+use super::stored::{CacheScope, Freshness, MAX_TTL, Stored};
 use crate::{
-    catalog::{Catalog, Prompt, Resource, Schema, TaskSupport, Tool, definition_hash::Kept},
+    catalog::{
+        Catalog, Prompt, Resource,
+        definition_hash::CachedHash,
+        schema::Schema,
+        tool::{TaskSupport, Tool},
+    },
     name::ServerName,
 };
 
@@ -149,7 +154,7 @@ impl ToolRecord {
             task_support: self.task_support,
             checks: Default::default(),
             for_model: self.for_model,
-            hash: Kept::default(),
+            hash: CachedHash::default(),
             max_result: self.max_result,
         }
     }

@@ -1,10 +1,12 @@
 //! Stored catalogs are restored, and unreadable files do no harm.
 
-use serde_json::json;
+use std::time::Duration;
+
+use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use super::*;
-use crate::catalog::HeaderRule;
+use super::{stored::CacheScope, *};
+use crate::catalog::{Catalog, HeaderRule};
 
 fn server() -> ServerName {
     ServerName::parse("fx").unwrap()

@@ -2,7 +2,13 @@
 
 use serde_json::{Map, Value};
 
-use super::{Answer, Body, Content, Failure, FilledPrompt, Outcome, ResourceContents};
+use super::{
+    Outcome,
+    answer::Answer,
+    content::Content,
+    failure::Failure,
+    resources_prompts::{Body, FilledPrompt, ResourceContents},
+};
 use crate::mask::{Counts, Masker};
 
 impl Outcome {
@@ -28,14 +34,14 @@ impl Outcome {
 impl Outcome {
     /// Returns whether masking would scan more than `limit` bytes. Images and audio are not scanned. Stops counting at the limit.
     pub(crate) fn is_longer_than(&self, limit: usize) -> bool {
-        let mut room = Room(limit);
+        let mut left = BytesLeft(limit);
         let fits = match self {
             Self::Done(answer) | Self::ToolFailed(answer) => {
-                answer.content.iter().all(|block| room.has_block(block))
-                    && answer.structured.iter().all(|value| room.has_value(value))
-                    && answer.meta.iter().all(|meta| room.has_map(meta))
+                answer.content.iter().all(|block| left.take_block(block))
+                    && answer.structured.iter().all(|value| left.take_value(value))
+                    && answer.meta.iter().all(|meta| left.take_map(meta))
             }
-            Self::Refused(failure) | Self::Lost(failure) => room.has(failure.message.len()),
+            Self::Refused(failure) | Self::Lost(failure) => left.take(failure.message.len()),
         };
         !fits
     }
@@ -43,45 +49,45 @@ impl Outcome {
 
 /// Returns whether a value has more bytes of text than `limit`.
 pub(crate) fn is_longer_than(value: &Value, limit: usize) -> bool {
-    !Room(limit).has_value(value)
+    !BytesLeft(limit).take_value(value)
 }
 
 /// The bytes left. Each method subtracts the size of its argument, and returns `false` if that is too large.
-struct Room(usize);
+struct BytesLeft(usize);
 
-impl Room {
+impl BytesLeft {
     /// The cost of a block, a number or a key besides its text.
-    const EACH: usize = 8;
+    const OVERHEAD: usize = 8;
 
-    fn has(&mut self, bytes: usize) -> bool {
-        let left = self.0.checked_sub(bytes.saturating_add(Self::EACH));
+    fn take(&mut self, bytes: usize) -> bool {
+        let left = self.0.checked_sub(bytes.saturating_add(Self::OVERHEAD));
         self.0 = left.unwrap_or(0);
         left.is_some()
     }
 
-    fn has_block(&mut self, block: &Content) -> bool {
+    fn take_block(&mut self, block: &Content) -> bool {
         match block {
-            Content::Text { text, rest } => self.has(text.len()) && self.has_map(rest),
+            Content::Text { text, rest } => self.take(text.len()) && self.take_map(rest),
             Content::Image { mime_type, rest, .. } | Content::Audio { mime_type, rest, .. } => {
-                self.has(mime_type.len()) && self.has_map(rest)
+                self.take(mime_type.len()) && self.take_map(rest)
             }
-            Content::Resource { resource, rest } => self.has_map(resource) && self.has_map(rest),
-            Content::Link { uri, rest } => self.has(uri.len()) && self.has_map(rest),
-            Content::Other(value) => self.has_value(value),
+            Content::Resource { resource, rest } => self.take_map(resource) && self.take_map(rest),
+            Content::Link { uri, rest } => self.take(uri.len()) && self.take_map(rest),
+            Content::Other(value) => self.take_value(value),
         }
     }
 
-    fn has_map(&mut self, map: &Map<String, Value>) -> bool {
+    fn take_map(&mut self, map: &Map<String, Value>) -> bool {
         map.iter()
-            .all(|(key, value)| self.has(key.len()) && self.has_value(value))
+            .all(|(key, value)| self.take(key.len()) && self.take_value(value))
     }
 
-    fn has_value(&mut self, value: &Value) -> bool {
+    fn take_value(&mut self, value: &Value) -> bool {
         match value {
-            Value::String(text) => self.has(text.len()),
-            Value::Array(items) => self.has(0) && items.iter().all(|item| self.has_value(item)),
-            Value::Object(map) => self.has(0) && self.has_map(map),
-            Value::Null | Value::Bool(_) | Value::Number(_) => self.has(0),
+            Value::String(text) => self.take(text.len()),
+            Value::Array(items) => self.take(0) && items.iter().all(|item| self.take_value(item)),
+            Value::Object(map) => self.take(0) && self.take_map(map),
+            Value::Null | Value::Bool(_) | Value::Number(_) => self.take(0),
         }
     }
 }

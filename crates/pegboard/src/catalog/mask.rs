@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{Catalog, Prompt, Resource, Schema, Tool};
+use super::{Catalog, Prompt, Resource, schema::Schema, tool::Tool};
 use crate::{
     mask::{Counts, Masker},
     secret::Secret,
