@@ -26,7 +26,7 @@ mod prepare_arguments;
 // Permission.
 mod approval;
 mod permission;
-mod rules;
+mod view_rules;
 
 // Cache.
 mod cache;
@@ -45,9 +45,9 @@ mod result_options;
 mod summarise;
 
 // Other kinds of calls and other forms of a call.
+mod event_stream;
 mod model_messages;
 mod resource;
-mod stream;
 mod task;
 
 // Search for tools by meaning, which a view has too.
@@ -57,14 +57,13 @@ pub use approval::{Approvals, Approved, Approver, Decision, Question};
 pub use embeddings::Embedder;
 pub(crate) use embeddings::Embeddings;
 pub(crate) use error::{failure_of, unavailable};
+pub use event_stream::{CallEvent, CallStream};
 pub(crate) use guard::CallGuard;
 pub use hook::{Budget, Called, Hook};
 pub(crate) use resource::read_resource;
 pub(crate) use route::{
     Route, RouteTable, Routed, Unroutable, ambiguous, folded, listed, may_be_of, tool_of, variants,
 };
-pub use rules::Proposed;
-pub use stream::{CallEvent, CallStream};
 #[cfg(feature = "http")]
 pub use summarise::ChatModel;
 pub use summarise::{Summariser, Summary, SummaryError, SummaryRequest};
@@ -73,6 +72,7 @@ pub(crate) use task::{start, take_up};
 pub use tool_call::ToolCall;
 pub(crate) use trace::{is_traced, traced};
 pub use view::View;
+pub use view_rules::Proposed;
 pub(crate) use visibility::Visibility;
 
 use tokio::time::Instant;

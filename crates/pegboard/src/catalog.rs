@@ -19,7 +19,7 @@ pub(crate) mod store;
 pub(crate) mod diff;
 mod instructions;
 mod renamed_tools;
-mod shadow;
+mod tool_shadowing;
 mod uri_template;
 
 pub use definition_hash::DefinitionHash;
@@ -32,9 +32,9 @@ pub(crate) use parse_listings::ListedTools;
 pub(crate) use renamed_tools::FormerNames;
 pub use risk::{Risk, ToolKind};
 pub use schema::Schema;
-pub(crate) use shadow::shadows;
 pub(crate) use tool::MAX_RESULT_SIZE;
 pub use tool::{TaskSupport, Tool};
+pub(crate) use tool_shadowing::shadows;
 pub use uri_template::{TemplateError, UriTemplate};
 
 use std::{collections::BTreeMap, sync::Arc};

@@ -4,7 +4,6 @@ mod answer;
 mod compat_shapes;
 mod content;
 mod failure;
-mod fence;
 pub(crate) mod inline_images;
 mod mask;
 mod render;
@@ -12,18 +11,19 @@ mod reply;
 mod resources_prompts;
 mod sanitize;
 pub(crate) mod truncate;
+mod untrusted_fence;
 
 pub use answer::Answer;
 pub(crate) use answer::Rendering;
 pub use content::Content;
 pub use failure::{Failure, Kind};
-pub use fence::around as fence;
-pub(crate) use fence::number as fence_number;
 pub(crate) use mask::is_longer_than;
 pub(crate) use render::is_json_of;
 pub use reply::{ContentType, Reply};
 pub(crate) use reply::{Notes, Presented, millis};
 pub use resources_prompts::{BadBlob, Body, Completion, FilledPrompt, PromptMessage, ResourceContents, Role, TextPage};
+pub use untrusted_fence::around as fence;
+pub(crate) use untrusted_fence::number as fence_number;
 
 /// The text of an error result without content.
 const SILENT: &str = "the tool reported an error without saying why";

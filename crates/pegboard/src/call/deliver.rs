@@ -28,8 +28,8 @@ pub(super) async fn deliver(
     record: &mut Record,
 ) -> Result<CallResult, CallError> {
     let (server, deadline) = (context.server(), context.deadline);
-    let turn = server.turn(&context.tool().name, deadline).await?;
-    record.queued = turn.waited();
+    let permit = server.turn(&context.tool().name, deadline).await?;
+    record.queued = permit.waited();
     server.retries().deposit();
     let live = server.live(deadline).await?;
     record.attempts = 1;

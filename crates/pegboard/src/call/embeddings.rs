@@ -15,9 +15,9 @@ use tokio::{sync::Semaphore, time::Instant};
 use crate::sync::{Panicked, caught};
 
 /// How long a search waits for vectors. Those that arrive until then are cached for the next search.
-const WAIT: Duration = Duration::from_secs(5);
+const TIMEOUT: Duration = Duration::from_secs(5);
 /// How long the embedder is not called after a search in which it returned nothing.
-const REST: Duration = Duration::from_secs(30);
+const PAUSE: Duration = Duration::from_secs(30);
 /// The most texts per request.
 const BATCH: usize = 64;
 /// The most numbers in a vector.
@@ -57,7 +57,7 @@ pub(crate) struct Embeddings {
     embedder: Arc<dyn Embedder>,
     state: Mutex<State>,
     /// One search at a time calls the embedder, so that no text is embedded twice.
-    turn: Semaphore,
+    permit: Semaphore,
 }
 
 #[derive(Default)]
@@ -66,7 +66,7 @@ struct State {
     /// How many numbers they have in total.
     numbers: usize,
     /// Until when the embedder is not called after a failure.
-    rests_until: Option<Instant>,
+    paused_until: Option<Instant>,
 }
 
 /// The vectors of a query and of all tools.
@@ -81,29 +81,29 @@ impl Embeddings {
         Self {
             embedder: Arc::new(embedder),
             state: Mutex::default(),
-            turn: Semaphore::new(1),
+            permit: Semaphore::new(1),
         }
     }
 
     /// Returns the vectors of a query and of these tools, if all of them arrive in time.
     pub(crate) async fn of(&self, question: &str, tools: &[String]) -> Option<Vectors> {
-        if self.lock().rests_until.is_some_and(|until| Instant::now() < until) {
+        if self.lock().paused_until.is_some_and(|until| Instant::now() < until) {
             return None;
         }
         let known = self.lock().vectors.len();
-        let asked = match tokio::time::timeout(WAIT, self.all(question, tools)).await {
-            Ok(asked) => asked,
-            Err(_) => Err(format!("they did not come within {} s", WAIT.as_secs())),
+        let result = match tokio::time::timeout(TIMEOUT, self.all(question, tools)).await {
+            Ok(result) => result,
+            Err(_) => Err(format!("they did not come within {} s", TIMEOUT.as_secs())),
         };
         let mut state = self.lock();
-        match asked {
+        match result {
             Ok(vectors) => {
-                state.rests_until = None;
+                state.paused_until = None;
                 Some(vectors)
             }
             Err(problem) => {
                 if state.vectors.len() <= known {
-                    state.rests_until = Some(Instant::now() + REST);
+                    state.paused_until = Some(Instant::now() + PAUSE);
                 }
                 tracing::warn!(%problem, "tools are found by their words only: there are no embeddings");
                 None
@@ -112,22 +112,22 @@ impl Embeddings {
     }
 
     async fn all(&self, question: &str, tools: &[String]) -> Result<Vectors, String> {
-        let _turn = self.turn.acquire().await;
+        let _permit = self.permit.acquire().await;
         let keys: Vec<_> = tools
             .iter()
             .map(|text| <[u8; 32]>::from(Sha256::digest(text)))
             .collect();
         let unknown: Vec<usize> = {
             let state = self.lock();
-            let places = 0..tools.len();
-            places.filter(|at| !state.vectors.contains_key(&keys[*at])).collect()
+            let indices = 0..tools.len();
+            indices.filter(|at| !state.vectors.contains_key(&keys[*at])).collect()
         };
         for batch in unknown.chunks(BATCH) {
             let texts = batch.iter().map(|at| tools[*at].clone()).collect();
-            let made = self.ask(texts).await?;
-            self.lock().keep(batch.iter().map(|at| keys[*at]).zip(made), &keys);
+            let vectors = self.request(texts).await?;
+            self.lock().keep(batch.iter().map(|at| keys[*at]).zip(vectors), &keys);
         }
-        let question = self.ask(vec![question.to_owned()]).await?.pop();
+        let question = self.request(vec![question.to_owned()]).await?.pop();
         let question = question.ok_or("there is none for the question")?;
         let state = self.lock();
         let tools = keys.iter().map(|key| state.vectors.get(key).cloned());
@@ -137,22 +137,22 @@ impl Embeddings {
     }
 
     /// Requests a vector for each text and validates them.
-    async fn ask(&self, texts: Vec<String>) -> Result<Vec<Arc<[f32]>>, String> {
+    async fn request(&self, texts: Vec<String>) -> Result<Vec<Arc<[f32]>>, String> {
         let wanted = texts.len();
-        let asking = caught(async { self.embedder.embed(texts).await });
-        let made = asking
+        let embedding = caught(async { self.embedder.embed(texts).await });
+        let vectors = embedding
             .await
             .unwrap_or_else(|Panicked| Err("the embedder panicked".to_owned()))?;
-        if made.len() != wanted {
-            return Err(format!("{} came for {wanted} texts", made.len()));
+        if vectors.len() != wanted {
+            return Err(format!("{} came for {wanted} texts", vectors.len()));
         }
         let is_usable = |vector: &Vec<f32>| {
             (1..=MAX_LENGTH).contains(&vector.len()) && vector.iter().all(|number| number.is_finite())
         };
-        if !made.iter().all(is_usable) {
+        if !vectors.iter().all(is_usable) {
             return Err("one of them is empty, too long, or has numbers that are none".to_owned());
         }
-        Ok(made.into_iter().map(Arc::from).collect())
+        Ok(vectors.into_iter().map(Arc::from).collect())
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
@@ -162,8 +162,8 @@ impl Embeddings {
 
 impl State {
     /// Caches vectors. When there are too many, evicts those of tools that are not `wanted` now.
-    fn keep(&mut self, made: impl Iterator<Item = ([u8; 32], Arc<[f32]>)>, wanted: &[[u8; 32]]) {
-        for (key, vector) in made {
+    fn keep(&mut self, vectors: impl Iterator<Item = ([u8; 32], Arc<[f32]>)>, wanted: &[[u8; 32]]) {
+        for (key, vector) in vectors {
             if self.numbers + vector.len() > MAX_KEPT {
                 self.vectors.retain(|key, _| wanted.contains(key));
                 self.numbers = self.vectors.values().map(|vector| vector.len()).sum();
@@ -245,7 +245,7 @@ mod tests {
         let tools = tools(3 * BATCH);
         let started = Instant::now();
         assert_eq!(embeddings.of("why", &tools).await, None);
-        assert_eq!(started.elapsed(), WAIT);
+        assert_eq!(started.elapsed(), TIMEOUT);
         assert!(embeddings.of("why", &tools).await.is_some());
     }
 
@@ -255,7 +255,7 @@ mod tests {
         assert_eq!(embeddings.of("bad", &[]).await, None);
         assert_eq!(embeddings.of("good", &[]).await, None);
         assert_eq!(asked.load(Ordering::SeqCst), 1);
-        tokio::time::advance(REST).await;
+        tokio::time::advance(PAUSE).await;
         assert!(embeddings.of("good", &[]).await.is_some());
     }
 }

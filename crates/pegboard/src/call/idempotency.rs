@@ -206,9 +206,9 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_reply_is_given_again_for_ten_minutes() {
         let keys = IdempotencyKeys::default();
-        for (wait, made, told) in [(0, "first", "first"), (599, "second", "first"), (1, "third", "third")] {
+        for (wait, text, expected) in [(0, "first", "first"), (599, "second", "first"), (1, "third", "third")] {
             tokio::time::advance(Duration::from_secs(wait)).await;
-            assert_eq!(call(&keys, "a", "{}", done(made)).await.text(), told);
+            assert_eq!(call(&keys, "a", "{}", done(text)).await.text(), expected);
         }
     }
 

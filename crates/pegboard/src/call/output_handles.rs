@@ -30,21 +30,21 @@ pub(super) async fn resolve<'a>(arguments: Cow<'a, Arguments>, spill: &Spill) ->
     if !may_contain_handles(&arguments) {
         return Ok(arguments);
     }
-    let mut wanted = Vec::new();
-    collect(arguments.as_raw(), 0, &mut wanted)?;
-    let mut kept = Vec::with_capacity(wanted.len());
+    let mut references = Vec::new();
+    collect(arguments.as_raw(), 0, &mut references)?;
+    let mut contents = Vec::with_capacity(references.len());
     let mut bytes = 0;
-    for handle in wanted {
-        let output = spill.fetch(&handle.name).await.map_err(|error| refused(&error))?;
+    for reference in references {
+        let output = spill.fetch(&reference.name).await.map_err(|error| refused(&error))?;
         bytes += output.text.len();
         if bytes > MAX_INSERTED {
             let message = format!("the handles in the arguments stand for more than {MAX_INSERTED} bytes");
             return Err(Failure::new(Kind::LimitExceeded, message));
         }
-        kept.push(handle.content(&output)?);
+        contents.push(reference.content(&output)?);
     }
     let mut resolved = String::with_capacity(written.len() + bytes + bytes / 8);
-    write(arguments.as_raw(), &mut kept.into_iter(), &mut resolved);
+    write(arguments.as_raw(), &mut contents.into_iter(), &mut resolved);
     let resolved = Arguments::parse(&resolved).map(Cow::Owned);
     resolved.map_err(|error| Failure::new(Kind::Internal, error.to_string()))
 }
@@ -146,7 +146,7 @@ fn collect(value: &RawValue, depth: usize, found: &mut Vec<HandleReference>) -> 
 }
 
 /// Writes a value with its references replaced. `collect` has bounded its depth.
-fn write(value: &RawValue, kept: &mut impl Iterator<Item = String>, out: &mut String) {
+fn write(value: &RawValue, contents: &mut impl Iterator<Item = String>, out: &mut String) {
     if !value.get().contains(HANDLE_KEY) {
         out.push_str(value.get());
         return;
@@ -156,17 +156,17 @@ fn write(value: &RawValue, kept: &mut impl Iterator<Item = String>, out: &mut St
         Parts::List(items) => {
             for (at, item) in items.into_iter().enumerate() {
                 out.push(if at == 0 { '[' } else { ',' });
-                write(item, kept, out);
+                write(item, contents, out);
             }
             out.push(']');
         }
-        Parts::Object(fields) if fields.iter().any(|(key, _)| key == HANDLE_KEY) => out.extend(kept.next()),
+        Parts::Object(fields) if fields.iter().any(|(key, _)| key == HANDLE_KEY) => out.extend(contents.next()),
         Parts::Object(fields) => {
             for (at, (key, field)) in fields.into_iter().enumerate() {
                 out.push(if at == 0 { '{' } else { ',' });
                 out.push_str(&quoted(&key));
                 out.push(':');
-                write(field, kept, out);
+                write(field, contents, out);
             }
             out.push('}');
         }
@@ -204,7 +204,7 @@ mod tests {
     use super::*;
     use crate::spill::SpillLimits;
 
-    async fn kept(form: Form, text: &str) -> (Spill, String) {
+    async fn spilled(form: Form, text: &str) -> (Spill, String) {
         let spill = Spill::new(SpillLimits::default());
         let text = Arc::new(text.to_owned());
         let handle = spill.keep(Output { form, text }).await.unwrap();
@@ -212,7 +212,7 @@ mod tests {
     }
 
     async fn check(form: Form, text: &str, arguments: &str, expected: &str) {
-        let (spill, handle) = kept(form, text).await;
+        let (spill, handle) = spilled(form, text).await;
         let arguments = Arguments::parse(&arguments.replace("OUT", &handle)).unwrap();
         let resolved = resolve(Cow::Owned(arguments), &spill).await.unwrap();
         assert_eq!(resolved.as_raw().get(), expected);
@@ -304,7 +304,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_handle_that_cannot_be_used_refuses_the_call() {
-        let (spill, handle) = kept(Form::Text, "no json").await;
+        let (spill, handle) = spilled(Form::Text, "no json").await;
         for (arguments, words) in [
             (
                 r#"{"x": {"$handle": "out_0"}}"#.to_owned(),
@@ -342,7 +342,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_few_handles_cannot_make_arguments_of_any_size() {
-        let (spill, handle) = kept(Form::Text, &"x".repeat(3 << 20)).await;
+        let (spill, handle) = spilled(Form::Text, &"x".repeat(3 << 20)).await;
         let many = vec![format!(r#"{{"$handle": "{handle}"}}"#); 6].join(",");
         let failure = resolve(
             Cow::Owned(Arguments::parse(&format!(r#"{{"x": [{many}]}}"#)).unwrap()),

@@ -4,8 +4,8 @@ use super::{
     approval::{Decision, PastApproval, Question},
     context::CallContext,
     hook::panicked,
-    rules::Proposed,
     tool_call::ToolCall,
+    view_rules::Proposed,
     visibility::tool_policy,
 };
 use crate::{
@@ -91,9 +91,9 @@ fn requirement(context: &CallContext<'_>) -> Requirement {
 
 /// A setting for the tool comes before the list of exempt tools, and that before the server's setting.
 fn requirement_for(tool: &Tool, only_reads: bool, policy: &Policy, former: &[String]) -> Requirement {
-    let said = tool_policy(policy, &tool.name, former).approval;
+    let for_tool = tool_policy(policy, &tool.name, former).approval;
     let exempt = || Globs::new(&policy.approval_exempt, Case::Matters).fit(&tool.name);
-    let mode = match said {
+    let mode = match for_tool {
         Some(mode) => mode,
         None if exempt() => Approval::Auto,
         None => policy.approval,
@@ -126,7 +126,7 @@ async fn request_approval(context: &CallContext<'_>, call: &ToolCall, arguments:
         )));
     };
     let limit = rules.approval_timeout().min(context.deadline.remaining());
-    let asking = async {
+    let deciding = async {
         let _permit = rules.open_questions.permit(tool).await;
         let past = past();
         if past.contains(&PastApproval::Approved) {
@@ -149,7 +149,7 @@ async fn request_approval(context: &CallContext<'_>, call: &ToolCall, arguments:
         }
         Ok(decision)
     };
-    match tokio::time::timeout(limit, asking).await {
+    match tokio::time::timeout(limit, deciding).await {
         Ok(Ok(Decision::Once | Decision::ForView | Decision::Always)) => Ok(()),
         Ok(Err(Panicked)) => Err(panicked("the approver")),
         Ok(Ok(Decision::Refused(why))) => Err(refused(format!(
@@ -187,7 +187,7 @@ mod tests {
         }
     }
 
-    fn said(approval: Approval) -> ToolPolicy {
+    fn tool_with(approval: Approval) -> ToolPolicy {
         ToolPolicy {
             approval: Some(approval),
             ..ToolPolicy::default()
@@ -232,13 +232,13 @@ mod tests {
                 Requirement::Nothing,
                 "{mode:?}"
             );
-            policy.tools.insert("?".to_owned(), said(Approval::Always));
+            policy.tools.insert("?".to_owned(), tool_with(Approval::Always));
             assert_eq!(
                 requirement_for(&tool, false, &policy, &[]),
                 Requirement::Approval,
                 "{mode:?}"
             );
-            policy.tools.insert("t".to_owned(), said(Approval::Never));
+            policy.tools.insert("t".to_owned(), tool_with(Approval::Never));
             assert_eq!(
                 requirement_for(&tool, false, &policy, &[]),
                 Requirement::Forbidden,
@@ -250,7 +250,7 @@ mod tests {
     #[test]
     fn a_renamed_tool_needs_what_it_needed_before() {
         let mut policy = policy(Approval::Auto);
-        policy.tools.insert("delete".to_owned(), said(Approval::Never));
+        policy.tools.insert("delete".to_owned(), tool_with(Approval::Never));
         assert_eq!(
             requirement_for(&tool(&json!(null)), false, &policy, &[]),
             Requirement::Nothing

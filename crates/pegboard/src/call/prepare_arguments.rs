@@ -17,26 +17,26 @@ pub(super) async fn prepare<'c>(
     call: &'c ToolCall,
     notes: &mut Vec<String>,
 ) -> Result<Cow<'c, Arguments>, Failure> {
-    let mut given = Cow::Borrowed(&call.arguments);
-    if output_handles::may_contain_handles(&given) {
+    let mut arguments = Cow::Borrowed(&call.arguments);
+    if output_handles::may_contain_handles(&arguments) {
         // Boxed, because it is rare and every call would pay for the space.
-        given = Box::pin(output_handles::resolve(given, &context.view.result_options.spill)).await?;
+        arguments = Box::pin(output_handles::resolve(arguments, &context.view.result_options.spill)).await?;
     }
-    validate(context, with_key(context, call, given), notes)
+    validate(context, with_key(context, call, arguments), notes)
 }
 
 /// Adds the idempotency key as an argument, if the config names that argument and the call does not set it.
-fn with_key<'c>(context: &CallContext<'_>, call: &ToolCall, given: Cow<'c, Arguments>) -> Cow<'c, Arguments> {
-    let Some(key) = &call.key else { return given };
+fn with_key<'c>(context: &CallContext<'_>, call: &ToolCall, arguments: Cow<'c, Arguments>) -> Cow<'c, Arguments> {
+    let Some(key) = &call.key else { return arguments };
     let ToolClass::Keyed(argument) = ToolClass::under(&context.config.policy, context.tool()) else {
-        return given;
+        return arguments;
     };
-    match serde_json::from_str::<Map<String, Value>>(given.as_str()) {
+    match serde_json::from_str::<Map<String, Value>>(arguments.as_str()) {
         Ok(mut arguments) if !arguments.contains_key(&argument) => {
             arguments.insert(argument, key.as_str().into());
             Cow::Owned(arguments.into())
         }
-        Ok(_) | Err(_) => given,
+        Ok(_) | Err(_) => arguments,
     }
 }
 
@@ -66,14 +66,14 @@ fn parse_text(context: &CallContext<'_>, call: &mut ToolCall) -> Result<(), Fail
 /// Validates the arguments against the tool's schema, as the server's settings say.
 fn validate<'c>(
     context: &CallContext<'_>,
-    given: Cow<'c, Arguments>,
+    arguments: Cow<'c, Arguments>,
     notes: &mut Vec<String>,
 ) -> Result<Cow<'c, Arguments>, Failure> {
     let (tool, mode) = (context.tool(), context.config.policy.args.check);
-    match tool.checks.input.arguments(&given, tool.input_schema.tree(), mode) {
+    match tool.checks.input.arguments(&arguments, tool.input_schema.tree(), mode) {
         Ok(checked) => {
             notes.extend(checked.notes);
-            Ok(checked.changed.map_or(given, Cow::Owned))
+            Ok(checked.changed.map_or(arguments, Cow::Owned))
         }
         Err(problems) => Err(invalid(tool, &describe(&problems))),
     }

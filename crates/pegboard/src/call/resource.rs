@@ -46,13 +46,13 @@ async fn read_once<F>(
 where
     F: Future<Output = Result<Vec<ResourceContents>, Failure>>,
 {
-    let given: Map<String, Value> = serde_json::from_str(call.arguments.as_str()).unwrap_or_default();
-    let uri = given.get("uri").and_then(Value::as_str).map(str::to_owned);
+    let arguments: Map<String, Value> = serde_json::from_str(call.arguments.as_str()).unwrap_or_default();
+    let uri = arguments.get("uri").and_then(Value::as_str).map(str::to_owned);
     let uri = uri.ok_or_else(|| Failure::new(Kind::InvalidArguments, "`uri` is missing: it must be a text"))?;
     permission::obtain(context, call, &call.arguments).await?;
-    let waiting = Instant::now();
-    let _turn = context.server().turn(&context.tool().name, context.deadline).await?;
-    record.queued = waiting.elapsed();
+    let queued_at = Instant::now();
+    let _permit = context.server().turn(&context.tool().name, context.deadline).await?;
+    record.queued = queued_at.elapsed();
     record.attempts = 1;
     let late = |_| {
         Err(Failure::new(

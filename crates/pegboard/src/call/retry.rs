@@ -45,8 +45,8 @@ impl ToolClass {
             Retry { even_if_run: true, .. } => Some(Self::Anyway),
             Retry { mode, .. } => mode.as_ref().map(Self::from),
         };
-        let said = Self::by_operator(tool, &policy.retry).or_else(of_server);
-        Self::of(tool, said.as_ref(), policy.trust)
+        let operator = Self::by_operator(tool, &policy.retry).or_else(of_server);
+        Self::of(tool, operator.as_ref(), policy.trust)
     }
 
     /// The class of a tool: the operator's setting, then a trusted server's annotations, then `Never`. Its name is not considered.
@@ -67,11 +67,11 @@ impl ToolClass {
     }
 
     /// The operator's setting for a tool: under its name, else under the first glob that matches it.
-    pub(crate) fn by_operator(tool: &Tool, said: &BTreeMap<String, RetryClass>) -> Option<Self> {
+    pub(crate) fn by_operator(tool: &Tool, classes: &BTreeMap<String, RetryClass>) -> Option<Self> {
         let fits = |(glob, _): &(&String, &RetryClass)| filter::fits(glob, &tool.name);
-        let class = said
+        let class = classes
             .get(&tool.name)
-            .or_else(|| said.iter().find(fits).map(|(_, class)| class))?;
+            .or_else(|| classes.iter().find(fits).map(|(_, class)| class))?;
         Some(class.into())
     }
 

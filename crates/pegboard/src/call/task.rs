@@ -155,8 +155,8 @@ async fn begin(context: &CallContext<'_>, call: &ToolCall, record: &mut Record) 
     let arguments = prepare_arguments::prepare(context, call, &mut record.warnings).await?;
     permission::obtain(context, call, &arguments).await?;
     let server = &route.server;
-    let turn = server.turn(&route.tool.name, deadline).await?;
-    record.queued = turn.waited();
+    let permit = server.turn(&route.tool.name, deadline).await?;
+    record.queued = permit.waited();
     let live = server.live(deadline).await?;
     if !runs_as_task(route, &live.session) {
         let message = format!("{} does not run as a task", route.tool.dotted_name());
@@ -189,9 +189,9 @@ async fn finish(
     call: &mut ToolCall,
     mut record: Record,
     guard: CallGuard<'_>,
-    ended: Result<CallResult, CallError>,
+    result: Result<CallResult, CallError>,
 ) -> Reply {
-    let outcome: Result<Outcome, CallError> = ended.map(|result| {
+    let outcome: Result<Outcome, CallError> = result.map(|result| {
         let failed = output_check::check(context, &result, &mut record.warnings);
         failed.unwrap_or_else(|| present::extract(result))
     });
@@ -204,7 +204,7 @@ fn runs_as_task(route: &Route, session: &Session) -> bool {
     session.offers_tasks() && (session.facts.era == Era::Modern || route.tool.task_support != TaskSupport::Forbidden)
 }
 
-/// Sends a request about a task, once more on a new session if the first one is gone: these requests are safe to retry.
+/// Sends a request about a task, once more on a new session if the first one is lost_session: these requests are safe to retry.
 async fn request<T, F>(route: &Route, live: &Live, deadline: Deadline, send: impl Fn(Live) -> F) -> Result<T, Fault>
 where
     F: Future<Output = Result<T, Fault>>,
@@ -219,10 +219,10 @@ where
 }
 
 /// Replaces a lost session and waits for the next one.
-async fn next_session(route: &Route, gone: &Live, deadline: Deadline) -> Option<Live> {
+async fn next_session(route: &Route, lost_session: &Live, deadline: Deadline) -> Option<Live> {
     let server = &route.server;
-    server.replace(gone.generation);
-    server.live_after(gone.generation, deadline).await.ok()
+    server.replace(lost_session.generation);
+    server.live_after(lost_session.generation, deadline).await.ok()
 }
 
 fn failed(route: &Route, fault: &Fault, what: &str) -> Failure {
@@ -281,15 +281,15 @@ impl TaskHandle {
                 }
                 Stage::Running(task, steps) => match follow(&self.route, &mut self.live, task, steps, deadline).await {
                     Err(fault) if !is_task_error(&fault) => return self.not_yet(&fault, patience, deadline).await,
-                    ended => self.end(ended, deadline),
+                    result => self.end(result, deadline),
                 },
             }
         }
     }
 
     /// Starts building the final reply.
-    fn end(&mut self, ended: Result<CallResult, Fault>, deadline: Deadline) {
-        let status = match &ended {
+    fn end(&mut self, result: Result<CallResult, Fault>, deadline: Deadline) {
+        let status = match &result {
             Ok(result) => status_of(result),
             Err(fault) if fault.code() == Some(CANCELLED) => TaskStatus::Cancelled,
             Err(_) => TaskStatus::Failed,
@@ -299,7 +299,7 @@ impl TaskHandle {
         let guard = self.guard.take().expect("a call is closed once");
         let pending = async move {
             let context = CallContext::until(&view, &route, deadline);
-            finish(&context, &mut call, record, guard, ended.map_err(CallError::from)).await
+            finish(&context, &mut call, record, guard, result.map_err(CallError::from)).await
         };
         self.stage = Stage::Replying(status, PendingReply(Mutex::new(Box::pin(pending))));
     }

@@ -16,7 +16,7 @@ use super::{
     hook::{Budget, Called, Hook, Hooks},
     idempotency::IdempotencyKeys,
     result_options::ResultOptions,
-    rules::Rules,
+    view_rules::Rules,
 };
 use crate::{
     event::EventSender,

@@ -2,7 +2,7 @@
 //!
 //! Losing a file costs only time: a file that cannot be read counts as absent.
 
-mod record;
+mod file_format;
 mod stored;
 
 pub(crate) use stored::{Freshness, Stored};
@@ -14,7 +14,7 @@ use std::{
 };
 
 use crate::name::ServerName;
-use record::Record;
+use file_format::CatalogFile;
 
 /// The largest file that is written or read: the default size limit of a server's message.
 const MAX_BYTES: usize = 8 << 20;
@@ -45,7 +45,7 @@ impl CatalogStore {
     /// with which credentials.
     pub(crate) fn save(&self, server: &ServerName, fingerprint: &str, stored: &Stored) -> Result<(), StoreError> {
         let file = self.file(server);
-        let record = Record::of(fingerprint, stored);
+        let record = CatalogFile::of(fingerprint, stored);
         let written = serde_json::to_vec(&record).map_err(io::Error::from).and_then(|text| {
             if text.len() <= MAX_BYTES {
                 write(&self.folder, &file, &text)?;
@@ -66,7 +66,7 @@ impl CatalogStore {
     pub(crate) fn load(&self, server: &ServerName, fingerprint: &str) -> Option<Stored> {
         let file = self.file(server);
         match read(&file) {
-            Ok(text) => match serde_json::from_slice::<Record>(&text) {
+            Ok(text) => match serde_json::from_slice::<CatalogFile>(&text) {
                 Ok(record) => record.into_stored(server, fingerprint),
                 Err(error) => {
                     tracing::debug!(%error, file = %file.display(), "a stored catalogue cannot be read");

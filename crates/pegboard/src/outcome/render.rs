@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use serde_json::Value;
 
-use super::{answer::Answer, content::Content, fence};
+use super::{answer::Answer, content::Content, untrusted_fence};
 use crate::config::{Join, Structured};
 
 impl Answer {
@@ -15,7 +15,7 @@ impl Answer {
     pub fn text(&self) -> String {
         let body = self.body();
         match &self.rendering.fence {
-            Some(source) => fence::around(&body, source),
+            Some(source) => untrusted_fence::around(&body, source),
             None => body.into_owned(),
         }
     }
@@ -27,7 +27,7 @@ impl Answer {
             _ => return Cow::Borrowed(&self.content),
         };
         let texts: Vec<Cow<'_, str>> = self.content.iter().map(Content::to_text).collect();
-        let [before, after] = fence::marks(&texts.iter().map(|text| &**text).collect::<Vec<_>>(), source);
+        let [before, after] = untrusted_fence::marks(&texts.iter().map(|text| &**text).collect::<Vec<_>>(), source);
         let mut blocks = vec![Content::text(before)];
         blocks.extend_from_slice(&self.content);
         blocks.push(Content::text(after));

@@ -34,7 +34,7 @@ pub(super) struct Cut {
     /// The text within its limits.
     text: String,
     /// The most bytes that the text may have.
-    room: usize,
+    space: usize,
     /// The whole text, if it is to be summarised.
     pub(super) summarise: Option<Arc<String>>,
     /// The blocks that are not text.
@@ -47,13 +47,13 @@ impl Cut {
         let Self {
             mut answer,
             text,
-            room,
+            space,
             mut others,
             ..
         } = self;
         let text = match summary {
             // An overlong summary must not undo the limit.
-            Some(summary) => message(&summary, room).unwrap_or(summary),
+            Some(summary) => message(&summary, space).unwrap_or(summary),
             None => text,
         };
         answer.content = vec![Content::text(text)];
@@ -66,7 +66,7 @@ impl Cut {
 
 /// Returns whether an answer is so small that its text need not be examined.
 pub(super) fn surely_fits(rules: &ResultRules<'_>, answer: &Answer, summarise: Option<&Summarise>) -> bool {
-    let max_bytes = most_bytes(rules, answer);
+    let max_bytes = byte_limit(rules, answer);
     if max_bytes == usize::MAX && summarise.is_none() && rules.results == rules.results.whole() {
         return true;
     }
@@ -97,7 +97,7 @@ pub(super) async fn limit(
     if surely_fits(rules, &answer, summarise) {
         return Limited::Fits(answer);
     }
-    let max_bytes = most_bytes(rules, &answer);
+    let max_bytes = byte_limit(rules, &answer);
     let bounds = bounds(rules, max_bytes);
     let threshold = summarise.map(|policy| policy.threshold_tokens);
     let sizes = Sizing::of(&answer, max_bytes);
@@ -109,7 +109,7 @@ pub(super) async fn limit(
     if over && !failed && rules.results.too_long == TooLong::Error {
         return Limited::Refused(refusal(rules, answer.body().len(), max_bytes));
     }
-    let wanted = long || (over && !failed && rules.results.too_long == TooLong::Summarise);
+    let is_summarised = long || (over && !failed && rules.results.too_long == TooLong::Summarise);
     notes.truncated = over;
     let others = take_other_blocks(&mut answer, max_bytes, &mut notes.warnings);
     if !sizes.parts_fit && !answer.shown().0 && !answer.content.is_empty() {
@@ -123,37 +123,37 @@ pub(super) async fn limit(
         notes.handle = spill(rules, form, text.clone(), notes).await;
     }
     spill_structured(rules, &mut answer, &text, max_bytes, notes).await;
-    let room = beside(&bounds, &others);
+    let space = minus_descriptions(&bounds, &others);
     let limited = if over {
-        shortened(rules, &text, &room, notes.handle.as_deref())
+        truncated(rules, &text, &space, notes.handle.as_deref())
     } else {
         text.as_ref().clone()
     };
     Limited::Cut(Box::new(Cut {
         answer,
         text: limited,
-        room: room.bytes,
-        summarise: wanted.then_some(text),
+        space: space.bytes,
+        summarise: is_summarised.then_some(text),
         others,
     }))
 }
 
 /// The bounds minus the lines that describe these blocks.
-fn beside<'a>(bounds: &Bounds<'a>, others: &[Content]) -> Bounds<'a> {
-    let mut room = *bounds;
+fn minus_descriptions<'a>(bounds: &Bounds<'a>, others: &[Content]) -> Bounds<'a> {
+    let mut space = *bounds;
     for block in others {
-        let named = block.to_text();
-        room.bytes = room.bytes.saturating_sub(named.len() + 2);
-        room.lines = room.lines.map(|most| most.saturating_sub(1));
-        room.tokens = room
+        let description = block.to_text();
+        space.bytes = space.bytes.saturating_sub(description.len() + 2);
+        space.lines = space.lines.map(|most| most.saturating_sub(1));
+        space.tokens = space
             .tokens
-            .map(|most| most.saturating_sub(bounds.tokens_of(&named) + 1));
+            .map(|most| most.saturating_sub(bounds.tokens_of(&description) + 1));
     }
-    room
+    space
 }
 
 /// The limit in bytes: the config's, or the size that the server declares for the tool or this result, up to the ceiling.
-fn most_bytes(rules: &ResultRules<'_>, answer: &Answer) -> usize {
+fn byte_limit(rules: &ResultRules<'_>, answer: &Answer) -> usize {
     let results = &rules.results;
     let of_result = || answer.meta.as_ref()?.get(MAX_RESULT_SIZE)?.as_u64();
     match of_result().and_then(|chars| usize::try_from(chars).ok()).or(rules.hint) {
@@ -236,11 +236,11 @@ fn take_other_blocks(answer: &mut Answer, max_bytes: usize, warnings: &mut Vec<S
     };
     let (texts, mut others): (Vec<_>, Vec<_>) = std::mem::take(&mut answer.content).into_iter().partition(is_text);
     answer.content = texts;
-    let mut room = max_bytes / 2;
+    let mut space = max_bytes / 2;
     let fitting = others.iter().take_while(|block| {
-        let named = block.to_text().len() + 2;
-        let fits = named <= room;
-        room = room.saturating_sub(named);
+        let description = block.to_text().len() + 2;
+        let fits = description <= space;
+        space = space.saturating_sub(description);
         fits
     });
     let fitting = fitting.count();
@@ -304,7 +304,7 @@ async fn spill_structured(
 }
 
 /// The text within its limits, with a marker.
-fn shortened(rules: &ResultRules<'_>, text: &str, room: &Bounds<'_>, handle: Option<&str>) -> String {
+fn truncated(rules: &ResultRules<'_>, text: &str, space: &Bounds<'_>, handle: Option<&str>) -> String {
     let part = match rules.results.too_long {
         TooLong::Head => Part::Head,
         TooLong::HeadTail | TooLong::Spill | TooLong::Summarise | TooLong::Error => Part::Ends,
@@ -314,15 +314,15 @@ fn shortened(rules: &ResultRules<'_>, text: &str, room: &Bounds<'_>, handle: Opt
         Part::Ends => "the first and last",
     };
     let fitted = match handle {
-        None => truncate::fit(text, room, part, |sizes| {
+        None => truncate::fit(text, space, part, |sizes| {
             let Sizes { kept, bytes, .. } = sizes;
             format!("[truncated: {shown} {kept} of {bytes} bytes are shown; ask for less to see all of it]")
         }),
         Some(handle) => {
             let reader = rules.options.reader();
             let preview = Bounds {
-                bytes: room.bytes.min(PREVIEW),
-                ..*room
+                bytes: space.bytes.min(PREVIEW),
+                ..*space
             };
             truncate::fit(text, &preview, part, |sizes| {
                 let Sizes { kept, bytes, lines } = sizes;

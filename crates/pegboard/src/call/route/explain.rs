@@ -56,9 +56,9 @@ fn closest(name: &str, pairs: &[(&str, &str)]) -> Vec<String> {
     let likeness = |(server, tool): &(&str, &str)| {
         let dotted = name::dotted(server, tool);
         // A correct server name says nothing about which of its tools is meant.
-        let asked = after_server(name, server).into_iter().flatten().next();
-        let likeness = match asked {
-            Some(asked) => strsim::jaro_winkler(asked, tool),
+        let bare_name = after_server(name, server).into_iter().flatten().next();
+        let likeness = match bare_name {
+            Some(bare_name) => strsim::jaro_winkler(bare_name, tool),
             None => strsim::jaro_winkler(name, tool).max(strsim::normalized_levenshtein(name, &dotted)),
         };
         (likeness > LIKENESS).then_some((likeness, dotted))
@@ -130,10 +130,10 @@ mod tests {
             ("k8s", "get_pods"),
             ("k8s", "get_logs"),
         ];
-        let told = |name: &str| unknown(name, &pairs, &[&git, &k8s]).message;
-        insta::assert_snapshot!(told("k8s.get_pod"), @"there is no tool `k8s.get_pod`. The closest names are `k8s.get_pods`, `k8s.get_logs`. Available tools of server `k8s`: get_pods, get_logs. Available servers: git, k8s.");
-        insta::assert_snapshot!(told("get_podz"), @"there is no tool `get_podz`. The closest names are `k8s.get_pods`, `k8s.get_logs`. Available servers: git, k8s.");
-        insta::assert_snapshot!(told("zzz.qqq"), @"there is no tool `zzz.qqq`. Available servers: git, k8s.");
+        let message = |name: &str| unknown(name, &pairs, &[&git, &k8s]).message;
+        insta::assert_snapshot!(message("k8s.get_pod"), @"there is no tool `k8s.get_pod`. The closest names are `k8s.get_pods`, `k8s.get_logs`. Available tools of server `k8s`: get_pods, get_logs. Available servers: git, k8s.");
+        insta::assert_snapshot!(message("get_podz"), @"there is no tool `get_podz`. The closest names are `k8s.get_pods`, `k8s.get_logs`. Available servers: git, k8s.");
+        insta::assert_snapshot!(message("zzz.qqq"), @"there is no tool `zzz.qqq`. Available servers: git, k8s.");
         insta::assert_snapshot!(unknown("x", &[], &[]).message, @"there is no tool `x`. Available servers: none.");
     }
 }

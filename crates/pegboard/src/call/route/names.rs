@@ -50,18 +50,18 @@ fn assign(tools: &[(&str, &str, Precedence)], style: &NameStyle, rules: &NameRul
         pairs.map(|(server, tool, _)| (*server, *tool)).collect::<Vec<_>>()
     };
     // Tools of the view keep their own names in every style.
-    let brought = name::expose(
+    let own_names = name::expose(
         &of(&|precedence| precedence == Precedence::View),
         &NameStyle::Bare,
         rules,
     );
     let others = name::expose(&of(&|precedence| precedence != Precedence::View), style, rules);
-    let taken: HashSet<&str> = brought.iter().map(String::as_str).collect();
+    let taken: HashSet<&str> = own_names.iter().map(String::as_str).collect();
     let plain = plain_names(&of(&|precedence| precedence == Precedence::Program), style, rules);
-    let (mut brought_names, mut others) = (brought.iter(), others.into_iter());
+    let (mut own, mut others) = (own_names.iter(), others.into_iter());
     let each = tools.iter().filter_map(|(server, tool, precedence)| {
         let name = match precedence {
-            Precedence::View => return Some(Assignment::Name(brought_names.next()?.clone(), *precedence)),
+            Precedence::View => return Some(Assignment::Name(own.next()?.clone(), *precedence)),
             Precedence::Program | Precedence::Server => others.next()?,
         };
         let name = match *precedence == Precedence::Program && plain.contains(&(*server, *tool)) {

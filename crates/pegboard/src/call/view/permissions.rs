@@ -4,7 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use super::View;
 use crate::{
-    call::{approval::Approver, rules::Proposed},
+    call::{approval::Approver, view_rules::Proposed},
     filter::Selection,
     grant::Grants,
 };

@@ -71,14 +71,14 @@ impl SchemaNormalizer {
 
     fn literal(&mut self, scan: &mut Scan<'_>) -> Option<()> {
         let mut ahead = scan.clone();
-        let word = match ahead.peek()? {
+        let literal = match ahead.peek()? {
             b't' | b'f' => ahead.boolean().map(|is| if is { "true" } else { "false" }),
             _ => None,
         };
         // The caller checks what follows the literal.
-        if let Some(word) = word {
+        if let Some(literal) = literal {
             *scan = ahead;
-            self.out.extend_from_slice(word.as_bytes());
+            self.out.extend_from_slice(literal.as_bytes());
             return Some(());
         }
         serde_json::to_writer(&mut self.out, &scan.value(0)?).ok()

@@ -21,7 +21,7 @@ use crate::{
 const VERSION: u32 = 2;
 
 #[derive(Serialize, Deserialize)]
-pub(super) struct Record {
+pub(super) struct CatalogFile {
     version: u32,
     fingerprint: String,
     saved_at: Timestamp,
@@ -71,7 +71,7 @@ struct PromptRecord {
     title: Option<String>,
 }
 
-impl Record {
+impl CatalogFile {
     pub(super) fn of(fingerprint: &str, stored: &Stored) -> Self {
         let catalog = &stored.catalog;
         let ttl = stored.freshness.ttl.map(|ttl| ttl.min(MAX_TTL));
