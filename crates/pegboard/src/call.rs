@@ -62,13 +62,13 @@ pub(crate) use guard::CallGuard;
 pub use hook::{Budget, Called, Hook};
 pub(crate) use resource::read_resource;
 pub(crate) use route::{
-    Route, RouteTable, Routed, Unroutable, ambiguous, folded, listed, may_be_of, tool_of, variants,
+    Route, RouteTable, Routed, Unroutable, ambiguous, fold_name, list_names, may_belong_to, name_variants, tool_part,
 };
 #[cfg(feature = "http")]
 pub use summarise::ChatModel;
 pub use summarise::{Summariser, Summary, SummaryError, SummaryRequest};
 pub use task::TaskHandle;
-pub(crate) use task::{start, take_up};
+pub(crate) use task::{attach_task, start_task};
 pub use tool_call::ToolCall;
 pub(crate) use trace::{is_traced, traced};
 pub use view::View;

@@ -460,7 +460,7 @@ impl Toolset {
     fn may_appear(&self, name: &str) -> bool {
         let is_starting = |server: &Server| matches!(server.phase(), Phase::Idle | Phase::Connecting(_));
         let mut servers = self.chosen();
-        servers.retain(|server| call::may_be_of(name, server.name()) && server.is_enabled());
+        servers.retain(|server| call::may_belong_to(name, server.name()) && server.is_enabled());
         servers
             .iter()
             .any(|server| server.is_asked_for() && is_starting(server))
@@ -474,7 +474,7 @@ impl Toolset {
             return Err(refusal);
         }
         let mut unknown = self.not_ready();
-        unknown.retain(|server| call::may_be_of(name, server.name()));
+        unknown.retain(|server| call::may_belong_to(name, server.name()));
         let named_one = !unknown.is_empty();
         if unknown.is_empty() {
             unknown = self.not_ready();
@@ -500,7 +500,7 @@ impl Toolset {
                     Some((server, outage)) if named_one => {
                         let failure = call::unavailable(server.name().as_str(), &outage);
                         // With two servers that it could be of, the name does not say which tool is meant.
-                        Err(match (unknown.len(), call::tool_of(name, server.name())) {
+                        Err(match (unknown.len(), call::tool_part(name, server.name())) {
                             (1, Some(tool)) => Unroutable::for_tool(server.name(), tool, failure),
                             _ => failure.into(),
                         })

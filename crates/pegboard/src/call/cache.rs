@@ -70,8 +70,8 @@ impl CacheKey {
     }
 }
 
-/// How long answers of a tool are cached. A server's lifetime applies to tools declared read-only; a lifetime for a named tool also applies
-/// if it declares nothing, but a tool that declares itself writing or destructive is never cached.
+/// How long answers of a tool are cached. A server's lifetime applies to tools with `readOnlyHint`; a lifetime for a named tool also applies
+/// to tools without annotations. `readOnlyHint: false`, or `destructiveHint: true` alone, turns caching off.
 fn lifetime(tool: &Tool, policy: &Policy) -> Option<Duration> {
     if policy.cache.is_none() && policy.tools_cache.is_empty() {
         return None;

@@ -6,8 +6,8 @@ mod names;
 mod repair;
 pub(super) mod resolved;
 
-pub(crate) use explain::{ambiguous, listed, may_be_of, tool_of};
-pub(crate) use repair::{folded, variants};
+pub(crate) use explain::{ambiguous, list_names, may_belong_to, tool_part};
+pub(crate) use repair::{fold_name, name_variants};
 pub(crate) use resolved::{Route, Routed, Unroutable};
 
 use std::{
@@ -195,7 +195,7 @@ impl RouteTable {
 
     /// Looks `name` up like `find`, but also tolerates misspellings and recognises hidden tools.
     pub(crate) fn find_forgiving(&self, name: &str) -> Routed {
-        for variant in variants(name) {
+        for variant in name_variants(name) {
             match self.find(&variant) {
                 Routed::To(route) if variant == name => return Routed::To(route),
                 Routed::To(route) => return Routed::Repaired(route),

@@ -75,7 +75,7 @@ impl fmt::Debug for PendingReply {
 }
 
 /// Starts a call as a task. Idempotency keys and the cache do not apply.
-pub(crate) async fn start(
+pub(crate) async fn start_task(
     view: &Arc<View>,
     route: Arc<Route>,
     mut call: ToolCall,
@@ -108,7 +108,7 @@ pub(crate) async fn start(
 }
 
 /// Attaches to a task that was started earlier, if the server still knows it.
-pub(crate) async fn take_up(
+pub(crate) async fn attach_task(
     view: &Arc<View>,
     route: Arc<Route>,
     id: &str,

@@ -4,7 +4,7 @@ use std::{collections::HashMap, sync::Arc};
 
 use super::{
     route::{
-        explain::{listed, may_be_of, tool_of},
+        explain::{list_names, may_belong_to, tool_part},
         resolved::Unroutable,
     },
     view::View,
@@ -180,13 +180,13 @@ impl<'a> Visibility<'a> {
         let selection = self.selection?;
         let (chosen, left): (Vec<&Server>, Vec<&Server>) = servers
             .iter()
-            .filter(|server| may_be_of(name, server.name()))
+            .filter(|server| may_belong_to(name, server.name()))
             .partition(|server| selection.has_server(server.name().as_str()));
         let (true, Some(server)) = (chosen.is_empty(), left.first()) else {
             return None;
         };
         let failure = self.not_selected(server.name(), None, servers);
-        Some(match (left.len(), tool_of(name, server.name())) {
+        Some(match (left.len(), tool_part(name, server.name())) {
             (1, Some(tool)) => Unroutable::for_tool(server.name(), tool, failure),
             _ => failure.into(),
         })
@@ -215,7 +215,7 @@ impl<'a> Visibility<'a> {
         let mut tools = tools.filter(|tool| self.sees(tool)).map(|tool| tool.name.as_str());
         match tools.next() {
             Some(first) => {
-                let tools = listed(std::iter::once(first).chain(tools));
+                let tools = list_names(std::iter::once(first).chain(tools));
                 format!("Available tools of server `{server}`: {tools}.")
             }
             None => self.other_servers(servers),
@@ -227,7 +227,7 @@ impl<'a> Visibility<'a> {
         let offered = servers
             .iter()
             .filter(|server| server.is_enabled() && self.may_see_tools_of(server));
-        let names = listed(offered.map(|server| server.name().as_str()));
+        let names = list_names(offered.map(|server| server.name().as_str()));
         format!("Available servers: {names}.")
     }
 
@@ -263,7 +263,7 @@ impl<'a> Visibility<'a> {
         };
         let mut open: Vec<&str> = self.servers.keys().filter(is_open).map(ServerName::as_str).collect();
         open.sort_unstable();
-        let open = listed(open.into_iter());
+        let open = list_names(open.into_iter());
         Failure::new(Kind::NotPermitted, format!("{message}. Available servers: {open}."))
     }
 

@@ -24,7 +24,7 @@ impl Toolset {
             .iter()
             .map(Server::name)
             .filter(|name| visibility.sees_server(name).is_ok());
-        let seen = call::listed(seen.map(ServerName::as_str));
+        let seen = call::list_names(seen.map(ServerName::as_str));
         let message = format!("there is no server `{name}`. Available servers: {seen}.");
         Err(Failure::new(Kind::Unavailable, message))
     }

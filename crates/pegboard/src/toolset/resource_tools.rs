@@ -259,7 +259,7 @@ impl Toolset {
             (Some((only, _)), true) => Ok(only),
             (None, _) => Err(Failure::new(Kind::Unavailable, "no server has resources")),
             (Some(_), false) => {
-                let names = call::listed(names.iter().map(String::as_str));
+                let names = call::list_names(names.iter().map(String::as_str));
                 let message = format!(
                     "`server` is missing: several servers have resources, and none lists this address. Available servers: {names}."
                 );

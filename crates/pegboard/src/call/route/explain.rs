@@ -15,7 +15,7 @@ const LIKENESS: f64 = 0.75;
 /// The failure for an unknown name.
 pub(super) fn unknown(name: &str, pairs: &[(&str, &str)], servers: &[&ServerName]) -> Failure {
     let shown = name.escape_debug();
-    let server = servers.iter().find(|server| may_be_of(name, server));
+    let server = servers.iter().find(|server| may_belong_to(name, server));
     let mut message = format!("there is no tool `{shown}`.");
     let close = closest(name, pairs);
     if !close.is_empty() {
@@ -27,11 +27,14 @@ pub(super) fn unknown(name: &str, pairs: &[(&str, &str)], servers: &[&ServerName
             .iter()
             .filter(|(of, _)| *of == server.as_str())
             .map(|(_, tool)| *tool);
-        message.push_str(&format!(" Available tools of server `{server}`: {}.", listed(tools)));
+        message.push_str(&format!(
+            " Available tools of server `{server}`: {}.",
+            list_names(tools)
+        ));
     }
     message.push_str(&format!(
         " Available servers: {}.",
-        listed(servers.iter().map(|server| server.as_str()))
+        list_names(servers.iter().map(|server| server.as_str()))
     ));
     let hint = match close.first() {
         Some(close) => format!("did you mean `{close}`?"),
@@ -42,7 +45,7 @@ pub(super) fn unknown(name: &str, pairs: &[(&str, &str)], servers: &[&ServerName
 }
 
 /// Lists the first names and counts the rest.
-pub(crate) fn listed<'a>(names: impl Iterator<Item = &'a str>) -> String {
+pub(crate) fn list_names<'a>(names: impl Iterator<Item = &'a str>) -> String {
     let names: Vec<&str> = names.collect();
     match names.len() {
         0 => "none".to_owned(),
@@ -81,13 +84,13 @@ fn after_server<'a>(name: &'a str, server: &str) -> [Option<&'a str>; 4] {
 }
 
 /// Returns whether `name` may belong to `server`, whose tools are not known yet.
-pub(crate) fn may_be_of(name: &str, server: &ServerName) -> bool {
+pub(crate) fn may_belong_to(name: &str, server: &ServerName) -> bool {
     after_server(name, server.as_str()).iter().any(Option::is_some)
 }
 
 /// Returns the tool of `server` that `name` identifies in the first matching style, whether the server has it or not. For reports only:
 /// calls are routed by lookup.
-pub(crate) fn tool_of<'a>(name: &'a str, server: &ServerName) -> Option<&'a str> {
+pub(crate) fn tool_part<'a>(name: &'a str, server: &ServerName) -> Option<&'a str> {
     let tool = after_server(name, server.as_str()).into_iter().flatten().next();
     tool.filter(|tool| !tool.is_empty())
 }
@@ -117,7 +120,7 @@ mod tests {
             assert!(after_server(name, "git").contains(&Some("log")), "{name}");
         }
         for name in ["log", "github.log", "git_log", "mcp.git.log"] {
-            assert!(!may_be_of(name, &git), "{name}");
+            assert!(!may_belong_to(name, &git), "{name}");
         }
     }
 

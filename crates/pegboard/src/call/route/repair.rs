@@ -20,7 +20,7 @@ const PREFIXES: &[&str] = &[
 ];
 
 /// The names that may be meant: as written first, then with more and more stripped off.
-pub(crate) fn variants(name: &str) -> Vec<String> {
+pub(crate) fn name_variants(name: &str) -> Vec<String> {
     let mut variants = vec![name.to_owned()];
     let mut add = |variant: &str| {
         let is_new = !variant.is_empty() && !variants.iter().any(|known| known == variant);
@@ -68,7 +68,7 @@ fn trimmed(name: &str) -> &str {
 }
 
 /// Lower-cases a name and replaces each run of separators with one `_`.
-pub(crate) fn folded(name: &str) -> String {
+pub(crate) fn fold_name(name: &str) -> String {
     let mut folded = String::with_capacity(name.len());
     for c in name.chars() {
         if matches!(c, '-' | '_' | '.' | '/' | ':' | ' ') {
@@ -95,19 +95,19 @@ impl Repairs {
     pub(super) fn new(pairs: &[(&str, &str)], names: &[&str], hidden: &[(&str, &str)]) -> Self {
         let mut repairs = Self::default();
         for (index, name) in names.iter().enumerate() {
-            repairs.with_server.add(folded(name), index);
+            repairs.with_server.add(fold_name(name), index);
         }
         for (index, (server, tool)) in pairs.iter().chain(hidden).enumerate() {
             for name in with_server(server, tool) {
-                repairs.with_server.add(folded(&name), index);
+                repairs.with_server.add(fold_name(&name), index);
             }
-            repairs.bare.add(folded(tool), index);
+            repairs.bare.add(fold_name(tool), index);
         }
         repairs
     }
 
     pub(super) fn find(&self, name: &str) -> Lookup {
-        let folded = folded(name);
+        let folded = fold_name(name);
         match self.with_server.find(&folded) {
             Lookup::Nothing => self.bare.find(&folded),
             found => found,
@@ -122,7 +122,7 @@ mod tests {
     #[test]
     fn what_models_put_around_a_name_is_taken_off() {
         let check = |name: &str, expected: &str| {
-            let variants = variants(name);
+            let variants = name_variants(name);
             assert!(
                 variants.iter().any(|variant| variant == expected),
                 "{name}: {variants:?}"
@@ -135,8 +135,8 @@ mod tests {
         check("get_pods<|channel|>commentary", "get_pods");
         check("<|tool|>get_pods<|end|>", "get_pods");
         check(" `get_pods()` ", "get_pods");
-        assert_eq!(variants("plain"), ["plain"]);
-        assert_eq!(variants("<|"), ["<|"]);
+        assert_eq!(name_variants("plain"), ["plain"]);
+        assert_eq!(name_variants("<|"), ["<|"]);
     }
 
     #[test]
