@@ -11,7 +11,7 @@ const MAX_WARNINGS: usize = 32;
 /// The shortest tool name that is searched in descriptions without its server's name.
 const MIN_NAME: usize = 5;
 /// The separators between server and tool name. The second also covers `mcp__server__tool`.
-const JOINTS: [&str; 2] = [".", "__"];
+const SEPARATORS: [&str; 2] = [".", "__"];
 
 /// Returns a warning for every tool that shares its name with a tool of another server, or mentions one. `tools` are sorted.
 pub(crate) fn shadows(tools: &[&Tool]) -> Vec<String> {
@@ -55,14 +55,14 @@ fn mentions(tools: &[&Tool]) -> Vec<String> {
     for tool in tools {
         by_name.entry(tool.name.to_ascii_lowercase()).or_default().push(tool);
     }
-    // Each name is searched once, even if several servers have it; the text before a match decides which server is meant. A name that may
+    // Each name is searched once, even if several servers have it; the text before a match decides whose tool it is. A name that may
     // be an ordinary word counts only after its server's name.
     let mut wanted: Vec<(String, &[&Tool])> = Vec::new();
     for (name, tools) in &by_name {
         if tools.iter().any(|tool| is_distinct(&tool.name)) {
             wanted.push((name.clone(), tools));
         } else {
-            wanted.extend(JOINTS.map(|joint| (format!("{joint}{name}"), tools.as_slice())));
+            wanted.extend(SEPARATORS.map(|separator| (format!("{separator}{name}"), tools.as_slice())));
         }
     }
     let words = wanted.iter().map(|(word, _)| word);
@@ -73,7 +73,7 @@ fn mentions(tools: &[&Tool]) -> Vec<String> {
     let mut warnings = Vec::new();
     for tool in tools {
         let text = tool.description.as_deref().unwrap_or_default();
-        let mut meant: Vec<&Tool> = Vec::new();
+        let mut mentioned: Vec<&Tool> = Vec::new();
         for found in finder.find_overlapping_iter(text) {
             for other in wanted[found.pattern().as_usize()].1 {
                 let has_it_too = || {
@@ -81,11 +81,15 @@ fn mentions(tools: &[&Tool]) -> Vec<String> {
                         .iter()
                         .any(|own| own.server == tool.server && own.name == other.name)
                 };
-                let is_told = meant
+                let is_reported = mentioned
                     .iter()
-                    .any(|told| told.name == other.name && told.server == other.server);
-                if other.server != tool.server && !is_told && is_meant(other, text, found.end()) && !has_it_too() {
-                    meant.push(other);
+                    .any(|reported| reported.name == other.name && reported.server == other.server);
+                if other.server != tool.server
+                    && !is_reported
+                    && is_mentioned(other, text, found.end())
+                    && !has_it_too()
+                {
+                    mentioned.push(other);
                     warnings.push(format!(
                         "the description of `{}` speaks of `{}`, a tool of another server",
                         tool.dotted_name(),
@@ -99,13 +103,13 @@ fn mentions(tools: &[&Tool]) -> Vec<String> {
 }
 
 /// Returns whether the name that ends at `end` is that of the tool, with or without its server's name before it.
-fn is_meant(tool: &Tool, text: &str, end: usize) -> bool {
+fn is_mentioned(tool: &Tool, text: &str, end: usize) -> bool {
     let start = end - tool.name.len();
-    let behind_server = JOINTS.iter().any(|joint| {
-        let before = tool.server.as_str().len() + joint.len();
+    let behind_server = SEPARATORS.iter().any(|separator| {
+        let before = tool.server.as_str().len() + separator.len();
         let spelled = start.checked_sub(before).and_then(|from| text.get(from..start));
         let is_spelled = |spelled: &str| {
-            let server = spelled.strip_suffix(joint);
+            let server = spelled.strip_suffix(separator);
             server.is_some_and(|server| server.eq_ignore_ascii_case(tool.server.as_str()))
         };
         spelled.is_some_and(is_spelled) && is_word(text, start - before, end)

@@ -146,8 +146,8 @@ impl UriTemplate {
     /// Expands the template. Values may be strings, numbers, booleans, and lists of them.
     pub fn expand(&self, values: &Map<String, Value>) -> Result<String, TemplateError> {
         let known = self.variables();
-        if let Some(stranger) = values.keys().find(|name| !known.contains(&name.as_str())) {
-            return Err(TemplateError::Unknown(stranger.clone()));
+        if let Some(unknown) = values.keys().find(|name| !known.contains(&name.as_str())) {
+            return Err(TemplateError::Unknown(unknown.clone()));
         }
         let is_given = |name: &&str| values.get(*name).is_some_and(|value| !value.is_null());
         if let Some(missing) = self.required().into_iter().find(|name| !is_given(name)) {

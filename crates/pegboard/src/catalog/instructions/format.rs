@@ -26,14 +26,14 @@ pub(super) fn text(
         parts.insert(0, "# MCP Server Instructions".to_owned());
     }
     if !unavailable.is_empty() {
-        parts.push(absent(format, unavailable));
+        parts.push(unavailable_section(format, unavailable));
     }
     parts.join("\n\n")
 }
 
 /// Quotes every line of a server's text, so that it cannot begin a section of its own.
-fn quoted(words: &str) -> String {
-    let lines: Vec<String> = words
+fn quoted(paragraph: &str) -> String {
+    let lines: Vec<String> = paragraph
         .lines()
         .map(|line| format!("> {line}").trim_end().to_owned())
         .collect();
@@ -42,11 +42,11 @@ fn quoted(words: &str) -> String {
 
 fn pegboard(section: &FittedSection) -> String {
     let mut text = format!("## {}", section.server);
-    if let Some(words) = &section.config {
-        let _ = write!(text, "\n\n{words}");
+    if let Some(paragraph) = &section.config {
+        let _ = write!(text, "\n\n{paragraph}");
     }
-    if let Some(words) = &section.instructions {
-        let _ = write!(text, "\n\nThe server says about itself:\n\n{}", quoted(words));
+    if let Some(paragraph) = &section.instructions {
+        let _ = write!(text, "\n\nThe server says about itself:\n\n{}", quoted(paragraph));
     }
     if !section.prompts.is_empty() {
         let _ = write!(text, "\n\nIts prompts:\n\n{}", quoted(&list(&section.prompts)));
@@ -62,8 +62,8 @@ fn pegboard(section: &FittedSection) -> String {
 
 fn tarsy(section: &FittedSection) -> String {
     let mut text = format!("## {} Instructions\n", section.server);
-    for words in texts(section) {
-        let _ = write!(text, "\n{words}");
+    for paragraph in texts(section) {
+        let _ = write!(text, "\n{paragraph}");
     }
     for (tool, note) in section.notes() {
         let _ = write!(text, "\n- {}.{}: {note}", section.server, tool.name);
@@ -73,8 +73,8 @@ fn tarsy(section: &FittedSection) -> String {
 
 fn ai_agent(section: &FittedSection) -> String {
     let mut text = format!("#### MCP Server: {}", section.server);
-    for words in texts(section) {
-        let _ = write!(text, "\n{words}");
+    for paragraph in texts(section) {
+        let _ = write!(text, "\n{paragraph}");
     }
     for (tool, note) in section.notes() {
         let name = dunder(section.server.as_str(), &tool.name);
@@ -85,8 +85,8 @@ fn ai_agent(section: &FittedSection) -> String {
 
 fn goat(section: &FittedSection) -> String {
     let mut text = format!("## {}", section.server);
-    for words in texts(section) {
-        let _ = write!(text, "\n{words}");
+    for paragraph in texts(section) {
+        let _ = write!(text, "\n{paragraph}");
     }
     for (tool, note) in section.notes() {
         let _ = write!(text, "\n- {}: {note}", tool.exposed);
@@ -96,11 +96,13 @@ fn goat(section: &FittedSection) -> String {
 
 fn minion(section: &FittedSection) -> String {
     let server = &section.server;
-    let mut lines: Vec<String> = texts(section).map(|words| format!("[MCP:{server}] {words}")).collect();
+    let mut lines: Vec<String> = texts(section)
+        .map(|paragraph| format!("[MCP:{server}] {paragraph}"))
+        .collect();
     for tool in &section.tools {
         let mut line = format!("- mcp_{server}_{}: [MCP:{server}]", tool.name);
-        for words in [&tool.description, &tool.note].into_iter().flatten() {
-            let _ = write!(line, " {}", one_line(words));
+        for paragraph in [&tool.description, &tool.note].into_iter().flatten() {
+            let _ = write!(line, " {}", one_line(paragraph));
         }
         lines.push(line);
     }
@@ -119,7 +121,7 @@ fn list(lines: &[String]) -> String {
     lines.join("\n")
 }
 
-fn absent(format: InstructionFormat, unavailable: &[(ServerName, String)]) -> String {
+fn unavailable_section(format: InstructionFormat, unavailable: &[(ServerName, String)]) -> String {
     let lines: Vec<_> = unavailable
         .iter()
         .map(|(server, why)| format!("- **{server}**: {why}"))
