@@ -250,7 +250,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn whoever_was_of_no_use_is_left_alone_for_a_while() {
+    async fn a_failing_embedder_is_not_called_for_a_while() {
         let (embeddings, asked) = embeddings(Duration::from_secs(1));
         assert_eq!(embeddings.of("bad", &[]).await, None);
         assert_eq!(embeddings.of("good", &[]).await, None);

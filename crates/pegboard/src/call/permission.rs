@@ -222,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_said_about_a_tool_counts_before_the_exempt_and_those_before_the_server() {
+    fn a_tools_setting_comes_before_the_exempt_list_and_that_before_the_servers() {
         let tool = tool(&json!(null));
         for mode in [Approval::Writes, Approval::Always, Approval::Never] {
             let mut policy = policy(mode);

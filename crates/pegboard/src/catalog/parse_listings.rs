@@ -225,7 +225,7 @@ mod tests {
 
     /// Text that people or models read has no invisible characters and is within its limit.
     #[test]
-    fn the_words_of_resources_and_prompts_are_cleaned_and_cut() {
+    fn the_texts_of_resources_and_prompts_are_sanitized_and_truncated() {
         let mut catalog = Catalog::default();
         let long = "x".repeat(2 * MAX_DESCRIPTION);
         let resource =

@@ -70,7 +70,7 @@ mod tests {
     }
 
     #[test]
-    fn a_tool_beside_the_old_one_or_with_other_words_is_another_tool() {
+    fn a_tool_beside_the_old_one_or_with_another_description_is_another_tool() {
         let mut names = FormerNames::default();
         names.learn(
             &catalog(json!([{"name": "a", "description": "Deletes."}])),

@@ -115,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn the_words_of_a_schema_are_cleaned_and_its_data_is_not() {
+    fn the_descriptions_of_a_schema_are_sanitized_and_its_data_is_not() {
         let mut schema = json!({"title": "T\u{200b}", "properties": {
             "description": {"type": "string", "description": "de\u{202e}sc", "default": "\u{200b}", "enum": ["\u{200b}"]},
         }});

@@ -294,7 +294,7 @@ mod tests {
 
     /// Minion says `Unknown error` here.
     #[test]
-    fn an_error_without_words_is_told_in_ours() {
+    fn an_error_without_text_gets_ours() {
         for texts in [&[][..], &["", " \n"]] {
             let silent = Answer::from_content(texts.iter().map(|text| Content::text(*text)));
             let failed = reply(Outcome::ToolFailed(silent.clone()));

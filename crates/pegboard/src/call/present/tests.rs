@@ -173,7 +173,7 @@ async fn a_result_of_exactly_the_limit_fits_whatever_stands_between_its_blocks()
 }
 
 #[tokio::test]
-async fn a_long_result_is_put_aside_and_a_marker_says_how_to_read_it() {
+async fn a_long_result_is_spilled_and_a_marker_says_how_to_read_it() {
     let fixture = fixture(|_| {});
     fixture.options.set_reader("pegboard__read_output");
     let long = lines(4000);
@@ -327,7 +327,7 @@ async fn structured_content_is_kept_as_json_once_or_apart() {
 }
 
 #[tokio::test]
-async fn when_nothing_can_be_put_aside_the_result_is_cut_and_that_is_said() {
+async fn when_spilling_fails_the_result_is_truncated_with_a_warning() {
     let mut fixture = fixture(|_| {});
     std::fs::write(fixture.folder.path().join("file"), "").unwrap();
     let limits = SpillLimits {
@@ -371,7 +371,7 @@ async fn a_view_may_want_whole_results_or_shorter_ones() {
 }
 
 #[tokio::test]
-async fn pictures_can_be_put_aside_for_a_model_that_reads_only_text() {
+async fn images_can_be_spilled_for_a_model_that_reads_only_text() {
     let fixture = fixture(|results| results.images = Images::Spill);
     let data = "QUFB".repeat(1000);
     let presented = fixture

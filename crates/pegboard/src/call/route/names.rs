@@ -115,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_view_brings_comes_before_this_program_and_that_before_servers() {
+    fn the_views_tools_come_before_this_programs_and_those_before_servers() {
         check(
             &TOOLS,
             &NameStyle::Bare,

@@ -62,7 +62,7 @@ fn text(format: InstructionFormat) -> String {
 }
 
 #[test]
-fn our_own_form_quotes_servers_and_tells_only_the_words_of_those_that_are_trusted() {
+fn our_own_format_quotes_servers_and_includes_only_trusted_ones() {
     insta::assert_snapshot!(text(InstructionFormat::Pegboard), @r"
     ## github
 
@@ -201,7 +201,7 @@ fn the_form_of_minion() {
 }
 
 #[test]
-fn the_operators_words_are_the_last_to_be_cut() {
+fn the_operators_text_is_the_last_to_be_truncated() {
     let mut section = sections().remove(1);
     section.instructions = Some("x".repeat(10_000));
     let options = Instructions::default().per_server(100);
@@ -214,7 +214,7 @@ fn the_operators_words_are_the_last_to_be_cut() {
 proptest! {
     /// Valid text within its limit, without invisible characters.
     #[test]
-    fn whatever_servers_say_the_text_keeps_its_bound_and_its_sections(said in any::<String>(), purpose in any::<String>(), cap in 0_usize..200) {
+    fn any_text_of_servers_keeps_the_bound_and_the_sections(said in any::<String>(), purpose in any::<String>(), cap in 0_usize..200) {
         let section = Section {
             server: name("fx"),
             is_trusted: true,

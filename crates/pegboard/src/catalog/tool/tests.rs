@@ -55,7 +55,7 @@ fn a_tool_is_for_the_model_unless_its_visibility_leaves_the_model_out() {
 }
 
 #[test]
-fn words_of_a_tool_are_cleaned_and_cut() {
+fn texts_of_a_tool_are_sanitized_and_truncated() {
     let long = "é".repeat(MAX_DESCRIPTION);
     let tool = parse(json!({"name": "t", "title": "T\u{200b}itle", "description": long})).unwrap();
     assert_eq!(tool.title.unwrap(), "Title");

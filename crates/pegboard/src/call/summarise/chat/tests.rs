@@ -106,7 +106,7 @@ async fn a_model_that_gives_no_text_is_a_failure_that_names_no_secret() {
 }
 
 #[tokio::test]
-async fn a_model_that_is_not_there_is_told_apart() {
+async fn an_unreachable_model_is_distinguished() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://user:pw@{}/v1", listener.local_addr().unwrap());
     drop(listener);
