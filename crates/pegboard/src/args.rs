@@ -9,6 +9,7 @@ mod json;
 mod key_value;
 mod node;
 mod problem;
+mod raw_fields;
 mod repair;
 mod scalar;
 mod schema;
@@ -17,6 +18,7 @@ mod validate;
 mod validation_cost;
 mod yaml;
 
+pub(crate) use raw_fields::RawFields;
 pub(crate) use schema::in_short;
 pub(crate) use validate::Checker;
 

@@ -1,47 +1,49 @@
-//! How a call ended: for the model a result in every case, for the program a kind and the facts.
+//! How a call ended: a result for the model in every case, a kind and facts for the program.
 
+mod answer;
 mod compat_shapes;
 mod content;
-mod fence;
+mod failure;
 pub(crate) mod inline_images;
-mod masked;
+mod mask;
 mod render;
 mod reply;
 mod resources_prompts;
-mod sanitized;
+mod sanitize;
 pub(crate) mod truncate;
+mod untrusted_fence;
 
+pub use answer::Answer;
+pub(crate) use answer::Rendering;
 pub use content::Content;
-pub use fence::around as fence;
-pub(crate) use fence::number as fence_number;
-pub(crate) use masked::is_longer_than;
-pub(crate) use render::{Rendering, is_json_of};
+pub use failure::{Failure, Kind};
+pub(crate) use mask::is_longer_than;
+pub(crate) use render::is_json_of;
 pub use reply::{ContentType, Reply};
 pub(crate) use reply::{Notes, Presented, millis};
 pub use resources_prompts::{BadBlob, Body, Completion, FilledPrompt, PromptMessage, ResourceContents, Role, TextPage};
-
-use serde::Serialize;
-use serde_json::{Map, Value};
+pub use untrusted_fence::around as fence;
+pub(crate) use untrusted_fence::number as fence_number;
 
 /// The text of an error result without content.
 const SILENT: &str = "the tool reported an error without saying why";
 
-/// How a call ended. Refused, failed and lost are different things and never share a flag.
+/// How a call ended. Refused, failed and lost are distinct states and never share a flag.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub enum Outcome {
     /// The tool ran and answered.
     Done(Answer),
-    /// The tool, or its server, answered that it failed.
+    /// The tool, or its server, answered with an error.
     ToolFailed(Answer),
-    /// The call was not made: nothing ran.
+    /// The call was not executed.
     Refused(Failure),
-    /// The call was begun and no usable answer came back.
+    /// The call was sent and no usable answer came back.
     Lost(Failure),
 }
 
 impl Outcome {
-    /// The kind of ending, as promised to programs.
+    /// The kind of outcome, a stable name for programs.
     pub fn kind(&self) -> Kind {
         match self {
             Self::Done(_) => Kind::Ok,
@@ -50,12 +52,12 @@ impl Outcome {
         }
     }
 
-    /// Whether the model should see this as an error.
+    /// Returns whether the model should see this as an error.
     pub fn is_error(&self) -> bool {
         !matches!(self, Self::Done(_))
     }
 
-    /// Whether the tool may have run. `false` is a proof, `true` is not.
+    /// Returns whether the tool may have run. `false` is certain, `true` is not.
     pub fn may_have_executed(&self) -> bool {
         match self {
             Self::Done(_) => true,
@@ -65,7 +67,7 @@ impl Outcome {
         }
     }
 
-    /// What a person can do about it.
+    /// What an operator can do about it.
     pub fn hint(&self) -> Option<&str> {
         match self {
             Self::Done(_) | Self::ToolFailed(_) => None,
@@ -82,7 +84,7 @@ impl Outcome {
         }
     }
 
-    /// The answer when the tool did its work, otherwise the outcome as an error.
+    /// Returns the answer of a successful call, otherwise the outcome as an error.
     pub fn into_result(self) -> Result<Answer, Box<Self>> {
         match self {
             Self::Done(answer) => Ok(answer),
@@ -90,8 +92,8 @@ impl Outcome {
         }
     }
 
-    /// Whether its text may hold words of a server, as opposed to ours alone.
-    pub(crate) fn has_words_of_a_server(&self) -> bool {
+    /// Returns whether its text may contain text of a server, as opposed to Pegboard's own.
+    pub(crate) fn may_contain_server_text(&self) -> bool {
         match self {
             Self::Done(_) | Self::ToolFailed(_) | Self::Lost(_) => true,
             Self::Refused(failure) => !matches!(
@@ -118,188 +120,6 @@ impl std::fmt::Display for Outcome {
 }
 
 impl std::error::Error for Outcome {}
-
-/// What a tool answered: blocks, and beside them the structured form if it gave one.
-#[derive(Debug, Clone, PartialEq)]
-#[non_exhaustive]
-pub struct Answer {
-    /// The blocks in the order in which they came.
-    pub content: Vec<Content>,
-    /// The structured form of the same answer.
-    pub structured: Option<Value>,
-    /// What the server said about the answer.
-    pub meta: Option<Map<String, Value>>,
-    /// The code of the JSON-RPC error that the server sent in place of a result. The error's message is in the text, its `data` is
-    /// [`Answer::structured`].
-    pub error_code: Option<i64>,
-    /// Whether the tool ran at all; a server may answer that it never started it.
-    pub(crate) executed: bool,
-    /// How it becomes text.
-    pub(crate) rendering: Rendering,
-}
-
-impl Answer {
-    /// An answer that is one text.
-    pub fn from_text(text: impl Into<String>) -> Self {
-        Self::from_content([Content::text(text)])
-    }
-
-    /// An answer of these blocks.
-    pub fn from_content(content: impl IntoIterator<Item = Content>) -> Self {
-        Self {
-            content: content.into_iter().collect(),
-            structured: None,
-            meta: None,
-            error_code: None,
-            executed: true,
-            rendering: Rendering::default(),
-        }
-    }
-
-    /// A structured answer, with the same as a text for readers of text.
-    pub fn json(value: impl Into<Value>) -> Self {
-        let value = value.into();
-        Self {
-            structured: Some(value.clone()),
-            ..Self::from_text(value.to_string())
-        }
-    }
-}
-
-impl From<&str> for Answer {
-    fn from(text: &str) -> Self {
-        Self::from_text(text)
-    }
-}
-
-impl From<String> for Answer {
-    fn from(text: String) -> Self {
-        Self::from_text(text)
-    }
-}
-
-/// Why a call was refused or lost.
-#[derive(Debug, Clone, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct Failure {
-    /// The kind of failure.
-    pub kind: Kind,
-    /// What failed, and on what, with its causes.
-    pub message: String,
-    /// What a person can do about it.
-    pub hint: Option<String>,
-    /// Whether the tool may have run all the same.
-    pub may_have_executed: bool,
-}
-
-impl Failure {
-    /// A failure after which it is sure that the tool did not run.
-    pub fn new(kind: Kind, message: impl Into<String>) -> Self {
-        Self {
-            kind,
-            message: message.into(),
-            hint: None,
-            may_have_executed: false,
-        }
-    }
-
-    /// Says what a person can do about it.
-    #[must_use]
-    pub fn hint(mut self, hint: impl Into<String>) -> Self {
-        self.hint = Some(hint.into());
-        self
-    }
-
-    /// Says that the tool may have run all the same.
-    #[must_use]
-    pub fn after_sending(mut self) -> Self {
-        self.may_have_executed = true;
-        self
-    }
-}
-
-impl std::fmt::Display for Failure {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(&self.message)
-    }
-}
-
-impl std::error::Error for Failure {}
-
-/// The kinds of ending that programs can tell apart.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
-#[serde(rename_all = "snake_case")]
-#[non_exhaustive]
-pub enum Kind {
-    /// The tool did its work.
-    Ok,
-    /// The tool or its server answered with an error.
-    ToolError,
-    /// No such tool.
-    UnknownTool,
-    /// The arguments do not fit the tool.
-    InvalidArguments,
-    /// A policy forbids the call.
-    NotPermitted,
-    /// A limit on number or size was reached.
-    LimitExceeded,
-    /// The server cannot be reached.
-    Unavailable,
-    /// The server is being restarted.
-    RestartInProgress,
-    /// The server could not be restarted.
-    RestartFailed,
-    /// Somebody must sign in first.
-    NeedsAuth,
-    /// The connection failed during the call.
-    Transport,
-    /// A time limit passed.
-    Timeout,
-    /// The caller gave up.
-    Cancelled,
-    /// A fault of ours, or an answer that cannot be understood.
-    Internal,
-}
-
-impl Kind {
-    /// Every kind, in the order of its declaration.
-    pub(crate) const ALL: [Self; 14] = [
-        Self::Ok,
-        Self::ToolError,
-        Self::UnknownTool,
-        Self::InvalidArguments,
-        Self::NotPermitted,
-        Self::LimitExceeded,
-        Self::Unavailable,
-        Self::RestartInProgress,
-        Self::RestartFailed,
-        Self::NeedsAuth,
-        Self::Transport,
-        Self::Timeout,
-        Self::Cancelled,
-        Self::Internal,
-    ];
-
-    /// The name in events, metrics and JSON.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Ok => "ok",
-            Self::ToolError => "tool_error",
-            Self::UnknownTool => "unknown_tool",
-            Self::InvalidArguments => "invalid_arguments",
-            Self::NotPermitted => "not_permitted",
-            Self::LimitExceeded => "limit_exceeded",
-            Self::Unavailable => "unavailable",
-            Self::RestartInProgress => "restart_in_progress",
-            Self::RestartFailed => "restart_failed",
-            Self::NeedsAuth => "needs_auth",
-            Self::Transport => "transport",
-            Self::Timeout => "timeout",
-            Self::Cancelled => "cancelled",
-            Self::Internal => "internal",
-        }
-    }
-}
 
 #[cfg(test)]
 mod tests {

@@ -40,7 +40,7 @@ use crate::{
     call::{self, CallGuard, CallStream, Route, Routed, ToolCall, Unroutable, View, Visibility},
     catalog::{
         Catalog, Risk, Schema, Tool, ToolKind,
-        sanitize::{has_unseen, is_unseen},
+        sanitize::{has_invisible, is_invisible},
     },
     deadline::Deadline,
     metrics::Tallies,
@@ -277,9 +277,9 @@ impl Toolset {
     fn catalogs(&self) -> Vec<Arc<Catalog>> {
         let is_shown = |server: &Server| server.phase().live().is_some() || is_known_and_resting(server);
         let all = self.servers();
-        let sight = Visibility::new(&self.view, &all);
+        let visibility = Visibility::new(&self.view, &all);
         let mut servers = self.chosen();
-        servers.retain(|server| is_shown(server) && sight.sees_server(server.name()).is_ok());
+        servers.retain(|server| is_shown(server) && visibility.sees_server(server.name()).is_ok());
         servers.iter().filter_map(Server::catalog).collect()
     }
 
@@ -356,7 +356,7 @@ impl Toolset {
                 }
                 reply
             }
-            Err(astray) => call::refuse(&call, astray, started, guard),
+            Err(unroutable) => call::refuse(&call, unroutable, started, guard),
         }
     }
 
@@ -376,7 +376,7 @@ impl Toolset {
 
     /// Whether there may be tools that the toolset itself answers. It costs a look at some flags.
     fn has_own_tools(&self) -> bool {
-        let (view, outputs) = (&self.view, &self.view.outputs);
+        let (view, outputs) = (&self.view, &self.view.result_options);
         view.tool_budget.is_some() || view.resource_tools || outputs.always_readable || outputs.spill.is_used()
     }
 
@@ -411,7 +411,7 @@ impl Toolset {
     pub async fn close(&self) {
         self.is_open.end();
         self.view.is_closed.store(true, Ordering::Release);
-        self.view.outputs.spill.close().await;
+        self.view.result_options.spill.close().await;
         self.own.close().await;
     }
 
@@ -460,7 +460,7 @@ impl Toolset {
     fn may_appear(&self, name: &str) -> bool {
         let is_starting = |server: &Server| matches!(server.phase(), Phase::Idle | Phase::Connecting(_));
         let mut servers = self.chosen();
-        servers.retain(|server| call::may_be_of(name, server.name()) && server.is_enabled());
+        servers.retain(|server| call::may_belong_to(name, server.name()) && server.is_enabled());
         servers
             .iter()
             .any(|server| server.is_asked_for() && is_starting(server))
@@ -474,7 +474,7 @@ impl Toolset {
             return Err(refusal);
         }
         let mut unknown = self.not_ready();
-        unknown.retain(|server| call::may_be_of(name, server.name()));
+        unknown.retain(|server| call::may_belong_to(name, server.name()));
         let named_one = !unknown.is_empty();
         if unknown.is_empty() {
             unknown = self.not_ready();
@@ -500,8 +500,8 @@ impl Toolset {
                     Some((server, outage)) if named_one => {
                         let failure = call::unavailable(server.name().as_str(), &outage);
                         // With two servers that it could be of, the name does not say which tool is meant.
-                        Err(match (unknown.len(), call::tool_of(name, server.name())) {
-                            (1, Some(tool)) => Unroutable::meaning(server.name(), tool, failure),
+                        Err(match (unknown.len(), call::tool_part(name, server.name())) {
+                            (1, Some(tool)) => Unroutable::for_tool(server.name(), tool, failure),
                             _ => failure.into(),
                         })
                     }
@@ -514,12 +514,12 @@ impl Toolset {
     /// Why a name leads nowhere: it is that of something that this view does not see, or nobody's.
     fn unknown(&self, name: &str) -> Unroutable {
         let servers = self.servers();
-        let sight = Visibility::new(&self.view, &servers);
-        if let Some(refusal) = sight.refusal(name, &servers, true) {
+        let visibility = Visibility::new(&self.view, &servers);
+        if let Some(refusal) = visibility.refusal(name, &servers, true) {
             return refusal;
         }
         let mut offering = self.chosen();
-        offering.retain(|server| server.is_enabled() && sight.may_see_tools_of(server));
+        offering.retain(|server| server.is_enabled() && visibility.may_see_tools_of(server));
         self.table().explain(name, &offering).into()
     }
 
@@ -576,13 +576,13 @@ const STEPS: usize = 64;
 /// A warning about a tool whose name has characters that a reader does not see, which may pass for another tool.
 fn unseen_in_name(route: &Route) -> Option<String> {
     let name = &route.tool.name;
-    if !has_unseen(name) {
+    if !has_invisible(name) {
         return None;
     }
     let shown: String = name
         .chars()
         .flat_map(|c| {
-            let (plain, escaped) = match is_unseen(c) {
+            let (plain, escaped) = match is_invisible(c) {
                 true => (None, Some(c.escape_unicode())),
                 false => (Some(c), None),
             };

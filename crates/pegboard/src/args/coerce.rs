@@ -3,12 +3,12 @@
 
 use std::fmt;
 
-use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
 use serde_json::value::RawValue;
 
 use super::{
     Arguments,
     node::Node,
+    raw_fields::RawFields,
     scalar,
     schema::{Kinds, Shape, plain, words},
 };
@@ -55,7 +55,7 @@ impl Fitting {
     }
 
     fn object(&mut self, raw: &RawValue, shape: Shape<'_>, path: &Path<'_>) -> Option<Node> {
-        let Fields(fields) = serde_json::from_str(raw.get()).ok()?;
+        let RawFields(fields) = serde_json::from_str(raw.get()).ok()?;
         let mut is_changed = false;
         let mut fitted = Vec::with_capacity(fields.len());
         for (name, value) in fields {
@@ -164,31 +164,6 @@ impl fmt::Display for Path<'_> {
             Self::Field(outer, name) => write!(f, "{outer}/{}", plain(name)),
             Self::Item(outer, at) => write!(f, "{outer}/{at}"),
         }
-    }
-}
-
-/// The fields of an object in their order, each as it was written.
-struct Fields<'a>(Vec<(String, &'a RawValue)>);
-
-impl<'de> Deserialize<'de> for Fields<'de> {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Reader;
-        impl<'de> Visitor<'de> for Reader {
-            type Value = Fields<'de>;
-
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("an object")
-            }
-
-            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Fields<'de>, A::Error> {
-                let mut fields = Vec::new();
-                while let Some(field) = map.next_entry()? {
-                    fields.push(field);
-                }
-                Ok(Fields(fields))
-            }
-        }
-        deserializer.deserialize_map(Reader)
     }
 }
 

@@ -26,7 +26,7 @@ impl Pegboard {
     /// A view for one agent, with settings of its own.
     pub fn toolset_with(&self, mut view: View) -> Toolset {
         let people = &self.0.people;
-        view.rules.begin(people.approver.as_ref(), &people.agreed);
+        view.rules.reset(people.approver.as_ref(), &people.agreed);
         view.embeddings = view.embeddings.or_else(|| self.0.embeddings.clone());
         let brought = view.tools.clone().map(|tools| self.brought_along(tools));
         view.home = brought.as_ref().map(|server| server.name().clone());

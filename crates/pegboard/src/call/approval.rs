@@ -1,4 +1,4 @@
-//! OpenQuestions a person whether a call may be made, and remembering what they said.
+//! Asks a person whether a call may be made, and remembers the approvals.
 
 use std::{
     collections::BTreeMap,
@@ -17,18 +17,18 @@ use crate::{
     name::ServerName,
 };
 
-/// The most agreements that are remembered.
-const MAX_REMEMBERED: usize = 10_000;
-/// How many tools are known to have been asked about before those that nobody asks about now are forgotten.
-const MAX_TURNS: usize = 64;
+/// The most approvals that are remembered.
+const MAX_APPROVALS: usize = 10_000;
+/// How many tools have a semaphore before those without a pending question are dropped.
+const MAX_SEMAPHORES: usize = 64;
 
-/// Asks a person, or whoever decides for them, whether a call may be made.
+/// Asks a person, or a program that decides for one, whether a call may be made.
 pub trait Approver: Send + Sync + 'static {
-    /// Whether the call may be made. Dropping the future takes the question back.
+    /// Decides whether the call may be made. Dropping the future withdraws the question.
     fn decide<'a>(&'a self, question: Question<'a>) -> Pin<Box<dyn Future<Output = Decision> + Send + 'a>>;
 }
 
-/// A function that knows the answer at once.
+/// A function that decides immediately.
 impl<F> Approver for F
 where
     F: Fn(&Question<'_>) -> Decision + Send + Sync + 'static,
@@ -38,7 +38,7 @@ where
     }
 }
 
-/// What a person is asked.
+/// What the approver is asked.
 #[derive(Debug, Clone, Copy)]
 #[non_exhaustive]
 pub struct Question<'a> {
@@ -46,17 +46,17 @@ pub struct Question<'a> {
     pub call: &'a str,
     /// The server that would be called.
     pub server: &'a ServerName,
-    /// The tool that would be called, in its server's words.
+    /// The tool that would be called, as its server defines it.
     pub tool: &'a Tool,
     /// The arguments as they would be sent.
     pub arguments: &'a Arguments,
-    /// How much harm the tool may do, by its own hints.
+    /// How much harm the tool may do, by its annotations.
     pub risk: Risk,
-    /// Whether somebody agreed to this tool before, and its definition was another one then.
+    /// Whether the tool was approved before with another definition.
     pub has_changed: bool,
 }
 
-/// What a person says.
+/// The approver's answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Decision {
@@ -70,11 +70,11 @@ pub enum Decision {
     Refused(String),
 }
 
-/// What people agreed to: a server, a tool, and the definition that the tool had then. Clones are one memory.
+/// The approvals: a server, a tool, and the tool's definition at that time. Clones share the same state.
 #[derive(Clone, Default)]
 pub struct Approvals(Arc<Mutex<BTreeMap<(String, String), DefinitionHash>>>);
 
-/// One agreement, as it can be kept in a file.
+/// One approval, as it can be stored in a file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Approved {
@@ -82,33 +82,33 @@ pub struct Approved {
     pub server: String,
     /// The tool, by its server's name for it.
     pub tool: String,
-    /// The definition that was agreed to.
+    /// The approved definition.
     pub definition: DefinitionHash,
 }
 
-/// What is remembered about a tool.
+/// What is known about earlier approvals of a tool.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Remembered {
-    Agreed,
-    /// Somebody agreed to another definition of it.
+pub(super) enum PastApproval {
+    Approved,
+    /// Another definition of the tool was approved.
     Changed,
     Nothing,
 }
 
 impl Approvals {
-    /// Nothing is agreed to yet.
+    /// Creates an empty set of approvals.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// What was agreed to earlier.
+    /// Restores approvals from earlier.
     pub fn of(entries: impl IntoIterator<Item = Approved>) -> Self {
-        let entries = entries.into_iter().take(MAX_REMEMBERED);
+        let entries = entries.into_iter().take(MAX_APPROVALS);
         let entries = entries.map(|entry| ((entry.server, entry.tool), entry.definition));
         Self(Arc::new(Mutex::new(entries.collect())))
     }
 
-    /// Everything that is agreed to, in order.
+    /// All approvals, sorted.
     pub fn entries(&self) -> Vec<Approved> {
         let entries = self.lock();
         let entry = |((server, tool), definition): (&(String, String), &DefinitionHash)| Approved {
@@ -119,22 +119,22 @@ impl Approvals {
         entries.iter().map(entry).collect()
     }
 
-    /// Takes an agreement back. Whether there was one.
+    /// Revokes an approval. Returns whether there was one.
     pub fn forget(&self, server: &ServerName, tool: &str) -> bool {
         self.lock().remove(&(server.to_string(), tool.to_owned())).is_some()
     }
 
-    pub(super) fn about(&self, tool: &Tool) -> Remembered {
+    pub(super) fn past(&self, tool: &Tool) -> PastApproval {
         match self.lock().get(&key(tool)) {
-            Some(agreed) if *agreed == tool.definition_hash() => Remembered::Agreed,
-            Some(_) => Remembered::Changed,
-            None => Remembered::Nothing,
+            Some(approved) if *approved == tool.definition_hash() => PastApproval::Approved,
+            Some(_) => PastApproval::Changed,
+            None => PastApproval::Nothing,
         }
     }
 
     pub(super) fn remember(&self, tool: &Tool) {
         let (key, mut entries) = (key(tool), self.lock());
-        if entries.len() < MAX_REMEMBERED || entries.contains_key(&key) {
+        if entries.len() < MAX_APPROVALS || entries.contains_key(&key) {
             entries.insert(key, tool.definition_hash());
         }
     }
@@ -144,22 +144,24 @@ impl Approvals {
     }
 }
 
-/// The questions that are put now: one about each tool at a time, so that whoever waits may profit from what was said before.
+/// The pending questions: at most one per tool, so that waiting calls can use the answer to an earlier one.
 #[derive(Debug, Default)]
 pub(super) struct OpenQuestions(Mutex<BTreeMap<(String, String), Arc<Semaphore>>>);
 
 impl OpenQuestions {
-    /// Waits for the turn to ask about a tool.
-    pub(super) async fn turn(&self, tool: &Tool) -> Option<OwnedSemaphorePermit> {
-        let turn = {
-            let mut turns = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-            if turns.len() >= MAX_TURNS {
-                turns.retain(|_, turn| Arc::strong_count(turn) > 1);
+    /// Waits for the permit to ask about a tool.
+    pub(super) async fn permit(&self, tool: &Tool) -> Option<OwnedSemaphorePermit> {
+        let semaphore = {
+            let mut semaphores = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+            if semaphores.len() >= MAX_SEMAPHORES {
+                semaphores.retain(|_, semaphore| Arc::strong_count(semaphore) > 1);
             }
-            let turn = turns.entry(key(tool)).or_insert_with(|| Arc::new(Semaphore::new(1)));
-            turn.clone()
+            let semaphore = semaphores
+                .entry(key(tool))
+                .or_insert_with(|| Arc::new(Semaphore::new(1)));
+            semaphore.clone()
         };
-        turn.acquire_owned().await.ok()
+        semaphore.acquire_owned().await.ok()
     }
 }
 

@@ -1,4 +1,4 @@
-//! Answers that are kept for a while, so that the same question is not asked twice. Off unless the operator sets a time.
+//! Caches answers, so that the same request is not sent twice. Off unless the operator sets a lifetime.
 
 use std::{
     collections::{HashMap, VecDeque},
@@ -9,7 +9,6 @@ use std::{
 use serde_json::Value;
 use tokio::time::Instant;
 
-use super::CallContext;
 use crate::{
     args::Arguments,
     catalog::Tool,
@@ -18,19 +17,19 @@ use crate::{
     outcome::{Answer, Content},
 };
 
-/// The most answers that are kept.
+/// The most cached answers.
 const MAX_ENTRIES: usize = 1000;
-/// The most bytes of payload that are kept.
+/// The most bytes of cached payload.
 const MAX_BYTES: usize = 32 << 20;
 
-/// The answers of one view, by what was asked. Views never see each other's.
+/// The cached answers of one view. Views do not share them.
 #[derive(Debug, Default)]
-pub(crate) struct Cache(Mutex<Kept>);
+pub(crate) struct Cache(Mutex<Entries>);
 
 #[derive(Debug, Default)]
-struct Kept {
+struct Entries {
     answers: HashMap<CacheKey, Entry>,
-    /// The questions from the oldest answer to the newest.
+    /// The keys from the oldest answer to the newest.
     order: VecDeque<CacheKey>,
     bytes: usize,
 }
@@ -42,32 +41,37 @@ struct Entry {
     until: Instant,
 }
 
-/// What was asked: the server, the tool, and the arguments in one spelling.
+/// What identifies a request: the server, the tool, and the arguments in canonical form.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) struct CacheKey {
-    /// The server by its number: another one may have its name by now.
+    /// The server's number: another server may have its name by now.
     server: u64,
     tool: String,
     arguments: String,
 }
 
 impl CacheKey {
-    /// The question of a call and how long its answer may be kept; none when it must be asked each time.
-    pub(super) fn of(job: &CallContext<'_>, arguments: &Arguments) -> Option<(Box<Self>, Duration)> {
-        let lifetime = lifetime(job.tool(), &job.config.policy)?;
-        // Reading and writing sorts the keys, so that their order makes no difference.
+    /// The key of a call and the lifetime of its answer; `None` if the answer must not be cached. `server` is the server's number.
+    pub(super) fn new(
+        server: u64,
+        tool: &Tool,
+        policy: &Policy,
+        arguments: &Arguments,
+    ) -> Option<(Box<Self>, Duration)> {
+        let lifetime = lifetime(tool, policy)?;
+        // Parsing and serialising sorts the keys, so that their order makes no difference.
         let arguments: Value = serde_json::from_str(arguments.as_raw().get()).ok()?;
-        let question = Self {
-            server: job.server().number(),
-            tool: job.tool().name.clone(),
+        let key = Self {
+            server,
+            tool: tool.name.clone(),
             arguments: arguments.to_string(),
         };
-        Some((Box::new(question), lifetime))
+        Some((Box::new(key), lifetime))
     }
 }
 
-/// How long answers of a tool are kept. The time of a server is for tools that only read; a tool that is named may say nothing about
-/// itself, but one that says that it writes is always asked.
+/// How long answers of a tool are cached. A server's lifetime applies to tools with `readOnlyHint`; a lifetime for a named tool also applies
+/// to tools without annotations. `readOnlyHint: false`, or `destructiveHint: true` alone, turns caching off.
 fn lifetime(tool: &Tool, policy: &Policy) -> Option<Duration> {
     if policy.cache.is_none() && policy.tools_cache.is_empty() {
         return None;
@@ -87,47 +91,47 @@ fn lifetime(tool: &Tool, policy: &Policy) -> Option<Duration> {
 }
 
 impl Cache {
-    /// The answer that was given to the same question and is not too old.
-    pub(super) fn get(&self, question: &CacheKey) -> Option<Answer> {
-        let kept = self.lock();
-        let entry = kept.answers.get(question)?;
+    /// Returns the cached answer for this key unless it has expired.
+    pub(super) fn get(&self, key: &CacheKey) -> Option<Answer> {
+        let entries = self.lock();
+        let entry = entries.answers.get(key)?;
         (entry.until > Instant::now()).then(|| entry.answer.clone())
     }
 
-    /// Keeps an answer. The oldest ones make room for it.
-    pub(super) fn put(&self, question: CacheKey, answer: &Answer, lifetime: Duration) {
-        let bytes = size(answer) + question.arguments.len();
+    /// Caches an answer, evicting the oldest ones to make room.
+    pub(super) fn put(&self, key: CacheKey, answer: &Answer, lifetime: Duration) {
+        let bytes = size(answer) + key.arguments.len();
         if bytes > MAX_BYTES / 8 {
             return;
         }
-        let mut kept = self.lock();
-        kept.forget(&question);
-        while kept.answers.len() >= MAX_ENTRIES || kept.bytes + bytes > MAX_BYTES {
-            let Some(oldest) = kept.order.front().cloned() else {
+        let mut entries = self.lock();
+        entries.remove(&key);
+        while entries.answers.len() >= MAX_ENTRIES || entries.bytes + bytes > MAX_BYTES {
+            let Some(oldest) = entries.order.front().cloned() else {
                 break;
             };
-            kept.forget(&oldest);
+            entries.remove(&oldest);
         }
         let entry = Entry {
             answer: answer.clone(),
             bytes,
             until: Instant::now() + lifetime,
         };
-        kept.bytes += bytes;
-        kept.order.push_back(question.clone());
-        kept.answers.insert(question, entry);
+        entries.bytes += bytes;
+        entries.order.push_back(key.clone());
+        entries.answers.insert(key, entry);
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, Kept> {
+    fn lock(&self) -> std::sync::MutexGuard<'_, Entries> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Kept {
-    fn forget(&mut self, question: &CacheKey) {
-        if let Some(entry) = self.answers.remove(question) {
+impl Entries {
+    fn remove(&mut self, key: &CacheKey) {
+        if let Some(entry) = self.answers.remove(key) {
             self.bytes -= entry.bytes;
-            self.order.retain(|kept| kept != question);
+            self.order.retain(|other| other != key);
         }
     }
 }
@@ -142,7 +146,7 @@ fn size(answer: &Answer) -> usize {
 mod tests {
     use super::*;
 
-    fn question(arguments: &str) -> CacheKey {
+    fn key(arguments: &str) -> CacheKey {
         CacheKey {
             server: 1,
             tool: "t".into(),
@@ -154,11 +158,11 @@ mod tests {
     async fn an_answer_is_kept_for_its_time() {
         let cache = Cache::default();
         let answer = Answer::from_text("noon");
-        cache.put(question("{}"), &answer, Duration::from_secs(10));
-        assert_eq!(cache.get(&question("{}")), Some(answer));
-        assert_eq!(cache.get(&question(r#"{"a":1}"#)), None);
+        cache.put(key("{}"), &answer, Duration::from_secs(10));
+        assert_eq!(cache.get(&key("{}")), Some(answer));
+        assert_eq!(cache.get(&key(r#"{"a":1}"#)), None);
         tokio::time::advance(Duration::from_secs(10)).await;
-        assert_eq!(cache.get(&question("{}")), None);
+        assert_eq!(cache.get(&key("{}")), None);
     }
 
     #[tokio::test(start_paused = true)]
@@ -166,31 +170,27 @@ mod tests {
         let cache = Cache::default();
         let lifetime = Duration::from_secs(60);
         for n in 0..=MAX_ENTRIES {
-            cache.put(question(&n.to_string()), &Answer::from_text("x"), lifetime);
+            cache.put(key(&n.to_string()), &Answer::from_text("x"), lifetime);
         }
-        assert_eq!(cache.get(&question("0")), None);
-        assert!(cache.get(&question("1")).is_some());
+        assert_eq!(cache.get(&key("0")), None);
+        assert!(cache.get(&key("1")).is_some());
         assert_eq!(cache.lock().answers.len(), MAX_ENTRIES);
         let big = Answer::from_text("x".repeat(MAX_BYTES / 9));
         for n in 0..20 {
-            cache.put(question(&format!("big {n}")), &big, lifetime);
+            cache.put(key(&format!("big {n}")), &big, lifetime);
         }
         assert!(cache.lock().bytes <= MAX_BYTES);
-        cache.put(
-            question("huge"),
-            &Answer::from_text("x".repeat(MAX_BYTES / 2)),
-            lifetime,
-        );
-        assert_eq!(cache.get(&question("huge")), None);
+        cache.put(key("huge"), &Answer::from_text("x".repeat(MAX_BYTES / 2)), lifetime);
+        assert_eq!(cache.get(&key("huge")), None);
     }
 
     #[tokio::test(start_paused = true)]
     async fn a_new_answer_takes_the_place_of_the_old_one() {
         let cache = Cache::default();
         for text in ["old", "new"] {
-            cache.put(question("{}"), &Answer::from_text(text), Duration::from_secs(60));
+            cache.put(key("{}"), &Answer::from_text(text), Duration::from_secs(60));
         }
-        assert_eq!(cache.get(&question("{}")), Some(Answer::from_text("new")));
+        assert_eq!(cache.get(&key("{}")), Some(Answer::from_text("new")));
         assert_eq!(cache.lock().order.len(), 1);
     }
 }

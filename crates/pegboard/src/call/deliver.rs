@@ -1,13 +1,15 @@
-//! The call in its server's hands: a turn, a session, the exchange, and what is done after a fault.
+//! Sends a call to its server: waits in the queue, gets a session, exchanges the messages, and retries after faults.
 
 use serde_json::{Map, Value};
 use tokio::{sync::mpsc, time::Instant};
 
 use super::{
-    CallContext, ToolCall, progress,
+    context::CallContext,
+    error::CallError,
+    progress,
     record::Record,
-    retry::{Next, Recovery, ToolClass},
-    stop::Stop,
+    retry::{Next, RetryState, ToolClass},
+    tool_call::ToolCall,
 };
 use crate::{
     args::Arguments,
@@ -18,68 +20,68 @@ use crate::{
     transport::Sent,
 };
 
-/// Hands the call to its server, and again where that is safe.
-pub(super) async fn delivered(
-    job: &CallContext<'_>,
+/// Sends the call to its server, and retries where that is safe.
+pub(super) async fn deliver(
+    context: &CallContext<'_>,
     call: &ToolCall,
     arguments: &Arguments,
     record: &mut Record,
-) -> Result<CallResult, Stop> {
-    let (server, deadline) = (job.server(), job.deadline);
-    let turn = server.turn(&job.tool().name, deadline).await?;
-    record.queued = turn.waited();
+) -> Result<CallResult, CallError> {
+    let (server, deadline) = (context.server(), context.deadline);
+    let permit = server.turn(&context.tool().name, deadline).await?;
+    record.queued = permit.waited();
     server.retries().deposit();
     let live = server.live(deadline).await?;
     record.attempts = 1;
-    let order = Order {
-        job,
+    let prepared = PreparedCall {
+        context,
         call,
         arguments,
-        meta: job.view.hooks.meta(job.route, call)?,
+        meta: context.view.hooks.meta(context.route, call)?,
     };
-    match order.give(job.tool(), &live).await? {
+    match prepared.send(context.tool(), &live).await? {
         Ok(result) => Ok(result),
-        // Boxed, because it is rare and every call would pay for the room.
-        Err(fault) => Box::pin(order.again(live, fault, record)).await,
+        // Boxed, because it is rare and every call would pay for the space.
+        Err(fault) => Box::pin(prepared.retry(live, fault, record)).await,
     }
 }
 
-/// A call as it is given to its server, once or more often.
-struct Order<'a> {
-    job: &'a CallContext<'a>,
+/// A call that is ready to be sent, once or several times.
+struct PreparedCall<'a> {
+    context: &'a CallContext<'a>,
     call: &'a ToolCall,
     arguments: &'a Arguments,
     meta: Map<String, Value>,
 }
 
-impl Order<'_> {
-    /// Gives it to a server that is ready.
-    async fn give(&self, tool: &Tool, live: &Live) -> Result<Result<CallResult, Fault>, Stop> {
-        let events = &self.job.view.events;
+impl PreparedCall<'_> {
+    /// Sends it to a server that is ready, and forwards progress.
+    async fn send(&self, tool: &Tool, live: &Live) -> Result<Result<CallResult, Fault>, CallError> {
+        let events = &self.context.view.events;
         if progress::is_wanted(self.call, events) {
-            // Boxed, because it is rare and every call would pay for the room.
-            let given = |progress| self.exchange(tool, live, progress);
-            return Box::pin(progress::passed_on(self.call, events, given)).await;
+            // Boxed, because it is rare and every call would pay for the space.
+            let exchange = |progress| self.exchange(tool, live, progress);
+            return Box::pin(progress::forward(self.call, events, exchange)).await;
         }
         self.exchange(tool, live, None).await
     }
 
-    /// One exchange with the server, if its breaker lets the call pass.
+    /// One exchange with the server, if its circuit breaker allows it.
     async fn exchange(
         &self,
         tool: &Tool,
         live: &Live,
         progress: Option<mpsc::Sender<Progress>>,
-    ) -> Result<Result<CallResult, Fault>, Stop> {
-        let breaker = self.job.server().breaker();
+    ) -> Result<Result<CallResult, Fault>, CallError> {
+        let breaker = self.context.server().breaker();
         let ticket = breaker.allow_now()?;
         let call = Call {
             tool,
             arguments: self.arguments.as_raw(),
             meta: &self.meta,
             patience: Patience {
-                idle: self.job.config.limits.call_idle,
-                total: self.job.deadline,
+                idle: self.context.config.limits.call_idle,
+                total: self.context.deadline,
             },
             progress,
             as_task: self.call.as_task,
@@ -92,28 +94,32 @@ impl Order<'_> {
         Ok(result)
     }
 
-    /// What is done after a fault, until there is a result or nothing more can be done.
-    async fn again(&self, mut live: Live, mut fault: Fault, record: &mut Record) -> Result<CallResult, Stop> {
-        let (server, deadline, policy) = (self.job.server(), self.job.deadline, &self.job.config.policy);
-        let mut tool = self.job.route.tool.clone();
+    /// Retries after a fault until there is a result or no retry is allowed.
+    async fn retry(&self, mut live: Live, mut fault: Fault, record: &mut Record) -> Result<CallResult, CallError> {
+        let (server, deadline, policy) = (
+            self.context.server(),
+            self.context.deadline,
+            &self.context.config.policy,
+        );
+        let mut tool = self.context.route.tool.clone();
         let class = ToolClass::under(policy, &tool).with_arguments(self.arguments);
-        let mut recovery = Recovery::new(class, &policy.retries);
-        let mut left_behind = 0;
+        let mut retries = RetryState::new(class, &policy.retries);
+        let mut lost_generation = 0;
         loop {
             let has_timed_out = matches!(fault.kind, FaultKind::TimedOut { .. });
             if has_timed_out {
                 server.suspect(live.generation);
             }
-            let after = match recovery.after(&fault, deadline.remaining(), server.retries(), Instant::now()) {
+            let after = match retries.after(&fault, deadline.remaining(), server.retries(), Instant::now()) {
                 Next::Stop => {
-                    if fault.is_transport() && !has_timed_out && is_probed_after_failures(policy) {
+                    if fault.is_transport() && !has_timed_out && needs_health_check(policy) {
                         server.suspect(live.generation);
                     }
                     return Err(fault.into());
                 }
                 Next::AgainSameSession { after } => after,
                 Next::AgainNewSession { after } => {
-                    left_behind = live.generation;
+                    lost_generation = live.generation;
                     server.replace(live.generation);
                     after
                 }
@@ -125,14 +131,14 @@ impl Order<'_> {
             record.may_have_run |= fault.sent == Sent::Maybe;
             tracing::debug!(id = %self.call.id, %fault, ?after, "the call is made again");
             tokio::time::sleep(after).await;
-            // Its place is given back first: it may be the one that is taken next.
+            // Released first: its slot in the pool may be the one that is acquired next.
             drop(live);
-            live = server.live_after(left_behind, deadline).await?;
-            record.attempts = recovery.attempts();
-            // It may have been listed again since.
+            live = server.live_after(lost_generation, deadline).await?;
+            record.attempts = retries.attempts();
+            // The tool may have been listed again since.
             let listed = live.catalog().tools.iter().find(|listed| listed.name == tool.name);
             tool = listed.cloned().unwrap_or(tool);
-            fault = match self.give(&tool, &live).await? {
+            fault = match self.send(&tool, &live).await? {
                 Ok(result) => return Ok(result),
                 Err(fault) => fault,
             };
@@ -140,8 +146,8 @@ impl Order<'_> {
     }
 }
 
-/// Whether a call that failed on its way leads to a probe: where no schedule would find out soon that the server is gone. Elsewhere calls go
-/// on trying until a probe is due, because a server that is back is found by the next of them.
-fn is_probed_after_failures(policy: &Policy) -> bool {
+/// Returns whether a failed call triggers a health check: only where no schedule would soon detect that the server is gone. Elsewhere calls
+/// keep trying until a check is due, because the next call finds a recovered server.
+fn needs_health_check(policy: &Policy) -> bool {
     !policy.restart.enabled || policy.health.every.is_none()
 }

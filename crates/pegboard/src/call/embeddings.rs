@@ -1,4 +1,4 @@
-//! Finding tools by meaning: a model of the program's turns texts into vectors, and those of tools are kept.
+//! Searches tools by meaning: the embedding program's model turns texts into vectors, and the vectors of tools are cached.
 
 use std::{
     collections::HashMap,
@@ -14,25 +14,25 @@ use tokio::{sync::Semaphore, time::Instant};
 
 use crate::sync::{Panicked, caught};
 
-/// How long a search waits for vectors. What came until then is kept for the next one.
-const WAIT: Duration = Duration::from_secs(5);
-/// How long nobody is asked after a search in which nothing came.
-const REST: Duration = Duration::from_secs(30);
-/// The most texts that are handed over at once.
+/// How long a search waits for vectors. Those that arrive until then are cached for the next search.
+const TIMEOUT: Duration = Duration::from_secs(5);
+/// How long the embedder is not called after a search in which it returned nothing.
+const PAUSE: Duration = Duration::from_secs(30);
+/// The most texts per request.
 const BATCH: usize = 64;
 /// The most numbers in a vector.
 const MAX_LENGTH: usize = 16_384;
-/// The most numbers of all vectors that are kept.
+/// The most numbers in all cached vectors.
 const MAX_KEPT: usize = 16 << 20;
 
 type Boxed<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
-/// Turns texts into vectors of which those of similar meaning point the same way: an embedding model, on this machine or another.
+/// Turns texts into vectors that are close for texts of similar meaning: an embedding model, local or remote.
 ///
 /// ```
 /// use pegboard::Embedder;
 ///
-/// /// Knows one thing about a text: whether it speaks of money.
+/// /// Knows one thing about a text: whether it is about money.
 /// struct Money;
 ///
 /// impl Embedder for Money {
@@ -48,28 +48,28 @@ type Boxed<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 /// }
 /// ```
 pub trait Embedder: Send + Sync + 'static {
-    /// A vector for each text, in the same order and all of one length, or why there are none. Dropping the future gives the request up.
+    /// Returns a vector for each text, in the same order and all of one length, or an error. Dropping the future cancels the request.
     fn embed(&self, texts: Vec<String>) -> Boxed<'_, Result<Vec<Vec<f32>>, String>>;
 }
 
-/// An embedder, and the vectors that it has made of tools.
+/// An embedder, and the cached vectors of tools.
 pub(crate) struct Embeddings {
     embedder: Arc<dyn Embedder>,
     state: Mutex<State>,
-    /// One search at a time asks, so that nothing is asked twice.
-    turn: Semaphore,
+    /// One search at a time calls the embedder, so that no text is embedded twice.
+    permit: Semaphore,
 }
 
 #[derive(Default)]
 struct State {
     vectors: HashMap<[u8; 32], Arc<[f32]>>,
-    /// How many numbers they have altogether.
+    /// How many numbers they have in total.
     numbers: usize,
-    /// Until when nobody is asked, because it was of no use lately.
-    rests_until: Option<Instant>,
+    /// Until when the embedder is not called after a failure.
+    paused_until: Option<Instant>,
 }
 
-/// The vectors of a question and of all tools.
+/// The vectors of a query and of all tools.
 #[derive(Debug, PartialEq)]
 pub(crate) struct Vectors {
     pub(crate) question: Arc<[f32]>,
@@ -81,29 +81,29 @@ impl Embeddings {
         Self {
             embedder: Arc::new(embedder),
             state: Mutex::default(),
-            turn: Semaphore::new(1),
+            permit: Semaphore::new(1),
         }
     }
 
-    /// The vectors of a question and of these tools, if all can be had soon.
+    /// Returns the vectors of a query and of these tools, if all of them arrive in time.
     pub(crate) async fn of(&self, question: &str, tools: &[String]) -> Option<Vectors> {
-        if self.lock().rests_until.is_some_and(|until| Instant::now() < until) {
+        if self.lock().paused_until.is_some_and(|until| Instant::now() < until) {
             return None;
         }
         let known = self.lock().vectors.len();
-        let asked = match tokio::time::timeout(WAIT, self.all(question, tools)).await {
-            Ok(asked) => asked,
-            Err(_) => Err(format!("they did not come within {} s", WAIT.as_secs())),
+        let result = match tokio::time::timeout(TIMEOUT, self.all(question, tools)).await {
+            Ok(result) => result,
+            Err(_) => Err(format!("they did not come within {} s", TIMEOUT.as_secs())),
         };
         let mut state = self.lock();
-        match asked {
+        match result {
             Ok(vectors) => {
-                state.rests_until = None;
+                state.paused_until = None;
                 Some(vectors)
             }
             Err(problem) => {
                 if state.vectors.len() <= known {
-                    state.rests_until = Some(Instant::now() + REST);
+                    state.paused_until = Some(Instant::now() + PAUSE);
                 }
                 tracing::warn!(%problem, "tools are found by their words only: there are no embeddings");
                 None
@@ -112,22 +112,22 @@ impl Embeddings {
     }
 
     async fn all(&self, question: &str, tools: &[String]) -> Result<Vectors, String> {
-        let _turn = self.turn.acquire().await;
+        let _permit = self.permit.acquire().await;
         let keys: Vec<_> = tools
             .iter()
             .map(|text| <[u8; 32]>::from(Sha256::digest(text)))
             .collect();
         let unknown: Vec<usize> = {
             let state = self.lock();
-            let places = 0..tools.len();
-            places.filter(|at| !state.vectors.contains_key(&keys[*at])).collect()
+            let indices = 0..tools.len();
+            indices.filter(|at| !state.vectors.contains_key(&keys[*at])).collect()
         };
         for batch in unknown.chunks(BATCH) {
             let texts = batch.iter().map(|at| tools[*at].clone()).collect();
-            let made = self.ask(texts).await?;
-            self.lock().keep(batch.iter().map(|at| keys[*at]).zip(made), &keys);
+            let vectors = self.request(texts).await?;
+            self.lock().keep(batch.iter().map(|at| keys[*at]).zip(vectors), &keys);
         }
-        let question = self.ask(vec![question.to_owned()]).await?.pop();
+        let question = self.request(vec![question.to_owned()]).await?.pop();
         let question = question.ok_or("there is none for the question")?;
         let state = self.lock();
         let tools = keys.iter().map(|key| state.vectors.get(key).cloned());
@@ -136,23 +136,23 @@ impl Embeddings {
         Ok(Vectors { question, tools })
     }
 
-    /// A usable vector for each text.
-    async fn ask(&self, texts: Vec<String>) -> Result<Vec<Arc<[f32]>>, String> {
+    /// Requests a vector for each text and validates them.
+    async fn request(&self, texts: Vec<String>) -> Result<Vec<Arc<[f32]>>, String> {
         let wanted = texts.len();
-        let asking = caught(async { self.embedder.embed(texts).await });
-        let made = asking
+        let embedding = caught(async { self.embedder.embed(texts).await });
+        let vectors = embedding
             .await
             .unwrap_or_else(|Panicked| Err("the embedder panicked".to_owned()))?;
-        if made.len() != wanted {
-            return Err(format!("{} came for {wanted} texts", made.len()));
+        if vectors.len() != wanted {
+            return Err(format!("{} came for {wanted} texts", vectors.len()));
         }
         let is_usable = |vector: &Vec<f32>| {
             (1..=MAX_LENGTH).contains(&vector.len()) && vector.iter().all(|number| number.is_finite())
         };
-        if !made.iter().all(is_usable) {
+        if !vectors.iter().all(is_usable) {
             return Err("one of them is empty, too long, or has numbers that are none".to_owned());
         }
-        Ok(made.into_iter().map(Arc::from).collect())
+        Ok(vectors.into_iter().map(Arc::from).collect())
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
@@ -161,9 +161,9 @@ impl Embeddings {
 }
 
 impl State {
-    /// Keeps vectors. When there are too many, those of tools that are not `wanted` now go.
-    fn keep(&mut self, made: impl Iterator<Item = ([u8; 32], Arc<[f32]>)>, wanted: &[[u8; 32]]) {
-        for (key, vector) in made {
+    /// Caches vectors. When there are too many, evicts those of tools that are not `wanted` now.
+    fn keep(&mut self, vectors: impl Iterator<Item = ([u8; 32], Arc<[f32]>)>, wanted: &[[u8; 32]]) {
+        for (key, vector) in vectors {
             if self.numbers + vector.len() > MAX_KEPT {
                 self.vectors.retain(|key, _| wanted.contains(key));
                 self.numbers = self.vectors.values().map(|vector| vector.len()).sum();
@@ -190,7 +190,7 @@ mod tests {
 
     use super::*;
 
-    /// Makes a vector of the length of a text, a batch in so much time, and counts the texts.
+    /// Embeds a text as its length, with a delay per batch, and counts the texts.
     struct Lengths {
         each: Duration,
         texts: Arc<AtomicUsize>,
@@ -245,17 +245,17 @@ mod tests {
         let tools = tools(3 * BATCH);
         let started = Instant::now();
         assert_eq!(embeddings.of("why", &tools).await, None);
-        assert_eq!(started.elapsed(), WAIT);
+        assert_eq!(started.elapsed(), TIMEOUT);
         assert!(embeddings.of("why", &tools).await.is_some());
     }
 
     #[tokio::test(start_paused = true)]
-    async fn whoever_was_of_no_use_is_left_alone_for_a_while() {
+    async fn a_failing_embedder_is_not_called_for_a_while() {
         let (embeddings, asked) = embeddings(Duration::from_secs(1));
         assert_eq!(embeddings.of("bad", &[]).await, None);
         assert_eq!(embeddings.of("good", &[]).await, None);
         assert_eq!(asked.load(Ordering::SeqCst), 1);
-        tokio::time::advance(REST).await;
+        tokio::time::advance(PAUSE).await;
         assert!(embeddings.of("good", &[]).await.is_some());
     }
 }

@@ -1,11 +1,11 @@
-//! Counts a call and rings its events, exactly once each, however the call ends.
+//! Counts a call and publishes its events, exactly once each, however the call ends.
 
 use std::{ops::Deref, sync::Arc};
 
 use jiff::Timestamp;
 use tokio::time::Instant;
 
-use super::{Route, ToolCall, View};
+use super::{route::resolved::Route, tool_call::ToolCall, view::View};
 use crate::{
     catalog::Tool,
     event::{CallEnd, Event},
@@ -14,65 +14,65 @@ use crate::{
     outcome::{Kind, Reply},
 };
 
-/// The longest name of a tool in an event, in bytes. A name that leads nowhere may be any text that a model wrote.
-const NAME: usize = 512;
+/// The longest tool name in an event, in bytes. An unknown name may be any text that a model wrote.
+const MAX_NAME: usize = 512;
 
-/// Owns the end of one call. [`CallGuard::complete`] ends it with a reply; a guard that is dropped before ends it as cancelled.
+/// Guards the end of one call. [`CallGuard::complete`] ends it with a reply; dropping the guard before that ends it as cancelled.
 ///
-/// Without listeners it is a few words and allocates nothing.
+/// Without subscribers it is a few machine words and allocates nothing.
 pub(crate) struct CallGuard<'a> {
-    view: Kept<'a, View>,
-    who: Who<'a>,
-    /// What listeners are told; made only when there are some.
-    told: Option<Box<Told>>,
+    view: BorrowedOrShared<'a, View>,
+    counters: Counters<'a>,
+    /// The call's data in events; only set if there are subscribers.
+    info: Option<Box<CallInfo>>,
     started: Instant,
     is_open: bool,
 }
 
-/// Whose counters a call belongs to.
-enum Who<'a> {
+/// Which counters a call belongs to.
+enum Counters<'a> {
     /// No tool was found for it yet.
     Unrouted,
-    /// A tool that the view answers itself.
-    Own,
-    Server(Kept<'a, Counts>),
+    /// A built-in tool, which the view answers itself.
+    BuiltIn,
+    Server(BorrowedOrShared<'a, Counts>),
 }
 
-/// A value that is borrowed for the length of a call, or held for longer.
-enum Kept<'a, T> {
+/// A value that is borrowed during a call, or shared for longer.
+enum BorrowedOrShared<'a, T> {
     Borrowed(&'a T),
-    Held(Arc<T>),
+    Shared(Arc<T>),
 }
 
-impl<T> Deref for Kept<'_, T> {
+impl<T> Deref for BorrowedOrShared<'_, T> {
     type Target = T;
 
     fn deref(&self) -> &T {
         match self {
             Self::Borrowed(value) => value,
-            Self::Held(value) => value,
+            Self::Shared(value) => value,
         }
     }
 }
 
-/// What listeners are told of one call.
+/// One call as events describe it.
 #[derive(Debug)]
-struct Told {
+struct CallInfo {
     id: String,
     name: String,
     server: Option<ServerName>,
     tool: Option<String>,
-    /// Whether they know of it already.
+    /// Whether the `CallCreated` event was sent.
     is_created: bool,
 }
 
 impl<'a> CallGuard<'a> {
-    /// Begins a call whose tool is not known yet. Listeners are told of it once that is known, or with [`CallGuard::create`].
+    /// Begins a call whose tool is not known yet. `CallCreated` is sent once it is known, or with [`CallGuard::create`].
     pub(crate) fn open(view: &'a View, call: &ToolCall, started: Instant) -> Self {
         Self {
-            told: view.events.is_heard().then(|| Box::new(Told::of(call))),
-            view: Kept::Borrowed(view),
-            who: Who::Unrouted,
+            info: view.events.is_heard().then(|| Box::new(CallInfo::of(call))),
+            view: BorrowedOrShared::Borrowed(view),
+            counters: Counters::Unrouted,
             started,
             is_open: true,
         }
@@ -85,51 +85,51 @@ impl<'a> CallGuard<'a> {
         guard
     }
 
-    /// The route of the call was found.
+    /// Sets the route of the call.
     pub(crate) fn route(&mut self, route: &'a Route) {
         let counts = route.server.counts();
         counts.begin();
-        self.who = Who::Server(Kept::Borrowed(counts));
-        self.leads_to(&route.tool, route.server.name());
+        self.counters = Counters::Server(BorrowedOrShared::Borrowed(counts));
+        self.set_tool(&route.tool, route.server.name());
     }
 
-    /// The call is one of a tool that the view answers itself.
-    pub(crate) fn own(&mut self, tool: &Tool) {
-        self.who = Who::Own;
-        self.leads_to(tool, &tool.server);
+    /// Marks the call as one of a built-in tool.
+    pub(crate) fn built_in(&mut self, tool: &Tool) {
+        self.counters = Counters::BuiltIn;
+        self.set_tool(tool, &tool.server);
     }
 
-    fn leads_to(&mut self, tool: &Tool, server: &ServerName) {
-        if let Some(told) = &mut self.told {
-            told.name = tool.dotted_name();
-            told.server = Some(server.clone());
-            told.tool = Some(tool.name.clone());
+    fn set_tool(&mut self, tool: &Tool, server: &ServerName) {
+        if let Some(info) = &mut self.info {
+            info.name = tool.dotted_name();
+            info.server = Some(server.clone());
+            info.tool = Some(tool.name.clone());
         }
         self.create();
     }
 
-    /// Tells listeners of the call, if they do not know of it.
+    /// Sends `CallCreated` unless it was sent.
     pub(crate) fn create(&mut self) {
-        if let Some(told) = &mut self.told
-            && !std::mem::replace(&mut told.is_created, true)
+        if let Some(info) = &mut self.info
+            && !std::mem::replace(&mut info.is_created, true)
         {
-            self.view.events.send(|| told.created());
+            self.view.events.send(|| info.created());
         }
     }
 
-    /// The same call for longer than its route and view are borrowed.
-    pub(crate) fn held(mut self, view: &Arc<View>, route: &Route) -> CallGuard<'static> {
+    /// Turns the guard into one that does not borrow its route and view.
+    pub(crate) fn into_shared(mut self, view: &Arc<View>, route: &Route) -> CallGuard<'static> {
         self.is_open = false;
         CallGuard {
-            view: Kept::Held(view.clone()),
-            who: Who::Server(Kept::Held(route.server.counts().clone())),
-            told: self.told.take(),
+            view: BorrowedOrShared::Shared(view.clone()),
+            counters: Counters::Server(BorrowedOrShared::Shared(route.server.counts().clone())),
+            info: self.info.take(),
             started: self.started,
             is_open: true,
         }
     }
 
-    /// The call has ended with a reply.
+    /// Ends the call with a reply.
     pub(crate) fn complete(mut self, reply: &Reply) {
         self.is_open = false;
         let kind = reply.outcome.kind();
@@ -146,26 +146,26 @@ impl<'a> CallGuard<'a> {
     }
 
     fn count(&self, kind: Kind, took: std::time::Duration) {
-        match &self.who {
-            Who::Unrouted => self.view.tallies.unrouted.count(kind, took),
-            Who::Own => self.view.tallies.own_tools.count(kind, took),
-            Who::Server(counts) => counts.end(kind, took),
+        match &self.counters {
+            Counters::Unrouted => self.view.tallies.unrouted.count(kind, took),
+            Counters::BuiltIn => self.view.tallies.own_tools.count(kind, took),
+            Counters::Server(counts) => counts.end(kind, took),
         }
     }
 
-    /// The caller has dropped the call.
+    /// Ends the call as cancelled.
     #[cold]
     fn cancel(&mut self) {
         self.create();
         let took = self.started.elapsed();
         self.count(Kind::Cancelled, took);
-        if let Some(told) = self.told.take() {
-            tracing::info!(id = %told.id, kind = Kind::Cancelled.as_str(), latency = ?took, "call dropped");
+        if let Some(info) = self.info.take() {
+            tracing::info!(id = %info.id, kind = Kind::Cancelled.as_str(), latency = ?took, "call dropped");
             let end = CallEnd {
-                id: told.id,
-                name: told.name,
-                server: told.server,
-                tool: told.tool,
+                id: info.id,
+                name: info.name,
+                server: info.server,
+                tool: info.tool,
             };
             self.view.events.send(|| Event::cancelled(end, took));
         } else {
@@ -185,14 +185,14 @@ impl Drop for CallGuard<'_> {
 impl std::fmt::Debug for CallGuard<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("CallGuard")
-            .field("told", &self.told)
+            .field("call", &self.info)
             .finish_non_exhaustive()
     }
 }
 
-impl Told {
+impl CallInfo {
     fn of(call: &ToolCall) -> Self {
-        let name = &call.name[..call.name.floor_char_boundary(NAME)];
+        let name = &call.name[..call.name.floor_char_boundary(MAX_NAME)];
         Self {
             id: call.id.clone(),
             name: name.to_owned(),

@@ -1,10 +1,10 @@
-//! What the embedding program may do around every call: look, change, refuse, add facts, count.
+//! Hooks of the embedding program around every call: they observe, change or refuse it, add `_meta` and count tokens.
 
 use std::{fmt, future::Future, pin::Pin, sync::Arc, time::Duration};
 
 use serde_json::{Map, Value};
 
-use super::{Route, ToolCall, idempotency};
+use super::{idempotency, route::resolved::Route, tool_call::ToolCall};
 use crate::{
     catalog::Tool,
     deadline::Deadline,
@@ -13,16 +13,16 @@ use crate::{
     sync::{Panicked, caught, caught_now},
 };
 
-/// How long a hook may look at a reply.
-const AFTER: Duration = Duration::from_secs(10);
+/// How long a hook may take for a reply.
+const AFTER_TIMEOUT: Duration = Duration::from_secs(10);
 
 type Boxed<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
-/// What is about to be called.
+/// The tool that is about to be called.
 #[derive(Debug, Clone, Copy)]
 #[non_exhaustive]
 pub struct Called<'a> {
-    /// The server it goes to.
+    /// The server.
     pub server: &'a ServerName,
     /// The tool.
     pub tool: &'a Tool,
@@ -37,7 +37,7 @@ impl<'a> Called<'a> {
     }
 }
 
-/// Stands around every call of a view. The first hook of a view sees a call first and its reply last.
+/// Runs before and after every call of a view. The first hook of a view sees a call first and its reply last.
 ///
 /// ```
 /// use pegboard::{Called, Failure, Hook, Kind, ToolCall};
@@ -60,31 +60,31 @@ impl<'a> Called<'a> {
 /// }
 /// ```
 pub trait Hook: Send + Sync + 'static {
-    /// Sees a call before its arguments are checked. It may change the call, or refuse it.
+    /// Runs before the arguments are validated. May change the call, or refuse it.
     fn before<'a>(&'a self, called: Called<'a>, call: &'a mut ToolCall) -> Boxed<'a, Result<(), Failure>> {
         let _ = (called, call);
         Box::pin(std::future::ready(Ok(())))
     }
 
-    /// Sees the reply, however the call ended. It may change it.
+    /// Runs on the reply, however the call ended. May change it.
     fn after<'a>(&'a self, called: Called<'a>, reply: &'a mut Reply) -> Boxed<'a, ()> {
         let _ = (called, reply);
         Box::pin(std::future::ready(()))
     }
 }
 
-/// How much more a view may bring into a model's context. See [`View::budget`](super::View::budget).
+/// Limits how many tokens a view may add to a model's context. See [`View::budget`](crate::View::budget).
 pub trait Budget: Send + Sync + 'static {
-    /// Whether the call may be made, or why not.
+    /// Returns the reason if the call may not be made.
     fn allows(&self, called: Called<'_>) -> Result<(), String>;
 
-    /// A reply of about so many tokens was given.
+    /// Counts a reply of about this many tokens.
     fn spend(&self, called: Called<'_>, tokens: usize) {
         let _ = (called, tokens);
     }
 }
 
-/// Facts that go with a call in its `_meta`.
+/// Computes entries of a request's `_meta`.
 pub(super) type MetaOf = Arc<dyn Fn(Called<'_>) -> Map<String, Value> + Send + Sync>;
 
 /// The hooks of one view.
@@ -96,14 +96,14 @@ pub(crate) struct Hooks {
 }
 
 impl Hooks {
-    /// Lets every hook see the call, in order, until one refuses it; then asks the budget.
+    /// Runs the `before` hooks in order until one refuses the call, then asks the budget.
     pub(super) async fn before(&self, route: &Route, call: &mut ToolCall, deadline: Deadline) -> Result<(), Failure> {
         let called = Called::of(route);
         for hook in &self.around {
-            // Boxed, because hooks are rare and every call would pay for the room.
-            let looking = caught(async { hook.before(called, call).await });
-            let looked = Box::pin(deadline.run(looking)).await;
-            looked
+            // Boxed, because hooks are rare and every call would pay for the space.
+            let running = caught(async { hook.before(called, call).await });
+            let result = Box::pin(deadline.run(running)).await;
+            result
                 .unwrap_or_else(|_| {
                     Ok(Err(Failure::new(
                         Kind::Timeout,
@@ -120,12 +120,12 @@ impl Hooks {
         }
     }
 
-    /// Lets every hook see the reply, the last one first, and counts what it costs.
+    /// Runs the `after` hooks, last one first, and charges the budget.
     pub(super) async fn after(&self, route: &Route, reply: &mut Reply) {
         let called = Called::of(route);
         for hook in self.around.iter().rev() {
-            let looking = caught(async { hook.after(called, reply).await });
-            match Box::pin(tokio::time::timeout(AFTER, looking)).await {
+            let running = caught(async { hook.after(called, reply).await });
+            match Box::pin(tokio::time::timeout(AFTER_TIMEOUT, running)).await {
                 Ok(Ok(())) => {}
                 Ok(Err(Panicked)) => {
                     tracing::error!(id = %reply.id, "a hook panicked at a reply");
@@ -144,7 +144,7 @@ impl Hooks {
         }
     }
 
-    /// What goes into `_meta` of the call: the program's facts, then those of the call itself, and its key.
+    /// The request's `_meta`: the program's entries, then those of the call itself and its idempotency key.
     pub(super) fn meta(&self, route: &Route, call: &ToolCall) -> Result<Map<String, Value>, Failure> {
         let mut meta = match &self.meta {
             Some(meta) => {
@@ -154,13 +154,13 @@ impl Hooks {
         };
         meta.extend(call.meta.iter().map(|(key, value)| (key.clone(), value.clone())));
         if let Some(key) = &call.key {
-            meta.insert(idempotency::META.to_owned(), key.as_str().into());
+            meta.insert(idempotency::META_KEY.to_owned(), key.as_str().into());
         }
         Ok(meta)
     }
 }
 
-/// The failure of a call for which the program's own code panicked.
+/// The failure of a call for which a callback of the embedding program panicked.
 pub(super) fn panicked(what: &str) -> Failure {
     tracing::error!("{what} of the program panicked; the call is refused");
     Failure::new(

@@ -1,4 +1,4 @@
-//! Calls that carry a key of their caller: the same key is carried out once, and everybody who uses it again gets that reply.
+//! Idempotency keys: a call runs once per key, and further calls with that key get its reply.
 
 use std::{
     collections::HashMap,
@@ -17,42 +17,42 @@ use crate::{
     outcome::{Failure, Kind, Outcome, Reply},
 };
 
-/// Where a server finds the key in the `_meta` of a call.
-pub(super) const META: &str = "dev.pegboard/idempotencyKey";
-/// How long the reply to a call is given again after the call has ended.
-const WINDOW: Duration = Duration::from_secs(600);
-/// The most keys that are remembered; of the calls that have ended the oldest are forgotten first.
+/// The `_meta` entry in which a server finds the key.
+pub(super) const META_KEY: &str = "dev.pegboard/idempotencyKey";
+/// How long a reply is repeated after its call has ended.
+const LIFETIME: Duration = Duration::from_secs(600);
+/// The most keys that are remembered; the calls that ended first are evicted first.
 const MAX_KEYS: usize = 1024;
 
-/// The keys that calls of one view have used.
+/// The idempotency keys of one view.
 #[derive(Debug, Default)]
-pub(crate) struct IdempotencyKeys(Mutex<HashMap<IdempotencyKey, Used>>);
+pub(crate) struct IdempotencyKeys(Mutex<HashMap<IdempotencyKey, KeyedCall>>);
 
-/// A caller's key. The same word for another tool is another key.
+/// A caller's key for one tool. The same key for another tool is a different one.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) struct IdempotencyKey {
     pub(super) tool: String,
-    pub(super) word: String,
+    pub(super) key: String,
 }
 
-/// The call that was made under a key.
+/// The call that claimed a key.
 #[derive(Debug)]
-struct Used {
+struct KeyedCall {
     arguments: [u8; 32],
     reply: watch::Receiver<Option<Reply>>,
-    /// When the call ended, or was given up.
+    /// When the call ended or was dropped.
     ended: Option<Instant>,
 }
 
-impl Used {
-    fn is_over(&self) -> bool {
-        self.ended.is_some_and(|ended| ended.elapsed() >= WINDOW)
+impl KeyedCall {
+    fn is_expired(&self) -> bool {
+        self.ended.is_some_and(|ended| ended.elapsed() >= LIFETIME)
     }
 }
 
 impl IdempotencyKeys {
-    /// Makes the call, unless one with this key and these arguments was made before; then its reply is waited for and given again. A call
-    /// that was surely not carried out leaves its key free.
+    /// Runs `call`, unless one with this key and these arguments ran before; then waits for its reply and returns a copy. A call that was
+    /// certainly not executed releases its key.
     pub(super) async fn once(
         &self,
         key: IdempotencyKey,
@@ -60,97 +60,97 @@ impl IdempotencyKeys {
         deadline: Deadline,
         call: impl Future<Output = Reply>,
     ) -> Reply {
-        match self.begin(&key, fingerprint(arguments)) {
-            Begin::Now(told) => {
-                let mut begun = Begun {
+        match self.claim(&key, fingerprint(arguments)) {
+            Claim::New(publisher) => {
+                let mut guard = ClaimGuard {
                     keys: self,
                     key: &key,
-                    is_free: false,
+                    is_released: false,
                 };
                 let reply = call.await;
-                begun.is_free = !reply.outcome.may_have_executed();
-                told.send_replace(Some(reply.clone()));
+                guard.is_released = !reply.outcome.may_have_executed();
+                publisher.send_replace(Some(reply.clone()));
                 reply
             }
-            Begin::Before(mut earlier) => match deadline.run(earlier.wait_for(Option::is_some)).await {
+            Claim::Existing(mut earlier) => match deadline.run(earlier.wait_for(Option::is_some)).await {
                 Ok(Ok(reply)) => reply.clone().unwrap_or_else(|| unknown(&key)),
-                // Its caller gave it up, so nobody knows how far it came; or it takes longer than this one may wait.
+                // The earlier call was dropped in flight, so its fate is unknown; or it takes longer than this call may wait.
                 Ok(Err(_)) | Err(_) => unknown(&key),
             },
-            Begin::Never(failure) => refused(failure),
+            Claim::Rejected(failure) => refused(failure),
         }
     }
 
-    /// Looks the key up and takes it in one step, so that of two callers only one begins.
-    fn begin(&self, key: &IdempotencyKey, arguments: [u8; 32]) -> Begin {
+    /// Looks the key up and claims it under one lock, so that only one of two callers runs.
+    fn claim(&self, key: &IdempotencyKey, arguments: [u8; 32]) -> Claim {
         let mut keys = self.lock();
         match keys.get(key) {
-            Some(used) if used.is_over() => {}
-            Some(used) if used.arguments != arguments => return Begin::Never(taken(key)),
-            Some(used) => return Begin::Before(used.reply.clone()),
+            Some(claimed) if claimed.is_expired() => {}
+            Some(claimed) if claimed.arguments != arguments => return Claim::Rejected(taken(key)),
+            Some(claimed) => return Claim::Existing(claimed.reply.clone()),
             None => {}
         }
-        if keys.len() >= MAX_KEYS && !make_room(&mut keys) {
-            return Begin::Never(Failure::new(
+        if keys.len() >= MAX_KEYS && !evict(&mut keys) {
+            return Claim::Rejected(Failure::new(
                 Kind::LimitExceeded,
                 format!("{MAX_KEYS} calls with keys are under way, and no more keys are taken"),
             ));
         }
-        let (told, reply) = watch::channel(None);
-        let used = Used {
+        let (publisher, reply) = watch::channel(None);
+        let claimed = KeyedCall {
             arguments,
             reply,
             ended: None,
         };
-        keys.insert(key.clone(), used);
-        Begin::Now(told)
+        keys.insert(key.clone(), claimed);
+        Claim::New(publisher)
     }
 
-    fn lock(&self) -> MutexGuard<'_, HashMap<IdempotencyKey, Used>> {
+    fn lock(&self) -> MutexGuard<'_, HashMap<IdempotencyKey, KeyedCall>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// What a caller with a key is to do.
-enum Begin {
-    /// Make the call, and tell its reply.
-    Now(watch::Sender<Option<Reply>>),
-    /// Wait for the reply of the call that was made before.
-    Before(watch::Receiver<Option<Reply>>),
-    Never(Failure),
+/// The result of claiming a key.
+enum Claim {
+    /// Run the call and publish its reply.
+    New(watch::Sender<Option<Reply>>),
+    /// Wait for the reply of the earlier call.
+    Existing(watch::Receiver<Option<Reply>>),
+    Rejected(Failure),
 }
 
-/// A call under way. However it ends, also when it is given up, the time of its key begins to run.
-struct Begun<'a> {
+/// Held while the call is in flight. Starts the key's expiry when the call ends or is dropped.
+struct ClaimGuard<'a> {
     keys: &'a IdempotencyKeys,
     key: &'a IdempotencyKey,
-    /// Whether nothing was done under the key.
-    is_free: bool,
+    /// Whether the key is released because nothing was executed.
+    is_released: bool,
 }
 
-impl Drop for Begun<'_> {
+impl Drop for ClaimGuard<'_> {
     fn drop(&mut self) {
         let mut keys = self.keys.lock();
-        if self.is_free {
+        if self.is_released {
             keys.remove(self.key);
-        } else if let Some(used) = keys.get_mut(self.key) {
-            used.ended = Some(Instant::now());
+        } else if let Some(claimed) = keys.get_mut(self.key) {
+            claimed.ended = Some(Instant::now());
         }
     }
 }
 
-/// Forgets what is over, or else the call that ended first. A call under way is never forgotten: it could be made twice then.
-fn make_room(keys: &mut HashMap<IdempotencyKey, Used>) -> bool {
-    keys.retain(|_, used| !used.is_over());
+/// Evicts expired keys, or else the call that ended first. A call in flight is never evicted: it could run twice then.
+fn evict(keys: &mut HashMap<IdempotencyKey, KeyedCall>) -> bool {
+    keys.retain(|_, claimed| !claimed.is_expired());
     if keys.len() < MAX_KEYS {
         return true;
     }
-    let ended = keys.iter().filter_map(|(key, used)| Some((used.ended?, key)));
+    let ended = keys.iter().filter_map(|(key, claimed)| Some((claimed.ended?, key)));
     let first = ended.min_by_key(|(at, _)| *at).map(|(_, key)| key.clone());
     first.is_some_and(|first| keys.remove(&first).is_some())
 }
 
-/// Says of two calls whether they have the same arguments, in whatever order these are written.
+/// Hashes the arguments, independent of the order of their keys.
 fn fingerprint(arguments: &Arguments) -> [u8; 32] {
     let text = arguments.as_raw().get();
     let sorted = serde_json::from_str(text).map(|tree: Value| tree.to_string());
@@ -160,7 +160,7 @@ fn fingerprint(arguments: &Arguments) -> [u8; 32] {
 fn taken(key: &IdempotencyKey) -> Failure {
     let message = format!(
         "the key `{}` belongs to an earlier call of `{}` with other arguments",
-        key.word.escape_debug(),
+        key.key.escape_debug(),
         key.tool
     );
     Failure::new(Kind::InvalidArguments, message).hint("a new call needs a key of its own")
@@ -171,7 +171,7 @@ fn unknown(key: &IdempotencyKey) -> Reply {
         Kind::Cancelled,
         format!(
             "an earlier call with the key `{}` was begun and its end is not known. It may have been carried out.",
-            key.word.escape_debug()
+            key.key.escape_debug()
         ),
     );
     let failure = failure.hint("check the state before using another key").after_sending();
@@ -187,12 +187,9 @@ mod tests {
     use super::*;
     use crate::outcome::Answer;
 
-    fn key(word: impl Into<String>) -> IdempotencyKey {
+    fn key(key: impl Into<String>) -> IdempotencyKey {
         let tool = "fx.pay".to_owned();
-        IdempotencyKey {
-            tool,
-            word: word.into(),
-        }
+        IdempotencyKey { tool, key: key.into() }
     }
 
     fn done(text: &str) -> Reply {
@@ -200,18 +197,18 @@ mod tests {
         Reply::unanswered("", "", Outcome::Done(answer), Duration::ZERO)
     }
 
-    async fn call(keys: &IdempotencyKeys, word: &str, arguments: &str, reply: Reply) -> Reply {
+    async fn call(keys: &IdempotencyKeys, text: &str, arguments: &str, reply: Reply) -> Reply {
         let arguments = Arguments::parse(arguments).unwrap();
         let deadline = Deadline::within(Duration::from_secs(60));
-        keys.once(key(word), &arguments, deadline, async { reply }).await
+        keys.once(key(text), &arguments, deadline, async { reply }).await
     }
 
     #[tokio::test(start_paused = true)]
     async fn a_reply_is_given_again_for_ten_minutes() {
         let keys = IdempotencyKeys::default();
-        for (wait, made, told) in [(0, "first", "first"), (599, "second", "first"), (1, "third", "third")] {
+        for (wait, text, expected) in [(0, "first", "first"), (599, "second", "first"), (1, "third", "third")] {
             tokio::time::advance(Duration::from_secs(wait)).await;
-            assert_eq!(call(&keys, "a", "{}", done(made)).await.text(), told);
+            assert_eq!(call(&keys, "a", "{}", done(text)).await.text(), expected);
         }
     }
 
@@ -255,12 +252,12 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn the_oldest_replies_make_room_and_calls_under_way_never_do() {
+    async fn the_oldest_replies_make_room_and_calls_in_flight_never_do() {
         let keys = IdempotencyKeys::default();
         let (never, arguments) = (std::future::pending::<Reply>(), Arguments::default());
         let deadline = Deadline::within(Duration::from_secs(60));
-        let mut under_way = Box::pin(keys.once(key("0"), &arguments, deadline, never));
-        assert!(futures_util::poll!(&mut under_way).is_pending());
+        let mut in_flight = Box::pin(keys.once(key("0"), &arguments, deadline, never));
+        assert!(futures_util::poll!(&mut in_flight).is_pending());
         for n in 1..=MAX_KEYS {
             call(&keys, &n.to_string(), "{}", done("first")).await;
             tokio::time::advance(Duration::from_millis(1)).await;

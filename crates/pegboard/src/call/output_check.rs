@@ -1,17 +1,18 @@
-//! Whether a structured answer is what the tool's schema promised.
+//! Validates structured results against the tool's output schema.
 
-use super::CallContext;
+use super::context::CallContext;
 use crate::{
     config::OutputCheck,
     outcome::{Answer, Outcome},
     session::CallResult,
 };
 
-/// The outcome of an answer that counts as failed because it is not as promised. Where that only deserves a warning, it is told in `warnings`.
-pub(super) fn misfit(job: &CallContext<'_>, result: &CallResult, warnings: &mut Vec<String>) -> Option<Outcome> {
-    let (tool, policy) = (job.tool(), job.config.policy.output_check);
+/// Returns the outcome of a result that counts as failed because it does not match the schema. Where the policy only warns, adds to
+/// `warnings`.
+pub(super) fn check(context: &CallContext<'_>, result: &CallResult, warnings: &mut Vec<String>) -> Option<Outcome> {
+    let (tool, policy) = (context.tool(), context.config.policy.output_check);
     let schema = tool.output_schema.as_ref()?;
-    // What a tool says about its failure is not what it promised.
+    // The schema describes successful results only.
     if policy == OutputCheck::Off || result.is_error {
         return None;
     }

@@ -1,79 +1,75 @@
-//! ResultOptions as arguments: `{"$handle": "out_…"}` anywhere in a call's arguments becomes what is kept under the handle, so that a large text
-//! goes from one tool to another without a model writing it out.
+//! Handles as arguments: `{"$handle": "out_…"}` anywhere in a call's arguments is replaced with the spilled output, so that a large text
+//! goes from one tool to another without a model repeating it.
 
 use std::borrow::Cow;
 
-use serde::{
-    Deserialize, Deserializer,
-    de::{MapAccess, Visitor},
-};
 use serde_json::{Value, value::RawValue};
 
 use crate::{
-    args::Arguments,
+    args::{Arguments, RawFields},
     outcome::{Failure, Kind},
     spill::{Form, Output, Spill, SpillError, select},
 };
 
-/// What marks a handle.
-const MARK: &str = "$handle";
-/// The most that handles may add to the arguments of one call.
-const MAX_FILLED: usize = 16 << 20;
-/// The deepest nesting of arguments that are looked through.
+/// The key that marks a handle.
+const HANDLE_KEY: &str = "$handle";
+/// The most bytes that handles may add to the arguments of one call.
+const MAX_INSERTED: usize = 16 << 20;
+/// The deepest nesting of arguments that is searched.
 const MAX_DEPTH: usize = 128;
 
-/// Whether it is worth looking for handles.
-pub(super) fn may_be_in(arguments: &Arguments) -> bool {
+/// Returns whether the arguments may contain handles.
+pub(super) fn may_contain_handles(arguments: &Arguments) -> bool {
     let written = arguments.as_raw().get();
-    memchr::memmem::find(written.as_bytes(), MARK.as_bytes()).is_some()
+    memchr::memmem::find(written.as_bytes(), HANDLE_KEY.as_bytes()).is_some()
 }
 
-/// The arguments with every handle replaced. Arguments without one are handed back as they are.
-pub(super) async fn fill<'a>(arguments: Cow<'a, Arguments>, spill: &Spill) -> Result<Cow<'a, Arguments>, Failure> {
+/// Replaces every handle in the arguments. Arguments without one are returned unchanged.
+pub(super) async fn resolve<'a>(arguments: Cow<'a, Arguments>, spill: &Spill) -> Result<Cow<'a, Arguments>, Failure> {
     let written = arguments.as_raw().get();
-    if !may_be_in(&arguments) {
+    if !may_contain_handles(&arguments) {
         return Ok(arguments);
     }
-    let mut wanted = Vec::new();
-    collect(arguments.as_raw(), 0, &mut wanted)?;
-    let mut kept = Vec::with_capacity(wanted.len());
+    let mut references = Vec::new();
+    collect(arguments.as_raw(), 0, &mut references)?;
+    let mut contents = Vec::with_capacity(references.len());
     let mut bytes = 0;
-    for handle in wanted {
-        let output = spill.fetch(&handle.name).await.map_err(|error| refused(&error))?;
+    for reference in references {
+        let output = spill.fetch(&reference.name).await.map_err(|error| refused(&error))?;
         bytes += output.text.len();
-        if bytes > MAX_FILLED {
-            let message = format!("the handles in the arguments stand for more than {MAX_FILLED} bytes");
+        if bytes > MAX_INSERTED {
+            let message = format!("the handles in the arguments stand for more than {MAX_INSERTED} bytes");
             return Err(Failure::new(Kind::LimitExceeded, message));
         }
-        kept.push(handle.content(&output)?);
+        contents.push(reference.content(&output)?);
     }
-    let mut filled = String::with_capacity(written.len() + bytes + bytes / 8);
-    write(arguments.as_raw(), &mut kept.into_iter(), &mut filled);
-    let filled = Arguments::parse(&filled).map(Cow::Owned);
-    filled.map_err(|error| Failure::new(Kind::Internal, error.to_string()))
+    let mut resolved = String::with_capacity(written.len() + bytes + bytes / 8);
+    write(arguments.as_raw(), &mut contents.into_iter(), &mut resolved);
+    let resolved = Arguments::parse(&resolved).map(Cow::Owned);
+    resolved.map_err(|error| Failure::new(Kind::Internal, error.to_string()))
 }
 
-/// One mention of a handle.
+/// A reference to a spilled output.
 #[derive(Debug, PartialEq, Eq)]
-struct Mention {
+struct HandleReference {
     name: String,
-    /// A part of it, as a JSONPath.
+    /// A JSONPath that selects a part of the output.
     path: Option<String>,
-    /// Whether it is wanted as text or as JSON, when not as it was.
+    /// Inserts the output as text or as JSON; `None` keeps its own form.
     form: Option<Form>,
 }
 
-impl Mention {
-    /// The mention that an object is, if it is one.
+impl HandleReference {
+    /// Parses an object as a reference, if it has the handle key.
     fn read(fields: &[(String, &RawValue)]) -> Result<Option<Self>, Failure> {
-        if !fields.iter().any(|(key, _)| key == MARK) {
+        if !fields.iter().any(|(key, _)| key == HANDLE_KEY) {
             return Ok(None);
         }
         let bad = |what: &str| {
             let hint = "write {\"$handle\": \"out_…\"}, with \"path\": \"$.a.b\" for a part of it and \"as\": \"text\" or \"json\"";
             Failure::new(Kind::InvalidArguments, format!("a handle in the arguments {what}")).hint(hint)
         };
-        let mut mention = Self {
+        let mut reference = Self {
             name: String::new(),
             path: None,
             form: None,
@@ -81,17 +77,17 @@ impl Mention {
         for (key, value) in fields {
             let text: String = serde_json::from_str(value.get()).map_err(|_| bad("has a value that is not a text"))?;
             match (key.as_str(), text.as_str()) {
-                (MARK, _) => mention.name = text,
-                ("path", _) => mention.path = Some(text),
-                ("as", "text") => mention.form = Some(Form::Text),
-                ("as", "json") => mention.form = Some(Form::Json),
+                (HANDLE_KEY, _) => reference.name = text,
+                ("path", _) => reference.path = Some(text),
+                ("as", "text") => reference.form = Some(Form::Text),
+                ("as", "json") => reference.form = Some(Form::Json),
                 _ => return Err(bad(&format!("has `{}` beside it", key.escape_debug()))),
             }
         }
-        Ok(Some(mention))
+        Ok(Some(reference))
     }
 
-    /// What stands in its place, as JSON: a text for what a tool wrote as text, a value for what it gave as structured content.
+    /// The JSON that replaces the reference: a string for text output, a value for structured content.
     fn content(&self, output: &Output) -> Result<String, Failure> {
         let as_json = match (&self.form, &output.form) {
             (Some(Form::Json), _) | (None, Form::Json) => true,
@@ -105,7 +101,7 @@ impl Mention {
                 let value =
                     select(&output.text, path).map_err(|problem| invalid(format!("has no such path: {problem}")))?;
                 picked = match (as_json || self.form.is_none(), value) {
-                    // A text inside of JSON is a text, unless its JSON is asked for.
+                    // A string inside JSON stays a string, unless its JSON is requested.
                     (_, Value::String(text)) if self.form != Some(Form::Json) => return Ok(quoted(&text)),
                     (true, value) => return Ok(value.to_string()),
                     (false, value) => value.to_string(),
@@ -127,9 +123,9 @@ fn quoted(text: &str) -> String {
     Value::from(text).to_string()
 }
 
-/// The handles in a value, in the order in which `write` meets them.
-fn collect(value: &RawValue, depth: usize, found: &mut Vec<Mention>) -> Result<(), Failure> {
-    if !value.get().contains(MARK) {
+/// Collects the references in a value, in the order in which `write` visits them.
+fn collect(value: &RawValue, depth: usize, found: &mut Vec<HandleReference>) -> Result<(), Failure> {
+    if !value.get().contains(HANDLE_KEY) {
         return Ok(());
     }
     if depth > MAX_DEPTH {
@@ -139,8 +135,8 @@ fn collect(value: &RawValue, depth: usize, found: &mut Vec<Mention>) -> Result<(
     match parts(value) {
         Parts::Scalar => {}
         Parts::List(items) => items.iter().try_for_each(|item| collect(item, depth + 1, found))?,
-        Parts::Object(fields) => match Mention::read(&fields)? {
-            Some(mention) => found.push(mention),
+        Parts::Object(fields) => match HandleReference::read(&fields)? {
+            Some(reference) => found.push(reference),
             None => fields
                 .iter()
                 .try_for_each(|(_, field)| collect(field, depth + 1, found))?,
@@ -149,9 +145,9 @@ fn collect(value: &RawValue, depth: usize, found: &mut Vec<Mention>) -> Result<(
     Ok(())
 }
 
-/// Writes a value with its handles replaced. `collect` has looked through it before and bounded its depth.
-fn write(value: &RawValue, kept: &mut impl Iterator<Item = String>, out: &mut String) {
-    if !value.get().contains(MARK) {
+/// Writes a value with its references replaced. `collect` has bounded its depth.
+fn write(value: &RawValue, contents: &mut impl Iterator<Item = String>, out: &mut String) {
+    if !value.get().contains(HANDLE_KEY) {
         out.push_str(value.get());
         return;
     }
@@ -160,24 +156,24 @@ fn write(value: &RawValue, kept: &mut impl Iterator<Item = String>, out: &mut St
         Parts::List(items) => {
             for (at, item) in items.into_iter().enumerate() {
                 out.push(if at == 0 { '[' } else { ',' });
-                write(item, kept, out);
+                write(item, contents, out);
             }
             out.push(']');
         }
-        Parts::Object(fields) if fields.iter().any(|(key, _)| key == MARK) => out.extend(kept.next()),
+        Parts::Object(fields) if fields.iter().any(|(key, _)| key == HANDLE_KEY) => out.extend(contents.next()),
         Parts::Object(fields) => {
             for (at, (key, field)) in fields.into_iter().enumerate() {
                 out.push(if at == 0 { '{' } else { ',' });
                 out.push_str(&quoted(&key));
                 out.push(':');
-                write(field, kept, out);
+                write(field, contents, out);
             }
             out.push('}');
         }
     }
 }
 
-/// A value taken apart by one level. Its parts stay as they were written, so that no number loses digits.
+/// A value split by one level. Its parts stay as written, so that no number loses digits.
 enum Parts<'a> {
     Scalar,
     List(Vec<&'a RawValue>),
@@ -188,33 +184,8 @@ fn parts(value: &RawValue) -> Parts<'_> {
     let text = value.get();
     match text.as_bytes().first() {
         Some(b'[') => serde_json::from_str(text).map_or(Parts::Scalar, Parts::List),
-        Some(b'{') => serde_json::from_str(text).map_or(Parts::Scalar, |Fields(fields)| Parts::Object(fields)),
+        Some(b'{') => serde_json::from_str(text).map_or(Parts::Scalar, |RawFields(fields)| Parts::Object(fields)),
         _ => Parts::Scalar,
-    }
-}
-
-/// The fields of an object in their order.
-struct Fields<'a>(Vec<(String, &'a RawValue)>);
-
-impl<'de> Deserialize<'de> for Fields<'de> {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Each;
-        impl<'de> Visitor<'de> for Each {
-            type Value = Fields<'de>;
-
-            fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-                f.write_str("an object")
-            }
-
-            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Fields<'de>, A::Error> {
-                let mut fields = Vec::new();
-                while let Some(field) = map.next_entry()? {
-                    fields.push(field);
-                }
-                Ok(Fields(fields))
-            }
-        }
-        deserializer.deserialize_map(Each)
     }
 }
 
@@ -233,7 +204,7 @@ mod tests {
     use super::*;
     use crate::spill::SpillLimits;
 
-    async fn kept(form: Form, text: &str) -> (Spill, String) {
+    async fn spilled(form: Form, text: &str) -> (Spill, String) {
         let spill = Spill::new(SpillLimits::default());
         let text = Arc::new(text.to_owned());
         let handle = spill.keep(Output { form, text }).await.unwrap();
@@ -241,10 +212,10 @@ mod tests {
     }
 
     async fn check(form: Form, text: &str, arguments: &str, expected: &str) {
-        let (spill, handle) = kept(form, text).await;
+        let (spill, handle) = spilled(form, text).await;
         let arguments = Arguments::parse(&arguments.replace("OUT", &handle)).unwrap();
-        let filled = fill(Cow::Owned(arguments), &spill).await.unwrap();
-        assert_eq!(filled.as_raw().get(), expected);
+        let resolved = resolve(Cow::Owned(arguments), &spill).await.unwrap();
+        assert_eq!(resolved.as_raw().get(), expected);
     }
 
     #[tokio::test]
@@ -314,10 +285,10 @@ mod tests {
         check(Form::Text, "t", arguments, expected).await;
         let spill = Spill::default();
         let plain = r#"{ "n": 123456789012345678901 }"#;
-        let filled = fill(Cow::Owned(Arguments::parse(plain).unwrap()), &spill)
+        let resolved = resolve(Cow::Owned(Arguments::parse(plain).unwrap()), &spill)
             .await
             .unwrap();
-        assert_eq!(filled.as_raw().get(), plain);
+        assert_eq!(resolved.as_raw().get(), plain);
     }
 
     #[tokio::test]
@@ -333,7 +304,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_handle_that_cannot_be_used_refuses_the_call() {
-        let (spill, handle) = kept(Form::Text, "no json").await;
+        let (spill, handle) = spilled(Form::Text, "no json").await;
         for (arguments, words) in [
             (
                 r#"{"x": {"$handle": "out_0"}}"#.to_owned(),
@@ -361,7 +332,7 @@ mod tests {
                 "nested deeper",
             ),
         ] {
-            let failure = fill(Cow::Owned(Arguments::parse(&arguments).unwrap()), &spill)
+            let failure = resolve(Cow::Owned(Arguments::parse(&arguments).unwrap()), &spill)
                 .await
                 .unwrap_err();
             assert_eq!(failure.kind, Kind::InvalidArguments);
@@ -371,9 +342,9 @@ mod tests {
 
     #[tokio::test]
     async fn a_few_handles_cannot_make_arguments_of_any_size() {
-        let (spill, handle) = kept(Form::Text, &"x".repeat(3 << 20)).await;
+        let (spill, handle) = spilled(Form::Text, &"x".repeat(3 << 20)).await;
         let many = vec![format!(r#"{{"$handle": "{handle}"}}"#); 6].join(",");
-        let failure = fill(
+        let failure = resolve(
             Cow::Owned(Arguments::parse(&format!(r#"{{"x": [{many}]}}"#)).unwrap()),
             &spill,
         )

@@ -1,11 +1,12 @@
-//! Whether a call may be made: what the view's checks say about its arguments, and what people say.
+//! Decides whether a call may be made: the view's checks look at its arguments, and an approver is asked where the config says so.
 
 use super::{
-    CallContext, ToolCall,
-    approval::{Decision, Question, Remembered},
+    approval::{Decision, PastApproval, Question},
+    context::CallContext,
     hook::panicked,
-    rules::Proposed,
-    visibility::said_about,
+    tool_call::ToolCall,
+    view_rules::Proposed,
+    visibility::tool_policy,
 };
 use crate::{
     args::Arguments,
@@ -16,52 +17,52 @@ use crate::{
     sync::{Panicked, caught},
 };
 
-/// Returns when the call may be made, or says why it may not.
-pub(super) async fn ask(job: &CallContext<'_>, call: &ToolCall, arguments: &Arguments) -> Result<(), Failure> {
-    check(job, arguments)?;
-    let need = match need(job) {
-        Need::Nothing if job.view.rules.is_tainted() && risk(job) == Risk::High => Need::Agreement,
-        need => need,
+/// Returns once the call may be made, or the reason why it may not.
+pub(super) async fn obtain(context: &CallContext<'_>, call: &ToolCall, arguments: &Arguments) -> Result<(), Failure> {
+    run_checks(context, arguments)?;
+    let requirement = match requirement(context) {
+        Requirement::Nothing if context.view.rules.is_tainted() && risk(context) == Risk::High => Requirement::Approval,
+        requirement => requirement,
     };
-    match need {
-        Need::Nothing => Ok(()),
-        Need::Refusal => Err(Failure::new(
+    match requirement {
+        Requirement::Nothing => Ok(()),
+        Requirement::Forbidden => Err(Failure::new(
             Kind::NotPermitted,
             format!(
                 "calls of `{}` are not allowed. Go on without it.",
-                job.tool().dotted_name()
+                context.tool().dotted_name()
             ),
         )
         .hint("`approval` is set to `never` for it")),
-        // Boxed, because it is rare and every call would pay for the room.
-        Need::Agreement => Box::pin(agreement(job, call, arguments)).await,
+        // Boxed, because it is rare and every call would pay for the space.
+        Requirement::Approval => Box::pin(request_approval(context, call, arguments)).await,
     }
 }
 
 /// The risk of the call under the settings with which it began.
-fn risk(job: &CallContext<'_>) -> Risk {
-    job.tool().risk(job.route.is_believed(&job.config.policy))
+fn risk(context: &CallContext<'_>) -> Risk {
+    context.tool().risk(context.route.is_believed(&context.config.policy))
 }
 
-/// Asks those who may forbid a call for its arguments.
-fn check(job: &CallContext<'_>, arguments: &Arguments) -> Result<(), Failure> {
-    let checks = &job.view.rules.checks;
+/// Runs the view's checks on the arguments.
+fn run_checks(context: &CallContext<'_>, arguments: &Arguments) -> Result<(), Failure> {
+    let checks = &context.view.rules.checks;
     if checks.is_empty() {
         return Ok(());
     }
     let refused = |why: &str| {
-        let name = job.tool().dotted_name();
+        let name = context.tool().dotted_name();
         Failure::new(
             Kind::NotPermitted,
             format!("the call of `{name}` is not allowed: {why}"),
         )
     };
-    // What is checked must be what the server reads.
+    // Checks must see what the server parses: duplicate keys are refused.
     let map = arguments.by_name().map_err(|problem| refused(&problem))?;
     let proposed = Proposed {
-        server: job.server().name(),
-        tool: job.tool(),
-        risk: risk(job),
+        server: context.server().name(),
+        tool: context.tool(),
+        risk: risk(context),
         arguments: &map,
     };
     checks
@@ -70,47 +71,47 @@ fn check(job: &CallContext<'_>, arguments: &Arguments) -> Result<(), Failure> {
         .map_err(|why| refused(&why))
 }
 
-/// What a call needs before it may be made.
+/// What the config says about a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Need {
+enum Requirement {
     Nothing,
-    Agreement,
-    Refusal,
+    Approval,
+    Forbidden,
 }
 
-fn need(job: &CallContext<'_>) -> Need {
-    let policy = &job.config.policy;
+fn requirement(context: &CallContext<'_>) -> Requirement {
+    let policy = &context.config.policy;
     if policy.approval == Approval::Auto && policy.tools.is_empty() {
-        return Need::Nothing;
+        return Requirement::Nothing;
     }
-    let former = job.server().former_names();
-    let only_reads = job.tool().is_read_only(job.route.is_believed(policy));
-    need_of(job.tool(), only_reads, policy, former.of(&job.tool().name))
+    let former = context.server().former_names();
+    let only_reads = context.tool().is_read_only(context.route.is_believed(policy));
+    requirement_for(context.tool(), only_reads, policy, former.of(&context.tool().name))
 }
 
-/// What is said about a tool counts before the list of those that are exempt, and that before what is said about the server.
-fn need_of(tool: &Tool, only_reads: bool, policy: &Policy, former: &[String]) -> Need {
-    let said = said_about(policy, &tool.name, former).approval;
+/// A setting for the tool comes before the list of exempt tools, and that before the server's setting.
+fn requirement_for(tool: &Tool, only_reads: bool, policy: &Policy, former: &[String]) -> Requirement {
+    let for_tool = tool_policy(policy, &tool.name, former).approval;
     let exempt = || Globs::new(&policy.approval_exempt, Case::Matters).fit(&tool.name);
-    let mode = match said {
+    let mode = match for_tool {
         Some(mode) => mode,
         None if exempt() => Approval::Auto,
         None => policy.approval,
     };
     match mode {
-        Approval::Auto => Need::Nothing,
-        Approval::Writes if only_reads => Need::Nothing,
-        Approval::Writes | Approval::Always => Need::Agreement,
-        Approval::Never => Need::Refusal,
+        Approval::Auto => Requirement::Nothing,
+        Approval::Writes if only_reads => Requirement::Nothing,
+        Approval::Writes | Approval::Always => Requirement::Approval,
+        Approval::Never => Requirement::Forbidden,
     }
 }
 
-/// Asks for a person's agreement, unless it was given before. While somebody is asked about a tool, further calls of it wait: what is said
-/// may hold for them too.
-async fn agreement(job: &CallContext<'_>, call: &ToolCall, arguments: &Arguments) -> Result<(), Failure> {
-    let (rules, tool) = (&job.view.rules, job.tool());
-    let remembered = || [rules.agreed.about(tool), rules.agreed_for_all.about(tool)];
-    if remembered().contains(&Remembered::Agreed) {
+/// Asks for approval, unless it was given before. While one question about a tool is pending, further calls of it wait: the answer may
+/// cover them too.
+async fn request_approval(context: &CallContext<'_>, call: &ToolCall, arguments: &Arguments) -> Result<(), Failure> {
+    let (rules, tool) = (&context.view.rules, context.tool());
+    let past = || [rules.approved.past(tool), rules.approved_for_all.past(tool)];
+    if past().contains(&PastApproval::Approved) {
         return Ok(());
     }
     let name = tool.dotted_name();
@@ -124,31 +125,31 @@ async fn agreement(job: &CallContext<'_>, call: &ToolCall, arguments: &Arguments
             tool.server
         )));
     };
-    let limit = rules.patience().min(job.deadline.remaining());
-    let asking = async {
-        let _turn = rules.asking.turn(tool).await;
-        let remembered = remembered();
-        if remembered.contains(&Remembered::Agreed) {
+    let limit = rules.approval_timeout().min(context.deadline.remaining());
+    let deciding = async {
+        let _permit = rules.open_questions.permit(tool).await;
+        let past = past();
+        if past.contains(&PastApproval::Approved) {
             return Ok(Decision::Once);
         }
         let question = Question {
             call: &call.id,
-            server: job.server().name(),
+            server: context.server().name(),
             tool,
             arguments,
-            risk: risk(job),
-            has_changed: remembered.contains(&Remembered::Changed),
+            risk: risk(context),
+            has_changed: past.contains(&PastApproval::Changed),
         };
         let decision = caught(async { approver.decide(question).await }).await?;
-        // Before anybody else may ask.
+        // Stored before the permit is released, so that the next call sees it.
         match decision {
-            Decision::ForView => rules.agreed.remember(tool),
-            Decision::Always => rules.agreed_for_all.remember(tool),
+            Decision::ForView => rules.approved.remember(tool),
+            Decision::Always => rules.approved_for_all.remember(tool),
             Decision::Once | Decision::Refused(_) => {}
         }
         Ok(decision)
     };
-    match tokio::time::timeout(limit, asking).await {
+    match tokio::time::timeout(limit, deciding).await {
         Ok(Ok(Decision::Once | Decision::ForView | Decision::Always)) => Ok(()),
         Ok(Err(Panicked)) => Err(panicked("the approver")),
         Ok(Ok(Decision::Refused(why))) => Err(refused(format!(
@@ -186,71 +187,77 @@ mod tests {
         }
     }
 
-    fn said(approval: Approval) -> ToolPolicy {
+    fn tool_with(approval: Approval) -> ToolPolicy {
         ToolPolicy {
             approval: Some(approval),
             ..ToolPolicy::default()
         }
     }
 
-    /// POL-5: every mode against every kind of tool.
+    /// Every mode against every kind of tool.
     #[test]
     fn each_mode_asks_about_the_calls_that_it_names() {
-        use Need::{Agreement, Nothing, Refusal};
+        use Requirement::{Approval as Needed, Forbidden, Nothing};
         let (auto, writes, always, never) = (Approval::Auto, Approval::Writes, Approval::Always, Approval::Never);
         for (hints, expected) in [
-            (json!(null), [Nothing, Agreement, Agreement, Refusal]),
-            (json!({"readOnlyHint": true}), [Nothing, Nothing, Agreement, Refusal]),
-            (json!({"readOnlyHint": false}), [Nothing, Agreement, Agreement, Refusal]),
-            (
-                json!({"destructiveHint": false}),
-                [Nothing, Agreement, Agreement, Refusal],
-            ),
-            (
-                json!({"destructiveHint": true}),
-                [Nothing, Agreement, Agreement, Refusal],
-            ),
-            (
-                json!({"openWorldHint": false}),
-                [Nothing, Agreement, Agreement, Refusal],
-            ),
+            (json!(null), [Nothing, Needed, Needed, Forbidden]),
+            (json!({"readOnlyHint": true}), [Nothing, Nothing, Needed, Forbidden]),
+            (json!({"readOnlyHint": false}), [Nothing, Needed, Needed, Forbidden]),
+            (json!({"destructiveHint": false}), [Nothing, Needed, Needed, Forbidden]),
+            (json!({"destructiveHint": true}), [Nothing, Needed, Needed, Forbidden]),
+            (json!({"openWorldHint": false}), [Nothing, Needed, Needed, Forbidden]),
             (
                 json!({"readOnlyHint": true, "destructiveHint": true}),
-                [Nothing, Agreement, Agreement, Refusal],
+                [Nothing, Needed, Needed, Forbidden],
             ),
         ] {
-            let needs = |trusted: bool| {
+            let requirements = |trusted: bool| {
                 let tool = tool(&hints);
                 let only_reads = tool.is_read_only(trusted);
-                [auto, writes, always, never].map(|mode| need_of(&tool, only_reads, &policy(mode), &[]))
+                [auto, writes, always, never].map(|mode| requirement_for(&tool, only_reads, &policy(mode), &[]))
             };
-            assert_eq!(needs(true), expected, "{hints}");
-            assert_eq!(needs(false), [Nothing, Agreement, Agreement, Refusal], "{hints}");
+            assert_eq!(requirements(true), expected, "{hints}");
+            assert_eq!(requirements(false), [Nothing, Needed, Needed, Forbidden], "{hints}");
         }
     }
 
     #[test]
-    fn what_is_said_about_a_tool_counts_before_the_exempt_and_those_before_the_server() {
+    fn a_tools_setting_comes_before_the_exempt_list_and_that_before_the_servers() {
         let tool = tool(&json!(null));
         for mode in [Approval::Writes, Approval::Always, Approval::Never] {
             let mut policy = policy(mode);
             policy.approval_exempt = vec!["t*".to_owned()];
-            assert_eq!(need_of(&tool, false, &policy, &[]), Need::Nothing, "{mode:?}");
-            policy.tools.insert("?".to_owned(), said(Approval::Always));
-            assert_eq!(need_of(&tool, false, &policy, &[]), Need::Agreement, "{mode:?}");
-            policy.tools.insert("t".to_owned(), said(Approval::Never));
-            assert_eq!(need_of(&tool, false, &policy, &[]), Need::Refusal, "{mode:?}");
+            assert_eq!(
+                requirement_for(&tool, false, &policy, &[]),
+                Requirement::Nothing,
+                "{mode:?}"
+            );
+            policy.tools.insert("?".to_owned(), tool_with(Approval::Always));
+            assert_eq!(
+                requirement_for(&tool, false, &policy, &[]),
+                Requirement::Approval,
+                "{mode:?}"
+            );
+            policy.tools.insert("t".to_owned(), tool_with(Approval::Never));
+            assert_eq!(
+                requirement_for(&tool, false, &policy, &[]),
+                Requirement::Forbidden,
+                "{mode:?}"
+            );
         }
     }
 
     #[test]
     fn a_renamed_tool_needs_what_it_needed_before() {
         let mut policy = policy(Approval::Auto);
-        policy.tools.insert("delete".to_owned(), said(Approval::Never));
-        assert_eq!(need_of(&tool(&json!(null)), false, &policy, &[]), Need::Nothing);
+        policy.tools.insert("delete".to_owned(), tool_with(Approval::Never));
         assert_eq!(
-            need_of(&tool(&json!(null)), false, &policy, &["delete".to_owned()]),
-            Need::Refusal
+            requirement_for(&tool(&json!(null)), false, &policy, &[]),
+            Requirement::Nothing
+        );
+        assert_eq!(
+            requirement_for(&tool(&json!(null)), false, &policy, &["delete".to_owned()]),
+            Requirement::Forbidden
         );
     }
 }

@@ -1,87 +1,86 @@
-//! The arguments as the tool's server gets them: read, mapped back, checked.
+//! Prepares the arguments for the server: parses them, maps them back from the provider's schema, resolves handles, and validates them.
 
 use std::borrow::Cow;
 
 use serde_json::{Map, Value};
 
-use super::{CallContext, ToolCall, ToolClass, output_handles};
+use super::{context::CallContext, output_handles, retry::ToolClass, tool_call::ToolCall};
 use crate::{
     args::{Arguments, in_short},
     catalog::Tool,
     outcome::{Failure, Kind},
 };
 
-/// The arguments to send, or why the call cannot be made with what was given. What was changed on the way is told in `notes`.
-pub(super) async fn arguments<'c>(
-    job: &CallContext<'_>,
+/// Returns the arguments to send, or why they are invalid. Changes are recorded in `notes`.
+pub(super) async fn prepare<'c>(
+    context: &CallContext<'_>,
     call: &'c ToolCall,
     notes: &mut Vec<String>,
 ) -> Result<Cow<'c, Arguments>, Failure> {
-    let mut given = Cow::Borrowed(&call.arguments);
-    if output_handles::may_be_in(&given) {
-        // Boxed, because it is rare and every call would pay for the room.
-        given = Box::pin(output_handles::fill(given, &job.view.outputs.spill)).await?;
+    let mut arguments = Cow::Borrowed(&call.arguments);
+    if output_handles::may_contain_handles(&arguments) {
+        // Boxed, because it is rare and every call would pay for the space.
+        arguments = Box::pin(output_handles::resolve(arguments, &context.view.result_options.spill)).await?;
     }
-    check(job, with_key(job, call, given), notes)
+    validate(context, with_key(context, call, arguments), notes)
 }
 
-/// The arguments with the call's key among them, where the config says which argument that is and it was not given.
-fn with_key<'c>(job: &CallContext<'_>, call: &ToolCall, given: Cow<'c, Arguments>) -> Cow<'c, Arguments> {
-    let Some(key) = &call.key else { return given };
-    let ToolClass::Keyed(argument) = ToolClass::under(&job.config.policy, job.tool()) else {
-        return given;
+/// Adds the idempotency key as an argument, if the config names that argument and the call does not set it.
+fn with_key<'c>(context: &CallContext<'_>, call: &ToolCall, arguments: Cow<'c, Arguments>) -> Cow<'c, Arguments> {
+    let Some(key) = &call.key else { return arguments };
+    let ToolClass::Keyed(argument) = ToolClass::under(&context.config.policy, context.tool()) else {
+        return arguments;
     };
-    match serde_json::from_str::<Map<String, Value>>(given.as_str()) {
+    match serde_json::from_str::<Map<String, Value>>(arguments.as_str()) {
         Ok(mut arguments) if !arguments.contains_key(&argument) => {
             arguments.insert(argument, key.as_str().into());
             Cow::Owned(arguments.into())
         }
-        Ok(_) | Err(_) => given,
+        Ok(_) | Err(_) => arguments,
     }
 }
 
-/// Makes arguments of the text that was given instead of them, if one was, and turns what was written for a provider's schema into the tool's
-/// own words.
-pub(super) fn read(job: &CallContext<'_>, call: &mut ToolCall) -> Result<(), Failure> {
-    read_text(job, call)?;
-    let reverse = job.route.definition.as_ref().map(|definition| &definition.reverse);
+/// Parses arguments given as text, and maps arguments written for a provider's schema back to the tool's own schema.
+pub(super) fn parse(context: &CallContext<'_>, call: &mut ToolCall) -> Result<(), Failure> {
+    parse_text(context, call)?;
+    let reverse = context.route.definition.as_ref().map(|definition| &definition.reverse);
     if let Some(own) = reverse.and_then(|reverse| reverse.apply(&call.arguments)) {
         call.arguments = own;
     }
     Ok(())
 }
 
-fn read_text(job: &CallContext<'_>, call: &mut ToolCall) -> Result<(), Failure> {
-    if let Some(problem) = &call.unfit {
-        return Err(invalid(job.tool(), problem));
+fn parse_text(context: &CallContext<'_>, call: &mut ToolCall) -> Result<(), Failure> {
+    if let Some(problem) = &call.invalid_arguments {
+        return Err(invalid(context.tool(), problem));
     }
     let Some(text) = call.text.take() else { return Ok(()) };
-    let reading = call.reading.unwrap_or(job.config.policy.args.reading);
-    let read = Arguments::read(&text, reading, job.tool().input_schema.tree())
-        .map_err(|error| invalid(job.tool(), &error.to_string()))?;
+    let reading = call.reading.unwrap_or(context.config.policy.args.reading);
+    let read = Arguments::read(&text, reading, context.tool().input_schema.tree())
+        .map_err(|error| invalid(context.tool(), &error.to_string()))?;
     call.arguments = read.arguments;
     call.notes.extend(read.notes);
     Ok(())
 }
 
-/// Compares the arguments with the tool's schema, as the server's settings say.
-fn check<'c>(
-    job: &CallContext<'_>,
-    given: Cow<'c, Arguments>,
+/// Validates the arguments against the tool's schema, as the server's settings say.
+fn validate<'c>(
+    context: &CallContext<'_>,
+    arguments: Cow<'c, Arguments>,
     notes: &mut Vec<String>,
 ) -> Result<Cow<'c, Arguments>, Failure> {
-    let (tool, mode) = (job.tool(), job.config.policy.args.check);
-    match tool.checks.input.arguments(&given, tool.input_schema.tree(), mode) {
+    let (tool, mode) = (context.tool(), context.config.policy.args.check);
+    match tool.checks.input.arguments(&arguments, tool.input_schema.tree(), mode) {
         Ok(checked) => {
             notes.extend(checked.notes);
-            Ok(checked.changed.map_or(given, Cow::Owned))
+            Ok(checked.changed.map_or(arguments, Cow::Owned))
         }
-        Err(problems) => Err(invalid(tool, &unfit(&problems))),
+        Err(problems) => Err(invalid(tool, &describe(&problems))),
     }
 }
 
-/// One problem in the sentence, several in lines of their own.
-fn unfit(problems: &[String]) -> String {
+/// One problem in the sentence, several on lines of their own.
+fn describe(problems: &[String]) -> String {
     match problems {
         [problem] => format!("the arguments do not fit: {problem}"),
         problems => format!("the arguments do not fit:\n- {}", problems.join("\n- ")),

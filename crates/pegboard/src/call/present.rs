@@ -1,31 +1,29 @@
-//! What a caller is given of a result. The order is fixed: extract, clean, mask, bound and put aside, summarise, render.
+//! Turns an outcome into what the caller gets. The order is fixed: extract, sanitize, mask, truncate and spill, summarise, render.
 //!
-//! Only masked text is ever bounded, written to disk or shown to a summariser. A small result passes with a look at its length.
+//! Only masked text is ever truncated, written to disk or sent to a summariser. A small result costs one look at its length.
 
 mod binary_content;
-mod bound;
+mod limit_size;
 mod mask_outcome;
+mod result_rules;
 
 use super::{
-    CallContext, ToolCall,
-    result_options::ResultOptions,
-    summarise::{self, SummaryRequest},
+    context::CallContext,
+    summarise::{self, summariser::SummaryRequest},
+    tool_call::ToolCall,
 };
 use crate::{
     config::{Policy, Results, Structured, Summarise},
-    deadline::Deadline,
     filter,
     mask::Counts,
     outcome::{Answer, Content, Failure, Notes, Outcome, Presented, Rendering},
     session::CallResult,
 };
-use bound::Bounded;
+use limit_size::Limited;
 use mask_outcome::OutcomeMasking;
+use result_rules::ResultRules;
 
-/// The name under which a server says how large the results of a tool may be.
-pub(crate) const SIZE_HINT: &str = "anthropic/maxResultSizeChars";
-
-/// Extract: the outcome of a call that was answered, with everything that came.
+/// Extract: the outcome of an answered call, with all its content.
 pub(super) fn extract(result: CallResult) -> Outcome {
     let answer = Answer {
         content: result.content,
@@ -35,10 +33,10 @@ pub(super) fn extract(result: CallResult) -> Outcome {
         executed: true,
         rendering: Rendering::default(),
     };
-    ended(answer, result.is_error)
+    outcome_of(answer, result.is_error)
 }
 
-fn ended(answer: Answer, failed: bool) -> Outcome {
+fn outcome_of(answer: Answer, failed: bool) -> Outcome {
     if failed {
         Outcome::ToolFailed(answer)
     } else {
@@ -46,56 +44,42 @@ fn ended(answer: Answer, failed: bool) -> Outcome {
     }
 }
 
-/// The outcome as it is handed on.
-pub(super) async fn present(job: &CallContext<'_>, call: &ToolCall, outcome: Outcome) -> Presented {
-    let (policy, outputs, tool) = (&job.config.policy, &job.view.outputs, job.tool());
-    let rules = Rules {
-        server: job.server().name().as_str(),
+/// Processes an outcome for the caller.
+pub(super) async fn present(context: &CallContext<'_>, call: &ToolCall, outcome: Outcome) -> Presented {
+    let (policy, options, tool) = (&context.config.policy, &context.view.result_options, context.tool());
+    let rules = ResultRules {
+        server: context.server().name().as_str(),
         tool: &tool.name,
         context: call.context.as_deref(),
-        results: outputs.limited(of_tool(policy, &tool.name)),
+        results: options.limited(results_of_tool(policy, &tool.name)),
         hint: tool.max_result,
         summarise: policy.summarise.as_ref(),
-        outputs,
-        deadline: job.deadline,
+        options,
+        deadline: context.deadline,
     };
     let original_bytes = payload(&outcome);
-    let hiding = OutcomeMasking {
-        cleans: rules.results.clean && !policy.trust,
-        deadline: job.deadline,
+    let masking = OutcomeMasking {
+        sanitizes: rules.results.clean && !policy.trust,
+        deadline: context.deadline,
     };
-    let (outcome, masked) = hiding.hide(outcome, job.server().masker().current()).await;
+    let (outcome, masked) = masking.mask(outcome, context.server().masker().current()).await;
     rules.shape(outcome, original_bytes, masked).await
 }
 
-/// What becomes of the results of a tool: under its name, else under the first glob that fits it, else as of its server.
-fn of_tool(policy: &Policy, tool: &str) -> Results {
+/// The limits for results of a tool: under its name, else under the first glob that matches it, else those of its server.
+fn results_of_tool(policy: &Policy, tool: &str) -> Results {
     if policy.tool_results.is_empty() {
         return policy.results;
     }
     let fits = |(glob, _): &(&String, &Results)| filter::fits(glob, tool);
-    let said = policy.tool_results.get(tool);
-    said.or_else(|| policy.tool_results.iter().find(fits).map(|(_, results)| results))
+    let of_tool = policy.tool_results.get(tool);
+    of_tool
+        .or_else(|| policy.tool_results.iter().find(fits).map(|(_, results)| results))
         .copied()
         .unwrap_or(policy.results)
 }
 
-/// What holds for one result.
-struct Rules<'a> {
-    server: &'a str,
-    tool: &'a str,
-    /// What the caller told about its conversation.
-    context: Option<&'a str>,
-    results: Results,
-    /// How large the server says that results of the tool may be.
-    hint: Option<usize>,
-    summarise: Option<&'a Summarise>,
-    outputs: &'a ResultOptions,
-    /// When the caller's time is up.
-    deadline: Deadline,
-}
-
-impl Rules<'_> {
+impl ResultRules<'_> {
     async fn shape(&self, outcome: Outcome, original_bytes: usize, masked: Counts) -> Presented {
         let mut notes = Notes::default();
         let outcome = match outcome {
@@ -114,26 +98,26 @@ impl Rules<'_> {
 
     async fn answer(&self, mut answer: Answer, failed: bool, notes: &mut Notes) -> Outcome {
         answer.rendering = self.rendering(failed);
-        let summarise = self.summarise.filter(|_| !failed && self.outputs.summarises());
-        if binary_content::are_kept(&self.results) && bound::surely_fits(self, &answer, summarise) {
-            return ended(answer, failed);
+        let summarise = self.summarise.filter(|_| !failed && self.options.summarises());
+        if binary_content::stays(&self.results) && limit_size::surely_fits(self, &answer, summarise) {
+            return outcome_of(answer, failed);
         }
-        // Boxed, because most answers are small and every call would pay for the room.
-        Box::pin(self.fitted(answer, failed, summarise, notes)).await
+        // Boxed, because most answers are small and every call would pay for the space.
+        Box::pin(self.limit(answer, failed, summarise, notes)).await
     }
 
-    async fn fitted(
+    async fn limit(
         &self,
         mut answer: Answer,
         failed: bool,
         summarise: Option<&Summarise>,
         notes: &mut Notes,
     ) -> Outcome {
-        binary_content::set_apart(&self.results, self.outputs, &mut answer, &mut notes.warnings).await;
-        let answer = match bound::bound(self, answer, failed, summarise, notes).await {
-            Bounded::Fits(answer) => answer,
-            Bounded::Refused(failure) => return Outcome::Lost(failure),
-            Bounded::Cut(mut cut) => {
+        binary_content::spill(&self.results, self.options, &mut answer, &mut notes.warnings).await;
+        let answer = match limit_size::limit(self, answer, failed, summarise, notes).await {
+            Limited::Fits(answer) => answer,
+            Limited::Refused(failure) => return Outcome::Lost(failure),
+            Limited::Cut(mut cut) => {
                 let summary = match cut.summarise.take() {
                     Some(text) => self.summary(&text, summarise, notes).await,
                     None => None,
@@ -142,11 +126,11 @@ impl Rules<'_> {
                 cut.finish(summary)
             }
         };
-        ended(answer, failed)
+        outcome_of(answer, failed)
     }
 
     fn failure(&self, mut failure: Failure, notes: &mut Notes) -> Failure {
-        if let Some(cut) = bound::message(&failure.message, self.results.max_bytes) {
+        if let Some(cut) = limit_size::message(&failure.message, self.results.max_bytes) {
             failure.message = cut;
             notes.truncated = true;
         }
@@ -157,7 +141,7 @@ impl Rules<'_> {
         Rendering {
             join: self.results.join,
             structured: match self.results.structured {
-                // An error has no structured form, and hiding it would help nobody.
+                // An error has no structured form; without its blocks nothing would be left.
                 Structured::StructuredOnly if failed => Structured::ContentFirst,
                 structured => structured,
             },
@@ -168,11 +152,11 @@ impl Rules<'_> {
         }
     }
 
-    /// Summarise: a summary with a note about what it is, or nothing and a warning why.
+    /// Summarise: a summary with a note that it is one, or `None` and a warning.
     async fn summary(&self, text: &str, policy: Option<&Summarise>, notes: &mut Notes) -> Option<String> {
         let defaults = Summarise::default();
         let policy = policy.unwrap_or(&defaults);
-        let Some(summariser) = self.outputs.summariser(policy) else {
+        let Some(summariser) = self.options.summariser(policy) else {
             let warning = "the result was not summarised: no summariser is set";
             notes.warnings.push(warning.to_owned());
             return None;
@@ -181,9 +165,9 @@ impl Rules<'_> {
         let request = SummaryRequest::new(self.server, self.tool, self.context, text, policy.max_tokens);
         match summarise::summary(summariser.as_ref(), &request, limit).await {
             Ok(summary) => {
-                let tokens = bound::tokens(self.outputs, text);
+                let tokens = limit_size::tokens(self.options, text);
                 let rest = match &notes.handle {
-                    Some(handle) => bound::how_to_read(&self.outputs.reader(), handle),
+                    Some(handle) => limit_size::how_to_read(&self.options.reader(), handle),
                     None => "The whole output was not kept.".to_owned(),
                 };
                 Some(format!(
@@ -200,11 +184,11 @@ impl Rules<'_> {
     }
 }
 
-/// How many bytes a server sent as the payload of an answer.
+/// How many bytes of payload a server sent.
 fn payload(outcome: &Outcome) -> usize {
     match outcome {
         Outcome::Done(answer) | Outcome::ToolFailed(answer) => match &answer.structured {
-            Some(structured) if answer.content.is_empty() => bound::json_len(structured, usize::MAX),
+            Some(structured) if answer.content.is_empty() => limit_size::json_len(structured, usize::MAX),
             _ => answer.content.iter().map(Content::payload_bytes).sum(),
         },
         Outcome::Refused(_) | Outcome::Lost(_) => 0,

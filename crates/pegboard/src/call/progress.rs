@@ -1,39 +1,39 @@
-//! What a server tells about a call while it runs, passed on to the caller and to the board's listeners.
+//! Forwards progress notifications of a call to the caller and to the board's subscribers.
 
 use std::future::Future;
 
 use tokio::sync::mpsc;
 
-use super::ToolCall;
+use super::tool_call::ToolCall;
 use crate::{
     event::{Event, EventSender},
     session::Progress,
 };
 
-/// How many steps may wait to be passed on. Only the newest matter, so a few are enough.
-const STEPS: usize = 16;
+/// How many updates may wait to be forwarded. Only the newest matter, so a few are enough.
+const MAX_PENDING: usize = 16;
 
-/// Whether anybody wants to know how far a call is.
+/// Returns whether the caller or a subscriber wants progress.
 pub(super) fn is_wanted(call: &ToolCall, events: &EventSender) -> bool {
     call.progress.is_some() || events.is_heard()
 }
 
-/// Runs an exchange and passes its progress on meanwhile.
-pub(super) async fn passed_on<F: Future>(
+/// Runs an exchange and forwards its progress meanwhile.
+pub(super) async fn forward<F: Future>(
     call: &ToolCall,
     events: &EventSender,
     exchange: impl FnOnce(Option<mpsc::Sender<Progress>>) -> F,
 ) -> F::Output {
-    let (sink, mut steps) = mpsc::channel(STEPS);
+    let (sink, mut updates) = mpsc::channel(MAX_PENDING);
     let mut exchange = std::pin::pin!(exchange(Some(sink)));
     loop {
         tokio::select! {
             biased;
-            Some(step) = steps.recv() => pass_on(call, events, step),
+            Some(update) = updates.recv() => forward_update(call, events, update),
             output = &mut exchange => {
-                // What was told before the answer came is passed on before it.
-                while let Ok(step) = steps.try_recv() {
-                    pass_on(call, events, step);
+                // Progress that arrived before the response is forwarded before it.
+                while let Ok(update) = updates.try_recv() {
+                    forward_update(call, events, update);
                 }
                 return output;
             }
@@ -41,14 +41,14 @@ pub(super) async fn passed_on<F: Future>(
     }
 }
 
-fn pass_on(call: &ToolCall, events: &EventSender, step: Progress) {
+fn forward_update(call: &ToolCall, events: &EventSender, update: Progress) {
     events.send(|| Event::CallProgress {
         id: call.id.clone(),
-        progress: step.progress,
-        total: step.total,
-        message: step.message.clone(),
+        progress: update.progress,
+        total: update.total,
+        message: update.message.clone(),
     });
     if let Some(sink) = &call.progress {
-        let _ = sink.try_send(step);
+        let _ = sink.try_send(update);
     }
 }

@@ -1,36 +1,36 @@
-//! What is written down about a call, from its beginning to its reply.
+//! Collects the facts of a call for its reply.
 
 use std::time::Duration;
 
 use tokio::time::Instant;
 
-use super::{CallContext, ToolCall};
+use super::{context::CallContext, tool_call::ToolCall};
 use crate::{
     mask::Counts,
     outcome::{Presented, Reply},
 };
 
-/// What is written down about a call while it runs.
+/// The facts of a call, collected while it runs.
 #[derive(Debug, Clone)]
 pub(super) struct Record {
     started: Instant,
     pub(super) queued: Duration,
     pub(super) attempts: u32,
-    /// Whether an attempt that was repeated may have been carried out.
+    /// Whether an attempt before the last one may have been executed.
     pub(super) may_have_run: bool,
-    /// Whether the answer was kept from an earlier call.
+    /// Whether the answer came from the cache.
     pub(super) cached: bool,
-    /// What the caller should know besides the outcome.
+    /// Warnings for the caller besides the outcome.
     pub(super) warnings: Vec<String>,
-    /// What was hidden in the answer before it came here.
+    /// What was masked before the outcome reached `present`.
     pub(super) masked: Counts,
 }
 
 impl Record {
-    pub(super) fn open(job: &CallContext<'_>, call: &mut ToolCall) -> Self {
-        tracing::debug!(id = %call.id, server = %job.server().name(), tool = %job.tool().name, "call");
+    pub(super) fn open(context: &CallContext<'_>, call: &mut ToolCall) -> Self {
+        tracing::debug!(id = %call.id, server = %context.server().name(), tool = %context.tool().name, "call");
         Self {
-            started: job.started,
+            started: context.started,
             queued: Duration::ZERO,
             attempts: 0,
             may_have_run: false,
@@ -40,15 +40,15 @@ impl Record {
         }
     }
 
-    /// The reply. It takes the words of the call that it repeats.
-    pub(super) fn close(self, job: &CallContext<'_>, call: &mut ToolCall, presented: Presented) -> Reply {
+    /// Builds the reply. Moves the id and the name out of `call`.
+    pub(super) fn close(self, context: &CallContext<'_>, call: &mut ToolCall, presented: Presented) -> Reply {
         let outcome = presented.outcome;
         let (mut warnings, mut masked) = (self.warnings, self.masked);
         masked.add_all(&presented.masked);
         warnings.extend(presented.notes.warnings);
         if !warnings.is_empty() {
-            // They may quote what the server or a summariser said.
-            let masker = job.server().masker().current();
+            // Warnings may quote a server or a summariser.
+            let masker = context.server().masker().current();
             warnings
                 .iter_mut()
                 .for_each(|warning| masker.mask(warning, &mut masked));
@@ -57,13 +57,13 @@ impl Record {
         let id_given = call.has_given_id();
         Reply {
             id: std::mem::take(&mut call.id),
-            name: job.tool().dotted_name(),
+            name: context.tool().dotted_name(),
             id_given,
             asked: call.asked.take().unwrap_or_else(|| std::mem::take(&mut call.name)),
             repaired: None,
-            server: Some(job.server().name().clone()),
-            tool: Some(job.tool().name.clone()),
-            untrusted: !job.config.policy.trust && outcome.has_words_of_a_server(),
+            server: Some(context.server().name().clone()),
+            tool: Some(context.tool().name.clone()),
+            untrusted: !context.config.policy.trust && outcome.may_contain_server_text(),
             outcome,
             original_bytes: presented.original_bytes,
             masked: masked.total(),

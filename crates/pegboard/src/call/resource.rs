@@ -1,17 +1,20 @@
-//! Reading a resource for a model, with all that is done for calls of tools: hooks, checks, approval, a turn, and what is made of results.
+//! Reads a resource for a model through the same steps as a tool call: hooks, checks, approval, queue, presentation.
 
 use std::{future::Future, sync::Arc};
 
 use serde_json::{Map, Value};
 use tokio::time::Instant;
 
-use super::{CallContext, CallGuard, Record, Route, Stop, ToolCall, View, concluded, let_in, permission};
+use super::{
+    admit::admit, conclude, context::CallContext, error::CallError, guard::CallGuard, permission, record::Record,
+    route::resolved::Route, tool_call::ToolCall, view::View,
+};
 use crate::{
     outcome::{Answer, Body, Content, Failure, Kind, Outcome, Reply, ResourceContents},
     spill::{Form, Output},
 };
 
-/// Reads the resource that a call names in its argument `uri`, by means of `read`.
+/// Reads the resource in the call's argument `uri`, with the function `read`.
 pub(crate) async fn read_resource<F>(
     view: &View,
     route: &Route,
@@ -23,35 +26,33 @@ pub(crate) async fn read_resource<F>(
 where
     F: Future<Output = Result<Vec<ResourceContents>, Failure>>,
 {
-    let job = CallContext::new(view, route, &call, started);
-    let let_in = let_in(&job, &mut call).await;
-    let mut record = Record::open(&job, &mut call);
-    let ended = match let_in {
-        Ok(()) => attempt(&job, &call, &mut record, read).await,
+    let context = CallContext::new(view, route, &call, started);
+    let admitted = admit(&context, &mut call).await;
+    let mut record = Record::open(&context, &mut call);
+    let result = match admitted {
+        Ok(()) => read_once(&context, &call, &mut record, read).await,
         Err(failure) => Err(failure.into()),
     };
-    let mut reply = concluded(&job, &mut call, record, ended).await;
-    view.hooks.after(route, &mut reply).await;
-    guard.complete(&reply);
-    reply
+    let reply = conclude::conclude(&context, &mut call, record, result).await;
+    conclude::report(&context, reply, guard).await
 }
 
-async fn attempt<F>(
-    job: &CallContext<'_>,
+async fn read_once<F>(
+    context: &CallContext<'_>,
     call: &ToolCall,
     record: &mut Record,
     read: impl FnOnce(String) -> F,
-) -> Result<Outcome, Stop>
+) -> Result<Outcome, CallError>
 where
     F: Future<Output = Result<Vec<ResourceContents>, Failure>>,
 {
-    let given: Map<String, Value> = serde_json::from_str(call.arguments.as_str()).unwrap_or_default();
-    let uri = given.get("uri").and_then(Value::as_str).map(str::to_owned);
+    let arguments: Map<String, Value> = serde_json::from_str(call.arguments.as_str()).unwrap_or_default();
+    let uri = arguments.get("uri").and_then(Value::as_str).map(str::to_owned);
     let uri = uri.ok_or_else(|| Failure::new(Kind::InvalidArguments, "`uri` is missing: it must be a text"))?;
-    permission::ask(job, call, &call.arguments).await?;
-    let waiting = Instant::now();
-    let _turn = job.server().turn(&job.tool().name, job.deadline).await?;
-    record.queued = waiting.elapsed();
+    permission::obtain(context, call, &call.arguments).await?;
+    let queued_at = Instant::now();
+    let _permit = context.server().turn(&context.tool().name, context.deadline).await?;
+    record.queued = queued_at.elapsed();
     record.attempts = 1;
     let late = |_| {
         Err(Failure::new(
@@ -59,17 +60,19 @@ where
             "reading the resource took longer than the call may take",
         ))
     };
-    match job.deadline.run(read(uri)).await.unwrap_or_else(late) {
-        Ok(contents) => Ok(Outcome::Done(answer(job.view, contents, &mut record.warnings).await)),
-        // Whatever became of it, reading has changed nothing.
-        Err(failure) => Err(Stop::Refused(Failure {
+    match context.deadline.run(read(uri)).await.unwrap_or_else(late) {
+        Ok(contents) => Ok(Outcome::Done(
+            answer(context.view, contents, &mut record.warnings).await,
+        )),
+        // Reading has no side effects, so the call can always be repeated.
+        Err(failure) => Err(CallError::Refused(Failure {
             may_have_executed: false,
             ..failure
         })),
     }
 }
 
-/// The answer of a resource. Where there are several parts, each is told by its address.
+/// The answer for a resource. Several parts are each introduced by their URI.
 async fn answer(view: &View, contents: Vec<ResourceContents>, warnings: &mut Vec<String>) -> Answer {
     let mut answer = Answer::from_text("");
     answer.content.clear();
@@ -105,8 +108,8 @@ async fn block(view: &View, part: ResourceContents, warnings: &mut Vec<String>) 
                 resource,
                 rest: Map::new(),
             };
-            if view.outputs.puts_aside() {
-                put_aside(view, whole, mime_type, warnings).await
+            if view.result_options.spills() {
+                spill(view, whole, mime_type, warnings).await
             } else {
                 whole
             }
@@ -114,9 +117,9 @@ async fn block(view: &View, part: ResourceContents, warnings: &mut Vec<String>) 
     }
 }
 
-/// A line that names the bytes and says under which handle they are kept.
-async fn put_aside(view: &View, mut whole: Content, mime_type: String, warnings: &mut Vec<String>) -> Content {
-    let named = whole.to_text().into_owned();
+/// Spills the bytes and returns a line that describes them and names the handle.
+async fn spill(view: &View, mut whole: Content, mime_type: String, warnings: &mut Vec<String>) -> Content {
+    let description = whole.to_text().into_owned();
     let data = match &mut whole {
         Content::Resource { resource, .. } => resource.remove("blob"),
         _ => None,
@@ -126,11 +129,11 @@ async fn put_aside(view: &View, mut whole: Content, mime_type: String, warnings:
         form: Form::Bytes { mime_type },
         text: Arc::new(data),
     };
-    match view.outputs.spill.keep(output).await {
-        Ok(handle) => Content::text(format!("{}, handle {handle}]", named.trim_end_matches(']'))),
+    match view.result_options.spill.keep(output).await {
+        Ok(handle) => Content::text(format!("{}, handle {handle}]", description.trim_end_matches(']'))),
         Err(problem) => {
             warnings.push(format!("the bytes of the resource were not put aside: {problem}"));
-            Content::text(named)
+            Content::text(description)
         }
     }
 }

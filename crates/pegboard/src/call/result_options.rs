@@ -1,94 +1,52 @@
-//! What a view does with results, besides what the config says: their size, who counts tokens, who summarises, what is put aside.
+//! How a view processes results, besides the config: their size, the tokenizer, the summariser, the spill.
 
 use std::{
     fmt,
     sync::{Arc, Mutex, PoisonError},
 };
 
-use super::{
-    View,
-    summarise::{self, Summariser},
-};
+use super::summarise::{self, summariser::Summariser};
 use crate::{
     config::{Images, Results, Summarise, SummaryModel, TooLong},
     outcome::truncate::Count,
     spill::{Spill, SpillLimits},
 };
 
-/// The most models of the config that are kept ready. A config names one, or one for each server.
+/// The most cached clients for summary models. A config names one model, or one for each server.
 const MAX_MODELS: usize = 64;
 
-/// What a view does with results.
+/// How a view processes results.
 #[derive(Clone, Default)]
 pub(crate) struct ResultOptions {
-    size: Size,
-    tokenizer: Option<Tokenizer>,
-    summariser: Option<Arc<dyn Summariser>>,
-    limits: SpillLimits,
-    /// Whether the tool that reads outputs is listed before there is one.
+    pub(super) size: Size,
+    pub(super) tokenizer: Option<Tokenizer>,
+    pub(super) summariser: Option<Arc<dyn Summariser>>,
+    pub(super) limits: SpillLimits,
+    /// Whether `read_output` is listed before there is an output to read.
     pub(crate) always_readable: bool,
-    /// Written when a toolset is made of the view: nothing in it is shared with another toolset.
+    /// Created when the view is opened: toolsets do not share spilled outputs.
     pub(crate) spill: Spill,
-    /// The name under which a model finds the tool that reads outputs. Written by the toolset.
+    /// The name of `read_output` as models see it. Set by the toolset.
     reader: Arc<Mutex<Arc<str>>>,
-    /// The models that the config names, made when they are first needed.
-    models: Arc<Mutex<Vec<Ready>>>,
+    /// Clients for the models that the config names, created on first use.
+    models: Arc<Mutex<Vec<ModelClient>>>,
 }
 
-type Tokenizer = Arc<dyn Fn(&str) -> usize + Send + Sync>;
+pub(super) type Tokenizer = Arc<dyn Fn(&str) -> usize + Send + Sync>;
 /// A model and the client for it.
-type Ready = (SummaryModel, Arc<dyn Summariser>);
+type ModelClient = (SummaryModel, Arc<dyn Summariser>);
 
-/// How much of a result is handed on.
+/// How much of a result is returned.
 #[derive(Debug, Clone, Copy, Default)]
-enum Size {
+pub(super) enum Size {
     #[default]
     Configured,
     Whole,
     AtMost(usize),
 }
 
-impl View {
-    /// Hands results on as they are, whatever their size: for programs and people. Limits, fences and summaries are for models.
-    pub fn whole_results(mut self) -> Self {
-        self.outputs.size = Size::Whole;
-        self
-    }
-
-    /// Cuts results to so many bytes, head and tail, and puts nothing aside.
-    pub fn cut_results(mut self, bytes: usize) -> Self {
-        self.outputs.size = Size::AtMost(bytes);
-        self
-    }
-
-    /// Sets who counts tokens. Without it they are estimated as a quarter of the bytes. It must not make more tokens than there are bytes.
-    pub fn tokenizer(mut self, count: impl Fn(&str) -> usize + Send + Sync + 'static) -> Self {
-        self.outputs.tokenizer = Some(Arc::new(count));
-        self
-    }
-
-    /// Sets who summarises long results of the servers whose config asks for it.
-    pub fn summariser(mut self, summariser: impl Summariser) -> Self {
-        self.outputs.summariser = Some(Arc::new(summariser));
-        self
-    }
-
-    /// Sets how much is put aside, where and for how long.
-    pub fn spill(mut self, limits: SpillLimits) -> Self {
-        self.outputs.limits = limits;
-        self
-    }
-
-    /// Lists `read_output`, the tool that reads what was put aside, from the start. Without this it is listed once there is something to
-    /// read, which is of no use to a program that lists tools only once.
-    pub fn always_list_read_output(mut self) -> Self {
-        self.outputs.always_readable = true;
-        self
-    }
-}
-
 impl ResultOptions {
-    /// The same for one toolset.
+    /// Prepares the options for one toolset.
     pub(crate) fn opened(self) -> Self {
         Self {
             spill: Spill::new(self.limits.clone()),
@@ -97,7 +55,7 @@ impl ResultOptions {
         }
     }
 
-    /// What the config says about a result, as far as this view lets it.
+    /// Applies the view's size setting to the limits of the config.
     pub(super) fn limited(&self, results: Results) -> Results {
         match self.size {
             Size::Configured => results,
@@ -111,7 +69,7 @@ impl ResultOptions {
         }
     }
 
-    /// Who summarises under this policy. Nobody does for a view that wants whole results.
+    /// The summariser for this policy: the view's own, or the model that the config names.
     pub(super) fn summariser(&self, policy: &Summarise) -> Option<Arc<dyn Summariser>> {
         match self.summariser.clone() {
             Some(ours) => Some(ours),
@@ -119,8 +77,8 @@ impl ResultOptions {
         }
     }
 
-    /// Whether what a model cannot read is put aside.
-    pub(super) fn puts_aside(&self) -> bool {
+    /// Whether content that a model cannot read is spilled.
+    pub(super) fn spills(&self) -> bool {
         matches!(self.size, Size::Configured)
     }
 
@@ -134,16 +92,16 @@ impl ResultOptions {
         if let Some((_, ready)) = models.iter().find(|(model, _)| model == wanted) {
             return Some(ready.clone());
         }
-        let made = match summarise::configured(wanted.clone()) {
-            Ok(made) => made,
+        let client = match summarise::configured(wanted.clone()) {
+            Ok(client) => client,
             Err(problem) => {
                 tracing::warn!(%problem, "the model for summaries cannot be used");
                 return None;
             }
         };
         models.truncate(MAX_MODELS - 1);
-        models.push((wanted.clone(), made.clone()));
-        Some(made)
+        models.push((wanted.clone(), client.clone()));
+        Some(client)
     }
 
     pub(super) fn count(&self) -> Option<&Count<'_>> {
@@ -159,7 +117,7 @@ impl ResultOptions {
     }
 }
 
-/// Without what is done for models, and with nothing put aside.
+/// Turns off everything that is done for models, and spills nothing.
 fn plain(results: Results) -> Results {
     Results {
         fence: false,

@@ -1,6 +1,6 @@
-//! Whether a failed call is made again: a table from what is known about it to what comes next.
+//! Decides whether a failed call is retried: a table from what is known about the failure to the next step.
 //!
-//! The one rule behind every row: a call that may have been carried out is repeated only when repeating it is harmless.
+//! The one rule behind every row: a call that may have been executed is retried only if repeating it is harmless.
 
 use std::{collections::BTreeMap, time::Duration};
 
@@ -17,39 +17,39 @@ use crate::{
     transport::{ConnectFault, DialError, EndReason, FailureKind, Sent, WireFailure},
 };
 
-/// The shortest and the longest pause between two attempts.
-const PAUSE: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(5));
-/// The server's headers and ours do not agree about the arguments, so our copy of the tool's schema is old.
+/// The shortest and the longest delay between two attempts.
+const DELAY: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(5));
+/// JSON-RPC error: the server's headers and ours disagree about the arguments, so our copy of the tool's schema is outdated.
 const HEADER_MISMATCH: i64 = -32020;
 
-/// How harmless it is to run a tool twice. Requests that only read, such as listings, are `Safe`.
+/// Whether it is harmless to run a tool twice. Requests that only read, such as listings, are `Safe`.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) enum ToolClass {
-    /// It may not be, as far as we know.
+    /// Not known to be harmless.
     #[default]
     Never,
-    /// It only reads.
+    /// The tool only reads.
     Safe,
-    /// The second time changes nothing more.
+    /// The tool is idempotent: the second run changes nothing more.
     Idempotent,
-    /// The server knows a repeated call by the argument of this name.
+    /// The server recognises a repeated call by the argument of this name.
     Keyed(String),
-    /// The operator wants it repeated, whatever it does.
+    /// The operator wants retries even if the tool is not harmless.
     Anyway,
 }
 
 impl ToolClass {
-    /// The class of a tool under a policy: what it says about the tool, then what it says about the server.
+    /// The class of a tool under a policy: its entry for the tool first, then its setting for the server.
     pub(crate) fn under(policy: &Policy, tool: &Tool) -> Self {
         let of_server = || match &policy.retries {
             Retry { even_if_run: true, .. } => Some(Self::Anyway),
             Retry { mode, .. } => mode.as_ref().map(Self::from),
         };
-        let said = Self::by_operator(tool, &policy.retry).or_else(of_server);
-        Self::of(tool, said.as_ref(), policy.trust)
+        let operator = Self::by_operator(tool, &policy.retry).or_else(of_server);
+        Self::of(tool, operator.as_ref(), policy.trust)
     }
 
-    /// The class of a tool: what the operator says, then what a trusted server says, then `Never`. Its name says nothing.
+    /// The class of a tool: the operator's setting, then a trusted server's annotations, then `Never`. Its name is not considered.
     pub(crate) fn of(tool: &Tool, operator: Option<&Self>, trusted: bool) -> Self {
         if let Some(class) = operator {
             return class.clone();
@@ -58,7 +58,7 @@ impl ToolClass {
         let (reads, destroys) = (hint("readOnlyHint"), hint("destructiveHint"));
         match (trusted, reads, destroys) {
             (false, _, _) => Self::Never,
-            // Whoever says both has not thought about it.
+            // The two annotations contradict each other.
             (true, Some(true), Some(true)) => Self::Never,
             (true, Some(true), _) => Self::Safe,
             (true, _, _) if hint("idempotentHint") == Some(true) => Self::Idempotent,
@@ -66,16 +66,16 @@ impl ToolClass {
         }
     }
 
-    /// What the operator says about a tool: under its name, else under the first glob that fits it.
-    pub(crate) fn by_operator(tool: &Tool, said: &BTreeMap<String, RetryClass>) -> Option<Self> {
+    /// The operator's setting for a tool: under its name, else under the first glob that matches it.
+    pub(crate) fn by_operator(tool: &Tool, classes: &BTreeMap<String, RetryClass>) -> Option<Self> {
         let fits = |(glob, _): &(&String, &RetryClass)| filter::fits(glob, &tool.name);
-        let class = said
+        let class = classes
             .get(&tool.name)
-            .or_else(|| said.iter().find(fits).map(|(_, class)| class))?;
+            .or_else(|| classes.iter().find(fits).map(|(_, class)| class))?;
         Some(class.into())
     }
 
-    /// The class of a call with these arguments. A key that is not among them protects nothing.
+    /// The class of a call with these arguments. Without the key among them, a keyed tool is not protected.
     pub(crate) fn with_arguments(self, arguments: &Arguments) -> Self {
         let Self::Keyed(key) = &self else { return self };
         let arguments: Value = serde_json::from_str(arguments.as_raw().get()).unwrap_or_default();
@@ -86,12 +86,12 @@ impl ToolClass {
         }
     }
 
-    /// Whether a call that may have been carried out can be made again, after `times` such repetitions.
+    /// Returns whether a call that may have been executed can be repeated, after `times` such repetitions.
     fn may_repeat(&self, times: u32) -> bool {
         match self {
             Self::Never => false,
             Self::Idempotent => times < 1,
-            // Bounded by the attempts altogether.
+            // Bounded by the total number of attempts.
             Self::Safe | Self::Keyed(_) | Self::Anyway => true,
         }
     }
@@ -108,34 +108,34 @@ impl From<&RetryClass> for ToolClass {
     }
 }
 
-/// What comes after a failed attempt.
+/// What follows a failed attempt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Next {
-    /// The failure is the caller's.
+    /// Report the failure to the caller.
     Stop,
-    /// Another attempt on the same session.
+    /// Retry on the same session.
     AgainSameSession { after: Duration },
-    /// Another attempt on a new session.
+    /// Retry on a new session.
     AgainNewSession { after: Duration },
-    /// The server is listed again, then another attempt on the same session with the tool as it is now.
+    /// List the server's tools again, then retry on the same session with the current definition.
     AgainRefreshed { after: Duration },
 }
 
-/// What has been tried so far for one call.
+/// The attempts of one call so far.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Attempts {
-    /// Attempts that were made.
+    /// How many attempts were made.
     pub(crate) made: u32,
-    /// Those of them that repeated a call that may have been carried out.
+    /// How many of them repeated a call that may have been executed.
     pub(crate) repeated: u32,
-    /// Whether one of them was made because the server did not know our session any more.
+    /// Whether one of them was made because the server had dropped our session.
     pub(crate) renewed: bool,
     /// Whether one of them was made after the server was listed again.
     pub(crate) refreshed: bool,
 }
 
 impl Attempts {
-    /// The first attempt was made.
+    /// The state after the first attempt.
     pub(crate) fn first() -> Self {
         Self {
             made: 1,
@@ -146,15 +146,15 @@ impl Attempts {
     }
 }
 
-/// The table: what comes after `fault`, when `left` is left of the caller's time. `pause` is waited where the server names no time.
-pub(crate) fn decide(fault: &Fault, class: &ToolClass, tries: &Attempts, left: Duration, pause: Duration) -> Next {
+/// The table: what follows `fault` when `left` remains of the caller's time. `delay` applies where the server sends no `Retry-After`.
+pub(crate) fn decide(fault: &Fault, class: &ToolClass, attempts: &Attempts, left: Duration, delay: Duration) -> Next {
     let harmless = match fault.sent {
-        // Nothing was carried out. A message that was not even written in time is still left alone, for the server reads nothing.
+        // Nothing was executed. A timeout before the message was written is still not retried for `Never`: the server reads nothing.
         Sent::No | Sent::Rejected => *class != ToolClass::Never || !matches!(fault.kind, FaultKind::TimedOut { .. }),
-        Sent::Maybe => class.may_repeat(tries.repeated),
+        Sent::Maybe => class.may_repeat(attempts.repeated),
     };
     let next = if harmless {
-        remedy(fault, tries, pause)
+        remedy(fault, attempts, delay)
     } else {
         Next::Stop
     };
@@ -168,143 +168,143 @@ pub(crate) fn decide(fault: &Fault, class: &ToolClass, tries: &Attempts, left: D
     }
 }
 
-/// What would help against a fault, or `Stop` where the next attempt would end like this one.
-fn remedy(fault: &Fault, tries: &Attempts, pause: Duration) -> Next {
+/// The retry that may help against a fault, or `Stop` where the next attempt would end like this one.
+fn remedy(fault: &Fault, attempts: &Attempts, delay: Duration) -> Next {
     match &fault.kind {
-        FaultKind::Error(error) => of_error(error.code, tries),
-        FaultKind::Wire(failure) => of_wire(failure, fault.sent, tries, pause),
-        // We closed it ourselves before the call was sent: the next session takes it, if there is one.
+        FaultKind::Error(error) => of_error(error.code, attempts),
+        FaultKind::Wire(failure) => of_wire(failure, fault.sent, attempts, delay),
+        // We closed the session before the call was sent: send it on the next session, if there is one.
         FaultKind::Ended(end) if end.reason == EndReason::Closed && fault.sent == Sent::No => {
             Next::AgainNewSession { after: Duration::ZERO }
         }
-        // We closed it ourselves, or the server reads nothing and would not read the next attempt either.
+        // We closed it, or the server has stopped reading and would not read the next attempt either.
         FaultKind::Ended(end) if matches!(end.reason, EndReason::Closed | EndReason::Stalled(_)) => Next::Stop,
-        FaultKind::Ended(_) => Next::AgainNewSession { after: pause },
+        FaultKind::Ended(_) => Next::AgainNewSession { after: delay },
         // A wrong setting stays wrong.
         FaultKind::Dial(DialError::Spawn(_) | DialError::Tls(_) | DialError::Setting(_) | DialError::NotBuilt(_)) => {
             Next::Stop
         }
-        FaultKind::Dial(DialError::Failed(failure)) => match of_wire(failure, fault.sent, tries, pause) {
+        FaultKind::Dial(DialError::Failed(failure)) => match of_wire(failure, fault.sent, attempts, delay) {
             Next::AgainSameSession { after } => Next::AgainNewSession { after },
             next => next,
         },
-        // Both sides stay as they are.
+        // Neither side changes its versions.
         FaultKind::NoVersion(_) => Next::Stop,
-        FaultKind::TimedOut { .. } | FaultKind::Unreadable(_) => Next::AgainSameSession { after: pause },
+        FaultKind::TimedOut { .. } | FaultKind::Unreadable(_) => Next::AgainSameSession { after: delay },
     }
 }
 
-/// An error is an answer, and answers are final, but for the one that asks us to look again.
-fn of_error(code: i64, tries: &Attempts) -> Next {
-    if code == HEADER_MISMATCH && !tries.refreshed {
+/// An error response is final, except the one that says our tool definition is outdated.
+fn of_error(code: i64, attempts: &Attempts) -> Next {
+    if code == HEADER_MISMATCH && !attempts.refreshed {
         Next::AgainRefreshed { after: Duration::ZERO }
     } else {
         Next::Stop
     }
 }
 
-fn of_wire(failure: &WireFailure, sent: Sent, tries: &Attempts, pause: Duration) -> Next {
-    let again = Next::AgainSameSession { after: pause };
+fn of_wire(failure: &WireFailure, sent: Sent, attempts: &Attempts, delay: Duration) -> Next {
+    let again = Next::AgainSameSession { after: delay };
     match &failure.kind {
         FailureKind::Connect(
             ConnectFault::Refused | ConnectFault::Dns | ConnectFault::Timeout | ConnectFault::Other,
         ) => again,
         FailureKind::Connect(ConnectFault::Tls | ConnectFault::Redirect) | FailureKind::NeedsAuth => Next::Stop,
         FailureKind::Busy | FailureKind::Cut | FailureKind::Protocol => again,
-        // The same question has the same answer, and it is too large again.
+        // The same request gets the same response, which is too large again.
         FailureKind::TooLarge => Next::Stop,
-        // It was executed, and the next answer would need as much room.
+        // The call was executed, and the next response would need as much space.
         FailureKind::NoRoom => Next::Stop,
-        FailureKind::SessionGone if tries.renewed => Next::Stop,
+        FailureKind::SessionGone if attempts.renewed => Next::Stop,
         FailureKind::SessionGone => Next::AgainNewSession { after: Duration::ZERO },
-        FailureKind::Rpc(error) => of_error(error.code, tries),
+        FailureKind::Rpc(error) => of_error(error.code, attempts),
         FailureKind::Status {
             code: 429 | 503,
             retry_after,
         } => Next::AgainSameSession {
-            after: retry_after.unwrap_or(pause),
+            after: retry_after.unwrap_or(delay),
         },
-        // Of the other refusals none goes away by itself. A failure of the server may.
+        // Other client errors do not go away. A server error may.
         FailureKind::Status { .. } if sent == Sent::Maybe => again,
         FailureKind::Status { .. } => Next::Stop,
     }
 }
 
-/// The attempts of one call: what was tried, and how long to wait between them.
+/// The retry state of one call: its attempts so far, and the delays between them.
 #[derive(Debug)]
-pub(crate) struct Recovery<'a> {
+pub(crate) struct RetryState<'a> {
     class: ToolClass,
     rule: &'a Retry,
-    tries: Attempts,
-    pauses: RetryBackoff,
+    attempts: Attempts,
+    backoff: RetryBackoff,
 }
 
-impl<'a> Recovery<'a> {
-    /// The first attempt of a call of this class is about to be made.
+impl<'a> RetryState<'a> {
+    /// Creates the state for the first attempt of a call of this class.
     pub(crate) fn new(class: ToolClass, rule: &'a Retry) -> Self {
         Self::with(class, rule, RetryBackoff::random())
     }
 
-    fn with(class: ToolClass, rule: &'a Retry, pauses: RetryBackoff) -> Self {
+    fn with(class: ToolClass, rule: &'a Retry, backoff: RetryBackoff) -> Self {
         Self {
             class,
             rule,
-            tries: Attempts::first(),
-            pauses,
+            attempts: Attempts::first(),
+            backoff,
         }
     }
 
-    /// What is waited before the next attempt.
-    fn pause(&mut self) -> Duration {
-        let at = (self.tries.made as usize).min(self.rule.waits.len());
+    /// The delay before the next attempt.
+    fn delay(&mut self) -> Duration {
+        let at = (self.attempts.made as usize).min(self.rule.waits.len());
         match at.checked_sub(1).and_then(|at| self.rule.waits.get(at)) {
-            Some(wait) => self.pauses.varied(*wait, self.rule.jitter),
-            None => self.pauses.next(),
+            Some(wait) => self.backoff.varied(*wait, self.rule.jitter),
+            None => self.backoff.next(),
         }
     }
 
-    /// What comes after a failed attempt. Anything but `Stop` counts as the next attempt and is paid for from the server's budget, except the
-    /// one attempt per call after the server refused it for an expired session: all calls in flight meet that at once, and none has run.
+    /// Decides what follows a failed attempt. Everything but `Stop` counts as the next attempt and is paid from the server's retry budget,
+    /// except the one attempt per call after an expired session: all calls in flight hit that at once, and none of them was executed.
     pub(crate) fn after(&mut self, fault: &Fault, left: Duration, budget: &RetryBudget, now: Instant) -> Next {
-        if self.tries.made > self.rule.attempts {
+        if self.attempts.made > self.rule.attempts {
             return Next::Stop;
         }
-        let pause = self.pause();
-        let next = decide(fault, &self.class, &self.tries, left, pause);
+        let delay = self.delay();
+        let next = decide(fault, &self.class, &self.attempts, left, delay);
         let is_renewal = matches!(&fault.kind, FaultKind::Wire(failure) if failure.kind == FailureKind::SessionGone);
-        let is_free = is_renewal && !self.tries.renewed && fault.sent != Sent::Maybe;
+        let is_free = is_renewal && !self.attempts.renewed && fault.sent != Sent::Maybe;
         if next == Next::Stop || !(is_free || budget.withdraw(now)) {
             return Next::Stop;
         }
-        self.tries.made += 1;
-        self.tries.repeated += u32::from(fault.sent == Sent::Maybe);
-        self.tries.renewed |= is_renewal;
-        self.tries.refreshed |= matches!(next, Next::AgainRefreshed { .. });
+        self.attempts.made += 1;
+        self.attempts.repeated += u32::from(fault.sent == Sent::Maybe);
+        self.attempts.renewed |= is_renewal;
+        self.attempts.refreshed |= matches!(next, Next::AgainRefreshed { .. });
         next
     }
 
-    /// How many attempts were made, the one under way included.
+    /// How many attempts were made, including the one in flight.
     pub(crate) fn attempts(&self) -> u32 {
-        self.tries.made
+        self.attempts.made
     }
 }
 
-/// The pauses between attempts: each somewhere between the shortest and three times the one before.
+/// Exponential backoff with decorrelated jitter: each delay lies between the shortest one and three times the previous one.
 #[derive(Debug, Clone)]
 pub(crate) struct RetryBackoff {
     is_steady: bool,
-    /// Made when it is first needed: most calls never pause.
+    /// Created on first use: most calls never wait.
     noise: Option<Noise>,
     last: Duration,
 }
 
 impl RetryBackoff {
-    /// RetryBackoff that nobody can foretell, so that callers who failed together do not come back together.
+    /// Random delays, so that callers that failed together do not retry together.
     pub(crate) fn random() -> Self {
         Self::with(false)
     }
 
-    /// Always the shortest pause.
+    /// Always the shortest delay.
     #[cfg(test)]
     pub(crate) fn steady() -> Self {
         Self::with(true)
@@ -314,11 +314,11 @@ impl RetryBackoff {
         Self {
             is_steady,
             noise: None,
-            last: PAUSE.0,
+            last: DELAY.0,
         }
     }
 
-    /// A wait varied by up to `percent` of itself, both ways.
+    /// Varies a delay by up to `percent` of itself, in both directions.
     fn varied(&mut self, wait: Duration, percent: u32) -> Duration {
         if percent == 0 || self.is_steady {
             return wait;
@@ -331,8 +331,8 @@ impl RetryBackoff {
     fn next(&mut self) -> Duration {
         if !self.is_steady {
             let noise = self.noise.get_or_insert_with(Noise::random);
-            let spread = (self.last * 3).saturating_sub(PAUSE.0);
-            self.last = (PAUSE.0 + spread.mul_f64(noise.unit())).min(PAUSE.1);
+            let spread = (self.last * 3).saturating_sub(DELAY.0);
+            self.last = (DELAY.0 + spread.mul_f64(noise.unit())).min(DELAY.1);
         }
         self.last
     }

@@ -1,12 +1,14 @@
-//! Which server and tool a name means. Names are looked up, never taken apart.
+//! Maps a tool name to its server and tool. Names are looked up, never parsed.
 
 mod alias;
-mod explain;
+pub(super) mod explain;
 mod names;
 mod repair;
+pub(super) mod resolved;
 
-pub(crate) use explain::{ambiguous, listed, may_be_of, tool_of};
-pub(crate) use repair::{folded, variants};
+pub(crate) use explain::{ambiguous, list_names, may_belong_to, tool_part};
+pub(crate) use repair::{fold_name, name_variants};
+pub(crate) use resolved::{Route, Routed, Unroutable};
 
 use std::{
     borrow::Borrow,
@@ -15,86 +17,19 @@ use std::{
     sync::{Arc, OnceLock},
 };
 
-use super::{View, Visibility};
+use super::{view::View, visibility::Visibility};
 use crate::{
-    catalog::{Tool, ToolKind},
-    config::Policy,
+    catalog::Tool,
     name::{self, ServerName},
     outcome::Failure,
     provider::{Definition, Provider},
     server::Server,
 };
-use alias::{Aliases, Meaning, Meanings};
-use names::{Named, Rank, name_all};
+use alias::{Aliases, Lookup, NameIndex};
+use names::{Assignment, assign_names};
 use repair::Repairs;
 
-/// Where a call goes.
-#[derive(Debug)]
-pub(crate) struct Route {
-    /// The name that models see.
-    pub(crate) name: String,
-    pub(crate) server: Server,
-    pub(crate) tool: Arc<Tool>,
-    /// The tool as the view's provider takes it, if that is not how its server defined it.
-    pub(crate) definition: Option<Arc<Definition>>,
-    /// Whether its name wins over the same name of another tool.
-    pub(crate) rank: Rank,
-    /// Whose tool it is.
-    pub(crate) kind: ToolKind,
-}
-
-impl Route {
-    /// A way to a server that is no tool's of its own: a tool of ours that stands for it.
-    pub(crate) fn through(listed: &str, tool: &Tool, server: Server) -> Self {
-        let mut tool = tool.clone();
-        tool.server = server.name().clone();
-        Self {
-            name: listed.to_owned(),
-            server,
-            tool: Arc::new(tool),
-            definition: None,
-            rank: Rank::View,
-            kind: ToolKind::BuiltIn,
-        }
-    }
-
-    /// Whether the tool is believed when its annotations claim that it does no harm, under its server's settings.
-    pub(crate) fn is_believed(&self, policy: &Policy) -> bool {
-        self.kind.is_believed(policy.trust)
-    }
-}
-
-/// A name that leads to no tool that the caller may use.
-#[derive(Debug)]
-pub(crate) struct Unroutable {
-    pub(crate) failure: Failure,
-    /// The server and the tool that the name means, if that is known.
-    pub(crate) meant: Option<(ServerName, String)>,
-}
-
-impl Unroutable {
-    /// The failure of a name that means this tool.
-    pub(crate) fn meaning(server: &ServerName, tool: &str, failure: Failure) -> Self {
-        Self {
-            failure,
-            meant: Some((server.clone(), tool.to_owned())),
-        }
-    }
-}
-
-impl From<Failure> for Unroutable {
-    fn from(failure: Failure) -> Self {
-        Self { failure, meant: None }
-    }
-}
-
-impl From<Unroutable> for Failure {
-    fn from(astray: Unroutable) -> Self {
-        astray.failure
-    }
-}
-
-/// A route under its name.
+/// A route, hashed and compared by its name.
 #[derive(Debug)]
 struct ByName(Arc<Route>);
 
@@ -118,61 +53,48 @@ impl PartialEq for ByName {
 
 impl Eq for ByName {}
 
-/// All tools that can be called at the moment, by the name that models see.
+/// All tools of a view that can be called now, by the name that models see.
 #[derive(Debug, Default)]
 pub(crate) struct RouteTable {
     by_name: HashSet<ByName>,
-    /// In the order of servers and then of tools.
+    /// Ordered by server, then by tool.
     routes: Vec<Arc<Route>>,
-    /// The server and name of each tool that the view does not see.
+    /// Server and name of each tool that the view hides.
     hidden: Vec<(ServerName, String)>,
-    /// The server and name of each tool in whose place another one stands, and which that is.
+    /// Server and name of each tool that a tool of the view replaces, and the index of that tool's route.
     replaced: Vec<(ServerName, String, usize)>,
     /// The tools that cannot be offered to the view's provider, and why.
     quarantined: Vec<String>,
-    /// Made when a name is asked for that is nobody's.
+    /// Built on the first lookup of a name that `by_name` does not have.
     aliases: OnceLock<Aliases>,
-    elsewhere: OnceLock<Meanings>,
+    other_views: OnceLock<NameIndex>,
     repairs: OnceLock<Repairs>,
 }
 
-/// What a name means.
-#[derive(Debug)]
-pub(crate) enum Routed {
-    To(Arc<Route>),
-    /// It is not the name of anything, but near enough to one tool's.
-    Repaired(Arc<Route>),
-    /// Several tools could be meant.
-    Ambiguous(Vec<String>),
-    /// This tool, written as `server.tool`, is there and not for this view.
-    Hidden(String),
-    Nowhere,
-}
-
 impl RouteTable {
-    /// The table for what a view sees of what the servers offer now. What the table before it has compiled is used again.
-    pub(crate) fn build(servers: &[Server], view: &View, sight: &Visibility<'_>, before: Option<&Self>) -> Self {
+    /// Builds the table of the tools that `visibility` shows. Reuses the definitions that `before` has compiled.
+    pub(crate) fn build(servers: &[Server], view: &View, visibility: &Visibility<'_>, before: Option<&Self>) -> Self {
         let mut table = Self::default();
         let mut found: Vec<(Server, Arc<Tool>)> = Vec::new();
         for server in servers {
             let Some(catalog) = server.catalog() else { continue };
             for tool in &catalog.tools {
-                if sight.sees(tool) {
+                if visibility.sees(tool) {
                     found.push((server.clone(), tool.clone()));
                 } else {
                     table.hidden.push((server.name().clone(), tool.name.clone()));
                 }
             }
         }
-        let names = name_all(&found, view);
+        let names = assign_names(&found, view);
         let known = before.map(Self::compiled).unwrap_or_default();
         let mut replaced = Vec::new();
         table.by_name.reserve(found.len());
         table.routes.reserve_exact(found.len());
-        for ((server, tool), named) in found.into_iter().zip(names) {
-            let (name, rank) = match named {
-                Named::As(name, rank) => (name, rank),
-                Named::Replaced(by) => {
+        for ((server, tool), assignment) in found.into_iter().zip(names) {
+            let (name, precedence) = match assignment {
+                Assignment::Name(name, precedence) => (name, precedence),
+                Assignment::ReplacedBy(by) => {
                     replaced.push((server.name().clone(), tool.name.clone(), by));
                     continue;
                 }
@@ -192,14 +114,14 @@ impl RouteTable {
                 server,
                 tool,
                 definition,
-                rank,
+                precedence,
             });
             table.by_name.replace(ByName(route.clone()));
             table.routes.push(route);
         }
         for (server, tool, by) in replaced {
-            let place = table.routes.iter().position(|route| route.name == by);
-            table.replaced.extend(place.map(|place| (server, tool, place)));
+            let index = table.routes.iter().position(|route| route.name == by);
+            table.replaced.extend(index.map(|index| (server, tool, index)));
         }
         table
     }
@@ -220,14 +142,14 @@ impl RouteTable {
         }
     }
 
-    /// The tools for which something has been compiled, by server and tool.
+    /// The routes with a compiled definition, by server and tool.
     fn compiled(&self) -> HashMap<(&str, &str), &Arc<Route>> {
         let compiled = self.routes.iter().filter(|route| route.definition.is_some());
         let compiled = compiled.map(|route| ((route.server.name().as_str(), route.tool.name.as_str()), route));
         compiled.collect()
     }
 
-    /// The tools in a stable order.
+    /// The routes in a stable order.
     pub(crate) fn routes(&self) -> &[Arc<Route>] {
         &self.routes
     }
@@ -237,43 +159,43 @@ impl RouteTable {
         &self.quarantined
     }
 
-    /// What `name` means: the name that models see first, then the other styles with the server's name, then the tool's own name.
+    /// Looks `name` up: first as models see it, then in the other styles with the server's name, then as the tool's own name.
     pub(crate) fn find(&self, name: &str) -> Routed {
         if let Some(ByName(route)) = self.by_name.get(name) {
             return Routed::To(route.clone());
         }
         match self.aliases().find(name) {
-            Meaning::One(at) => Routed::To(self.routes[at].clone()),
-            Meaning::Many(places) => match self.foremost(&places) {
+            Lookup::One(at) => Routed::To(self.routes[at].clone()),
+            Lookup::Many(indices) => match self.of_highest_precedence(&indices) {
                 Some(route) => Routed::To(route.clone()),
-                None => Routed::Ambiguous(self.dotted(&places)),
+                None => Routed::Ambiguous(self.dotted(&indices)),
             },
-            Meaning::Nothing => self.find_elsewhere(name),
+            Lookup::Nothing => self.find_in_other_views(name),
         }
     }
 
-    /// Of several tools the one whose name wins over those of the others, if there is one.
-    fn foremost(&self, places: &[usize]) -> Option<&Arc<Route>> {
-        let routes = || places.iter().filter_map(|at| self.routes.get(*at));
-        let highest = routes().map(|route| route.rank).max()?;
-        let mut highest = routes().filter(|route| route.rank == highest);
+    /// Returns the one route of the highest precedence among several, if there is exactly one.
+    fn of_highest_precedence(&self, indices: &[usize]) -> Option<&Arc<Route>> {
+        let routes = || indices.iter().filter_map(|at| self.routes.get(*at));
+        let highest = routes().map(|route| route.precedence).max()?;
+        let mut highest = routes().filter(|route| route.precedence == highest);
         let first = highest.next();
         first.filter(|_| highest.next().is_none())
     }
 
-    /// What `name` means if another view gave it to a tool.
-    fn find_elsewhere(&self, name: &str) -> Routed {
-        let elsewhere = self.elsewhere.get_or_init(|| alias::elsewhere(&self.pairs()));
-        match elsewhere.find(name) {
-            Meaning::One(at) => Routed::To(self.routes[at].clone()),
-            Meaning::Many(places) => Routed::Ambiguous(self.dotted(&places)),
-            Meaning::Nothing => Routed::Nowhere,
+    /// Looks `name` up among the names that other views give to tools.
+    fn find_in_other_views(&self, name: &str) -> Routed {
+        let other_views = self.other_views.get_or_init(|| alias::other_views(&self.pairs()));
+        match other_views.find(name) {
+            Lookup::One(at) => Routed::To(self.routes[at].clone()),
+            Lookup::Many(indices) => Routed::Ambiguous(self.dotted(&indices)),
+            Lookup::Nothing => Routed::Nowhere,
         }
     }
 
-    /// What `name` means, also if it is written a little wrong, or means what the view does not see.
+    /// Looks `name` up like `find`, but also tolerates misspellings and recognises hidden tools.
     pub(crate) fn find_forgiving(&self, name: &str) -> Routed {
-        for variant in variants(name) {
+        for variant in name_variants(name) {
             match self.find(&variant) {
                 Routed::To(route) if variant == name => return Routed::To(route),
                 Routed::To(route) => return Routed::Repaired(route),
@@ -284,10 +206,10 @@ impl RouteTable {
                 return self.hidden(at);
             }
             match self.repairs().find(&variant) {
-                Meaning::One(at) if at < self.routes.len() => return Routed::Repaired(self.routes[at].clone()),
-                Meaning::One(at) => return self.hidden(at - self.routes.len()),
-                Meaning::Many(places) => return Routed::Ambiguous(self.dotted(&places)),
-                Meaning::Nothing => {}
+                Lookup::One(at) if at < self.routes.len() => return Routed::Repaired(self.routes[at].clone()),
+                Lookup::One(at) => return self.hidden(at - self.routes.len()),
+                Lookup::Many(indices) => return Routed::Ambiguous(self.dotted(&indices)),
+                Lookup::Nothing => {}
             }
         }
         Routed::Nowhere
@@ -298,9 +220,9 @@ impl RouteTable {
         Routed::Hidden(name::dotted(server.as_str(), tool))
     }
 
-    /// The names of some tools for people. Those that are hidden are not told.
-    fn dotted(&self, places: &[usize]) -> Vec<String> {
-        let shown = places.iter().filter_map(|at| self.routes.get(*at));
+    /// The `server.tool` names of some routes, without the hidden ones.
+    fn dotted(&self, indices: &[usize]) -> Vec<String> {
+        let shown = indices.iter().filter_map(|at| self.routes.get(*at));
         shown.map(|route| route.tool.dotted_name()).collect()
     }
 
@@ -331,14 +253,14 @@ impl RouteTable {
         hidden.map(|(server, tool)| (server.as_str(), tool.as_str())).collect()
     }
 
-    /// Why `name` leads nowhere, with the names that come closest.
+    /// Explains why `name` leads nowhere, with the closest names.
     pub(crate) fn explain(&self, name: &str, servers: &[Server]) -> Failure {
         let servers: Vec<&ServerName> = servers.iter().map(Server::name).collect();
         explain::unknown(name, &self.pairs(), &servers)
     }
 }
 
-/// Whether two listings of a tool give the same definition, although one is newer.
+/// Returns whether two listings of a tool compile to the same definition.
 fn is_defined_alike(old: &Arc<Tool>, new: &Arc<Tool>) -> bool {
     Arc::ptr_eq(old, new)
         || (old.description == new.description && old.title == new.title && old.input_schema == new.input_schema)

@@ -1,90 +1,30 @@
-//! Summaries of long results, written by a model, so that an agent need not read all of them.
+//! Summarises long results with a model, so that an agent need not read all of them.
 //!
-//! A summary is a convenience: whenever it cannot be had, the agent is given the bounded result instead.
+//! A summary is a convenience: if it fails, the agent gets the truncated result instead.
 
 #[cfg(feature = "http")]
 mod chat;
 mod prompt;
+pub(super) mod summariser;
 
 #[cfg(feature = "http")]
 pub use chat::ChatModel;
+pub use summariser::{Summariser, Summary, SummaryError, SummaryRequest};
 
-use std::{pin::Pin, sync::Arc, time::Duration};
+use std::{sync::Arc, time::Duration};
 
 use crate::{
     config::SummaryModel,
-    outcome::truncate::{self, Bounds, Part},
     sync::{Panicked, caught},
 };
 
-/// The most of a result that is handed to a summariser, in tokens.
-const INPUT_TOKENS: usize = 100_000;
-/// The most of a conversation that is handed to a summariser, in bytes.
-const CONTEXT_BYTES: usize = 64 << 10;
-
-/// Somebody who writes summaries. See [`SummaryRequest`] for what is asked of them.
-pub trait Summariser: Send + Sync + 'static {
-    /// Writes a summary. An empty one counts as a failure. Dropping the future gives up.
-    fn summarise<'a>(&'a self, request: &'a SummaryRequest) -> Summary<'a>;
-}
-
-/// A summary on its way.
-pub type Summary<'a> = Pin<Box<dyn Future<Output = Result<String, SummaryError>> + Send + 'a>>;
-
-/// What is to be summarised, and for what.
-///
-/// [`SummaryRequest::system_prompt`] and [`SummaryRequest::user_prompt`] say it in words for a model.
-#[derive(Debug, Clone, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct SummaryRequest {
-    /// The server that the result comes from.
-    pub server: String,
-    /// The tool that was called.
-    pub tool: String,
-    /// The conversation that led to the call, if the caller told it.
-    pub context: Option<String>,
-    /// The result: masked, and at most 100,000 tokens of it.
-    pub text: String,
-    /// How long the summary may be, in tokens.
-    pub max_tokens: usize,
-}
-
-impl SummaryRequest {
-    pub(super) fn new(server: &str, tool: &str, context: Option<&str>, text: &str, max_tokens: usize) -> Self {
-        let shorten = |text: &str, bytes, part| {
-            let marker = |sizes: truncate::Sizes| format!("[{} of {} bytes are shown]", sizes.kept, sizes.bytes);
-            truncate::fit(text, &Bounds::bytes(bytes), part, marker).unwrap_or_else(|| text.to_owned())
-        };
-        Self {
-            server: server.to_owned(),
-            tool: tool.to_owned(),
-            // What was said last matters most, and what was asked at first.
-            context: context.map(|context| shorten(context, CONTEXT_BYTES, Part::Ends)),
-            text: shorten(text, 4 * INPUT_TOKENS, Part::Head),
-            max_tokens,
-        }
-    }
-}
-
-/// Why there is no summary.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{0}")]
-pub struct SummaryError(String);
-
-impl SummaryError {
-    /// A failure, told for people. It should not quote the result.
-    pub fn new(message: impl Into<String>) -> Self {
-        Self(message.into())
-    }
-}
-
-/// The model that a config names.
+/// Creates a client for the model that the config names.
 #[cfg(feature = "http")]
 pub(super) fn configured(model: SummaryModel) -> Result<Arc<dyn Summariser>, SummaryError> {
     Ok(Arc::new(ChatModel::new(model)?))
 }
 
-/// The model that a config names cannot be asked: this is a build without HTTP.
+/// Fails: a build without HTTP has no client for models.
 #[cfg(not(feature = "http"))]
 pub(super) fn configured(_model: SummaryModel) -> Result<Arc<dyn Summariser>, SummaryError> {
     Err(SummaryError::new(
@@ -92,7 +32,7 @@ pub(super) fn configured(_model: SummaryModel) -> Result<Arc<dyn Summariser>, Su
     ))
 }
 
-/// A summary that says something, within `limit`.
+/// Requests a summary within `limit`. An empty one is an error.
 pub(super) async fn summary(
     summariser: &dyn Summariser,
     request: &SummaryRequest,

@@ -1,4 +1,4 @@
-//! A call that runs in the background of its server: started here, asked after and fetched later.
+//! Calls that run as tasks: started here, polled and fetched later.
 
 use std::{
     fmt,
@@ -11,8 +11,16 @@ use std::{
 use tokio::time::Instant;
 
 use super::{
-    CallContext, CallGuard, Record, Route, Stop, ToolCall, View, concluded, failure_of, let_in, output_check,
-    permission, prepare_arguments, present, unavailable,
+    admit::admit,
+    conclude,
+    context::CallContext,
+    error::{CallError, failure_of, unavailable},
+    guard::CallGuard,
+    output_check, permission, prepare_arguments, present,
+    record::Record,
+    route::resolved::Route,
+    tool_call::ToolCall,
+    view::View,
 };
 use crate::{
     catalog::TaskSupport,
@@ -23,12 +31,12 @@ use crate::{
     status::Era,
 };
 
-/// How many sessions may end while a task is waited for, before the waiting ends too.
-const LOST_SESSIONS: u32 = 5;
-/// The code of a task that was given up.
-const GIVEN_UP: i64 = -32800;
+/// How many sessions may end while a task is awaited.
+const MAX_LOST_SESSIONS: u32 = 5;
+/// The error code of a cancelled task.
+const CANCELLED: i64 = -32800;
 
-/// A call that its server carries out as a task. Dropping the handle leaves the task alone; [`TaskHandle::cancel`] gives it up.
+/// A call that its server runs as a task. Dropping the handle does not affect the task; [`TaskHandle::cancel`] cancels it.
 ///
 /// For events and metrics the call ends when its reply is fetched, or as cancelled when the handle is dropped before that.
 #[derive(Debug)]
@@ -37,70 +45,70 @@ pub struct TaskHandle {
     route: Arc<Route>,
     call: ToolCall,
     record: Record,
-    /// Rings the end of the call; taken when its reply is made.
+    /// Ends the call for events and metrics; taken when its reply is built.
     guard: Option<CallGuard<'static>>,
     live: Live,
-    /// The id under which its server knows it.
+    /// The server's id of the task.
     id: Option<String>,
-    task: Held,
+    stage: Stage,
 }
 
 #[derive(Debug)]
-enum Held {
-    /// Its server may tell how far it is for as long as the handle is kept.
+enum Stage {
+    /// In flight. The server may send progress for as long as the handle exists.
     Running(Task, Option<Steps>),
-    /// The server answered at once, although it might have taken its time.
-    Done(CallResult),
-    /// It has ended, and the reply is being made of that. Whoever waited for it may have gone; the next one goes on.
-    Closing(TaskStatus, Closing),
-    /// It has ended, and everybody was told.
+    /// The server answered at once instead of creating a task.
+    Answered(CallResult),
+    /// The task has ended and its reply is being built. If the awaiting caller is dropped, the next one continues.
+    Replying(TaskStatus, PendingReply),
+    /// The task has ended and its end was reported.
     Ended(TaskStatus, Box<Reply>),
 }
 
-/// The reply while it is made. The lock is never taken: it only lets the handle be shared.
-struct Closing(Mutex<Pin<Box<dyn Future<Output = Reply> + Send>>>);
+/// The future of the reply. The mutex is never locked: it only makes the handle `Sync`.
+struct PendingReply(Mutex<Pin<Box<dyn Future<Output = Reply> + Send>>>);
 
-impl fmt::Debug for Closing {
+impl fmt::Debug for PendingReply {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Closing")
+        f.write_str("PendingReply")
     }
 }
 
-/// Starts a call as a task. Keys and kept answers are for calls that are waited for.
-pub(crate) async fn start(
+/// Starts a call as a task. Idempotency keys and the cache do not apply.
+pub(crate) async fn start_task(
     view: &Arc<View>,
     route: Arc<Route>,
     mut call: ToolCall,
     started: Instant,
     guard: CallGuard<'_>,
 ) -> Result<TaskHandle, Box<Reply>> {
-    let job = CallContext::new(view, &route, &call, started);
-    let let_in = let_in(&job, &mut call).await;
-    let mut record = Record::open(&job, &mut call);
-    let begun = match let_in {
-        Ok(()) => begin(&job, &call, &mut record).await,
+    let context = CallContext::new(view, &route, &call, started);
+    let admitted = admit(&context, &mut call).await;
+    let mut record = Record::open(&context, &mut call);
+    let begun = match admitted {
+        Ok(()) => begin(&context, &call, &mut record).await,
         Err(failure) => Err(failure.into()),
     };
     match begun {
-        Ok((live, task)) => Ok(TaskHandle {
+        Ok((live, stage)) => Ok(TaskHandle {
             view: view.clone(),
-            guard: Some(guard.held(view, &route)),
+            guard: Some(guard.into_shared(view, &route)),
             route: route.clone(),
             call,
             record,
             live,
-            id: match &task {
-                Held::Running(task, _) => Some(task.id.clone()),
+            id: match &stage {
+                Stage::Running(task, _) => Some(task.id.clone()),
                 _ => None,
             },
-            task,
+            stage,
         }),
-        Err(stop) => Err(Box::new(closed(&job, &mut call, record, guard, Err(stop)).await)),
+        Err(error) => Err(Box::new(finish(&context, &mut call, record, guard, Err(error)).await)),
     }
 }
 
-/// Takes up a task that was started earlier, if the server still knows it.
-pub(crate) async fn take_up(
+/// Attaches to a task that was started earlier, if the server still knows it.
+pub(crate) async fn attach_task(
     view: &Arc<View>,
     route: Arc<Route>,
     id: &str,
@@ -117,18 +125,18 @@ pub(crate) async fn take_up(
         idle: server.config().limits.call_idle,
         total: deadline,
     };
-    let asked = ask(&route, &live, deadline, |live| async move {
+    let response = request(&route, &live, deadline, |live| async move {
         live.session.task_state(id, patience).await
     });
-    let task = asked.await.map_err(|fault| {
+    let task = response.await.map_err(|fault| {
         let what = format!("taking up a task of {}", route.tool.dotted_name());
         failed(&route, &fault, &what)
     })?;
     let mut call = ToolCall::new(route.tool.dotted_name());
     let started = Instant::now();
-    let guard = CallGuard::routed(view, &route, &call, started).held(view, &route);
-    let job = CallContext::new(view, &route, &call, started);
-    let mut record = Record::open(&job, &mut call);
+    let guard = CallGuard::routed(view, &route, &call, started).into_shared(view, &route);
+    let context = CallContext::new(view, &route, &call, started);
+    let mut record = Record::open(&context, &mut call);
     record.attempts = 1;
     Ok(TaskHandle {
         view: view.clone(),
@@ -138,17 +146,17 @@ pub(crate) async fn take_up(
         guard: Some(guard),
         live,
         id: Some(id.to_owned()),
-        task: Held::Running(task, None),
+        stage: Stage::Running(task, None),
     })
 }
 
-async fn begin(job: &CallContext<'_>, call: &ToolCall, record: &mut Record) -> Result<(Live, Held), Stop> {
-    let (view, route, deadline) = (job.view, job.route, job.deadline);
-    let arguments = prepare_arguments::arguments(job, call, &mut record.warnings).await?;
-    permission::ask(job, call, &arguments).await?;
+async fn begin(context: &CallContext<'_>, call: &ToolCall, record: &mut Record) -> Result<(Live, Stage), CallError> {
+    let (view, route, deadline) = (context.view, context.route, context.deadline);
+    let arguments = prepare_arguments::prepare(context, call, &mut record.warnings).await?;
+    permission::obtain(context, call, &arguments).await?;
     let server = &route.server;
-    let turn = server.turn(&route.tool.name, deadline).await?;
-    record.queued = turn.waited();
+    let permit = server.turn(&route.tool.name, deadline).await?;
+    record.queued = permit.waited();
     let live = server.live(deadline).await?;
     if !runs_as_task(route, &live.session) {
         let message = format!("{} does not run as a task", route.tool.dotted_name());
@@ -162,62 +170,59 @@ async fn begin(job: &CallContext<'_>, call: &ToolCall, record: &mut Record) -> R
         arguments: arguments.as_raw(),
         meta: &meta,
         patience: Patience {
-            idle: job.config.limits.call_idle,
+            idle: context.config.limits.call_idle,
             total: deadline,
         },
         progress: call.progress.clone(),
         as_task: true,
     });
-    let task = match begun.await? {
-        Begun::Done(result) => Held::Done(result),
-        Begun::Task(task, steps) => Held::Running(*task, steps),
+    let stage = match begun.await? {
+        Begun::Done(result) => Stage::Answered(result),
+        Begun::Task(task, steps) => Stage::Running(*task, steps),
     };
-    Ok((live, task))
+    Ok((live, stage))
 }
 
-/// The reply to a call that has come to its end, told to all who listen.
-async fn closed(
-    job: &CallContext<'_>,
+/// Builds the reply to an ended call and reports it to hooks, events and metrics.
+async fn finish(
+    context: &CallContext<'_>,
     call: &mut ToolCall,
     mut record: Record,
     guard: CallGuard<'_>,
-    ended: Result<CallResult, Stop>,
+    result: Result<CallResult, CallError>,
 ) -> Reply {
-    let outcome: Result<Outcome, Stop> = ended.map(|result| {
-        let misfit = output_check::misfit(job, &result, &mut record.warnings);
-        misfit.unwrap_or_else(|| present::extract(result))
+    let outcome: Result<Outcome, CallError> = result.map(|result| {
+        let failed = output_check::check(context, &result, &mut record.warnings);
+        failed.unwrap_or_else(|| present::extract(result))
     });
-    let mut reply = concluded(job, call, record, outcome).await;
-    job.view.hooks.after(job.route, &mut reply).await;
-    guard.complete(&reply);
-    reply
+    let reply = conclude::conclude(context, call, record, outcome).await;
+    conclude::report(context, reply, guard).await
 }
 
-/// In the newest era it is the server that decides, for every tool.
+/// Since the modern protocol version the server decides, for every tool.
 fn runs_as_task(route: &Route, session: &Session) -> bool {
     session.offers_tasks() && (session.facts.era == Era::Modern || route.tool.task_support != TaskSupport::Forbidden)
 }
 
-/// Asks about a task, once more in a new session when the one that was used is gone: that does no harm.
-async fn ask<T, F>(route: &Route, live: &Live, deadline: Deadline, ask: impl Fn(Live) -> F) -> Result<T, Fault>
+/// Sends a request about a task, once more on a new session if the first one is lost_session: these requests are safe to retry.
+async fn request<T, F>(route: &Route, live: &Live, deadline: Deadline, send: impl Fn(Live) -> F) -> Result<T, Fault>
 where
     F: Future<Output = Result<T, Fault>>,
 {
-    let asked = ask(live.clone()).await;
-    match asked {
+    match send(live.clone()).await {
         Err(fault) if fault.loses_session() => match next_session(route, live, deadline).await {
-            Some(live) => ask(live).await,
+            Some(live) => send(live).await,
             None => Err(fault),
         },
-        asked => asked,
+        result => result,
     }
 }
 
-/// The session after one that is gone, if there is one in time.
-async fn next_session(route: &Route, gone: &Live, deadline: Deadline) -> Option<Live> {
+/// Replaces a lost session and waits for the next one.
+async fn next_session(route: &Route, lost_session: &Live, deadline: Deadline) -> Option<Live> {
     let server = &route.server;
-    server.replace(gone.generation);
-    server.live_after(gone.generation, deadline).await.ok()
+    server.replace(lost_session.generation);
+    server.live_after(lost_session.generation, deadline).await.ok()
 }
 
 fn failed(route: &Route, fault: &Fault, what: &str) -> Failure {
@@ -225,7 +230,7 @@ fn failed(route: &Route, fault: &Fault, what: &str) -> Failure {
 }
 
 impl TaskHandle {
-    /// The id under which its server knows it; none when the server answered at once.
+    /// The server's id of the task; `None` if the server answered at once.
     pub fn id(&self) -> Option<&str> {
         self.id.as_deref()
     }
@@ -235,73 +240,71 @@ impl TaskHandle {
         self.route.tool.dotted_name()
     }
 
-    /// Asks how far it is. Once its reply was fetched, nobody is asked any more.
+    /// Requests the task's status. Once its reply was fetched, returns the final status without a request.
     pub async fn status(&self) -> Result<TaskState, Failure> {
-        let task = match &self.task {
-            Held::Running(task, _) => task,
-            Held::Done(result) => return Ok(known(status_of(result))),
-            Held::Closing(status, _) | Held::Ended(status, _) => return Ok(known(*status)),
+        let task = match &self.stage {
+            Stage::Running(task, _) => task,
+            Stage::Answered(result) => return Ok(known(status_of(result))),
+            Stage::Replying(status, _) | Stage::Ended(status, _) => return Ok(known(*status)),
         };
         let limits = self.route.server.config().limits;
         let patience = Patience {
             idle: limits.call_idle,
             total: Deadline::within(limits.call_idle),
         };
-        let asked = ask(&self.route, &self.live, patience.total, |live| async move {
+        let response = request(&self.route, &self.live, patience.total, |live| async move {
             live.session.task_state(&task.id, patience).await
         });
         let what = || format!("asking after the task of {}", self.name());
-        asked
+        response
             .await
             .map(|task| task.state)
             .map_err(|fault| failed(&self.route, &fault, &what()))
     }
 
-    /// Waits for its end, at most for `patience`, and returns the reply of the call. The task itself is left alone when the time is up or
-    /// the future is dropped, so this can be asked again; once it has ended, it is the same reply each time. Hooks, budgets and listeners
-    /// hear of that one, and not of the replies that only say that the task has not ended yet.
+    /// Waits for the task's end, at most for `patience`, and returns the reply of the call. A timeout or a dropped future does not affect
+    /// the task, so this can be called again; once the task has ended, every call returns the same reply. Hooks, budgets and events see
+    /// that reply, and not those that only say that the task has not ended yet.
     pub async fn result(&mut self, patience: Duration) -> Reply {
         let deadline = Deadline::within(patience);
         loop {
-            match &mut self.task {
-                Held::Ended(_, reply) => return Reply::clone(reply),
-                Held::Closing(status, closing) => {
+            match &mut self.stage {
+                Stage::Ended(_, reply) => return Reply::clone(reply),
+                Stage::Replying(status, pending) => {
                     let status = *status;
-                    let reply = closing.0.get_mut().unwrap_or_else(PoisonError::into_inner).await;
-                    self.task = Held::Ended(status, Box::new(reply));
+                    let reply = pending.0.get_mut().unwrap_or_else(PoisonError::into_inner).await;
+                    self.stage = Stage::Ended(status, Box::new(reply));
                 }
-                Held::Done(result) => {
+                Stage::Answered(result) => {
                     let result = std::mem::take(result);
-                    self.close(Ok(result), deadline);
+                    self.end(Ok(result), deadline);
                 }
-                Held::Running(task, steps) => {
-                    match followed(&self.route, &mut self.live, task, steps, deadline).await {
-                        Err(fault) if !is_end(&fault) => return self.not_yet(&fault, patience, deadline).await,
-                        ended => self.close(ended, deadline),
-                    }
-                }
+                Stage::Running(task, steps) => match follow(&self.route, &mut self.live, task, steps, deadline).await {
+                    Err(fault) if !is_task_error(&fault) => return self.not_yet(&fault, patience, deadline).await,
+                    result => self.end(result, deadline),
+                },
             }
         }
     }
 
-    /// Makes the reply of how it ended, once and for all.
-    fn close(&mut self, ended: Result<CallResult, Fault>, deadline: Deadline) {
-        let status = match &ended {
+    /// Starts building the final reply.
+    fn end(&mut self, result: Result<CallResult, Fault>, deadline: Deadline) {
+        let status = match &result {
             Ok(result) => status_of(result),
-            Err(fault) if fault.code() == Some(GIVEN_UP) => TaskStatus::Cancelled,
+            Err(fault) if fault.code() == Some(CANCELLED) => TaskStatus::Cancelled,
             Err(_) => TaskStatus::Failed,
         };
         let (view, route) = (self.view.clone(), self.route.clone());
         let (mut call, record) = (self.call.clone(), self.record.clone());
         let guard = self.guard.take().expect("a call is closed once");
-        let closing = async move {
-            let job = CallContext::until(&view, &route, deadline);
-            closed(&job, &mut call, record, guard, ended.map_err(Stop::from)).await
+        let pending = async move {
+            let context = CallContext::until(&view, &route, deadline);
+            finish(&context, &mut call, record, guard, result.map_err(CallError::from)).await
         };
-        self.task = Held::Closing(status, Closing(Mutex::new(Box::pin(closing))));
+        self.stage = Stage::Replying(status, PendingReply(Mutex::new(Box::pin(pending))));
     }
 
-    /// A reply that says only that there is none yet.
+    /// A reply that says that the task has not ended yet.
     async fn not_yet(&self, fault: &Fault, waited: Duration, deadline: Deadline) -> Reply {
         let (name, id) = (self.name(), self.id().unwrap_or_default().escape_debug());
         let failure = failed(&self.route, fault, &format!("waiting for the task of {name}"));
@@ -319,18 +322,18 @@ impl TaskHandle {
             message,
             ..failure.after_sending()
         });
-        let job = CallContext::until(&self.view, &self.route, deadline);
-        let presented = present::present(&job, &self.call, outcome).await;
-        let reply = self.record.clone().close(&job, &mut self.call.clone(), presented);
+        let context = CallContext::until(&self.view, &self.route, deadline);
+        let presented = present::present(&context, &self.call, outcome).await;
+        let reply = self.record.clone().close(&context, &mut self.call.clone(), presented);
         if reply.untrusted {
             self.view.rules.taint();
         }
         reply
     }
 
-    /// Asks the server to give it up. The server may finish it all the same. One that has ended is left alone.
+    /// Requests cancellation. The server may finish the task all the same. Does nothing for a task that has ended.
     pub async fn cancel(&self) -> Result<(), Failure> {
-        let Held::Running(task, _) = &self.task else {
+        let Stage::Running(task, _) = &self.stage else {
             return Ok(());
         };
         if !self.live.session.cancels_tasks() {
@@ -341,16 +344,16 @@ impl TaskHandle {
             return Err(Failure::new(Kind::Unavailable, message));
         }
         let deadline = Deadline::within(self.route.server.config().limits.call_idle);
-        let asked = ask(&self.route, &self.live, deadline, |live| async move {
+        let response = request(&self.route, &self.live, deadline, |live| async move {
             live.session.cancel_task(&task.id).await
         });
         let what = || format!("cancelling the task of {}", self.name());
-        asked.await.map_err(|fault| failed(&self.route, &fault, &what()))
+        response.await.map_err(|fault| failed(&self.route, &fault, &what()))
     }
 }
 
-/// Follows a task to its end, also in the sessions that come after the one in which it was started.
-async fn followed(
+/// Follows a task to its end, across sessions if necessary.
+async fn follow(
     route: &Route,
     live: &mut Live,
     task: &Task,
@@ -364,17 +367,17 @@ async fn followed(
     let mut lost = 0;
     loop {
         match live.session.follow(task.clone(), patience, steps.as_mut()).await {
-            Err(fault) if fault.loses_session() && lost < LOST_SESSIONS => {
+            Err(fault) if fault.loses_session() && lost < MAX_LOST_SESSIONS => {
                 lost += 1;
                 *live = next_session(route, live, deadline).await.ok_or(fault)?;
             }
-            followed => return followed,
+            result => return result,
         }
     }
 }
 
-/// Whether a fault is what the server has to say about the task, as opposed to one of asking.
-fn is_end(fault: &Fault) -> bool {
+/// Returns whether a fault is the task's own error, as opposed to a failure to request it.
+fn is_task_error(fault: &Fault) -> bool {
     matches!(fault.kind, FaultKind::Error(_) | FaultKind::Unreadable(_))
 }
 

@@ -1,21 +1,21 @@
-//! One `tracing` span per call. Without a subscriber that wants it, a call pays for one comparison.
+//! One `tracing` span per call. Without an interested subscriber, a call pays for one comparison.
 
 use std::future::Future;
 
 use tracing::{Instrument, Span, field::Empty};
 
-use super::ToolCall;
+use super::tool_call::ToolCall;
 use crate::outcome::{Kind, Reply, millis};
 
-/// The longest name of a tool in a span, in bytes. A name that leads nowhere may be any text that a model wrote.
+/// The longest tool name in a span, in bytes. An unknown name may be any text that a model wrote.
 const NAME: usize = 512;
 
-/// Whether a subscriber wants spans of calls.
+/// Returns whether a subscriber wants spans of calls.
 pub(crate) fn is_traced() -> bool {
     tracing::span_enabled!(target: "pegboard::call", tracing::Level::INFO)
 }
 
-/// Runs a call inside a span, which learns at the end how the call went.
+/// Runs a call inside a span, and records the outcome in it.
 pub(crate) async fn traced<F: Future<Output = Reply>>(call: ToolCall, run: impl FnOnce(ToolCall) -> F) -> Reply {
     let name = &call.name[..call.name.floor_char_boundary(NAME)];
     let span = tracing::info_span!(
@@ -29,17 +29,17 @@ pub(crate) async fn traced<F: Future<Output = Reply>>(call: ToolCall, run: impl 
         attempts = Empty,
         latency_ms = Empty,
     );
-    let ending = Ending(Some(span.clone()));
+    let call_span = CallSpan(Some(span.clone()));
     let reply = run(call).instrument(span).await;
-    ending.with(&reply);
+    call_span.finish(&reply);
     reply
 }
 
-/// Records how a call ended. One that is dropped was cancelled.
-struct Ending(Option<Span>);
+/// Records how a call ended. Dropping it records a cancellation.
+struct CallSpan(Option<Span>);
 
-impl Ending {
-    fn with(mut self, reply: &Reply) {
+impl CallSpan {
+    fn finish(mut self, reply: &Reply) {
         if let Some(span) = self.0.take() {
             span.record("server", reply.server.as_ref().map(tracing::field::display));
             span.record("tool", reply.tool.as_deref());
@@ -50,7 +50,7 @@ impl Ending {
     }
 }
 
-impl Drop for Ending {
+impl Drop for CallSpan {
     fn drop(&mut self) {
         if let Some(span) = &self.0 {
             span.record("kind", Kind::Cancelled.as_str());

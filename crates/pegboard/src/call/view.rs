@@ -1,4 +1,7 @@
-//! What one agent's view of the board is made of.
+//! The configuration and the state of one agent's view of the board.
+
+mod permissions;
+mod results;
 
 use std::sync::{
     Arc,
@@ -13,7 +16,7 @@ use super::{
     hook::{Budget, Called, Hook, Hooks},
     idempotency::IdempotencyKeys,
     result_options::ResultOptions,
-    rules::Rules,
+    view_rules::Rules,
 };
 use crate::{
     event::EventSender,
@@ -25,57 +28,57 @@ use crate::{
     session::Root,
 };
 
-/// How one agent sees the board: which servers and tools, under which names, and what is done with its calls and their results.
+/// How one agent sees the board: which servers and tools, under which names, and how its calls and their results are processed.
 ///
-/// Everything not set here is as the config says.
+/// Everything not set here follows the config.
 #[derive(Debug, Clone, Default)]
 #[must_use]
 #[non_exhaustive]
 pub struct View {
-    /// What status and events call it; set when it is opened.
+    /// The name in status and events; set when the view is opened.
     pub(crate) name: Option<Arc<str>>,
     pub(crate) roots: Option<Vec<Root>>,
-    /// The tools that it brings along, and the server's name under which they stand once it is opened.
+    /// The view's own tools, and the name of the in-process server that holds them once the view is opened.
     pub(crate) tools: Option<NativeTools>,
     pub(crate) home: Option<ServerName>,
-    /// What it may do.
+    /// What the view may do.
     pub(crate) rules: Rules,
     pub(crate) naming: Option<NameStyle>,
     pub(crate) name_rules: Option<NameRules>,
     pub(crate) provider: Provider,
     pub(crate) schema_budget: Option<usize>,
-    /// How many tokens the definitions of all tools may take.
+    /// The most tokens that the definitions of all tools may take.
     pub(crate) tool_budget: Option<usize>,
     /// Whether a model may list and read resources.
     pub(crate) resource_tools: bool,
-    /// Who finds tools by meaning.
+    /// Searches tools by meaning.
     pub(crate) embeddings: Option<Arc<Embeddings>>,
     pub(crate) hooks: Hooks,
-    /// Whether the calls of a batch that may change something run one after the other.
+    /// Whether calls of a batch that may write run one after the other.
     pub(crate) writes_in_turn: bool,
-    /// What becomes of results, and what was put aside of them.
-    pub(crate) outputs: ResultOptions,
-    // What is kept between calls. A toolset has its own: see `opened`.
+    /// How results are processed, and the spilled outputs.
+    pub(crate) result_options: ResultOptions,
+    // State that outlives a call. Each toolset has its own: see `opened`.
     pub(crate) cache: Arc<Cache>,
-    pub(crate) keys: Arc<IdempotencyKeys>,
+    pub(crate) idempotency_keys: Arc<IdempotencyKeys>,
     pub(crate) events: EventSender,
     pub(crate) tallies: Arc<Tallies>,
-    /// Set when the view is closed, for calls that waited for a person's agreement until then.
+    /// Set when the view is closed, for calls that waited for approval meanwhile.
     pub(crate) is_closed: Arc<AtomicBool>,
 }
 
 impl View {
-    /// A view of everything, as the config says.
+    /// Creates a view of everything, as the config says.
     pub fn new() -> Self {
         Self::default()
     }
 
     /// Adds tools that only this view has: those of one agent, or of one request.
     ///
-    /// A model sees them under their own names, whatever the style of the other names is. Such a tool takes the place of a server's tool of
-    /// the same name: that one is not listed, and whoever calls it, under whatever name, gets this one. The rest is as for every other tool:
-    /// arguments are checked, results are masked and bounded, hooks and checks see the calls. What the view denies stays denied, but its list
-    /// of allowed tools, its selection and its grants are about servers' tools only.
+    /// A model sees them under their own names, in every naming style. Such a tool replaces a server's tool of the same name: that one is
+    /// not listed, and calls of it, under any of its names, run this one. Everything else works as for other tools: arguments are
+    /// validated, results are masked and truncated, hooks and checks see the calls. What the view denies stays denied, but its list of
+    /// allowed tools, its selection and its grants apply to servers' tools only.
     ///
     /// ```
     /// # #[tokio::main]
@@ -100,13 +103,13 @@ impl View {
         self
     }
 
-    /// Names the view, for the events of servers that only this view uses. Without this it is `view-1`, `view-2` and so on.
+    /// Names the view, for the events of servers that only this view uses. The default is `view-1`, `view-2` and so on.
     pub fn name(mut self, name: impl Into<String>) -> Self {
         self.name = Some(name.into().into());
         self
     }
 
-    /// Sets how tools are named.
+    /// Sets the naming style.
     pub fn naming(mut self, style: NameStyle) -> Self {
         self.naming = Some(style);
         self
@@ -118,25 +121,25 @@ impl View {
         self
     }
 
-    /// Sets what names may look like, in place of the provider's rules.
+    /// Sets which names are valid, in place of the provider's rules.
     pub fn name_rules(mut self, rules: NameRules) -> Self {
         self.name_rules = Some(rules);
         self
     }
 
-    /// Sets how many bytes of JSON the schema of one tool may have. A larger one loses what it can spare, the least important first.
+    /// Sets the most bytes of JSON that the schema of one tool may have. A larger schema is reduced, least important parts first.
     pub fn schema_budget(mut self, bytes: usize) -> Self {
         self.schema_budget = Some(bytes);
         self
     }
 
-    /// Takes the style from the config where none is set.
+    /// Sets the naming style of the config if the view has none.
     pub(crate) fn with_default_naming(mut self, style: &NameStyle) -> Self {
         self.naming.get_or_insert_with(|| style.clone());
         self
     }
 
-    /// How tools are named, and what the names may look like.
+    /// The naming style, and the rules for valid names.
     pub(crate) fn names(&self) -> (NameStyle, NameRules) {
         let rules = self.name_rules.unwrap_or_else(|| self.provider.name_rules());
         (self.naming.clone().unwrap_or_default(), rules)
@@ -156,14 +159,14 @@ impl View {
         self.roots.as_deref()
     }
 
-    /// Sets about how many tokens the definitions of all tools may take. When they take more, the model is shown `find_tools`, `describe_tool` and
-    /// `call_tool` instead, and the tools that the config says to load always.
+    /// Sets about how many tokens the definitions of all tools may take. When they take more, the model sees `find_tools`, `describe_tool`
+    /// and `call_tool` instead, and the tools that the config always loads.
     pub fn tool_budget(mut self, tokens: usize) -> Self {
         self.tool_budget = Some(tokens);
         self
     }
 
-    /// The same as a share of a model's context window: at most so many percent of `window` tokens.
+    /// Sets the tool budget as a share of a model's context window: at most `percent` of `window` tokens.
     ///
     /// ```
     /// # use pegboard::View;
@@ -174,17 +177,17 @@ impl View {
         self.tool_budget(hundredths + window % 100 * usize::from(percent) / 100)
     }
 
-    /// Lets the model read resources: it is shown `list_resources`, `list_resource_templates` and `read_resource`, which reach the resources of
-    /// all servers that this view may use. What they give is masked and bounded as results of tools are; bytes that are no picture are put
-    /// aside under a handle. A server whose config leaves `resources` out of its `capabilities` is left alone.
+    /// Lets the model read resources through `list_resources`, `list_resource_templates` and `read_resource`, which reach the resources of
+    /// all servers that this view may use. Their results are masked and truncated like results of tools; binary content other than images
+    /// is spilled and replaced with a handle. Servers whose config leaves `resources` out of `capabilities` are skipped.
     pub fn resource_tools(mut self) -> Self {
         self.resource_tools = true;
         self
     }
 
-    /// Sets who turns texts into vectors, so that tools are found by what they mean as well as by their words: [`Toolset::search`] and
-    /// `find_tools` then rank by both. The vectors of tools are kept, and shared with the clones of this view. Without answers in time, words
-    /// have to do.
+    /// Sets the embedding model, so that tools are found by meaning as well as by keywords: [`Toolset::search`] and `find_tools` then rank
+    /// by both. The vectors of tools are cached and shared with clones of this view. If vectors do not arrive in time, the search uses
+    /// keywords only.
     ///
     /// [`Toolset::search`]: crate::Toolset::search
     pub fn embedder(mut self, embedder: impl Embedder) -> Self {
@@ -192,36 +195,36 @@ impl View {
         self
     }
 
-    /// Adds a hook around every call, inside those that were added before.
+    /// Adds a hook around every call, inside those added before.
     pub fn hook(mut self, hook: impl Hook) -> Self {
         self.hooks.around.push(Arc::new(hook));
         self
     }
 
-    /// Sets who counts what replies cost, and refuses calls when nothing is left.
+    /// Sets the budget that counts the tokens of replies, and refuses calls when it is used up.
     pub fn budget(mut self, budget: impl Budget) -> Self {
         self.hooks.budget = Some(Arc::new(budget));
         self
     }
 
-    /// Sets what every call carries in its `_meta`; a call's own facts win.
+    /// Sets a function that adds entries to the `_meta` of every call; the call's own entries win.
     pub fn meta(mut self, meta: impl Fn(Called<'_>) -> Map<String, Value> + Send + Sync + 'static) -> Self {
         self.hooks.meta = Some(Arc::new(meta));
         self
     }
 
-    /// Runs the calls of a batch that may change something one after the other, in the order given.
+    /// Runs the calls of a batch that may write one after the other, in the order given.
     pub fn writes_in_turn(mut self) -> Self {
         self.writes_in_turn = true;
         self
     }
 
-    /// The same view for one toolset: nothing that is kept between calls is shared with another one.
+    /// Prepares the view for one toolset: state that outlives a call is not shared with other toolsets.
     pub(crate) fn opened(self, events: EventSender, tallies: Arc<Tallies>) -> Self {
         Self {
             cache: Arc::default(),
-            keys: Arc::default(),
-            outputs: self.outputs.opened(),
+            idempotency_keys: Arc::default(),
+            result_options: self.result_options.opened(),
             events,
             tallies,
             is_closed: Arc::default(),
@@ -229,7 +232,7 @@ impl View {
         }
     }
 
-    /// Whether a call that was let in may still be made.
+    /// Returns an error if the view was closed after the call was admitted.
     pub(super) fn check_open(&self) -> Result<(), Failure> {
         if self.is_closed.load(Ordering::Acquire) {
             let message = "this view was closed before the call was made. Go on without tools.";

@@ -1,10 +1,13 @@
-//! What one view sees: every layer must let a tool through, and the one that does not says why.
+//! Decides which tools a view shows: every layer must let a tool pass, and the first that does not gives the reason.
 
 use std::{collections::HashMap, sync::Arc};
 
 use super::{
-    View,
-    route::{Unroutable, listed, may_be_of, tool_of},
+    route::{
+        explain::{list_names, may_belong_to, tool_part},
+        resolved::Unroutable,
+    },
+    view::View,
 };
 use crate::{
     catalog::{FormerNames, Tool},
@@ -16,44 +19,44 @@ use crate::{
     server::Server,
 };
 
-/// What one view sees of the servers at one moment.
+/// What one view shows of the servers at one moment.
 #[derive(Debug)]
 pub(crate) struct Visibility<'a> {
     selection: Option<&'a Selection>,
-    /// Where the tools stand that the view brings along.
+    /// The in-process server that holds the view's own tools.
     home: Option<&'a ServerName>,
     allow: Filter,
     deny: Filter,
     granted: Option<Granted>,
     grants: Option<&'a Grants>,
-    servers: HashMap<ServerName, OneServer>,
+    servers: HashMap<ServerName, ServerFilter>,
 }
 
-/// What a server's own config lets through.
+/// The filter in a server's own config.
 #[derive(Debug)]
-struct OneServer {
+struct ServerFilter {
     filter: Filter,
     config: Arc<ServerConfig>,
     former: FormerNames,
 }
 
-/// Why a tool is not to be seen.
+/// Why a tool is hidden.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Hidden {
-    /// It says itself that it is not for models.
+    /// The tool's own metadata says that it is not for models.
     NotForModels,
-    /// Its server's config leaves it out.
+    /// The server's config leaves it out.
     ByConfig,
     /// The view's filter leaves it out.
     ByView,
     NotSelected,
     NotGranted,
-    /// Its server's config asks for a capability that the view's grants do not have.
-    NotCapable,
+    /// The server's config requires a capability that the view's grants do not have.
+    MissingCapability,
 }
 
 impl<'a> Visibility<'a> {
-    /// What `view` sees of all the servers of its board.
+    /// Takes a snapshot of what `view` shows of all servers of its board.
     pub(crate) fn new(view: &'a View, servers: &[Server]) -> Self {
         let rules = &view.rules;
         let one = |server: &Server| {
@@ -65,7 +68,7 @@ impl<'a> Visibility<'a> {
             };
             let filter = Filter::new(&config.allow, &config.deny, case);
             let former = server.former_names();
-            (server.name().clone(), OneServer { filter, config, former })
+            (server.name().clone(), ServerFilter { filter, config, former })
         };
         Self {
             selection: rules.selection(),
@@ -89,12 +92,12 @@ impl<'a> Visibility<'a> {
         }
     }
 
-    /// Whether a tool is to be seen, in listings and by calls alike.
+    /// Returns whether a tool is shown; the answer is the same for listings and for calls.
     pub(crate) fn sees(&self, tool: &Tool) -> bool {
-        self.look(tool).is_ok()
+        self.check(tool).is_ok()
     }
 
-    /// What is wrong with the rules themselves.
+    /// Problems in the rules themselves.
     pub(crate) fn warnings(&self) -> &[String] {
         self.granted
             .as_ref()
@@ -102,7 +105,7 @@ impl<'a> Visibility<'a> {
             .unwrap_or_default()
     }
 
-    fn look(&self, tool: &Tool) -> Result<(), Hidden> {
+    fn check(&self, tool: &Tool) -> Result<(), Hidden> {
         let Some(server) = self.servers.get(&tool.server) else {
             return Err(Hidden::ByConfig);
         };
@@ -113,8 +116,8 @@ impl<'a> Visibility<'a> {
         let former = server.former.of(name);
         let mut names = std::iter::once(name).chain(former.iter().map(String::as_str));
         let is_denied = names.clone().any(|name| server.filter.denies(name));
-        let said = said_about(&server.config.policy, name, former);
-        let is_off = said.enabled == Some(false);
+        let policy = tool_policy(&server.config.policy, name, former);
+        let is_off = policy.enabled == Some(false);
         if is_denied || is_off || !server.filter.allows(name) {
             return Err(Hidden::ByConfig);
         }
@@ -143,15 +146,15 @@ impl<'a> Visibility<'a> {
             return Err(Hidden::NotGranted);
         }
         let has = |word: &String| self.grants.is_some_and(|grants| grants.has_word(word));
-        if !said.requires.iter().all(has) {
-            return Err(Hidden::NotCapable);
+        if !policy.requires.iter().all(has) {
+            return Err(Hidden::MissingCapability);
         }
         Ok(())
     }
 
     fn view_allows(&self, server: &str, tool: &str) -> bool {
-        // A tool's own name may have dots too, so it counts only for globs without any: otherwise `git.*` would let through whatever
-        // another server calls `git.…`.
+        // A tool's own name may contain dots, so it is matched only by globs without one: otherwise `git.*` would also match a tool `git.…`
+        // of another server.
         self.allow.allows_where(|glob| {
             let name = dotted(server, tool);
             if glob.contains('.') {
@@ -162,34 +165,34 @@ impl<'a> Visibility<'a> {
         })
     }
 
-    /// Why `name` must not be used, when it is the name of something that is hidden. While not all servers are known, a tool's own name
-    /// may still be that of another server's tool, so then it must come with its server's.
+    /// Returns why `name` must not be used if it is the name of something hidden. While not all servers are listed, a bare tool name may
+    /// still belong to another server, so only names that include the server count.
     pub(crate) fn refusal(&self, name: &str, servers: &[Server], all_known: bool) -> Option<Unroutable> {
         for server in servers {
             let Some(catalog) = server.catalog() else { continue };
             let means = |tool: &&Arc<Tool>| is_spelled(name, tool) || (all_known && name == tool.name);
             let hidden = catalog.tools.iter().filter(means);
-            if let Some((tool, hidden)) = hidden.filter_map(|tool| Some((tool, self.look(tool).err()?))).next() {
+            if let Some((tool, hidden)) = hidden.filter_map(|tool| Some((tool, self.check(tool).err()?))).next() {
                 let failure = self.failure(tool, hidden, servers);
-                return Some(Unroutable::meaning(&tool.server, &tool.name, failure));
+                return Some(Unroutable::for_tool(&tool.server, &tool.name, failure));
             }
         }
         let selection = self.selection?;
         let (chosen, left): (Vec<&Server>, Vec<&Server>) = servers
             .iter()
-            .filter(|server| may_be_of(name, server.name()))
+            .filter(|server| may_belong_to(name, server.name()))
             .partition(|server| selection.has_server(server.name().as_str()));
         let (true, Some(server)) = (chosen.is_empty(), left.first()) else {
             return None;
         };
         let failure = self.not_selected(server.name(), None, servers);
-        Some(match (left.len(), tool_of(name, server.name())) {
-            (1, Some(tool)) => Unroutable::meaning(server.name(), tool, failure),
+        Some(match (left.len(), tool_part(name, server.name())) {
+            (1, Some(tool)) => Unroutable::for_tool(server.name(), tool, failure),
             _ => failure.into(),
         })
     }
 
-    /// Whether a server may have tools that are to be seen. One that was never listed may, unless the rules leave out all of it.
+    /// Returns whether a server may have visible tools. A server that was never listed may, unless the rules exclude all of it.
     pub(crate) fn may_see_tools_of(&self, server: &Server) -> bool {
         let name = server.name();
         match server.catalog() {
@@ -202,7 +205,7 @@ impl<'a> Visibility<'a> {
         }
     }
 
-    /// What can be called in place of a tool of `server`, in a sentence for a model: the server's other tools, or else other servers.
+    /// A sentence for a model on what to call in place of a tool of `server`: the server's other tools, or other servers.
     fn instead(&self, server: &ServerName, servers: &[Server]) -> String {
         let catalog = servers
             .iter()
@@ -212,23 +215,23 @@ impl<'a> Visibility<'a> {
         let mut tools = tools.filter(|tool| self.sees(tool)).map(|tool| tool.name.as_str());
         match tools.next() {
             Some(first) => {
-                let tools = listed(std::iter::once(first).chain(tools));
+                let tools = list_names(std::iter::once(first).chain(tools));
                 format!("Available tools of server `{server}`: {tools}.")
             }
             None => self.other_servers(servers),
         }
     }
 
-    /// The servers whose tools may be called, in a sentence for a model.
+    /// A sentence for a model that lists the servers whose tools may be called.
     fn other_servers(&self, servers: &[Server]) -> String {
         let offered = servers
             .iter()
             .filter(|server| server.is_enabled() && self.may_see_tools_of(server));
-        let names = listed(offered.map(|server| server.name().as_str()));
+        let names = list_names(offered.map(|server| server.name().as_str()));
         format!("Available servers: {names}.")
     }
 
-    /// Whether the resources and prompts of a server may be used, or why not.
+    /// Returns an error if the resources and prompts of a server may not be used.
     pub(crate) fn sees_server(&self, server: &ServerName) -> Result<(), Failure> {
         if self
             .selection
@@ -250,7 +253,7 @@ impl<'a> Visibility<'a> {
         Ok(())
     }
 
-    /// The refusal of what a server offers beside its tools, with the servers whose resources and prompts may be used.
+    /// The refusal of resources or prompts of a server, with the servers whose resources and prompts may be used.
     fn beside_tools_elsewhere(&self, message: &str) -> Failure {
         let is_open = |name: &&ServerName| {
             let is_selected = self
@@ -260,11 +263,11 @@ impl<'a> Visibility<'a> {
         };
         let mut open: Vec<&str> = self.servers.keys().filter(is_open).map(ServerName::as_str).collect();
         open.sort_unstable();
-        let open = listed(open.into_iter());
+        let open = list_names(open.into_iter());
         Failure::new(Kind::NotPermitted, format!("{message}. Available servers: {open}."))
     }
 
-    /// Whether a model may use what a server offers beside its tools: it must see some of the tools, or would see all that come.
+    /// Returns an error if a model may not use a server's resources: it must see some of its tools, or the rules must allow all of them.
     pub(crate) fn sees_beside_tools(&self, server: &ServerName, tools: &[Arc<Tool>]) -> Result<(), Failure> {
         self.sees_server(server)?;
         let every = dotted(server.as_str(), "*");
@@ -297,13 +300,13 @@ impl<'a> Visibility<'a> {
                 "the grants `mcp_integration`, `mcp_{server}` and `mcp_{server}_{}` cover it",
                 tool.name
             )),
-            Hidden::NotCapable => refused("it needs a capability that was not granted").hint(format!(
+            Hidden::MissingCapability => refused("it needs a capability that was not granted").hint(format!(
                 "`tools` of server `{server}` says with `requires` which words `Grants` must have for it"
             )),
         }
     }
 
-    /// The refusal of what a selection leaves out, with what it has instead.
+    /// The refusal of something outside the selection, with what the selection contains.
     fn not_selected(&self, server: &ServerName, tool: Option<&str>, servers: &[Server]) -> Failure {
         let is_selected = self
             .selection
@@ -322,16 +325,16 @@ impl<'a> Visibility<'a> {
     }
 }
 
-/// What a server's config says about a tool, under its name and under those that it had before.
-pub(super) fn said_about(policy: &Policy, name: &str, former: &[String]) -> ToolPolicy {
-    let mut said = policy.of_tool(name, fits);
+/// The config's settings for a tool, under its name and its former names.
+pub(super) fn tool_policy(policy: &Policy, name: &str, former: &[String]) -> ToolPolicy {
+    let mut of_tool = policy.of_tool(name, fits);
     for name in former {
-        said.or(&policy.of_tool(name, fits));
+        of_tool.or(&policy.of_tool(name, fits));
     }
-    said
+    of_tool
 }
 
-/// Whether `name` is the tool's with its server's, in any style.
+/// Returns whether `name` is the tool's name with its server's, in any style.
 fn is_spelled(name: &str, tool: &Tool) -> bool {
     let (server, own) = (tool.server.as_str(), tool.name.as_str());
     name == dotted(server, own)

@@ -1,9 +1,9 @@
-//! A catalogue put together from listings that were made apart, or from one that was made before.
+//! Assembles a catalog from separate listings, or from parts of an earlier catalog.
 
 use super::{Catalog, Resource};
 
 impl Catalog {
-    /// Adds what another listing of the same server found.
+    /// Adds the items of another listing of the same server.
     pub(crate) fn add(&mut self, other: Self) {
         self.tools.extend(other.tools);
         self.resources.extend(other.resources);
@@ -13,7 +13,7 @@ impl Catalog {
         self.hidden.extend(other.hidden);
     }
 
-    /// Takes over the resources of an earlier catalogue.
+    /// Copies the resources of an earlier catalog.
     pub(crate) fn keep_resources(&mut self, before: Option<&Self>) {
         if let Some(before) = before {
             self.resources.clone_from(&before.resources);
@@ -21,7 +21,7 @@ impl Catalog {
         }
     }
 
-    /// Takes over its templates.
+    /// Copies the templates of an earlier catalog.
     pub(crate) fn keep_templates(&mut self, before: Option<&Self>) {
         if let Some(before) = before {
             self.templates.clone_from(&before.templates);
@@ -29,14 +29,14 @@ impl Catalog {
         }
     }
 
-    /// Takes over its prompts.
+    /// Copies the prompts of an earlier catalog.
     pub(crate) fn keep_prompts(&mut self, before: Option<&Self>) {
         if let Some(before) = before {
             self.prompts.clone_from(&before.prompts);
         }
     }
 
-    /// What is shown of an address must still lead to it.
+    /// A masked URI must still resolve to its original.
     fn keep_addresses(&mut self, before: &Self, shown: &[Resource]) {
         for resource in shown {
             if let Some((shown, address)) = before.hidden.get_key_value(&resource.uri) {

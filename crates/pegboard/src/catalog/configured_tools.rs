@@ -1,13 +1,13 @@
-//! Tools that somebody else describes for a server that cannot list them.
+//! Tools defined in the config for a server that cannot list them.
 
 use std::{collections::BTreeMap, sync::Arc};
 
 use serde_json::{Map, Value};
 
-use super::{Catalog, HeaderRule, Tool};
+use super::{Catalog, header_arguments::HeaderRule, tool::Tool};
 use crate::name::ServerName;
 
-/// Other programs' names for parts of a definition.
+/// Other programs' keys for parts of a definition.
 const SPELLINGS: [(&str, &str); 3] = [
     ("input_schema", "inputSchema"),
     ("parameters", "inputSchema"),
@@ -15,31 +15,38 @@ const SPELLINGS: [(&str, &str); 3] = [
 ];
 
 impl Catalog {
-    /// Adds the tools that are described, but for those that the server has listed.
-    pub(crate) fn describe(&mut self, server: &ServerName, described: &BTreeMap<String, Value>, headers: HeaderRule) {
-        for (name, said) in described {
+    /// Adds the tools of the config that the server has not listed itself.
+    pub(crate) fn add_configured(
+        &mut self,
+        server: &ServerName,
+        configured: &BTreeMap<String, Value>,
+        headers: HeaderRule,
+    ) {
+        for (name, definition) in configured {
             if self.tool(name).is_some() {
                 continue;
             }
-            match Tool::read(server, item(name, said), headers, &mut self.warnings) {
+            match Tool::parse(server, item(name, definition), headers, &mut self.warnings) {
                 Ok(tool) => self.tools.push(Arc::new(tool)),
                 Err(problem) => self.warnings.push(problem),
             }
-            // Looked up by name above.
+            // `tool` above uses binary search.
             self.tools.sort_by(|a, b| a.name.cmp(&b.name));
         }
     }
 }
 
-/// The item of a listing for what is said about a tool: the schema of its arguments, with words about the tool in it, or the item itself.
-fn item(name: &str, said: &Value) -> Value {
-    let said = said.as_object().cloned().unwrap_or_default();
-    let is_schema = ["type", "properties", "$ref"].iter().any(|key| said.contains_key(*key));
-    let is_item =
-        said.contains_key("inputSchema") || SPELLINGS.iter().any(|(spelling, _)| said.contains_key(*spelling));
+/// The listing item for a configured tool: the config has either the argument schema with the tool's description in it, or the item itself.
+fn item(name: &str, definition: &Value) -> Value {
+    let definition = definition.as_object().cloned().unwrap_or_default();
+    let is_schema = ["type", "properties", "$ref"]
+        .iter()
+        .any(|key| definition.contains_key(*key));
+    let is_item = definition.contains_key("inputSchema")
+        || SPELLINGS.iter().any(|(spelling, _)| definition.contains_key(*spelling));
     let mut item = match is_item && !is_schema {
-        true => said,
-        false => around(said),
+        true => definition,
+        false => item_of_schema(definition),
     };
     for (spelling, key) in SPELLINGS {
         if let Some(part) = item.remove(spelling) {
@@ -50,11 +57,11 @@ fn item(name: &str, said: &Value) -> Value {
     item.into()
 }
 
-/// The item for a schema. What it says about itself it says about the tool.
-fn around(mut schema: Map<String, Value>) -> Map<String, Value> {
+/// Wraps a schema into an item, and moves its title and description to the tool.
+fn item_of_schema(mut schema: Map<String, Value>) -> Map<String, Value> {
     let mut item = Map::new();
     for key in ["title", "description"] {
-        item.extend(schema.remove(key).map(|words| (key.to_owned(), words)));
+        item.extend(schema.remove(key).map(|text| (key.to_owned(), text)));
     }
     item.insert("inputSchema".into(), schema.into());
     item
@@ -70,14 +77,14 @@ mod tests {
     fn a_schema_and_a_definition_describe_the_same_tool() {
         let schema = json!({"type": "object", "properties": {"a": {"type": "integer"}}});
         let server = ServerName::parse("fx").unwrap();
-        for said in [
+        for definition in [
             json!({"type": "object", "description": "Adds.", "properties": {"a": {"type": "integer"}}}),
             json!({"description": "Adds.", "inputSchema": schema}),
             json!({"description": "Adds.", "input_schema": schema}),
             json!({"description": "Adds.", "parameters": schema}),
         ] {
             let mut catalog = Catalog::default();
-            catalog.describe(&server, &[("add".to_owned(), said)].into(), HeaderRule::Ignored);
+            catalog.add_configured(&server, &[("add".to_owned(), definition)].into(), HeaderRule::Ignored);
             let tool = &catalog.tools[0];
             assert_eq!(
                 (tool.name.as_str(), tool.description.as_deref()),
@@ -96,10 +103,10 @@ mod tests {
             vec![json!({"name": "b", "description": "listed"})],
             HeaderRule::Ignored,
         );
-        let described = ["c", "b", "a"].map(|name| (name.to_owned(), json!({"description": "described"})));
-        let mut described = BTreeMap::from(described);
-        described.insert("bad".into(), json!({"type": "string"}));
-        catalog.describe(&server, &described, HeaderRule::Ignored);
+        let configured = ["c", "b", "a"].map(|name| (name.to_owned(), json!({"description": "configured"})));
+        let mut configured = BTreeMap::from(configured);
+        configured.insert("bad".into(), json!({"type": "string"}));
+        catalog.add_configured(&server, &configured, HeaderRule::Ignored);
         let tools: Vec<_> = catalog
             .tools
             .iter()
@@ -108,9 +115,9 @@ mod tests {
         assert_eq!(
             tools,
             [
-                ("a", Some("described")),
+                ("a", Some("configured")),
                 ("b", Some("listed")),
-                ("c", Some("described"))
+                ("c", Some("configured"))
             ]
         );
         assert_eq!(catalog.warnings.len(), 1, "{:?}", catalog.warnings);

@@ -1,16 +1,20 @@
-//! A tool's definition as one short value: what somebody agreed to is this definition and no other.
+//! The hash of a tool's definition: an approval holds for exactly this definition.
 
 use std::{fmt, sync::OnceLock};
 
 use serde::{Deserialize, Serialize, Serializer};
-use serde_json::json;
 use sha2::{Digest, Sha256};
 
-use super::Tool;
-
-/// The SHA-256 of a tool's definition: name, title, description, schemas and annotations, whatever the order of keys.
+/// The SHA-256 of a tool's definition: name, title, description, schemas and annotations, independent of the order of keys.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct DefinitionHash([u8; 32]);
+
+impl DefinitionHash {
+    /// Hashes a definition in canonical form.
+    pub(super) fn of(text: &str) -> Self {
+        Self(Sha256::digest(text.as_bytes()).into())
+    }
+}
 
 impl fmt::Display for DefinitionHash {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -54,57 +58,28 @@ impl<'de> Deserialize<'de> for DefinitionHash {
     }
 }
 
-/// A hash that is made when it is first needed, and kept. It says nothing that the tool does not say, so all are equal.
+/// A lazily computed hash. It is derived from the tool, so it never makes two tools differ.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Kept(OnceLock<DefinitionHash>);
+pub(super) struct CachedHash(OnceLock<DefinitionHash>);
 
-impl PartialEq for Kept {
+impl CachedHash {
+    pub(super) fn get_or_init(&self, hash: impl FnOnce() -> DefinitionHash) -> DefinitionHash {
+        *self.0.get_or_init(hash)
+    }
+}
+
+impl PartialEq for CachedHash {
     fn eq(&self, _: &Self) -> bool {
         true
     }
 }
 
-impl Tool {
-    /// The hash of its definition. It is made once.
-    pub fn definition_hash(&self) -> DefinitionHash {
-        *self.hash.0.get_or_init(|| {
-            let body = self.body();
-            hash(&json!([self.name, body]).to_string())
-        })
-    }
-
-    /// Its definition without its name.
-    fn body(&self) -> serde_json::Value {
-        // Keys of objects are in order, so this text is the same for the same definition.
-        json!([
-            self.title,
-            self.description,
-            self.input_schema,
-            self.output_schema,
-            self.annotations
-        ])
-    }
-
-    /// Whether the two differ in nothing but their names.
-    pub(super) fn has_the_body_of(&self, other: &Self) -> bool {
-        self.title == other.title
-            && self.description == other.description
-            && self.input_schema == other.input_schema
-            && self.output_schema == other.output_schema
-            && self.annotations == other.annotations
-    }
-}
-
-fn hash(text: &str) -> DefinitionHash {
-    DefinitionHash(Sha256::digest(text.as_bytes()).into())
-}
-
 #[cfg(test)]
 mod tests {
-    use serde_json::Value;
+    use serde_json::{Value, json};
 
     use super::*;
-    use crate::name::ServerName;
+    use crate::{catalog::tool::Tool, name::ServerName};
 
     fn tool(item: Value) -> Tool {
         Tool::built_in(&ServerName::parse("fx").unwrap(), item).unwrap()

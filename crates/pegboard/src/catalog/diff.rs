@@ -1,22 +1,22 @@
-//! What changed between two catalogues of one server, by name and by field.
+//! Compares two catalogs of one server, by name and by field.
 
 use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-use super::{Catalog, Prompt, Resource, Tool};
+use super::{Catalog, Prompt, Resource, tool::Tool};
 
-/// What changed between two catalogues. Everything is in order of names.
+/// The differences between two catalogs, sorted by name.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct CatalogDiff {
     /// Tools, by name.
     #[serde(skip_serializing_if = "Changes::is_empty")]
     pub tools: Changes,
-    /// Resources, by address.
+    /// Resources, by URI.
     #[serde(skip_serializing_if = "Changes::is_empty")]
     pub resources: Changes,
-    /// Resource templates, by pattern of addresses.
+    /// Resource templates, by URI template.
     #[serde(skip_serializing_if = "Changes::is_empty")]
     pub templates: Changes,
     /// Prompts, by name.
@@ -24,22 +24,22 @@ pub struct CatalogDiff {
     pub prompts: Changes,
 }
 
-/// What changed among the items of one kind.
+/// The differences among items of one kind.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct Changes {
-    /// Items that are new.
+    /// New items.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub added: Vec<String>,
-    /// Items that are gone.
+    /// Removed items.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub removed: Vec<String>,
-    /// Items that are described differently now.
+    /// Items whose description changed.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub changed: Vec<Changed>,
 }
 
-/// An item that is described differently now.
+/// An item whose description changed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct Changed {
@@ -50,7 +50,7 @@ pub struct Changed {
 }
 
 impl CatalogDiff {
-    /// What must be told to whoever knew `old` and sees `new`. The order of keys within a schema does not count.
+    /// Computes the differences between `old` and `new`. The order of keys within a schema does not count.
     pub(crate) fn between(old: &Catalog, new: &Catalog) -> Self {
         Self {
             tools: Changes::between(
@@ -65,7 +65,7 @@ impl CatalogDiff {
         }
     }
 
-    /// Whether nothing changed.
+    /// Returns whether nothing changed.
     pub fn is_empty(&self) -> bool {
         [&self.tools, &self.resources, &self.templates, &self.prompts]
             .into_iter()

@@ -1,30 +1,30 @@
-//! Tools that come back under another name. What was said about a tool by name, such as that it must not be used, stays said about it.
+//! Tracks tools that come back under another name, so that rules for the old name still apply.
 
 use std::collections::BTreeMap;
 
 use super::Catalog;
 
-/// The most names that are followed for one server. Beyond that a server plays games; the first names stay known.
+/// The most names tracked for one server. A server with more is abusing renames; the first names stay known.
 const MAX_NAMES: usize = 4096;
 
-/// The names that the tools of one server had before, by the names they have now.
+/// The former names of one server's tools, by their current names.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct FormerNames(BTreeMap<String, Vec<String>>);
 
 impl FormerNames {
-    /// The names that `tool` had before.
+    /// The former names of `tool`.
     pub(crate) fn of(&self, tool: &str) -> &[String] {
         self.0.get(tool).map(Vec::as_slice).unwrap_or_default()
     }
 
-    /// A tool that is new, and the same in all but its name as one that is gone, is the one that is gone.
+    /// Detects renames: a new tool that equals a removed one in everything but its name is the same tool.
     pub(crate) fn learn(&mut self, old: &Catalog, new: &Catalog) {
         let gone: Vec<_> = old.tools.iter().filter(|tool| new.tool(&tool.name).is_none()).collect();
         if gone.is_empty() {
             return;
         }
         for tool in new.tools.iter().filter(|tool| old.tool(&tool.name).is_none()) {
-            for before in gone.iter().filter(|before| before.has_the_body_of(tool)) {
+            for before in gone.iter().filter(|before| before.differs_only_in_name(tool)) {
                 let mut names = vec![before.name.clone()];
                 names.extend_from_slice(self.of(&before.name));
                 self.add(&tool.name, names);
@@ -35,8 +35,8 @@ impl FormerNames {
     fn add(&mut self, tool: &str, names: Vec<String>) {
         let known: usize = self.0.values().map(Vec::len).sum();
         let room = MAX_NAMES.saturating_sub(known);
-        let unheard = |name: &String| name != tool && !self.of(tool).contains(name);
-        let names: Vec<_> = names.into_iter().filter(unheard).take(room).collect();
+        let is_new = |name: &String| name != tool && !self.of(tool).contains(name);
+        let names: Vec<_> = names.into_iter().filter(is_new).take(room).collect();
         if !names.is_empty() {
             self.0.entry(tool.to_owned()).or_default().extend(names);
         }
@@ -70,7 +70,7 @@ mod tests {
     }
 
     #[test]
-    fn a_tool_beside_the_old_one_or_with_other_words_is_another_tool() {
+    fn a_tool_beside_the_old_one_or_with_another_description_is_another_tool() {
         let mut names = FormerNames::default();
         names.learn(
             &catalog(json!([{"name": "a", "description": "Deletes."}])),

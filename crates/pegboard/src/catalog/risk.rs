@@ -1,12 +1,12 @@
-//! What a tool may do to the world. Its annotations are claims: they lower the risk only where the claimant is trusted, and what is not
-//! claimed is taken to be the worst.
+//! The risk of calling a tool. Annotations are claims: they lower the risk only if their source is trusted, and without a claim the worst
+//! is assumed.
 
 use serde::Serialize;
 use serde_json::Value;
 
-use super::Tool;
+use super::tool::Tool;
 
-/// Whose tool it is.
+/// Where a tool comes from.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
@@ -21,7 +21,7 @@ pub enum ToolKind {
 }
 
 impl ToolKind {
-    /// The word for it in text and JSON.
+    /// The name in text and JSON.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Mcp => "mcp",
@@ -30,8 +30,8 @@ impl ToolKind {
         }
     }
 
-    /// Whether a tool of this kind is believed when its annotations claim that it does no harm. Those of an MCP server are believed
-    /// only if its config says `trust = true`; this program's own tools always are.
+    /// Returns whether annotations of this kind of tool are trusted when they claim that it does no harm. Those of an MCP server are
+    /// trusted only if its config says `trust = true`; this program's own tools always are.
     pub(crate) fn is_believed(self, trusted: bool) -> bool {
         match self {
             Self::Mcp => trusted,
@@ -44,11 +44,11 @@ impl ToolKind {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Risk {
-    /// It reads, in a world of its own. Listing and reading resources is of this kind.
+    /// Reads, in a closed world. Listing and reading resources has this risk.
     Low,
-    /// It reads from the open world, or writes without destroying in a world of its own.
+    /// Reads from the open world, or writes without destroying in a closed one.
     Medium,
-    /// Everything else: every tool that says nothing about itself, and every tool of an MCP server without `trust = true`.
+    /// Everything else: every tool without annotations, and every tool of an MCP server without `trust = true`.
     High,
 }
 
@@ -56,7 +56,7 @@ impl Risk {
     /// The risk of listing and reading resources.
     pub const OF_RESOURCES: Self = Self::Low;
 
-    /// The word for it.
+    /// The name in text and JSON.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Low => "low",
@@ -67,13 +67,13 @@ impl Risk {
 }
 
 impl Tool {
-    /// Whether it only reads: `trusted` says whether its annotations are believed. It must claim `readOnlyHint` and must not claim
+    /// Returns whether it only reads; `trusted` says whether its annotations are trusted. It must claim `readOnlyHint` and must not claim
     /// `destructiveHint` as well.
     pub fn is_read_only(&self, trusted: bool) -> bool {
         trusted && self.claims("readOnlyHint") == Some(true) && self.claims("destructiveHint") != Some(true)
     }
 
-    /// How much harm a call may do: `trusted` says whether its annotations are believed, and if not, the risk is high.
+    /// How much harm a call may do; `trusted` says whether its annotations are trusted, and if not, the risk is high.
     /// [`ListedTool::risk`](crate::ListedTool::risk) is the risk under the settings of the tool's server.
     pub fn risk(&self, trusted: bool) -> Risk {
         if !trusted {
@@ -106,13 +106,13 @@ mod tests {
         Tool::built_in(&ServerName::parse("fx").unwrap(), item).unwrap()
     }
 
-    /// The rows of the goat design: resources are of low risk, any tool of a server is of high risk, as long as it says nothing else.
+    /// The table of the goat design: resources have low risk, tools of a server have high risk without annotations.
     #[test]
     fn the_risk_levels_of_goat_are_those_of_tools_without_hints() {
         assert_eq!(Risk::OF_RESOURCES, Risk::Low);
         assert_eq!(tool(&json!(null)).risk(true), Risk::High);
         assert_eq!(tool(&json!({})).risk(true), Risk::High);
-        // The names that the design gives its hints are not those on the wire, so they say nothing.
+        // The design's names for annotations are not those of the protocol, so they have no effect.
         assert_eq!(
             tool(&json!({"readOnly": true, "openWorld": false})).risk(true),
             Risk::High
@@ -139,7 +139,7 @@ mod tests {
                 false,
                 Risk::High,
             ),
-            // Whoever says both has not thought about it.
+            // The two annotations contradict each other.
             (
                 json!({"readOnlyHint": true, "destructiveHint": true, "openWorldHint": false}),
                 false,

@@ -1,74 +1,83 @@
-//! Words of servers without what a reader cannot see: a model would read what a person never saw.
+//! Removes invisible characters from servers' text: a model would read what a person never sees.
 
 use serde_json::Value;
 
-/// Stands where a text was cut.
-const CUT: char = '…';
+/// The longest description, in bytes; the rest is truncated.
+pub(super) const MAX_DESCRIPTION: usize = 8 << 10;
+/// Marks where a text was truncated.
+const ELLIPSIS: char = '…';
 
-/// Removes what is not seen: control characters but newlines and tabs, marks of direction, and characters without width. Line ends become
-/// newlines.
-pub(crate) fn clean(text: &mut String) {
-    if has_unseen(text) {
-        text.retain(|c| !is_unseen(c));
+/// Removes invisible characters: control characters except newlines and tabs, direction marks, and zero-width characters. Carriage returns
+/// go, so line ends become newlines.
+pub(crate) fn remove_invisible(text: &mut String) {
+    if has_invisible(text) {
+        text.retain(|c| !is_invisible(c));
     }
 }
 
-/// The same as one line of words.
+/// Joins a text into one line and sanitizes it.
 pub(crate) fn one_line(text: &str) -> String {
     let words: Vec<&str> = text.split_whitespace().collect();
     let mut line = words.join(" ");
-    clean(&mut line);
+    remove_invisible(&mut line);
     line
 }
 
-/// Cuts a text to at most `limit` bytes, between two characters.
-pub(crate) fn cut(text: &mut String, limit: usize) {
+/// Truncates a text to at most `limit` bytes, at a character boundary.
+pub(crate) fn truncate(text: &mut String, limit: usize) {
     if text.len() > limit {
-        let room = limit.saturating_sub(CUT.len_utf8());
+        let room = limit.saturating_sub(ELLIPSIS.len_utf8());
         text.truncate(text.floor_char_boundary(room));
-        if limit >= CUT.len_utf8() {
-            text.push(CUT);
+        if limit >= ELLIPSIS.len_utf8() {
+            text.push(ELLIPSIS);
         }
     }
 }
 
-/// Cleans what a schema says in words to its readers. What is data in it stays as it is.
-pub(super) fn clean_schema(schema: &mut Value) {
+/// Sanitizes and truncates a text for display.
+pub(super) fn for_display(mut text: String, limit: usize) -> String {
+    remove_invisible(&mut text);
+    truncate(&mut text, limit);
+    text
+}
+
+/// Sanitizes the descriptive texts of a schema. Data values stay unchanged.
+pub(super) fn sanitize_schema(schema: &mut Value) {
     match schema {
         Value::Object(fields) => {
             for (key, value) in fields {
                 match (key.as_str(), value) {
                     ("default" | "const" | "enum" | "examples" | "required", _) => {}
-                    ("description" | "title" | "$comment", Value::String(words)) => clean(words),
-                    (_, value) => clean_schema(value),
+                    ("description" | "title" | "$comment", Value::String(words)) => remove_invisible(words),
+                    (_, value) => sanitize_schema(value),
                 }
             }
         }
-        Value::Array(items) => items.iter_mut().for_each(clean_schema),
+        Value::Array(items) => items.iter_mut().for_each(sanitize_schema),
         Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
     }
 }
 
-/// Whether anything in a text is not seen. Most texts are ASCII, and of those the bytes tell.
-pub(crate) fn has_unseen(text: &str) -> bool {
+/// Returns whether a text has invisible characters. Most texts are ASCII, where looking at the bytes is enough.
+pub(crate) fn has_invisible(text: &str) -> bool {
     let odd = |byte: u8| (byte < b' ') & (byte != b'\n') & (byte != b'\t') | (byte >= 0x7f);
-    // All bytes, without a way out: so the compiler looks at many at once.
+    // No early exit, so that the compiler vectorises the loop.
     let has_odd = text.bytes().fold(0, |found, byte| found | u8::from(odd(byte))) != 0;
-    has_odd && text.chars().any(is_unseen)
+    has_odd && text.chars().any(is_invisible)
 }
 
-/// Whether a reader sees nothing of `c`, or something else because of it.
-pub(crate) fn is_unseen(c: char) -> bool {
+/// Returns whether `c` is invisible or changes how other characters appear.
+pub(crate) fn is_invisible(c: char) -> bool {
     match c {
         '\n' | '\t' => false,
         c if c.is_control() => true,
         // Soft hyphen, joiners, fillers.
         '\u{ad}' | '\u{34f}' | '\u{115f}' | '\u{1160}' | '\u{17b4}' | '\u{17b5}' | '\u{180b}'..='\u{180f}' => true,
         '\u{3164}' | '\u{ffa0}' => true,
-        // Without width, and marks of direction.
+        // Zero-width characters and direction marks.
         '\u{61c}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' => true,
         '\u{feff}' | '\u{fff9}'..='\u{fffb}' => true,
-        // Variation selectors but the two that choose between text and emoji.
+        // Variation selectors except the two that choose between text and emoji.
         '\u{fe00}'..='\u{fe0d}' => true,
         // Musical marks, tags, further selectors.
         '\u{1d173}'..='\u{1d17a}' | '\u{e0000}'..='\u{e0fff}' => true,
@@ -97,20 +106,20 @@ mod tests {
             ("tags\u{e0041}\u{e0042}", "tags"),
             ("\0\u{7f}\u{ad}", ""),
         ] {
-            assert_eq!(has_unseen(text), text != expected, "{text:?}");
+            assert_eq!(has_invisible(text), text != expected, "{text:?}");
             let mut cleaned = text.to_owned();
-            clean(&mut cleaned);
+            remove_invisible(&mut cleaned);
             assert_eq!(cleaned, expected);
         }
         assert_eq!(one_line(" a\n\u{200b}b \t c "), "a b c");
     }
 
     #[test]
-    fn the_words_of_a_schema_are_cleaned_and_its_data_is_not() {
+    fn the_descriptions_of_a_schema_are_sanitized_and_its_data_is_not() {
         let mut schema = json!({"title": "T\u{200b}", "properties": {
             "description": {"type": "string", "description": "de\u{202e}sc", "default": "\u{200b}", "enum": ["\u{200b}"]},
         }});
-        clean_schema(&mut schema);
+        sanitize_schema(&mut schema);
         assert_eq!(
             schema,
             json!({"title": "T", "properties": {
@@ -122,18 +131,18 @@ mod tests {
     proptest! {
         #[test]
         fn a_look_at_bytes_finds_what_a_look_at_characters_finds(text in any::<String>()) {
-            prop_assert_eq!(has_unseen(&text), text.chars().any(is_unseen));
+            prop_assert_eq!(has_invisible(&text), text.chars().any(is_invisible));
         }
 
         #[test]
         fn a_cut_text_keeps_to_its_limit_and_is_a_beginning(text in any::<String>(), limit in 0_usize..40) {
             let mut short = text.clone();
-            clean(&mut short);
+            remove_invisible(&mut short);
             let whole = short.clone();
-            cut(&mut short, limit);
+            truncate(&mut short, limit);
             prop_assert!(short.len() <= limit);
-            prop_assert!(whole == short || whole.starts_with(short.trim_end_matches(CUT)));
-            prop_assert!(!short.chars().any(is_unseen));
+            prop_assert!(whole == short || whole.starts_with(short.trim_end_matches(ELLIPSIS)));
+            prop_assert!(!short.chars().any(is_invisible));
         }
     }
 }

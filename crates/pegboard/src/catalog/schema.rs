@@ -1,6 +1,6 @@
-//! A schema as compact text: a board may know ten thousand of them, and reads few.
+//! JSON Schemas as compact text: a board may hold ten thousand of them and reads few.
 
-mod normalize;
+pub(super) mod normalize;
 
 use std::{
     fmt,
@@ -11,17 +11,15 @@ use std::{
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::Value;
 
-pub(super) use normalize::Tidy;
-
-/// A JSON Schema, kept as text without spaces and with its keys in order. Two schemas that say the same in another order are equal.
+/// A JSON Schema, stored as text without whitespace and with sorted keys. Two schemas that differ only in order are equal.
 pub struct Schema {
     text: Box<str>,
-    /// For those that are needed for every call.
+    /// The parsed tree, for schemas that every call needs.
     tree: OnceLock<Box<Value>>,
 }
 
 impl Schema {
-    /// The schema as a tree, for one look at it.
+    /// Parses the schema, for one-time use.
     pub fn value(&self) -> Value {
         match self.tree.get() {
             Some(tree) => (**tree).clone(),
@@ -29,13 +27,13 @@ impl Schema {
         }
     }
 
-    /// The schema as a tree that is kept from now on, for those who look at it often.
+    /// Returns the parsed schema and caches it, for repeated use.
     pub fn tree(&self) -> &Value {
         self.tree
             .get_or_init(|| Box::new(serde_json::from_str(&self.text).unwrap_or_default()))
     }
 
-    /// The schema as JSON.
+    /// The schema as JSON text.
     pub fn as_str(&self) -> &str {
         &self.text
     }
@@ -78,8 +76,8 @@ impl From<Value> for Schema {
     }
 }
 
-/// Puts the names of required properties in order, as the keys of objects are already, so that a server that lists them in another order
-/// after a restart does not change what a model reads. The reader of messages has bounded how deep it goes.
+/// Sorts the names of required properties, as the keys of objects are already, so that a server that lists them in another order after a
+/// restart does not change the definition that a model sees. The JSON reader has limited the depth.
 fn sort_required(schema: &mut Value) {
     match schema {
         Value::Object(fields) => {

@@ -1,102 +1,30 @@
-//! Catalogues on disk, so that a server's tools can be listed before the server has been started.
+//! Stores catalogs on disk, so that a server's tools can be listed before the server has started.
 //!
-//! Losing a file costs time and nothing else: whatever cannot be read is as good as absent.
+//! Losing a file costs only time: a file that cannot be read counts as absent.
 
-mod record;
+mod file_format;
+mod stored;
+
+pub(crate) use stored::{Freshness, Stored};
 
 use std::{
     io::{self, Read, Write},
     path::{Path, PathBuf},
     sync::atomic::{AtomicU64, Ordering},
-    time::Duration,
 };
 
-use jiff::Timestamp;
-use serde::{Deserialize, Serialize};
-use serde_json::Value;
-
-use super::Catalog;
 use crate::name::ServerName;
-use record::Record;
+use file_format::CatalogFile;
 
-/// The largest file that is written or read: as large as the largest message a server may send by default.
+/// The largest file that is written or read: the default size limit of a server's message.
 const MAX_BYTES: usize = 8 << 20;
-/// The longest time for which a server's word about its own freshness is taken.
-const MAX_TTL: Duration = Duration::from_secs(24 * 3600);
-
 /// A folder with one file for each server.
 #[derive(Debug, Clone)]
 pub(crate) struct CatalogStore {
     folder: PathBuf,
 }
 
-/// A catalogue as it was when it was stored.
-#[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Stored {
-    pub(crate) catalog: Catalog,
-    pub(crate) freshness: Freshness,
-    pub(crate) saved_at: Timestamp,
-}
-
-/// What a server says about keeping its listings.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) struct Freshness {
-    /// How long they can be used without asking again; at most a day. It is not said when not set.
-    pub(crate) ttl: Option<Duration>,
-    /// Who may see them.
-    pub(crate) scope: CacheScope,
-}
-
-/// Who may see a kept listing.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub(crate) enum CacheScope {
-    /// Whoever asked for it, with the same credentials. This is what silence means.
-    #[default]
-    Private,
-    /// Everybody.
-    Public,
-}
-
-impl Freshness {
-    /// Reads `ttlMs` and `cacheScope` of one page of a listing.
-    pub(crate) fn read(page: &Value) -> Self {
-        let ttl = page.get("ttlMs").and_then(Value::as_u64);
-        Self {
-            ttl: ttl.map(|millis| Duration::from_millis(millis).min(MAX_TTL)),
-            scope: match page.get("cacheScope").and_then(Value::as_str) {
-                Some("public") => CacheScope::Public,
-                _ => CacheScope::Private,
-            },
-        }
-    }
-
-    /// What holds for both of two listings: the shorter time, the smaller circle.
-    #[must_use]
-    pub(crate) fn and(self, other: Self) -> Self {
-        Self {
-            ttl: self.ttl.zip(other.ttl).map(|(one, two)| one.min(two)),
-            scope: if self.scope == other.scope {
-                self.scope
-            } else {
-                CacheScope::Private
-            },
-        }
-    }
-}
-
-impl Stored {
-    /// Whether the server need not be asked again yet. A catalogue from the future is of no use: the clock was set back.
-    pub(crate) fn is_fresh(&self, now: Timestamp) -> bool {
-        let age = now.duration_since(self.saved_at);
-        match (self.freshness.ttl, Duration::try_from(age)) {
-            (Some(ttl), Ok(age)) => age < ttl,
-            _ => false,
-        }
-    }
-}
-
-/// Why a catalogue could not be stored.
+/// Why a catalog could not be stored.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum StoreError {
     #[error("the catalogue of server `{server}` has {bytes} bytes as a file, and {MAX_BYTES} are kept")]
@@ -106,18 +34,18 @@ pub(crate) enum StoreError {
 }
 
 impl CatalogStore {
-    /// Catalogues in `folder`, which is made when the first one is stored.
+    /// Creates a store in `folder`, which is created with the first file.
     pub(crate) fn new(folder: impl Into<PathBuf>) -> Self {
         Self { folder: folder.into() }
     }
 
-    /// Stores a catalogue in place of the server's last one.
+    /// Stores a catalog in place of the server's previous one.
     ///
-    /// The fingerprint must cover everything that decides what the server would list: how it is reached and, since listings can be
-    /// private, with which credentials.
+    /// The fingerprint must cover everything that decides what the server would list: how it is reached and, since listings can be private,
+    /// with which credentials.
     pub(crate) fn save(&self, server: &ServerName, fingerprint: &str, stored: &Stored) -> Result<(), StoreError> {
         let file = self.file(server);
-        let record = Record::of(fingerprint, stored);
+        let record = CatalogFile::of(fingerprint, stored);
         let written = serde_json::to_vec(&record).map_err(io::Error::from).and_then(|text| {
             if text.len() <= MAX_BYTES {
                 write(&self.folder, &file, &text)?;
@@ -134,11 +62,11 @@ impl CatalogStore {
         }
     }
 
-    /// The server's catalogue, if one was stored under the same fingerprint and can be read.
+    /// Loads the server's catalog, if one was stored under the same fingerprint and can be read.
     pub(crate) fn load(&self, server: &ServerName, fingerprint: &str) -> Option<Stored> {
         let file = self.file(server);
         match read(&file) {
-            Ok(text) => match serde_json::from_slice::<Record>(&text) {
+            Ok(text) => match serde_json::from_slice::<CatalogFile>(&text) {
                 Ok(record) => record.into_stored(server, fingerprint),
                 Err(error) => {
                     tracing::debug!(%error, file = %file.display(), "a stored catalogue cannot be read");
@@ -154,7 +82,7 @@ impl CatalogStore {
         }
     }
 
-    /// A server's name is made of letters, digits, `_` and `-`, so it cannot lead out of the folder.
+    /// A server's name consists of letters, digits, `_` and `-`, so it cannot leave the folder.
     fn file(&self, server: &ServerName) -> PathBuf {
         self.folder.join(format!("{server}.json"))
     }
@@ -173,7 +101,7 @@ fn read(file: &Path) -> io::Result<Vec<u8>> {
     Ok(text)
 }
 
-/// Writes the file in one step, so that a reader never sees half of it, and for our own eyes only.
+/// Writes the file atomically and readable only by the user.
 fn write(folder: &Path, file: &Path, text: &[u8]) -> io::Result<()> {
     static DRAFTS: AtomicU64 = AtomicU64::new(0);
     make_folder(folder)?;
@@ -196,7 +124,7 @@ fn make_folder(folder: &Path) -> io::Result<()> {
     builder.create(folder)
 }
 
-/// A new file. One that is there already was left behind by a program that had our number and is gone.
+/// Creates the file. One that exists was left behind by an earlier process with our process id.
 fn create(draft: &Path) -> io::Result<std::fs::File> {
     let mut options = std::fs::OpenOptions::new();
     options.write(true).create_new(true);

@@ -1,15 +1,15 @@
-//! The patterns of addresses that servers give instead of single resources: RFC 6570 without associative arrays.
+//! URI templates: RFC 6570 without associative arrays.
 
 use std::fmt::Write as _;
 
 use serde_json::{Map, Value};
 
-/// The longest pattern that is read.
+/// The longest template that is parsed, in bytes.
 const MAX_TEMPLATE: usize = 8 << 10;
-/// The longest address that a pattern may grow to.
+/// The longest expanded URI, in bytes.
 const MAX_URI: usize = 64 << 10;
 
-/// A pattern of addresses, such as `repo://{owner}/{repo}/contents{/path*}`.
+/// A URI template, such as `repo://{owner}/{repo}/contents{/path*}`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UriTemplate {
     parts: Vec<Part>,
@@ -24,24 +24,24 @@ enum Part {
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Variable {
     name: String,
-    /// Each item of a list on its own.
+    /// The `*` modifier: expands each item of a list on its own.
     exploded: bool,
-    /// Only so many characters.
+    /// The `:n` modifier: expands only the first n characters.
     prefix: Option<usize>,
 }
 
-/// How an expression is written out, by the character after its brace.
+/// How an expression is expanded, by its operator.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Style {
     first: &'static str,
     between: &'static str,
-    /// `name=value` instead of the value alone.
+    /// Expands to `name=value` instead of the value alone.
     named: bool,
-    /// What is written for a named empty value.
+    /// The text after the name of an empty value.
     if_empty: &'static str,
-    /// Characters with a meaning in addresses stay as they are.
+    /// Reserved characters are not percent-encoded.
     keeps_reserved: bool,
-    /// The address is a usable one without it.
+    /// The URI is usable without it.
     optional: bool,
 }
 
@@ -64,11 +64,11 @@ const fn named(first: &'static str, between: &'static str, if_empty: &'static st
     }
 }
 
-/// Why a text is no pattern, or why it cannot be filled in.
+/// Why a template cannot be parsed or expanded.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum TemplateError {
-    /// The text is no pattern.
+    /// The text is not a URI template.
     #[error("`{template}` is no URI template: {problem}")]
     Malformed {
         /// The text.
@@ -76,22 +76,22 @@ pub enum TemplateError {
         /// What is wrong with it.
         problem: &'static str,
     },
-    /// A value is missing.
+    /// A required value is missing.
     #[error("the template needs a value for `{0}`")]
     Missing(String),
-    /// A value has no place.
+    /// A value has no variable.
     #[error("the template has no place for `{0}`")]
     Unknown(String),
-    /// A value is neither a text nor a list of texts.
+    /// A value is neither a scalar nor a list of scalars.
     #[error("the value of `{0}` is neither a text, a number, a boolean nor a list of them")]
     BadValue(String),
-    /// What would come out is longer than any address.
+    /// The expanded URI would be too long.
     #[error("the address would be longer than {MAX_URI} bytes")]
     TooLong,
 }
 
 impl UriTemplate {
-    /// Reads a pattern.
+    /// Parses a template.
     pub fn parse(template: &str) -> Result<Self, TemplateError> {
         let malformed = |problem| TemplateError::Malformed {
             template: template.chars().take(100).collect(),
@@ -120,7 +120,7 @@ impl UriTemplate {
         Ok(Self { parts })
     }
 
-    /// The names of its variables in the order in which they stand, each once.
+    /// The names of its variables in order, each once.
     pub fn variables(&self) -> Vec<&str> {
         let mut names: Vec<&str> = Vec::new();
         for variable in self.parts.iter().flat_map(Part::variables) {
@@ -131,8 +131,7 @@ impl UriTemplate {
         names
     }
 
-    /// The names of the variables that an address cannot do without. Those in `{?…}`, `{&…}`, `{/…}`, `{.…}`, `{;…}` and `{#…}` may be left
-    /// out.
+    /// The names of the required variables. Those in `{?…}`, `{&…}`, `{/…}`, `{.…}`, `{;…}` and `{#…}` are optional.
     pub fn required(&self) -> Vec<&str> {
         let needs = |part: &&Part| matches!(part, Part::Expression { style, .. } if !style.optional);
         let mut names: Vec<&str> = Vec::new();
@@ -144,11 +143,11 @@ impl UriTemplate {
         names
     }
 
-    /// The address for these values. Values may be texts, numbers, booleans, and lists of them.
+    /// Expands the template. Values may be strings, numbers, booleans, and lists of them.
     pub fn expand(&self, values: &Map<String, Value>) -> Result<String, TemplateError> {
         let known = self.variables();
-        if let Some(stranger) = values.keys().find(|name| !known.contains(&name.as_str())) {
-            return Err(TemplateError::Unknown(stranger.clone()));
+        if let Some(unknown) = values.keys().find(|name| !known.contains(&name.as_str())) {
+            return Err(TemplateError::Unknown(unknown.clone()));
         }
         let is_given = |name: &&str| values.get(*name).is_some_and(|value| !value.is_null());
         if let Some(missing) = self.required().into_iter().find(|name| !is_given(name)) {
@@ -252,7 +251,7 @@ fn push_expression(
         let Some(items) = texts(value) else {
             return Err(TemplateError::BadValue(variable.name.clone()));
         };
-        // An empty list is no value.
+        // An empty list counts as undefined.
         if value.is_array() && items.is_empty() {
             continue;
         }
@@ -288,8 +287,7 @@ fn texts(value: &Value) -> Option<Vec<String>> {
     }
 }
 
-/// Adds a text with all but harmless characters written as `%XX`. With `keeps_reserved`, what has a meaning in addresses stays, and so
-/// does what is written like that already.
+/// Appends a text, percent-encoded. With `keeps_reserved`, reserved characters and existing escapes stay.
 fn push_encoded(uri: &mut String, text: &str, keeps_reserved: bool) {
     let bytes = text.as_bytes();
     for (at, byte) in bytes.iter().enumerate() {
@@ -303,7 +301,7 @@ fn push_encoded(uri: &mut String, text: &str, keeps_reserved: bool) {
         if stays {
             uri.push(char::from(*byte));
         } else {
-            // Writing to a text cannot fail.
+            // Writing to a `String` cannot fail.
             let _ = write!(uri, "%{byte:02X}");
         }
     }

@@ -1,12 +1,17 @@
-//! Replies in the shapes that the callers of earlier designs expect.
+//! Replies in the JSON shapes that other agents expect.
 
 use serde_json::{Value, json};
 
-use super::{Answer, Content, Outcome, Reply, millis};
+use super::{
+    Outcome,
+    answer::Answer,
+    content::Content,
+    reply::{Reply, millis},
+};
 
 impl Reply {
-    /// The reply in the shape that ai-agent's tools give: `ok`, `result`, `latencyMs`, `kind`, `namespace`, and under `extras` the blocks and
-    /// the structured form as they came.
+    /// The reply in the shape of ai-agent's tool results: `ok`, `result`, `latencyMs`, `kind`, `namespace`, and under `extras` the blocks
+    /// and the structured content unchanged.
     pub fn to_ai_agent(&self) -> Value {
         let extras = match &self.outcome {
             Outcome::Done(answer) | Outcome::ToolFailed(answer) => {
@@ -32,7 +37,7 @@ impl Reply {
 }
 
 impl Answer {
-    /// The answer as minion's tools give it: the first block only, its text read as JSON where it is JSON.
+    /// The answer in the shape of minion's tool results: the first block only, its text parsed as JSON if possible.
     pub fn first_value(&self) -> Value {
         match self.content.first() {
             None => Value::Null,
@@ -61,7 +66,7 @@ mod tests {
         }
     }
 
-    /// The shape at the end of ai-agent's `normalizeToolResult`.
+    /// The result shape of ai-agent's `normalizeToolResult`.
     #[test]
     fn a_reply_can_be_had_in_the_shape_of_ai_agent() {
         let mut answer = Answer::from_text("hi");
@@ -78,7 +83,7 @@ mod tests {
         assert_eq!(lost["extras"], json!({"error": "timeout", "mayHaveExecuted": true}));
     }
 
-    /// What minion's `extractResult` gives.
+    /// The result shape of minion's `extractResult`.
     #[test]
     fn an_answer_can_be_had_as_the_value_of_its_first_block() {
         let mut answer = Answer::from_text(r#"{"a": 1}"#);

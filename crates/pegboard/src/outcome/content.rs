@@ -1,4 +1,4 @@
-//! One block of an answer, kept as it came.
+//! One content block of an answer, stored unchanged.
 
 use std::{borrow::Cow, fmt};
 
@@ -11,7 +11,7 @@ use serde_json::{Map, Value};
 
 use crate::json_scan::Scan;
 
-/// One block of an answer. Whatever a server adds to a block (annotations, `_meta`, fields we do not know) is kept in `rest`.
+/// One content block of an answer. Further fields (annotations, `_meta`, unknown ones) are kept in `rest`.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub enum Content {
@@ -19,47 +19,47 @@ pub enum Content {
     Text {
         /// The text.
         text: String,
-        /// What else the block carries.
+        /// The other fields of the block.
         rest: Map<String, Value>,
     },
-    /// A picture.
+    /// An image.
     Image {
-        /// Its bytes in base64.
+        /// The data in base64.
         data: String,
         /// Its media type.
         mime_type: String,
-        /// What else the block carries.
+        /// The other fields of the block.
         rest: Map<String, Value>,
     },
-    /// A sound.
+    /// Audio.
     Audio {
-        /// Its bytes in base64.
+        /// The data in base64.
         data: String,
         /// Its media type.
         mime_type: String,
-        /// What else the block carries.
+        /// The other fields of the block.
         rest: Map<String, Value>,
     },
-    /// A resource with its contents.
+    /// An embedded resource.
     Resource {
         /// The contents as sent: `uri`, `mimeType`, `text` or `blob`.
         resource: Map<String, Value>,
-        /// What else the block carries.
+        /// The other fields of the block.
         rest: Map<String, Value>,
     },
-    /// A reference to a resource.
+    /// A link to a resource.
     Link {
-        /// Where it is.
+        /// The URI.
         uri: String,
-        /// What else the block carries, its name among it.
+        /// The other fields of the block, such as its name.
         rest: Map<String, Value>,
     },
-    /// A block of a kind we do not know, or not in the form its kind has.
+    /// A block of an unknown type, or one that lacks fields of its type.
     Other(Value),
 }
 
 impl Content {
-    /// A text block.
+    /// Creates a text block.
     pub fn text(text: impl Into<String>) -> Self {
         Self::Text {
             text: text.into(),
@@ -67,7 +67,7 @@ impl Content {
         }
     }
 
-    /// The block for a reader of text: what is not text is named with its kind, type and size.
+    /// The block as text: a binary block is described by its type, media type and size.
     pub fn to_text(&self) -> Cow<'_, str> {
         match self {
             Self::Text { text, .. } => text.into(),
@@ -85,8 +85,8 @@ impl Content {
         }
     }
 
-    /// Reads a block that stands `depth` deep, without a detour for its text: that may be megabytes long. `None` when it is no object or
-    /// has a field twice; its deserializer knows what to do then.
+    /// Parses a block at nesting level `depth` without copying its text twice: it may be megabytes long. `None` if it is not an object or
+    /// has duplicate fields; the deserializer handles those.
     pub(crate) fn read_plain(scan: &mut Scan<'_>, depth: usize) -> Option<Self> {
         let (mut kind, mut text, mut rest) = (None, None, Map::new());
         scan.fields(|scan, key| {
@@ -116,7 +116,7 @@ impl Content {
         Some(from_fields(rest))
     }
 
-    /// Whether it is bytes: a picture, a sound, or a resource that is no text.
+    /// Returns whether it is binary: an image, audio, or a binary resource.
     pub(crate) fn is_binary(&self) -> bool {
         match self {
             Self::Image { .. } | Self::Audio { .. } => true,
@@ -125,7 +125,7 @@ impl Content {
         }
     }
 
-    /// How many bytes the block's payload has as it was sent.
+    /// The size of the block's payload as sent, in bytes.
     pub(crate) fn payload_bytes(&self) -> usize {
         match self {
             Self::Text { text, .. } => text.len(),
@@ -155,7 +155,7 @@ fn resource_text(resource: &Map<String, Value>) -> Cow<'_, str> {
     .into()
 }
 
-/// How many bytes a base64 text stands for.
+/// The decoded length of base64 text.
 fn decoded_len(base64: &str) -> usize {
     let digits = base64.trim_end_matches('=').len();
     digits * 3 / 4
@@ -211,7 +211,7 @@ impl<'de> Deserialize<'de> for Content {
     }
 }
 
-/// Reads a block in one pass: strings of known fields are moved, never buffered, because they may be megabytes long.
+/// Parses a block in one pass: strings of known fields are moved, never buffered, because they may be megabytes long.
 struct BlockVisitor;
 
 impl<'de> Visitor<'de> for BlockVisitor {
@@ -262,7 +262,7 @@ impl<'de> Visitor<'de> for BlockVisitor {
     }
 }
 
-/// The block for its fields. Each arm takes what its kind must have; when something is missing the block stays as it came.
+/// Builds the block from its fields. If a required field is missing, the block is kept as `Other`.
 fn from_fields(mut fields: Map<String, Value>) -> Content {
     let is_string = |key: &str| fields.get(key).is_some_and(Value::is_string);
     let kind = match fields.get("type").and_then(Value::as_str) {

@@ -1,22 +1,22 @@
-//! Finds pictures that a server has put into text as base64, where they would cost a model a hundred thousand tokens and tell it nothing.
+//! Finds images that a server has embedded in text as base64, where they would cost a model a hundred thousand tokens and say nothing.
 
 use std::ops::Range;
 
-/// The shortest base64 that is looked at.
+/// The shortest base64 text that is considered.
 const SHORTEST: usize = 256;
 
-/// A picture in a text.
+/// An image in a text.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Found {
-    /// Where it stands, its `data:` prefix included.
+pub(crate) struct InlineImage {
+    /// Its position, including the `data:` prefix.
     pub(crate) at: Range<usize>,
-    /// Its bytes in base64, without escapes.
+    /// The data in base64, unescaped.
     pub(crate) data: String,
     pub(crate) mime_type: &'static str,
 }
 
-/// The pictures between quotes in a text, in one pass over it.
-pub(crate) fn find(text: &str) -> Vec<Found> {
+/// Finds quoted images in a text, in one pass.
+pub(crate) fn find(text: &str) -> Vec<InlineImage> {
     let bytes = text.as_bytes();
     let mut found = Vec::new();
     let mut at = 0;
@@ -29,7 +29,7 @@ pub(crate) fn find(text: &str) -> Vec<Found> {
         if end - start >= SHORTEST && bytes.get(end) == Some(&b'"') {
             let data = text[start..end].replace("\\/", "/");
             if let Some(mime_type) = kind_of(&data) {
-                found.push(Found {
+                found.push(InlineImage {
                     at: open..end,
                     data,
                     mime_type,
@@ -41,8 +41,8 @@ pub(crate) fn find(text: &str) -> Vec<Found> {
     found
 }
 
-/// The text with each picture replaced by what stands for it.
-pub(crate) fn replace(text: &str, found: &[Found], mut stand_in: impl FnMut(usize) -> String) -> String {
+/// Replaces each image with the text that `stand_in` returns.
+pub(crate) fn replace(text: &str, found: &[InlineImage], mut stand_in: impl FnMut(usize) -> String) -> String {
     let mut out = String::with_capacity(text.len() - found.iter().map(|image| image.at.len()).sum::<usize>());
     let mut copied = 0;
     for (number, image) in found.iter().enumerate() {
@@ -54,19 +54,19 @@ pub(crate) fn replace(text: &str, found: &[Found], mut stand_in: impl FnMut(usiz
     out
 }
 
-/// How long `data:image/…;base64,` is at the start of a text, if it is there.
+/// The length of a leading `data:image/…;base64,`, or zero.
 fn data_prefix(text: &str) -> usize {
     let Some(rest) = text.strip_prefix("data:image") else {
         return 0;
     };
-    // The longest media type that is in use has a third of this.
+    // Three times the longest media type in use.
     let near = &rest[..rest.floor_char_boundary(100)];
     near.find(";base64,")
         .filter(|end| !near[..*end].contains('"'))
         .map_or(0, |end| "data:image".len() + end + ";base64,".len())
 }
 
-/// How many bytes at the start are base64. Some writers of JSON escape the slash.
+/// The length of the leading base64 text. Some JSON writers escape the slash.
 fn base64_len(bytes: &[u8]) -> usize {
     let mut at = 0;
     loop {
@@ -78,7 +78,7 @@ fn base64_len(bytes: &[u8]) -> usize {
     }
 }
 
-/// What kind of picture starts like this.
+/// The media type, by the first bytes of the data.
 fn kind_of(base64: &str) -> Option<&'static str> {
     [
         ("iVBORw0KGgo", "image/png"),

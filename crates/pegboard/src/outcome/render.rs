@@ -1,54 +1,45 @@
-//! An answer as text for a model that reads text: which of its two forms, what stands between blocks, and the fence around it.
+//! Renders an answer as text for a model: blocks or structured content, separators, and the fence.
 
-use std::{borrow::Cow, sync::Arc};
+use std::borrow::Cow;
 
 use serde_json::Value;
 
-use super::{Answer, Content, fence};
+use super::{answer::Answer, content::Content, untrusted_fence};
 use crate::config::{Join, Structured};
 
-/// How an answer becomes text.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct Rendering {
-    pub(crate) join: Join,
-    pub(crate) structured: Structured,
-    /// Where the text comes from, when it is to be fenced.
-    pub(crate) fence: Option<Arc<str>>,
-}
-
 impl Answer {
-    /// The answer as one text. Blocks that are not text are named, never spelled out.
+    /// The answer as one text. Binary blocks are described, not included.
     ///
-    /// What stands between blocks, whether the structured form is shown, and whether the text is fenced is what the config says for the
-    /// tool; without a config it is the blocks, joined by newlines, or the structured form as JSON when there are none.
+    /// The config of the tool sets the separator between blocks, whether structured content is shown, and whether the text is fenced. The
+    /// default is the blocks, joined by newlines, or the structured content as JSON if there are none.
     pub fn text(&self) -> String {
         let body = self.body();
         match &self.rendering.fence {
-            Some(source) => fence::around(&body, source),
+            Some(source) => untrusted_fence::around(&body, source),
             None => body.into_owned(),
         }
     }
 
-    /// The blocks for a model that reads blocks: fenced like the text, if that is wanted.
+    /// The blocks for a model that reads blocks, fenced like the text.
     pub fn blocks(&self) -> Cow<'_, [Content]> {
         let source = match &self.rendering.fence {
             Some(source) if !self.content.is_empty() => source,
             _ => return Cow::Borrowed(&self.content),
         };
         let texts: Vec<Cow<'_, str>> = self.content.iter().map(Content::to_text).collect();
-        let [before, after] = fence::marks(&texts.iter().map(|text| &**text).collect::<Vec<_>>(), source);
+        let [before, after] = untrusted_fence::marks(&texts.iter().map(|text| &**text).collect::<Vec<_>>(), source);
         let mut blocks = vec![Content::text(before)];
         blocks.extend_from_slice(&self.content);
         blocks.push(Content::text(after));
         Cow::Owned(blocks)
     }
 
-    /// Whether its text is put between marks that say that it comes from outside.
+    /// Returns whether its text is fenced as untrusted.
     pub(crate) fn is_fenced(&self) -> bool {
         self.rendering.fence.is_some()
     }
 
-    /// Whether there is nothing in it to read.
+    /// Returns whether its text is empty.
     pub(crate) fn is_blank(&self) -> bool {
         self.body().trim().is_empty()
     }
@@ -71,7 +62,7 @@ impl Answer {
         }
     }
 
-    /// Whether the blocks are shown, and the structured form if that is.
+    /// Whether the blocks are shown, and the structured content if it is shown.
     pub(crate) fn shown(&self) -> (bool, Option<&Value>) {
         let structured = self.structured.as_ref();
         match self.rendering.structured {
@@ -83,7 +74,7 @@ impl Answer {
         }
     }
 
-    /// Whether a text block says the same as the structured form.
+    /// Returns whether a text block equals the structured content.
     fn says(&self, structured: &Value) -> bool {
         self.content.iter().any(|block| match block {
             Content::Text { text, .. } => is_json_of(text, structured),
@@ -110,9 +101,9 @@ impl Answer {
     }
 }
 
-/// Whether `text` is `value` written as JSON.
+/// Returns whether `text` is `value` as JSON.
 pub(crate) fn is_json_of(text: &str, value: &Value) -> bool {
-    // Most texts are not JSON at all, which their first letter tells.
+    // The first character rules out most texts.
     let may_be = match value {
         Value::Object(_) => text.trim_start().starts_with('{'),
         Value::Array(_) => text.trim_start().starts_with('['),
@@ -133,7 +124,7 @@ mod tests {
         answer
     }
 
-    /// RES-3: five policies on the four shapes that servers have.
+    /// Five policies on the four shapes that servers send.
     #[test]
     fn every_policy_shows_the_right_form_of_every_shape() {
         let value = json!({"t": 21});
@@ -163,7 +154,6 @@ mod tests {
         }
     }
 
-    /// RES-2.
     #[test]
     fn blocks_are_joined_as_each_design_wants_it() {
         for (join, expected) in [

@@ -1,59 +1,59 @@
-//! The whole record of one call, as the command line and the HTTP API show it.
+//! The complete record of one call, as the command line and the HTTP API show it.
 
 use std::time::Duration;
 
 use serde::{Serialize, Serializer, ser::SerializeStruct};
 use serde_json::json;
 
-use super::{Content, Outcome};
+use super::{Outcome, content::Content};
 use crate::{mask::Counts, name::ServerName};
 
-/// The record of one call: what was asked, how it ended, and what it took.
+/// The record of one call: what was called, how it ended, and what it cost.
 #[derive(Debug, Clone, PartialEq)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
 #[non_exhaustive]
 pub struct Reply {
     /// The caller's id for the call.
     pub id: String,
-    /// Whether the id came from the caller, and not from [`ToolCall::new`](crate::ToolCall::new).
+    /// Whether the caller set the id, as opposed to [`ToolCall::new`](crate::ToolCall::new).
     pub id_given: bool,
-    /// `server.tool`, or the name as asked for when it is nobody's.
+    /// `server.tool`, or the name as written if it is unknown.
     pub name: String,
-    /// The name as the caller wrote it. For a call through `call_tool` that is its name, not that of the tool it led to.
+    /// The name as the caller wrote it. For a call through `call_tool` that is `call_tool`, not the tool it forwards to.
     pub asked: String,
-    /// That the name was understood although it is nobody's, in words.
+    /// A note that the name was misspelled and how it was understood.
     pub repaired: Option<String>,
-    /// The server the call went to.
+    /// The server that was called.
     pub server: Option<ServerName>,
-    /// The tool as the server calls it.
+    /// The tool, by its server's name for it.
     pub tool: Option<String>,
     /// How it ended.
     pub outcome: Outcome,
-    /// How often the call was handed to a server.
+    /// How often the call was sent to a server.
     pub attempts: u32,
-    /// From the call to the reply.
+    /// The time from the call to the reply.
     pub latency: Duration,
-    /// How much of that was spent waiting for a turn.
+    /// How much of that was spent in the queue.
     pub queued: Duration,
-    /// How many bytes the answer's payload had.
+    /// The size of the answer's payload in bytes.
     pub original_bytes: usize,
-    /// Whether the text may hold words of a server that the config does not trust. They are data, whatever they say.
+    /// Whether the text may come from a server that the config does not trust. It is data, never instructions.
     pub untrusted: bool,
-    /// Whether the answer was kept from an earlier call and the server was not asked.
+    /// Whether the answer came from the cache.
     pub cached: bool,
-    /// How many secrets were hidden in it.
+    /// How many secrets were masked.
     pub masked: usize,
-    /// The same by the patterns that found them.
+    /// The same by the pattern that matched.
     pub masked_by: Counts,
-    /// Whether what is told here is not all that the tool answered.
+    /// Whether the reply does not contain the whole answer.
     pub truncated: bool,
-    /// Under which name the whole answer is kept, if it is.
+    /// The handle of the spilled answer, if it was spilled.
     pub handle: Option<String>,
-    /// What was changed in the arguments, is odd about the answer, or went wrong in making it fit.
+    /// Changes to the arguments, problems of the answer, or failures in making it fit.
     pub warnings: Vec<String>,
 }
 
-/// An outcome as it is handed on, and what was done to it.
+/// A processed outcome, and what was done to it.
 #[derive(Debug)]
 pub(crate) struct Presented {
     pub(crate) outcome: Outcome,
@@ -71,7 +71,7 @@ pub(crate) struct Notes {
 }
 
 impl Reply {
-    /// The reply to a call that its caller ended before a server answered it, or never made.
+    /// Creates the reply to a call that ended without an answer of a server, or was never sent.
     pub fn unanswered(id: impl Into<String>, name: impl Into<String>, outcome: Outcome, latency: Duration) -> Self {
         let name = name.into();
         Self {
@@ -102,13 +102,13 @@ impl Reply {
         self.outcome.text()
     }
 
-    /// Whether the model should see this as an error.
+    /// Returns whether the model should see this as an error.
     pub fn is_error(&self) -> bool {
         self.outcome.is_error()
     }
 
-    /// What the answer is, by its first block; by its structured form if it has no blocks. A text that is a JSON object or array counts as
-    /// JSON. Calls that were refused or lost have a text.
+    /// The type of the answer, by its first block; by its structured content if it has no blocks. A text that is a JSON object or array
+    /// counts as JSON. Calls that were refused or lost have text.
     pub fn content_type(&self) -> ContentType {
         let (Outcome::Done(answer) | Outcome::ToolFailed(answer)) = &self.outcome else {
             return ContentType::Text;
@@ -123,21 +123,21 @@ impl Reply {
     }
 }
 
-/// What an answer is: see [`Reply::content_type`].
+/// The type of an answer: see [`Reply::content_type`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum ContentType {
-    /// Words.
+    /// Plain text.
     Text,
     /// A JSON object or array.
     Json,
-    /// Bytes: a picture, a sound, or a resource that is no text.
+    /// Binary: an image, audio, or a binary resource.
     Binary,
 }
 
 impl ContentType {
-    /// The word for it.
+    /// The name in text and JSON.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Text => "text",
@@ -200,7 +200,7 @@ impl Serialize for Reply {
     }
 }
 
-/// Milliseconds with three digits after the point.
+/// Milliseconds with three decimal places.
 pub(crate) fn millis(duration: Duration) -> f64 {
     (duration.as_secs_f64() * 1e6).round() / 1e3
 }
@@ -294,7 +294,7 @@ mod tests {
 
     /// Minion says `Unknown error` here.
     #[test]
-    fn an_error_without_words_is_told_in_ours() {
+    fn an_error_without_text_gets_ours() {
         for texts in [&[][..], &["", " \n"]] {
             let silent = Answer::from_content(texts.iter().map(|text| Content::text(*text)));
             let failed = reply(Outcome::ToolFailed(silent.clone()));

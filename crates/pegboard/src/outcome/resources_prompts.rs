@@ -1,58 +1,58 @@
-//! What servers give besides the answers of tools: the contents of resources, prompts, and completions.
+//! Results of other requests than tool calls: resource contents, prompts, and completions.
 
 use base64::{Engine, prelude::BASE64_STANDARD};
 use serde::{Deserialize, Deserializer, Serialize, Serializer, ser::SerializeMap};
 use serde_json::{Map, Value};
 
-use super::Content;
+use super::content::Content;
 
-/// The contents of one resource. Reading an address may give several, such as the files of a folder.
+/// The contents of one resource. Reading a URI may return several, such as the files of a folder.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct ResourceContents {
-    /// Its address.
+    /// Its URI.
     pub uri: String,
     /// Its media type.
     pub mime_type: Option<String>,
-    /// What it holds.
+    /// Its body.
     pub body: Body,
-    /// What else the server says about it.
+    /// The other fields of the contents.
     pub rest: Map<String, Value>,
 }
 
-/// What a resource holds.
+/// The body of a resource.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Body {
     /// Text.
     Text(String),
-    /// Bytes, in base64 as they came.
+    /// Binary data, in base64 as sent.
     Blob(String),
 }
 
-/// Bytes that a server did not write as base64.
+/// A blob that is not valid base64.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("the bytes of `{uri}` are not written in base64: {problem}")]
 #[non_exhaustive]
 pub struct BadBlob {
-    /// The address of the resource.
+    /// The URI of the resource.
     pub uri: String,
     /// What is wrong.
     pub problem: String,
 }
 
-/// A piece of a long text.
+/// A part of a long text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct TextPage<'a> {
-    /// The piece.
+    /// The part.
     pub text: &'a str,
-    /// Where the next one starts, in bytes; nothing after the last.
+    /// The offset of the next part in bytes; `None` after the last.
     pub next: Option<usize>,
 }
 
 impl ResourceContents {
-    /// The text, when it is one.
+    /// Returns the text, unless it is binary.
     pub fn text(&self) -> Option<&str> {
         match &self.body {
             Body::Text(text) => Some(text),
@@ -60,7 +60,7 @@ impl ResourceContents {
         }
     }
 
-    /// A piece of the text: about `limit` bytes from `from` on, never half a character. Nothing when it is no text or ends before.
+    /// Returns about `limit` bytes of the text at `from`, cut at character boundaries. `None` if it is binary or shorter than `from`.
     pub fn page(&self, from: usize, limit: usize) -> Option<TextPage<'_>> {
         let text = self.text()?;
         if from > text.len() {
@@ -69,7 +69,7 @@ impl ResourceContents {
         let start = text.floor_char_boundary(from);
         let mut end = text.floor_char_boundary(start.saturating_add(limit));
         if end == start {
-            // A limit below the first character would never come to an end.
+            // With a limit below the first character, paging would never end.
             end = text.ceil_char_boundary(start + 1).min(text.len());
         }
         Some(TextPage {
@@ -78,7 +78,7 @@ impl ResourceContents {
         })
     }
 
-    /// The bytes that it stands for. Fails when the server's base64 is broken.
+    /// Returns the decoded bytes. Fails if the server's base64 is invalid.
     pub fn bytes(&self) -> Result<Vec<u8>, BadBlob> {
         match &self.body {
             Body::Text(text) => Ok(text.clone().into_bytes()),
@@ -89,7 +89,7 @@ impl ResourceContents {
         }
     }
 
-    /// How many bytes it takes as it came.
+    /// The size as sent, in bytes.
     pub fn size(&self) -> usize {
         match &self.body {
             Body::Text(text) => text.len(),
@@ -153,7 +153,7 @@ pub struct FilledPrompt {
     /// What it is for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
-    /// What is said to the model, in order.
+    /// The messages for the model, in order.
     pub messages: Vec<PromptMessage>,
 }
 
@@ -161,13 +161,13 @@ pub struct FilledPrompt {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct PromptMessage {
-    /// Who says it.
+    /// The speaker.
     pub role: Role,
-    /// What is said.
+    /// The message's content.
     pub content: Content,
 }
 
-/// Who says something to a model.
+/// The speaker of a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 #[non_exhaustive]
@@ -179,7 +179,7 @@ pub enum Role {
 }
 
 impl Role {
-    /// The word for it on the wire.
+    /// The name on the wire.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::User => "user",
@@ -188,15 +188,15 @@ impl Role {
     }
 }
 
-/// What a server suggests for an argument.
+/// A server's suggestions for an argument.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct Completion {
-    /// The values, the best first.
+    /// The values, best first.
     #[serde(default)]
     pub values: Vec<String>,
-    /// How many there are altogether, when the server says so.
+    /// The total number, if the server sends it.
     #[serde(default)]
     pub total: Option<u64>,
     /// Whether there are more than these.

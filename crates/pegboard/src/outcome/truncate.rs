@@ -1,17 +1,17 @@
-//! Makes a text fit into limits of bytes, lines and tokens: by its head, or by its head and tail, with a marker that says what is missing.
+//! Truncates text to limits of bytes, lines and tokens: keeps its head, or its head and tail, with a marker that says what is missing.
 //!
-//! The result is never above a limit, never cut inside a character, and cut at a line's end where there is one near.
+//! The result never exceeds a limit, is never cut inside a character, and is cut at a line end if one is near.
 
-/// How many tokens a text has.
+/// Counts the tokens of a text.
 pub(crate) type Count<'a> = dyn Fn(&str) -> usize + Send + Sync + 'a;
 
-/// How large a text may be.
+/// The limits for a text.
 #[derive(Clone, Copy)]
 pub(crate) struct Bounds<'a> {
     pub(crate) bytes: usize,
     pub(crate) lines: Option<usize>,
     pub(crate) tokens: Option<usize>,
-    /// Counts tokens; without it they are estimated.
+    /// The tokenizer; without one, tokens are estimated.
     pub(crate) count: Option<&'a Count<'a>>,
 }
 
@@ -19,11 +19,11 @@ pub(crate) struct Bounds<'a> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Part {
     Head,
-    /// The head and the tail, half of each.
+    /// Half head, half tail.
     Ends,
 }
 
-/// How large a text was and how much of it was kept, for the marker.
+/// The size of a text and how much of it was kept, for the marker.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Sizes {
     pub(crate) bytes: usize,
@@ -31,7 +31,7 @@ pub(crate) struct Sizes {
     pub(crate) kept: usize,
 }
 
-/// An estimate that holds for English and for code: four bytes a token.
+/// An estimate for English and code: four bytes per token.
 pub(crate) fn estimate_tokens(bytes: usize) -> usize {
     bytes.div_ceil(4)
 }
@@ -47,18 +47,18 @@ impl Bounds<'_> {
         }
     }
 
-    /// Whether a text of so many bytes is within the limits whatever is in it.
+    /// Returns whether every text of this many bytes is within the limits.
     pub(crate) fn surely_hold(&self, bytes: usize) -> bool {
         let tokens = match (self.tokens, self.count) {
             (None, _) => true,
             (Some(most), None) => estimate_tokens(bytes) <= most,
-            // No tokenizer makes more than one token of a byte.
+            // No tokenizer counts more than one token per byte.
             (Some(most), Some(_)) => bytes <= most,
         };
         bytes <= self.bytes && tokens && self.lines.is_none_or(|most| bytes < most)
     }
 
-    /// Whether the text is within the limits.
+    /// Returns whether the text is within the limits.
     pub(crate) fn hold(&self, text: &str) -> bool {
         if self.surely_hold(text.len()) {
             return true;
@@ -76,13 +76,14 @@ impl Bounds<'_> {
     }
 }
 
-/// The number of lines; a newline at the very end opens no other.
+/// The number of lines; a trailing newline does not start another.
 pub(crate) fn lines(text: &str) -> usize {
     let breaks = memchr::memchr_iter(b'\n', text.as_bytes()).count();
     breaks + usize::from(!text.is_empty() && !text.ends_with('\n'))
 }
 
-/// Makes `text` fit, if it does not. `marker` tells what is missing, given the sizes; a marker that does not fit itself is left out.
+/// Truncates `text`, or returns `None` if it fits. `marker` describes what is missing, given the sizes; a marker that does not fit itself
+/// is left out.
 pub(crate) fn fit(text: &str, bounds: &Bounds<'_>, part: Part, marker: impl Fn(Sizes) -> String) -> Option<String> {
     if bounds.hold(text) {
         return None;
@@ -91,13 +92,13 @@ pub(crate) fn fit(text: &str, bounds: &Bounds<'_>, part: Part, marker: impl Fn(S
         (Some(most), None) => most.saturating_mul(4),
         _ => usize::MAX,
     });
-    // With a tokenizer the right size must be found; it is known to be right at the latest when each byte is a token.
+    // With a tokenizer the size is found by trial; the last resort assumes one token per byte.
     for _ in 0..6 {
         let cut = cut(text, bytes, bounds.lines, part, &marker);
         let tokens = bounds.tokens.map(|most| (most, bounds.tokens_of(&cut)));
         match tokens {
             Some((most, tokens)) if tokens > most => {
-                // A little less than in proportion, so that the next try is likely to be right.
+                // A little less than in proportion, so that the next try is likely to fit.
                 let share = cut.len().saturating_mul(most) / tokens;
                 bytes = share / 20 * 19;
             }
@@ -113,14 +114,14 @@ pub(crate) fn fit(text: &str, bounds: &Bounds<'_>, part: Part, marker: impl Fn(S
     ))
 }
 
-/// The text cut to so many bytes and lines, marker included.
+/// Cuts the text to so many bytes and lines, including the marker.
 fn cut(text: &str, bytes: usize, most_lines: Option<usize>, part: Part, marker: impl Fn(Sizes) -> String) -> String {
     let all = Sizes {
         bytes: text.len(),
         lines: lines(text),
         kept: text.len(),
     };
-    // No marker is longer than the one that says that all was kept: its number has the most digits.
+    // The marker for the whole text is the longest one: its number has the most digits.
     let longest = marker(all);
     let room = bytes.checked_sub(longest.len() + 2);
     let room_lines = most_lines.map(|most| most.checked_sub(lines(&longest)));
@@ -154,7 +155,7 @@ fn cut(text: &str, bytes: usize, most_lines: Option<usize>, part: Part, marker: 
     out
 }
 
-/// The first bytes and lines of a text, to the end of a line unless that gives up more than half of them.
+/// The first bytes and lines of a text, up to a line end unless that loses more than half of them.
 pub(crate) fn head(text: &str, bytes: usize, most_lines: Option<usize>) -> &str {
     let mut head = &text[..text.floor_char_boundary(bytes)];
     if head.len() < text.len()
@@ -173,7 +174,7 @@ pub(crate) fn head(text: &str, bytes: usize, most_lines: Option<usize>) -> &str 
     head
 }
 
-/// The last bytes and lines of a text, from the start of a line unless that gives up more than half of them.
+/// The last bytes and lines of a text, from a line start unless that loses more than half of them.
 fn tail(text: &str, bytes: usize, most_lines: Option<usize>) -> &str {
     let start = text.ceil_char_boundary(text.len().saturating_sub(bytes));
     let mut tail = &text[start..];

@@ -88,7 +88,7 @@ impl Session {
                 Err(fault) => return Err(fault),
             }
         }
-        all.catalog.describe(&self.server, described, self.header_rule());
+        all.catalog.add_configured(&self.server, described, self.header_rule());
         if let ListScope::More(wanted) = survey {
             // Side by side, so that one that hangs holds up nothing but itself.
             let (resources, prompts) = tokio::join!(
@@ -183,7 +183,7 @@ impl Gathered {
 
     fn warn(&mut self, warning: &str) {
         let mut warning = sanitize::one_line(warning);
-        sanitize::cut(&mut warning, MAX_WARNING);
+        sanitize::truncate(&mut warning, MAX_WARNING);
         self.catalog.warnings.push(warning);
     }
 

@@ -53,7 +53,7 @@ impl Session {
             while !items.is_empty() {
                 let rest = items.split_off(items.len().min(MANY));
                 reading.make_room(&mut tools).await?;
-                reading.begin(tools.none(), items);
+                reading.begin(tools.empty_part(), items);
                 items = rest;
             }
         }

@@ -106,6 +106,23 @@ async fn an_output_is_itself_whichever_file_it_was_written_over() {
 }
 
 #[tokio::test]
+async fn an_output_in_a_reused_file_ends_with_its_own_tail() {
+    let parent = tempfile::tempdir().unwrap();
+    let spill = spill(parent.path(), |limits| limits.files = 1);
+    spill
+        .keep(text(&"a line of the old output\n".repeat(100)))
+        .await
+        .unwrap();
+    let handle = spill.keep(text("the first line\nthe last line\n")).await.unwrap();
+    let tail = spill.page(&handle, Query::range("2-").unwrap(), 1000).await.unwrap();
+    assert_eq!(tail, "[lines 2-2 of 2]\nthe last line\n");
+    // The file is read only up to the output's length, so the rest of the old one would show on disk alone.
+    let entry = spill.0.find(&handle).unwrap();
+    let file = std::fs::read_to_string(entry.folder.path().join(&handle)).unwrap();
+    assert_eq!(file, "the first line\nthe last line\n");
+}
+
+#[tokio::test]
 async fn an_output_that_makes_room_while_it_is_read_is_unknown() {
     let parent = tempfile::tempdir().unwrap();
     let spill = spill(parent.path(), |limits| limits.files = 1);

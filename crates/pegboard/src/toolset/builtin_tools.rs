@@ -50,7 +50,7 @@ pub(super) fn listed(home: &ServerName, definition: Value, view: &View) -> Liste
 
 /// Whether it is worth a closer look which tool a name means: this one of ours may be meant.
 pub(super) fn may_mean(name: &str, own: &str) -> bool {
-    name.contains(own) || call::folded(name).contains(own)
+    name.contains(own) || call::fold_name(name).contains(own)
 }
 
 /// Whether a name means the tool: as it is shown, in any other style, alone when no server has a tool of that name, or with a slip that
@@ -83,10 +83,10 @@ fn is_nearly_name_of(name: &str, listed: &ListedTool) -> bool {
     let near: Vec<String> = styles(listed)
         .iter()
         .chain(own)
-        .map(|name| call::folded(name))
+        .map(|name| call::fold_name(name))
         .collect();
-    let variants = call::variants(name);
-    variants.iter().any(|variant| near.contains(&call::folded(variant)))
+    let variants = call::name_variants(name);
+    variants.iter().any(|variant| near.contains(&call::fold_name(variant)))
 }
 
 /// The arguments of a call of a tool of ours: those of a text that was given instead of them, with what a provider's schema has made of them
@@ -96,7 +96,7 @@ pub(super) fn read(call: &mut ToolCall, listed: &ListedTool, usual: Reading) -> 
         let name = listed.tool.dotted_name();
         Failure::new(Kind::InvalidArguments, format!("{name} was not called: {problem}"))
     };
-    if let Some(problem) = call.unfit.take() {
+    if let Some(problem) = call.invalid_arguments.take() {
         return Err(invalid(problem));
     }
     if let Some(text) = call.text.take() {

@@ -140,7 +140,7 @@ impl Toolset {
         let asked = call.name.clone();
         // A call that is passed on is one call, of the tool that it leads to.
         if listed.tool.name != CALL {
-            guard.own(&listed.tool);
+            guard.built_in(&listed.tool);
         }
         let outcome = match self.ask_one(listed, &mut call).await {
             Ok(Some(outcome)) => outcome,
@@ -152,7 +152,7 @@ impl Toolset {
             }
             Err(failure) => Outcome::Refused(failure),
         };
-        guard.own(&listed.tool);
+        guard.built_in(&listed.tool);
         let mut reply = builtin_tools::reply(&call, &listed.tool, outcome, started.elapsed());
         builtin_tools::tell_repair(&mut reply, &asked, listed);
         guard.complete(&reply);

@@ -2,7 +2,7 @@
 
 use super::{Toolset, is_known_and_resting};
 use crate::{
-    catalog::{self, Described, Instructions, Section},
+    catalog::{self, Instructions, Section, ToolText},
     filter::fits,
     name::ServerName,
     server::{Phase, Server},
@@ -20,7 +20,7 @@ impl Toolset {
         let (mut sections, mut unavailable) = (Vec::new(), Vec::new());
         for server in self.chosen() {
             let described = tools.iter().filter(|listed| listed.tool.server == *server.name());
-            let described = described.map(|listed| Described {
+            let described = described.map(|listed| ToolText {
                 exposed: listed.name.clone(),
                 name: listed.tool.name.clone(),
                 description: listed.tool.description.clone(),
@@ -37,7 +37,7 @@ impl Toolset {
     }
 }
 
-fn section(server: &Server, tools: Vec<Described>) -> Section {
+fn section(server: &Server, tools: Vec<ToolText>) -> Section {
     let (config, phase) = (server.config(), server.phase());
     let prompts = server.catalog().map(|catalog| {
         let prompts = catalog.prompts.iter();
@@ -48,7 +48,7 @@ fn section(server: &Server, tools: Vec<Described>) -> Section {
         server: server.name().clone(),
         is_trusted: config.policy.trust,
         config: config.instructions.clone(),
-        said: phase.live().and_then(|live| live.session.facts.instructions.clone()),
+        instructions: phase.live().and_then(|live| live.session.facts.instructions.clone()),
         prompts: prompts.unwrap_or_default(),
         tools,
     }

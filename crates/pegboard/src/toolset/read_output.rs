@@ -43,7 +43,7 @@ pub(super) fn listed(home: &ServerName, view: &View) -> ListedTool {
 impl Toolset {
     /// The tool for listings: once there is something to read, or from the start if the view wants that.
     pub(super) fn listed_reader(&self) -> Option<ListedTool> {
-        let outputs = &self.view.outputs;
+        let outputs = &self.view.result_options;
         (outputs.always_readable || outputs.spill.is_used()).then(|| self.built(|built| built.reader.clone()))
     }
 
@@ -54,7 +54,7 @@ impl Toolset {
         started: Instant,
         mut guard: CallGuard<'a>,
     ) -> OwnReply<'a> {
-        let outputs = &self.view.outputs;
+        let outputs = &self.view.result_options;
         // Without anything to read this costs a look at a flag.
         if !(outputs.spill.is_used() || outputs.always_readable) || !builtin_tools::may_mean(&call.name, NAME) {
             return Err(Box::new((call, guard)));
@@ -63,7 +63,7 @@ impl Toolset {
         if !builtin_tools::means(&call.name, &reader, &routes) {
             return Err(Box::new((call, guard)));
         }
-        guard.own(&reader.tool);
+        guard.built_in(&reader.tool);
         let read = builtin_tools::read(&mut call, &reader, Reading::Guided).and_then(|given| arguments(&given));
         let outcome = match read {
             Err(failure) => Outcome::Refused(failure),

@@ -15,16 +15,16 @@ use crate::{
 impl Toolset {
     pub(super) fn server(&self, name: &ServerName) -> Result<Server, Failure> {
         let servers = self.servers();
-        let sight = Visibility::new(&self.view, &servers);
-        sight.sees_server(name)?;
+        let visibility = Visibility::new(&self.view, &servers);
+        visibility.sees_server(name)?;
         if let Some(server) = servers.iter().find(|server| server.name() == name) {
             return Ok(server.clone());
         }
         let seen = servers
             .iter()
             .map(Server::name)
-            .filter(|name| sight.sees_server(name).is_ok());
-        let seen = call::listed(seen.map(ServerName::as_str));
+            .filter(|name| visibility.sees_server(name).is_ok());
+        let seen = call::list_names(seen.map(ServerName::as_str));
         let message = format!("there is no server `{name}`. Available servers: {seen}.");
         Err(Failure::new(Kind::Unavailable, message))
     }

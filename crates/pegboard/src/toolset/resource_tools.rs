@@ -109,7 +109,7 @@ impl Toolset {
             Ok(given) => given,
             Err(failure) => {
                 let reply = builtin_tools::reply(&call, &meant.tool, Outcome::Refused(failure), started.elapsed());
-                guard.own(&meant.tool);
+                guard.built_in(&meant.tool);
                 guard.complete(&reply);
                 return Ok(reply);
             }
@@ -121,7 +121,7 @@ impl Toolset {
             builtin_tools::tell_repair(&mut reply, &asked, meant);
             return Ok(reply);
         }
-        guard.own(&meant.tool);
+        guard.built_in(&meant.tool);
         let listed = self.page_of_resources(&meant.tool.name, &given, &call).await;
         let untrusted = listed.as_ref().is_ok_and(|(_, untrusted)| *untrusted);
         let outcome = match listed {
@@ -227,7 +227,7 @@ impl Toolset {
             Ok(server) => server,
             Err(failure) => {
                 let reply = builtin_tools::reply(&call, &listed.tool, Outcome::Refused(failure), started.elapsed());
-                guard.own(&listed.tool);
+                guard.built_in(&listed.tool);
                 guard.complete(&reply);
                 return reply;
             }
@@ -259,7 +259,7 @@ impl Toolset {
             (Some((only, _)), true) => Ok(only),
             (None, _) => Err(Failure::new(Kind::Unavailable, "no server has resources")),
             (Some(_), false) => {
-                let names = call::listed(names.iter().map(String::as_str));
+                let names = call::list_names(names.iter().map(String::as_str));
                 let message = format!(
                     "`server` is missing: several servers have resources, and none lists this address. Available servers: {names}."
                 );

@@ -39,7 +39,7 @@ impl Toolset {
             return toolset.clone();
         }
         let view = View {
-            rules: self.view.rules.selecting(selection.clone()),
+            rules: self.view.rules.with_selection(selection.clone()),
             ..View::clone(&self.view)
         };
         let narrowed = Self {

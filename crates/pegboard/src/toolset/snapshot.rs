@@ -87,15 +87,15 @@ impl Toolset {
             return built.clone();
         }
         let servers = self.servers();
-        let sight = Visibility::new(&self.view, &servers);
+        let visibility = Visibility::new(&self.view, &servers);
         let before = before.as_ref().map(|built| &*built.table);
         let selection = self.view.rules.selection();
         let unusable = selection.and_then(|selection| server_selection::check(selection, &servers).err());
         let offering = if unusable.is_some() { &[][..] } else { &servers };
-        let routes = RouteTable::build(offering, &self.view, &sight, before);
+        let routes = RouteTable::build(offering, &self.view, &visibility, before);
         let home = builtin_tools::home(&servers);
         let reader = read_output::listed(&home, &self.view);
-        self.view.outputs.set_reader(&reader.name);
+        self.view.result_options.set_reader(&reader.name);
         let built = Arc::new(Snapshot {
             revision,
             unusable,

@@ -250,7 +250,7 @@ impl Part {
 /// The arguments of a call, in whichever form they came.
 fn read(call: &ToolCall) -> Result<Value, Failure> {
     let unreadable = |problem: String| Failure::new(Kind::InvalidArguments, problem);
-    if let Some(problem) = &call.unfit {
+    if let Some(problem) = &call.invalid_arguments {
         return Err(unreadable(problem.clone()));
     }
     let arguments = match &call.text {

@@ -28,9 +28,9 @@ impl Toolset {
                 let kept = route.clone();
                 let mut guard: CallGuard<'_> = guard;
                 guard.route(&kept);
-                call::start(&self.view, route, call, started, guard).await
+                call::start_task(&self.view, route, call, started, guard).await
             }
-            Err(astray) => Err(Box::new(call::refuse(&call, astray, started, guard))),
+            Err(unroutable) => Err(Box::new(call::refuse(&call, unroutable, started, guard))),
         }
     }
 
@@ -39,6 +39,6 @@ impl Toolset {
     pub async fn task(&self, name: &str, id: &str) -> Result<TaskHandle, Failure> {
         let deadline = Deadline::within(LOOK_UP);
         let (route, _) = self.route(name, deadline).await?;
-        call::take_up(&self.view, route, id, deadline).await
+        call::attach_task(&self.view, route, id, deadline).await
     }
 }

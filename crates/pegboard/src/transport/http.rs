@@ -380,3 +380,6 @@ fn is_refused_for_its_era(failure: &WireFailure, is_modern: bool) -> bool {
 fn protocol(text: String) -> WireFailure {
     WireFailure::new(FailureKind::Protocol, Sent::Maybe, text)
 }
+
+#[cfg(test)]
+mod tests;

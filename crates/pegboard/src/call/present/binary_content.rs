@@ -1,4 +1,4 @@
-//! Pictures, sounds and other bytes of a result: those hidden in text are found, and all are put aside for models that read only text.
+//! Images, audio and other binary content of a result: finds images inside text, and spills all of it for models that read only text.
 
 use std::sync::Arc;
 
@@ -11,26 +11,21 @@ use crate::{
     spill::{Form, Output},
 };
 
-/// Whether the rules leave the bytes in answers where they are.
-pub(super) fn are_kept(results: &Results) -> bool {
+/// Returns whether the settings leave binary content in place.
+pub(super) fn stays(results: &Results) -> bool {
     !results.find_images && results.images == Images::Keep
 }
 
-/// Does what the rules say about the bytes in an answer.
-pub(super) async fn set_apart(
-    results: &Results,
-    outputs: &ResultOptions,
-    answer: &mut Answer,
-    warnings: &mut Vec<String>,
-) {
+/// Finds and spills the binary content of an answer as the settings say.
+pub(super) async fn spill(results: &Results, options: &ResultOptions, answer: &mut Answer, warnings: &mut Vec<String>) {
     if results.find_images {
-        find(answer);
+        extract_images(answer);
     }
     if results.images == Images::Keep {
         return;
     }
     for block in &mut answer.content {
-        let named = block.to_text().into_owned();
+        let description = block.to_text().into_owned();
         let Some((mime_type, data)) = bytes_of(block) else {
             continue;
         };
@@ -38,22 +33,22 @@ pub(super) async fn set_apart(
             form: Form::Bytes { mime_type },
             text: Arc::new(data),
         };
-        match outputs.spill.keep(output).await {
+        match options.spill.keep(output).await {
             Ok(handle) => {
-                let named = named.trim_end_matches(']');
-                *block = Content::text(format!("{named}, handle {handle}]"));
+                let description = description.trim_end_matches(']');
+                *block = Content::text(format!("{description}, handle {handle}]"));
             }
             Err(problem) => {
                 warnings.push(format!("a block of the result was not put aside: {problem}"));
-                *block = Content::text(named);
+                *block = Content::text(description);
             }
         }
     }
 }
 
-/// Turns pictures in text blocks into blocks of their own.
-fn find(answer: &mut Answer) {
-    let mut pictures = Vec::new();
+/// Turns images inside text blocks into image blocks.
+fn extract_images(answer: &mut Answer) {
+    let mut images = Vec::new();
     for block in &mut answer.content {
         let Content::Text { text, .. } = block else { continue };
         let found = inline_images::find(text);
@@ -62,18 +57,18 @@ fn find(answer: &mut Answer) {
         }
         *text = inline_images::replace(text, &found, |number| {
             let image = &found[number];
-            format!("[picture {}, {}]", pictures.len() + number + 1, image.mime_type)
+            format!("[picture {}, {}]", images.len() + number + 1, image.mime_type)
         });
-        pictures.extend(found.into_iter().map(|image| Content::Image {
+        images.extend(found.into_iter().map(|image| Content::Image {
             data: image.data,
             mime_type: image.mime_type.to_owned(),
             rest: Map::new(),
         }));
     }
-    answer.content.append(&mut pictures);
+    answer.content.append(&mut images);
 }
 
-/// The media type of a block that is not text, and its data, taken out of it.
+/// Takes the media type and the data out of a binary block.
 fn bytes_of(block: &mut Content) -> Option<(String, String)> {
     match block {
         Content::Image { data, mime_type, .. } | Content::Audio { data, mime_type, .. } => {

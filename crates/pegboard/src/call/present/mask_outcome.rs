@@ -1,4 +1,4 @@
-//! Masks an outcome: on the spot if it is short, off the async threads if it is long.
+//! Masks an outcome: inline if it is short, on a blocking thread if it is long.
 
 use std::sync::Arc;
 
@@ -14,34 +14,34 @@ use crate::{
 #[derive(Debug, Clone, Copy)]
 pub(super) struct OutcomeMasking {
     /// Whether invisible characters are removed first. One inside a secret would hide it from the masker.
-    pub(super) cleans: bool,
+    pub(super) sanitizes: bool,
     pub(super) deadline: Deadline,
 }
 
 impl OutcomeMasking {
-    /// Masks `outcome`. One that cannot be masked before the deadline is withheld: the call is lost, with a failure that says so.
-    pub(super) async fn hide(self, mut outcome: Outcome, masker: Guard<Arc<Masker>>) -> (Outcome, Counts) {
+    /// Masks `outcome`. If that takes longer than the deadline, the result is withheld: the outcome is `Lost`, with a failure that says so.
+    pub(super) async fn mask(self, mut outcome: Outcome, masker: Guard<Arc<Masker>>) -> (Outcome, Counts) {
         if !outcome.is_longer_than(LONG) {
-            let counts = self.hide_now(&mut outcome, &masker);
+            let counts = self.mask_now(&mut outcome, &masker);
             return (outcome, counts);
         }
-        // Boxed, because most outcomes are short and every call would pay for the room.
-        Box::pin(self.hide_apart(outcome, Guard::into_inner(masker))).await
+        // Boxed, because most outcomes are short and every call would pay for the space.
+        Box::pin(self.mask_blocking(outcome, Guard::into_inner(masker))).await
     }
 
-    fn hide_now(self, outcome: &mut Outcome, masker: &Masker) -> Counts {
+    fn mask_now(self, outcome: &mut Outcome, masker: &Masker) -> Counts {
         let mut counts = Counts::default();
-        if self.cleans {
-            outcome.clean();
+        if self.sanitizes {
+            outcome.sanitize();
         }
         outcome.mask(masker, &mut counts);
         counts
     }
 
-    async fn hide_apart(self, mut outcome: Outcome, masker: Arc<Masker>) -> (Outcome, Counts) {
+    async fn mask_blocking(self, mut outcome: Outcome, masker: Arc<Masker>) -> (Outcome, Counts) {
         let may_have_executed = outcome.may_have_executed();
         let masking = tokio::task::spawn_blocking(move || {
-            let counts = self.hide_now(&mut outcome, &masker);
+            let counts = self.mask_now(&mut outcome, &masker);
             (outcome, counts)
         });
         let failure = match self.deadline.run(masking).await {
@@ -89,9 +89,9 @@ mod tests {
         Outcome::Done(Answer::from_text("it is hunter2hunter2 \"a\\n\" ".repeat(LONG / 16)))
     }
 
-    fn hiding(limit: Duration) -> OutcomeMasking {
+    fn masking(limit: Duration) -> OutcomeMasking {
         OutcomeMasking {
-            cleans: true,
+            sanitizes: true,
             deadline: Deadline::within(limit),
         }
     }
@@ -106,7 +106,7 @@ mod tests {
                 tokio::task::yield_now().await;
             }
         });
-        let (outcome, counts) = hiding(Duration::from_secs(60)).hide(long(), masker().current()).await;
+        let (outcome, counts) = masking(Duration::from_secs(60)).mask(long(), masker().current()).await;
         neighbour.abort();
         assert!(!outcome.text().contains("hunter2") && counts.total() > 1000);
         assert!(turns.load(Ordering::Relaxed) > 1, "the neighbour ran");
@@ -114,7 +114,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_result_that_is_not_masked_in_time_is_withheld() {
-        let (outcome, _) = hiding(Duration::ZERO).hide(long(), masker().current()).await;
+        let (outcome, _) = masking(Duration::ZERO).mask(long(), masker().current()).await;
         assert!(matches!(outcome, Outcome::Lost(_)));
         assert_eq!((outcome.kind(), outcome.may_have_executed()), (Kind::Timeout, true));
         assert!(outcome.text().contains("withheld"), "{}", outcome.text());

@@ -1,4 +1,4 @@
-//! From an outcome to what is handed on: sizes, handles, summaries, and what is never shown to whom.
+//! From an outcome to the caller's result: sizes, handles, summaries, and what is never shown.
 
 mod summaries;
 
@@ -14,9 +14,12 @@ use super::*;
 use crate::{
     call::{
         View,
+        result_options::ResultOptions,
         summarise::{Summariser, Summary, SummaryError},
     },
+    catalog::MAX_RESULT_SIZE,
     config::{Images, Join, TooLong},
+    deadline::Deadline,
     mask::{Masker, Masking},
     outcome::Kind,
     secret::Secret,
@@ -25,7 +28,7 @@ use crate::{
 
 /// What a fake summariser does.
 #[derive(Debug, Clone, Copy)]
-enum Writes {
+enum Behaviour {
     Text(&'static str),
     Failure,
     NeverEnds,
@@ -34,62 +37,62 @@ enum Writes {
 
 #[derive(Debug, Clone)]
 struct Fake {
-    writes: Writes,
-    asked: Arc<Mutex<Vec<SummaryRequest>>>,
+    behaviour: Behaviour,
+    requests: Arc<Mutex<Vec<SummaryRequest>>>,
 }
 
 impl Summariser for Fake {
     fn summarise<'a>(&'a self, request: &'a SummaryRequest) -> Summary<'a> {
-        self.asked.lock().unwrap().push(request.clone());
+        self.requests.lock().unwrap().push(request.clone());
         Box::pin(async {
-            match self.writes {
-                Writes::Text(text) => Ok(text.to_owned()),
-                Writes::Failure => Err(SummaryError::new("the model is away")),
-                Writes::NeverEnds => std::future::pending().await,
-                Writes::TooMuch => Ok("word ".repeat(100_000)),
+            match self.behaviour {
+                Behaviour::Text(text) => Ok(text.to_owned()),
+                Behaviour::Failure => Err(SummaryError::new("the model is away")),
+                Behaviour::NeverEnds => std::future::pending().await,
+                Behaviour::TooMuch => Ok("word ".repeat(100_000)),
             }
         })
     }
 }
 
-/// A view on which results are tried out, and where it puts things.
-struct Bench {
-    outputs: ResultOptions,
+/// The settings under which results are presented, and the folder of their spilled outputs.
+struct Fixture {
+    options: ResultOptions,
     folder: tempfile::TempDir,
     results: Results,
     summarise: Option<Summarise>,
-    asked: Arc<Mutex<Vec<SummaryRequest>>>,
+    requests: Arc<Mutex<Vec<SummaryRequest>>>,
     hint: Option<usize>,
 }
 
-fn bench(change: impl FnOnce(&mut Results)) -> Bench {
-    summarising(Writes::Text("all is well"), change)
+fn fixture(change: impl FnOnce(&mut Results)) -> Fixture {
+    summarising(Behaviour::Text("all is well"), change)
 }
 
-fn summarising(writes: Writes, change: impl FnOnce(&mut Results)) -> Bench {
+fn summarising(behaviour: Behaviour, change: impl FnOnce(&mut Results)) -> Fixture {
     let folder = tempfile::tempdir().unwrap();
     let limits = SpillLimits {
         folder: Some(folder.path().to_owned()),
         ..SpillLimits::default()
     };
-    let asked = Arc::new(Mutex::default());
+    let requests = Arc::new(Mutex::default());
     let fake = Fake {
-        writes,
-        asked: asked.clone(),
+        behaviour,
+        requests: requests.clone(),
     };
     let mut results = Results::default();
     change(&mut results);
-    Bench {
-        outputs: View::new().summariser(fake).spill(limits).outputs.opened(),
+    Fixture {
+        options: View::new().summariser(fake).spill(limits).result_options.opened(),
         folder,
         results,
         summarise: None,
-        asked,
+        requests,
         hint: None,
     }
 }
 
-impl Bench {
+impl Fixture {
     fn summarise(mut self) -> Self {
         self.summarise = Some(Summarise::default());
         self
@@ -100,14 +103,14 @@ impl Bench {
     }
 
     async fn shape_masked(&self, mut outcome: Outcome, mask: impl FnOnce(&mut Outcome) -> Counts) -> Presented {
-        let rules = Rules {
+        let rules = ResultRules {
             server: "k8s",
             tool: "get_pods",
             context: Some("user: which pods crash?"),
             results: self.results,
             hint: self.hint,
             summarise: self.summarise.as_ref(),
-            outputs: &self.outputs,
+            options: &self.options,
             deadline: Deadline::within(Duration::from_secs(600)),
         };
         let original_bytes = payload(&outcome);
@@ -115,12 +118,12 @@ impl Bench {
         rules.shape(outcome, original_bytes, masked).await
     }
 
-    fn asked(&self) -> Vec<SummaryRequest> {
-        self.asked.lock().unwrap().clone()
+    fn requests(&self) -> Vec<SummaryRequest> {
+        self.requests.lock().unwrap().clone()
     }
 
     async fn kept(&self, handle: &str) -> String {
-        self.outputs.spill.fetch(handle).await.unwrap().text.as_ref().clone()
+        self.options.spill.fetch(handle).await.unwrap().text.as_ref().clone()
     }
 }
 
@@ -147,37 +150,36 @@ fn blocks(of: Value) -> Outcome {
 
 #[tokio::test]
 async fn a_small_result_is_handed_on_as_it_came() {
-    let bench = bench(|_| {}).summarise();
-    let presented = bench.shape(structured(Some("21".into()), json!({"t": 21}))).await;
+    let fixture = fixture(|_| {}).summarise();
+    let presented = fixture.shape(structured(Some("21".into()), json!({"t": 21}))).await;
     assert_eq!(presented.outcome, structured(Some("21".into()), json!({"t": 21})));
     assert!(!presented.notes.truncated && presented.notes.handle.is_none() && presented.notes.warnings.is_empty());
     assert_eq!(presented.original_bytes, 2);
-    assert_eq!(std::fs::read_dir(bench.folder.path()).unwrap().count(), 0);
+    assert_eq!(std::fs::read_dir(fixture.folder.path()).unwrap().count(), 0);
 }
 
 #[tokio::test]
 async fn a_result_of_exactly_the_limit_fits_whatever_stands_between_its_blocks() {
     for (join, bytes) in [(Join::Newline, 999), (Join::EmptyLine, 998), (Join::Nothing, 1000)] {
-        let bench = bench(|results| (results.max_bytes, results.join) = (1000, join));
+        let fixture = fixture(|results| (results.max_bytes, results.join) = (1000, join));
         for (more, truncated) in [(0, false), (1, true)] {
             let second = "x".repeat(bytes - 500 + more);
             let outcome = blocks(json!([{"type": "text", "text": "x".repeat(500)}, {"type": "text", "text": second}]));
-            let presented = bench.shape(outcome).await;
+            let presented = fixture.shape(outcome).await;
             assert_eq!(presented.notes.truncated, truncated, "{join:?} {more}");
             assert!(presented.outcome.text().len() <= 1000);
         }
     }
 }
 
-/// RES-10
 #[tokio::test]
-async fn a_long_result_is_put_aside_and_a_marker_says_how_to_read_it() {
-    let bench = bench(|_| {});
-    bench.outputs.set_reader("pegboard__read_output");
+async fn a_long_result_is_spilled_and_a_marker_says_how_to_read_it() {
+    let fixture = fixture(|_| {});
+    fixture.options.set_reader("pegboard__read_output");
     let long = lines(4000);
-    let presented = bench.shape(done(long.clone())).await;
+    let presented = fixture.shape(done(long.clone())).await;
     let handle = presented.notes.handle.unwrap();
-    assert_eq!(bench.kept(&handle).await, long);
+    assert_eq!(fixture.kept(&handle).await, long);
     assert!(presented.notes.truncated);
     assert_eq!(presented.original_bytes, long.len());
     let text = presented.outcome.text();
@@ -196,8 +198,8 @@ async fn each_way_of_cutting_keeps_to_its_limit_and_tells_what_is_missing() {
         (TooLong::Head, "[truncated: the first 903 of "),
         (TooLong::HeadTail, "[truncated: the first and last "),
     ] {
-        let bench = bench(|results| (results.max_bytes, results.too_long) = (1000, too_long));
-        let presented = bench.shape(done(lines(1000))).await;
+        let fixture = fixture(|results| (results.max_bytes, results.too_long) = (1000, too_long));
+        let presented = fixture.shape(done(lines(1000))).await;
         let text = presented.outcome.text();
         assert!(text.len() <= 1000 && text.contains(marker), "{text}");
         assert!(
@@ -211,8 +213,8 @@ async fn each_way_of_cutting_keeps_to_its_limit_and_tells_what_is_missing() {
 
 #[tokio::test]
 async fn a_limit_may_be_an_error_but_an_error_is_always_told() {
-    let bench = bench(|results| (results.max_bytes, results.too_long) = (1000, TooLong::Error));
-    let presented = bench.shape(done(lines(1000))).await;
+    let fixture = fixture(|results| (results.max_bytes, results.too_long) = (1000, TooLong::Error));
+    let presented = fixture.shape(done(lines(1000))).await;
     let Outcome::Lost(failure) = &presented.outcome else {
         panic!("{presented:?}")
     };
@@ -221,14 +223,14 @@ async fn a_limit_may_be_an_error_but_an_error_is_always_told() {
         failure.message,
         "the result of k8s.get_pods is too long: it has 16893 bytes, and 1000 are allowed. The tool has run; ask it for less."
     );
-    let failed = bench.shape(Outcome::ToolFailed(Answer::from_text(lines(1000)))).await;
+    let failed = fixture.shape(Outcome::ToolFailed(Answer::from_text(lines(1000)))).await;
     assert!(matches!(failed.outcome, Outcome::ToolFailed(_)));
     assert!(failed.outcome.text().len() <= 1000 && failed.notes.truncated);
 }
 
 #[tokio::test]
 async fn every_text_of_an_outcome_is_bounded() {
-    let bench = bench(|results| results.max_bytes = 1000);
+    let fixture = fixture(|results| results.max_bytes = 1000);
     let resource = json!([{"type": "resource", "resource": {"uri": "a://b", "text": lines(500)}}, {"type": "text", "text": "end"}]);
     let link = json!({"type": "resource_link", "uri": format!("a://{}", "x".repeat(100))});
     for outcome in [
@@ -243,7 +245,7 @@ async fn every_text_of_an_outcome_is_bounded() {
         blocks(json!(vec![link; 100])),
         blocks(json!(vec![json!({"type": "text", "text": "many"}); 500])),
     ] {
-        let presented = bench.shape(outcome.clone()).await;
+        let presented = fixture.shape(outcome.clone()).await;
         assert!(presented.notes.truncated, "{outcome:?}");
         assert!(presented.outcome.text().len() <= 1000, "{}", presented.outcome.text());
         if let Outcome::Done(answer) = &presented.outcome {
@@ -261,35 +263,34 @@ async fn every_text_of_an_outcome_is_bounded() {
 
 #[tokio::test]
 async fn lines_and_tokens_are_limits_too() {
-    let by_lines = bench(|results| (results.max_lines, results.too_long) = (Some(20), TooLong::HeadTail));
+    let by_lines = fixture(|results| (results.max_lines, results.too_long) = (Some(20), TooLong::HeadTail));
     let text = by_lines.shape(done(lines(100))).await.outcome.text();
     assert_eq!(text.lines().count(), 20);
-    let by_tokens = bench(|results| (results.max_tokens, results.too_long) = (Some(100), TooLong::Head));
+    let by_tokens = fixture(|results| (results.max_tokens, results.too_long) = (Some(100), TooLong::Head));
     let text = by_tokens.shape(done(lines(100))).await.outcome.text();
     assert!(text.len() <= 400 && text.len() > 300, "{text}");
 }
 
-/// RES-9
 #[tokio::test]
 async fn a_server_may_raise_the_limit_up_to_the_ceiling() {
-    let mut bench = bench(|results| (results.max_bytes, results.ceiling) = (1000, 5000));
+    let mut fixture = fixture(|results| (results.max_bytes, results.ceiling) = (1000, 5000));
     for (said, bytes, truncated) in [
         (None, 2000, true),
         (Some(3000), 2000, false),
         (Some(9000), 4900, false),
         (Some(9000), 5100, true),
     ] {
-        bench.hint = said;
+        fixture.hint = said;
         assert_eq!(
-            bench.shape(done("x".repeat(bytes))).await.notes.truncated,
+            fixture.shape(done("x".repeat(bytes))).await.notes.truncated,
             truncated,
             "{said:?} {bytes}"
         );
-        bench.hint = None;
+        fixture.hint = None;
         let mut answer = Answer::from_text("x".repeat(bytes));
-        answer.meta = said.map(|chars| json!({ SIZE_HINT: chars }).as_object().unwrap().clone());
+        answer.meta = said.map(|chars| json!({ MAX_RESULT_SIZE: chars }).as_object().unwrap().clone());
         assert_eq!(
-            bench.shape(Outcome::Done(answer)).await.notes.truncated,
+            fixture.shape(Outcome::Done(answer)).await.notes.truncated,
             truncated,
             "{said:?} {bytes}"
         );
@@ -298,10 +299,10 @@ async fn a_server_may_raise_the_limit_up_to_the_ceiling() {
 
 #[tokio::test]
 async fn structured_content_is_kept_as_json_once_or_apart() {
-    let bench = bench(|results| results.max_bytes = 1000);
+    let fixture = fixture(|results| results.max_bytes = 1000);
     let value = json!({ "pods": lines(500) });
-    // The text says the same: one handle for both.
-    let same = bench.shape(structured(Some(value.to_string()), value.clone())).await;
+    // The text has the same content: one handle for both.
+    let same = fixture.shape(structured(Some(value.to_string()), value.clone())).await;
     assert_eq!(
         same.notes.warnings,
         [format!(
@@ -310,28 +311,31 @@ async fn structured_content_is_kept_as_json_once_or_apart() {
         )]
     );
     // They differ: each has its own.
-    let differs = bench.shape(structured(Some(lines(400)), value.clone())).await;
+    let differs = fixture.shape(structured(Some(lines(400)), value.clone())).await;
     let other = differs.notes.warnings[0].rsplit(' ').next().unwrap();
-    assert_eq!(bench.kept(differs.notes.handle.as_ref().unwrap()).await, lines(400));
-    assert_eq!(serde_json::from_str::<Value>(&bench.kept(other).await).unwrap(), value);
-    // There is no text.
-    let only = bench.shape(structured(None, value.clone())).await;
+    assert_eq!(fixture.kept(differs.notes.handle.as_ref().unwrap()).await, lines(400));
     assert_eq!(
-        serde_json::from_str::<Value>(&bench.kept(&only.notes.handle.unwrap()).await).unwrap(),
+        serde_json::from_str::<Value>(&fixture.kept(other).await).unwrap(),
+        value
+    );
+    // There is no text.
+    let only = fixture.shape(structured(None, value.clone())).await;
+    assert_eq!(
+        serde_json::from_str::<Value>(&fixture.kept(&only.notes.handle.unwrap()).await).unwrap(),
         value
     );
 }
 
 #[tokio::test]
-async fn when_nothing_can_be_put_aside_the_result_is_cut_and_that_is_said() {
-    let mut bench = bench(|_| {});
-    std::fs::write(bench.folder.path().join("file"), "").unwrap();
+async fn when_spilling_fails_the_result_is_truncated_with_a_warning() {
+    let mut fixture = fixture(|_| {});
+    std::fs::write(fixture.folder.path().join("file"), "").unwrap();
     let limits = SpillLimits {
-        folder: Some(bench.folder.path().join("file/no-folder")),
+        folder: Some(fixture.folder.path().join("file/no-folder")),
         ..SpillLimits::default()
     };
-    bench.outputs = View::new().spill(limits).outputs.opened();
-    let presented = bench.shape(done(lines(5000))).await;
+    fixture.options = View::new().spill(limits).result_options.opened();
+    let presented = fixture.shape(done(lines(5000))).await;
     assert_eq!((presented.notes.truncated, presented.notes.handle), (true, None));
     assert!(
         presented.notes.warnings[0].contains("was not put aside"),
@@ -353,9 +357,9 @@ async fn a_view_may_want_whole_results_or_shorter_ones() {
         (View::new().whole_results(), long.len()),
         (View::new().cut_results(2000), 2000),
     ] {
-        let mut bench = bench(|own| *own = view.outputs.limited(results)).summarise();
-        bench.outputs = view.outputs.opened();
-        let presented = bench.shape(done(long.clone())).await;
+        let mut fixture = fixture(|own| *own = view.result_options.limited(results)).summarise();
+        fixture.options = view.result_options.opened();
+        let presented = fixture.shape(done(long.clone())).await;
         let len = presented.outcome.text().len();
         assert!(len <= expected && len > expected - 50, "{len}");
         assert_eq!(
@@ -366,12 +370,11 @@ async fn a_view_may_want_whole_results_or_shorter_ones() {
     }
 }
 
-/// RES-4
 #[tokio::test]
-async fn pictures_can_be_put_aside_for_a_model_that_reads_only_text() {
-    let bench = bench(|results| results.images = Images::Spill);
+async fn images_can_be_spilled_for_a_model_that_reads_only_text() {
+    let fixture = fixture(|results| results.images = Images::Spill);
     let data = "QUFB".repeat(1000);
-    let presented = bench
+    let presented = fixture
         .shape(blocks(json!([
             {"type": "text", "text": "see"},
             {"type": "image", "data": data, "mimeType": "image/png"},
@@ -383,7 +386,7 @@ async fn pictures_can_be_put_aside_for_a_model_that_reads_only_text() {
     let handles: Vec<&str> = text.split("handle ").skip(1).map(|rest| &rest[..36]).collect();
     let mut shown = text.clone();
     for handle in &handles {
-        assert_eq!(bench.kept(handle).await, data);
+        assert_eq!(fixture.kept(handle).await, data);
         shown = shown.replace(handle, "H");
     }
     assert_eq!(
@@ -393,12 +396,11 @@ async fn pictures_can_be_put_aside_for_a_model_that_reads_only_text() {
     assert!(!text.contains("QUFBQUFB"));
 }
 
-/// RES-5
 #[tokio::test]
 async fn a_picture_hidden_in_json_text_becomes_a_block() {
     let data = format!("iVBORw0KGgo{}", "QUFB".repeat(1000));
     let text = format!(r#"{{"screenshot": "{data}", "ok": true}}"#);
-    let found = bench(|results| results.find_images = true)
+    let found = fixture(|results| results.find_images = true)
         .shape(done(text.clone()))
         .await;
     let Outcome::Done(answer) = &found.outcome else {
@@ -409,29 +411,30 @@ async fn a_picture_hidden_in_json_text_becomes_a_block() {
         r#"{"screenshot": "[picture 1, image/png]", "ok": true}"#
     );
     assert!(matches!(&answer.content[1], Content::Image { data: found, .. } if *found == data));
-    let plain = bench(|_| {}).shape(done(text.clone())).await;
+    let plain = fixture(|_| {}).shape(done(text.clone())).await;
     assert_eq!(plain.outcome.text(), text, "nobody asked for it");
 }
 
 #[tokio::test]
 async fn the_text_is_joined_fenced_and_chosen_as_the_rules_say() {
-    let bench = bench(|results| {
+    let fixture = fixture(|results| {
         (results.join, results.fence, results.structured) = (Join::Nothing, true, Structured::StructuredOnly);
     });
-    let presented = bench.shape(structured(Some("text".into()), json!({"a": 1}))).await;
+    let presented = fixture.shape(structured(Some("text".into()), json!({"a": 1}))).await;
     let text = presented.outcome.text();
     assert!(
         text.contains("from=\"k8s.get_pods\"") && text.contains("\n{\"a\":1}\n</untrusted-"),
         "{text}"
     );
-    let failed = bench.shape(Outcome::ToolFailed(Answer::from_text("no such pod"))).await;
+    let failed = fixture
+        .shape(Outcome::ToolFailed(Answer::from_text("no such pod")))
+        .await;
     assert!(
         failed.outcome.text().contains("no such pod"),
         "an error is shown whatever the rules say"
     );
 }
 
-/// RES-13
 #[tokio::test]
 async fn a_secret_reaches_neither_the_summariser_nor_a_file() {
     fn hide(outcome: &mut Outcome) -> Counts {
@@ -453,16 +456,16 @@ async fn a_secret_reaches_neither_the_summariser_nor_a_file() {
         }
         seen
     }
-    let bench = bench(|results| results.images = Images::Spill).summarise();
+    let fixture = fixture(|results| results.images = Images::Spill).summarise();
     let text = format!("password hunter2\n{}", lines(5000));
-    let presented = bench
+    let presented = fixture
         .shape_masked(structured(Some(text), json!({"p": "hunter2"})), hide)
         .await;
     assert_eq!(presented.masked.total(), 2);
     assert!(!format!("{presented:?}").contains("hunter2"));
-    assert!(bench.asked()[0].text.starts_with("password [MASKED_SECRET]"));
-    assert!(!format!("{:?}", bench.asked()).contains("hunter2"));
-    assert_eq!(no_file_has(bench.folder.path(), "hunter2"), 1);
+    assert!(fixture.requests()[0].text.starts_with("password [MASKED_SECRET]"));
+    assert!(!format!("{:?}", fixture.requests()).contains("hunter2"));
+    assert_eq!(no_file_has(fixture.folder.path(), "hunter2"), 1);
 }
 
 #[test]
@@ -474,6 +477,6 @@ fn a_tools_own_rules_come_first_by_name_then_by_glob() {
     };
     policy.tool_results = [("get_*".to_owned(), own(1)), ("get_pods".to_owned(), own(2))].into();
     for (tool, bytes) in [("get_pods", 2), ("get_nodes", 1), ("delete_pod", 48 << 10)] {
-        assert_eq!(of_tool(&policy, tool).max_bytes, bytes, "{tool}");
+        assert_eq!(results_of_tool(&policy, tool).max_bytes, bytes, "{tool}");
     }
 }

@@ -1,4 +1,4 @@
-//! The table row by row, in the words in which the policy is written down.
+//! The retry table row by row, in the terms of the written policy.
 
 use serde_json::json;
 
@@ -72,14 +72,14 @@ fn classes() -> [ToolClass; 4] {
     [ToolClass::Never, ToolClass::Safe, ToolClass::Idempotent, keyed]
 }
 
-/// After the first attempt, with plenty of time: what comes next for never, safe, idempotent and keyed.
+/// What follows the first attempt, with plenty of time left, for never, safe, idempotent and keyed.
 fn check(fault: &Fault, expected: [Next; 4]) {
-    let tries = Attempts::first();
-    let got = classes().map(|class| decide(fault, &class, &tries, PLENTY, PAUSED));
+    let attempts = Attempts::first();
+    let got = classes().map(|class| decide(fault, &class, &attempts, PLENTY, PAUSED));
     assert_eq!(got, expected, "{fault:?}");
 }
 
-/// How often a call is repeated when every attempt ends like this.
+/// How often a call is repeated when every attempt ends in this fault.
 fn repetitions(fault: &Fault, class: ToolClass) -> u32 {
     repetitions_by(&Retry::default(), fault, class)
 }
@@ -88,7 +88,7 @@ fn repetitions_by(rule: &Retry, fault: &Fault, class: ToolClass) -> u32 {
     let now = Instant::now();
     let (budget, mut recovery) = (
         RetryBudget::new(now),
-        Recovery::with(class, rule, RetryBackoff::steady()),
+        RetryState::with(class, rule, RetryBackoff::steady()),
     );
     while recovery.after(fault, PLENTY, &budget, now) != Next::Stop {}
     recovery.attempts() - 1
@@ -257,7 +257,7 @@ fn an_empty_budget_ends_it() {
     budget.deposit();
     while budget.withdraw(now) {}
     let rule = Retry::default();
-    let mut recovery = Recovery::new(ToolClass::Safe, &rule);
+    let mut recovery = RetryState::new(ToolClass::Safe, &rule);
     let busy = wire(FailureKind::Busy, Sent::No);
     assert_eq!(recovery.after(&busy, PLENTY, &budget, now), Next::Stop);
     assert_eq!(recovery.attempts(), 1);
@@ -265,14 +265,14 @@ fn an_empty_budget_ends_it() {
 
 #[test]
 fn pauses_are_spread_between_their_bounds() {
-    let mut pauses = RetryBackoff {
+    let mut backoff = RetryBackoff {
         noise: Some(Noise::seeded(3)),
         ..RetryBackoff::random()
     };
-    let taken: Vec<_> = (0..1000).map(|_| pauses.next()).collect();
-    assert!(taken.iter().all(|pause| (PAUSE.0..=PAUSE.1).contains(pause)));
-    assert!(taken[0] <= 3 * PAUSE.0, "{:?}", taken[0]);
-    assert!(taken.contains(&PAUSE.1) && taken.iter().any(|pause| *pause < 2 * PAUSE.0));
+    let taken: Vec<_> = (0..1000).map(|_| backoff.next()).collect();
+    assert!(taken.iter().all(|delay| (DELAY.0..=DELAY.1).contains(delay)));
+    assert!(taken[0] <= 3 * DELAY.0, "{:?}", taken[0]);
+    assert!(taken.contains(&DELAY.1) && taken.iter().any(|delay| *delay < 2 * DELAY.0));
     let mut steady = RetryBackoff::steady();
     assert_eq!([steady.next(), steady.next()], [PAUSED; 2]);
 }
@@ -306,7 +306,7 @@ fn the_operator_says_how_often_and_after_which_waits() {
         waits: vec![Duration::from_secs(1), Duration::from_secs(2)],
         ..Retry::default()
     };
-    let mut recovery = Recovery::new(ToolClass::Anyway, &rule);
+    let mut recovery = RetryState::new(ToolClass::Anyway, &rule);
     let budget = RetryBudget::new(Instant::now());
     for wait in [1, 2, 2] {
         let after = Duration::from_secs(wait);

@@ -1,21 +1,21 @@
-//! Why a name leads nowhere, told so that a model can find the right one.
+//! Explains why a name leads nowhere, so that a model can find the right one.
 
 use crate::{
     name::{self, ServerName},
     outcome::{Failure, Kind},
 };
 
-/// How many names are suggested for one that is nobody's.
+/// How many names are suggested for an unknown one.
 const SUGGESTIONS: usize = 3;
 /// How many servers or tools are listed.
 const LISTED: usize = 20;
-/// How alike two names must be, from 0 to 1, for one to be suggested for the other.
+/// How similar two names must be, from 0 to 1, for one to be suggested for the other.
 const LIKENESS: f64 = 0.75;
 
-/// The failure of a name that is nobody's.
+/// The failure for an unknown name.
 pub(super) fn unknown(name: &str, pairs: &[(&str, &str)], servers: &[&ServerName]) -> Failure {
     let shown = name.escape_debug();
-    let server = servers.iter().find(|server| may_be_of(name, server));
+    let server = servers.iter().find(|server| may_belong_to(name, server));
     let mut message = format!("there is no tool `{shown}`.");
     let close = closest(name, pairs);
     if !close.is_empty() {
@@ -27,11 +27,14 @@ pub(super) fn unknown(name: &str, pairs: &[(&str, &str)], servers: &[&ServerName
             .iter()
             .filter(|(of, _)| *of == server.as_str())
             .map(|(_, tool)| *tool);
-        message.push_str(&format!(" Available tools of server `{server}`: {}.", listed(tools)));
+        message.push_str(&format!(
+            " Available tools of server `{server}`: {}.",
+            list_names(tools)
+        ));
     }
     message.push_str(&format!(
         " Available servers: {}.",
-        listed(servers.iter().map(|server| server.as_str()))
+        list_names(servers.iter().map(|server| server.as_str()))
     ));
     let hint = match close.first() {
         Some(close) => format!("did you mean `{close}`?"),
@@ -41,8 +44,8 @@ pub(super) fn unknown(name: &str, pairs: &[(&str, &str)], servers: &[&ServerName
     Failure::new(Kind::UnknownTool, message).hint(hint)
 }
 
-/// Some names, the rest counted.
-pub(crate) fn listed<'a>(names: impl Iterator<Item = &'a str>) -> String {
+/// Lists the first names and counts the rest.
+pub(crate) fn list_names<'a>(names: impl Iterator<Item = &'a str>) -> String {
     let names: Vec<&str> = names.collect();
     match names.len() {
         0 => "none".to_owned(),
@@ -51,14 +54,14 @@ pub(crate) fn listed<'a>(names: impl Iterator<Item = &'a str>) -> String {
     }
 }
 
-/// The names that come closest, the best first.
+/// The most similar names, best first.
 fn closest(name: &str, pairs: &[(&str, &str)]) -> Vec<String> {
     let likeness = |(server, tool): &(&str, &str)| {
         let dotted = name::dotted(server, tool);
-        // The server's name, where it is right, says nothing about which of its tools is meant.
-        let asked = after_server(name, server).into_iter().flatten().next();
-        let likeness = match asked {
-            Some(asked) => strsim::jaro_winkler(asked, tool),
+        // A correct server name says nothing about which of its tools is meant.
+        let bare_name = after_server(name, server).into_iter().flatten().next();
+        let likeness = match bare_name {
+            Some(bare_name) => strsim::jaro_winkler(bare_name, tool),
             None => strsim::jaro_winkler(name, tool).max(strsim::normalized_levenshtein(name, &dotted)),
         };
         (likeness > LIKENESS).then_some((likeness, dotted))
@@ -68,7 +71,7 @@ fn closest(name: &str, pairs: &[(&str, &str)]) -> Vec<String> {
     close.into_iter().take(SUGGESTIONS).map(|(_, name)| name).collect()
 }
 
-/// What follows the server's name in each of the styles in which `name` starts with it.
+/// The part of `name` after the server's name, for each style in which it starts with it.
 fn after_server<'a>(name: &'a str, server: &str) -> [Option<&'a str>; 4] {
     let after =
         |prefix: &str, separator: &str| name.strip_prefix(prefix)?.strip_prefix(server)?.strip_prefix(separator);
@@ -80,19 +83,19 @@ fn after_server<'a>(name: &'a str, server: &str) -> [Option<&'a str>; 4] {
     ]
 }
 
-/// Whether `name` may mean a tool of `server`, whose tools are not known yet.
-pub(crate) fn may_be_of(name: &str, server: &ServerName) -> bool {
+/// Returns whether `name` may belong to `server`, whose tools are not known yet.
+pub(crate) fn may_belong_to(name: &str, server: &ServerName) -> bool {
     after_server(name, server.as_str()).iter().any(Option::is_some)
 }
 
-/// The tool of `server` that `name` means in the first style that fits, whether the server has it or not. For reports only: calls are
-/// routed by looking names up.
-pub(crate) fn tool_of<'a>(name: &'a str, server: &ServerName) -> Option<&'a str> {
+/// Returns the tool of `server` that `name` identifies in the first matching style, whether the server has it or not. For reports only:
+/// calls are routed by lookup.
+pub(crate) fn tool_part<'a>(name: &'a str, server: &ServerName) -> Option<&'a str> {
     let tool = after_server(name, server.as_str()).into_iter().flatten().next();
     tool.filter(|tool| !tool.is_empty())
 }
 
-/// The failure of a name that could mean several tools.
+/// The failure for a name that several tools have.
 pub(crate) fn ambiguous(name: &str, candidates: &[String]) -> Failure {
     let message = format!(
         "`{}` could mean {}. Call the one that is meant by that name.",
@@ -117,7 +120,7 @@ mod tests {
             assert!(after_server(name, "git").contains(&Some("log")), "{name}");
         }
         for name in ["log", "github.log", "git_log", "mcp.git.log"] {
-            assert!(!may_be_of(name, &git), "{name}");
+            assert!(!may_belong_to(name, &git), "{name}");
         }
     }
 
@@ -130,10 +133,10 @@ mod tests {
             ("k8s", "get_pods"),
             ("k8s", "get_logs"),
         ];
-        let told = |name: &str| unknown(name, &pairs, &[&git, &k8s]).message;
-        insta::assert_snapshot!(told("k8s.get_pod"), @"there is no tool `k8s.get_pod`. The closest names are `k8s.get_pods`, `k8s.get_logs`. Available tools of server `k8s`: get_pods, get_logs. Available servers: git, k8s.");
-        insta::assert_snapshot!(told("get_podz"), @"there is no tool `get_podz`. The closest names are `k8s.get_pods`, `k8s.get_logs`. Available servers: git, k8s.");
-        insta::assert_snapshot!(told("zzz.qqq"), @"there is no tool `zzz.qqq`. Available servers: git, k8s.");
+        let message = |name: &str| unknown(name, &pairs, &[&git, &k8s]).message;
+        insta::assert_snapshot!(message("k8s.get_pod"), @"there is no tool `k8s.get_pod`. The closest names are `k8s.get_pods`, `k8s.get_logs`. Available tools of server `k8s`: get_pods, get_logs. Available servers: git, k8s.");
+        insta::assert_snapshot!(message("get_podz"), @"there is no tool `get_podz`. The closest names are `k8s.get_pods`, `k8s.get_logs`. Available servers: git, k8s.");
+        insta::assert_snapshot!(message("zzz.qqq"), @"there is no tool `zzz.qqq`. Available servers: git, k8s.");
         insta::assert_snapshot!(unknown("x", &[], &[]).message, @"there is no tool `x`. Available servers: none.");
     }
 }

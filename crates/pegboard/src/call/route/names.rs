@@ -1,90 +1,83 @@
-//! Which tool gets a name that several could have: those that a view brings along come first, then those of this program, then those of
+//! Assigns names to tools. Where several tools want one name, the view's own tools come first, then those of this program, then those of
 //! servers.
 
 use std::{collections::HashSet, sync::Arc};
 
-use super::View;
+use super::resolved::Precedence;
 use crate::{
+    call::view::View,
     catalog::Tool,
     name::{self, NameRules, NameStyle, ServerName},
     server::Server,
 };
 
-/// Whose tool it is, from the last to the first.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Rank {
-    /// A configured server's.
-    Server,
-    /// One of a server that lives in this program.
-    Program,
-    /// One that the view brings along.
-    View,
+/// The name that a tool is given among the others.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Assignment {
+    Name(String, Precedence),
+    /// A tool of the view has this name and replaces the tool.
+    ReplacedBy(String),
 }
 
-impl Rank {
-    fn of(server: &Server, home: Option<&ServerName>) -> Self {
-        match server.is_configured() {
-            _ if home == Some(server.name()) => Self::View,
-            false => Self::Program,
-            true => Self::Server,
-        }
+/// The precedence of a server's tools in a view whose own tools `home` holds.
+fn precedence(server: &Server, home: Option<&ServerName>) -> Precedence {
+    match server.is_configured() {
+        _ if home == Some(server.name()) => Precedence::View,
+        false => Precedence::Program,
+        true => Precedence::Server,
     }
 }
 
-/// What becomes of a tool among the others.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Named {
-    As(String, Rank),
-    /// A tool that the view brings along has this name, and stands for it.
-    Replaced(String),
-}
-
-/// The names for models of these tools, in the same order.
-pub(super) fn name_all(found: &[(Server, Arc<Tool>)], view: &View) -> Vec<Named> {
+/// Assigns names to these tools, in the same order.
+pub(super) fn assign_names(found: &[(Server, Arc<Tool>)], view: &View) -> Vec<Assignment> {
     let (style, rules) = view.names();
     let tools = found.iter().map(|(server, tool)| {
-        let rank = Rank::of(server, view.home.as_ref());
-        (server.name().as_str(), tool.name.as_str(), rank)
+        let precedence = precedence(server, view.home.as_ref());
+        (server.name().as_str(), tool.name.as_str(), precedence)
     });
-    named(&tools.collect::<Vec<_>>(), &style, &rules)
+    assign(&tools.collect::<Vec<_>>(), &style, &rules)
 }
 
-fn named(tools: &[(&str, &str, Rank)], style: &NameStyle, rules: &NameRules) -> Vec<Named> {
-    // Nobody else is there in most views.
-    if tools.iter().all(|(_, _, rank)| *rank == Rank::Server) {
+fn assign(tools: &[(&str, &str, Precedence)], style: &NameStyle, rules: &NameRules) -> Vec<Assignment> {
+    // The usual case: all tools come from configured servers.
+    if tools.iter().all(|(_, _, precedence)| *precedence == Precedence::Server) {
         let pairs: Vec<_> = tools.iter().map(|(server, tool, _)| (*server, *tool)).collect();
         let names = name::expose(&pairs, style, rules).into_iter();
-        return names.map(|name| Named::As(name, Rank::Server)).collect();
+        return names.map(|name| Assignment::Name(name, Precedence::Server)).collect();
     }
-    let of = |wanted: &dyn Fn(Rank) -> bool| {
-        let pairs = tools.iter().filter(|(_, _, rank)| wanted(*rank));
+    let of = |wanted: &dyn Fn(Precedence) -> bool| {
+        let pairs = tools.iter().filter(|(_, _, precedence)| wanted(*precedence));
         pairs.map(|(server, tool, _)| (*server, *tool)).collect::<Vec<_>>()
     };
-    // Whoever brings a tool along calls it by its own name.
-    let brought = name::expose(&of(&|rank| rank == Rank::View), &NameStyle::Bare, rules);
-    let others = name::expose(&of(&|rank| rank != Rank::View), style, rules);
-    let taken: HashSet<&str> = brought.iter().map(String::as_str).collect();
-    let plain = plain_names(&of(&|rank| rank == Rank::Program), style, rules);
-    let (mut brought_names, mut others) = (brought.iter(), others.into_iter());
-    let each = tools.iter().filter_map(|(server, tool, rank)| {
-        let name = match rank {
-            Rank::View => return Some(Named::As(brought_names.next()?.clone(), *rank)),
-            Rank::Program | Rank::Server => others.next()?,
+    // Tools of the view keep their own names in every style.
+    let own_names = name::expose(
+        &of(&|precedence| precedence == Precedence::View),
+        &NameStyle::Bare,
+        rules,
+    );
+    let others = name::expose(&of(&|precedence| precedence != Precedence::View), style, rules);
+    let taken: HashSet<&str> = own_names.iter().map(String::as_str).collect();
+    let plain = plain_names(&of(&|precedence| precedence == Precedence::Program), style, rules);
+    let (mut own, mut others) = (own_names.iter(), others.into_iter());
+    let each = tools.iter().filter_map(|(server, tool, precedence)| {
+        let name = match precedence {
+            Precedence::View => return Some(Assignment::Name(own.next()?.clone(), *precedence)),
+            Precedence::Program | Precedence::Server => others.next()?,
         };
-        let name = match *rank == Rank::Program && plain.contains(&(*server, *tool)) {
+        let name = match *precedence == Precedence::Program && plain.contains(&(*server, *tool)) {
             true => (*tool).to_owned(),
             false => name,
         };
         Some(match taken.contains(name.as_str()) {
-            true => Named::Replaced(name),
-            false => Named::As(name, *rank),
+            true => Assignment::ReplacedBy(name),
+            false => Assignment::Name(name, *precedence),
         })
     });
     each.collect()
 }
 
-/// The tools of this program that keep their plain names, also when a server has a tool of that name. In a style that always tells the server
-/// there are none.
+/// The tools of this program that keep their bare names even if a server has a tool of that name. Empty in styles that always include the
+/// server.
 fn plain_names<'a>(
     program: &[(&'a str, &'a str)],
     style: &NameStyle,
@@ -102,27 +95,27 @@ fn plain_names<'a>(
 mod tests {
     use super::*;
 
-    const TOOLS: [(&str, &str, Rank); 6] = [
-        ("request", "search", Rank::View),
-        ("fx", "read", Rank::Server),
-        ("fx", "search", Rank::Server),
-        ("fx", "write", Rank::Server),
-        ("local", "search", Rank::Program),
-        ("local", "write", Rank::Program),
+    const TOOLS: [(&str, &str, Precedence); 6] = [
+        ("request", "search", Precedence::View),
+        ("fx", "read", Precedence::Server),
+        ("fx", "search", Precedence::Server),
+        ("fx", "write", Precedence::Server),
+        ("local", "search", Precedence::Program),
+        ("local", "write", Precedence::Program),
     ];
 
-    fn check(tools: &[(&str, &str, Rank)], style: &NameStyle, expected: &[&str]) {
-        let names = named(tools, style, &NameRules::MCP)
+    fn check(tools: &[(&str, &str, Precedence)], style: &NameStyle, expected: &[&str]) {
+        let names = assign(tools, style, &NameRules::MCP)
             .into_iter()
-            .map(|named| match named {
-                Named::As(name, _) => name,
-                Named::Replaced(by) => format!("(for {by})"),
+            .map(|assignment| match assignment {
+                Assignment::Name(name, _) => name,
+                Assignment::ReplacedBy(by) => format!("(for {by})"),
             });
         assert_eq!(names.collect::<Vec<_>>(), expected, "{style}");
     }
 
     #[test]
-    fn what_a_view_brings_comes_before_this_program_and_that_before_servers() {
+    fn the_views_tools_come_before_this_programs_and_those_before_servers() {
         check(
             &TOOLS,
             &NameStyle::Bare,
@@ -143,7 +136,7 @@ mod tests {
     #[test]
     fn in_other_styles_the_whole_name_counts() {
         check(
-            &[("request", "fx__search", Rank::View), TOOLS[2], TOOLS[4]],
+            &[("request", "fx__search", Precedence::View), TOOLS[2], TOOLS[4]],
             &NameStyle::Dunder,
             &["fx__search", "(for fx__search)", "local__search"],
         );

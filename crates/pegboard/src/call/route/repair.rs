@@ -1,8 +1,8 @@
-//! Names that a model wrote a little wrong: in other letters, with other signs between the words, with something of its own around them.
+//! Matches misspelled tool names: other letter case, other separators, or a prefix or suffix that models add.
 
-use super::alias::{Meaning, Meanings, with_server};
+use super::alias::{Lookup, NameIndex, with_server};
 
-/// What models put before the names of tools.
+/// Prefixes that models add to tool names.
 const PREFIXES: &[&str] = &[
     "functions.",
     "function.",
@@ -19,8 +19,8 @@ const PREFIXES: &[&str] = &[
     "to=",
 ];
 
-/// The names that may have been meant, as written first, then with less and less around them.
-pub(crate) fn variants(name: &str) -> Vec<String> {
+/// The names that may be meant: as written first, then with more and more stripped off.
+pub(crate) fn name_variants(name: &str) -> Vec<String> {
     let mut variants = vec![name.to_owned()];
     let mut add = |variant: &str| {
         let is_new = !variant.is_empty() && !variants.iter().any(|known| known == variant);
@@ -30,7 +30,7 @@ pub(crate) fn variants(name: &str) -> Vec<String> {
     };
     let mut rest = trimmed(without_tokens(name));
     add(rest);
-    // Prefixes stand before each other now and then, but not often.
+    // Prefixes are nested now and then, but not deeply.
     for _ in 0..3 {
         let lower = rest.to_ascii_lowercase();
         let prefix = PREFIXES
@@ -45,7 +45,7 @@ pub(crate) fn variants(name: &str) -> Vec<String> {
     variants
 }
 
-/// A name without the special tokens of a model, such as `<|channel|>`, and what follows them.
+/// Strips a model's special tokens, such as `<|channel|>`, and what follows them.
 fn without_tokens(name: &str) -> &str {
     match name.find("<|") {
         Some(0) => match name.find("|>") {
@@ -67,8 +67,8 @@ fn trimmed(name: &str) -> &str {
     name.strip_suffix("()").unwrap_or(name)
 }
 
-/// A name in small letters, with one `_` for whatever stands between its words.
-pub(crate) fn folded(name: &str) -> String {
+/// Lower-cases a name and replaces each run of separators with one `_`.
+pub(crate) fn fold_name(name: &str) -> String {
     let mut folded = String::with_capacity(name.len());
     for c in name.chars() {
         if matches!(c, '-' | '_' | '.' | '/' | ':' | ' ') {
@@ -82,34 +82,34 @@ pub(crate) fn folded(name: &str) -> String {
     folded.trim_matches('_').to_owned()
 }
 
-/// The names of tools, folded.
+/// The folded names of tools.
 #[derive(Debug, Default)]
 pub(super) struct Repairs {
-    with_server: Meanings,
-    bare: Meanings,
+    with_server: NameIndex,
+    bare: NameIndex,
 }
 
 impl Repairs {
-    /// For these (server, tool) pairs with the names that models see, and then for those that are hidden, which count on from there: a
-    /// name that is as near to a hidden tool is not taken for the other.
+    /// Indexes these (server, tool) pairs with the names that models see, then the hidden pairs, whose indices follow. A name as close to a
+    /// hidden tool as to a visible one is ambiguous.
     pub(super) fn new(pairs: &[(&str, &str)], names: &[&str], hidden: &[(&str, &str)]) -> Self {
         let mut repairs = Self::default();
-        for (place, name) in names.iter().enumerate() {
-            repairs.with_server.add(folded(name), place);
+        for (index, name) in names.iter().enumerate() {
+            repairs.with_server.add(fold_name(name), index);
         }
-        for (place, (server, tool)) in pairs.iter().chain(hidden).enumerate() {
+        for (index, (server, tool)) in pairs.iter().chain(hidden).enumerate() {
             for name in with_server(server, tool) {
-                repairs.with_server.add(folded(&name), place);
+                repairs.with_server.add(fold_name(&name), index);
             }
-            repairs.bare.add(folded(tool), place);
+            repairs.bare.add(fold_name(tool), index);
         }
         repairs
     }
 
-    pub(super) fn find(&self, name: &str) -> Meaning {
-        let folded = folded(name);
+    pub(super) fn find(&self, name: &str) -> Lookup {
+        let folded = fold_name(name);
         match self.with_server.find(&folded) {
-            Meaning::Nothing => self.bare.find(&folded),
+            Lookup::Nothing => self.bare.find(&folded),
             found => found,
         }
     }
@@ -122,7 +122,7 @@ mod tests {
     #[test]
     fn what_models_put_around_a_name_is_taken_off() {
         let check = |name: &str, expected: &str| {
-            let variants = variants(name);
+            let variants = name_variants(name);
             assert!(
                 variants.iter().any(|variant| variant == expected),
                 "{name}: {variants:?}"
@@ -135,8 +135,8 @@ mod tests {
         check("get_pods<|channel|>commentary", "get_pods");
         check("<|tool|>get_pods<|end|>", "get_pods");
         check(" `get_pods()` ", "get_pods");
-        assert_eq!(variants("plain"), ["plain"]);
-        assert_eq!(variants("<|"), ["<|"]);
+        assert_eq!(name_variants("plain"), ["plain"]);
+        assert_eq!(name_variants("<|"), ["<|"]);
     }
 
     #[test]
@@ -150,13 +150,13 @@ mod tests {
         let names = ["k8s__get_pods", "k8s__get_logs", "Git-Hub__search", "other__Get-Logs"];
         let repairs = Repairs::new(&pairs, &names, &[("k8s", "Delete-All"), ("k8s", "GetPods")]);
         for (name, expected) in [
-            ("K8S.Get-Pods", Meaning::One(0)),
-            ("k8s_get_pods", Meaning::One(0)),
-            ("GET_PODS", Meaning::One(0)),
-            ("mcp-git_hub-search", Meaning::One(2)),
-            ("get-logs", Meaning::Many(vec![1, 3])),
-            ("delete_all", Meaning::One(4)),
-            ("get_pod", Meaning::Nothing),
+            ("K8S.Get-Pods", Lookup::One(0)),
+            ("k8s_get_pods", Lookup::One(0)),
+            ("GET_PODS", Lookup::One(0)),
+            ("mcp-git_hub-search", Lookup::One(2)),
+            ("get-logs", Lookup::Many(vec![1, 3])),
+            ("delete_all", Lookup::One(4)),
+            ("get_pod", Lookup::Nothing),
         ] {
             assert_eq!(repairs.find(name), expected, "{name}");
         }

@@ -1,4 +1,4 @@
-//! Summaries by a model behind an HTTP API in the shape of OpenAI's chat completions, which most providers and local servers offer.
+//! Summaries by a model behind an HTTP API like OpenAI's chat completions, which most providers and local servers offer.
 
 use std::time::Duration;
 
@@ -6,26 +6,26 @@ use http::header::{AUTHORIZATION, CONTENT_TYPE, HeaderValue};
 use serde_json::{Value, json};
 use url::Url;
 
-use super::{Summariser, Summary, SummaryError, SummaryRequest};
+use super::summariser::{Summariser, Summary, SummaryError, SummaryRequest};
 use crate::{config::SummaryModel, transport};
 
-/// The longest answer that is read. A summary has a hundredth of it.
+/// The longest response body that is read. A summary has a hundredth of it.
 const MAX_BODY: usize = 1 << 20;
-/// How long a connection may take.
+/// Timeout for connecting.
 const CONNECT: Duration = Duration::from_secs(10);
 
-/// A model that is asked over HTTP.
+/// A summariser that sends chat completion requests over HTTP.
 #[derive(Debug)]
 pub struct ChatModel {
     client: reqwest::Client,
     url: Url,
     model: String,
-    /// Marked as sensitive, so that it is never printed.
+    /// Marked as sensitive, so that `Debug` does not print it.
     authorization: Option<HeaderValue>,
 }
 
 impl ChatModel {
-    /// A client for the model. It connects when it is first asked.
+    /// Creates a client for the model. It connects on the first request.
     pub fn new(model: SummaryModel) -> Result<Self, SummaryError> {
         let authorization = match &model.api_key {
             None => None,
@@ -64,7 +64,7 @@ impl ChatModel {
         if let Some(authorization) = &self.authorization {
             post = post.header(AUTHORIZATION, authorization.clone());
         }
-        // An error of the client may name the address with what is secret in it.
+        // A client error may contain the URL with secrets in it.
         let unreachable = |error: reqwest::Error| {
             let what = if error.is_connect() {
                 "could not be reached"
@@ -101,7 +101,7 @@ impl Summariser for ChatModel {
     }
 }
 
-/// The text of a message, which is a text or a list of parts.
+/// The text of a message, which is a string or a list of parts.
 fn text_of(content: &Value) -> Option<String> {
     match content {
         Value::String(text) => Some(text.clone()),
@@ -110,7 +110,7 @@ fn text_of(content: &Value) -> Option<String> {
     }
 }
 
-/// The address of `chat/completions` below the base of an API.
+/// The URL of `chat/completions` below the base URL of an API.
 fn completions(base: &Url) -> Url {
     let mut url = base.clone();
     let path = url.path().trim_end_matches('/');

@@ -1,10 +1,10 @@
-//! What a model is told that writes a summary.
+//! The prompts for the model that writes a summary.
 
-use super::SummaryRequest;
+use super::summariser::SummaryRequest;
 use crate::outcome::fence_number;
 
 impl SummaryRequest {
-    /// What a model is to do, whatever the result is.
+    /// The task of the model, independent of the result.
     pub fn system_prompt(&self) -> String {
         let Self {
             server,
@@ -24,7 +24,7 @@ impl SummaryRequest {
         )
     }
 
-    /// The conversation and the result, each between marks that it does not contain.
+    /// The conversation and the result, each between markers that it does not contain.
     pub fn user_prompt(&self) -> String {
         let context = self.context.as_deref().unwrap_or_default();
         let number = fence_number(&[context, &self.text]);

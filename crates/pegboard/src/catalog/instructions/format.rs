@@ -1,45 +1,52 @@
-//! The forms that designs give to the text.
+//! The text formats of the supported agents.
 
 use std::fmt::Write as _;
 
-use super::{Fitted, InstructionFormat};
-use crate::name::{ServerName, dunder};
+use super::{options::InstructionFormat, section::FittedSection};
+use crate::{
+    catalog::sanitize::one_line,
+    name::{ServerName, dunder},
+};
 
-/// The whole text, without a newline at its end.
-pub(super) fn text(format: InstructionFormat, sections: &[Fitted], unavailable: &[(ServerName, String)]) -> String {
-    let told = sections.iter().filter(|section| !section.is_silent());
+/// The whole text, without a trailing newline.
+pub(super) fn text(
+    format: InstructionFormat,
+    sections: &[FittedSection],
+    unavailable: &[(ServerName, String)],
+) -> String {
+    let shown = sections.iter().filter(|section| !section.is_empty());
     let mut parts: Vec<String> = match format {
-        InstructionFormat::Pegboard => told.map(pegboard).collect(),
-        InstructionFormat::Tarsy => told.map(tarsy).collect(),
-        InstructionFormat::AiAgent => told.map(ai_agent).collect(),
-        InstructionFormat::Goat => told.map(goat).collect(),
+        InstructionFormat::Pegboard => shown.map(pegboard).collect(),
+        InstructionFormat::Tarsy => shown.map(tarsy).collect(),
+        InstructionFormat::AiAgent => shown.map(ai_agent).collect(),
+        InstructionFormat::Goat => shown.map(goat).collect(),
         InstructionFormat::Minion => sections.iter().map(minion).filter(|part| !part.is_empty()).collect(),
     };
     if format == InstructionFormat::Goat && !parts.is_empty() {
         parts.insert(0, "# MCP Server Instructions".to_owned());
     }
     if !unavailable.is_empty() {
-        parts.push(absent(format, unavailable));
+        parts.push(unavailable_section(format, unavailable));
     }
     parts.join("\n\n")
 }
 
-/// Every line of a server's words is marked, so that it cannot begin a section of its own.
-fn quoted(words: &str) -> String {
-    let lines: Vec<String> = words
+/// Quotes every line of a server's text, so that it cannot begin a section of its own.
+fn quoted(paragraph: &str) -> String {
+    let lines: Vec<String> = paragraph
         .lines()
         .map(|line| format!("> {line}").trim_end().to_owned())
         .collect();
     lines.join("\n")
 }
 
-fn pegboard(section: &Fitted) -> String {
+fn pegboard(section: &FittedSection) -> String {
     let mut text = format!("## {}", section.server);
-    if let Some(words) = &section.config {
-        let _ = write!(text, "\n\n{words}");
+    if let Some(paragraph) = &section.config {
+        let _ = write!(text, "\n\n{paragraph}");
     }
-    if let Some(words) = &section.said {
-        let _ = write!(text, "\n\nThe server says about itself:\n\n{}", quoted(words));
+    if let Some(paragraph) = &section.instructions {
+        let _ = write!(text, "\n\nThe server says about itself:\n\n{}", quoted(paragraph));
     }
     if !section.prompts.is_empty() {
         let _ = write!(text, "\n\nIts prompts:\n\n{}", quoted(&list(&section.prompts)));
@@ -53,10 +60,10 @@ fn pegboard(section: &Fitted) -> String {
     text
 }
 
-fn tarsy(section: &Fitted) -> String {
+fn tarsy(section: &FittedSection) -> String {
     let mut text = format!("## {} Instructions\n", section.server);
-    for words in words(section) {
-        let _ = write!(text, "\n{words}");
+    for paragraph in texts(section) {
+        let _ = write!(text, "\n{paragraph}");
     }
     for (tool, note) in section.notes() {
         let _ = write!(text, "\n- {}.{}: {note}", section.server, tool.name);
@@ -64,10 +71,10 @@ fn tarsy(section: &Fitted) -> String {
     text
 }
 
-fn ai_agent(section: &Fitted) -> String {
+fn ai_agent(section: &FittedSection) -> String {
     let mut text = format!("#### MCP Server: {}", section.server);
-    for words in words(section) {
-        let _ = write!(text, "\n{words}");
+    for paragraph in texts(section) {
+        let _ = write!(text, "\n{paragraph}");
     }
     for (tool, note) in section.notes() {
         let name = dunder(section.server.as_str(), &tool.name);
@@ -76,10 +83,10 @@ fn ai_agent(section: &Fitted) -> String {
     text
 }
 
-fn goat(section: &Fitted) -> String {
+fn goat(section: &FittedSection) -> String {
     let mut text = format!("## {}", section.server);
-    for words in words(section) {
-        let _ = write!(text, "\n{words}");
+    for paragraph in texts(section) {
+        let _ = write!(text, "\n{paragraph}");
     }
     for (tool, note) in section.notes() {
         let _ = write!(text, "\n- {}: {note}", tool.exposed);
@@ -87,24 +94,26 @@ fn goat(section: &Fitted) -> String {
     text
 }
 
-fn minion(section: &Fitted) -> String {
+fn minion(section: &FittedSection) -> String {
     let server = &section.server;
-    let mut lines: Vec<String> = words(section).map(|words| format!("[MCP:{server}] {words}")).collect();
+    let mut lines: Vec<String> = texts(section)
+        .map(|paragraph| format!("[MCP:{server}] {paragraph}"))
+        .collect();
     for tool in &section.tools {
         let mut line = format!("- mcp_{server}_{}: [MCP:{server}]", tool.name);
-        for words in [&tool.description, &tool.note].into_iter().flatten() {
-            let _ = write!(line, " {}", super::one_line(words));
+        for paragraph in [&tool.description, &tool.note].into_iter().flatten() {
+            let _ = write!(line, " {}", one_line(paragraph));
         }
         lines.push(line);
     }
     lines.join("\n")
 }
 
-/// What the config and the server say, and the prompts.
-fn words(section: &Fitted) -> impl Iterator<Item = String> {
+/// The instructions of the config and of the server, and the prompts.
+fn texts(section: &FittedSection) -> impl Iterator<Item = String> {
     let prompts = (!section.prompts.is_empty()).then(|| list(&section.prompts));
-    let told = [section.config.clone(), section.said.clone(), prompts];
-    told.into_iter().flatten()
+    let texts = [section.config.clone(), section.instructions.clone(), prompts];
+    texts.into_iter().flatten()
 }
 
 fn list(lines: &[String]) -> String {
@@ -112,7 +121,7 @@ fn list(lines: &[String]) -> String {
     lines.join("\n")
 }
 
-fn absent(format: InstructionFormat, unavailable: &[(ServerName, String)]) -> String {
+fn unavailable_section(format: InstructionFormat, unavailable: &[(ServerName, String)]) -> String {
     let lines: Vec<_> = unavailable
         .iter()
         .map(|(server, why)| format!("- **{server}**: {why}"))

@@ -1,52 +1,52 @@
-//! Puts a schema in order while it is read, without a tree in between.
+//! Normalizes a schema while parsing it, without a JSON tree.
 
 use std::borrow::Cow;
 
 use super::Schema;
-use crate::{catalog::sanitize::has_unseen, json_scan::Scan};
+use crate::{catalog::sanitize::has_invisible, json_scan::Scan};
 
-/// Writes schemas in order. It is kept from one to the next, so that only the schemas themselves take memory.
+/// Normalizes schemas. Its buffers are reused, so that only the schemas themselves allocate.
 #[derive(Debug, Default)]
-pub(in crate::catalog) struct Tidy {
+pub(in crate::catalog) struct SchemaNormalizer {
     out: Vec<u8>,
     spare: Vec<u8>,
-    /// The fields so far of all objects that are not at their end.
+    /// The fields so far of all objects that are still open.
     fields: Vec<Field>,
     root: Root,
 }
 
-/// What the root of a schema says about itself.
+/// What was found at the root of a schema.
 #[derive(Debug, Default)]
 struct Root {
-    says_object: bool,
-    has_odd_properties: bool,
+    is_object: bool,
+    has_invalid_properties: bool,
 }
 
-/// Where a field of an object stands in the output.
+/// The position of a field of an object in the output.
 #[derive(Debug, Clone, Copy)]
 struct Field {
     start: usize,
-    /// Where its key ends, with its quotes.
+    /// The end of its key, including the quotes.
     key: usize,
     end: usize,
 }
 
 impl Field {
-    /// Its key as it is written. It has no escapes, so those of two fields compare as the keys do.
+    /// Its key as written. It has no escapes, so comparing the bytes compares the keys.
     fn key_in(self, out: &[u8]) -> &[u8] {
         &out[self.start + 1..self.key - 1]
     }
 }
 
-impl Tidy {
-    /// Reads a schema for arguments. `None` when anything is unusual about it, or when its root does not say that it is an object.
+impl SchemaNormalizer {
+    /// Parses a schema for arguments. `None` if anything is unusual about it, or if its root is not declared as an object.
     pub(in crate::catalog) fn arguments(&mut self, scan: &mut Scan<'_>, depth: usize, bytes: usize) -> Option<Schema> {
         self.root = Root::default();
         let schema = self.schema(scan, depth, bytes)?;
-        (self.root.says_object && !self.root.has_odd_properties).then_some(schema)
+        (self.root.is_object && !self.root.has_invalid_properties).then_some(schema)
     }
 
-    /// Reads a schema that is at most `depth` deep and has at most so many bytes.
+    /// Parses a schema of at most `depth` levels and `bytes` bytes.
     pub(in crate::catalog) fn schema(&mut self, scan: &mut Scan<'_>, depth: usize, bytes: usize) -> Option<Schema> {
         self.out.clear();
         self.fields.clear();
@@ -71,14 +71,14 @@ impl Tidy {
 
     fn literal(&mut self, scan: &mut Scan<'_>) -> Option<()> {
         let mut ahead = scan.clone();
-        let word = match ahead.peek()? {
+        let literal = match ahead.peek()? {
             b't' | b'f' => ahead.boolean().map(|is| if is { "true" } else { "false" }),
             _ => None,
         };
-        // What follows a word is looked at by whoever reads on.
-        if let Some(word) = word {
+        // The caller checks what follows the literal.
+        if let Some(literal) = literal {
             *scan = ahead;
-            self.out.extend_from_slice(word.as_bytes());
+            self.out.extend_from_slice(literal.as_bytes());
             return Some(());
         }
         serde_json::to_writer(&mut self.out, &scan.value(0)?).ok()
@@ -86,12 +86,12 @@ impl Tidy {
 
     #[expect(clippy::ptr_arg, reason = "a text that is borrowed came without escapes")]
     fn text(&mut self, text: &Cow<'_, str>) -> Option<()> {
-        // Where such texts are cleaned and where they are data is for others to say.
-        if has_unseen(text) {
+        // The slow path knows which texts are sanitized and which are data.
+        if has_invisible(text) {
             return None;
         }
         match text {
-            // What came without escapes needs none.
+            // Text that came without escapes needs none.
             Cow::Borrowed(plain) => {
                 self.out.push(b'"');
                 self.out.extend_from_slice(plain.as_bytes());
@@ -130,7 +130,7 @@ impl Tidy {
             self.out.push(b':');
             let value = self.out.len();
             if key == "required" && self.names(scan, left) == Some(()) {
-                // They were put in order.
+                // Parsed and sorted by `names`.
             } else {
                 self.value(scan, left)?;
             }
@@ -142,7 +142,7 @@ impl Tidy {
                 key: key_end,
                 end: self.out.len(),
             });
-            // An escaped key stands elsewhere in the order than its text does.
+            // The bytes of an escaped key sort differently than its text.
             if matches!(key, Cow::Owned(_)) {
                 return None;
             }
@@ -158,13 +158,13 @@ impl Tidy {
 
     fn note_root(&mut self, key: &str, value: usize) {
         match key {
-            "type" => self.root.says_object = &self.out[value..] == br#""object""#,
-            "properties" => self.root.has_odd_properties = self.out[value] != b'{',
+            "type" => self.root.is_object = &self.out[value..] == br#""object""#,
+            "properties" => self.root.has_invalid_properties = self.out[value] != b'{',
             _ => {}
         }
     }
 
-    /// A list of nothing but texts, in order. Otherwise nothing is read or written.
+    /// Parses a list of strings and writes it sorted. Consumes and writes nothing if the list has other items.
     fn names(&mut self, scan: &mut Scan<'_>, left: usize) -> Option<()> {
         left.checked_sub(1)?;
         let mut ahead = scan.clone();
@@ -185,8 +185,8 @@ impl Tidy {
         Some(())
     }
 
-    /// Puts the fields that were written since `start`, those from `first` on, in the order of their keys. Of two with one key serde_json takes the last; that
-    /// is left to it.
+    /// Sorts the fields from index `first` on, written since `start`, by their keys. Duplicate keys return `None`: the slow path lets
+    /// serde_json resolve them.
     fn sort(&mut self, start: usize, first: usize) -> Option<()> {
         let (out, fields) = (&mut self.out, &mut self.fields[first..]);
         if !fields.is_sorted_by(|one, two| one.key_in(out) < two.key_in(out)) {
@@ -208,7 +208,7 @@ impl Tidy {
         Some(())
     }
 
-    /// A comma before every item but the first.
+    /// Writes a comma before every item but the first.
     fn comma(&mut self, start: usize) {
         if self.out.len() > start {
             self.out.push(b',');
@@ -219,13 +219,13 @@ impl Tidy {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::catalog::sanitize::is_unseen;
+    use crate::catalog::sanitize::is_invisible;
     use proptest::prelude::*;
     use serde_json::Value;
 
     fn tidied(text: &str) -> Option<Schema> {
         let mut scan = Scan::new(text.as_bytes());
-        let schema = Tidy::default().schema(&mut scan, 32, 64 << 10)?;
+        let schema = SchemaNormalizer::default().schema(&mut scan, 32, 64 << 10)?;
         scan.is_at_end().then_some(schema)
     }
 
@@ -270,7 +270,8 @@ mod tests {
         ] {
             assert_eq!(tidied(text), None, "{text}");
         }
-        let arguments = |text: &str| Tidy::default().arguments(&mut Scan::new(text.as_bytes()), 32, 64 << 10);
+        let arguments =
+            |text: &str| SchemaNormalizer::default().arguments(&mut Scan::new(text.as_bytes()), 32, 64 << 10);
         assert!(arguments(r#"{"properties":{"type":{}},"type":"object"}"#).is_some());
         for text in [
             "{}",
@@ -296,13 +297,13 @@ mod tests {
             any::<bool>().prop_map(Value::from),
             any::<i64>().prop_map(Value::from),
             (-1e9..1e9).prop_map(Value::from),
-            "(\\PC|\n|\"){0,12}".prop_map(|text| Value::from(text.replace(is_unseen, "?"))),
+            "(\\PC|\n|\"){0,12}".prop_map(|text| Value::from(text.replace(is_invisible, "?"))),
         ];
         leaf.prop_recursive(5, 40, 6, |inner| {
             let key = prop_oneof![
                 Just("required".to_owned()),
                 Just("type".to_owned()),
-                "\\PC{0,5}".prop_map(|key| key.replace(|c| is_unseen(c) || matches!(c, '"' | '\\'), "?"))
+                "\\PC{0,5}".prop_map(|key| key.replace(|c| is_invisible(c) || matches!(c, '"' | '\\'), "?"))
             ];
             prop_oneof![
                 proptest::collection::vec(inner.clone(), 0..6).prop_map(Value::from),

@@ -1,10 +1,12 @@
-//! What is stored comes back, and what cannot come back does no harm.
+//! Stored catalogs are restored, and unreadable files do no harm.
 
-use serde_json::json;
+use std::time::Duration;
+
+use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use super::*;
-use crate::catalog::HeaderRule;
+use super::{stored::CacheScope, *};
+use crate::catalog::{Catalog, HeaderRule};
 
 fn server() -> ServerName {
     ServerName::parse("fx").unwrap()
@@ -122,7 +124,7 @@ fn a_catalogue_that_is_too_large_leaves_the_last_one() {
 }
 
 #[test]
-fn a_folder_that_cannot_be_made_is_told() {
+fn a_folder_that_cannot_be_created_is_reported() {
     let folder = tempfile::tempdir().unwrap();
     let in_the_way = folder.path().join("file");
     std::fs::write(&in_the_way, "").unwrap();

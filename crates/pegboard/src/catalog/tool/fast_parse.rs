@@ -1,33 +1,37 @@
-//! Tools as most servers describe them, read without a tree in between.
+//! Parses tools of the usual form directly from text, without a JSON tree.
 
 use std::borrow::Cow;
 
 use serde_json::{Map, Value};
 
-use super::{Checks, MAX_SCHEMA_BYTES, MAX_SCHEMA_DEPTH, MAX_TITLE, TaskSupport, Tool, is_for_model, max_result};
+use super::{
+    Checks, TaskSupport, Tool,
+    parse::{MAX_SCHEMA_BYTES, MAX_SCHEMA_DEPTH, MAX_TITLE, MAX_TOOL_NAME, is_for_model, max_result},
+};
 use crate::{
     catalog::{
-        HeaderRule, Item, MAX_DESCRIPTION, MAX_TOOL_NAME,
-        definition_hash::Kept,
-        sanitize::has_unseen,
-        schema::{Schema, Tidy},
+        definition_hash::CachedHash,
+        header_arguments::HeaderRule,
+        listing_item::Item,
+        sanitize::{MAX_DESCRIPTION, has_invisible},
+        schema::{Schema, normalize::SchemaNormalizer},
     },
     json_scan::Scan,
     name::ServerName,
 };
 
-/// Reads the tools of one server.
-pub(in crate::catalog) struct Reader {
+/// Parses the tools of one server.
+pub(in crate::catalog) struct ToolParser {
     server: ServerName,
     headers: HeaderRule,
-    tidy: Tidy,
-    /// What is wrong with tools that can be used nevertheless.
+    normalizer: SchemaNormalizer,
+    /// Problems of tools that can be used nevertheless.
     pub(in crate::catalog) warnings: Vec<String>,
 }
 
-/// What a plain description of a tool says.
+/// The fields of a tool definition.
 #[derive(Default)]
-struct Said {
+struct Fields {
     name: Option<String>,
     title: Option<String>,
     description: Option<String>,
@@ -38,75 +42,75 @@ struct Said {
     rest: Map<String, Value>,
 }
 
-impl Reader {
+impl ToolParser {
     pub(in crate::catalog) fn new(server: &ServerName, headers: HeaderRule) -> Self {
         Self {
             server: server.clone(),
             headers,
-            tidy: Tidy::default(),
+            normalizer: SchemaNormalizer::default(),
             warnings: Vec::new(),
         }
     }
 
-    /// Another one for the same server.
-    pub(in crate::catalog) fn anew(&self) -> Self {
+    /// A new parser for the same server.
+    pub(in crate::catalog) fn fresh(&self) -> Self {
         Self::new(&self.server, self.headers)
     }
 
-    /// Reads one item of `tools/list`, or says in a sentence why it cannot be used.
-    pub(in crate::catalog) fn read(&mut self, item: Item) -> Result<Tool, String> {
+    /// Parses one item of `tools/list`, or returns the reason why it is rejected.
+    pub(in crate::catalog) fn parse(&mut self, item: Item) -> Result<Tool, String> {
         if let Item::Text(text) = &item
-            && let Some(tool) = self.read_plain(text)
+            && let Some(tool) = self.parse_plain(text)
         {
             return Ok(tool);
         }
         let tree = item
             .tree()
             .map_err(|error| format!("a tool that cannot be read was left out: {error}"))?;
-        Tool::read(&self.server, tree, self.headers, &mut self.warnings)
+        Tool::parse(&self.server, tree, self.headers, &mut self.warnings)
     }
 
-    /// The tool, as long as nothing about it is unusual.
-    fn read_plain(&mut self, item: &[u8]) -> Option<Tool> {
+    /// Parses a tool of the usual form; `None` for anything unusual, which the slow parser handles.
+    fn parse_plain(&mut self, item: &[u8]) -> Option<Tool> {
         if self.headers == HeaderRule::Enforced && memchr::memmem::find(item, b"x-mcp-header").is_some() {
             return None;
         }
         let mut scan = Scan::new(item);
-        let mut said = Said::default();
-        scan.fields(|scan, key| said.hear(key, scan, &mut self.tidy))?;
-        let name = said.name.filter(|name| (1..=MAX_TOOL_NAME).contains(&name.len()))?;
+        let mut fields = Fields::default();
+        scan.fields(|scan, key| fields.read(key, scan, &mut self.normalizer))?;
+        let name = fields.name.filter(|name| (1..=MAX_TOOL_NAME).contains(&name.len()))?;
         let needs_work = |text: &Option<String>, limit: usize| {
             let text = text.as_deref().unwrap_or_default();
-            text.len() > limit || has_unseen(text)
+            text.len() > limit || has_invisible(text)
         };
         if !scan.is_at_end()
             || name.chars().any(char::is_control)
-            || needs_work(&said.title, MAX_TITLE)
-            || needs_work(&said.description, MAX_DESCRIPTION)
+            || needs_work(&fields.title, MAX_TITLE)
+            || needs_work(&fields.description, MAX_DESCRIPTION)
         {
             return None;
         }
         Some(Tool {
             server: self.server.clone(),
             name,
-            title: said.title,
-            description: said.description,
-            input_schema: said.input_schema?,
-            output_schema: said.output_schema,
-            annotations: said.annotations,
-            max_result: max_result(&said.rest),
-            task_support: TaskSupport::read(&said.rest),
+            title: fields.title,
+            description: fields.description,
+            input_schema: fields.input_schema?,
+            output_schema: fields.output_schema,
+            annotations: fields.annotations,
+            max_result: max_result(&fields.rest),
+            task_support: TaskSupport::parse(&fields.rest),
             mirrored: Vec::new(),
-            for_model: is_for_model(&said.rest),
-            hash: Kept::default(),
+            for_model: is_for_model(&fields.rest),
+            hash: CachedHash::default(),
             checks: Checks::default(),
         })
     }
 }
 
-impl Said {
-    /// Reads the value of a field. A field that comes twice is unusual.
-    fn hear(&mut self, key: &str, scan: &mut Scan<'_>, tidy: &mut Tidy) -> Option<()> {
+impl Fields {
+    /// Parses the value of a field. Duplicate fields are unusual.
+    fn read(&mut self, key: &str, scan: &mut Scan<'_>, normalizer: &mut SchemaNormalizer) -> Option<()> {
         let (depth, bytes) = (MAX_SCHEMA_DEPTH, MAX_SCHEMA_BYTES);
         let text = |scan: &mut Scan<'_>| scan.text().map(Cow::into_owned);
         let is_first = match key {
@@ -114,18 +118,18 @@ impl Said {
             "title" => self.title.replace(text(scan)?).is_none(),
             "description" => self.description.replace(text(scan)?).is_none(),
             "inputSchema" => {
-                let schema = tidy.arguments(scan, depth, bytes)?;
+                let schema = normalizer.arguments(scan, depth, bytes)?;
                 self.input_schema.replace(schema).is_none()
             }
             "outputSchema" => {
                 if scan.peek() != Some(b'{') {
                     return None;
                 }
-                let schema = tidy.schema(scan, depth, bytes)?;
+                let schema = normalizer.schema(scan, depth, bytes)?;
                 self.output_schema.replace(schema).is_none()
             }
             "annotations" => match scan.value(0)? {
-                Value::Object(fields) => self.annotations.replace(fields).is_none(),
+                Value::Object(annotations) => self.annotations.replace(annotations).is_none(),
                 _ => return None,
             },
             "_meta" | "execution" => self.rest.insert(key.to_owned(), scan.value(0)?).is_none(),
@@ -142,12 +146,12 @@ mod tests {
     #[test]
     fn plain_tools_need_no_tree_and_others_are_read_alike() {
         let server = ServerName::parse("fx").unwrap();
-        let mut reader = Reader::new(&server, HeaderRule::Enforced);
+        let mut parser = ToolParser::new(&server, HeaderRule::Enforced);
         let schema = r#"{"type":"object","properties":{"b":{"type":"string"},"a":{}},"required":["b","a"]}"#;
         let mut check = |text: &str, is_plain: bool| {
-            assert_eq!(reader.read_plain(text.as_bytes()).is_some(), is_plain, "{text}");
-            let from_text = reader.read(Item::Text(text.to_owned().into()));
-            let from_tree = reader.read(Item::Tree(serde_json::from_str(text).unwrap()));
+            assert_eq!(parser.parse_plain(text.as_bytes()).is_some(), is_plain, "{text}");
+            let from_text = parser.parse(Item::Text(text.to_owned().into()));
+            let from_tree = parser.parse(Item::Tree(serde_json::from_str(text).unwrap()));
             assert_eq!(from_text, from_tree, "{text}");
         };
         check(&format!(r#"{{"name":"t","inputSchema":{schema}}}"#), true);
@@ -176,6 +180,6 @@ mod tests {
             check(&unusual, false);
         }
         let broken = Item::Text(r#"{"name":"\ud800"}"#.into());
-        assert!(reader.read(broken).unwrap_err().contains("cannot be read"));
+        assert!(parser.parse(broken).unwrap_err().contains("cannot be read"));
     }
 }

@@ -1,4 +1,4 @@
-//! RES-6, RES-10: within every limit, in whole characters, at line ends where possible, with a marker that tells the truth.
+//! Within every limit, in whole characters, at line ends where possible, with a truthful marker.
 
 use proptest::prelude::*;
 
@@ -157,7 +157,7 @@ proptest! {
             let last = rest.strip_prefix('\n').unwrap_or(rest);
             prop_assert!(text.starts_with(first));
             prop_assert!(text.ends_with(last));
-            // A newline that was put behind the head may be the one that follows it in the text.
+            // The newline added after the head may be the one that follows it in the text.
             let kept = first.len() + last.len();
             let says = |kept: usize| fitted[start..].starts_with(&format!("[{kept} of {}", text.len()));
             prop_assert!(says(kept) || says(kept - 1), "{fitted:?} does not say {kept}");

@@ -1,4 +1,4 @@
-//! Against a server on this machine that speaks the API.
+//! Runs against a local server that speaks the API.
 
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
@@ -9,7 +9,7 @@ use tokio::{
 use super::*;
 use crate::secret::{SafeUrl, Secret};
 
-/// Answers one request, and gives what was asked.
+/// Answers one request, and returns the request.
 async fn answering(answer: String) -> (SummaryModel, oneshot::Receiver<String>) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}/v1", listener.local_addr().unwrap());
@@ -33,7 +33,7 @@ async fn answering(answer: String) -> (SummaryModel, oneshot::Receiver<String>) 
             }
         }
         tell.send(String::from_utf8(request).unwrap()).unwrap();
-        // A client may have seen enough before the end.
+        // The client may close the connection early.
         let _ = stream.write_all(answer.as_bytes()).await;
     });
     let model = SummaryModel::new(SafeUrl::parse(&url).unwrap(), "small").api_key(Secret::new("k3y"));
@@ -106,7 +106,7 @@ async fn a_model_that_gives_no_text_is_a_failure_that_names_no_secret() {
 }
 
 #[tokio::test]
-async fn a_model_that_is_not_there_is_told_apart() {
+async fn an_unreachable_model_is_distinguished() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://user:pw@{}/v1", listener.local_addr().unwrap());
     drop(listener);

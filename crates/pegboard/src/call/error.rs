@@ -1,8 +1,8 @@
-//! Why a call did not come to a result, told so that a model can do the right thing next.
+//! Why a call ended without a result, with messages that tell a model what to do next.
 
 use std::sync::Arc;
 
-use super::Route;
+use super::route::resolved::Route;
 use crate::{
     hint::Hint,
     mask::Counts,
@@ -12,9 +12,9 @@ use crate::{
     transport::{FailureKind, Sent},
 };
 
-/// Why a call did not come to a result.
-pub(super) enum Stop {
-    /// It must not be made, or not in this way.
+/// Why a call ended without a result.
+pub(super) enum CallError {
+    /// The call must not be made, or not in this form.
     Refused(Failure),
     Turn(Refused),
     Open(Open),
@@ -22,38 +22,38 @@ pub(super) enum Stop {
     Fault(Fault),
 }
 
-impl From<Failure> for Stop {
+impl From<Failure> for CallError {
     fn from(failure: Failure) -> Self {
         Self::Refused(failure)
     }
 }
 
-impl From<Refused> for Stop {
+impl From<Refused> for CallError {
     fn from(refused: Refused) -> Self {
         Self::Turn(refused)
     }
 }
 
-impl From<Open> for Stop {
+impl From<Open> for CallError {
     fn from(open: Open) -> Self {
         Self::Open(open)
     }
 }
 
-impl From<Arc<Outage>> for Stop {
+impl From<Arc<Outage>> for CallError {
     fn from(outage: Arc<Outage>) -> Self {
         Self::Outage(outage)
     }
 }
 
-impl From<Fault> for Stop {
+impl From<Fault> for CallError {
     fn from(fault: Fault) -> Self {
         Self::Fault(fault)
     }
 }
 
-impl Stop {
-    /// Adds what was hidden in the server's error when it came.
+impl CallError {
+    /// Adds the masked secrets of the server's error response to `counts`.
     pub(super) fn count_masked(&self, counts: &mut Counts) {
         if let Self::Fault(fault) = self
             && let FaultKind::Error(error) = &fault.kind
@@ -92,7 +92,7 @@ impl Stop {
     }
 }
 
-/// The outcome of a call of which an earlier attempt may have been carried out: that the last one was not says nothing about it.
+/// Corrects the outcome if an earlier attempt may have been executed: the last attempt's outcome says nothing about that one.
 pub(super) fn after_a_lost_attempt(outcome: Outcome, tool: &str) -> Outcome {
     match outcome {
         Outcome::Refused(failure) => Outcome::Lost(Failure {
@@ -123,7 +123,7 @@ fn advice(outage: &Outage) -> &'static str {
     }
 }
 
-/// A message with advice after it, on a line of its own where the message has several.
+/// Appends advice to a message, on its own line if the message has several.
 fn advised(mut message: String, advice: &str) -> String {
     message.truncate(message.trim_end().trim_end_matches('.').len());
     message.push_str(if message.contains('\n') { "\n" } else { ". " });
@@ -148,7 +148,7 @@ pub(crate) fn unavailable(server: &str, outage: &Outage) -> Failure {
     }
 }
 
-/// The outcome of a call that failed on its way, told so that a model can do the right thing next.
+/// The outcome of a failed exchange, with a message that tells a model what to do next.
 fn of_fault(fault: &Fault, tool: &str) -> Outcome {
     if let FaultKind::Error(error) = &fault.kind {
         let mut answer = Answer::from_text(format!(
@@ -195,12 +195,12 @@ fn of_fault(fault: &Fault, tool: &str) -> Outcome {
     }
 }
 
-/// Whether an answer came and was larger than the limit.
+/// Returns whether a response arrived and exceeded the size limit.
 fn is_too_large(fault: &Fault) -> bool {
     matches!(&fault.kind, FaultKind::Wire(failure) if failure.kind == FailureKind::TooLarge)
 }
 
-/// Whether an answer came that is not what the protocol says.
+/// Returns whether a response arrived that violates the protocol.
 fn is_unusable(fault: &Fault) -> bool {
     match &fault.kind {
         FaultKind::Unreadable(_) => true,
@@ -209,12 +209,12 @@ fn is_unusable(fault: &Fault) -> bool {
     }
 }
 
-/// Whether an answer came and there was no room for it beside the messages of other servers.
+/// Returns whether a response arrived and the byte budget shared with other servers had no room for it.
 fn has_no_room(fault: &Fault) -> bool {
     matches!(&fault.kind, FaultKind::Wire(failure) if failure.kind == FailureKind::NoRoom)
 }
 
-/// The words for a call that was surely not carried out, with what a model can do about the faults that pass or that a person must mend.
+/// The message for a call that was certainly not executed, with advice for transient faults and for missing sign-ins.
 fn refused_message(fault: &Fault, tool: &str) -> String {
     let message = format!("the call to {tool} was not carried out: {fault}");
     match failure_of(fault, tool).kind {
@@ -224,7 +224,7 @@ fn refused_message(fault: &Fault, tool: &str) -> String {
     }
 }
 
-/// A failed request as callers see it; `what` says what was asked for.
+/// A failed request as a failure for the caller; `what` names the request.
 pub(crate) fn failure_of(fault: &Fault, what: &str) -> Failure {
     let kind = match &fault.kind {
         FaultKind::TimedOut { .. } => Kind::Timeout,
@@ -234,7 +234,7 @@ pub(crate) fn failure_of(fault: &Fault, what: &str) -> Failure {
         FaultKind::Wire(failure) => match failure.kind {
             FailureKind::NeedsAuth => Kind::NeedsAuth,
             FailureKind::TooLarge | FailureKind::NoRoom | FailureKind::Busy => Kind::LimitExceeded,
-            // A server that redirects a call has been reached.
+            // A server that redirects a call was reached.
             FailureKind::Connect(_) if fault.sent == Sent::Maybe => Kind::Transport,
             FailureKind::Connect(_) => Kind::Unavailable,
             FailureKind::Protocol => Kind::Internal,
@@ -245,7 +245,7 @@ pub(crate) fn failure_of(fault: &Fault, what: &str) -> Failure {
         FaultKind::Ended(_) | FaultKind::Dial(_) => Kind::Transport,
     };
     let hint = match &fault.kind {
-        // It answered as an MCP server before.
+        // The server has spoken MCP before.
         FaultKind::Wire(failure) if failure.kind == FailureKind::Protocol => {
             Some("the server, or a proxy in front of it, breaks the protocol; its log may say more".to_owned())
         }

@@ -1,12 +1,18 @@
-//! Outcomes without secrets: every text in them, wherever it stands.
+//! Masks secrets in every text of an outcome.
 
 use serde_json::{Map, Value};
 
-use super::{Answer, Body, Content, Failure, FilledPrompt, Outcome, ResourceContents};
+use super::{
+    Outcome,
+    answer::Answer,
+    content::Content,
+    failure::Failure,
+    resources_prompts::{Body, FilledPrompt, ResourceContents},
+};
 use crate::mask::{Counts, Masker};
 
 impl Outcome {
-    /// Hides the secrets in it.
+    /// Masks the secrets in it.
     pub(crate) fn mask(&mut self, masker: &Masker, counts: &mut Counts) {
         match self {
             Self::Done(answer) | Self::ToolFailed(answer) => {
@@ -26,68 +32,68 @@ impl Outcome {
 }
 
 impl Outcome {
-    /// Whether masking looks at more than `limit` bytes of it. Pictures and sounds are not looked at. It stops counting at the limit.
+    /// Returns whether masking would scan more than `limit` bytes. Images and audio are not scanned. Stops counting at the limit.
     pub(crate) fn is_longer_than(&self, limit: usize) -> bool {
-        let mut room = Room(limit);
+        let mut left = BytesLeft(limit);
         let fits = match self {
             Self::Done(answer) | Self::ToolFailed(answer) => {
-                answer.content.iter().all(|block| room.has_block(block))
-                    && answer.structured.iter().all(|value| room.has_value(value))
-                    && answer.meta.iter().all(|meta| room.has_map(meta))
+                answer.content.iter().all(|block| left.take_block(block))
+                    && answer.structured.iter().all(|value| left.take_value(value))
+                    && answer.meta.iter().all(|meta| left.take_map(meta))
             }
-            Self::Refused(failure) | Self::Lost(failure) => room.has(failure.message.len()),
+            Self::Refused(failure) | Self::Lost(failure) => left.take(failure.message.len()),
         };
         !fits
     }
 }
 
-/// Whether a value has more bytes of text than `limit`.
+/// Returns whether a value has more bytes of text than `limit`.
 pub(crate) fn is_longer_than(value: &Value, limit: usize) -> bool {
-    !Room(limit).has_value(value)
+    !BytesLeft(limit).take_value(value)
 }
 
-/// How many bytes may still come. Each method takes what it is given, and returns `false` if that is too much.
-struct Room(usize);
+/// The bytes left. Each method subtracts the size of its argument, and returns `false` if that is too large.
+struct BytesLeft(usize);
 
-impl Room {
-    /// What a block, a number or a key costs besides its text.
-    const EACH: usize = 8;
+impl BytesLeft {
+    /// The cost of a block, a number or a key besides its text.
+    const OVERHEAD: usize = 8;
 
-    fn has(&mut self, bytes: usize) -> bool {
-        let left = self.0.checked_sub(bytes.saturating_add(Self::EACH));
+    fn take(&mut self, bytes: usize) -> bool {
+        let left = self.0.checked_sub(bytes.saturating_add(Self::OVERHEAD));
         self.0 = left.unwrap_or(0);
         left.is_some()
     }
 
-    fn has_block(&mut self, block: &Content) -> bool {
+    fn take_block(&mut self, block: &Content) -> bool {
         match block {
-            Content::Text { text, rest } => self.has(text.len()) && self.has_map(rest),
+            Content::Text { text, rest } => self.take(text.len()) && self.take_map(rest),
             Content::Image { mime_type, rest, .. } | Content::Audio { mime_type, rest, .. } => {
-                self.has(mime_type.len()) && self.has_map(rest)
+                self.take(mime_type.len()) && self.take_map(rest)
             }
-            Content::Resource { resource, rest } => self.has_map(resource) && self.has_map(rest),
-            Content::Link { uri, rest } => self.has(uri.len()) && self.has_map(rest),
-            Content::Other(value) => self.has_value(value),
+            Content::Resource { resource, rest } => self.take_map(resource) && self.take_map(rest),
+            Content::Link { uri, rest } => self.take(uri.len()) && self.take_map(rest),
+            Content::Other(value) => self.take_value(value),
         }
     }
 
-    fn has_map(&mut self, map: &Map<String, Value>) -> bool {
+    fn take_map(&mut self, map: &Map<String, Value>) -> bool {
         map.iter()
-            .all(|(key, value)| self.has(key.len()) && self.has_value(value))
+            .all(|(key, value)| self.take(key.len()) && self.take_value(value))
     }
 
-    fn has_value(&mut self, value: &Value) -> bool {
+    fn take_value(&mut self, value: &Value) -> bool {
         match value {
-            Value::String(text) => self.has(text.len()),
-            Value::Array(items) => self.has(0) && items.iter().all(|item| self.has_value(item)),
-            Value::Object(map) => self.has(0) && self.has_map(map),
-            Value::Null | Value::Bool(_) | Value::Number(_) => self.has(0),
+            Value::String(text) => self.take(text.len()),
+            Value::Array(items) => self.take(0) && items.iter().all(|item| self.take_value(item)),
+            Value::Object(map) => self.take(0) && self.take_map(map),
+            Value::Null | Value::Bool(_) | Value::Number(_) => self.take(0),
         }
     }
 }
 
 impl Failure {
-    /// The failure without secrets.
+    /// Masks the secrets in the failure.
     pub(crate) fn masked(mut self, masker: &Masker) -> Self {
         mask_failure(&mut self, masker, &mut Counts::default());
         self
@@ -95,7 +101,7 @@ impl Failure {
 }
 
 impl ResourceContents {
-    /// Hides the secrets in it. Bytes are looked through if they are a text.
+    /// Masks the secrets in it. A blob is scanned if it decodes to text.
     pub(crate) fn mask(&mut self, masker: &Masker) {
         let mut counts = Counts::default();
         masker.mask(&mut self.uri, &mut counts);
@@ -108,7 +114,7 @@ impl ResourceContents {
 }
 
 impl FilledPrompt {
-    /// Hides the secrets in it.
+    /// Masks the secrets in it.
     pub(crate) fn mask(&mut self, masker: &Masker) {
         let mut counts = Counts::default();
         if let Some(description) = &mut self.description {
@@ -120,7 +126,6 @@ impl FilledPrompt {
     }
 }
 
-/// Masks the parts of an answer.
 fn mask_answer(
     content: &mut [Content],
     structured: &mut Option<Value>,
@@ -144,7 +149,7 @@ fn mask_failure(failure: &mut Failure, masker: &Masker, counts: &mut Counts) {
     }
 }
 
-/// Pictures and sounds are left alone: a model that can read a secret in them gets the picture or nothing.
+/// Images and audio are not masked: a model that can read a secret in them gets the whole block or nothing.
 fn mask_block(block: &mut Content, masker: &Masker, counts: &mut Counts) {
     match block {
         Content::Text { text, rest } => {

@@ -1,4 +1,4 @@
-//! The messages that answer a model's tool calls.
+//! Writes the messages that answer a model's tool calls.
 
 use std::borrow::Cow;
 
@@ -9,8 +9,8 @@ use crate::{
     provider::Provider,
 };
 
-/// The pictures that models take.
-const PICTURES: &[(&str, &str)] = &[
+/// The image types that models accept.
+const IMAGE_TYPES: &[(&str, &str)] = &[
     ("image/png", "png"),
     ("image/jpeg", "jpeg"),
     ("image/gif", "gif"),
@@ -22,9 +22,9 @@ pub(super) fn one(provider: Provider, reply: &Reply) -> Value {
     match provider {
         Provider::Mcp => mcp(reply),
         Provider::OpenAi | Provider::OpenAiStrict => {
-            json!({"role": "tool", "tool_call_id": id, "content": told(reply)})
+            json!({"role": "tool", "tool_call_id": id, "content": text_of(reply)})
         }
-        Provider::OpenAiResponses => json!({"type": "function_call_output", "call_id": id, "output": told(reply)}),
+        Provider::OpenAiResponses => json!({"type": "function_call_output", "call_id": id, "output": text_of(reply)}),
         Provider::Anthropic => {
             let mut result = json!({"type": "tool_result", "tool_use_id": id, "content": blocks(reply, &ANTHROPIC)});
             if reply.is_error() {
@@ -35,7 +35,7 @@ pub(super) fn one(provider: Provider, reply: &Reply) -> Value {
         Provider::Gemini | Provider::GeminiJson => {
             let key = if reply.is_error() { "error" } else { "output" };
             let mut response = json!({"name": reply.asked, "response": {key: gemini_output(reply)}});
-            // An id of ours would answer nothing.
+            // The model does not know generated ids.
             if reply.id_given {
                 response["id"] = id.as_str().into();
             }
@@ -61,8 +61,8 @@ pub(super) fn messages(provider: Provider, replies: &[Reply]) -> Vec<Value> {
     }
 }
 
-/// The text of a reply. Several providers refuse an empty one.
-fn told(reply: &Reply) -> String {
+/// The text of a reply. Several providers reject an empty one.
+fn text_of(reply: &Reply) -> String {
     match reply.text() {
         text if !text.trim().is_empty() => text,
         _ => "(no output)".to_owned(),
@@ -70,11 +70,11 @@ fn told(reply: &Reply) -> String {
 }
 
 fn mcp(reply: &Reply) -> Value {
-    let mut result = json!({"content": [{"type": "text", "text": told(reply)}], "isError": reply.is_error()});
+    let mut result = json!({"content": [{"type": "text", "text": text_of(reply)}], "isError": reply.is_error()});
     if let Outcome::Done(answer) | Outcome::ToolFailed(answer) = &reply.outcome {
         let blocks = shown(reply);
         if !blocks.is_empty() {
-            // Content always becomes JSON.
+            // `Content` always serialises.
             result["content"] = serde_json::to_value(&blocks).unwrap_or_default();
         }
         if let Some(structured) = &answer.structured {
@@ -84,8 +84,8 @@ fn mcp(reply: &Reply) -> Value {
     result
 }
 
-/// The blocks that a model is shown, fenced where the config says so. None of a call that was refused or lost, and of a tool that failed
-/// and said nothing.
+/// The blocks that a model sees, fenced if the config says so. Empty for a call that was refused or lost, and for a failed tool without
+/// output.
 fn shown(reply: &Reply) -> Cow<'_, [Content]> {
     match &reply.outcome {
         Outcome::ToolFailed(answer) if answer.is_blank() => Cow::Borrowed(&[]),
@@ -94,39 +94,41 @@ fn shown(reply: &Reply) -> Cow<'_, [Content]> {
     }
 }
 
-/// The structured form if there is one and nothing is to be fenced, else the text.
+/// The structured content, or the text if there is none or the result is fenced.
 fn gemini_output(reply: &Reply) -> Value {
     match &reply.outcome {
-        Outcome::Done(answer) if !answer.is_fenced() => answer.structured.clone().unwrap_or_else(|| told(reply).into()),
-        _ => told(reply).into(),
+        Outcome::Done(answer) if !answer.is_fenced() => {
+            answer.structured.clone().unwrap_or_else(|| text_of(reply).into())
+        }
+        _ => text_of(reply).into(),
     }
 }
 
 /// How a provider writes blocks.
 struct Blocks {
     text: fn(&str) -> Value,
-    /// A picture of a media type and its short name, in base64.
-    picture: fn(&str, &str, &str) -> Value,
+    /// An image: media type, short format name, base64 data.
+    image: fn(&str, &str, &str) -> Value,
 }
 
 const ANTHROPIC: Blocks = Blocks {
     text: |text| json!({"type": "text", "text": text}),
-    picture: |kind, _, data| json!({"type": "image", "source": {"type": "base64", "media_type": kind, "data": data}}),
+    image: |kind, _, data| json!({"type": "image", "source": {"type": "base64", "media_type": kind, "data": data}}),
 };
 
 const BEDROCK: Blocks = Blocks {
     text: |text| json!({ "text": text }),
-    picture: |_, short, data| json!({"image": {"format": short, "source": {"bytes": data}}}),
+    image: |_, short, data| json!({"image": {"format": short, "source": {"bytes": data}}}),
 };
 
-/// The blocks of a reply: pictures as such, everything else as text.
+/// The blocks of a reply: images as images, everything else as text.
 fn blocks(reply: &Reply, form: &Blocks) -> Vec<Value> {
     let mut blocks: Vec<Value> = Vec::new();
     for block in shown(reply).iter() {
         if let Content::Image { data, mime_type, .. } = block
-            && let Some((kind, short)) = PICTURES.iter().find(|(kind, _)| kind == mime_type)
+            && let Some((kind, short)) = IMAGE_TYPES.iter().find(|(kind, _)| kind == mime_type)
         {
-            blocks.push((form.picture)(kind, short, data));
+            blocks.push((form.image)(kind, short, data));
             continue;
         }
         let text = block.to_text();
@@ -135,7 +137,7 @@ fn blocks(reply: &Reply, form: &Blocks) -> Vec<Value> {
         }
     }
     if blocks.is_empty() {
-        blocks.push((form.text)(&told(reply)));
+        blocks.push((form.text)(&text_of(reply)));
     }
     blocks
 }

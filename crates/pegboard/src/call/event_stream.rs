@@ -1,4 +1,4 @@
-//! One call as a stream of events: created, progress as often as the server tells it, completed.
+//! One call as a stream of events: created, progress for each notification of the server, completed.
 
 use std::{
     fmt,
@@ -13,25 +13,25 @@ use tokio::sync::mpsc;
 
 use crate::{outcome::Reply, session::Progress};
 
-/// What happens to one call, in order. The last event is always [`CallEvent::Completed`].
+/// An event of one call. The last one is always [`CallEvent::Completed`].
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(tag = "event", content = "data", rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum CallEvent {
-    /// The call was taken on.
+    /// The call was accepted.
     Created {
         /// Its id.
         id: String,
-        /// The tool as it was asked for.
+        /// The tool as the caller named it.
         name: String,
     },
-    /// The server told how far it has come.
+    /// The server sent a progress notification.
     Progress(Progress),
-    /// It ended.
+    /// The call ended.
     Completed(Box<Reply>),
 }
 
-/// The events of one call. Dropping it cancels the call.
+/// The event stream of one call. Dropping it cancels the call.
 #[must_use = "the call runs only while its events are awaited"]
 pub struct CallStream {
     state: State,
@@ -55,7 +55,7 @@ impl CallStream {
         }
     }
 
-    /// The next event; `None` after the last one. Dropping the future loses nothing.
+    /// Returns the next event, or `None` after the last one. Cancel-safe.
     pub async fn next(&mut self) -> Option<CallEvent> {
         poll_fn(|context| Pin::new(&mut *self).poll_next(context)).await
     }
@@ -84,7 +84,7 @@ impl Stream for CallStream {
                         }
                     }
                 }
-                // What was told before the answer came is told before it.
+                // Progress that arrived before the response is delivered before it.
                 State::Answered(reply) => {
                     let Ok(step) = self.steps.try_recv() else {
                         return Poll::Ready(Some(CallEvent::Completed(reply)));

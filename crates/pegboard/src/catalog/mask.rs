@@ -1,15 +1,15 @@
-//! A catalogue without secrets. Names stay as they are, because calls are made by them.
+//! Masks secrets in a catalog. Names stay unchanged, because calls use them.
 
 use std::sync::Arc;
 
-use super::{Catalog, Prompt, Resource, Schema, Tool};
+use super::{Catalog, Prompt, Resource, schema::Schema, tool::Tool};
 use crate::{
     mask::{Counts, Masker},
     secret::Secret,
 };
 
 impl Catalog {
-    /// Masks everything that is only read. Addresses that change are remembered, so that they can still be reached.
+    /// Masks everything that is only read. Keeps the original of each masked URI, so that the resource can still be read.
     pub(crate) fn mask(&mut self, masker: &Masker) {
         self.mask_tools(masker, |_| true);
         self.mask_beside_tools(masker);
@@ -22,7 +22,7 @@ impl Catalog {
         }
     }
 
-    /// Masks all but the tools.
+    /// Masks everything but the tools.
     pub(crate) fn mask_beside_tools(&mut self, masker: &Masker) {
         for resource in self.resources.iter_mut().chain(&mut self.templates) {
             let shown = masker.text(&resource.uri);
@@ -40,7 +40,7 @@ impl Catalog {
             .for_each(|warning| masker.mask(warning, &mut counts));
     }
 
-    /// The address that a shown one stands for.
+    /// Returns the original of a masked URI.
     pub(crate) fn address<'a>(&'a self, shown: &'a str) -> &'a str {
         self.hidden.get(shown).map_or(shown, Secret::expose)
     }

@@ -1,4 +1,4 @@
-//! A stored catalogue as its file has it.
+//! The file format of a stored catalog.
 
 use std::{sync::Arc, time::Duration};
 
@@ -6,17 +6,22 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use super::{CacheScope, Freshness, MAX_TTL, Stored};
+use super::stored::{CacheScope, Freshness, MAX_TTL, Stored};
 use crate::{
-    catalog::{Catalog, Prompt, Resource, Schema, TaskSupport, Tool, definition_hash::Kept},
+    catalog::{
+        Catalog, Prompt, Resource,
+        definition_hash::CachedHash,
+        schema::Schema,
+        tool::{TaskSupport, Tool},
+    },
     name::ServerName,
 };
 
-/// Raised whenever the file changes its shape. Files of another version are not read.
+/// Incremented when the file format changes. Files of other versions are ignored.
 const VERSION: u32 = 2;
 
 #[derive(Serialize, Deserialize)]
-pub(super) struct Record {
+pub(super) struct CatalogFile {
     version: u32,
     fingerprint: String,
     saved_at: Timestamp,
@@ -66,7 +71,7 @@ struct PromptRecord {
     title: Option<String>,
 }
 
-impl Record {
+impl CatalogFile {
     pub(super) fn of(fingerprint: &str, stored: &Stored) -> Self {
         let catalog = &stored.catalog;
         let ttl = stored.freshness.ttl.map(|ttl| ttl.min(MAX_TTL));
@@ -85,7 +90,7 @@ impl Record {
         }
     }
 
-    /// The catalogue, unless it is one of another version or another server of that name.
+    /// Returns the catalog, unless the version or the fingerprint differs.
     pub(super) fn into_stored(self, server: &ServerName, fingerprint: &str) -> Option<Stored> {
         if self.version != VERSION || self.fingerprint != fingerprint {
             return None;
@@ -107,7 +112,7 @@ impl Record {
             warnings: self.warnings,
             ..Catalog::default()
         };
-        // Tools are looked up by bisection, and somebody may have edited the file.
+        // Tools are found by binary search, and the file may have been edited.
         catalog.tools.sort_by(|a, b| a.name.cmp(&b.name));
         Some(Stored {
             catalog,
@@ -149,7 +154,7 @@ impl ToolRecord {
             task_support: self.task_support,
             checks: Default::default(),
             for_model: self.for_model,
-            hash: Kept::default(),
+            hash: CachedHash::default(),
             max_result: self.max_result,
         }
     }

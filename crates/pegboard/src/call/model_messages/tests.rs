@@ -161,7 +161,7 @@ fn a_failure_is_marked_as_one() {
 }
 
 #[test]
-fn pictures_stay_pictures_where_a_model_takes_them_and_nothing_is_empty() {
+fn images_stay_images_where_a_model_takes_them_and_nothing_is_empty() {
     let mut answer = Answer::from_text("");
     let picture = |kind: &str| {
         serde_json::from_value::<Content>(json!({"type": "image", "data": "AA==", "mimeType": kind})).unwrap()

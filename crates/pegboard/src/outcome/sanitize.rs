@@ -1,68 +1,68 @@
-//! Outcomes without invisible characters: control characters, marks of direction, zero-width characters and Unicode tags carry words to a
+//! Removes invisible characters from outcomes: control characters, direction marks, zero-width characters and Unicode tags carry text to a
 //! model that no person sees.
 
 use serde_json::{Map, Value};
 
-use super::{Answer, Content, Outcome};
-use crate::catalog::sanitize::{clean, has_unseen};
+use super::{Outcome, answer::Answer, content::Content};
+use crate::catalog::sanitize::{has_invisible, remove_invisible};
 
 impl Outcome {
-    /// Removes invisible characters from every text of it. A text that has none costs one look at its bytes.
-    pub(crate) fn clean(&mut self) {
+    /// Removes invisible characters from every text of it. A text without any costs one scan of its bytes.
+    pub(crate) fn sanitize(&mut self) {
         match self {
-            Self::Done(answer) | Self::ToolFailed(answer) => clean_answer(answer),
-            Self::Refused(failure) | Self::Lost(failure) => clean(&mut failure.message),
+            Self::Done(answer) | Self::ToolFailed(answer) => sanitize_answer(answer),
+            Self::Refused(failure) | Self::Lost(failure) => remove_invisible(&mut failure.message),
         }
     }
 }
 
-fn clean_answer(answer: &mut Answer) {
-    answer.content.iter_mut().for_each(clean_block);
+fn sanitize_answer(answer: &mut Answer) {
+    answer.content.iter_mut().for_each(sanitize_block);
     if let Some(structured) = &mut answer.structured {
-        clean_value(structured);
+        sanitize_value(structured);
     }
     if let Some(meta) = &mut answer.meta {
-        clean_map(meta);
+        sanitize_map(meta);
     }
 }
 
-fn clean_block(block: &mut Content) {
+fn sanitize_block(block: &mut Content) {
     match block {
-        Content::Text { text: words, rest }
+        Content::Text { text, rest }
         | Content::Image {
-            mime_type: words, rest, ..
+            mime_type: text, rest, ..
         }
         | Content::Audio {
-            mime_type: words, rest, ..
+            mime_type: text, rest, ..
         }
-        | Content::Link { uri: words, rest } => {
-            clean(words);
-            clean_map(rest);
+        | Content::Link { uri: text, rest } => {
+            remove_invisible(text);
+            sanitize_map(rest);
         }
         Content::Resource { resource, rest } => {
-            clean_map(resource);
-            clean_map(rest);
+            sanitize_map(resource);
+            sanitize_map(rest);
         }
-        Content::Other(value) => clean_value(value),
+        Content::Other(value) => sanitize_value(value),
     }
 }
 
-/// The reader of messages has bounded the depth to 128, so recursion is safe.
-fn clean_value(value: &mut Value) {
+/// The JSON reader limits the depth to 128, so recursion is safe.
+fn sanitize_value(value: &mut Value) {
     match value {
-        Value::String(text) => clean(text),
-        Value::Array(items) => items.iter_mut().for_each(clean_value),
-        Value::Object(fields) => clean_map(fields),
+        Value::String(text) => remove_invisible(text),
+        Value::Array(items) => items.iter_mut().for_each(sanitize_value),
+        Value::Object(fields) => sanitize_map(fields),
         Value::Null | Value::Bool(_) | Value::Number(_) => {}
     }
 }
 
-/// Of keys that are the same without their invisible characters, one is kept.
-fn clean_map(fields: &mut Map<String, Value>) {
-    fields.values_mut().for_each(clean_value);
-    if fields.keys().any(|key| has_unseen(key)) {
+/// Of keys that become equal, one is kept.
+fn sanitize_map(fields: &mut Map<String, Value>) {
+    fields.values_mut().for_each(sanitize_value);
+    if fields.keys().any(|key| has_invisible(key)) {
         let cleaned = std::mem::take(fields).into_iter().map(|(mut key, value)| {
-            clean(&mut key);
+            remove_invisible(&mut key);
             (key, value)
         });
         *fields = cleaned.collect();
@@ -75,7 +75,7 @@ mod tests {
 
     use super::*;
     use crate::{
-        catalog::sanitize::is_unseen,
+        catalog::sanitize::is_invisible,
         outcome::{Failure, Kind},
     };
 
@@ -83,13 +83,13 @@ mod tests {
     const UNSEEN: &str = "a\u{1b}\u{200b}\u{202e}\u{e0041}\u{e0042}b";
 
     fn has_any(value: &Value) -> bool {
-        // JSON escapes control characters, so that the texts themselves are looked at.
+        // JSON escapes control characters, so the strings themselves are examined.
         match value {
-            Value::String(text) => text.chars().any(is_unseen),
+            Value::String(text) => text.chars().any(is_invisible),
             Value::Array(items) => items.iter().any(has_any),
             Value::Object(fields) => fields
                 .iter()
-                .any(|(key, value)| key.chars().any(is_unseen) || has_any(value)),
+                .any(|(key, value)| key.chars().any(is_invisible) || has_any(value)),
             Value::Null | Value::Bool(_) | Value::Number(_) => false,
         }
     }
@@ -110,7 +110,7 @@ mod tests {
         answer.structured = Some(json!({"k": [{UNSEEN: UNSEEN}]}));
         answer.meta = json!({UNSEEN: 1}).as_object().cloned();
         for mut outcome in [Outcome::Done(answer.clone()), Outcome::ToolFailed(answer)] {
-            outcome.clean();
+            outcome.sanitize();
             let (Outcome::Done(answer) | Outcome::ToolFailed(answer)) = outcome else {
                 unreachable!("it stays what it is")
             };
@@ -120,7 +120,7 @@ mod tests {
             assert!(answer.text().starts_with("ab\n"), "{}", answer.text());
         }
         let mut lost = Outcome::Lost(Failure::new(Kind::Transport, UNSEEN));
-        lost.clean();
+        lost.sanitize();
         assert_eq!(lost.text(), "ab");
     }
 }

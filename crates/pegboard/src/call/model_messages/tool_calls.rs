@@ -1,17 +1,17 @@
-//! The tool calls in what a model answered.
+//! Parses the tool calls in a model's response.
 
 use serde_json::Value;
 
-use crate::{args::Arguments, call::ToolCall, provider::Provider};
+use crate::{args::Arguments, call::tool_call::ToolCall, provider::Provider};
 
 /// One call as a model wrote it.
-pub(super) struct Found<'a> {
+pub(super) struct ParsedCall<'a> {
     id: Option<String>,
     name: &'a str,
     arguments: Option<&'a Value>,
 }
 
-impl Found<'_> {
+impl ParsedCall<'_> {
     pub(super) fn into_call(self) -> ToolCall {
         let mut call = ToolCall::new(self.name);
         if let Some(id) = self.id {
@@ -19,7 +19,7 @@ impl Found<'_> {
         }
         match self.arguments {
             None | Some(Value::Null) => call,
-            // OpenAI hands them over as a text.
+            // OpenAI sends arguments as a string.
             Some(Value::String(text)) => match Arguments::parse(text) {
                 Ok(arguments) => call.arguments(arguments),
                 Err(_) => call.text(text.as_str()),
@@ -30,14 +30,14 @@ impl Found<'_> {
     }
 }
 
-/// The calls, in the order in which they stand.
-pub(super) fn find(provider: Provider, response: &Value) -> Vec<Found<'_>> {
+/// The calls, in the order of the response.
+pub(super) fn find(provider: Provider, response: &Value) -> Vec<ParsedCall<'_>> {
     let parts = parts(provider, response);
     parts.iter().filter_map(|part| read(provider, part)).collect()
 }
 
-/// Where a provider keeps the parts of an answer, the outermost place first.
-fn places(provider: Provider) -> &'static [&'static str] {
+/// The JSON pointers to a provider's message parts, outermost first.
+fn part_pointers(provider: Provider) -> &'static [&'static str] {
     match provider {
         Provider::Mcp => &[],
         Provider::OpenAi | Provider::OpenAiStrict => {
@@ -54,9 +54,9 @@ fn parts(provider: Provider, response: &Value) -> &[Value] {
     if let Value::Array(parts) = response {
         return parts;
     }
-    let found = places(provider)
+    let found = part_pointers(provider)
         .iter()
-        .find_map(|place| response.pointer(place).and_then(Value::as_array));
+        .find_map(|pointer| response.pointer(pointer).and_then(Value::as_array));
     match found {
         Some(parts) => parts,
         // A single part.
@@ -64,7 +64,7 @@ fn parts(provider: Provider, response: &Value) -> &[Value] {
     }
 }
 
-fn read(provider: Provider, part: &Value) -> Option<Found<'_>> {
+fn read(provider: Provider, part: &Value) -> Option<ParsedCall<'_>> {
     let (call, id, arguments) = match provider {
         Provider::Mcp => (part.get("params").unwrap_or(part), part.get("id"), "arguments"),
         Provider::OpenAi | Provider::OpenAiStrict => (part.get("function")?, part.get("id"), "arguments"),
@@ -79,7 +79,7 @@ fn read(provider: Provider, part: &Value) -> Option<Found<'_>> {
             (call, call.get("toolUseId"), "input")
         }
     };
-    Some(Found {
+    Some(ParsedCall {
         id: match id {
             Some(Value::String(id)) => Some(id.clone()),
             Some(Value::Number(id)) => Some(id.to_string()),

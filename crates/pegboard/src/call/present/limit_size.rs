@@ -1,12 +1,13 @@
-//! Bounds a result: looks whether it fits, and if not puts it aside, cuts it, or says which text is to be summarised.
+//! Limits the size of a result: one that is too long is spilled, truncated, or selected for a summary.
 
 use std::{io, sync::Arc};
 
 use serde_json::Value;
 
-use super::{Rules, SIZE_HINT};
+use super::result_rules::ResultRules;
 use crate::{
     call::result_options::ResultOptions,
+    catalog::MAX_RESULT_SIZE,
     config::{Join, Structured, Summarise, TooLong},
     outcome::{
         Answer, Content, Failure, Kind, Notes, is_json_of,
@@ -15,15 +16,15 @@ use crate::{
     spill::{Form, Output},
 };
 
-/// How much of a result is shown beside the handle under which all of it is kept.
+/// How much of a result is shown beside the handle of the spilled output.
 const PREVIEW: usize = 4 << 10;
 
-/// What came of bounding an answer.
-pub(super) enum Bounded {
-    /// It is small enough, and as it came.
+/// The result of limiting an answer.
+pub(super) enum Limited {
+    /// Small enough, and unchanged.
     Fits(Answer),
     Cut(Box<Cut>),
-    /// It is too long, and that is an error.
+    /// Too long, and the config makes that an error.
     Refused(Failure),
 }
 
@@ -32,40 +33,40 @@ pub(super) struct Cut {
     answer: Answer,
     /// The text within its limits.
     text: String,
-    /// The most bytes that it may have.
-    room: usize,
-    /// The whole text, when it is to be summarised.
+    /// The most bytes that the text may have.
+    space: usize,
+    /// The whole text, if it is to be summarised.
     pub(super) summarise: Option<Arc<String>>,
     /// The blocks that are not text.
     others: Vec<Content>,
 }
 
 impl Cut {
-    /// The answer with a summary, or with the bounded text when there is none.
+    /// Builds the answer with a summary, or with the truncated text if there is none.
     pub(super) fn finish(self, summary: Option<String>) -> Answer {
         let Self {
             mut answer,
             text,
-            room,
+            space,
             mut others,
             ..
         } = self;
         let text = match summary {
-            // A summariser that does not know when to stop must not undo the limit.
-            Some(summary) => message(&summary, room).unwrap_or(summary),
+            // An overlong summary must not undo the limit.
+            Some(summary) => message(&summary, space).unwrap_or(summary),
             None => text,
         };
         answer.content = vec![Content::text(text)];
         answer.content.append(&mut others);
-        // All that is shown is in the blocks now.
+        // Everything shown is in the blocks now.
         answer.rendering.structured = Structured::ContentOnly;
         answer
     }
 }
 
-/// Whether an answer is so small that nobody need look at its text.
-pub(super) fn surely_fits(rules: &Rules<'_>, answer: &Answer, summarise: Option<&Summarise>) -> bool {
-    let max_bytes = most_bytes(rules, answer);
+/// Returns whether an answer is so small that its text need not be examined.
+pub(super) fn surely_fits(rules: &ResultRules<'_>, answer: &Answer, summarise: Option<&Summarise>) -> bool {
+    let max_bytes = byte_limit(rules, answer);
     if max_bytes == usize::MAX && summarise.is_none() && rules.results == rules.results.whole() {
         return true;
     }
@@ -76,41 +77,41 @@ pub(super) fn surely_fits(rules: &Rules<'_>, answer: &Answer, summarise: Option<
     sizes.parts_fit && most.is_none_or(|most| sizes.shown <= most) && bounds.surely_hold(sizes.shown)
 }
 
-fn bounds<'a>(rules: &Rules<'a>, max_bytes: usize) -> Bounds<'a> {
+fn bounds<'a>(rules: &ResultRules<'a>, max_bytes: usize) -> Bounds<'a> {
     Bounds {
         bytes: max_bytes,
         lines: rules.results.max_lines,
         tokens: rules.results.max_tokens,
-        count: rules.outputs.count(),
+        count: rules.options.count(),
     }
 }
 
-/// Looks at an answer's size, and makes it fit.
-pub(super) async fn bound(
-    rules: &Rules<'_>,
+/// Measures an answer and makes it fit.
+pub(super) async fn limit(
+    rules: &ResultRules<'_>,
     mut answer: Answer,
     failed: bool,
     summarise: Option<&Summarise>,
     notes: &mut Notes,
-) -> Bounded {
+) -> Limited {
     if surely_fits(rules, &answer, summarise) {
-        return Bounded::Fits(answer);
+        return Limited::Fits(answer);
     }
-    let max_bytes = most_bytes(rules, &answer);
+    let max_bytes = byte_limit(rules, &answer);
     let bounds = bounds(rules, max_bytes);
     let threshold = summarise.map(|policy| policy.threshold_tokens);
     let sizes = Sizing::of(&answer, max_bytes);
     let over = !sizes.parts_fit || !bounds.hold(&answer.body());
     let long = threshold.is_some_and(|most| bounds.tokens_of(&answer.body()) > most);
     if !over && !long {
-        return Bounded::Fits(answer);
+        return Limited::Fits(answer);
     }
     if over && !failed && rules.results.too_long == TooLong::Error {
-        return Bounded::Refused(refusal(rules, answer.body().len(), max_bytes));
+        return Limited::Refused(refusal(rules, answer.body().len(), max_bytes));
     }
-    let wanted = long || (over && !failed && rules.results.too_long == TooLong::Summarise);
+    let is_summarised = long || (over && !failed && rules.results.too_long == TooLong::Summarise);
     notes.truncated = over;
-    let others = set_others_aside(&mut answer, max_bytes, &mut notes.warnings);
+    let others = take_other_blocks(&mut answer, max_bytes, &mut notes.warnings);
     if !sizes.parts_fit && !answer.shown().0 && !answer.content.is_empty() {
         notes
             .warnings
@@ -119,53 +120,53 @@ pub(super) async fn bound(
     let (form, text) = take_body(&mut answer);
     let text = Arc::new(text);
     if !text.is_empty() && matches!(rules.results.too_long, TooLong::Spill | TooLong::Summarise) {
-        notes.handle = put_aside(rules, form, text.clone(), notes).await;
+        notes.handle = spill(rules, form, text.clone(), notes).await;
     }
-    set_structured_aside(rules, &mut answer, &text, max_bytes, notes).await;
-    let room = beside(&bounds, &others);
-    let bounded = if over {
-        shortened(rules, &text, &room, notes.handle.as_deref())
+    spill_structured(rules, &mut answer, &text, max_bytes, notes).await;
+    let space = minus_descriptions(&bounds, &others);
+    let limited = if over {
+        truncated(rules, &text, &space, notes.handle.as_deref())
     } else {
         text.as_ref().clone()
     };
-    Bounded::Cut(Box::new(Cut {
+    Limited::Cut(Box::new(Cut {
         answer,
-        text: bounded,
-        room: room.bytes,
-        summarise: wanted.then_some(text),
+        text: limited,
+        space: space.bytes,
+        summarise: is_summarised.then_some(text),
         others,
     }))
 }
 
-/// What is left of the bounds beside the lines that name these blocks.
-fn beside<'a>(bounds: &Bounds<'a>, others: &[Content]) -> Bounds<'a> {
-    let mut room = *bounds;
+/// The bounds minus the lines that describe these blocks.
+fn minus_descriptions<'a>(bounds: &Bounds<'a>, others: &[Content]) -> Bounds<'a> {
+    let mut space = *bounds;
     for block in others {
-        let named = block.to_text();
-        room.bytes = room.bytes.saturating_sub(named.len() + 2);
-        room.lines = room.lines.map(|most| most.saturating_sub(1));
-        room.tokens = room
+        let description = block.to_text();
+        space.bytes = space.bytes.saturating_sub(description.len() + 2);
+        space.lines = space.lines.map(|most| most.saturating_sub(1));
+        space.tokens = space
             .tokens
-            .map(|most| most.saturating_sub(bounds.tokens_of(&named) + 1));
+            .map(|most| most.saturating_sub(bounds.tokens_of(&description) + 1));
     }
-    room
+    space
 }
 
-/// The limit in bytes: what the config says, or what the server says about the tool or this result, up to the ceiling.
-fn most_bytes(rules: &Rules<'_>, answer: &Answer) -> usize {
+/// The limit in bytes: the config's, or the size that the server declares for the tool or this result, up to the ceiling.
+fn byte_limit(rules: &ResultRules<'_>, answer: &Answer) -> usize {
     let results = &rules.results;
-    let of_result = || answer.meta.as_ref()?.get(SIZE_HINT)?.as_u64();
+    let of_result = || answer.meta.as_ref()?.get(MAX_RESULT_SIZE)?.as_u64();
     match of_result().and_then(|chars| usize::try_from(chars).ok()).or(rules.hint) {
         Some(hint) if results.max_bytes < usize::MAX => hint.min(results.ceiling).max(results.max_bytes),
         _ => results.max_bytes,
     }
 }
 
-/// How large an answer is, without writing it out.
+/// The size of an answer, computed without rendering it.
 struct Sizing {
-    /// Of the text that is shown, at most.
+    /// Upper bound for the text that is shown.
     shown: usize,
-    /// Whether the blocks and the structured form are each within the limit, shown or not.
+    /// Whether the blocks and the structured content are each within the limit, shown or not.
     parts_fit: bool,
 }
 
@@ -226,8 +227,8 @@ pub(super) fn json_len(value: &Value, limit: usize) -> usize {
     counter.bytes
 }
 
-/// Takes the blocks that are not text out of an answer. So many of them that naming them would take half of the room are left out.
-fn set_others_aside(answer: &mut Answer, max_bytes: usize, warnings: &mut Vec<String>) -> Vec<Content> {
+/// Takes the blocks that are not text out of an answer. Drops those whose descriptions would take more than half of the space.
+fn take_other_blocks(answer: &mut Answer, max_bytes: usize, warnings: &mut Vec<String>) -> Vec<Content> {
     let is_text = |block: &Content| match block {
         Content::Text { .. } => true,
         Content::Resource { resource, .. } => resource.get("text").is_some_and(Value::is_string),
@@ -235,11 +236,11 @@ fn set_others_aside(answer: &mut Answer, max_bytes: usize, warnings: &mut Vec<St
     };
     let (texts, mut others): (Vec<_>, Vec<_>) = std::mem::take(&mut answer.content).into_iter().partition(is_text);
     answer.content = texts;
-    let mut room = max_bytes / 2;
+    let mut space = max_bytes / 2;
     let fitting = others.iter().take_while(|block| {
-        let named = block.to_text().len() + 2;
-        let fits = named <= room;
-        room = room.saturating_sub(named);
+        let description = block.to_text().len() + 2;
+        let fits = description <= space;
+        space = space.saturating_sub(description);
         fits
     });
     let fitting = fitting.count();
@@ -250,7 +251,7 @@ fn set_others_aside(answer: &mut Answer, max_bytes: usize, warnings: &mut Vec<St
     others
 }
 
-/// The whole text of an answer, moved out of it where that is possible, and what it is.
+/// The whole text of an answer and its form, moved out of the answer if possible.
 fn take_body(answer: &mut Answer) -> (Form, String) {
     match answer.shown() {
         (false, Some(structured)) => (Form::Json, structured.to_string()),
@@ -262,8 +263,8 @@ fn take_body(answer: &mut Answer) -> (Form, String) {
     }
 }
 
-async fn put_aside(rules: &Rules<'_>, form: Form, text: Arc<String>, notes: &mut Notes) -> Option<String> {
-    match rules.outputs.spill.keep(Output { form, text }).await {
+async fn spill(rules: &ResultRules<'_>, form: Form, text: Arc<String>, notes: &mut Notes) -> Option<String> {
+    match rules.options.spill.keep(Output { form, text }).await {
         Ok(handle) => Some(handle),
         Err(problem) => {
             tracing::debug!(server = rules.server, tool = rules.tool, %problem, "a result was not put aside");
@@ -275,9 +276,9 @@ async fn put_aside(rules: &Rules<'_>, form: Form, text: Arc<String>, notes: &mut
     }
 }
 
-/// Takes the structured form out of an answer when it is too large itself. When the text does not say the same it gets its own handle.
-async fn set_structured_aside(
-    rules: &Rules<'_>,
+/// Removes the structured content if it is too large itself. It gets its own handle unless the text has the same content.
+async fn spill_structured(
+    rules: &ResultRules<'_>,
     answer: &mut Answer,
     text: &Arc<String>,
     max_bytes: usize,
@@ -294,7 +295,7 @@ async fn set_structured_aside(
     let mut warning = format!("the structured content has {} bytes and was left out", written.len());
     if !known
         && matches!(rules.results.too_long, TooLong::Spill | TooLong::Summarise)
-        && let Some(handle) = put_aside(rules, Form::Json, Arc::new(written), notes).await
+        && let Some(handle) = spill(rules, Form::Json, Arc::new(written), notes).await
     {
         warning.push_str(&format!("; it is kept as {handle}"));
         notes.handle.get_or_insert(handle);
@@ -303,7 +304,7 @@ async fn set_structured_aside(
 }
 
 /// The text within its limits, with a marker.
-fn shortened(rules: &Rules<'_>, text: &str, room: &Bounds<'_>, handle: Option<&str>) -> String {
+fn truncated(rules: &ResultRules<'_>, text: &str, space: &Bounds<'_>, handle: Option<&str>) -> String {
     let part = match rules.results.too_long {
         TooLong::Head => Part::Head,
         TooLong::HeadTail | TooLong::Spill | TooLong::Summarise | TooLong::Error => Part::Ends,
@@ -313,15 +314,15 @@ fn shortened(rules: &Rules<'_>, text: &str, room: &Bounds<'_>, handle: Option<&s
         Part::Ends => "the first and last",
     };
     let fitted = match handle {
-        None => truncate::fit(text, room, part, |sizes| {
+        None => truncate::fit(text, space, part, |sizes| {
             let Sizes { kept, bytes, .. } = sizes;
             format!("[truncated: {shown} {kept} of {bytes} bytes are shown; ask for less to see all of it]")
         }),
         Some(handle) => {
-            let reader = rules.outputs.reader();
+            let reader = rules.options.reader();
             let preview = Bounds {
-                bytes: room.bytes.min(PREVIEW),
-                ..*room
+                bytes: space.bytes.min(PREVIEW),
+                ..*space
             };
             truncate::fit(text, &preview, part, |sizes| {
                 let Sizes { kept, bytes, lines } = sizes;
@@ -336,7 +337,7 @@ fn shortened(rules: &Rules<'_>, text: &str, room: &Bounds<'_>, handle: Option<&s
     fitted.unwrap_or_else(|| text.to_owned())
 }
 
-/// How a model gets at the rest.
+/// Tells a model how to read the rest.
 pub(super) fn how_to_read(reader: &str, handle: &str) -> String {
     let reader = if reader.is_empty() { "read_output" } else { reader };
     format!(
@@ -345,7 +346,7 @@ pub(super) fn how_to_read(reader: &str, handle: &str) -> String {
     )
 }
 
-fn refusal(rules: &Rules<'_>, bytes: usize, limit: usize) -> Failure {
+fn refusal(rules: &ResultRules<'_>, bytes: usize, limit: usize) -> Failure {
     let message = format!(
         "the result of {}.{} is too long: it has {bytes} bytes, and {limit} are allowed. The tool has run; ask it for less.",
         rules.server, rules.tool
@@ -355,7 +356,7 @@ fn refusal(rules: &Rules<'_>, bytes: usize, limit: usize) -> Failure {
         .after_sending()
 }
 
-/// A message of ours within `limit` bytes, if it is longer.
+/// Truncates a message of Pegboard to `limit` bytes; `None` if it fits.
 pub(super) fn message(text: &str, limit: usize) -> Option<String> {
     truncate::fit(text, &Bounds::bytes(limit), Part::Head, |sizes| {
         format!(
@@ -365,9 +366,9 @@ pub(super) fn message(text: &str, limit: usize) -> Option<String> {
     })
 }
 
-/// How many tokens a text has, as the view counts them.
-pub(super) fn tokens(outputs: &ResultOptions, text: &str) -> usize {
-    match outputs.count() {
+/// The tokens of a text, by the view's tokenizer.
+pub(super) fn tokens(options: &ResultOptions, text: &str) -> usize {
+    match options.count() {
         Some(count) => count(text),
         None => estimate_tokens(text.len()),
     }

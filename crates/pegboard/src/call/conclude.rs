@@ -1,0 +1,48 @@
+//! The last steps of every call: its outcome is presented, counted and reported.
+
+use super::{
+    context::CallContext,
+    error::{CallError, after_a_lost_attempt},
+    guard::CallGuard,
+    present,
+    record::Record,
+    tool_call::ToolCall,
+};
+use crate::outcome::{Outcome, Reply};
+
+/// Turns the result of a call into its reply, and counts it.
+pub(super) async fn conclude(
+    context: &CallContext<'_>,
+    call: &mut ToolCall,
+    mut record: Record,
+    result: Result<Outcome, CallError>,
+) -> Reply {
+    let outcome = match result {
+        Ok(outcome) => outcome,
+        Err(error) => {
+            error.count_masked(&mut record.masked);
+            error.into_outcome(context.route)
+        }
+    };
+    let outcome = if record.may_have_run {
+        after_a_lost_attempt(outcome, &context.tool().dotted_name())
+    } else {
+        outcome
+    };
+    let presented = present::present(context, call, outcome).await;
+    let reply = record.close(context, call, presented);
+    context.server().counts().took(&reply);
+    context.server().count_for_view(&reply);
+    context.server().remember_failure(&reply);
+    if reply.untrusted {
+        context.view.rules.taint();
+    }
+    reply
+}
+
+/// Runs the `after` hooks on the reply, then ends the call for events and metrics.
+pub(super) async fn report(context: &CallContext<'_>, mut reply: Reply, guard: CallGuard<'_>) -> Reply {
+    context.view.hooks.after(context.route, &mut reply).await;
+    guard.complete(&reply);
+    reply
+}

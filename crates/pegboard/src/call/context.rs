@@ -1,0 +1,52 @@
+//! The state that all steps of a call share: view, route, settings and deadline.
+
+use std::sync::Arc;
+
+use tokio::time::Instant;
+
+use super::{route::resolved::Route, tool_call::ToolCall, view::View};
+use crate::{catalog::Tool, config::ServerConfig, deadline::Deadline, server::Server};
+
+/// The state that all steps of a call share.
+pub(crate) struct CallContext<'a> {
+    pub(super) view: &'a View,
+    pub(super) route: &'a Route,
+    /// A snapshot of the server's settings, taken when the call began.
+    pub(super) config: Arc<ServerConfig>,
+    pub(super) started: Instant,
+    /// The one deadline for everything the call waits for.
+    pub(super) deadline: Deadline,
+}
+
+impl<'a> CallContext<'a> {
+    pub(super) fn new(view: &'a View, route: &'a Route, call: &ToolCall, started: Instant) -> Self {
+        let config = route.server.kept_config();
+        let most = config.limits.call_total;
+        Self {
+            view,
+            route,
+            deadline: Deadline::after(started, call.timeout.unwrap_or(most).min(most)),
+            config,
+            started,
+        }
+    }
+
+    /// Creates the context of a call that began earlier, for the rest of its time.
+    pub(super) fn until(view: &'a View, route: &'a Route, deadline: Deadline) -> Self {
+        Self {
+            view,
+            route,
+            config: route.server.kept_config(),
+            started: Instant::now(),
+            deadline,
+        }
+    }
+
+    pub(super) fn server(&self) -> &'a Server {
+        &self.route.server
+    }
+
+    pub(super) fn tool(&self) -> &'a Tool {
+        &self.route.tool
+    }
+}

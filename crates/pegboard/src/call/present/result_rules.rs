@@ -1,0 +1,22 @@
+//! The settings under which one result is presented.
+
+use crate::{
+    call::result_options::ResultOptions,
+    config::{Results, Summarise},
+    deadline::Deadline,
+};
+
+/// The settings for one result.
+pub(super) struct ResultRules<'a> {
+    pub(super) server: &'a str,
+    pub(super) tool: &'a str,
+    /// The conversation that led to the call.
+    pub(super) context: Option<&'a str>,
+    pub(super) results: Results,
+    /// The result size that the server declares for the tool.
+    pub(super) hint: Option<usize>,
+    pub(super) summarise: Option<&'a Summarise>,
+    pub(super) options: &'a ResultOptions,
+    /// The deadline of the call.
+    pub(super) deadline: Deadline,
+}

@@ -1,0 +1,105 @@
+//! The results of routing a name: a route, a hidden or ambiguous tool, or the reason why there is none.
+
+use std::sync::Arc;
+
+use crate::{
+    catalog::{Tool, ToolKind},
+    config::Policy,
+    name::ServerName,
+    outcome::Failure,
+    provider::Definition,
+    server::Server,
+};
+
+/// The server and tool that a call goes to.
+#[derive(Debug)]
+pub(crate) struct Route {
+    /// The name that models see.
+    pub(crate) name: String,
+    pub(crate) server: Server,
+    pub(crate) tool: Arc<Tool>,
+    /// The definition compiled for the view's provider, or `None` if the server's own definition is used.
+    pub(crate) definition: Option<Arc<Definition>>,
+    /// Decides which tool gets a name that several tools have.
+    pub(crate) precedence: Precedence,
+    /// Whether the tool comes from a configured server, from this program or is built in.
+    pub(crate) kind: ToolKind,
+}
+
+impl Route {
+    /// Creates the route of a built-in tool that acts on `server`, such as `read_resource`.
+    pub(crate) fn through(listed: &str, tool: &Tool, server: Server) -> Self {
+        let mut tool = tool.clone();
+        tool.server = server.name().clone();
+        Self {
+            name: listed.to_owned(),
+            server,
+            tool: Arc::new(tool),
+            definition: None,
+            precedence: Precedence::View,
+            kind: ToolKind::BuiltIn,
+        }
+    }
+
+    /// Returns whether the tool's annotations are trusted when they claim that it does no harm, under its server's settings.
+    pub(crate) fn is_believed(&self, policy: &Policy) -> bool {
+        self.kind.is_believed(policy.trust)
+    }
+}
+
+/// A name that leads to no tool that the caller may use.
+#[derive(Debug)]
+pub(crate) struct Unroutable {
+    pub(crate) failure: Failure,
+    /// The server and tool that the name identifies, if any.
+    pub(crate) identified: Option<(ServerName, String)>,
+}
+
+impl Unroutable {
+    /// Creates the failure for a name that identifies this tool.
+    pub(crate) fn for_tool(server: &ServerName, tool: &str, failure: Failure) -> Self {
+        Self {
+            failure,
+            identified: Some((server.clone(), tool.to_owned())),
+        }
+    }
+}
+
+impl From<Failure> for Unroutable {
+    fn from(failure: Failure) -> Self {
+        Self {
+            failure,
+            identified: None,
+        }
+    }
+}
+
+impl From<Unroutable> for Failure {
+    fn from(unroutable: Unroutable) -> Self {
+        unroutable.failure
+    }
+}
+
+/// Whose tool it is, from the lowest precedence to the highest.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Precedence {
+    /// A tool of a configured server.
+    Server,
+    /// A tool of a server inside this program.
+    Program,
+    /// A tool that belongs to the view.
+    View,
+}
+
+/// The result of looking a name up.
+#[derive(Debug)]
+pub(crate) enum Routed {
+    To(Arc<Route>),
+    /// No tool has this name, but exactly one has a similar one.
+    Repaired(Arc<Route>),
+    /// Several tools match.
+    Ambiguous(Vec<String>),
+    /// The tool exists, as `server.tool`, but the view hides it.
+    Hidden(String),
+    Nowhere,
+}

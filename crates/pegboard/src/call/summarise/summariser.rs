@@ -1,0 +1,66 @@
+//! The summariser that a program may provide, and the request that it gets.
+
+use std::pin::Pin;
+
+use crate::outcome::truncate::{self, Bounds, Part};
+
+/// The most of a result that a summariser gets, in tokens.
+const INPUT_TOKENS: usize = 100_000;
+/// The most of a conversation that a summariser gets, in bytes.
+const CONTEXT_BYTES: usize = 64 << 10;
+
+/// Writes summaries. See [`SummaryRequest`] for the input.
+pub trait Summariser: Send + Sync + 'static {
+    /// Writes a summary. An empty one counts as a failure. Dropping the future cancels the request.
+    fn summarise<'a>(&'a self, request: &'a SummaryRequest) -> Summary<'a>;
+}
+
+/// The future of a summary.
+pub type Summary<'a> = Pin<Box<dyn Future<Output = Result<String, SummaryError>> + Send + 'a>>;
+
+/// The text to summarise, and the conversation it was requested for.
+///
+/// [`SummaryRequest::system_prompt`] and [`SummaryRequest::user_prompt`] render it as prompts for a model.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct SummaryRequest {
+    /// The server that the result comes from.
+    pub server: String,
+    /// The tool that was called.
+    pub tool: String,
+    /// The conversation that led to the call, if the caller passed it.
+    pub context: Option<String>,
+    /// The result: masked, and at most 100,000 tokens of it.
+    pub text: String,
+    /// The most tokens that the summary may have.
+    pub max_tokens: usize,
+}
+
+impl SummaryRequest {
+    pub(in crate::call) fn new(server: &str, tool: &str, context: Option<&str>, text: &str, max_tokens: usize) -> Self {
+        let shorten = |text: &str, bytes, part| {
+            let marker = |sizes: truncate::Sizes| format!("[{} of {} bytes are shown]", sizes.kept, sizes.bytes);
+            truncate::fit(text, &Bounds::bytes(bytes), part, marker).unwrap_or_else(|| text.to_owned())
+        };
+        Self {
+            server: server.to_owned(),
+            tool: tool.to_owned(),
+            // The latest messages matter most, and the first request.
+            context: context.map(|context| shorten(context, CONTEXT_BYTES, Part::Ends)),
+            text: shorten(text, 4 * INPUT_TOKENS, Part::Head),
+            max_tokens,
+        }
+    }
+}
+
+/// Why there is no summary.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct SummaryError(String);
+
+impl SummaryError {
+    /// Creates an error with a message for people. It should not quote the result.
+    pub fn new(message: impl Into<String>) -> Self {
+        Self(message.into())
+    }
+}

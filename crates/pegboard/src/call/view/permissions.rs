@@ -1,0 +1,62 @@
+//! Builder methods of a view that restrict what its agent may do.
+
+use std::{sync::Arc, time::Duration};
+
+use super::View;
+use crate::{
+    call::{approval::Approver, view_rules::Proposed},
+    filter::Selection,
+    grant::Grants,
+};
+
+impl View {
+    /// Adds globs of tools that may be used; without any, all may. A glob with a dot matches `server.tool`, one without matches the tool's
+    /// own name. Tools that the servers' own filters hide stay hidden.
+    pub fn allow(mut self, globs: impl IntoIterator<Item = impl Into<String>>) -> Self {
+        self.rules.allow.extend(globs.into_iter().map(Into::into));
+        self
+    }
+
+    /// Adds globs of tools that must not be used, even if they are allowed: for `server.tool` or for the tool's own name.
+    pub fn deny(mut self, globs: impl IntoIterator<Item = impl Into<String>>) -> Self {
+        self.rules.deny.extend(globs.into_iter().map(Into::into));
+        self
+    }
+
+    /// Restricts the view to these servers and tools. [`Selection::check`] finds out early whether they exist.
+    pub fn selection(mut self, selection: Selection) -> Self {
+        self.rules.selection = Some(Arc::new(selection));
+        self
+    }
+
+    /// Restricts the view to what is granted.
+    pub fn grants(mut self, grants: Grants) -> Self {
+        self.rules.grants = Some(grants);
+        self
+    }
+
+    /// Adds a check that may forbid a call because of its arguments, with the reason. It runs before approval is requested, and must be
+    /// fast.
+    pub fn check(mut self, check: impl Fn(&Proposed<'_>) -> Result<(), String> + Send + Sync + 'static) -> Self {
+        self.rules.checks.push(Arc::new(check));
+        self
+    }
+
+    /// Sets the approver of this view, in place of the board's.
+    pub fn approver(mut self, approver: impl Approver) -> Self {
+        self.rules.approver = Some(Arc::new(approver));
+        self
+    }
+
+    /// Sets how long an approver may take; five minutes by default.
+    pub fn approval_timeout(mut self, limit: Duration) -> Self {
+        self.rules.approval_timeout = Some(limit);
+        self
+    }
+
+    /// Requests approval for every call of high risk once an untrusted server has answered: its output may steer the model.
+    pub fn ask_after_untrusted(mut self) -> Self {
+        self.rules.taint = Some(Arc::default());
+        self
+    }
+}

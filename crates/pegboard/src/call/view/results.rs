@@ -1,0 +1,48 @@
+//! Builder methods of a view for the size, the tokens, the summaries and the spill of results.
+
+use std::sync::Arc;
+
+use super::View;
+use crate::{
+    call::{result_options::Size, summarise::summariser::Summariser},
+    spill::SpillLimits,
+};
+
+impl View {
+    /// Returns results whole, whatever their size: for programs and people. Limits, fences and summaries are for models.
+    pub fn whole_results(mut self) -> Self {
+        self.result_options.size = Size::Whole;
+        self
+    }
+
+    /// Truncates results to this many bytes, head and tail, and spills nothing.
+    pub fn cut_results(mut self, bytes: usize) -> Self {
+        self.result_options.size = Size::AtMost(bytes);
+        self
+    }
+
+    /// Sets the tokenizer. The default estimates a quarter of the bytes. It must not count more tokens than there are bytes.
+    pub fn tokenizer(mut self, count: impl Fn(&str) -> usize + Send + Sync + 'static) -> Self {
+        self.result_options.tokenizer = Some(Arc::new(count));
+        self
+    }
+
+    /// Sets the summariser for long results of the servers whose config enables summaries.
+    pub fn summariser(mut self, summariser: impl Summariser) -> Self {
+        self.result_options.summariser = Some(Arc::new(summariser));
+        self
+    }
+
+    /// Sets how much is spilled, where and for how long.
+    pub fn spill(mut self, limits: SpillLimits) -> Self {
+        self.result_options.limits = limits;
+        self
+    }
+
+    /// Lists `read_output`, the tool that reads spilled outputs, from the start. By default it is listed once there is something to read,
+    /// which does not help a program that lists tools only once.
+    pub fn always_list_read_output(mut self) -> Self {
+        self.result_options.always_readable = true;
+        self
+    }
+}

@@ -1,0 +1,109 @@
+//! What one view may do: which tools it sees, which calls it may make, and which calls need approval.
+
+use std::{
+    fmt,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
+
+use serde_json::{Map, Value};
+
+use super::approval::{Approvals, Approver, OpenQuestions};
+use crate::{
+    catalog::{Risk, Tool},
+    filter::Selection,
+    grant::Grants,
+    name::ServerName,
+};
+
+/// How long an approver may take by default.
+const APPROVAL_TIMEOUT: Duration = Duration::from_secs(300);
+
+/// A call that is about to be made, as checks see it.
+#[derive(Debug, Clone, Copy)]
+#[non_exhaustive]
+pub struct Proposed<'a> {
+    /// The server that would be called.
+    pub server: &'a ServerName,
+    /// The tool that would be called.
+    pub tool: &'a Tool,
+    /// How much harm the call may do, under the settings of its server.
+    pub risk: Risk,
+    /// The arguments as they would be sent. No key occurs twice.
+    pub arguments: &'a Map<String, Value>,
+}
+
+/// Returns the reason if a call must not be made.
+pub(super) type CallCheck = dyn Fn(&Proposed<'_>) -> Result<(), String> + Send + Sync;
+
+/// What one view may do.
+#[derive(Clone, Default)]
+pub(crate) struct Rules {
+    pub(super) allow: Vec<String>,
+    pub(super) deny: Vec<String>,
+    pub(super) selection: Option<Arc<Selection>>,
+    pub(super) grants: Option<Grants>,
+    pub(super) checks: Vec<Arc<CallCheck>>,
+    pub(super) approver: Option<Arc<dyn Approver>>,
+    pub(super) approval_timeout: Option<Duration>,
+    /// Approvals for this view, and for all views of the board.
+    pub(super) approved: Approvals,
+    pub(super) approved_for_all: Approvals,
+    pub(super) open_questions: Arc<OpenQuestions>,
+    /// Set when output of an untrusted server has reached the agent; `None` unless the view tracks that.
+    pub(super) taint: Option<Arc<AtomicBool>>,
+}
+
+impl Rules {
+    /// Resets the rules for a new view: no approvals yet, and the board's approver if it has none of its own.
+    pub(crate) fn reset(&mut self, approver: Option<&Arc<dyn Approver>>, approved_for_all: &Approvals) {
+        self.approved = Approvals::new();
+        self.open_questions = Arc::default();
+        self.approved_for_all = approved_for_all.clone();
+        self.taint = self.taint.take().map(|_| Arc::default());
+        if self.approver.is_none() {
+            self.approver = approver.cloned();
+        }
+    }
+
+    /// A copy with another selection.
+    pub(crate) fn with_selection(&self, selection: Arc<Selection>) -> Self {
+        Self {
+            selection: Some(selection),
+            ..self.clone()
+        }
+    }
+
+    pub(crate) fn selection(&self) -> Option<&Selection> {
+        self.selection.as_deref()
+    }
+
+    pub(super) fn approval_timeout(&self) -> Duration {
+        self.approval_timeout.unwrap_or(APPROVAL_TIMEOUT)
+    }
+
+    /// Records that output of an untrusted server has reached the agent.
+    pub(super) fn taint(&self) {
+        if let Some(taint) = &self.taint {
+            taint.store(true, Ordering::Release);
+        }
+    }
+
+    pub(super) fn is_tainted(&self) -> bool {
+        self.taint.as_ref().is_some_and(|taint| taint.load(Ordering::Acquire))
+    }
+}
+
+impl fmt::Debug for Rules {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Rules")
+            .field("allow", &self.allow)
+            .field("deny", &self.deny)
+            .field("selection", &self.selection)
+            .field("grants", &self.grants)
+            .finish_non_exhaustive()
+    }
+}

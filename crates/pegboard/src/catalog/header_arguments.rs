@@ -1,0 +1,76 @@
+//! Arguments that a tool's schema mirrors into HTTP headers with `x-mcp-header`.
+
+use serde_json::Value;
+
+/// Whether a tool's `x-mcp-header` annotations are validated. They matter only where arguments are mirrored into HTTP headers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum HeaderRule {
+    Enforced,
+    Ignored,
+}
+
+/// The arguments annotated with `x-mcp-header`, or why an annotation is invalid: it must be a header token, unique regardless of case, on a
+/// property of a primitive type that is reached through `properties` only.
+pub(super) fn header_arguments(schema: &Value) -> Result<Vec<(Vec<String>, String)>, String> {
+    let mut found = Vec::new();
+    collect_annotations(schema, &mut Vec::new(), &mut found)?;
+    if count_annotations(schema) != found.len() {
+        return Err("an `x-mcp-header` stands where no argument can be read from".to_owned());
+    }
+    for (at, (_, header)) in found.iter().enumerate() {
+        if found[..at].iter().any(|(_, other)| other.eq_ignore_ascii_case(header)) {
+            return Err(format!("two arguments claim the header `{header}`"));
+        }
+    }
+    Ok(found)
+}
+
+fn collect_annotations(
+    schema: &Value,
+    path: &mut Vec<String>,
+    found: &mut Vec<(Vec<String>, String)>,
+) -> Result<(), String> {
+    let Some(properties) = schema.get("properties").and_then(Value::as_object) else {
+        return Ok(());
+    };
+    for (name, property) in properties {
+        path.push(name.clone());
+        if let Some(mark) = property.get("x-mcp-header") {
+            let header = mark.as_str().unwrap_or_default();
+            if header.is_empty() || !header.bytes().all(is_token_byte) {
+                return Err(format!("`x-mcp-header` of `{}` is not a header name", path.join(".")));
+            }
+            let kind = property.get("type").and_then(Value::as_str).unwrap_or("anything");
+            if !matches!(kind, "string" | "integer" | "boolean") {
+                return Err(format!(
+                    "`x-mcp-header` stands on `{}`, whose type is {kind}",
+                    path.join(".")
+                ));
+            }
+            found.push((path.clone(), header.to_owned()));
+        }
+        collect_annotations(property, path, found)?;
+        path.pop();
+    }
+    Ok(())
+}
+
+/// Counts the annotations anywhere in a schema, except inside data values.
+fn count_annotations(schema: &Value) -> usize {
+    match schema {
+        Value::Object(fields) => fields
+            .iter()
+            .map(|(key, value)| match key.as_str() {
+                "x-mcp-header" => 1,
+                "default" | "const" | "enum" | "examples" => 0,
+                _ => count_annotations(value),
+            })
+            .sum(),
+        Value::Array(items) => items.iter().map(count_annotations).sum(),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => 0,
+    }
+}
+
+fn is_token_byte(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte)
+}

@@ -1,0 +1,78 @@
+//! A stored catalog, and how long and by whom a server lets its listings be cached.
+
+use std::time::Duration;
+
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::catalog::Catalog;
+
+/// The upper limit for the lifetime that a server declares.
+pub(super) const MAX_TTL: Duration = Duration::from_secs(24 * 3600);
+
+/// A stored catalog and when it was saved.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Stored {
+    pub(crate) catalog: Catalog,
+    pub(crate) freshness: Freshness,
+    pub(crate) saved_at: Timestamp,
+}
+
+/// How long and by whom a server lets its listings be cached.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Freshness {
+    /// How long they can be used without listing again; at most a day. `None` if the server declares nothing.
+    pub(crate) ttl: Option<Duration>,
+    /// Who may see them.
+    pub(crate) scope: CacheScope,
+}
+
+/// Who may see a cached listing.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum CacheScope {
+    /// Only clients with the same credentials. The default.
+    #[default]
+    Private,
+    /// Every client.
+    Public,
+}
+
+impl Freshness {
+    /// Parses `ttlMs` and `cacheScope` of one page of a listing.
+    pub(crate) fn read(page: &Value) -> Self {
+        let ttl = page.get("ttlMs").and_then(Value::as_u64);
+        Self {
+            ttl: ttl.map(|millis| Duration::from_millis(millis).min(MAX_TTL)),
+            scope: match page.get("cacheScope").and_then(Value::as_str) {
+                Some("public") => CacheScope::Public,
+                _ => CacheScope::Private,
+            },
+        }
+    }
+
+    /// Combines two listings: the shorter lifetime, the narrower scope.
+    #[must_use]
+    pub(crate) fn and(self, other: Self) -> Self {
+        Self {
+            ttl: self.ttl.zip(other.ttl).map(|(one, two)| one.min(two)),
+            scope: if self.scope == other.scope {
+                self.scope
+            } else {
+                CacheScope::Private
+            },
+        }
+    }
+}
+
+impl Stored {
+    /// Returns whether the lifetime has not expired. A timestamp in the future counts as expired: the clock was set back.
+    pub(crate) fn is_fresh(&self, now: Timestamp) -> bool {
+        let age = now.duration_since(self.saved_at);
+        match (self.freshness.ttl, Duration::try_from(age)) {
+            (Some(ttl), Ok(age)) => age < ttl,
+            _ => false,
+        }
+    }
+}

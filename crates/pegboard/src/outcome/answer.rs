@@ -1,0 +1,76 @@
+//! A tool's answer: content blocks and structured content.
+
+use std::sync::Arc;
+
+use serde_json::{Map, Value};
+
+use super::content::Content;
+use crate::config::{Join, Structured};
+
+/// A tool's answer: content blocks, and structured content if it has some.
+#[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
+pub struct Answer {
+    /// The content blocks in their order.
+    pub content: Vec<Content>,
+    /// The structured content.
+    pub structured: Option<Value>,
+    /// The result's `_meta`.
+    pub meta: Option<Map<String, Value>>,
+    /// The code of the JSON-RPC error that the server sent in place of a result. The error's message is in the text, its `data` is
+    /// [`Answer::structured`].
+    pub error_code: Option<i64>,
+    /// Whether the tool ran at all; a server may answer that it never started it.
+    pub(crate) executed: bool,
+    /// How it is rendered as text.
+    pub(crate) rendering: Rendering,
+}
+
+impl Answer {
+    /// Creates an answer of one text block.
+    pub fn from_text(text: impl Into<String>) -> Self {
+        Self::from_content([Content::text(text)])
+    }
+
+    /// Creates an answer of these blocks.
+    pub fn from_content(content: impl IntoIterator<Item = Content>) -> Self {
+        Self {
+            content: content.into_iter().collect(),
+            structured: None,
+            meta: None,
+            error_code: None,
+            executed: true,
+            rendering: Rendering::default(),
+        }
+    }
+
+    /// Creates a structured answer, with the same JSON as a text block.
+    pub fn json(value: impl Into<Value>) -> Self {
+        let value = value.into();
+        Self {
+            structured: Some(value.clone()),
+            ..Self::from_text(value.to_string())
+        }
+    }
+}
+
+impl From<&str> for Answer {
+    fn from(text: &str) -> Self {
+        Self::from_text(text)
+    }
+}
+
+impl From<String> for Answer {
+    fn from(text: String) -> Self {
+        Self::from_text(text)
+    }
+}
+
+/// How an answer is rendered as text.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Rendering {
+    pub(crate) join: Join,
+    pub(crate) structured: Structured,
+    /// The source named in the fence, if the text is fenced.
+    pub(crate) fence: Option<Arc<str>>,
+}

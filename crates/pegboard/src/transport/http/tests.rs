@@ -1,0 +1,39 @@
+//! What is kept of a server's answers.
+
+use bytes::Bytes;
+
+use super::*;
+use crate::secret::SafeUrl;
+
+/// Ignores everything.
+struct Ignoring;
+
+impl Inbox for Ignoring {
+    fn message(&self, _message: Bytes) -> Option<u64> {
+        None
+    }
+    fn too_long(&self, _head: &[u8], _tail: &[u8], _limit: usize) {}
+    fn waits_for(&self, _id: u64) -> bool {
+        false
+    }
+    fn failed(&self, _id: u64, _failure: WireFailure) {}
+    fn ended(&self, _end: WireEnd) {}
+}
+
+#[tokio::test]
+async fn the_session_id_is_marked_sensitive_and_never_printed() {
+    let endpoint = Endpoint::new(SafeUrl::parse("http://127.0.0.1:9/mcp").unwrap());
+    let http = Http::new(&endpoint, &Limits::default(), Arc::new(Ignoring))
+        .await
+        .unwrap();
+    let shared = &http.shared;
+    let mut answer = HeaderMap::new();
+    answer.insert("mcp-session-id", HeaderValue::from_static("5e551011-1d"));
+    shared.keep_session(&answer).unwrap();
+    let id = shared.session().id.clone();
+    let request = headers::of(&Envelope::default(), id.as_ref());
+    assert_eq!(request["mcp-session-id"], "5e551011-1d");
+    assert!(request["mcp-session-id"].is_sensitive());
+    let printed = format!("{request:?}");
+    assert!(!printed.contains("5e551011-1d"), "{printed}");
+}
