@@ -19,7 +19,10 @@ use crate::{
     deadline::Deadline,
     outcome::{Failure, Kind, Outcome, Reply},
     server::Live,
-    session::{Begun, Call, CallResult, Fault, FaultKind, Patience, Session, Steps, Task, TaskState, TaskStatus},
+    session::{
+        Call, CallResponse, CallResult, Fault, FaultKind, Patience, ProgressSubscription, Session, Task, TaskState,
+        TaskStatus,
+    },
     status::Era,
 };
 
@@ -48,7 +51,7 @@ pub struct TaskHandle {
 #[derive(Debug)]
 enum Held {
     /// Its server may tell how far it is for as long as the handle is kept.
-    Running(Task, Option<Steps>),
+    Running(Task, Option<ProgressSubscription>),
     /// The server answered at once, although it might have taken its time.
     Done(CallResult),
     /// It has ended, and the reply is being made of that. Whoever waited for it may have gone; the next one goes on.
@@ -157,7 +160,7 @@ async fn begin(job: &CallContext<'_>, call: &ToolCall, record: &mut Record) -> R
     }
     record.attempts = 1;
     let meta = view.hooks.meta(route, call)?;
-    let begun = live.session.begin(Call {
+    let begun = live.session.start_call(Call {
         tool: &route.tool,
         arguments: arguments.as_raw(),
         meta: &meta,
@@ -169,8 +172,8 @@ async fn begin(job: &CallContext<'_>, call: &ToolCall, record: &mut Record) -> R
         as_task: true,
     });
     let task = match begun.await? {
-        Begun::Done(result) => Held::Done(result),
-        Begun::Task(task, steps) => Held::Running(*task, steps),
+        CallResponse::Result(result) => Held::Done(result),
+        CallResponse::Task(task, steps) => Held::Running(*task, steps),
     };
     Ok((live, task))
 }
@@ -195,7 +198,7 @@ async fn closed(
 
 /// In the newest era it is the server that decides, for every tool.
 fn runs_as_task(route: &Route, session: &Session) -> bool {
-    session.offers_tasks() && (session.facts.era == Era::Modern || route.tool.task_support != TaskSupport::Forbidden)
+    session.offers_tasks() && (session.peer.era == Era::Modern || route.tool.task_support != TaskSupport::Forbidden)
 }
 
 /// Asks about a task, once more in a new session when the one that was used is gone: that does no harm.
@@ -354,7 +357,7 @@ async fn followed(
     route: &Route,
     live: &mut Live,
     task: &Task,
-    steps: &mut Option<Steps>,
+    steps: &mut Option<ProgressSubscription>,
     deadline: Deadline,
 ) -> Result<CallResult, Fault> {
     let patience = Patience {
@@ -363,7 +366,7 @@ async fn followed(
     };
     let mut lost = 0;
     loop {
-        match live.session.follow(task.clone(), patience, steps.as_mut()).await {
+        match live.session.await_task(task.clone(), patience, steps.as_mut()).await {
             Err(fault) if fault.loses_session() && lost < LOST_SESSIONS => {
                 lost += 1;
                 *live = next_session(route, live, deadline).await.ok_or(fault)?;
