@@ -146,7 +146,7 @@ async fn progress_restarts_the_idle_timeout_but_not_the_deadline() {
     });
     let started = Instant::now();
     let late = receiver
-        .result(Duration::from_secs(5), started + Duration::from_secs(30))
+        .receive(Duration::from_secs(5), started + Duration::from_secs(30))
         .await;
     assert_eq!(late.unwrap_err(), ExceededLimit::Total);
     assert_eq!(started.elapsed(), Duration::from_secs(30));

@@ -53,7 +53,7 @@ fn server(era: FakeEra) -> FakeServer {
     let asking = FakeTool::new("asking").asks(Ask::Elicitation).asks(Ask::Ping);
     fake(era)
         .tool(asking.progress(3, Duration::from_millis(1)))
-        .tool(FakeTool::new("long").answers(pegboard_testkit::Response::Bytes(300_000)))
+        .tool(FakeTool::new("long").answers(pegboard_testkit::Answer::Bytes(300_000)))
 }
 
 #[tokio::test]
