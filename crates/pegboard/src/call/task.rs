@@ -27,7 +27,10 @@ use crate::{
     deadline::Deadline,
     outcome::{Failure, Kind, Outcome, Reply},
     server::Live,
-    session::{Begun, Call, CallResult, Fault, FaultKind, Patience, Session, Steps, Task, TaskState, TaskStatus},
+    session::{
+        Call, CallResponse, CallResult, Fault, FaultKind, Patience, ProgressSubscription, Session, Task, TaskState,
+        TaskStatus,
+    },
     status::Era,
 };
 
@@ -56,7 +59,7 @@ pub struct TaskHandle {
 #[derive(Debug)]
 enum Stage {
     /// In flight. The server may send progress for as long as the handle exists.
-    Running(Task, Option<Steps>),
+    Running(Task, Option<ProgressSubscription>),
     /// The server answered at once instead of creating a task.
     Answered(CallResult),
     /// The task has ended and its reply is being built. If the awaiting caller is dropped, the next one continues.
@@ -165,7 +168,7 @@ async fn begin(context: &CallContext<'_>, call: &ToolCall, record: &mut Record) 
     }
     record.attempts = 1;
     let meta = view.hooks.meta(route, call)?;
-    let begun = live.session.begin(Call {
+    let begun = live.session.start_call(Call {
         tool: &route.tool,
         arguments: arguments.as_raw(),
         meta: &meta,
@@ -177,8 +180,8 @@ async fn begin(context: &CallContext<'_>, call: &ToolCall, record: &mut Record) 
         as_task: true,
     });
     let stage = match begun.await? {
-        Begun::Done(result) => Stage::Answered(result),
-        Begun::Task(task, steps) => Stage::Running(*task, steps),
+        CallResponse::Result(result) => Stage::Answered(result),
+        CallResponse::Task(task, steps) => Stage::Running(*task, steps),
     };
     Ok((live, stage))
 }
@@ -201,7 +204,7 @@ async fn finish(
 
 /// Since the modern protocol version the server decides, for every tool.
 fn runs_as_task(route: &Route, session: &Session) -> bool {
-    session.offers_tasks() && (session.facts.era == Era::Modern || route.tool.task_support != TaskSupport::Forbidden)
+    session.offers_tasks() && (session.peer.era == Era::Modern || route.tool.task_support != TaskSupport::Forbidden)
 }
 
 /// Sends a request about a task, once more on a new session if the first one is lost_session: these requests are safe to retry.
@@ -357,7 +360,7 @@ async fn follow(
     route: &Route,
     live: &mut Live,
     task: &Task,
-    steps: &mut Option<Steps>,
+    steps: &mut Option<ProgressSubscription>,
     deadline: Deadline,
 ) -> Result<CallResult, Fault> {
     let patience = Patience {
@@ -366,7 +369,7 @@ async fn follow(
     };
     let mut lost = 0;
     loop {
-        match live.session.follow(task.clone(), patience, steps.as_mut()).await {
+        match live.session.await_task(task.clone(), patience, steps.as_mut()).await {
             Err(fault) if fault.loses_session() && lost < MAX_LOST_SESSIONS => {
                 lost += 1;
                 *live = next_session(route, live, deadline).await.ok_or(fault)?;

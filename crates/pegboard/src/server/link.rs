@@ -34,7 +34,7 @@ use crate::{
     deadline::Deadline,
     mask::Masking,
     name::ServerName,
-    session::{Described, DesiredState, Spec},
+    session::{ConfiguredTools, DesiredState, Spec},
     transport::Target,
 };
 
@@ -55,7 +55,7 @@ pub(super) struct Plan {
     pub(super) masking: Masking,
     pub(super) capabilities: Capabilities,
     /// Tools that the server does not list.
-    pub(super) described: Arc<Described>,
+    pub(super) described: Arc<ConfiguredTools>,
 }
 
 impl Plan {

@@ -225,7 +225,7 @@ impl Outage {
     /// One that was ready before may be in the middle of an update.
     pub(super) fn of_start(error: &ConnectError, is_first: bool) -> Self {
         let cause = match cause_of(error) {
-            Cause::Failed if is_first && !error.unheard && is_no_mcp(&error.fault.kind) => Cause::Broken,
+            Cause::Failed if is_first && !error.is_modern_lost && is_no_mcp(&error.fault.kind) => Cause::Broken,
             cause => cause,
         };
         Self {

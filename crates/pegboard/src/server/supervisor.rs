@@ -227,7 +227,7 @@ impl Supervisor {
         for warning in &catalog.warnings {
             tracing::info!("{warning}");
         }
-        let (tools, version) = (catalog.tools.len(), &session.facts.version);
+        let (tools, version) = (catalog.tools.len(), &session.peer.version);
         tracing::info!(tools, %version, ready_after_ms = millis(took), "ready");
         self.memory.generation = self.generations.fetch_add(1, Ordering::Relaxed) + 1;
         self.memory.failures = 0;

@@ -6,11 +6,11 @@ use bytes::Bytes;
 use serde_json::value::RawValue;
 
 use super::{
-    input_rounds::Rounds as _,
+    call_result::CallResult,
+    input_rounds::RoundsResult as _,
     json_rpc::{self, Meta, Params},
-    listing,
+    pagination,
     response::Response,
-    tools_call::CallResult,
 };
 use crate::{
     catalog::{Catalog, HeaderRule, Tool},
@@ -18,7 +18,7 @@ use crate::{
     outcome::Content,
 };
 
-/// Writes a request and returns its length.
+/// Serialises a `tools/call` request and returns its length.
 pub fn write_call(id: u64, tool: &str, arguments: &RawValue) -> usize {
     let params = Params::default().with("name", tool).with("arguments", arguments);
     let meta = Meta {
@@ -28,17 +28,18 @@ pub fn write_call(id: u64, tool: &str, arguments: &RawValue) -> usize {
     json_rpc::request(id, "tools/call", &params, meta).len()
 }
 
-/// Reads a message that answers a call, and returns how many bytes the answer has.
+/// Parses the response to a call and returns the size of its content.
 pub fn read_answer(message: &Bytes) -> Option<usize> {
-    let (_, answer) = Response::guess(message)?;
-    let result = CallResult::of(&answer).ok()?;
+    let (_, response) = Response::recognize(message)?;
+    let (result, _) = CallResult::parse(&response).ok()?;
     Some(result.content.iter().map(Content::payload_bytes).sum())
 }
 
-/// Reads a message that answers `tools/list`.
+/// Parses the response to `tools/list`.
 pub fn read_tools(message: &Bytes, server: &ServerName) -> Vec<Arc<Tool>> {
     let mut catalog = Catalog::default();
-    let page = Response::guess(message).and_then(|(_, answer)| listing::Page::of(&answer, "tools", "tools/list").ok());
+    let page = Response::recognize(message)
+        .and_then(|(_, response)| pagination::Page::parse(&response, "tools", "tools/list").ok());
     if let Some(page) = page {
         catalog.read_tools(server, page.items, HeaderRule::Ignored);
     }

@@ -1,10 +1,14 @@
-//! What a server offers, listed: its tools must come, and all the rest may fail without taking them away.
+//! Lists a server's catalog. Tools are required; resources, templates and prompts may fail without losing the tools.
 
-use std::{collections::HashSet, time::Duration};
+use std::{
+    collections::{BTreeMap, HashSet},
+    time::Duration,
+};
 
+use serde_json::Value;
 use tokio::time::Instant;
 
-use super::{Described, Fault, Session, listing::Gathered};
+use super::{fault::Fault, mcp_session::Session, pagination::PartialCatalog};
 use crate::{
     catalog::{Catalog, ListedTools, sanitize, store::Freshness},
     config::Capabilities,
@@ -12,75 +16,78 @@ use crate::{
     mask::{LONG, Masker},
 };
 
-/// The longest warning about a listing: it may hold the server's own words.
+/// The longest warning about a list: it may contain text from the server.
 const MAX_WARNING: usize = 1 << 10;
 
-/// What is asked of a server when it is listed.
+/// Tools that are described in the config, by name.
+pub(crate) type ConfiguredTools = BTreeMap<String, Value>;
+
+/// Which parts of the catalog are listed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ListScope {
-    /// Its tools.
+    /// Only tools.
     Tools,
-    /// Its tools, and of the rest what its config asks for.
+    /// Tools, and these other capabilities.
     More(Capabilities),
 }
 
 impl ListScope {
-    /// The part of it that a server's config asks for.
-    pub(crate) fn within(self, wanted: Capabilities) -> Self {
+    /// Restricts the scope to the capabilities that a server's config enables.
+    pub(crate) fn within(self, enabled: Capabilities) -> Self {
         match self {
             Self::Tools => Self::Tools,
             Self::More(all) => Self::More(Capabilities {
-                resources: all.resources && wanted.resources,
-                prompts: all.prompts && wanted.prompts,
+                resources: all.resources && enabled.resources,
+                prompts: all.prompts && enabled.prompts,
             }),
         }
     }
 }
 
 impl Session {
-    /// Lists what the server offers, as far as it says that it offers such things at all, and how long that may be kept. Tools that are
-    /// described and not listed are added; with such tools the listing of tools may fail. Resources or prompts that cannot be listed stay
-    /// as they were `before`, with a warning.
+    /// Lists the parts of the catalog that the server declares, and returns how long they may be cached. Configured tools that are not
+    /// listed are added; if there are any, listing the tools may fail. Resources or prompts that cannot be listed stay as they were
+    /// `before`, with a warning.
     pub(crate) async fn catalog(
         &self,
-        survey: ListScope,
-        described: &Described,
+        scope: ListScope,
+        configured: &ConfiguredTools,
         before: Option<&Catalog>,
     ) -> Result<(Catalog, Freshness), Fault> {
-        let listed = self.listed(survey, described, before).await;
-        listed.map_err(|fault| fault.hidden(self.masker()))
+        let listed = self.list_catalog(scope, configured, before).await;
+        listed.map_err(|fault| fault.masked(self.masker()))
     }
 
-    /// Lists the tools again, within `limit`. All else stays as it was `before`.
-    pub(crate) async fn tools_again(
+    /// Lists only the tools, within `limit`. The rest of the catalog stays as it was `before`.
+    pub(crate) async fn relist_tools(
         &self,
-        described: &Described,
+        configured: &ConfiguredTools,
         before: &Catalog,
         limit: Duration,
     ) -> Result<(Catalog, Freshness), Fault> {
         let started = Instant::now();
-        let listing = tokio::time::timeout(limit, self.catalog(ListScope::Tools, described, None)).await;
-        let (mut catalog, freshness) = listing.unwrap_or_else(|_| Err(Fault::late(started)))?;
+        let listing = tokio::time::timeout(limit, self.catalog(ListScope::Tools, configured, None)).await;
+        let (mut catalog, freshness) = listing.unwrap_or_else(|_| Err(Fault::timed_out(started)))?;
         catalog.keep_resources(Some(before));
         catalog.keep_templates(Some(before));
         catalog.keep_prompts(Some(before));
         Ok((catalog, freshness))
     }
 
-    async fn listed(
+    async fn list_catalog(
         &self,
-        survey: ListScope,
-        described: &Described,
+        scope: ListScope,
+        configured: &ConfiguredTools,
         before: Option<&Catalog>,
     ) -> Result<(Catalog, Freshness), Fault> {
-        let mut all = Gathered::default();
+        let mut all = PartialCatalog::default();
         let masker = Masker::clone(&self.masker().current());
         if self.offers("tools") {
             let deadline = Deadline::within(self.limits.list);
             let tools = ListedTools::new(&self.server, self.header_rule(), Some(masker.clone()));
             match self.list_tools(deadline, tools, &mut all).await {
                 Ok(tools) => all.catalog.take_tools(tools),
-                Err(fault) if !described.is_empty() && fault.leaves_session() => {
+                Err(fault) if !configured.is_empty() && fault.spares_session() => {
                     all.warn(&format!(
                         "its tools could not be listed, only those that the config describes are known: {fault}"
                     ));
@@ -88,36 +95,36 @@ impl Session {
                 Err(fault) => return Err(fault),
             }
         }
-        all.catalog.add_configured(&self.server, described, self.header_rule());
-        if let ListScope::More(wanted) = survey {
-            // Side by side, so that one that hangs holds up nothing but itself.
+        all.catalog.add_configured(&self.server, configured, self.header_rule());
+        if let ListScope::More(enabled) = scope {
+            // Concurrently, so that a list that hangs does not delay the other.
             let (resources, prompts) = tokio::join!(
-                self.list_resources(wanted.resources, before),
-                self.list_prompts(wanted.prompts, before)
+                self.list_resources(enabled.resources, before),
+                self.list_prompts(enabled.prompts, before)
             );
             all.add(resources?);
             all.add(prompts?);
         }
-        // The tools that were listed have been masked while they came. A secret may have become known meanwhile.
-        let described: HashSet<String> = described.keys().cloned().collect();
+        // Listed tools were masked as they came, but a secret may have become known meanwhile.
+        let configured: HashSet<String> = configured.keys().cloned().collect();
         let mut catalog = all.catalog;
-        let hide = move |now: &Masker| {
+        let mask = move |now: &Masker| {
             let has_changed = !now.is(&masker);
-            catalog.mask_tools(now, |name| has_changed || described.contains(name));
+            catalog.mask_tools(now, |name| has_changed || configured.contains(name));
             catalog.mask_beside_tools(now);
             catalog
         };
         let catalog = if all.bytes > LONG {
-            self.hidden_apart(hide).await?
+            self.mask_blocking(mask).await?
         } else {
-            hide(&self.masker().current())
+            mask(&self.masker().current())
         };
         Ok((catalog, all.freshness.unwrap_or_default()))
     }
 
-    async fn list_resources(&self, wanted: bool, before: Option<&Catalog>) -> Result<Gathered, Fault> {
-        let mut listed = Gathered::default();
-        if !wanted || !self.offers("resources") {
+    async fn list_resources(&self, is_enabled: bool, before: Option<&Catalog>) -> Result<PartialCatalog, Fault> {
+        let mut listed = PartialCatalog::default();
+        if !is_enabled || !self.offers("resources") {
             return Ok(listed);
         }
         let deadline = Deadline::within(self.limits.list);
@@ -149,9 +156,9 @@ impl Session {
         Ok(listed)
     }
 
-    async fn list_prompts(&self, wanted: bool, before: Option<&Catalog>) -> Result<Gathered, Fault> {
-        let mut listed = Gathered::default();
-        if !wanted || !self.offers("prompts") {
+    async fn list_prompts(&self, is_enabled: bool, before: Option<&Catalog>) -> Result<PartialCatalog, Fault> {
+        let mut listed = PartialCatalog::default();
+        if !is_enabled || !self.offers("prompts") {
             return Ok(listed);
         }
         let deadline = Deadline::within(self.limits.list);
@@ -166,11 +173,11 @@ impl Session {
     }
 }
 
-impl Gathered {
-    /// Notes that a part could not be listed. A session that is lost is lost for the other parts too.
+impl PartialCatalog {
+    /// Adds a warning that a part could not be listed. Fails if the session is lost.
     fn warn_of(&mut self, what: &str, fault: &Fault, before: Option<&Catalog>) -> Result<(), Fault> {
-        // A server may well let somebody use its tools who may not see the rest.
-        if !fault.leaves_session() && !fault.needs_auth() {
+        // A server may grant access to its tools only.
+        if !fault.spares_session() && !fault.needs_auth() {
             return Err(fault.clone());
         }
         let instead = match before {
@@ -191,7 +198,7 @@ impl Gathered {
         self.catalog.add(part.catalog);
         self.bytes += part.bytes;
         if let Some(freshness) = part.freshness {
-            self.hears(freshness);
+            self.restrict_freshness(freshness);
         }
     }
 }

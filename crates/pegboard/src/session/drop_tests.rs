@@ -1,4 +1,4 @@
-//! Every future of a session is dropped after each number of polls: nothing is left behind, and the session goes on.
+//! Drops every future of a session after each number of polls: no state is left behind, and the session stays usable.
 
 mod wires;
 
@@ -7,17 +7,24 @@ use std::{future::poll_fn, pin::pin, task::Poll, time::Duration};
 use pegboard_testkit::{FakeServer, Tool as FakeTool};
 use tokio_util::task::TaskTracker;
 
+use std::sync::Arc;
+
+use serde_json::Map;
+
 use super::*;
 use crate::{
     args::Arguments,
-    config::{Capabilities, EraChoice},
+    config::{Capabilities, EraChoice, Limits},
+    deadline::Deadline,
+    mask::ServerMasker,
+    name::ServerName,
     transport::{Budget, ByteSink, ByteSource, Target},
 };
 
-/// More polls than any of these futures needs.
+/// More polls than any of the futures needs.
 const MANY: usize = 300;
 
-/// Polls a future so many times, with time for the others in between, and drops it. Whether it came to its end.
+/// Polls a future up to `polls` times, with time for other tasks in between, and drops it. Returns `true` if it completed.
 async fn ends_within(polls: usize, future: impl Future) -> bool {
     let mut future = pin!(future);
     for _ in 0..polls {
@@ -65,16 +72,16 @@ fn spec_of(target: Target, era: EraChoice) -> Spec {
     }
 }
 
-/// Checks that nobody waits for anything any more.
+/// Checks that no requests or subscriptions are left.
 fn nothing_is_left(session: &Session, what: &str) {
-    let pending = session.connection.pending();
-    let followed = pending
+    let dispatcher = session.connection.dispatcher();
+    let tasks = dispatcher
         .notifications()
-        .map_or(0, |notifications| notifications.followed_tasks());
+        .map_or(0, |notifications| notifications.subscribed_tasks());
     assert_eq!(
-        (pending.pending(), pending.listeners().count(), followed),
+        (dispatcher.pending().count(), dispatcher.progress().count(), tasks),
         (0, 0, 0),
-        "{what} left requests, listeners to progress or tasks behind"
+        "{what} left requests, or subscriptions to progress or tasks behind"
     );
 }
 
@@ -98,7 +105,7 @@ impl Host for Quick {
     }
 }
 
-/// Drops what `begin` gives after every number of polls until it comes to its end by itself.
+/// Drops the future of `begin` after every number of polls, until it completes.
 async fn check<F: Future>(what: &str, session: &Session, begin: impl Fn() -> F) {
     for polls in 0..MANY {
         let ended = ends_within(polls, begin()).await;
@@ -115,9 +122,9 @@ async fn check<F: Future>(what: &str, session: &Session, begin: impl Fn() -> F) 
     panic!("{what} did not end");
 }
 
-/// Calls a tool, and wants to know how far it is.
+/// Calls a tool with a subscription to its progress.
 async fn call(session: &Session, tool: &crate::catalog::Tool) -> Result<CallResult, Fault> {
-    let (sink, _steps) = tokio::sync::mpsc::channel(1);
+    let (sink, _progress) = tokio::sync::mpsc::channel(1);
     let (arguments, none) = (Arguments::default(), Map::new());
     let call = Call {
         tool,
@@ -130,7 +137,6 @@ async fn call(session: &Session, tool: &crate::catalog::Tool) -> Result<CallResu
     session.call(call).await
 }
 
-/// LIB-7: dropping any future of a session is safe.
 #[tokio::test(start_paused = true)]
 async fn every_future_of_a_session_can_be_dropped_at_any_time() {
     for (era, choice) in [
@@ -140,7 +146,7 @@ async fn every_future_of_a_session_can_be_dropped_at_any_time() {
         let (spec, _handle) = spec(&fake(era), choice);
         let tasks = TaskTracker::new();
         let session = connect(&spec, Duration::from_secs(5), &tasks).await.unwrap();
-        let undescribed = Described::new();
+        let undescribed = ConfiguredTools::new();
         let (catalog, _) = session
             .catalog(ListScope::More(Capabilities::default()), &undescribed, None)
             .await
@@ -157,7 +163,7 @@ async fn every_future_of_a_session_can_be_dropped_at_any_time() {
         check("a prompt", &session, || session.get_prompt("p", &none)).await;
         let of = CompletionOf::Prompt("p".into());
         check("a completion", &session, || session.complete(&of, "a", "", &none)).await;
-        check("a question after a task", &session, || {
+        check("polling a task", &session, || {
             session.task_state("t", Patience::until(Deadline::within(Duration::from_secs(5))))
         })
         .await;
@@ -167,9 +173,8 @@ async fn every_future_of_a_session_can_be_dropped_at_any_time() {
     }
 }
 
-/// LIB-7: keeping a session to what is wanted can be stopped and taken up again at any time.
 #[tokio::test(start_paused = true)]
-async fn keeping_a_session_can_be_stopped_and_taken_up_again() {
+async fn reconciliation_can_be_dropped_and_resumed_at_any_time() {
     for (era, choice) in [
         (pegboard_testkit::Era::Legacy, EraChoice::Legacy),
         (pegboard_testkit::Era::Modern, EraChoice::Modern),
@@ -181,25 +186,29 @@ async fn keeping_a_session_can_be_stopped_and_taken_up_again() {
         let subscription = spec.desired_state.subscribe("note://a", "note://a").unwrap();
         spec.desired_state.set_level(LogLevel::Info);
         for polls in 0..20 {
-            assert!(!ends_within(polls, session.keep()).await);
-            assert_eq!(session.connection.pending().pending(), 0, "after {polls} polls");
+            assert!(!ends_within(polls, session.reconcile()).await);
+            assert_eq!(
+                session.connection.dispatcher().pending().count(),
+                0,
+                "after {polls} polls"
+            );
         }
-        let kept = async {
+        let reconciled = async {
             tokio::select! {
-                never = session.keep() => match never {},
-                agreed = session.until_subscribed("note://a", subscription.wish()) => agreed,
+                never = session.reconcile() => match never {},
+                result = session.until_subscribed("note://a", subscription.revision()) => result,
             }
         };
-        let agreed = tokio::time::timeout(Duration::from_secs(60), kept).await.unwrap();
-        // This server has no requests for that in the older era, and says so.
-        assert_eq!(agreed.is_ok(), spec.era == EraChoice::Modern, "{agreed:?}");
+        let result = tokio::time::timeout(Duration::from_secs(60), reconciled).await.unwrap();
+        // The fake server has no subscriptions in the older era.
+        assert_eq!(result.is_ok(), spec.era == EraChoice::Modern, "{result:?}");
         session.close().await;
     }
 }
 
-/// LIB-7: a connection that is given up half-way leaves no stream open.
+/// A connection that is dropped half-way leaves no stream open.
 #[tokio::test(start_paused = true)]
-async fn a_connection_can_be_given_up_at_any_time() {
+async fn a_connection_can_be_dropped_at_any_time() {
     for (era, choice) in [
         (pegboard_testkit::Era::Legacy, EraChoice::Auto),
         (pegboard_testkit::Era::Modern, EraChoice::Auto),
@@ -218,7 +227,7 @@ async fn a_connection_can_be_given_up_at_any_time() {
             assert!(polls + 1 < MANY);
         }
         tasks.close();
-        // What was given up has ended, and nothing waits for it any more.
+        // The tasks that close dropped connections end.
         tokio::time::timeout(Duration::from_secs(60), tasks.wait())
             .await
             .unwrap();

@@ -1,4 +1,4 @@
-//! Which era each server spoke last time, kept on disk so that the next start need not find out.
+//! Remembers on disk which protocol era each server spoke, so that the next start need not probe for it.
 
 use std::{
     collections::BTreeMap,
@@ -12,10 +12,10 @@ use sha2::{Digest, Sha256};
 
 use crate::config::{Command, Transport};
 
-/// The most servers that are remembered. The file is rewritten as a whole, so it must stay small.
+/// The most servers that are remembered. Each change rewrites the whole file, so it must stay small.
 const MAX_ENTRIES: usize = 1000;
 
-/// How a server was reached last time.
+/// The era and transport of a server's last handshake.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum RememberedEra {
@@ -23,11 +23,11 @@ pub(crate) enum RememberedEra {
     Modern,
     /// With a handshake.
     Legacy,
-    /// With a handshake over HTTP+SSE, at an address whose kind the config leaves open.
+    /// With a handshake over HTTP+SSE, at a URL whose transport the config leaves open.
     Sse,
 }
 
-/// What is remembered. Losing it costs time, never correctness, so its own errors are only logged.
+/// The remembered eras, by fingerprint. Losing them costs only time, so errors are only logged.
 #[derive(Debug, Default)]
 pub(crate) struct EraMemory {
     file: Option<PathBuf>,
@@ -35,7 +35,7 @@ pub(crate) struct EraMemory {
 }
 
 impl EraMemory {
-    /// A memory in `file`, or one that lasts as long as the program.
+    /// Creates a memory in `file`, or one that lasts as long as the process.
     pub(crate) fn new(file: Option<PathBuf>) -> Self {
         Self {
             file,
@@ -49,13 +49,13 @@ impl EraMemory {
         known.get(fingerprint).copied()
     }
 
-    pub(super) fn remember(&self, fingerprint: &str, spoken: RememberedEra) {
+    pub(super) fn remember(&self, fingerprint: &str, era: RememberedEra) {
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         let before = known.as_ref().and_then(|known| known.get(fingerprint));
-        if before == Some(&spoken) {
+        if before == Some(&era) {
             return;
         }
-        // Another process may have written meanwhile; what it learned is kept.
+        // Another process may have written the file meanwhile; its entries are kept.
         let mut now = self
             .file
             .as_deref()
@@ -65,7 +65,7 @@ impl EraMemory {
         if now.len() >= MAX_ENTRIES {
             now.clear();
         }
-        now.insert(fingerprint.to_owned(), spoken);
+        now.insert(fingerprint.to_owned(), era);
         if let Some(file) = &self.file
             && let Err(error) = write(file, &now)
         {
@@ -79,7 +79,7 @@ fn read(file: &Path) -> Option<BTreeMap<String, RememberedEra>> {
     serde_json::from_slice(&std::fs::read(file).ok()?).ok()
 }
 
-/// Writes the file in one step, so that a reader never sees half of it.
+/// Writes the file atomically, by renaming a draft.
 fn write(file: &Path, known: &BTreeMap<String, RememberedEra>) -> std::io::Result<()> {
     let folder = file.parent().unwrap_or(Path::new("."));
     std::fs::create_dir_all(folder)?;
@@ -94,7 +94,7 @@ fn write(file: &Path, known: &BTreeMap<String, RememberedEra>) -> std::io::Resul
     result
 }
 
-/// What makes a server the same server as last time: how it is reached, and for a program which build of it.
+/// Hashes what identifies a server: its transport settings and, for a program, its modification time.
 pub(super) fn fingerprint(transport: &Transport) -> String {
     let mut hash = Sha256::new();
     let mut add = |part: &[u8]| {
@@ -108,7 +108,7 @@ pub(super) fn fingerprint(transport: &Transport) -> String {
             for arg in &command.args {
                 add(arg.expose().as_bytes());
             }
-            add(&changed_at(command).to_le_bytes());
+            add(&modified_at(command).to_le_bytes());
         }
         Transport::Auto(endpoint)
         | Transport::Http(endpoint)
@@ -121,8 +121,8 @@ pub(super) fn fingerprint(transport: &Transport) -> String {
     digest.iter().take(16).map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// When the program, or the script among its arguments, last changed.
-fn changed_at(command: &Command) -> u64 {
+/// Returns the latest modification time of the program and of the files among its arguments, in milliseconds.
+fn modified_at(command: &Command) -> u64 {
     let files = std::iter::once(command.program.as_str()).chain(command.args.iter().map(|arg| arg.expose()));
     let times = files.filter(|file| file.contains('/')).filter_map(|file| {
         let time = std::fs::metadata(file).ok()?.modified().ok()?;
@@ -137,7 +137,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_learned_is_there_for_the_next_program() {
+    fn an_era_is_remembered_by_the_next_process() {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("deep/eras.json");
         let first = EraMemory::new(Some(file.clone()));
@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn a_broken_file_is_as_good_as_none() {
+    fn a_broken_file_counts_as_missing() {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("eras.json");
         std::fs::write(&file, "not json").unwrap();
@@ -163,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn another_argument_is_another_server() {
+    fn another_argument_means_another_server() {
         let of = |args: &[&str]| fingerprint(&Transport::Stdio(Command::new("x").args(args.iter().copied())));
         assert_eq!(of(&["a"]), of(&["a"]));
         assert_ne!(of(&["a", "b"]), of(&["ab"]));

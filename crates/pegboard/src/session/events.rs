@@ -1,4 +1,4 @@
-//! What servers tell without being asked, in a stream that never grows: whoever is slow misses the oldest and is told so.
+//! The stream of one server's events. It is bounded: a slow reader misses the oldest events and gets [`ServerEvent::Missed`].
 
 use std::{
     future::poll_fn,
@@ -12,87 +12,87 @@ use serde::Serialize;
 use serde_json::Value;
 use tokio::sync::broadcast;
 
-use super::desired_state::LogLevel;
+use super::log_level::LogLevel;
 use crate::sync::BroadcastStream;
 
-/// What a server told.
+/// An event from a server.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(tag = "event", rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum ServerEvent {
-    /// A resource that somebody subscribed to may have changed.
+    /// A subscribed resource may have changed.
     ResourceUpdated {
-        /// Its address.
+        /// Its URI.
         uri: String,
     },
-    /// A message of its log.
+    /// A log message.
     Log(LogMessage),
-    /// What a user was sent to a page for is done.
+    /// The user has finished a URL elicitation.
     ElicitationComplete {
-        /// The id that the request had.
+        /// The id of the elicitation.
         id: String,
     },
-    /// So many events came faster than they were taken, and are lost.
+    /// Events were dropped because they came faster than they were read.
     Missed {
         /// How many.
         count: u64,
     },
 }
 
-/// One message of a server's log.
+/// A log message of a server.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[non_exhaustive]
 pub struct LogMessage {
-    /// How grave it is.
+    /// Its severity.
     pub level: LogLevel,
-    /// The part of the server that it comes from.
+    /// The component of the server that logged it.
     pub logger: Option<String>,
-    /// What is said: a text, or anything else.
+    /// The logged value: a string or any other JSON.
     pub data: Value,
 }
 
-/// The events of one server, from the moment this was made. It lasts over restarts of the server.
+/// A stream of one server's events, from the time of subscription on. It survives restarts of the server.
 #[derive(Debug)]
 pub struct ServerEvents {
-    stream: BroadcastStream<Told>,
+    stream: BroadcastStream<PublishedEvent>,
 }
 
-/// An event as it is passed on.
+/// An event in the broadcast channel.
 #[derive(Clone)]
-pub(super) struct Told {
+pub(super) struct PublishedEvent {
     pub(super) event: Arc<ServerEvent>,
-    /// The address of the resource that it is about, as the server writes it: the event may show another one.
-    pub(super) address: Option<Arc<str>>,
+    /// The URI of the updated resource as the server sent it; the event shows it masked.
+    pub(super) raw_uri: Option<Arc<str>>,
 }
 
-impl From<ServerEvent> for Told {
+impl From<ServerEvent> for PublishedEvent {
     fn from(event: ServerEvent) -> Self {
         Self {
             event: Arc::new(event),
-            address: None,
+            raw_uri: None,
         }
     }
 }
 
 impl ServerEvents {
-    pub(super) fn new(receiver: broadcast::Receiver<Told>) -> Self {
+    pub(super) fn new(receiver: broadcast::Receiver<PublishedEvent>) -> Self {
         Self {
             stream: BroadcastStream::new(receiver),
         }
     }
 
-    /// The next event; nothing when the server is gone for good. Dropping the future loses nothing.
+    /// Waits for the next event. Returns `None` once the server is removed. This method is cancel safe.
     pub async fn next(&mut self) -> Option<Arc<ServerEvent>> {
-        self.told().await.map(|told| told.event)
+        self.next_published().await.map(|published| published.event)
     }
 
-    pub(super) async fn told(&mut self) -> Option<Told> {
-        poll_fn(|context| self.poll_told(context)).await
+    pub(super) async fn next_published(&mut self) -> Option<PublishedEvent> {
+        poll_fn(|context| self.poll_published(context)).await
     }
 
-    fn poll_told(&mut self, context: &mut Context<'_>) -> Poll<Option<Told>> {
-        let stream = self.stream.poll(context);
-        stream.map(|stream| stream.map(|told| told.unwrap_or_else(|count| ServerEvent::Missed { count }.into())))
+    fn poll_published(&mut self, context: &mut Context<'_>) -> Poll<Option<PublishedEvent>> {
+        let received = self.stream.poll(context);
+        received.map(|item| item.map(|event| event.unwrap_or_else(|count| ServerEvent::Missed { count }.into())))
     }
 }
 
@@ -100,7 +100,8 @@ impl Stream for ServerEvents {
     type Item = Arc<ServerEvent>;
 
     fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
-        self.poll_told(context).map(|told| told.map(|told| told.event))
+        self.poll_published(context)
+            .map(|published| published.map(|published| published.event))
     }
 }
 
@@ -111,15 +112,15 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn what_a_server_tells_is_a_stream() {
-        let told = |id: &str| ServerEvent::ElicitationComplete { id: id.to_owned() };
+    async fn a_slow_reader_gets_the_number_of_missed_events_first() {
+        let event = |id: &str| ServerEvent::ElicitationComplete { id: id.to_owned() };
         let sender = broadcast::Sender::new(2);
         let events = ServerEvents::new(sender.subscribe());
         for id in ["a", "b", "c"] {
-            let _ = sender.send(told(id).into());
+            let _ = sender.send(event(id).into());
         }
         drop(sender);
         let stream: Vec<_> = events.map(|event| (*event).clone()).collect().await;
-        assert_eq!(stream, [ServerEvent::Missed { count: 1 }, told("b"), told("c")]);
+        assert_eq!(stream, [ServerEvent::Missed { count: 1 }, event("b"), event("c")]);
     }
 }

@@ -1,10 +1,28 @@
-//! A session without a server, for those who explore what is done with sessions.
+//! A session without a server, for tests that explore thread orders.
 
-use super::*;
-use crate::transport::{Boxed, EndReason, Inbox, Outgoing, Wire};
+use std::sync::Arc;
 
-/// A wire whose other end never says anything.
-struct Silence(Arc<pending_requests::PendingRequests>);
+use serde_json::Map;
+
+use super::{
+    applied_state::AppliedState,
+    connection::RpcConnection,
+    desired_state::DesiredState,
+    dispatch::Dispatcher,
+    host::{NoHost, Responder, ResponderTask},
+    mcp_session::Session,
+    peer_info::PeerInfo,
+};
+use crate::{
+    config::Limits,
+    mask::ServerMasker,
+    name::ServerName,
+    status::Era,
+    transport::{Boxed, EndReason, Inbox, Outgoing, Wire, WireEnd},
+};
+
+/// A wire whose peer never sends anything.
+struct Silence(Arc<Dispatcher>);
 
 impl Wire for Silence {
     fn send(&self, _message: Outgoing) {}
@@ -16,43 +34,43 @@ impl Wire for Silence {
 }
 
 impl Session {
-    /// A session with a server that never says anything. It needs a runtime around it, but none that is driven.
+    /// Creates a session with a server that never sends anything. It needs a runtime context, but none that is driven.
     pub(crate) fn silent() -> Self {
-        let (pending, requests) = pending_requests::PendingRequests::new();
-        let host = no_host();
-        let answering = host::Answering {
+        let (dispatcher, requests) = Dispatcher::for_tests();
+        let responder = no_host();
+        let responding = ResponderTask {
             requests,
-            responder: host.clone(),
+            responder: responder.clone(),
         };
-        let wire = Arc::new(Silence(pending.clone()));
+        let wire = Arc::new(Silence(dispatcher.clone()));
         Self {
-            facts: Facts {
+            peer: PeerInfo {
                 era: Era::Legacy,
                 version: "2025-11-25".into(),
                 info: None,
                 capabilities: Map::new(),
                 instructions: None,
             },
-            connection: RpcConnection::new(pending, wire, answering, &tokio_util::task::TaskTracker::new()),
-            server: host.server.clone(),
+            connection: RpcConnection::new(dispatcher, wire, responding, &tokio_util::task::TaskTracker::new()),
+            server: responder.server.clone(),
             limits: Limits::default(),
             has_offered_roots: false,
-            host,
-            kept: reconcile::Reconciled::default(),
+            responder,
+            applied: AppliedState::default(),
         }
     }
 
-    /// The server goes.
+    /// Ends the connection, as if the server had closed it.
     pub(crate) fn end(&self) {
-        self.connection.pending().ended(WireEnd::new(EndReason::Eof));
+        self.connection.dispatcher().ended(WireEnd::new(EndReason::Eof));
     }
 }
 
-/// Offers nothing to the server.
-pub(super) fn no_host() -> Arc<host::Responder> {
+/// A responder that offers no capabilities.
+pub(super) fn no_host() -> Arc<Responder> {
     let name = ServerName::parse("one").unwrap();
     let desired_state = DesiredState::new(&[]);
-    Arc::new(host::Responder::new(
+    Arc::new(Responder::new(
         name,
         Arc::new(NoHost),
         desired_state,

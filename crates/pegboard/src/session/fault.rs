@@ -1,16 +1,64 @@
-//! What further rounds, tasks and readers ask of a failed request.
+//! [`Fault`]: why a request to a server failed, and whether the server can have carried it out.
+
+use std::{fmt, time::Duration};
 
 use tokio::time::Instant;
 
-use super::{Fault, FaultKind};
-use crate::transport::{EndReason, FailureKind, Sent};
+use crate::{
+    hint::Hint,
+    mask::ServerMasker,
+    transport::{DialError, EndReason, FailureKind, RpcError, Sent, WireEnd, WireFailure},
+};
+
+/// Why a request failed, and whether the server can have carried it out.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Fault {
+    pub(crate) kind: FaultKind,
+    pub(crate) sent: Sent,
+}
+
+/// Why a request failed.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum FaultKind {
+    /// The server sent an error response.
+    Error(RpcError),
+    /// The transport lost the request or its response.
+    Wire(WireFailure),
+    /// The whole connection ended.
+    Ended(WireEnd),
+    /// No connection could be opened.
+    Dial(DialError),
+    /// The idle timeout or the deadline passed.
+    TimedOut {
+        waited: Duration,
+        /// Whether the idle timeout passed, as opposed to the deadline.
+        idle: bool,
+        /// The last output of the server, if it wrote any.
+        last_words: Option<String>,
+    },
+    /// The response violates the protocol.
+    Unreadable(String),
+    /// The server supports none of our protocol versions.
+    NoVersion(String),
+}
+
+/// Error codes that prove that the server did not run the request.
+const REJECTING: &[i64] = &[-32700, -32600, -32601, -32020, -32021, -32022];
 
 impl Fault {
-    /// The time for something that began at `started` was up, and a request for it had been sent.
-    pub(super) fn late(started: Instant) -> Self {
+    /// A response that violates the protocol.
+    pub(super) fn unreadable(text: impl Into<String>) -> Self {
+        Self {
+            kind: FaultKind::Unreadable(text.into()),
+            sent: Sent::Maybe,
+        }
+    }
+
+    /// The deadline of an operation that began at `started` passed, after a request for it had been sent.
+    pub(super) fn timed_out(started: Instant) -> Self {
         Self {
             kind: FaultKind::TimedOut {
-                late_after: started.elapsed(),
+                waited: started.elapsed(),
                 idle: false,
                 last_words: None,
             },
@@ -18,7 +66,62 @@ impl Fault {
         }
     }
 
-    /// Whether the session is of no use any more, so that what only reads is asked again in a new one.
+    /// The connection ended while the request was pending.
+    pub(super) fn ended(end: WireEnd, sent: Sent) -> Self {
+        Self {
+            kind: FaultKind::Ended(end),
+            sent,
+        }
+    }
+
+    /// Masks the secrets in the text that came from the server.
+    pub(super) fn masked(mut self, masker: &ServerMasker) -> Self {
+        match &mut self.kind {
+            FaultKind::Error(error) => error.hide(masker),
+            FaultKind::Wire(failure) => failure.hide(masker),
+            FaultKind::Ended(end) => end.hide(masker),
+            FaultKind::Dial(error) => error.hide(masker),
+            FaultKind::TimedOut { last_words, .. } => masker.hide_in(last_words),
+            FaultKind::Unreadable(text) | FaultKind::NoVersion(text) => masker.hide(text),
+        }
+        self
+    }
+
+    /// Returns the code of the server's error response, if it sent one.
+    pub(crate) fn code(&self) -> Option<i64> {
+        match &self.kind {
+            FaultKind::Error(error) => Some(error.code),
+            _ => None,
+        }
+    }
+
+    pub(crate) fn is_unknown_method(&self) -> bool {
+        self.code() == Some(-32601)
+    }
+
+    /// Returns `true` if the transport failed, as opposed to the server. A web page in place of a response counts as a transport failure.
+    /// The end of the whole session does not: the supervisor handles that.
+    pub(crate) fn is_transport(&self) -> bool {
+        match &self.kind {
+            FaultKind::Wire(failure) => match failure.kind {
+                FailureKind::Connect(_) | FailureKind::Cut | FailureKind::Protocol => true,
+                FailureKind::Status { code, .. } => code >= 500,
+                _ => false,
+            },
+            FaultKind::TimedOut { .. } => true,
+            FaultKind::Ended(_)
+            | FaultKind::Dial(_)
+            | FaultKind::Error(_)
+            | FaultKind::Unreadable(_)
+            | FaultKind::NoVersion(_) => false,
+        }
+    }
+
+    pub(crate) fn needs_auth(&self) -> bool {
+        matches!(&self.kind, FaultKind::Wire(failure) | FaultKind::Dial(DialError::Failed(failure)) if failure.kind == FailureKind::NeedsAuth)
+    }
+
+    /// Returns `true` if the session is unusable, so that a read is retried in a new one.
     pub(crate) fn loses_session(&self) -> bool {
         match &self.kind {
             FaultKind::Ended(end) => end.reason != EndReason::Closed,
@@ -31,8 +134,8 @@ impl Fault {
         }
     }
 
-    /// Whether it is an answer of the server, although not a result.
-    pub(crate) fn is_answer(&self) -> bool {
+    /// Returns `true` if the server responded, although not with a result.
+    pub(crate) fn is_response(&self) -> bool {
         match &self.kind {
             FaultKind::Error(_) | FaultKind::Unreadable(_) | FaultKind::NoVersion(_) => true,
             FaultKind::Wire(failure) => matches!(failure.kind, FailureKind::Rpc(_)),
@@ -40,13 +143,13 @@ impl Fault {
         }
     }
 
-    /// Whether the server is there and wants fewer requests.
+    /// Returns `true` if the server is up and limits the rate of requests.
     pub(crate) fn is_busy(&self) -> bool {
         matches!(&self.kind, FaultKind::Wire(failure) if matches!(failure.kind, FailureKind::Status { code: 429, .. }))
     }
 
-    /// Whether only this one request failed, so that others may be answered.
-    pub(super) fn leaves_session(&self) -> bool {
+    /// Returns `true` if only this request failed, so that others in the session may succeed.
+    pub(super) fn spares_session(&self) -> bool {
         match &self.kind {
             FaultKind::Error(_) | FaultKind::Unreadable(_) | FaultKind::NoVersion(_) | FaultKind::TimedOut { .. } => {
                 true
@@ -61,5 +164,117 @@ impl Fault {
             ),
             FaultKind::Ended(_) | FaultKind::Dial(_) => false,
         }
+    }
+}
+
+impl From<RpcError> for Fault {
+    fn from(error: RpcError) -> Self {
+        Self {
+            sent: if REJECTING.contains(&error.code) {
+                Sent::Rejected
+            } else {
+                Sent::Maybe
+            },
+            kind: FaultKind::Error(error),
+        }
+    }
+}
+
+impl From<WireFailure> for Fault {
+    fn from(failure: WireFailure) -> Self {
+        Self {
+            sent: failure.sent,
+            kind: FaultKind::Wire(failure),
+        }
+    }
+}
+
+impl From<DialError> for Fault {
+    fn from(error: DialError) -> Self {
+        Self {
+            kind: FaultKind::Dial(error),
+            sent: Sent::No,
+        }
+    }
+}
+
+impl fmt::Display for Fault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.kind {
+            FaultKind::Error(error) => write!(f, "the server answered with error {}: {}", error.code, error.message),
+            FaultKind::Wire(failure) => write!(f, "{failure}"),
+            FaultKind::Ended(end) => {
+                write!(f, "{}", end.reason)?;
+                match &end.stderr {
+                    Some(stderr) => write!(f, "; its last words were:\n{stderr}"),
+                    None => Ok(()),
+                }
+            }
+            FaultKind::Dial(error) => write!(f, "{error}"),
+            FaultKind::TimedOut { waited, idle, .. } => {
+                let what = if *idle {
+                    "no sign of life for"
+                } else {
+                    "no answer within"
+                };
+                write!(f, "{what} {}", seconds(*waited))
+            }
+            FaultKind::Unreadable(text) => write!(f, "the answer cannot be used: {text}"),
+            FaultKind::NoVersion(text) => f.write_str(text),
+        }
+    }
+}
+
+impl std::error::Error for Fault {}
+
+impl Hint for Fault {
+    fn hint(&self) -> Option<String> {
+        match &self.kind {
+            FaultKind::Wire(failure) => failure.hint(),
+            FaultKind::Dial(error) => error.hint(),
+            FaultKind::Ended(end) => match &end.reason {
+                EndReason::Exited(how) if how.contains("signal") => {
+                    Some("somebody or the system killed it; it is started again by itself".to_owned())
+                }
+                EndReason::Exited(_) if end.stderr.is_none() => {
+                    Some("the program ended without a word; run its command by hand to see why".to_owned())
+                }
+                EndReason::Exited(_) => Some("the server's own words above say why it ended".to_owned()),
+                EndReason::Protocol(_) => {
+                    Some("check that the command starts an MCP server and prints nothing else".to_owned())
+                }
+                EndReason::TooLarge(_) => Some("raise `max_message` of the server, or ask for less".to_owned()),
+                EndReason::Stalled(_) => {
+                    Some("the server hangs; raise `write_timeout` if it may be busy for so long".to_owned())
+                }
+                EndReason::Eof | EndReason::Broken(_) => {
+                    Some("the server left; its own log may say why, and the next call reaches it anew".to_owned())
+                }
+                EndReason::Closed | EndReason::Replaced(_) => None,
+            },
+            FaultKind::TimedOut { idle: true, .. } => Some(
+                "raise `call_timeout` of the server if it may be silent for so long, or let it report progress"
+                    .to_owned(),
+            ),
+            FaultKind::TimedOut { .. } => {
+                Some("allow the call more time, or raise `call_total_timeout` of the server".to_owned())
+            }
+            FaultKind::Unreadable(_) => {
+                Some("the server breaks the protocol; look for a newer version of it".to_owned())
+            }
+            FaultKind::NoVersion(_) => {
+                Some("update the server or pegboard, so that both speak the same protocol version".to_owned())
+            }
+            FaultKind::Error(_) => None,
+        }
+    }
+}
+
+/// Formats a duration in milliseconds or seconds.
+fn seconds(duration: Duration) -> String {
+    if duration < Duration::from_secs(1) {
+        format!("{} ms", duration.as_millis())
+    } else {
+        format!("{} s", (duration.as_secs_f64() * 10.0).round() / 10.0)
     }
 }

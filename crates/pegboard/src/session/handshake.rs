@@ -1,9 +1,10 @@
-//! From nothing to a session: which era a server speaks is found out, agreed on and remembered.
+//! Connects to a server: negotiates the protocol era and version, and remembers the era.
 //!
-//! On stdio `initialize` goes first, because many published servers exit or hang on anything else; a silent server is tried in the
-//! other era on a second process, so that one which is only slow is not killed. On HTTP the newest era goes first.
+//! On stdio `initialize` goes first, because many published servers exit or hang on anything else. If the server is silent, the other era
+//! is tried on a second process, so that a slow server is not killed. On HTTP the newest era goes first.
 
-mod steps;
+mod connect_attempt;
+mod protocol_versions;
 
 use std::{
     fmt,
@@ -17,97 +18,30 @@ use std::{
 use tokio_util::task::TaskTracker;
 
 use super::{
-    Facts, Fault, FaultKind, Session,
+    connect_spec::Spec,
     connection::RpcConnection,
-    desired_state::DesiredState,
-    era_memory::{self, EraMemory, RememberedEra},
-    host::{self, Host},
+    era_memory::{self, RememberedEra},
+    fault::{Fault, FaultKind},
+    host::Responder,
+    mcp_session::Session,
+    peer_info::PeerInfo,
 };
 use crate::{
-    config::{EraChoice, Limits, Transport},
+    config::{EraChoice, Transport},
     deadline::Deadline,
     hint::Hint,
-    mask::ServerMasker,
-    name::ServerName,
-    transport::{Budget, DialError, FailureKind, Target},
+    transport::{DialError, FailureKind, Target},
 };
-use steps::{Opened, Opening};
+use connect_attempt::{ConnectAttempt, Established};
+use protocol_versions::MODERN_VERSION;
 
-/// The protocol versions with a handshake that we speak, newest first.
-const LEGACY_VERSIONS: &[&str] = &["2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05"];
-/// The protocol version without a handshake.
-const MODERN_VERSION: &str = "2026-07-28";
-/// How long a server may take to answer `server/discover` when we do not know whether it can.
-const PROBE: Duration = Duration::from_secs(5);
+/// The timeout of `server/discover` if the server's era is not known.
+const PROBE_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Everything that is needed to reach a server.
-#[derive(Clone)]
-pub(crate) struct Spec {
-    pub(crate) name: ServerName,
-    pub(crate) target: Target,
-    pub(crate) era: EraChoice,
-    pub(crate) limits: Limits,
-    /// The roots of its config.
-    pub(crate) roots: Vec<String>,
-    /// What is wanted of every session.
-    pub(crate) desired_state: Arc<DesiredState>,
-    pub(crate) host: Arc<dyn Host>,
-    /// What servers are told about who we are.
-    pub(crate) client: Arc<ClientInfo>,
-    pub(crate) memory: Arc<EraMemory>,
-    /// What stands between the server's words and everybody else.
-    pub(crate) masker: ServerMasker,
-    /// The budget for the messages of all connections of the board.
-    pub(crate) budget: Budget,
-}
-
-/// The program, as servers are told.
-#[derive(Debug, Clone, PartialEq, serde::Serialize)]
-pub(crate) struct ClientInfo {
-    pub(crate) name: String,
-    pub(crate) version: String,
-}
-
-impl Default for ClientInfo {
-    fn default() -> Self {
-        Self {
-            name: "pegboard".to_owned(),
-            version: env!("CARGO_PKG_VERSION").to_owned(),
-        }
-    }
-}
-
-impl fmt::Debug for Spec {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Spec")
-            .field("name", &self.name)
-            .field("target", &self.target)
-            .finish_non_exhaustive()
-    }
-}
-
-impl Spec {
-    /// Whether it is a child process.
-    pub(crate) fn is_process(&self) -> bool {
-        matches!(&self.target, Target::Configured(transport) if matches!(**transport, Transport::Stdio(_)))
-    }
-
-    /// Whether the server is started by a program that may have to fetch it first.
-    pub(crate) fn fetches_first(&self) -> bool {
-        match &self.target {
-            Target::Configured(transport) => match &**transport {
-                Transport::Stdio(command) => command.fetches_first(),
-                _ => false,
-            },
-            Target::InProcess(_) | Target::StandIn(_) => false,
-        }
-    }
-}
-
-/// Reaches a server, within `limit`. What is given up on the way ends among `tasks`, also when this future is dropped.
+/// Connects to a server, within `limit`. Abandoned connections are closed in `tasks`, also when this future is dropped.
 pub(crate) async fn connect(spec: &Spec, limit: Duration, tasks: &TaskTracker) -> Result<Session, ConnectError> {
     let deadline = Deadline::within(limit);
-    let host = Arc::new(host::Responder::new(
+    let responder = Arc::new(Responder::new(
         spec.name.clone(),
         spec.host.clone(),
         spec.desired_state.clone(),
@@ -118,62 +52,62 @@ pub(crate) async fn connect(spec: &Spec, limit: Duration, tasks: &TaskTracker) -
         Target::InProcess(_) | Target::StandIn(_) => None,
     };
     let fingerprint = transport.map(era_memory::fingerprint);
-    let known = fingerprint
+    let remembered = fingerprint
         .as_deref()
         .and_then(|fingerprint| spec.memory.recall(fingerprint));
-    let opening = Opening {
+    let attempt = ConnectAttempt {
         spec,
-        host: host.clone(),
+        responder: responder.clone(),
         deadline,
         tasks,
-        unheard: AtomicBool::new(false),
+        is_modern_lost: AtomicBool::new(false),
     };
-    let opened = match transport {
+    let established = match transport {
         Some(Transport::Stdio(_)) => {
             let silence = (!spec.fetches_first()).then_some(spec.limits.era_silence);
-            opening.over_pipe(known, silence).await
+            attempt.over_pipe(remembered, silence).await
         }
-        Some(Transport::WebSocket(_)) | None => opening.over_pipe(known, None).await,
-        Some(Transport::Http(_)) => opening.over_http(known, None).await,
+        Some(Transport::WebSocket(_)) | None => attempt.over_pipe(remembered, None).await,
+        Some(Transport::Http(_)) => attempt.over_http(remembered, None).await,
         Some(Transport::Auto(endpoint)) => {
             let sse = Target::Configured(Box::new(Transport::Sse(endpoint.clone())));
-            opening.over_http(known, Some(sse)).await
+            attempt.over_http(remembered, Some(sse)).await
         }
-        Some(Transport::Sse(_)) => opening.initialize_anew().await.map(legacy),
+        Some(Transport::Sse(_)) => attempt.connect_legacy().await.map(legacy),
     };
-    match opened {
-        Ok((opened, spoken)) => {
+    match established {
+        Ok((established, era)) => {
             if let Some(fingerprint) = fingerprint {
-                spec.memory.remember(&fingerprint, spoken);
+                spec.memory.remember(&fingerprint, era);
             }
-            Ok(opened.into_session(spec, host))
+            Ok(established.into_session(spec, responder))
         }
         Err(fault) => Err(ConnectError {
-            fault: fault.hidden(&spec.masker),
+            fault: fault.masked(&spec.masker),
             only_era: spec.era.is_firm(),
-            unheard: opening.unheard.load(Ordering::Relaxed),
+            is_modern_lost: attempt.is_modern_lost.load(Ordering::Relaxed),
         }),
     }
 }
 
-impl Opening<'_> {
-    /// Over a stream of messages: stdio, WebSocket, or a server in this process. `silence` is how long to wait before the other era is
-    /// tried on a second process.
+impl ConnectAttempt<'_> {
+    /// Connects over a stream of messages: stdio, WebSocket, or a server in this process. After `silence` without a response the other era
+    /// is tried on a second process.
     async fn over_pipe(
         &self,
-        known: Option<RememberedEra>,
+        remembered: Option<RememberedEra>,
         silence: Option<Duration>,
-    ) -> Result<(Opened, RememberedEra), Fault> {
-        match (&self.spec.era, known) {
-            (EraChoice::Legacy, _) => self.initialize_anew().await.map(legacy),
-            (EraChoice::Modern, _) => self.discover_anew(self.deadline).await.map(modern),
+    ) -> Result<(Established, RememberedEra), Fault> {
+        match (&self.spec.era, remembered) {
+            (EraChoice::Legacy, _) => self.connect_legacy().await.map(legacy),
+            (EraChoice::Modern, _) => self.connect_modern(self.deadline).await.map(modern),
             (EraChoice::Version(version), _) if version == MODERN_VERSION => {
-                self.discover_anew(self.deadline).await.map(modern)
+                self.connect_modern(self.deadline).await.map(modern)
             }
-            (EraChoice::Version(_), _) => self.initialize_anew().await.map(legacy),
+            (EraChoice::Version(_), _) => self.connect_legacy().await.map(legacy),
             (EraChoice::Probe, _) | (EraChoice::Auto, Some(RememberedEra::Modern)) => self.discover_first().await,
             (EraChoice::Auto, Some(RememberedEra::Legacy | RememberedEra::Sse)) => {
-                // It is more likely slow than changed, so it is waited for longer before the other era is tried.
+                // The server is more likely slow than changed, so the other era is tried later.
                 let patience = self.spec.limits.connect / 2;
                 self.initialize_first(silence.map(|silence| silence.max(patience)))
                     .await
@@ -182,27 +116,28 @@ impl Opening<'_> {
         }
     }
 
-    /// `initialize`; when it is refused `server/discover` on the same process, when the process dies or is silent on another one.
-    async fn initialize_first(&self, silence: Option<Duration>) -> Result<(Opened, RememberedEra), Fault> {
+    /// Sends `initialize`. If that is rejected, sends `server/discover` to the same process; if the process exits or is silent, to another
+    /// one.
+    async fn initialize_first(&self, silence: Option<Duration>) -> Result<(Established, RememberedEra), Fault> {
         let mut connection = self.open().await?;
-        let fault = match self.initialize_or_challenge(&mut connection, silence).await {
-            Ok(First::Initialized(facts)) => return Ok(legacy(Opened { connection, facts })),
-            // The silent process ends beside the work: a stubborn one takes its time.
-            Ok(First::Overtaken(opened)) => return Ok(modern(opened)),
+        let fault = match self.race_eras(&mut connection, silence).await {
+            Ok(RaceWinner::Legacy(peer)) => return Ok(legacy(Established { connection, peer })),
+            // Dropping `connection` closes the silent process in the background.
+            Ok(RaceWinner::Modern(established)) => return Ok(modern(established)),
             Err(fault) => fault,
         };
         match &fault.kind {
             FaultKind::Error(_) => match self.discover(&mut connection, self.probe_deadline()).await {
-                Ok(facts) => Ok(modern(Opened { connection, facts })),
-                Err(lost) => {
-                    self.unheard.store(is_unheard(&lost), Ordering::Relaxed);
+                Ok(peer) => Ok(modern(Established { connection, peer })),
+                Err(discover_fault) => {
+                    self.is_modern_lost.store(is_lost(&discover_fault), Ordering::Relaxed);
                     connection.close().await;
                     Err(fault)
                 }
             },
             FaultKind::Ended(end) if end.reason.may_be_of_the_era() && self.can_open_again() => {
                 connection.close().await;
-                let again = self.discover_anew(self.probe_deadline()).await;
+                let again = self.connect_modern(self.probe_deadline()).await;
                 again.map(modern).map_err(|_| fault)
             }
             _ => {
@@ -212,37 +147,34 @@ impl Opening<'_> {
         }
     }
 
-    /// `initialize`, and after `silence` a second process that is asked `server/discover`: the first to answer wins.
-    async fn initialize_or_challenge(
-        &self,
-        connection: &mut RpcConnection,
-        silence: Option<Duration>,
-    ) -> Result<First, Fault> {
+    /// Sends `initialize`, and after `silence` sends `server/discover` to a second process. The first response wins.
+    async fn race_eras(&self, connection: &mut RpcConnection, silence: Option<Duration>) -> Result<RaceWinner, Fault> {
         let initializing = self.initialize(connection);
         tokio::pin!(initializing);
         let Some(silence) = silence else {
-            return initializing.await.map(First::Initialized);
+            return initializing.await.map(RaceWinner::Legacy);
         };
         tokio::select! {
             biased;
-            facts = &mut initializing => return facts.map(First::Initialized),
+            peer = &mut initializing => return peer.map(RaceWinner::Legacy),
             () = tokio::time::sleep(silence) => {}
         }
         tracing::debug!("the server is silent; trying the other era on a second process");
-        let challenging = self.discover_anew(self.probe_deadline());
+        let discovering = self.connect_modern(self.probe_deadline());
         tokio::select! {
             biased;
-            facts = &mut initializing => facts.map(First::Initialized),
-            Ok(opened) = challenging => Ok(First::Overtaken(opened)),
-            else => initializing.await.map(First::Initialized),
+            peer = &mut initializing => peer.map(RaceWinner::Legacy),
+            Ok(established) = discovering => Ok(RaceWinner::Modern(established)),
+            else => initializing.await.map(RaceWinner::Legacy),
         }
     }
 
-    /// `server/discover`; when it is refused `initialize` on the same process, when the process dies or is silent on another one.
-    async fn discover_first(&self) -> Result<(Opened, RememberedEra), Fault> {
+    /// Sends `server/discover`. If that is rejected, sends `initialize` to the same process; if the process exits or is silent, to another
+    /// one.
+    async fn discover_first(&self) -> Result<(Established, RememberedEra), Fault> {
         let mut connection = self.open().await?;
         match self.discover(&mut connection, self.probe_deadline()).await {
-            Ok(facts) => return Ok(modern(Opened { connection, facts })),
+            Ok(peer) => return Ok(modern(Established { connection, peer })),
             Err(fault)
                 if matches!(
                     fault.kind,
@@ -250,7 +182,7 @@ impl Opening<'_> {
                 ) =>
             {
                 match self.initialize(&mut connection).await {
-                    Ok(facts) => return Ok(legacy(Opened { connection, facts })),
+                    Ok(peer) => return Ok(legacy(Established { connection, peer })),
                     Err(fault) if !matches!(fault.kind, FaultKind::Ended(_)) => {
                         connection.close().await;
                         return Err(fault);
@@ -265,34 +197,34 @@ impl Opening<'_> {
                 }
             }
         }
-        self.initialize_anew().await.map(legacy)
+        self.connect_legacy().await.map(legacy)
     }
 
-    /// Over HTTP: the newest era first, then the handshake, then, where the config leaves the kind open, HTTP+SSE.
+    /// Connects over HTTP: in the newest era first, then with the handshake, then over HTTP+SSE if the config leaves the transport open.
     async fn over_http(
         &self,
-        known: Option<RememberedEra>,
+        remembered: Option<RememberedEra>,
         sse: Option<Target>,
-    ) -> Result<(Opened, RememberedEra), Fault> {
-        if known == Some(RememberedEra::Sse)
+    ) -> Result<(Established, RememberedEra), Fault> {
+        if remembered == Some(RememberedEra::Sse)
             && let Some(target) = &sse
-            && let Ok(opened) = self.initialize_at(target).await
+            && let Ok(established) = self.connect_legacy_to(target).await
         {
-            return Ok((opened, RememberedEra::Sse));
+            return Ok((established, RememberedEra::Sse));
         }
         let mut connection = self.open().await?;
-        let fault = match self.at_one_address(&mut connection, known).await {
-            Ok((facts, spoken)) => return Ok((Opened { connection, facts }, spoken)),
+        let fault = match self.over_streamable_http(&mut connection, remembered).await {
+            Ok((peer, era)) => return Ok((Established { connection, peer }, era)),
             Err(fault) => fault,
         };
-        // A session that was opened in vain is ended.
+        // Ends the server's session, if it opened one.
         let _ = self.deadline.run(connection.close()).await;
         match &sse {
-            Some(target) if self.eras().1 && !is_no_matter_of_era(&fault) && self.can_open_again() => {
-                match self.initialize_at(target).await {
-                    Ok(opened) => Ok((opened, RememberedEra::Sse)),
-                    // Whoever asks for credentials there is the server that was meant.
-                    Err(old) if old.needs_auth() => Err(old),
+            Some(target) if self.eras().1 && !is_independent_of_era(&fault) && self.can_open_again() => {
+                match self.connect_legacy_to(target).await {
+                    Ok(established) => Ok((established, RememberedEra::Sse)),
+                    // A server that asks for credentials there speaks HTTP+SSE.
+                    Err(sse_fault) if sse_fault.needs_auth() => Err(sse_fault),
                     Err(_) => Err(fault),
                 }
             }
@@ -300,39 +232,39 @@ impl Opening<'_> {
         }
     }
 
-    /// Streamable HTTP in the eras that the config allows, in the order that what is known suggests.
-    async fn at_one_address(
+    /// Tries the eras that the config allows over streamable HTTP, the remembered one first.
+    async fn over_streamable_http(
         &self,
         connection: &mut RpcConnection,
-        known: Option<RememberedEra>,
-    ) -> Result<(Facts, RememberedEra), Fault> {
+        remembered: Option<RememberedEra>,
+    ) -> Result<(PeerInfo, RememberedEra), Fault> {
         let (try_modern, try_legacy) = self.eras();
-        let legacy_first = known == Some(RememberedEra::Legacy) && try_legacy;
+        let legacy_first = remembered == Some(RememberedEra::Legacy) && try_legacy;
         if try_modern && !legacy_first {
             match self.discover(connection, self.probe_deadline()).await {
-                Ok(facts) => return Ok((facts, RememberedEra::Modern)),
-                Err(fault) if !try_legacy || is_no_matter_of_era(&fault) => return Err(fault),
+                Ok(peer) => return Ok((peer, RememberedEra::Modern)),
+                Err(fault) if !try_legacy || is_independent_of_era(&fault) => return Err(fault),
                 Err(fault) => {
-                    self.unheard.store(is_unheard(&fault), Ordering::Relaxed);
-                    tracing::debug!(fault = %fault.hidden(&self.spec.masker), "not in the newest era");
+                    self.is_modern_lost.store(is_lost(&fault), Ordering::Relaxed);
+                    tracing::debug!(fault = %fault.masked(&self.spec.masker), "not in the newest era");
                 }
             }
         }
         let fault = match self.initialize(connection).await {
-            Ok(facts) => return Ok((facts, RememberedEra::Legacy)),
+            Ok(peer) => return Ok((peer, RememberedEra::Legacy)),
             Err(fault) => fault,
         };
         if legacy_first
             && try_modern
-            && !is_no_matter_of_era(&fault)
-            && let Ok(facts) = self.discover(connection, self.probe_deadline()).await
+            && !is_independent_of_era(&fault)
+            && let Ok(peer) = self.discover(connection, self.probe_deadline()).await
         {
-            return Ok((facts, RememberedEra::Modern));
+            return Ok((peer, RememberedEra::Modern));
         }
         Err(fault)
     }
 
-    /// Which eras the config allows over HTTP: the newest, and those with a handshake.
+    /// Returns whether the config allows the newest era and those with a handshake.
     fn eras(&self) -> (bool, bool) {
         match &self.spec.era {
             EraChoice::Modern => (true, false),
@@ -343,26 +275,26 @@ impl Opening<'_> {
     }
 
     fn probe_deadline(&self) -> Deadline {
-        self.deadline.at_most(PROBE)
+        self.deadline.at_most(PROBE_TIMEOUT)
     }
 }
 
-/// What came of the first attempt on a stream.
-enum First {
-    Initialized(Facts),
-    Overtaken(Opened),
+/// The era that responded first.
+enum RaceWinner {
+    Legacy(PeerInfo),
+    Modern(Established),
 }
 
-fn legacy(opened: Opened) -> (Opened, RememberedEra) {
-    (opened, RememberedEra::Legacy)
+fn legacy(established: Established) -> (Established, RememberedEra) {
+    (established, RememberedEra::Legacy)
 }
 
-fn modern(opened: Opened) -> (Opened, RememberedEra) {
-    (opened, RememberedEra::Modern)
+fn modern(established: Established) -> (Established, RememberedEra) {
+    (established, RememberedEra::Modern)
 }
 
-/// Whether another era would meet the same fault: nobody listens, nobody lets us in, or we ask too much already.
-fn is_no_matter_of_era(fault: &Fault) -> bool {
+/// Returns `true` if another era would meet the same fault: the server is down, wants credentials, or limits the rate of requests.
+fn is_independent_of_era(fault: &Fault) -> bool {
     match &fault.kind {
         FaultKind::Wire(failure) => matches!(
             failure.kind,
@@ -372,8 +304,8 @@ fn is_no_matter_of_era(fault: &Fault) -> bool {
     }
 }
 
-/// Whether a request was lost together with its connection, so that it is not known what the server would have answered.
-fn is_unheard(fault: &Fault) -> bool {
+/// Returns `true` if a request was lost with its connection or timed out, so that the server may support it all the same.
+fn is_lost(fault: &Fault) -> bool {
     match &fault.kind {
         FaultKind::Wire(failure) => matches!(failure.kind, FailureKind::Connect(_) | FailureKind::Cut),
         FaultKind::Ended(_) | FaultKind::TimedOut { .. } => true,
@@ -381,14 +313,14 @@ fn is_unheard(fault: &Fault) -> bool {
     }
 }
 
-/// Why a server could not be reached.
+/// Why connecting to a server failed.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct ConnectError {
     pub(crate) fault: Fault,
     /// Whether the config allowed only one era.
     pub(crate) only_era: bool,
-    /// Whether the question in the newest era got lost on its way, so that a refusal of the handshake does not say that the server is no good.
-    pub(crate) unheard: bool,
+    /// Whether the request in the newest era was lost, so that a rejected handshake does not prove that the server speaks no MCP.
+    pub(crate) is_modern_lost: bool,
 }
 
 impl fmt::Display for ConnectError {
@@ -407,7 +339,7 @@ impl fmt::Display for ConnectError {
 impl std::error::Error for ConnectError {}
 
 impl ConnectError {
-    /// When the server wants to be asked again, if it said so; at most an hour from now.
+    /// Returns the server's `Retry-After`, at most an hour.
     pub(crate) fn retry_after(&self) -> Option<Duration> {
         let (FaultKind::Wire(failure) | FaultKind::Dial(DialError::Failed(failure))) = &self.fault.kind else {
             return None;

@@ -1,4 +1,4 @@
-//! A request whose server may want something in between: input in further rounds, or a visit of the user to a page.
+//! Sends a request in rounds: the server may ask for input first, or for a visit of the user to a web page.
 
 use std::collections::BTreeMap;
 
@@ -8,56 +8,80 @@ use serde_json::{Map, Value, value::RawValue};
 use tokio::time::Instant;
 
 use super::{
-    Fault, FaultKind, Patience, Request, Session,
     connection::InFlight,
+    fault::{Fault, FaultKind},
     host::{ElicitAnswer, RequestParams},
     json_rpc::Params,
-    progress::Steps,
-    response::Response,
+    mcp_session::Session,
+    patience::Patience,
+    progress::ProgressSubscription,
+    request::Request,
+    response::{Response, parse_result},
 };
 use crate::{status::Era, transport::VISIT_FIRST};
 
-/// How often a server may ask for more before it must answer.
+/// How often a server may ask for input before it must send a result.
 pub(super) const MAX_ROUNDS: usize = 8;
-/// The most that a server may ask us to carry back.
+/// The longest `requestState` that is sent back.
 const MAX_STATE: usize = 64 << 10;
-/// The most that a server may ask for in one round.
+/// The most input requests in one round.
 const MAX_REQUESTS: usize = 16;
 
-/// What is asked, and how.
-pub(super) struct Asked<'a> {
+/// A request that may take several rounds. Its params are the same in each.
+pub(super) struct RoundsRequest<'a> {
     pub(super) method: &'static str,
-    /// The tool, prompt or resource that it is about.
+    /// The name or URI of the tool, prompt or resource.
     pub(super) about: &'a str,
+    /// Arguments that are repeated in HTTP headers, by header.
     pub(super) mirrored: Vec<(String, String)>,
     pub(super) patience: Patience,
-    /// Who wants to know how far it is.
-    pub(super) steps: Option<Steps>,
-    /// What goes with it in `_meta`, as JSON without braces.
+    pub(super) progress: Option<ProgressSubscription>,
+    /// The caller's fields of `_meta`, as JSON without braces.
     pub(super) meta: String,
-    /// Whether we asked for a task instead of a result.
+    /// Whether the request asks for a task instead of a result.
     pub(super) as_task: bool,
 }
 
-/// A result that may be a question first.
-pub(super) trait Rounds: DeserializeOwned {
+/// A result that may be preceded by rounds of input.
+pub(super) trait RoundsResult: DeserializeOwned {
     /// Whether a task may come in its place.
     const MAY_BE_TASK: bool = false;
 
-    /// Reads it.
-    fn of(answer: &Response) -> Result<Self, Fault> {
-        read(&answer.proven()?)
+    /// Parses a common result and its `resultType` in one pass. Returns `None` to leave the result to serde.
+    fn fast_path(_result: &[u8]) -> Option<(Self, Option<String>)> {
+        None
     }
 
-    fn result_type(&self) -> Option<&str>;
-
-    fn take_round(&mut self) -> Round;
+    /// Parses the result and its round fields.
+    fn parse(response: &Response) -> Result<(Self, RoundFields), Fault> {
+        if let Some((result, result_type)) = Self::fast_path(response.unverified_result()) {
+            let round = RoundFields {
+                result_type,
+                ..RoundFields::default()
+            };
+            return Ok((result, round));
+        }
+        let result = response.result()?;
+        Ok((parse_result(&result)?, parse_result(&result)?))
+    }
 }
 
-/// What a server wants, each request under a key, unread: the order of a form's fields is in its text.
+/// The fields of a result that say whether it is final, or asks for input.
+#[derive(Debug, Default, Deserialize)]
+pub(super) struct RoundFields {
+    #[serde(default, rename = "resultType")]
+    result_type: Option<String>,
+    #[serde(default, rename = "inputRequests")]
+    requests: Option<InputRequests>,
+    /// Sent back unchanged in the next round.
+    #[serde(default, rename = "requestState")]
+    state: Option<String>,
+}
+
+/// The input requests of a round, by the server's keys. They stay raw, because their text holds the order of a form's fields.
 pub(super) type InputRequests = BTreeMap<String, Box<RawValue>>;
 
-/// One of them.
+/// One input request.
 #[derive(Default, Deserialize)]
 struct InputRequest {
     #[serde(default)]
@@ -66,49 +90,44 @@ struct InputRequest {
     params: Option<Box<RawValue>>,
 }
 
-/// What a server wants before it goes on.
-#[derive(Debug, Default)]
-pub(super) struct Round {
-    pub(super) requests: InputRequests,
-    /// To be carried back as it came.
-    pub(super) state: Option<String>,
-}
-
-/// How a request was answered in the end.
-pub(super) enum Settled<T> {
-    Done(T),
-    /// With a task, as it came, of which more may be told.
-    Task(Bytes, Option<Steps>),
+/// The response after the last round.
+pub(super) enum FinalResponse<T> {
+    Result(T),
+    /// The unparsed task, and the subscription to its progress.
+    Task(Bytes, Option<ProgressSubscription>),
 }
 
 impl Session {
-    /// ServerRequests until there is a result. Every round is a new request with the same parameters.
-    pub(super) async fn rounds<T: Rounds>(
+    /// Sends a request, and repeats it with the requested input until there is a result or a task.
+    pub(super) async fn send_in_rounds<T: RoundsResult>(
         &self,
-        asked: &mut Asked<'_>,
+        request: &mut RoundsRequest<'_>,
         params: impl Fn() -> Params,
-    ) -> Result<Settled<T>, Fault> {
-        let mut round = Params::default();
+    ) -> Result<FinalResponse<T>, Fault> {
+        let mut input = Params::default();
         for _ in 0..=MAX_ROUNDS {
-            let answer = self.asking(asked, params().and(&round))?.answer(asked.patience).await;
-            let answer = match answer {
-                Err(fault) if self.may_visit(&fault) => {
-                    Box::pin(self.visit(fault, asked.patience)).await?;
+            let response = self
+                .send_round(request, params().and(&input))?
+                .response(request.patience)
+                .await;
+            let response = match response {
+                Err(fault) if self.needs_url_elicitation(&fault) => {
+                    Box::pin(self.elicit_urls(fault, request.patience)).await?;
                     continue;
                 }
-                answer => answer?,
+                response => response?,
             };
-            if asked.as_task {
-                return Ok(Settled::Task(answer.proven()?, asked.steps.take()));
+            if request.as_task {
+                return Ok(FinalResponse::Task(response.result()?, request.progress.take()));
             }
-            let mut result = T::of(&answer)?;
-            match result.result_type() {
-                None | Some("complete") => return Ok(Settled::Done(result)),
+            let (result, round) = T::parse(&response)?;
+            match round.result_type.as_deref() {
+                None | Some("complete") => return Ok(FinalResponse::Result(result)),
                 Some("input_required") => {
-                    round = Box::pin(self.next_round(result.take_round(), asked.patience)).await?;
+                    input = Box::pin(self.input_params(round, request.patience)).await?;
                 }
                 Some("task") if T::MAY_BE_TASK => {
-                    return Ok(Settled::Task(answer.proven()?, asked.steps.take()));
+                    return Ok(FinalResponse::Task(response.result()?, request.progress.take()));
                 }
                 Some(other) => {
                     let text = format!("its resultType is `{}`", other.escape_debug());
@@ -120,31 +139,32 @@ impl Session {
     }
 
     /// Sends the request of one round.
-    fn asking(&self, asked: &mut Asked<'_>, params: Params) -> Result<InFlight<'_>, Fault> {
-        let request = Request {
-            mirrored: &asked.mirrored,
-            meta: &asked.meta,
-            ..Request::new(asked.method, params).about(asked.about)
+    fn send_round(&self, request: &mut RoundsRequest<'_>, params: Params) -> Result<InFlight<'_>, Fault> {
+        let round = Request {
+            mirrored: &request.mirrored,
+            meta: &request.meta,
+            ..Request::new(request.method, params).about(request.about)
         };
-        let steps = asked.steps.as_mut();
-        self.connection
-            .ask(&request, |id| steps.into_iter().for_each(|steps| steps.rebind(id)))
+        let progress = request.progress.as_mut();
+        self.connection.send_request(&round, |id| {
+            progress.into_iter().for_each(|progress| progress.rebind(id));
+        })
     }
 
-    /// Like [`Session::rounds`], for what can only be a result.
-    pub(super) async fn rounds_to_result<T: Rounds>(
+    /// Like [`Session::send_in_rounds`], for requests that cannot become tasks.
+    pub(super) async fn send_for_result<T: RoundsResult>(
         &self,
-        mut asked: Asked<'_>,
+        mut request: RoundsRequest<'_>,
         params: impl Fn() -> Params,
     ) -> Result<T, Fault> {
-        match self.rounds(&mut asked, params).await? {
-            Settled::Done(result) => Ok(result),
-            Settled::Task(..) => Err(Fault::unreadable("a task came where none may be")),
+        match self.send_in_rounds(&mut request, params).await? {
+            FinalResponse::Result(result) => Ok(result),
+            FinalResponse::Task(..) => Err(Fault::unreadable("a task came where none may be")),
         }
     }
 
-    /// What the next request carries besides the call itself: the answers, and the server's state as it gave it.
-    async fn next_round(&self, round: Round, patience: Patience) -> Result<Params, Fault> {
+    /// Collects the params that the next round adds: the requested input and the server's state.
+    async fn input_params(&self, round: RoundFields, patience: Patience) -> Result<Params, Fault> {
         if let Some(state) = &round.state
             && state.len() > MAX_STATE
         {
@@ -154,19 +174,21 @@ impl Session {
             );
             return Err(Fault::unreadable(text));
         }
-        let answers = self.inputs(round.requests, patience).await?;
-        if answers.is_empty() && round.state.is_none() {
+        let responses = self
+            .input_responses(round.requests.unwrap_or_default(), patience)
+            .await?;
+        if responses.is_empty() && round.state.is_none() {
             return Err(Fault::unreadable("the server wants input and does not say what"));
         }
         let mut params = Params::default();
-        if !answers.is_empty() {
-            params = params.with("inputResponses", &answers);
+        if !responses.is_empty() {
+            params = params.with("inputResponses", &responses);
         }
         Ok(params.with_some("requestState", round.state.as_deref()))
     }
 
-    /// The host's answers to what a server wants, each under the key that the server gave it.
-    pub(super) async fn inputs(
+    /// Returns the host's responses to input requests, by the server's keys.
+    pub(super) async fn input_responses(
         &self,
         requests: InputRequests,
         patience: Patience,
@@ -179,42 +201,43 @@ impl Session {
             return Err(Fault::unreadable(text));
         }
         let started = Instant::now();
-        let mut answers = Map::new();
+        let mut responses = Map::new();
         for (key, request) in requests {
             let InputRequest { method, params } = serde_json::from_str(request.get()).unwrap_or_default();
-            let question = RequestParams::read(params.as_deref());
-            let answered = patience.total.run(self.host.answer(&method, question)).await;
-            match answered.map_err(|_| Fault::late(started))? {
-                Ok(answer) => answers.insert(key, answer),
+            let params = RequestParams::parse(params.as_deref());
+            let responding = self.responder.respond_directly(&method, params);
+            let response = patience.total.run(responding).await;
+            match response.map_err(|_| Fault::timed_out(started))? {
+                Ok(response) => responses.insert(key, response),
                 Err((_, problem)) => {
                     let text = format!("the server asked for `{}` in between: {problem}", method.escape_debug());
                     return Err(Fault::unreadable(text));
                 }
             };
         }
-        Ok(answers)
+        Ok(responses)
     }
 
-    /// Whether the request failed only because the user must visit a page first, and can be sent there.
-    fn may_visit(&self, fault: &Fault) -> bool {
-        fault.code() == Some(VISIT_FIRST) && self.facts.era == Era::Legacy && self.host.visits_pages()
+    /// Returns `true` if the request failed because the user must visit a page first, and the host can send the user there.
+    fn needs_url_elicitation(&self, fault: &Fault) -> bool {
+        fault.code() == Some(VISIT_FIRST) && self.peer.era == Era::Legacy && self.responder.offers_url_elicitation()
     }
 
-    /// Sends the user to the pages that the error names and waits until all is done there. The error itself when that does not happen.
-    async fn visit(&self, fault: Fault, patience: Patience) -> Result<(), Fault> {
+    /// Sends the user to the pages in the error, and waits until the user has finished there. Returns the error if that fails.
+    async fn elicit_urls(&self, fault: Fault, patience: Patience) -> Result<(), Fault> {
         let FaultKind::Error(error) = &fault.kind else {
             return Err(fault);
         };
-        let pages = error.data.as_ref().and_then(|data| data.get("elicitations"));
-        let pages = pages.and_then(Value::as_array).cloned().unwrap_or_default();
-        if pages.is_empty() || pages.len() > MAX_REQUESTS {
+        let requests = error.data.as_ref().and_then(|data| data.get("elicitations"));
+        let requests = requests.and_then(Value::as_array).cloned().unwrap_or_default();
+        if requests.is_empty() || requests.len() > MAX_REQUESTS {
             return Err(fault);
         }
-        let visiting = async {
-            for page in pages {
-                match self.host.visit(page).await {
+        let eliciting = async {
+            for request in requests {
+                match self.responder.elicit_url(request).await {
                     Ok((ElicitAnswer::Finished, _)) => {}
-                    Ok((ElicitAnswer::Accept(_), Some(id))) => match self.connection.pending().notifications() {
+                    Ok((ElicitAnswer::Accept(_), Some(id))) => match self.connection.dispatcher().notifications() {
                         Some(notifications) => notifications.until_completed(&id).await,
                         None => return false,
                     },
@@ -224,23 +247,14 @@ impl Session {
             }
             true
         };
-        match patience.total.run(visiting).await {
+        match patience.total.run(eliciting).await {
             Ok(true) => Ok(()),
             Ok(false) | Err(_) => Err(fault),
         }
     }
 }
 
-/// A server that asks for input again and again.
+/// The fault of a server that never stops asking for input.
 pub(super) fn too_many_rounds() -> Fault {
     Fault::unreadable(format!("the server still wants input after {MAX_ROUNDS} rounds"))
-}
-
-/// Reads a result.
-pub(super) fn read<T: DeserializeOwned>(answer: &[u8]) -> Result<T, Fault> {
-    // A list would be taken for the fields in order.
-    if answer.first() != Some(&b'{') {
-        return Err(Fault::unreadable("the result is no object"));
-    }
-    serde_json::from_slice(answer).map_err(|error| Fault::unreadable(error.to_string()))
 }

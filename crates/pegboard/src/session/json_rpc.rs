@@ -1,21 +1,22 @@
-//! JSON-RPC messages: written piece by piece without a tree, read as an envelope whose payload stays raw.
+//! JSON-RPC messages: outbound ones are serialised without a JSON tree, inbound ones are parsed as an envelope with a raw payload.
 
 use std::{borrow::Cow, fmt::Write as _};
 
 use serde::{Deserialize, Serialize, de::IgnoredAny};
 use serde_json::{Map, Value, value::RawValue};
 
-use super::pending_requests::Unanswered;
+use super::fault::Fault;
+use crate::transport::RpcError;
 
-/// How much is set aside for parameters at first.
-const FIRST: usize = 120;
+/// The initial capacity for params, in bytes. Enough for most messages.
+const PARAMS_CAPACITY: usize = 120;
 
-/// The parameters of a message, written as they are added.
+/// The params of a message, serialised as they are added.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Params(Vec<u8>);
 
 impl Params {
-    /// Adds a field. A value that cannot be written as JSON, which no type of ours is, becomes null.
+    /// Adds a field. A value that fails to serialise, as none of our types does, becomes null.
     pub(crate) fn with(mut self, key: &str, value: &(impl Serialize + ?Sized)) -> Self {
         self.key(key);
         let before = self.0.len();
@@ -26,7 +27,7 @@ impl Params {
         self
     }
 
-    /// Adds a field when there is a value for it.
+    /// Adds a field if there is a value for it.
     pub(crate) fn with_some(self, key: &str, value: Option<&(impl Serialize + ?Sized)>) -> Self {
         match value {
             Some(value) => self.with(key, value),
@@ -45,31 +46,30 @@ impl Params {
 
     fn key(&mut self, key: &str) {
         if self.0.is_empty() {
-            // Enough for most messages, so that they grow no further.
-            self.0.reserve(FIRST);
+            self.0.reserve(PARAMS_CAPACITY);
         } else {
             self.0.push(b',');
         }
-        // Keys are words of ours or of the protocol, without anything to escape.
+        // Keys are constants, without characters that need escaping.
         self.0.push(b'"');
         self.0.extend_from_slice(key.as_bytes());
         self.0.extend_from_slice(b"\":");
     }
 }
 
-/// What goes into `_meta` of a message.
+/// The `_meta` of a message.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Meta<'a> {
-    /// Fields that are the same for all messages of a session, as JSON without braces.
+    /// Fields that all messages of a session share, as JSON without braces.
     pub(super) common: &'a str,
-    /// The level from which on the server is to log, in the era that has it in every request. Empty for none.
+    /// The server's log level, in the era that sets it in every request. Empty for none.
     pub(super) log_level: &'a str,
-    /// Fields of this message only, in the same form.
+    /// Fields of this message only, as JSON without braces.
     pub(super) extra: &'a str,
     pub(super) progress_token: Option<u64>,
 }
 
-/// A caller's fields for `_meta` as JSON without braces. Those that the protocol itself fills are left out.
+/// Serialises a caller's `_meta` fields as JSON without braces. Fields that are reserved for the protocol are left out.
 pub(super) fn extra_meta(fields: &Map<String, Value>) -> String {
     let mut out = String::new();
     for (key, value) in fields {
@@ -84,7 +84,7 @@ pub(super) fn extra_meta(fields: &Map<String, Value>) -> String {
     out
 }
 
-/// A request, ready to be sent.
+/// Serialises a request.
 pub(super) fn request(id: u64, method: &str, params: &Params, meta: Meta<'_>) -> Vec<u8> {
     let mut out = Vec::with_capacity(params.0.len() + meta.common.len() + method.len() + 96);
     out.extend_from_slice(br#"{"jsonrpc":"2.0","id":"#);
@@ -93,7 +93,7 @@ pub(super) fn request(id: u64, method: &str, params: &Params, meta: Meta<'_>) ->
     out
 }
 
-/// A notification, ready to be sent.
+/// Serialises a notification.
 pub(super) fn notification(method: &str, params: &Params, meta: Meta<'_>) -> Vec<u8> {
     let mut out = Vec::with_capacity(params.0.len() + meta.common.len() + method.len() + 64);
     out.extend_from_slice(br#"{"jsonrpc":"2.0""#);
@@ -101,8 +101,8 @@ pub(super) fn notification(method: &str, params: &Params, meta: Meta<'_>) -> Vec
     out
 }
 
-/// The answer to a request of the server. `id` is written as it came.
-pub(super) fn answer(id: &str, result: Result<&Value, (i64, &str)>) -> Vec<u8> {
+/// Serialises the response to a request of the server. `id` is the JSON that the server sent.
+pub(super) fn response(id: &str, result: Result<&Value, (i64, &str)>) -> Vec<u8> {
     let mut out = format!(r#"{{"jsonrpc":"2.0","id":{id},"#).into_bytes();
     match result {
         Ok(result) => out.extend_from_slice(format!(r#""result":{result}}}"#).as_bytes()),
@@ -166,7 +166,7 @@ fn push_number(out: &mut Vec<u8>, mut number: u64) {
     out.extend_from_slice(&digits[start..]);
 }
 
-/// A message as it came, its payload unread. Duplicate keys are refused by the reader.
+/// The envelope of an inbound message, with a raw payload. Serde rejects duplicate keys.
 #[derive(Debug, Deserialize)]
 pub(super) struct Incoming<'a> {
     #[serde(borrow, default)]
@@ -182,27 +182,27 @@ pub(super) struct Incoming<'a> {
 }
 
 impl Incoming<'_> {
-    /// The result of an answer. One that is both result and error, or neither, is nothing.
-    pub(super) fn outcome(&self) -> Result<&RawValue, Unanswered> {
+    /// Returns the result of a response. A response with both a result and an error, or with neither, is unreadable.
+    pub(super) fn outcome(&self) -> Result<&RawValue, Fault> {
         match (self.result, self.error) {
             (Some(result), None) => Ok(result),
-            (None, Some(error)) => Err(match serde_json::from_str(error.get()) {
-                Ok(error) => Unanswered::Error(error),
-                Err(error) => Unanswered::Unreadable(format!("its error cannot be read: {error}")),
+            (None, Some(error)) => Err(match serde_json::from_str::<RpcError>(error.get()) {
+                Ok(error) => error.into(),
+                Err(error) => Fault::unreadable(format!("its error cannot be read: {error}")),
             }),
-            (Some(_), Some(_)) => Err(Unanswered::Unreadable("it is both a result and an error".into())),
-            (None, None) => Err(Unanswered::Unreadable("it is neither a result nor an error".into())),
+            (Some(_), Some(_)) => Err(Fault::unreadable("it is both a result and an error")),
+            (None, None) => Err(Fault::unreadable("it is neither a result nor an error")),
         }
     }
 
-    /// The id when it is one that we could have given: a whole number, nothing that only looks like it.
+    /// Returns the id if it can be one of ours: an unsigned integer, not a string or a float.
     pub(super) fn our_id(&self) -> Option<u64> {
         self.id?.get().parse().ok()
     }
 }
 
-/// The id of an answer that breaks the rules elsewhere: has a key twice, is cut, or holds bytes that are no text. A request of the server
-/// has an id of its own, which may be the number of a request of ours.
+/// Finds the id of a malformed response: one with a duplicate key, truncated, or not UTF-8. Returns `None` for a request of the server,
+/// whose id may coincide with one of ours.
 pub(super) fn lenient_id(message: &[u8]) -> Option<u64> {
     #[derive(Deserialize)]
     struct OnlyId {
@@ -217,7 +217,7 @@ pub(super) fn lenient_id(message: &[u8]) -> Option<u64> {
     }
 }
 
-/// Looks for the id of an answer in the first and last bytes of a message that cannot be read as a whole. Servers write the id either
+/// Finds the id of a response in the first and last bytes of a message that cannot be parsed as a whole. Servers write the id either
 /// before the result or at the very end.
 pub(super) fn find_id(head: &[u8], tail: &[u8]) -> Option<u64> {
     let head_ends = find(head, b"\"result\"")
@@ -230,7 +230,7 @@ pub(super) fn find_id(head: &[u8], tail: &[u8]) -> Option<u64> {
     number_after_id(&head[..head_ends]).or_else(|| {
         let tail_starts = tail.windows(4).rposition(|window| window == b"\"id\"")?;
         let rest = &tail[tail_starts..];
-        // A brace after the id would close an inner object as well; only the message's own may follow.
+        // A second brace after the id would mean that the id belongs to an inner object.
         let closes_message = rest.iter().filter(|byte| **byte == b'}').count() == 1;
         if closes_message { number_after_id(rest) } else { None }
     })
@@ -305,13 +305,13 @@ mod tests {
     }
 
     #[test]
-    fn answers_carry_the_id_as_it_came() {
+    fn responses_carry_the_id_as_it_came() {
         assert_eq!(
-            text(answer(r#""a-1""#, Ok(&json!({})))),
+            text(response(r#""a-1""#, Ok(&json!({})))),
             r#"{"jsonrpc":"2.0","id":"a-1","result":{}}"#
         );
         assert_eq!(
-            text(answer("7", Err((-32601, "no")))),
+            text(response("7", Err((-32601, "no")))),
             r#"{"jsonrpc":"2.0","id":7,"error":{"code":-32601,"message":"no"}}"#
         );
     }
@@ -332,7 +332,7 @@ mod tests {
     }
 
     #[test]
-    fn the_id_of_an_answer_that_breaks_other_rules_is_found() {
+    fn the_id_of_a_malformed_response_is_found() {
         assert_eq!(lenient_id(br#"{"result":{"id":9},"id":12,"result":{}}"#), Some(12));
         assert_eq!(lenient_id(b"{\"id\":12,\"result\":\"\xff\"}"), Some(12));
         assert_eq!(lenient_id(br#"{"id":12,"result":{"id":9"#), Some(12));
@@ -341,7 +341,7 @@ mod tests {
     }
 
     #[test]
-    fn the_id_of_an_overlong_answer_is_found_at_either_end() {
+    fn the_id_of_an_overlong_response_is_found_at_either_end() {
         assert_eq!(
             find_id(br#"{"jsonrpc":"2.0","id":12,"result":{"id":99"#, b"..."),
             Some(12)
@@ -355,7 +355,7 @@ mod tests {
     }
 
     #[test]
-    fn the_id_of_a_request_is_not_taken_for_that_of_an_answer() {
+    fn the_id_of_a_request_is_not_taken_for_that_of_a_response() {
         assert_eq!(
             find_id(br#"{"jsonrpc":"2.0","id":12,"method":"ping","params":{"x":""#, b"..."),
             None

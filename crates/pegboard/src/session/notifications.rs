@@ -1,4 +1,4 @@
-//! The notifications of one session that are neither progress nor changes of its listings: read, bounded, and passed on.
+//! Handles the notifications of one session other than progress, cancellations and list changes.
 
 use std::{
     collections::VecDeque,
@@ -13,33 +13,34 @@ use serde_json::{Map, Value, value::RawValue};
 use tokio::sync::watch;
 
 use super::{
-    desired_state::{DesiredState, LogLevel},
+    desired_state::DesiredState,
     events::{LogMessage, ServerEvent},
+    log_level::LogLevel,
     task_updates::{TaskUpdateReceiver, TaskUpdates},
 };
 use crate::{mask::ServerMasker, name::ServerName};
 
-/// The longest message of a log that is kept, in bytes of JSON.
+/// The longest log message that is published, in bytes of JSON.
 const MAX_LOG: usize = 64 << 10;
 /// The longest text that goes into our own log.
 const MAX_TRACED: usize = 1 << 10;
-/// How many finished visits of pages are remembered.
+/// How many completed URL elicitations are remembered.
 const MAX_COMPLETED: usize = 64;
-/// The longest id or address that is taken.
-const MAX_WORD: usize = 8 << 10;
+/// The longest elicitation id or URI that is accepted.
+const MAX_ID: usize = 8 << 10;
 
-/// What one session has told so far.
+/// The notifications of one session.
 #[derive(Debug)]
 pub(super) struct Notifications {
-    /// Whose news they are, for logs.
+    /// For logs.
     server: ServerName,
     desired_state: Arc<DesiredState>,
     masker: ServerMasker,
-    /// The request under which we listen to news of addresses.
-    listening: AtomicU64,
-    /// The addresses that the server has agreed to send news of, once it has said so.
+    /// The id of our `subscriptions/listen` request.
+    listen_id: AtomicU64,
+    /// The URIs whose updates the server has agreed to send, once it has acknowledged the request.
     acknowledged: watch::Sender<Option<Vec<String>>>,
-    /// The visits of pages that are done, the newest last.
+    /// The ids of completed URL elicitations, the newest last.
     completed: watch::Sender<VecDeque<String>>,
     tasks: Arc<TaskUpdates>,
 }
@@ -50,41 +51,41 @@ impl Notifications {
             server,
             desired_state,
             masker,
-            listening: AtomicU64::new(0),
+            listen_id: AtomicU64::new(0),
             acknowledged: watch::Sender::new(None),
             completed: watch::Sender::default(),
             tasks: Arc::default(),
         })
     }
 
-    /// Takes a notification.
-    pub(super) fn hear(&self, method: &str, params: Option<&RawValue>) {
+    /// Handles a notification.
+    pub(super) fn receive(&self, method: &str, params: Option<&RawValue>) {
         let params = params.map_or("{}", RawValue::get);
         match method {
             "notifications/resources/updated" => {
                 if let Ok(Updated { uri }) = serde_json::from_str(params)
-                    && uri.len() <= MAX_WORD
+                    && uri.len() <= MAX_ID
                 {
-                    self.desired_state.tell_updated(&uri, &self.masker);
+                    self.desired_state.publish_resource_updated(&uri, &self.masker);
                 }
             }
             "notifications/message" => self.log(params),
             "notifications/elicitation/complete" => {
                 if let Ok(Complete { id }) = serde_json::from_str(params)
-                    && id.len() <= MAX_WORD
+                    && id.len() <= MAX_ID
                 {
                     self.complete(id);
                 }
             }
             "notifications/subscriptions/acknowledged" => {
                 if let Ok(Acknowledged { notifications, meta }) = serde_json::from_str(params)
-                    && self.is_ours(&meta)
+                    && self.is_current(&meta)
                 {
                     self.acknowledged.send_replace(Some(notifications.uris));
                 }
             }
-            // The second is the word of the newest era.
-            "notifications/tasks/status" | "notifications/tasks" => self.tasks.hear(params, &self.masker),
+            // The second is the name in the newest era.
+            "notifications/tasks/status" | "notifications/tasks" => self.tasks.receive(params, &self.masker),
             _ => {
                 tracing::debug!(server = %self.server, method = %self.masker.text(method).escape_debug(), "notification")
             }
@@ -110,7 +111,7 @@ impl Notifications {
         let logger_name = logger.as_deref().unwrap_or_default().escape_debug();
         tracing::debug!(target: "pegboard::server_log", server = %self.server, level = level.as_str(), logger = %logger_name, text = %text.escape_debug(), "server log");
         self.desired_state
-            .tell(ServerEvent::Log(LogMessage { level, logger, data }));
+            .publish(ServerEvent::Log(LogMessage { level, logger, data }));
     }
 
     fn complete(&self, id: String) {
@@ -119,43 +120,43 @@ impl Notifications {
             let surplus = completed.len().saturating_sub(MAX_COMPLETED);
             completed.drain(..surplus);
         });
-        self.desired_state.tell(ServerEvent::ElicitationComplete { id });
+        self.desired_state.publish(ServerEvent::ElicitationComplete { id });
     }
 
-    /// Waits until the user has done what this visit was for.
+    /// Waits until the URL elicitation with this id is complete.
     pub(super) async fn until_completed(&self, id: &str) {
         let mut completed = self.completed.subscribe();
-        // The sender lives as long as we do.
+        // The sender lives as long as `self`, so the wait cannot fail.
         let _ = completed.wait_for(|done| done.iter().any(|other| other == id)).await;
     }
 
-    /// What is told of a task from now on.
-    pub(super) fn of_task(&self, id: &str) -> TaskUpdateReceiver {
-        self.tasks.of(id)
+    /// Subscribes to the status notifications of a task.
+    pub(super) fn subscribe_to_task(&self, id: &str) -> TaskUpdateReceiver {
+        self.tasks.subscribe(id)
     }
 
     #[cfg(test)]
-    pub(super) fn followed_tasks(&self) -> usize {
+    pub(super) fn subscribed_tasks(&self) -> usize {
         self.tasks.count()
     }
 
-    /// We listen to news of addresses under the request of this id. What the server agrees to is not known yet.
-    pub(super) fn listen_under(&self, id: u64) {
-        self.listening.store(id, Ordering::Relaxed);
+    /// Sets the id of our `subscriptions/listen` request, which the server has not acknowledged yet.
+    pub(super) fn set_listen_id(&self, id: u64) {
+        self.listen_id.store(id, Ordering::Relaxed);
         self.acknowledged.send_replace(None);
     }
 
-    /// Whether it is about the request under which we listen to news of addresses, as far as the server says: there may be others.
-    fn is_ours(&self, meta: &Map<String, Value>) -> bool {
-        let listening = self.listening.load(Ordering::Relaxed);
+    /// Returns `true` if an acknowledgement belongs to our current `subscriptions/listen` request, or does not say to which.
+    fn is_current(&self, meta: &Map<String, Value>) -> bool {
+        let listen_id = self.listen_id.load(Ordering::Relaxed);
         match meta.get("io.modelcontextprotocol/subscriptionId") {
-            Some(Value::String(id)) => *id == listening.to_string(),
-            Some(id) => id.as_u64() == Some(listening),
+            Some(Value::String(id)) => *id == listen_id.to_string(),
+            Some(id) => id.as_u64() == Some(listen_id),
             None => true,
         }
     }
 
-    /// Waits until the server has said which addresses it sends news of.
+    /// Waits until the server has acknowledged the request, and returns the URIs that it agreed to.
     pub(super) async fn until_acknowledged(&self) -> Vec<String> {
         let mut acknowledged = self.acknowledged.subscribe();
         match acknowledged.wait_for(Option::is_some).await {
@@ -212,28 +213,28 @@ mod tests {
         )
     }
 
-    fn hear(notifications: &Notifications, method: &str, params: &Value) {
+    fn receive(notifications: &Notifications, method: &str, params: &Value) {
         let params = RawValue::from_string(params.to_string()).unwrap();
-        notifications.hear(method, Some(&params));
+        notifications.receive(method, Some(&params));
     }
 
     #[tokio::test]
-    async fn what_a_server_tells_reaches_those_who_listen_and_the_rest_is_dropped() {
+    async fn valid_notifications_reach_subscribers_and_malformed_ones_are_dropped() {
         let notifications = notifications();
         let mut events = notifications.desired_state.events();
-        hear(
+        receive(
             &notifications,
             "notifications/message",
             &json!({"level": "loud", "data": 1}),
         );
-        hear(
+        receive(
             &notifications,
             "notifications/message",
             &json!({"level": "info", "data": "x".repeat(MAX_LOG)}),
         );
-        hear(&notifications, "notifications/resources/updated", &json!({"uri": 7}));
-        hear(&notifications, "notifications/unheard_of", &json!([]));
-        hear(
+        receive(&notifications, "notifications/resources/updated", &json!({"uri": 7}));
+        receive(&notifications, "notifications/unheard_of", &json!([]));
+        receive(
             &notifications,
             "notifications/message",
             &json!({"level": "warning", "logger": "db", "data": {"a": 1}}),
@@ -243,7 +244,7 @@ mod tests {
             serde_json::to_value(&*event).unwrap(),
             json!({"event": "log", "level": "warning", "logger": "db", "data": {"a": 1}})
         );
-        hear(
+        receive(
             &notifications,
             "notifications/resources/updated",
             &json!({"uri": "a:b"}),
@@ -255,10 +256,10 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_finished_visit_is_known_also_when_it_ended_before_anybody_waited() {
+    async fn a_url_elicitation_that_completed_before_the_wait_is_remembered() {
         let notifications = notifications();
         for number in 0..100 {
-            hear(
+            receive(
                 &notifications,
                 "notifications/elicitation/complete",
                 &json!({"elicitationId": number.to_string()}),
@@ -269,19 +270,19 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_late_word_about_another_stream_says_nothing_about_this_one() {
+    async fn a_late_acknowledgement_of_another_stream_is_ignored() {
         let notifications = notifications();
-        let agree = |id: Value, uri: &str| {
+        let acknowledge = |id: Value, uri: &str| {
             let meta = json!({ "io.modelcontextprotocol/subscriptionId": id });
             let params = json!({ "_meta": meta, "notifications": { "resourceSubscriptions": [uri] } });
-            hear(&notifications, "notifications/subscriptions/acknowledged", &params);
+            receive(&notifications, "notifications/subscriptions/acknowledged", &params);
         };
-        notifications.listen_under(7);
+        notifications.set_listen_id(7);
         for id in [json!(6), json!("6"), json!(-7), json!([7])] {
-            agree(id, "a:old");
+            acknowledge(id, "a:old");
             assert_eq!(*notifications.acknowledged.borrow(), None);
         }
-        agree(json!("7"), "a:new");
+        acknowledge(json!("7"), "a:new");
         assert_eq!(notifications.until_acknowledged().await, ["a:new"]);
     }
 }

@@ -1,4 +1,4 @@
-//! How far calls have come: what servers tell of it, and who wants to know for as long as a call, or the task it became, runs.
+//! Progress of calls: routes progress notifications to the callers that subscribed, until the call, or the task that it became, ends.
 
 use std::{
     collections::HashMap,
@@ -8,45 +8,44 @@ use std::{
 use serde::{Deserialize, Serialize};
 use tokio::sync::mpsc;
 
-use super::pending_requests::PendingRequests;
-
-/// How far a call has come, as its server tells.
+/// The progress of a call, as its server reports it.
 #[derive(Debug, Clone, PartialEq, Deserialize, Serialize)]
 #[non_exhaustive]
 pub struct Progress {
     /// How much is done.
     pub progress: f64,
-    /// How much there is to do, when known.
+    /// How much there is to do, if known.
     #[serde(default)]
     pub total: Option<f64>,
-    /// What is being done.
+    /// A message about the current step.
     #[serde(default)]
     pub message: Option<String>,
 }
 
-/// Where progress goes. When the channel is full, a step is left out: only the newest matters.
+/// Receives the progress of a call. When the channel is full, a report is dropped.
 pub(crate) type ProgressSink = mpsc::Sender<Progress>;
 
-/// Those who want to know how far their calls have come, by the token that the server was given.
+/// The subscribers to progress, by progress token.
 #[derive(Debug, Default)]
-pub(super) struct Listeners(Mutex<HashMap<u64, Listener>>);
+pub(super) struct ProgressSubscribers(Mutex<HashMap<u64, Subscriber>>);
 
 #[derive(Debug)]
-struct Listener {
+struct Subscriber {
     sink: ProgressSink,
-    /// How far the server said last that it was.
+    /// The last reported progress and total.
     reached: Option<(f64, Option<f64>)>,
 }
 
-impl Listeners {
+impl ProgressSubscribers {
     pub(super) fn has(&self, token: u64) -> bool {
         self.lock().contains_key(&token)
     }
 
-    pub(super) fn tell(&self, token: u64, progress: Progress) {
-        if let Some(listener) = self.lock().get_mut(&token) {
-            listener.reached = Some((progress.progress, progress.total));
-            let _ = listener.sink.try_send(progress);
+    /// Passes a progress notification on to its subscriber.
+    pub(super) fn publish(&self, token: u64, progress: Progress) {
+        if let Some(subscriber) = self.lock().get_mut(&token) {
+            subscriber.reached = Some((progress.progress, progress.total));
+            let _ = subscriber.sink.try_send(progress);
         }
     }
 
@@ -55,73 +54,73 @@ impl Listeners {
         self.lock().len()
     }
 
-    /// Every statement leaves the table valid, so a panic elsewhere cannot have broken it.
-    fn lock(&self) -> MutexGuard<'_, HashMap<u64, Listener>> {
+    /// Every statement leaves the table valid, so a poisoned lock can be used.
+    fn lock(&self) -> MutexGuard<'_, HashMap<u64, Subscriber>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// One who wants to know how far a call has come. What the server tells under the token of the call's last request reaches it until this
-/// is dropped, also after an answer that was a task.
+/// A subscription to the progress of one call, under the token of the call's last request. It ends when it is dropped, so it can outlive a
+/// response that is a task.
 #[derive(Debug)]
-pub(crate) struct Steps {
-    pending: Arc<PendingRequests>,
+pub(crate) struct ProgressSubscription {
+    subscribers: Arc<ProgressSubscribers>,
     token: Option<u64>,
     sink: ProgressSink,
-    /// The last words about the task, so that none are said twice.
-    said: Option<String>,
-    /// How often words came from a server that does not say how far it is.
-    count: f64,
+    /// The last status message of the task; each is reported once.
+    last_message: Option<String>,
+    /// Stands in for the progress of a server that reports only messages.
+    message_count: f64,
 }
 
-impl Steps {
-    pub(super) fn new(pending: &Arc<PendingRequests>, sink: ProgressSink) -> Self {
+impl ProgressSubscription {
+    pub(super) fn new(subscribers: &Arc<ProgressSubscribers>, sink: ProgressSink) -> Self {
         Self {
-            pending: pending.clone(),
+            subscribers: subscribers.clone(),
             token: None,
             sink,
-            said: None,
-            count: 0.0,
+            last_message: None,
+            message_count: 0.0,
         }
     }
 
-    /// The call goes on under this token, and no longer under the one before.
+    /// Moves the subscription to the token of the call's next request.
     pub(super) fn rebind(&mut self, token: u64) {
-        let mut listeners = self.pending.listeners().lock();
-        let before = self.token.replace(token).and_then(|before| listeners.remove(&before));
-        let listener = before.unwrap_or_else(|| Listener {
+        let mut subscribers = self.subscribers.lock();
+        let before = self.token.replace(token).and_then(|before| subscribers.remove(&before));
+        let subscriber = before.unwrap_or_else(|| Subscriber {
             sink: self.sink.clone(),
             reached: None,
         });
-        listeners.insert(token, listener);
+        subscribers.insert(token, subscriber);
     }
 
-    /// Passes on what a server says about the task that the call became, each word once, as far along as the server said last.
-    pub(super) fn say(&mut self, words: Option<&String>) {
-        if words.is_none() || words == self.said.as_ref() {
+    /// Reports a new status message of the task that the call became, with the last known progress.
+    pub(super) fn report_message(&mut self, message: Option<&String>) {
+        if message.is_none() || message == self.last_message.as_ref() {
             return;
         }
-        self.said = words.cloned();
+        self.last_message = message.cloned();
         let reached = self.token.and_then(|token| {
-            let listeners = self.pending.listeners().lock();
-            listeners.get(&token).and_then(|listener| listener.reached)
+            let subscribers = self.subscribers.lock();
+            subscribers.get(&token).and_then(|subscriber| subscriber.reached)
         });
         let (progress, total) = reached.unwrap_or_else(|| {
-            self.count += 1.0;
-            (self.count, None)
+            self.message_count += 1.0;
+            (self.message_count, None)
         });
         let _ = self.sink.try_send(Progress {
             progress,
             total,
-            message: self.said.clone(),
+            message: self.last_message.clone(),
         });
     }
 }
 
-impl Drop for Steps {
+impl Drop for ProgressSubscription {
     fn drop(&mut self) {
         if let Some(token) = self.token {
-            self.pending.listeners().lock().remove(&token);
+            self.subscribers.lock().remove(&token);
         }
     }
 }

@@ -1,325 +1,273 @@
-//! Keeps a session to what is wanted of it: subscriptions, the level of its log, and the roots it was told.
+//! Reconciles a session with the desired state: subscriptions, the log level, and the roots.
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    convert::Infallible,
-    sync::{
-        Arc,
-        atomic::{AtomicBool, Ordering},
-    },
-    time::Duration,
-};
+use std::{collections::BTreeMap, convert::Infallible, sync::Arc, time::Duration};
 
 use serde_json::{Map, Value};
 use tokio::{sync::watch, time::Instant};
 
 use super::{
-    Fault, Patience, Request, Session,
-    desired_state::{Desired, DesiredLogLevel, DesiredState, Root},
+    applied_state::{Revisions, revisions_of},
+    desired_state::{Desired, DesiredLogLevel, DesiredState},
+    fault::Fault,
     json_rpc::Params,
+    mcp_session::Session,
+    patience::Patience,
+    request::Request,
+    root::Root,
 };
 use crate::{deadline::Deadline, status::Era};
 
-/// The waits before a lost notice stream is opened again.
-const LISTEN_PAUSE: Duration = Duration::from_secs(1);
-const MAX_LISTEN_PAUSE: Duration = Duration::from_secs(60);
-/// How long a server may take to say what it agrees to.
-const ACKNOWLEDGE: Duration = Duration::from_secs(10);
-
-/// What of the wishes is fulfilled, or why it is not.
-#[derive(Debug, Default)]
-pub(super) struct Reconciled {
-    subscribed: watch::Sender<Subscribed>,
-    level: watch::Sender<Option<(DesiredLogLevel, Result<(), String>)>>,
-    /// Whether the server, asked for news, said that it has none to give.
-    is_mute: AtomicBool,
-}
-
-/// By address: the wish for it, and what became of that.
-type Subscribed = BTreeMap<Arc<str>, (u64, Result<(), String>)>;
-
-impl Reconciled {
-    pub(super) fn is_mute(&self) -> bool {
-        self.is_mute.load(Ordering::Relaxed)
-    }
-
-    /// Nobody will hear of these addresses.
-    fn refuse(&self, uris: &Uris, why: &str) {
-        let refused = uris
-            .iter()
-            .map(|(uri, wish)| (uri.clone(), (*wish, Err(why.to_owned()))));
-        self.subscribed.send_replace(refused.collect());
-    }
-
-    /// The addresses that the server has agreed to.
-    fn agreed(&self) -> BTreeSet<Arc<str>> {
-        let subscribed = self.subscribed.borrow();
-        let agreed = subscribed.iter().filter(|(_, (_, done))| done.is_ok());
-        agreed.map(|(uri, _)| uri.clone()).collect()
-    }
-}
-
-/// The addresses that are wanted, each with its wish.
-type Uris = BTreeMap<Arc<str>, u64>;
-
-fn uris_of(wanted: &Desired) -> Uris {
-    let desired = wanted.subscriptions.iter();
-    desired.map(|(uri, wanted)| (uri.clone(), wanted.wish)).collect()
-}
+/// The backoff before a lost notification stream is reopened.
+const MIN_LISTEN_BACKOFF: Duration = Duration::from_secs(1);
+const MAX_LISTEN_BACKOFF: Duration = Duration::from_secs(60);
+/// How long a server may take to acknowledge a notification stream.
+const ACKNOWLEDGE_TIMEOUT: Duration = Duration::from_secs(10);
 
 impl Session {
     fn desired_state(&self) -> &Arc<DesiredState> {
-        &self.host.desired_state
+        &self.responder.desired_state
     }
 
-    /// Keeps the session to what is wanted for as long as it is polled.
-    pub(crate) async fn keep(&self) -> Infallible {
-        match self.facts.era {
-            Era::Legacy => self.keep_by_requests().await,
-            Era::Modern => self.keep_by_listening().await,
+    /// Reconciles the session with the desired state, for as long as it is polled.
+    pub(crate) async fn reconcile(&self) -> Infallible {
+        match self.peer.era {
+            Era::Legacy => self.reconcile_by_requests().await,
+            Era::Modern => self.reconcile_by_listening().await,
         }
     }
 
-    async fn keep_by_requests(&self) -> Infallible {
-        let mut desired = self.desired_state().desired();
-        let mut told_roots: Option<Arc<[Root]>> = None;
+    async fn reconcile_by_requests(&self) -> Infallible {
+        let mut watch = self.desired_state().desired();
+        let mut last_roots: Option<Arc<[Root]>> = None;
         let mut is_first = true;
         loop {
-            let wanted = desired.borrow_and_update().clone();
-            self.tell_roots(&wanted, &mut told_roots).await;
-            self.log_from(wanted.level).await;
-            self.subscribe_to(&wanted, std::mem::take(&mut is_first)).await;
-            if desired.changed().await.is_err() {
+            let desired = watch.borrow_and_update().clone();
+            self.announce_roots(&desired, &mut last_roots).await;
+            self.request_log_level(desired.level).await;
+            self.reconcile_subscriptions(&desired, std::mem::take(&mut is_first))
+                .await;
+            if watch.changed().await.is_err() {
                 return std::future::pending().await;
             }
         }
     }
 
-    /// The first list is asked for by the server itself.
-    async fn tell_roots(&self, wanted: &Desired, told: &mut Option<Arc<[Root]>>) {
-        let is_news = told.as_ref().is_some_and(|told| *told != wanted.roots);
-        if is_news && self.has_offered_roots {
+    /// Notifies the server of changed roots. The first list is requested by the server itself.
+    async fn announce_roots(&self, desired: &Desired, last: &mut Option<Arc<[Root]>>) {
+        let has_changed = last.as_ref().is_some_and(|last| *last != desired.roots);
+        if has_changed && self.has_offered_roots {
             let sent = self
                 .connection
                 .notify("notifications/roots/list_changed", Params::default())
                 .await;
             if let Err(fault) = sent {
-                tracing::debug!(fault = %fault.hidden(self.masker()), "the server was not told of its new roots");
+                tracing::debug!(fault = %fault.masked(self.masker()), "the server was not told of its new roots");
             }
         }
-        *told = Some(wanted.roots.clone());
+        *last = Some(desired.roots.clone());
     }
 
-    async fn log_from(&self, wanted: Option<DesiredLogLevel>) {
-        let Some(wanted) = wanted else { return };
-        let kept = self.kept.level.borrow().clone();
-        match kept {
-            Some((kept, _)) if kept.wish == wanted.wish => return,
-            Some((kept, Ok(()))) if kept.level == wanted.level => {
-                self.kept.level.send_replace(Some((wanted, Ok(()))));
+    async fn request_log_level(&self, desired: Option<DesiredLogLevel>) {
+        let Some(desired) = desired else { return };
+        let applied = self.applied.level.borrow().clone();
+        match applied {
+            Some((applied, _)) if applied.revision == desired.revision => return,
+            Some((applied, Ok(()))) if applied.level == desired.level => {
+                self.applied.level.send_replace(Some((desired, Ok(()))));
                 return;
             }
             _ => {}
         }
-        let params = Params::default().with("level", wanted.level.as_str());
-        let done = self
+        let params = Params::default().with("level", desired.level.as_str());
+        let result = self
             .connection
             .request(Request::new("logging/setLevel", params), self.patience())
             .await;
-        let done = done.map(drop).map_err(|fault| fault.to_string());
-        self.kept.level.send_replace(Some((wanted, done)));
+        let result = result.map(drop).map_err(|fault| fault.to_string());
+        self.applied.level.send_replace(Some((desired, result)));
     }
 
-    async fn subscribe_to(&self, wanted: &Desired, is_first: bool) {
-        let had = self.kept.subscribed.borrow().clone();
-        for uri in had.keys().filter(|uri| !wanted.subscriptions.contains_key(*uri)) {
-            let _ = self.about_resource("resources/unsubscribe", uri).await;
-            self.kept.subscribed.send_modify(|kept| {
-                kept.remove(uri);
+    async fn reconcile_subscriptions(&self, desired: &Desired, is_first: bool) {
+        let before = self.applied.subscriptions.borrow().clone();
+        for uri in before.keys().filter(|uri| !desired.subscriptions.contains_key(*uri)) {
+            let _ = self.resource_request("resources/unsubscribe", uri).await;
+            self.applied.subscriptions.send_modify(|applied| {
+                applied.remove(uri);
             });
         }
-        for (uri, wish) in uris_of(wanted) {
-            let done = match had.get(&uri) {
-                Some((before, _)) if *before == wish => continue,
-                // It was let go and wanted again before the server was told.
+        for (uri, revision) in revisions_of(desired) {
+            let result = match before.get(&uri) {
+                Some((applied, _)) if *applied == revision => continue,
+                // It was dropped and subscribed to again before this ran.
                 Some((_, Ok(()))) => Ok(()),
-                _ => self.about_resource("resources/subscribe", &uri).await,
+                _ => self.resource_request("resources/subscribe", &uri).await,
             };
-            let done = done.map_err(|fault| fault.to_string());
-            let is_kept = done.is_ok();
-            self.kept.subscribed.send_modify(|kept| {
-                kept.insert(uri.clone(), (wish, done));
+            let result = result.map_err(|fault| fault.to_string());
+            let is_accepted = result.is_ok();
+            self.applied.subscriptions.send_modify(|applied| {
+                applied.insert(uri.clone(), (revision, result));
             });
-            if is_first && is_kept {
-                // It may have changed while there was no session.
-                self.desired_state().tell_updated(&uri, self.masker());
+            if is_first && is_accepted {
+                // The resource may have changed while there was no session.
+                self.desired_state().publish_resource_updated(&uri, self.masker());
             }
         }
     }
 
-    async fn about_resource(&self, method: &'static str, uri: &str) -> Result<(), Fault> {
+    async fn resource_request(&self, method: &'static str, uri: &str) -> Result<(), Fault> {
         let request = Request::new(method, Params::default().with("uri", uri)).about(uri);
         self.connection.request(request, self.patience()).await.map(drop)
     }
 
-    /// In the era without sessions, notices must be asked for, all in one request. When the wishes change it is made anew; when it breaks,
-    /// too, and everything is listed once, because notices may have been missed.
-    async fn keep_by_listening(&self) -> Infallible {
-        let mut desired = self.desired_state().desired();
-        let mut pause = LISTEN_PAUSE;
-        let mut is_first = true;
+    /// Keeps one `subscriptions/listen` request open, which the newest era requires for notifications. It is replaced when the desired
+    /// state changes, and retried when it ends. Everything is then listed once, because notifications may have been missed.
+    async fn reconcile_by_listening(&self) -> Infallible {
+        let mut watch = self.desired_state().desired();
+        let mut backoff = MIN_LISTEN_BACKOFF;
+        let mut publishes_all = true;
         loop {
-            let wanted = desired.borrow_and_update().clone();
-            self.set_log_level(wanted.level);
-            let uris = uris_of(&wanted);
-            if self.kept.is_mute() || (uris.is_empty() && !self.announces_changes()) {
-                self.kept.refuse(&uris, "the server does not send notifications");
-                if desired.changed().await.is_err() {
+            let desired = watch.borrow_and_update().clone();
+            self.apply_log_level(desired.level);
+            let revisions = revisions_of(&desired);
+            if self.applied.rejects_listening() || (revisions.is_empty() && !self.sends_list_changed()) {
+                self.applied
+                    .reject_all(&revisions, "the server does not send notifications");
+                if watch.changed().await.is_err() {
                     return std::future::pending().await;
                 }
                 continue;
             }
             let opened = Instant::now();
             let ended = tokio::select! {
-                ended = self.listen(&uris, is_first) => Some(ended),
-                () = self.until_other(&mut desired, &uris) => None,
+                ended = self.listen(&revisions, publishes_all) => Some(ended),
+                () = self.until_other_subscriptions(&mut watch, &revisions) => None,
             };
-            is_first = false;
+            publishes_all = false;
             let Some(ended) = ended else {
-                // Between the two streams a notice may have been lost.
-                if self.announces_changes() {
-                    self.suspect_change();
+                // A notification between the two streams may have been missed.
+                if self.sends_list_changed() {
+                    self.assume_list_changed();
                 }
                 continue;
             };
             match ended {
                 Some(fault) if fault.is_unknown_method() => {
-                    self.kept.is_mute.store(true, Ordering::Relaxed);
+                    self.applied.set_rejects_listening();
                     continue;
                 }
-                // It may agree later, but whoever waits for its word has it now.
-                Some(fault) if fault.code().is_some() => self.kept.refuse(&uris, &fault.to_string()),
+                // The server may accept a retry, but callers that wait for its response get this one.
+                Some(fault) if fault.code().is_some() => self.applied.reject_all(&revisions, &fault.to_string()),
                 _ => {}
             }
-            pause = if opened.elapsed() > MAX_LISTEN_PAUSE {
-                LISTEN_PAUSE
+            backoff = if opened.elapsed() > MAX_LISTEN_BACKOFF {
+                MIN_LISTEN_BACKOFF
             } else {
-                (pause * 2).min(MAX_LISTEN_PAUSE)
+                (backoff * 2).min(MAX_LISTEN_BACKOFF)
             };
-            // Whoever wants something else is not kept waiting.
+            // New subscriptions do not wait for the backoff.
             tokio::select! {
-                () = tokio::time::sleep(pause) => {}
-                () = self.until_other(&mut desired, &uris) => {}
+                () = tokio::time::sleep(backoff) => {}
+                () = self.until_other_subscriptions(&mut watch, &revisions) => {}
             }
-            self.suspect_change();
-            // Whatever happened to the resources meanwhile was not told.
-            is_first = true;
+            self.assume_list_changed();
+            // Resources may have changed while there was no stream.
+            publishes_all = true;
         }
     }
 
-    /// Waits until other addresses are wanted. A new level is set on the way.
-    async fn until_other(&self, desired: &mut watch::Receiver<Desired>, uris: &Uris) {
-        while desired.changed().await.is_ok() {
-            let wanted = desired.borrow_and_update().clone();
-            self.set_log_level(wanted.level);
-            if uris_of(&wanted) != *uris {
+    /// Waits until other subscriptions are desired. Applies new log levels meanwhile.
+    async fn until_other_subscriptions(&self, watch: &mut watch::Receiver<Desired>, revisions: &Revisions) {
+        while watch.changed().await.is_ok() {
+            let desired = watch.borrow_and_update().clone();
+            self.apply_log_level(desired.level);
+            if revisions_of(&desired) != *revisions {
                 return;
             }
         }
         std::future::pending().await
     }
 
-    fn set_log_level(&self, wanted: Option<DesiredLogLevel>) {
-        self.connection.log_level().set(wanted.map(|wanted| wanted.level));
-        self.kept.level.send_replace(wanted.map(|wanted| (wanted, Ok(()))));
+    /// Sets the log level in the `_meta` of all further requests.
+    fn apply_log_level(&self, desired: Option<DesiredLogLevel>) {
+        self.connection.log_level().set(desired.map(|desired| desired.level));
+        self.applied
+            .level
+            .send_replace(desired.map(|desired| (desired, Ok(()))));
     }
 
-    /// ServerRequests for notices and stays for as long as the server gives them. Returns why it ended, when it did not end well.
-    async fn listen(&self, uris: &Uris, tells_all: bool) -> Option<Fault> {
-        let mut wanted = Map::new();
-        for (kind, notice) in [
+    /// Opens a notification stream, and returns when it ends. Returns the fault if it failed.
+    async fn listen(&self, revisions: &Revisions, publishes_all: bool) -> Option<Fault> {
+        let mut filter = Map::new();
+        for (kind, field) in [
             ("tools", "toolsListChanged"),
             ("resources", "resourcesListChanged"),
             ("prompts", "promptsListChanged"),
         ] {
-            if self.announces_changes_of(kind) {
-                wanted.insert(notice.to_owned(), Value::Bool(true));
+            if self.declares_list_changed(kind) {
+                filter.insert(field.to_owned(), Value::Bool(true));
             }
         }
-        if !uris.is_empty() {
-            let uris = uris.keys().map(|uri| Value::from(&**uri)).collect();
-            wanted.insert("resourceSubscriptions".to_owned(), uris);
+        if !revisions.is_empty() {
+            let uris = revisions.keys().map(|uri| Value::from(&**uri)).collect();
+            filter.insert("resourceSubscriptions".to_owned(), uris);
         }
-        let notifications = self.connection.pending().notifications();
-        let params = Params::default().with("notifications", &wanted);
-        let for_long = Patience::until(Deadline::within(Duration::MAX));
-        let placed = |id| {
+        let notifications = self.connection.dispatcher().notifications();
+        let params = Params::default().with("notifications", &filter);
+        let registered = |id| {
             notifications
                 .into_iter()
-                .for_each(|notifications| notifications.listen_under(id))
+                .for_each(|notifications| notifications.set_listen_id(id))
         };
         let request = Request::new("subscriptions/listen", params);
-        let mut asking = match self.connection.ask(&request, placed) {
-            Ok(asking) => asking,
+        let mut in_flight = match self.connection.send_request(&request, registered) {
+            Ok(in_flight) => in_flight,
             Err(fault) => return Some(fault),
         };
-        let listening = asking.answer(for_long);
+        let listening = in_flight.response(Patience::until(Deadline::within(Duration::MAX)));
         tokio::pin!(listening);
-        let agreeing = async {
-            let agreed = match notifications {
-                Some(notifications) => tokio::time::timeout(ACKNOWLEDGE, notifications.until_acknowledged())
+        let acknowledging = async {
+            let accepted = match notifications {
+                Some(notifications) => tokio::time::timeout(ACKNOWLEDGE_TIMEOUT, notifications.until_acknowledged())
                     .await
                     .ok(),
                 None => None,
             };
-            self.note_agreed(uris, agreed.as_deref(), tells_all);
+            self.record_accepted(revisions, accepted.as_deref(), publishes_all);
             std::future::pending::<Infallible>().await
         };
         tokio::select! {
             biased;
             ended = &mut listening => ended.err(),
-            never = agreeing => match never {},
+            never = acknowledging => match never {},
         }
     }
 
-    /// Writes down which of the addresses the server has agreed to. A server that says nothing is believed to have agreed to all.
-    fn note_agreed(&self, uris: &Uris, agreed: Option<&[String]>, tells_all: bool) {
-        let had = self.kept.agreed();
-        let mut kept = BTreeMap::new();
-        for (uri, wish) in uris {
-            let is_agreed = agreed.is_none_or(|agreed| agreed.iter().any(|other| **other == **uri));
-            let done = if is_agreed {
+    /// Records which subscriptions the server has accepted: all of them, if it does not acknowledge the stream.
+    fn record_accepted(&self, revisions: &Revisions, accepted: Option<&[String]>, publishes_all: bool) {
+        let before = self.applied.accepted();
+        let mut applied = BTreeMap::new();
+        for (uri, revision) in revisions {
+            let is_accepted = accepted.is_none_or(|accepted| accepted.iter().any(|other| **other == **uri));
+            let result = if is_accepted {
                 Ok(())
             } else {
                 Err("the server does not send notifications of it".to_owned())
             };
-            kept.insert(uri.clone(), (*wish, done));
-            if is_agreed && (tells_all || had.contains(uri)) {
-                self.desired_state().tell_updated(uri, self.masker());
+            applied.insert(uri.clone(), (*revision, result));
+            if is_accepted && (publishes_all || before.contains(uri)) {
+                self.desired_state().publish_resource_updated(uri, self.masker());
             }
         }
-        self.kept.subscribed.send_replace(kept);
+        self.applied.subscriptions.send_replace(applied);
     }
 
-    /// Waits until the server has agreed to send news of this address, as this wish has it, or says why it does not.
-    pub(crate) async fn until_subscribed(&self, uri: &str, wish: u64) -> Result<(), String> {
-        let mut subscribed = self.kept.subscribed.subscribe();
-        let is_told = |kept: &Subscribed| kept.get(uri).is_some_and(|(kept, _)| *kept >= wish);
-        match subscribed.wait_for(is_told).await {
-            Ok(kept) => kept.get(uri).map_or(Ok(()), |(_, done)| done.clone()),
-            Err(_) => Err("the session has ended".to_owned()),
-        }
+    /// Waits until the server has accepted or rejected this or a later revision of a subscription.
+    pub(crate) async fn until_subscribed(&self, uri: &str, revision: u64) -> Result<(), String> {
+        self.applied.until_subscribed(uri, revision).await
     }
 
-    /// Waits until this wish for a level, or a later one, is fulfilled, or the server says why it is not.
-    pub(crate) async fn until_logging(&self, wish: u64) -> Result<(), String> {
-        let mut kept = self.kept.level.subscribe();
-        match kept
-            .wait_for(|kept| kept.as_ref().is_some_and(|(kept, _)| kept.wish >= wish))
-            .await
-        {
-            Ok(kept) => kept.clone().map_or(Ok(()), |(_, done)| done),
-            Err(_) => Err("the session has ended".to_owned()),
-        }
+    /// Waits until the server has accepted or rejected this or a later revision of the log level.
+    pub(crate) async fn until_level_set(&self, revision: u64) -> Result<(), String> {
+        self.applied.until_level_set(revision).await
     }
 }

@@ -1,23 +1,23 @@
-//! From which level on a server is to log, where every request says so.
+//! The log level in the `_meta` of every request, in the era that sets it there.
 
 use std::sync::{
     Arc, Mutex, PoisonError,
     atomic::{AtomicBool, Ordering},
 };
 
-use super::desired_state::LogLevel;
+use super::log_level::LogLevel;
 
-/// The level that every request names, if one is set.
+/// The log level that every request names, if one is set.
 #[derive(Debug, Default)]
-pub(super) struct Level {
-    /// Nearly nobody sets one, so nearly nobody takes the lock.
+pub(super) struct RequestLogLevel {
+    /// Most sessions set no level; this saves their requests the lock.
     is_set: AtomicBool,
-    word: Mutex<Option<Arc<str>>>,
+    name: Mutex<Option<Arc<str>>>,
 }
 
-impl Level {
+impl RequestLogLevel {
     pub(super) fn set(&self, level: Option<LogLevel>) {
-        *self.word.lock().unwrap_or_else(PoisonError::into_inner) = level.map(|level| level.as_str().into());
+        *self.name.lock().unwrap_or_else(PoisonError::into_inner) = level.map(|level| level.as_str().into());
         self.is_set.store(level.is_some(), Ordering::Relaxed);
     }
 
@@ -25,6 +25,6 @@ impl Level {
         if !self.is_set.load(Ordering::Relaxed) {
             return None;
         }
-        self.word.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.name.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 }

@@ -1,88 +1,52 @@
-//! What is read from a server besides the results of tools: resources, prompts and completions.
+//! Reads resources, gets prompts and completes arguments.
 
-use arc_swap::Guard;
 use serde::Deserialize;
 use serde_json::{Map, Value};
-use tokio::time::Instant;
 
 use super::{
-    Fault, Patience, Request, Session,
-    input_rounds::{Asked, InputRequests, Round, Rounds, read},
+    fault::Fault,
+    input_rounds::{RoundsRequest, RoundsResult},
     json_rpc::Params,
+    mcp_session::Session,
+    request::Request,
+    response::parse_result,
 };
-use crate::{
-    deadline::Deadline,
-    mask::Masker,
-    outcome::{Completion, FilledPrompt, PromptMessage, ResourceContents},
-};
+use crate::outcome::{Completion, FilledPrompt, PromptMessage, ResourceContents};
 
 /// The most values of a completion that are kept. The protocol allows a hundred.
 const MAX_VALUES: usize = 100;
 
-/// What a completion is for.
+/// The prompt or template whose argument is completed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum CompletionOf {
     /// An argument of the prompt of this name.
     Prompt(String),
-    /// A variable of this pattern of addresses.
+    /// A variable of this URI template.
     Template(String),
 }
 
-/// What a resource holds, as it came.
+/// The result of `resources/read`.
 #[derive(Debug, Deserialize)]
 struct ReadResult {
     #[serde(default)]
     contents: Option<Vec<ResourceContents>>,
-    #[serde(default, rename = "resultType")]
-    result_type: Option<String>,
-    #[serde(default, rename = "inputRequests")]
-    input_requests: Option<InputRequests>,
-    #[serde(default, rename = "requestState")]
-    request_state: Option<String>,
 }
 
-impl Rounds for ReadResult {
-    fn result_type(&self) -> Option<&str> {
-        self.result_type.as_deref()
-    }
+impl RoundsResult for ReadResult {}
 
-    fn take_round(&mut self) -> Round {
-        Round {
-            requests: self.input_requests.take().unwrap_or_default(),
-            state: self.request_state.take(),
-        }
-    }
-}
-
-/// A prompt, as it came.
+/// The result of `prompts/get`.
 #[derive(Debug, Deserialize)]
 struct PromptResult {
     #[serde(default)]
     description: Option<String>,
     #[serde(default)]
     messages: Option<Vec<PromptMessage>>,
-    #[serde(default, rename = "resultType")]
-    result_type: Option<String>,
-    #[serde(default, rename = "inputRequests")]
-    input_requests: Option<InputRequests>,
-    #[serde(default, rename = "requestState")]
-    request_state: Option<String>,
 }
 
-impl Rounds for PromptResult {
-    fn result_type(&self) -> Option<&str> {
-        self.result_type.as_deref()
-    }
+impl RoundsResult for PromptResult {}
 
-    fn take_round(&mut self) -> Round {
-        Round {
-            requests: self.input_requests.take().unwrap_or_default(),
-            state: self.request_state.take(),
-        }
-    }
-}
-
+/// The result of `completion/complete`.
 #[derive(Deserialize)]
 struct CompleteResult {
     completion: Completion,
@@ -92,11 +56,11 @@ impl Session {
     /// Reads a resource.
     pub(crate) async fn read_resource(&self, uri: &str) -> Result<Vec<ResourceContents>, Fault> {
         let params = || Params::default().with("uri", uri);
-        let asking = self.rounds_to_result(self.plain("resources/read", uri), params);
-        let result: ReadResult = self.shown(asking.await)?;
+        let request = self.rounds_request("resources/read", uri);
+        let result: ReadResult = self.masked(self.send_for_result(request, params).await)?;
         let contents = result.contents;
         let mut contents = contents.ok_or_else(|| Fault::unreadable("`contents` is missing"))?;
-        self.hidden_apart(move |masker| {
+        self.mask_blocking(move |masker| {
             contents.iter_mut().for_each(|contents| contents.mask(masker));
             contents
         })
@@ -106,8 +70,8 @@ impl Session {
     /// Gets a prompt with its arguments filled in.
     pub(crate) async fn get_prompt(&self, name: &str, arguments: &Map<String, Value>) -> Result<FilledPrompt, Fault> {
         let params = || Params::default().with("name", name).with("arguments", arguments);
-        let asking = self.rounds_to_result(self.plain("prompts/get", name), params);
-        let result: PromptResult = self.shown(asking.await)?;
+        let request = self.rounds_request("prompts/get", name);
+        let result: PromptResult = self.masked(self.send_for_result(request, params).await)?;
         let Some(messages) = result.messages else {
             return Err(Fault::unreadable("`messages` is missing"));
         };
@@ -115,14 +79,14 @@ impl Session {
             description: result.description,
             messages,
         };
-        self.hidden_apart(move |masker| {
+        self.mask_blocking(move |masker| {
             prompt.mask(masker);
             prompt
         })
         .await
     }
 
-    /// What the server suggests for the value of an argument; `context` are the arguments that are set already.
+    /// Completes the value of an argument. `context` holds the arguments that are already set.
     pub(crate) async fn complete(
         &self,
         of: &CompletionOf,
@@ -140,8 +104,8 @@ impl Session {
             params = params.with("context", &serde_json::json!({ "arguments": context }));
         }
         let request = Request::new("completion/complete", params);
-        let answer = self.connection.request(request, self.patience()).await?;
-        let mut completion = self.shown(read::<CompleteResult>(&answer))?.completion;
+        let result = self.connection.request(request, self.patience()).await?;
+        let mut completion = self.masked(parse_result::<CompleteResult>(&result))?.completion;
         if completion.values.len() > MAX_VALUES {
             completion.values.truncate(MAX_VALUES);
             completion.has_more = Some(true);
@@ -150,41 +114,20 @@ impl Session {
         Ok(completion)
     }
 
-    /// Masks off the async threads: resources, prompts and catalogs may be megabytes long. What is not masked in time is withheld.
-    pub(super) async fn hidden_apart<T: Send + 'static>(
-        &self,
-        hide: impl FnOnce(&Masker) -> T + Send + 'static,
-    ) -> Result<T, Fault> {
-        let masker = Guard::into_inner(self.masker().current());
-        let (started, deadline) = (Instant::now(), self.patience().total);
-        match deadline.run(tokio::task::spawn_blocking(move || hide(&masker))).await {
-            Ok(Ok(hidden)) => Ok(hidden),
-            Ok(Err(_)) => Err(Fault::unreadable("hiding the secrets in it failed, so it is withheld")),
-            Err(_) => Err(Fault::late(started)),
-        }
+    /// Masks the secrets in a fault.
+    fn masked<T>(&self, result: Result<T, Fault>) -> Result<T, Fault> {
+        result.map_err(|fault| fault.masked(self.masker()))
     }
 
-    /// What was read, or the words of the server in what went wrong masked.
-    fn shown<T>(&self, read: Result<T, Fault>) -> Result<T, Fault> {
-        read.map_err(|fault| fault.hidden(self.masker()))
-    }
-
-    fn plain<'a>(&self, method: &'static str, about: &'a str) -> Asked<'a> {
-        Asked {
+    fn rounds_request<'a>(&self, method: &'static str, about: &'a str) -> RoundsRequest<'a> {
+        RoundsRequest {
             method,
             about,
             mirrored: Vec::new(),
             patience: self.patience(),
-            steps: None,
+            progress: None,
             meta: String::new(),
             as_task: false,
-        }
-    }
-
-    pub(super) fn patience(&self) -> Patience {
-        Patience {
-            idle: self.limits.call_idle,
-            total: Deadline::within(self.limits.call_total),
         }
     }
 }

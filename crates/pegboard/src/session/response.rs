@@ -1,37 +1,38 @@
-//! The answer to a request as it came, its result still unread.
+//! The response to a request, with its result still unparsed.
 
 use std::ops::Range;
 
 use bytes::Bytes;
+use serde::de::DeserializeOwned;
 
-use super::{json_rpc::Incoming, pending_requests::Unanswered};
+use super::{fault::Fault, json_rpc::Incoming};
 use crate::json_scan::Scan;
 
-/// A result with more bytes than this is copied before parts of it are kept.
+/// A result with more bytes than this is copied before slices of it are kept.
 const LONG: usize = 32 << 10;
 
-/// A message that answers a request, and where its result stands in it.
+/// A response message, and the range of its result.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Response {
     message: Bytes,
     result: Range<usize>,
-    /// Whether the whole message was read, or only its two ends.
-    is_proven: bool,
+    /// Whether the whole message was parsed, as opposed to only its two ends.
+    is_verified: bool,
 }
 
 impl Response {
-    /// The answer whose whole message was read.
-    pub(super) fn proven_in(message: &Bytes, result: &str) -> Self {
+    /// Creates a response from a message that was parsed as a whole.
+    pub(super) fn verified(message: &Bytes, result: &str) -> Self {
         Self {
             message: message.slice_ref(result.as_bytes()),
             result: 0..result.len(),
-            is_proven: true,
+            is_verified: true,
         }
     }
 
-    /// The id and the answer of a message that looks like one at its two ends. What is between them may be megabytes long and is left
-    /// to the one who waits for it: if all of it is one JSON object, the guess was right, because a text can be read in one way only.
-    pub(super) fn guess(message: &Bytes) -> Option<(u64, Self)> {
+    /// Recognises a response by its two ends, and returns its id. The result between them may be megabytes long, so the caller of the
+    /// request parses it: if it is one JSON object, the guess was right, because JSON is unambiguous.
+    pub(super) fn recognize(message: &Bytes) -> Option<(u64, Self)> {
         let body = message.trim_ascii_end();
         let mut ends = Ends::default();
         let mut head = Scan::new(body);
@@ -58,41 +59,51 @@ impl Response {
         if !tail.eat(b'}') || !tail.is_at_end() {
             return None;
         }
-        let answer = Self {
+        let response = Self {
             message: message.clone(),
             result: start..end,
-            is_proven: false,
+            is_verified: false,
         };
-        Some((ends.id?, answer))
+        Some((ends.id?, response))
     }
 
-    /// What is the result, if the guess was right. Whoever reads it must read it to its end, and take nothing that is not whole.
-    pub(super) fn presumed(&self) -> &[u8] {
+    /// Returns the result, if the message was recognised correctly. The caller must parse it to its end and reject malformed JSON.
+    pub(super) fn unverified_result(&self) -> &[u8] {
         &self.message[self.result.clone()]
     }
 
-    /// The same, to be kept in parts. A long one is copied: its message has a share of the board's budget, which what is kept must not hold.
-    pub(super) fn presumed_bytes(&self) -> Bytes {
+    /// Like [`Self::unverified_result`], for callers that keep slices. A long result is copied: kept slices must not hold the message's share
+    /// of the byte budget.
+    pub(super) fn unverified_bytes(&self) -> Bytes {
         if self.result.len() > LONG {
-            return Bytes::copy_from_slice(self.presumed());
+            return Bytes::copy_from_slice(self.unverified_result());
         }
         self.message.slice(self.result.clone())
     }
 
-    /// The result, once the message as a whole was read.
-    pub(super) fn proven(&self) -> Result<Bytes, Unanswered> {
-        if self.is_proven {
+    /// Parses the whole message and returns its result.
+    pub(super) fn result(&self) -> Result<Bytes, Fault> {
+        if self.is_verified {
             return Ok(self.message.clone());
         }
         match serde_json::from_slice::<Incoming<'_>>(&self.message) {
-            Ok(incoming) if incoming.method.is_some() => Err(Unanswered::Unreadable("it is a request as well".into())),
+            Ok(incoming) if incoming.method.is_some() => Err(Fault::unreadable("it is a request as well")),
             Ok(incoming) => Ok(self.message.slice_ref(incoming.outcome()?.get().as_bytes())),
-            Err(error) => Err(Unanswered::Unreadable(error.to_string())),
+            Err(error) => Err(Fault::unreadable(error.to_string())),
         }
     }
 }
 
-/// The fields before and after a result.
+/// Parses a result, which must be an object.
+pub(super) fn parse_result<T: DeserializeOwned>(result: &[u8]) -> Result<T, Fault> {
+    // Serde would fill a struct from an array, by position.
+    if result.first() != Some(&b'{') {
+        return Err(Fault::unreadable("the result is no object"));
+    }
+    serde_json::from_slice(result).map_err(|error| Fault::unreadable(error.to_string()))
+}
+
+/// The envelope fields before and after a result.
 #[derive(Default)]
 struct Ends {
     id: Option<u64>,
@@ -100,7 +111,7 @@ struct Ends {
 }
 
 impl Ends {
-    /// Reads a key and its value; `true` at a result, whose value is not read.
+    /// Parses a field. Returns `true` at the result, whose value is left unparsed.
     fn field(&mut self, scan: &mut Scan<'_>) -> Option<bool> {
         match &*scan.key()? {
             "result" => return Some(true),
@@ -118,9 +129,10 @@ impl Ends {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::session::fault::FaultKind;
 
-    fn guess(text: &str) -> Option<(u64, Response)> {
-        Response::guess(&Bytes::copy_from_slice(text.as_bytes()))
+    fn recognize(text: &str) -> Option<(u64, Response)> {
+        Response::recognize(&Bytes::copy_from_slice(text.as_bytes()))
     }
 
     #[test]
@@ -131,15 +143,15 @@ mod tests {
             r#"{"id":7,"result":{"a":{"b":"}"}},"jsonrpc":"2.0"}"#,
             " { \"jsonrpc\" : \"2.0\" , \"id\" : 7 , \"result\" : {\"a\":{\"b\":\"}\"}} } \r\n",
         ] {
-            let (id, answer) = guess(text).expect(text);
+            let (id, response) = recognize(text).expect(text);
             assert_eq!(id, 7, "{text}");
-            assert_eq!(answer.presumed(), br#"{"a":{"b":"}"}}"#, "{text}");
-            assert_eq!(answer.proven().unwrap(), answer.presumed(), "{text}");
+            assert_eq!(response.unverified_result(), br#"{"a":{"b":"}"}}"#, "{text}");
+            assert_eq!(response.result().unwrap(), response.unverified_result(), "{text}");
         }
     }
 
     #[test]
-    fn what_does_not_look_like_an_answer_is_read_as_a_whole() {
+    fn what_does_not_look_like_a_response_is_parsed_as_a_whole() {
         for text in [
             "",
             "{",
@@ -157,23 +169,24 @@ mod tests {
             r#"{"result":{}}"#,
             r#"{"id":7,"error":{"code":1}}"#,
         ] {
-            assert_eq!(guess(text), None, "{text}");
+            assert_eq!(recognize(text), None, "{text}");
         }
     }
 
     #[test]
     fn a_wrong_guess_is_found_out() {
-        let (_, answer) = guess(r#"{"id":7,"result":{"a":1},"later":{"b":2}}"#).unwrap();
-        assert_eq!(answer.presumed(), br#"{"a":1},"later":{"b":2}"#);
-        assert_eq!(answer.proven().unwrap(), r#"{"a":1}"#);
+        let (_, response) = recognize(r#"{"id":7,"result":{"a":1},"later":{"b":2}}"#).unwrap();
+        assert_eq!(response.unverified_result(), br#"{"a":1},"later":{"b":2}"#);
+        assert_eq!(response.result().unwrap(), r#"{"a":1}"#);
         for text in [
             r#"{"id":7,"result":{},"error":{}}"#,
             r#"{"id":7,"result":{},"result":{}}"#,
             r#"{"id":7,"result":{},"method":"x","params":{}}"#,
             r#"{"id":7,"result":{x}}"#,
         ] {
-            let (_, answer) = guess(text).expect(text);
-            assert!(matches!(answer.proven(), Err(Unanswered::Unreadable(_))), "{text}");
+            let (_, response) = recognize(text).expect(text);
+            let fault = response.result().unwrap_err();
+            assert!(matches!(fault.kind, FaultKind::Unreadable(_)), "{text}");
         }
     }
 }

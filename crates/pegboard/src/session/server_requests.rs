@@ -1,118 +1,123 @@
-//! The requests of a server that are being answered. A server that waits for us is not idle, and it may take back what it asked.
+//! The server's own requests to us that are in flight. While there are any, the server is not idle, and it may cancel them.
 
 use std::sync::{Arc, PoisonError};
 
-use serde_json::Value;
-use tokio::time::Instant;
+use serde_json::{Value, value::RawValue};
 use tokio_util::sync::CancellationToken;
 
+use super::clock::Clock;
 use crate::sync::{
     Mutex, MutexGuard,
     atomic::{AtomicU64, Ordering},
 };
 
-/// How many requests of the server are being answered, and when the last of them was, in milliseconds since the desk was opened.
+/// A request from the server.
+#[derive(Debug)]
+pub(super) struct ServerRequest {
+    /// The id as the server wrote it, for the response.
+    pub(super) id: String,
+    pub(super) method: String,
+    pub(super) params: Option<Box<RawValue>>,
+    /// Dropped after the response has been sent.
+    pub(super) guard: ServerRequestGuard,
+}
+
+/// The server's requests that are in flight.
 #[derive(Debug, Default)]
 pub(super) struct ServerRequests {
-    under_way: AtomicU64,
-    answered: AtomicU64,
-    open: Mutex<Open>,
+    in_flight: AtomicU64,
+    /// When the last response was sent, by the connection's clock.
+    last_response: AtomicU64,
+    table: Mutex<Table>,
 }
 
-/// The requests that are being answered. There are never more than the desk takes.
+/// The requests in flight. The request queue bounds their number.
 #[derive(Debug, Default)]
-struct Open {
-    asked: u64,
-    questions: Vec<OpenRequest>,
+struct Table {
+    last_number: u64,
+    entries: Vec<Entry>,
 }
 
 #[derive(Debug)]
-struct OpenRequest {
-    /// Which of ours it is: a careless server may use an id twice.
+struct Entry {
+    /// Our own key: a careless server may use an id twice.
     number: u64,
     id: String,
-    taken_back: CancellationToken,
+    cancelled: CancellationToken,
 }
 
-/// Counts a request of the server for as long as it is being answered.
+/// Keeps one request of the server in the table until it is dropped.
 #[derive(Debug)]
 pub(super) struct ServerRequestGuard {
-    asks: Arc<ServerRequests>,
-    opened: Instant,
+    requests: Arc<ServerRequests>,
+    clock: Clock,
     number: u64,
-    taken_back: CancellationToken,
+    cancelled: CancellationToken,
 }
 
 impl ServerRequests {
-    /// The server asks something under this id. It has been answered when what this returns is dropped.
-    pub(super) fn begin(asks: &Arc<Self>, opened: Instant, id: &str) -> ServerRequestGuard {
-        asks.under_way.fetch_add(1, Ordering::Relaxed);
-        let taken_back = CancellationToken::new();
-        let mut open = asks.lock();
-        open.asked += 1;
-        let number = open.asked;
-        open.questions.push(OpenRequest {
+    /// Adds a request with this id. It is in flight until the guard is dropped.
+    pub(super) fn begin(self: &Arc<Self>, clock: Clock, id: &str) -> ServerRequestGuard {
+        self.in_flight.fetch_add(1, Ordering::Relaxed);
+        let cancelled = CancellationToken::new();
+        let mut table = self.lock();
+        table.last_number += 1;
+        let number = table.last_number;
+        table.entries.push(Entry {
             number,
-            id: written_once(id),
-            taken_back: taken_back.clone(),
+            id: canonical_id(id),
+            cancelled: cancelled.clone(),
         });
-        drop(open);
+        drop(table);
         ServerRequestGuard {
-            asks: asks.clone(),
-            opened,
+            requests: self.clone(),
+            clock,
             number,
-            taken_back,
+            cancelled,
         }
     }
 
-    /// The server does not want the answer any more. Whether it waits for one.
-    pub(super) fn take_back(&self, id: &str) -> bool {
-        let id = written_once(id);
-        let open = self.lock();
-        let mut fitting = open.questions.iter().filter(|question| question.id == id).peekable();
-        let is_open = fitting.peek().is_some();
-        fitting.for_each(|question| question.taken_back.cancel());
-        is_open
+    /// Cancels the requests with this id. Returns `false` if there is none.
+    pub(super) fn cancel(&self, id: &str) -> bool {
+        let id = canonical_id(id);
+        let table = self.lock();
+        let mut matching = table.entries.iter().filter(|entry| entry.id == id).peekable();
+        let is_in_flight = matching.peek().is_some();
+        matching.for_each(|entry| entry.cancelled.cancel());
+        is_in_flight
     }
 
-    pub(super) fn are_under_way(&self) -> bool {
-        self.under_way.load(Ordering::Relaxed) > 0
+    pub(super) fn are_in_flight(&self) -> bool {
+        self.in_flight.load(Ordering::Relaxed) > 0
     }
 
-    /// When the last one was answered.
-    pub(super) fn answered(&self) -> u64 {
-        self.answered.load(Ordering::Relaxed)
+    /// When the last response was sent, by the connection's clock.
+    pub(super) fn last_response(&self) -> u64 {
+        self.last_response.load(Ordering::Relaxed)
     }
 
-    fn lock(&self) -> MutexGuard<'_, Open> {
-        self.open.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, Table> {
+        self.table.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl ServerRequestGuard {
-    /// Waits until the server does not want the answer any more.
-    pub(super) async fn taken_back(&self) {
-        self.taken_back.cancelled().await;
+    /// Waits until the server cancels the request.
+    pub(super) async fn cancelled(&self) {
+        self.cancelled.cancelled().await;
     }
 }
 
 impl Drop for ServerRequestGuard {
     fn drop(&mut self) {
-        self.asks
-            .lock()
-            .questions
-            .retain(|question| question.number != self.number);
-        self.asks.answered.store(millis_since(self.opened), Ordering::Relaxed);
-        self.asks.under_way.fetch_sub(1, Ordering::Relaxed);
+        let requests = &self.requests;
+        requests.lock().entries.retain(|entry| entry.number != self.number);
+        requests.last_response.store(self.clock.now(), Ordering::Relaxed);
+        requests.in_flight.fetch_sub(1, Ordering::Relaxed);
     }
 }
 
-/// An id as everybody would write it: JSON has several ways for one text.
-fn written_once(id: &str) -> String {
+/// Normalises the JSON of an id: a string can be escaped in several ways.
+fn canonical_id(id: &str) -> String {
     serde_json::from_str::<Value>(id).map_or_else(|_| id.to_owned(), |id| id.to_string())
-}
-
-/// How long ago a desk was opened.
-pub(super) fn millis_since(opened: Instant) -> u64 {
-    u64::try_from(opened.elapsed().as_millis()).unwrap_or(u64::MAX)
 }

@@ -1,17 +1,23 @@
-//! Calls that a server carries out as tasks: it is asked now and then how far they are, in the words of either era, until they end.
+//! Polls the tasks that a server runs calls as, in both eras, until they end.
 
 use std::{collections::HashSet, convert::Infallible, time::Duration};
 
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 use serde_json::{Map, Value};
 use tokio::time::Instant;
 
 use super::{
-    CallResult, Fault, FaultKind, Patience, Request, Session,
+    call_result::CallResult,
     connection::RpcConnection,
-    input_rounds::{InputRequests, MAX_ROUNDS, read, too_many_rounds},
+    fault::{Fault, FaultKind},
+    input_rounds::{InputRequests, MAX_ROUNDS, too_many_rounds},
     json_rpc::Params,
-    progress::Steps,
+    mcp_session::Session,
+    patience::Patience,
+    progress::ProgressSubscription,
+    request::Request,
+    response::parse_result,
+    task_state::{TaskState, TaskStatus},
     task_updates::TaskUpdateReceiver,
 };
 use crate::{
@@ -20,20 +26,21 @@ use crate::{
     transport::{RpcError, Sent},
 };
 
-/// How often a server is asked that does not say how often it wants to be.
-const USUAL_PAUSE: Duration = Duration::from_secs(1);
-/// The bounds of what it may want.
-const PAUSES: (Duration, Duration) = (Duration::from_millis(50), Duration::from_secs(60));
-/// How soon a server may be asked again that says that there is something new.
-const SOONEST: Duration = Duration::from_millis(100);
-/// How long a task must take before its server is asked to tell of it.
+/// The poll interval for servers that name none.
+const DEFAULT_POLL_INTERVAL: Duration = Duration::from_secs(1);
+/// The bounds of the poll interval that a server may name.
+const MIN_POLL_INTERVAL: Duration = Duration::from_millis(50);
+const MAX_POLL_INTERVAL: Duration = Duration::from_secs(60);
+/// How soon a task is polled after a notification that its status has changed.
+const MIN_NOTIFIED_INTERVAL: Duration = Duration::from_millis(100);
+/// How long a task must run before its notifications are requested.
 const LISTEN_AFTER: Duration = Duration::from_secs(3);
-/// How many questions in a row may be lost on the way before the task is.
-const LOST_QUESTIONS: u32 = 5;
-/// The longest id of a task. It is repeated in a header.
+/// How many polls in a row may fail in the transport before the task counts as lost.
+const MAX_LOST_POLLS: u32 = 5;
+/// The longest id of a task. It is repeated in an HTTP header.
 const MAX_ID: usize = 1 << 10;
 
-/// A task as its server tells of it.
+/// A task, as its server reports it.
 #[derive(Debug, Clone, Deserialize)]
 pub(crate) struct Task {
     #[serde(rename = "taskId")]
@@ -41,10 +48,10 @@ pub(crate) struct Task {
     #[serde(flatten)]
     pub(crate) state: TaskState,
     #[serde(default, rename = "pollIntervalMs")]
-    pause_ms: Option<u64>,
-    /// The same in the words of the era before.
+    poll_interval_ms: Option<u64>,
+    /// The name in the older era.
     #[serde(default, rename = "pollInterval")]
-    old_pause_ms: Option<u64>,
+    legacy_poll_interval_ms: Option<u64>,
     #[serde(default)]
     result: Option<Value>,
     #[serde(default)]
@@ -53,52 +60,17 @@ pub(crate) struct Task {
     input_requests: Option<InputRequests>,
 }
 
-/// How far a task is.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[non_exhaustive]
-pub struct TaskState {
-    /// Where it stands.
-    pub status: TaskStatus,
-    /// The server's words about that.
-    #[serde(default, rename(deserialize = "statusMessage"))]
-    pub message: Option<String>,
-}
-
-/// Where a task stands.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-#[non_exhaustive]
-pub enum TaskStatus {
-    /// It is being worked on.
-    Working,
-    /// The server wants something first.
-    InputRequired,
-    /// Its result is there.
-    Completed,
-    /// It failed.
-    Failed,
-    /// It was given up.
-    Cancelled,
-}
-
-impl TaskStatus {
-    /// Whether nothing more will happen.
-    pub fn is_final(self) -> bool {
-        matches!(self, Self::Completed | Self::Failed | Self::Cancelled)
-    }
-}
-
 impl Task {
-    /// The task that came in the place of a result. Nothing when a server that was asked for a task gave a result all the same.
-    pub(super) fn created(answer: &[u8], era: Era) -> Result<Option<Self>, Fault> {
+    /// Parses the task in a response. Returns `None` if a server that should create a task sent a result instead.
+    pub(super) fn created(response: &[u8], era: Era) -> Result<Option<Self>, Fault> {
         #[derive(Deserialize)]
         struct Created {
             #[serde(default)]
             task: Option<Task>,
         }
         let task: Option<Self> = match era {
-            Era::Legacy => read::<Created>(answer)?.task,
-            Era::Modern => Some(read(answer)?),
+            Era::Legacy => parse_result::<Created>(response)?.task,
+            Era::Modern => Some(parse_result(response)?),
         };
         match task {
             Some(task) if task.id.is_empty() || task.id.len() > MAX_ID => {
@@ -108,8 +80,8 @@ impl Task {
         }
     }
 
-    /// The words of the server in it masked, but for its result and its questions.
-    pub(super) fn hidden(mut self, masker: &ServerMasker) -> Self {
+    /// Masks the secrets in the status message and the error. The result and the input requests are masked where they are used.
+    pub(super) fn masked(mut self, masker: &ServerMasker) -> Self {
         masker.hide_in(&mut self.state.message);
         if let Some(error) = &mut self.error {
             error.hide(masker);
@@ -117,98 +89,99 @@ impl Task {
         self
     }
 
-    fn pause(&self) -> Duration {
-        let wanted = self
-            .pause_ms
-            .or(self.old_pause_ms)
-            .map_or(USUAL_PAUSE, Duration::from_millis);
-        wanted.clamp(PAUSES.0, PAUSES.1)
+    fn poll_interval(&self) -> Duration {
+        let interval = self
+            .poll_interval_ms
+            .or(self.legacy_poll_interval_ms)
+            .map_or(DEFAULT_POLL_INTERVAL, Duration::from_millis);
+        interval.clamp(MIN_POLL_INTERVAL, MAX_POLL_INTERVAL)
     }
 }
 
 impl Session {
-    /// ServerRequests for the state of a task until it has ended, and returns its result. Dropping the future cancels the task.
-    pub(crate) async fn see_through(
+    /// Polls a task until it has ended, and returns its result. Dropping the future cancels the task.
+    pub(super) async fn await_or_cancel_task(
         &self,
         task: Task,
         patience: Patience,
-        mut steps: Option<Steps>,
+        mut progress: Option<ProgressSubscription>,
     ) -> Result<CallResult, Fault> {
-        let giving_up = CancelOnDrop {
+        let cancel_on_drop = CancelOnDrop {
             connection: &self.connection,
             id: task.id.clone(),
-            needed: self.cancels_tasks(),
+            is_armed: self.cancels_tasks(),
         };
-        let result = self.follow(task, patience, steps.as_mut()).await;
+        let result = self.await_task(task, patience, progress.as_mut()).await;
         match &result {
-            // A task that we may simply have lost sight of is not wanted any more either.
-            Err(fault) if fault.code().is_none() => drop(giving_up),
-            Ok(_) | Err(_) => giving_up.not_needed(),
+            // The task may still run if polling failed.
+            Err(fault) if fault.code().is_none() => drop(cancel_on_drop),
+            Ok(_) | Err(_) => cancel_on_drop.disarm(),
         }
         result
     }
 
-    /// The same without cancelling it when nobody waits any more.
-    pub(crate) async fn follow(
+    /// Polls a task until it has ended, and returns its result. Dropping the future leaves the task running.
+    pub(crate) async fn await_task(
         &self,
         task: Task,
         patience: Patience,
-        steps: Option<&mut Steps>,
+        progress: Option<&mut ProgressSubscription>,
     ) -> Result<CallResult, Fault> {
         let id = task.id.clone();
         let result = tokio::select! {
             biased;
-            result = self.followed(task, patience, steps) => result,
+            result = self.poll_task(task, patience, progress) => result,
             never = self.listen_to_task(&id, patience) => match never {},
         };
-        result.map_err(|fault| fault.hidden(self.masker()))
+        result.map_err(|fault| fault.masked(self.masker()))
     }
 
-    async fn followed(
+    async fn poll_task(
         &self,
         mut task: Task,
         patience: Patience,
-        steps: Option<&mut Steps>,
+        progress: Option<&mut ProgressSubscription>,
     ) -> Result<CallResult, Fault> {
-        let mut course = TaskPolling::new(self, &task.id, patience, steps);
-        let mut given = TaskInputs::default();
+        let mut polling = TaskPolling::new(self, &task.id, patience, progress);
+        let mut inputs = TaskInputs::default();
         loop {
-            course.tell(&task.state);
-            match (task.state.status, self.facts.era) {
+            polling.report_message(&task.state);
+            match (task.state.status, self.peer.era) {
                 (TaskStatus::Working, _) => {}
-                (TaskStatus::Cancelled, _) => return Err(ended(&task, -32800, "the task was cancelled")),
-                // What the server wants comes as requests of its own while it is asked for the result.
+                (TaskStatus::Cancelled, _) => return Err(task_fault(&task, -32800, "the task was cancelled")),
+                // In this era the server sends its input requests while `tasks/result` is pending.
                 (_, Era::Legacy) => return self.task_result(&task.id, patience).await,
                 (TaskStatus::InputRequired, Era::Modern) => {
                     let requests = task.input_requests.take().unwrap_or_default();
-                    self.give_input(&task.id, requests, &mut given, patience).await?;
+                    self.send_input(&task.id, requests, &mut inputs, patience).await?;
                 }
-                (TaskStatus::Failed, Era::Modern) => return Err(ended(&task, -32603, "the task failed")),
+                (TaskStatus::Failed, Era::Modern) => return Err(task_fault(&task, -32603, "the task failed")),
                 (TaskStatus::Completed, Era::Modern) => {
                     let result = task.result.take().unwrap_or_default();
                     return serde_json::from_value(result).map_err(|error| Fault::unreadable(error.to_string()));
                 }
             }
-            task = self.next_state(&task, &mut course).await?;
+            task = self.next_state(&task, &mut polling).await?;
         }
     }
 
-    /// Waits as long as the server wants, and asks it again. A question or two may be lost on the way: asking does no harm.
-    async fn next_state(&self, task: &Task, course: &mut TaskPolling<'_>) -> Result<Task, Fault> {
-        let (mut lost, patience) = (0, course.patience);
+    /// Waits for the poll interval and polls the task. Retries polls that fail in the transport, which is safe: a poll changes nothing.
+    async fn next_state(&self, task: &Task, polling: &mut TaskPolling<'_>) -> Result<Task, Fault> {
+        let (mut lost, patience) = (0, polling.patience);
         loop {
-            if patience.total.run(course.pause(task.pause())).await.is_err() {
-                return Err(Fault::late(course.started));
+            let waiting = polling.until_next_poll(task.poll_interval());
+            if patience.total.run(waiting).await.is_err() {
+                return Err(Fault::timed_out(polling.started));
             }
             match self.task_state(&task.id, patience).await {
                 Ok(task) => {
-                    course.asked(task.state.status);
+                    polling.note_polled(task.state.status);
                     return Ok(task);
                 }
-                Err(fault) if fault.is_transport() && lost < LOST_QUESTIONS && !patience.total.has_passed() => {
+                Err(fault) if fault.is_transport() && lost < MAX_LOST_POLLS && !patience.total.has_passed() => {
                     lost += 1
                 }
-                // The call was made, whatever became of the question about it.
+                // The call itself was sent, even if the poll was not.
                 Err(fault) => {
                     return Err(Fault {
                         sent: Sent::Maybe,
@@ -219,94 +192,95 @@ impl Session {
         }
     }
 
-    /// ServerRequests to be told of a task that takes its time, in the era in which that must be asked for. A server that does not do so is asked
-    /// after the task all the same.
+    /// Requests the notifications of a long-running task, in the era in which they must be requested. Failure is ignored: the task is
+    /// polled anyway.
     async fn listen_to_task(&self, id: &str, patience: Patience) -> Infallible {
-        if self.facts.era == Era::Modern {
+        if self.peer.era == Era::Modern {
             tokio::time::sleep(LISTEN_AFTER).await;
-            let mut wanted = Map::new();
-            wanted.insert("taskIds".to_owned(), Value::from(vec![id]));
-            let params = Params::default().with("notifications", &wanted);
+            let mut filter = Map::new();
+            filter.insert("taskIds".to_owned(), Value::from(vec![id]));
+            let params = Params::default().with("notifications", &filter);
             let request = Request::new("subscriptions/listen", params);
             let _ = self.connection.request(request, Patience::until(patience.total)).await;
         }
         std::future::pending().await
     }
 
-    /// How far a task is.
+    /// Polls a task once.
     pub(crate) async fn task_state(&self, id: &str, patience: Patience) -> Result<Task, Fault> {
-        let answer = self.connection.request(about("tasks/get", id), patience).await?;
-        match read::<Task>(&answer) {
-            Ok(task) => Ok(task.hidden(self.masker())),
-            Err(fault) => Err(fault.hidden(self.masker())),
+        let result = self.connection.request(task_request("tasks/get", id), patience).await?;
+        match parse_result::<Task>(&result) {
+            Ok(task) => Ok(task.masked(self.masker())),
+            Err(fault) => Err(fault.masked(self.masker())),
         }
     }
 
-    /// The result of a task, in the era that has a request for it. It comes when the task has ended.
+    /// Requests the result of a task, in the era that has `tasks/result`. The response comes when the task has ended.
     async fn task_result(&self, id: &str, patience: Patience) -> Result<CallResult, Fault> {
         let until = Patience::until(patience.total);
-        let answer = self.connection.request(about("tasks/result", id), until).await?;
-        read(&answer)
+        let result = self.connection.request(task_request("tasks/result", id), until).await?;
+        parse_result(&result)
     }
 
-    /// Whether the server lets its tasks be given up. Without a handshake, every server that has tasks does.
+    /// Returns `true` if tasks can be cancelled. In the era without a handshake, every server with tasks supports that.
     pub(crate) fn cancels_tasks(&self) -> bool {
-        let tasks = self.facts.capabilities.get("tasks");
+        let tasks = self.peer.capabilities.get("tasks");
         let cancels = tasks
             .and_then(|tasks| tasks.get("cancel"))
             .is_some_and(|cancel| !cancel.is_null());
-        cancels || self.facts.era == Era::Modern
+        cancels || self.peer.era == Era::Modern
     }
 
-    /// Gives a task up. The server decides what comes of that.
+    /// Requests the cancellation of a task. The server decides whether it ends.
     pub(crate) async fn cancel_task(&self, id: &str) -> Result<(), Fault> {
-        let request = about("tasks/cancel", id);
+        let request = task_request("tasks/cancel", id);
         self.connection.request(request, self.patience()).await.map(drop)
     }
 
-    /// Answers what a task wants, each question once: the server shows it until it has seen the answer.
-    async fn give_input(
+    /// Responds to the input requests of a task, each once: the server lists a request until it has processed the response.
+    async fn send_input(
         &self,
         id: &str,
         mut requests: InputRequests,
-        given: &mut TaskInputs,
+        inputs: &mut TaskInputs,
         patience: Patience,
     ) -> Result<(), Fault> {
-        requests.retain(|key, _| !given.answered.contains(key));
+        requests.retain(|key, _| !inputs.answered.contains(key));
         if requests.is_empty() {
             return Ok(());
         }
-        if given.rounds >= MAX_ROUNDS {
+        if inputs.rounds >= MAX_ROUNDS {
             return Err(too_many_rounds());
         }
-        given.rounds += 1;
-        given.answered.extend(requests.keys().cloned());
-        let answers = self.inputs(requests, patience).await?;
-        let mut request = about("tasks/update", id);
-        request.params = request.params.with("inputResponses", &answers);
+        inputs.rounds += 1;
+        inputs.answered.extend(requests.keys().cloned());
+        let responses = self.input_responses(requests, patience).await?;
+        let mut request = task_request("tasks/update", id);
+        request.params = request.params.with("inputResponses", &responses);
         self.connection.request(request, patience).await.map(drop)
     }
 }
 
-/// What a task was given so far.
+/// The input that a task has received so far.
 #[derive(Default)]
 struct TaskInputs {
-    /// The questions that were answered.
+    /// The keys of the input requests that were answered.
     answered: HashSet<String>,
     rounds: usize,
 }
 
-fn about<'a>(method: &'static str, id: &'a str) -> Request<'a> {
+/// A request about one task.
+fn task_request<'a>(method: &'static str, id: &'a str) -> Request<'a> {
     Request::new(method, Params::default().with("taskId", id)).about(id)
 }
 
-/// The error of a task that ended without a result.
-fn ended(task: &Task, code: i64, words: &str) -> Fault {
+/// The fault of a task that ended without a result.
+fn task_fault(task: &Task, code: i64, text: &str) -> Fault {
     let error = task.error.clone().unwrap_or_else(|| RpcError {
         code,
         message: match &task.state.message {
-            Some(message) => format!("{words}: {message}"),
-            None => words.to_owned(),
+            Some(message) => format!("{text}: {message}"),
+            None => text.to_owned(),
         },
         data: None,
         masked: None,
@@ -317,91 +291,91 @@ fn ended(task: &Task, code: i64, words: &str) -> Fault {
     }
 }
 
-/// How a task is asked after: what the server tells of it meanwhile may bring the next question forward.
+/// The timing of a task's polls. A status notification brings the next poll forward.
 struct TaskPolling<'a> {
     patience: Patience,
     started: Instant,
-    steps: Option<&'a mut Steps>,
-    task_updates: Option<TaskUpdateReceiver>,
-    /// How long after the last question the next one may come, when the server says that there is something new.
-    soonest: Duration,
-    /// Whether it said so before the last question.
-    was_hurried: bool,
+    progress: Option<&'a mut ProgressSubscription>,
+    updates: Option<TaskUpdateReceiver>,
+    /// The shortest time between two polls, for a poll that follows a notification.
+    notified_interval: Duration,
+    /// Whether the last poll followed a notification.
+    was_notified: bool,
 }
 
 impl<'a> TaskPolling<'a> {
-    fn new(session: &Session, id: &str, patience: Patience, steps: Option<&'a mut Steps>) -> Self {
+    fn new(session: &Session, id: &str, patience: Patience, progress: Option<&'a mut ProgressSubscription>) -> Self {
         Self {
             patience,
             started: Instant::now(),
-            steps,
-            task_updates: session
+            progress,
+            updates: session
                 .connection
-                .pending()
+                .dispatcher()
                 .notifications()
-                .map(|notifications| notifications.of_task(id)),
-            soonest: SOONEST,
-            was_hurried: false,
+                .map(|notifications| notifications.subscribe_to_task(id)),
+            notified_interval: MIN_NOTIFIED_INTERVAL,
+            was_notified: false,
         }
     }
 
-    fn tell(&mut self, state: &TaskState) {
-        if let Some(steps) = &mut self.steps {
-            steps.say(state.message.as_ref());
+    fn report_message(&mut self, state: &TaskState) {
+        if let Some(progress) = &mut self.progress {
+            progress.report_message(state.message.as_ref());
         }
     }
 
-    /// Waits until it is time to ask again: after the pause that the server wants, or when it tells that its task does not work any more.
-    async fn pause(&mut self, pause: Duration) {
-        let asked = Instant::now();
-        self.was_hurried = false;
+    /// Waits for the poll interval, or until a notification says that the task is not working any more.
+    async fn until_next_poll(&mut self, interval: Duration) {
+        let last_poll = Instant::now();
+        self.was_notified = false;
         loop {
-            let told = async {
-                match &mut self.task_updates {
-                    Some(task_updates) => task_updates.next().await,
+            let update = async {
+                match &mut self.updates {
+                    Some(updates) => updates.next().await,
                     None => std::future::pending().await,
                 }
             };
-            let told = tokio::select! {
+            let state = tokio::select! {
                 biased;
-                () = tokio::time::sleep_until(asked + pause) => return,
-                told = told => told,
+                () = tokio::time::sleep_until(last_poll + interval) => return,
+                state = update => state,
             };
-            self.tell(&told);
-            if told.status != TaskStatus::Working {
-                self.was_hurried = true;
-                return tokio::time::sleep_until(asked + self.soonest.min(pause)).await;
+            self.report_message(&state);
+            if state.status != TaskStatus::Working {
+                self.was_notified = true;
+                return tokio::time::sleep_until(last_poll + self.notified_interval.min(interval)).await;
             }
         }
     }
 
-    /// The server answered. One that says again and again that there is something new, when there is not, is listened to less and less.
-    fn asked(&mut self, status: TaskStatus) {
-        self.soonest = match (self.was_hurried, status) {
-            (true, TaskStatus::Working) => (self.soonest * 2).min(PAUSES.1),
-            (true, _) => SOONEST,
-            (false, _) => self.soonest,
+    /// Backs off from notifications that a poll did not confirm.
+    fn note_polled(&mut self, status: TaskStatus) {
+        self.notified_interval = match (self.was_notified, status) {
+            (true, TaskStatus::Working) => (self.notified_interval * 2).min(MAX_POLL_INTERVAL),
+            (true, _) => MIN_NOTIFIED_INTERVAL,
+            (false, _) => self.notified_interval,
         };
     }
 }
 
-/// Cancels a task when it is dropped before its end.
+/// Cancels a task when it is dropped, unless it was disarmed.
 struct CancelOnDrop<'a> {
     connection: &'a RpcConnection,
     id: String,
-    needed: bool,
+    is_armed: bool,
 }
 
 impl CancelOnDrop<'_> {
-    fn not_needed(mut self) {
-        self.needed = false;
+    fn disarm(mut self) {
+        self.is_armed = false;
     }
 }
 
 impl Drop for CancelOnDrop<'_> {
     fn drop(&mut self) {
-        if self.needed {
-            self.connection.fire(&about("tasks/cancel", &self.id));
+        if self.is_armed {
+            self.connection.send_and_forget(&task_request("tasks/cancel", &self.id));
         }
     }
 }
@@ -411,16 +385,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_task_is_read_in_the_words_of_both_eras() {
+    fn a_task_is_parsed_in_the_form_of_both_eras() {
         let legacy = br#"{"task":{"taskId":"a","status":"working","pollInterval":20,"ttl":null}}"#;
         let task = Task::created(legacy, Era::Legacy).unwrap().unwrap();
-        assert_eq!((task.id.as_str(), task.pause()), ("a", PAUSES.0));
+        assert_eq!((task.id.as_str(), task.poll_interval()), ("a", MIN_POLL_INTERVAL));
         let modern = br#"{"resultType":"task","taskId":"b","status":"input_required","statusMessage":"m","pollIntervalMs":5000}"#;
         let task = Task::created(modern, Era::Modern).unwrap().unwrap();
         assert!(Task::created(br#"{"content":[]}"#, Era::Legacy).unwrap().is_none());
         assert_eq!(task.state.status, TaskStatus::InputRequired);
         assert_eq!(
-            (task.state.message.as_deref(), task.pause()),
+            (task.state.message.as_deref(), task.poll_interval()),
             (Some("m"), Duration::from_secs(5))
         );
         for wrong in [

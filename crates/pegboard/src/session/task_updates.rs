@@ -1,4 +1,4 @@
-//! What servers tell of their tasks without being asked, for those who ask after these tasks.
+//! Routes unsolicited task status notifications to the callers that poll those tasks.
 
 use std::{
     collections::HashMap,
@@ -8,15 +8,18 @@ use std::{
 use serde::Deserialize;
 use tokio::sync::watch;
 
-use super::task::TaskState;
+use super::task_state::TaskState;
 use crate::mask::ServerMasker;
 
-/// The tasks that are being asked after, and what was told of each last. What is told of others is dropped.
+/// The last reported state of each task that is being polled, by task id. Notifications about other tasks are dropped.
 #[derive(Debug, Default)]
-pub(super) struct TaskUpdates(Mutex<HashMap<String, watch::Sender<Option<TaskState>>>>);
+pub(super) struct TaskUpdates(Mutex<Senders>);
 
+type Senders = HashMap<String, watch::Sender<Option<TaskState>>>;
+
+/// The params of a task status notification.
 #[derive(Deserialize)]
-struct Told {
+struct TaskStatusParams {
     #[serde(rename = "taskId")]
     id: String,
     #[serde(flatten)]
@@ -24,28 +27,28 @@ struct Told {
 }
 
 impl TaskUpdates {
-    /// Takes what a server tells.
-    pub(super) fn hear(&self, params: &str, masker: &ServerMasker) {
-        let Ok(Told { id, mut state }) = serde_json::from_str(params) else {
+    /// Receives the params of a task status notification.
+    pub(super) fn receive(&self, params: &str, masker: &ServerMasker) {
+        let Ok(TaskStatusParams { id, mut state }) = serde_json::from_str(params) else {
             return;
         };
-        if let Some(told) = self.lock().get(&id) {
+        if let Some(sender) = self.lock().get(&id) {
             masker.hide_in(&mut state.message);
-            told.send_replace(Some(state));
+            sender.send_replace(Some(state));
         }
     }
 
-    /// Listens to what is told of a task from now on.
-    pub(super) fn of(self: &Arc<Self>, id: &str) -> TaskUpdateReceiver {
-        let mut tasks = self.lock();
-        let told = tasks.entry(id.to_owned()).or_insert_with(|| watch::Sender::new(None));
-        let mut told = told.subscribe();
-        told.mark_unchanged();
-        drop(tasks);
+    /// Subscribes to the notifications about a task from now on.
+    pub(super) fn subscribe(self: &Arc<Self>, id: &str) -> TaskUpdateReceiver {
+        let mut senders = self.lock();
+        let sender = senders.entry(id.to_owned()).or_insert_with(|| watch::Sender::new(None));
+        let mut receiver = sender.subscribe();
+        receiver.mark_unchanged();
+        drop(senders);
         TaskUpdateReceiver {
-            all: self.clone(),
+            updates: self.clone(),
             id: id.to_owned(),
-            told,
+            receiver,
         }
     }
 
@@ -54,25 +57,25 @@ impl TaskUpdates {
         self.lock().len()
     }
 
-    fn lock(&self) -> MutexGuard<'_, HashMap<String, watch::Sender<Option<TaskState>>>> {
+    fn lock(&self) -> MutexGuard<'_, Senders> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// What is told of one task, for as long as this is kept.
+/// A subscription to the notifications about one task.
 #[derive(Debug)]
 pub(super) struct TaskUpdateReceiver {
-    all: Arc<TaskUpdates>,
+    updates: Arc<TaskUpdates>,
     id: String,
-    told: watch::Receiver<Option<TaskState>>,
+    receiver: watch::Receiver<Option<TaskState>>,
 }
 
 impl TaskUpdateReceiver {
-    /// Waits for the next that is told. Only the newest is kept.
+    /// Waits for the next notification. Only the newest is kept.
     pub(super) async fn next(&mut self) -> TaskState {
-        // The sender is kept for as long as we listen.
-        while self.told.changed().await.is_ok() {
-            if let Some(state) = self.told.borrow_and_update().clone() {
+        // The sender stays in the table while there is a receiver, so the channel never closes.
+        while self.receiver.changed().await.is_ok() {
+            if let Some(state) = self.receiver.borrow_and_update().clone() {
                 return state;
             }
         }
@@ -82,10 +85,10 @@ impl TaskUpdateReceiver {
 
 impl Drop for TaskUpdateReceiver {
     fn drop(&mut self) {
-        let mut tasks = self.all.lock();
-        // Ours is still among them.
-        if tasks.get(&self.id).is_some_and(|told| told.receiver_count() <= 1) {
-            tasks.remove(&self.id);
+        let mut senders = self.updates.lock();
+        // Our own receiver still counts.
+        if senders.get(&self.id).is_some_and(|sender| sender.receiver_count() <= 1) {
+            senders.remove(&self.id);
         }
     }
 }

@@ -1,124 +1,88 @@
-//! One `tools/call` from the request to its result, with the rounds and the task that the server may put in between.
+//! Sends a `tools/call` request, and waits for its result through input rounds and tasks.
 
-mod blocks;
-mod plain;
-
-use serde::Deserialize;
 use serde_json::{Map, Value, value::RawValue};
 
 use super::{
-    Fault, Patience, ProgressSink, Session,
-    input_rounds::{Asked, InputRequests, Round, Rounds, Settled, read},
+    call_result::CallResult,
+    fault::Fault,
+    input_rounds::{FinalResponse, RoundsRequest, RoundsResult},
     json_rpc::{self, Params},
-    progress::Steps,
-    response::Response,
+    mcp_session::Session,
+    patience::Patience,
+    progress::{ProgressSink, ProgressSubscription},
+    response::parse_result,
     task::Task,
 };
 use crate::{
     catalog::{TaskSupport, Tool},
-    outcome::Content,
     status::Era,
 };
 
-/// One call of one tool.
+/// A call of a tool.
 #[derive(Debug)]
 pub(crate) struct Call<'a> {
     pub(crate) tool: &'a Tool,
     /// A JSON object.
     pub(crate) arguments: &'a RawValue,
-    /// What goes with it in `_meta`.
+    /// The caller's fields of `_meta`.
     pub(crate) meta: &'a Map<String, Value>,
     pub(crate) patience: Patience,
     pub(crate) progress: Option<ProgressSink>,
-    /// Whether it should run as a task where the tool leaves the choice.
+    /// Whether it should run as a task if the tool leaves the choice to the client.
     pub(crate) as_task: bool,
 }
 
-/// What a tool answered, as it came.
-#[derive(Debug, Default, Deserialize)]
-pub(crate) struct CallResult {
-    #[serde(default, deserialize_with = "blocks::read")]
-    pub(crate) content: Vec<Content>,
-    #[serde(default, rename = "structuredContent")]
-    pub(crate) structured: Option<Value>,
-    #[serde(default, rename = "isError", deserialize_with = "or_default")]
-    pub(crate) is_error: bool,
-    #[serde(default, rename = "_meta")]
-    pub(crate) meta: Option<Map<String, Value>>,
-    /// Whether a user or a model was asked something while the call ran, so that the answer may depend on what they said.
-    #[serde(skip)]
-    pub(crate) had_input: bool,
-    #[serde(default, rename = "resultType")]
-    result_type: Option<String>,
-    #[serde(default, rename = "inputRequests")]
-    input_requests: Option<InputRequests>,
-    #[serde(default, rename = "requestState")]
-    request_state: Option<String>,
-}
-
-impl Rounds for CallResult {
+impl RoundsResult for CallResult {
     const MAY_BE_TASK: bool = true;
 
-    fn of(answer: &Response) -> Result<Self, Fault> {
-        match Self::read_plain(answer.presumed()) {
-            Some(result) => Ok(result),
-            None => read(&answer.proven()?),
-        }
-    }
-
-    fn result_type(&self) -> Option<&str> {
-        self.result_type.as_deref()
-    }
-
-    fn take_round(&mut self) -> Round {
-        Round {
-            requests: self.input_requests.take().unwrap_or_default(),
-            state: self.request_state.take(),
-        }
+    fn fast_path(result: &[u8]) -> Option<(Self, Option<String>)> {
+        Self::fast_parse(result)
     }
 }
 
-/// How far a call has come when its server has answered.
+/// The response to a call.
 #[derive(Debug)]
-pub(crate) enum Begun {
-    /// To its end.
-    Done(CallResult),
-    /// The server works on it and is to be asked later. Meanwhile it may tell how far it is.
-    Task(Box<Task>, Option<Steps>),
+pub(crate) enum CallResponse {
+    Result(CallResult),
+    /// The server runs the call as a task, with a subscription to its progress.
+    Task(Box<Task>, Option<ProgressSubscription>),
 }
 
 impl Session {
-    /// Calls a tool and stays until its result is there. When the server asks for input first, the host gives it and the call goes on.
+    /// Calls a tool and waits for its result, also if the server asks for input first or runs the call as a task. Dropping the future cancels
+    /// the call.
     pub(crate) async fn call(&self, call: Call<'_>) -> Result<CallResult, Fault> {
-        let (patience, questions) = (call.patience, self.host.questions());
-        // In the era with requests of servers nobody can tell which call a question belongs to: it may be this one.
-        let told = |mut result: CallResult| {
-            result.had_input = self.host.questions() != questions;
+        let (patience, interactions) = (call.patience, self.responder.interactions());
+        // A request of the server does not say which call it belongs to: it may be this one.
+        let mark_input = |mut result: CallResult| {
+            result.had_input = self.responder.interactions() != interactions;
             result
         };
-        let following = match self.begin(call).await {
-            Ok(Begun::Done(result)) => return Ok(told(result)),
-            // Boxed, because it is rare and every call would pay for the room.
-            Ok(Begun::Task(task, steps)) => Box::pin(self.see_through(*task, patience, steps)),
+        let polling = match self.start_call(call).await {
+            Ok(CallResponse::Result(result)) => return Ok(mark_input(result)),
+            // Boxed, because it is rare and would enlarge the future of every call.
+            Ok(CallResponse::Task(task, progress)) => Box::pin(self.await_or_cancel_task(*task, patience, progress)),
             Err(fault) => return Err(fault),
         };
-        following.await.map(told)
+        polling.await.map(mark_input)
     }
 
-    /// Calls a tool and stays until the server has answered, with the result or with a task.
-    pub(crate) async fn begin(&self, call: Call<'_>) -> Result<Begun, Fault> {
-        let begun = self.begun(call).await;
-        begun.map_err(|fault| fault.hidden(self.masker()))
+    /// Calls a tool and waits for the response: a result or a task.
+    pub(crate) async fn start_call(&self, call: Call<'_>) -> Result<CallResponse, Fault> {
+        let response = self.send_call(call).await;
+        response.map_err(|fault| fault.masked(self.masker()))
     }
 
-    async fn begun(&self, call: Call<'_>) -> Result<Begun, Fault> {
+    async fn send_call(&self, call: Call<'_>) -> Result<CallResponse, Fault> {
         let as_task = self.runs_as_task(call.tool, call.as_task);
-        let mut asked = Asked {
+        let mut request = RoundsRequest {
             method: "tools/call",
             about: &call.tool.name,
             mirrored: mirrored(call.tool, call.arguments),
             patience: call.patience,
-            steps: call.progress.map(|sink| Steps::new(self.connection.pending(), sink)),
+            progress: call
+                .progress
+                .map(|sink| ProgressSubscription::new(self.connection.dispatcher().progress(), sink)),
             meta: json_rpc::extra_meta(call.meta),
             as_task,
         };
@@ -126,47 +90,47 @@ impl Session {
             let params = Params::default()
                 .with("name", &call.tool.name)
                 .with("arguments", call.arguments);
-            // How long the result is kept is left to the server.
+            // Without a `ttl`, the server decides how long it keeps the result.
             if as_task {
                 params.with("task", &Map::new())
             } else {
                 params
             }
         };
-        Ok(match self.rounds(&mut asked, params).await? {
-            Settled::Done(result) => Begun::Done(result),
-            Settled::Task(answer, steps) => match Task::created(&answer, self.facts.era)? {
-                Some(task) => Begun::Task(Box::new(task.hidden(self.masker())), steps),
-                None => Begun::Done(read(&answer)?),
+        Ok(match self.send_in_rounds(&mut request, params).await? {
+            FinalResponse::Result(result) => CallResponse::Result(result),
+            FinalResponse::Task(task, progress) => match Task::created(&task, self.peer.era)? {
+                Some(task) => CallResponse::Task(Box::new(task.masked(self.masker())), progress),
+                None => CallResponse::Result(parse_result(&task)?),
             },
         })
     }
 
-    /// Whether the call is to be made a task by us. In the newest era that is up to the server.
+    /// Returns `true` if the request should ask for a task. In the newest era the server decides.
     fn runs_as_task(&self, tool: &Tool, wanted: bool) -> bool {
         let is_wanted = match tool.task_support {
             TaskSupport::Required => true,
             TaskSupport::Optional => wanted,
             TaskSupport::Forbidden => false,
         };
-        is_wanted && self.facts.era == Era::Legacy && self.offers_tasks()
+        is_wanted && self.peer.era == Era::Legacy && self.offers_tasks()
     }
 
-    /// Whether the server can run calls of tools as tasks.
+    /// Returns `true` if the server can run tool calls as tasks.
     pub(crate) fn offers_tasks(&self) -> bool {
-        let capabilities = &self.facts.capabilities;
+        let capabilities = &self.peer.capabilities;
         let at = |path: &[&str]| {
             let first = capabilities.get(path[0]);
             path[1..].iter().try_fold(first?, |value, key| value.get(key))
         };
-        match self.facts.era {
+        match self.peer.era {
             Era::Legacy => at(&["tasks", "requests", "tools", "call"]).is_some(),
             Era::Modern => at(&["extensions", "io.modelcontextprotocol/tasks"]).is_some(),
         }
     }
 }
 
-/// The arguments that HTTP repeats in headers, as text. Null and missing ones are left out.
+/// Returns the arguments that are repeated in HTTP headers. Null and missing ones are left out.
 fn mirrored(tool: &Tool, arguments: &RawValue) -> Vec<(String, String)> {
     if tool.mirrored.is_empty() {
         return Vec::new();
@@ -184,35 +148,4 @@ fn mirrored(tool: &Tool, arguments: &RawValue) -> Vec<(String, String)> {
     headers
         .filter_map(|(path, header)| Some((header.clone(), text_at(path)?)))
         .collect()
-}
-
-/// Null counts as absent.
-pub(super) fn or_default<'de, D, T>(deserializer: D) -> Result<T, D::Error>
-where
-    D: serde::Deserializer<'de>,
-    T: Default + Deserialize<'de>,
-{
-    Ok(Option::<T>::deserialize(deserializer)?.unwrap_or_default())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_result_that_is_no_object_cannot_be_used() {
-        for answer in ["[]", r#"[[],null,true]"#, "null", r#""done""#] {
-            assert!(read::<CallResult>(answer.as_bytes()).is_err(), "{answer}");
-        }
-    }
-
-    #[test]
-    fn a_result_may_lack_everything_and_a_strange_block_costs_only_itself() {
-        let result: CallResult = serde_json::from_str("{}").unwrap();
-        assert!(result.content.is_empty() && !result.is_error);
-        let result: CallResult =
-            serde_json::from_str(r#"{"content":[{"type":"text","text":"a"},{"type":"new"},5],"isError":null}"#)
-                .unwrap();
-        assert_eq!(result.content.len(), 3);
-    }
 }

@@ -1,37 +1,40 @@
-//! The messages on the wire, for `--log pegboard::wire=trace`: masked, and cut where they are long.
+//! Traces the messages on the wire for `--log pegboard::wire=trace`, masked and truncated.
 
 use crate::{mask::ServerMasker, name::ServerName};
 
-/// How much of a message is shown, in bytes.
+/// How many bytes of a message are shown.
 const SHOWN: usize = 4 << 10;
-/// How much of a message is masked for that. Longer than what is shown, so that a secret at the cut is still recognised.
+/// How many bytes of a message are masked: more than are shown, so that a secret at the cut is still recognised.
 const MASKED: usize = 64 << 10;
 
-/// Whether a subscriber wants the messages on the wire.
-pub(super) fn is_wanted() -> bool {
+/// Returns `true` if a tracing subscriber wants the messages on the wire.
+pub(super) fn is_enabled() -> bool {
     tracing::enabled!(target: "pegboard::wire", tracing::Level::TRACE)
 }
 
-/// Where requests of the newest era carry what the user has answered.
-const ANSWERS: &[u8] = b"\"inputResponses\"";
+/// The field in which requests of the newest era carry the user's input.
+const INPUT_RESPONSES: &[u8] = b"\"inputResponses\"";
 
-/// A message to the server. One that carries what the user has typed is not shown.
+/// Traces a message to the server. The content of one that carries user input is not shown.
 #[cold]
 pub(super) fn sent(server: &ServerName, masker: &ServerMasker, message: &[u8]) {
-    if message.windows(ANSWERS.len()).any(|part| part == ANSWERS) {
-        return answered(server, "inputResponses", message.len());
+    if message
+        .windows(INPUT_RESPONSES.len())
+        .any(|part| part == INPUT_RESPONSES)
+    {
+        return sent_user_input(server, "inputResponses", message.len());
     }
     let (bytes, text) = (message.len(), shown(masker, message));
     tracing::trace!(target: "pegboard::wire", %server, bytes, message = %text, "sent");
 }
 
-/// An answer to a question that only the user can answer. What the user typed is not shown.
+/// Traces a response with user input, without its content.
 #[cold]
-pub(super) fn answered(server: &ServerName, method: &str, bytes: usize) {
+pub(super) fn sent_user_input(server: &ServerName, method: &str, bytes: usize) {
     tracing::trace!(target: "pegboard::wire", %server, bytes, method, "sent an answer of the user");
 }
 
-/// A message from the server.
+/// Traces a message from the server.
 #[cold]
 pub(super) fn received(server: &ServerName, masker: &ServerMasker, message: &[u8]) {
     let (bytes, text) = (message.len(), shown(masker, message));
@@ -39,15 +42,15 @@ pub(super) fn received(server: &ServerName, masker: &ServerMasker, message: &[u8
 }
 
 fn shown(masker: &ServerMasker, message: &[u8]) -> String {
-    let looked_at = &message[..message.len().min(MASKED)];
-    let text = String::from_utf8_lossy(looked_at);
+    let prefix = &message[..message.len().min(MASKED)];
+    let text = String::from_utf8_lossy(prefix);
     let mut masked = masker.text(&text).into_owned();
-    if looked_at.len() < message.len() {
-        // The end of what was looked at may be half a secret, and masking may have moved it forward.
+    if prefix.len() < message.len() {
+        // The end may be half a secret, and masking may have moved it forward.
         let end = masked.len().saturating_sub(SHOWN);
         masked.truncate(masked.floor_char_boundary(end));
     }
-    let is_cut = masked.len() > SHOWN || looked_at.len() < message.len();
+    let is_cut = masked.len() > SHOWN || prefix.len() < message.len();
     masked.truncate(masked.floor_char_boundary(SHOWN));
     if is_cut {
         masked.push('…');
@@ -83,7 +86,7 @@ mod tests {
             assert!(shown.len() <= SHOWN + 8 && shown.ends_with('…'), "{}", shown.len());
             assert!(!shown.contains("hunt"), "at {at}");
         }
-        // Masked secrets are shorter than themselves, so what stands at the end comes closer to the beginning.
+        // Masking shortens secrets, so the end of the text moves towards its start.
         let message = "hunter2hunter2".repeat(MASKED);
         assert!(!shown(&masker(), message.as_bytes()).contains("hunt"));
     }

@@ -33,7 +33,7 @@ impl Toolset {
     pub async fn subscribe(&self, server: &ServerName, uri: &str) -> Result<Subscription, Failure> {
         let (_, live) = self.reach(server).await?;
         must_offer(&live, server, "resources")?;
-        let resources = live.session.facts.capabilities.get("resources");
+        let resources = live.session.peer.capabilities.get("resources");
         if resources.and_then(|resources| resources.get("subscribe")?.as_bool()) != Some(true) {
             let message = format!("server `{server}` does not offer news of its resources");
             return Err(Failure::new(Kind::Unavailable, message));
@@ -45,7 +45,7 @@ impl Toolset {
             return Err(Failure::new(Kind::LimitExceeded, message));
         };
         let agreed = Deadline::within(AGREE)
-            .run(live.session.until_subscribed(address, subscription.wish()))
+            .run(live.session.until_subscribed(address, subscription.revision()))
             .await;
         match agreed {
             Ok(Ok(())) => Ok(subscription.keeping(live.stay())),
@@ -64,11 +64,14 @@ impl Toolset {
     pub async fn set_log_level(&self, server: &ServerName, level: LogLevel) -> Result<(), Failure> {
         let (_, live) = self.reach(server).await?;
         // Without a handshake the level is only said, never asked for, and servers log that do not say that they do.
-        if live.session.facts.era == Era::Legacy {
+        if live.session.peer.era == Era::Legacy {
             must_offer(&live, server, "logging")?;
         }
-        let wish = self.wanted(server)?.set_level(level);
-        match Deadline::within(AGREE).run(live.session.until_logging(wish)).await {
+        let revision = self.wanted(server)?.set_level(level);
+        match Deadline::within(AGREE)
+            .run(live.session.until_level_set(revision))
+            .await
+        {
             Ok(Ok(())) => Ok(()),
             Ok(Err(problem)) => Err(Failure::new(
                 Kind::ToolError,

@@ -48,7 +48,7 @@ fn section(server: &Server, tools: Vec<ToolText>) -> Section {
         server: server.name().clone(),
         is_trusted: config.policy.trust,
         config: config.instructions.clone(),
-        instructions: phase.live().and_then(|live| live.session.facts.instructions.clone()),
+        instructions: phase.live().and_then(|live| live.session.peer.instructions.clone()),
         prompts: prompts.unwrap_or_default(),
         tools,
     }

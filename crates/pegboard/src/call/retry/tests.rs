@@ -56,7 +56,7 @@ fn ended(reason: EndReason, sent: Sent) -> Fault {
 
 fn timed_out(sent: Sent) -> Fault {
     let kind = FaultKind::TimedOut {
-        late_after: Duration::from_secs(1),
+        waited: Duration::from_secs(1),
         idle: true,
         last_words: None,
     };

@@ -48,7 +48,7 @@ impl Supervisor {
         tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
         // Kept across turns of the loop, so that a notice is not lost when something else happens meanwhile.
         let mut change = Box::pin(settled_change(&session, Duration::ZERO));
-        let mut keeping = Box::pin(session.keep());
+        let mut keeping = Box::pin(session.reconcile());
         let mut quiet = Box::pin(quiet(&session, self.probing(), Duration::ZERO));
         let idle = || Box::pin(usage.idle(|| holders.idle_after()));
         let mut idling = idle();
@@ -72,7 +72,7 @@ impl Supervisor {
                 Event::Ended(end) => break end,
                 Event::Asked(Command::Reconnect) => {
                     self.memory.restarts = self.memory.restarts.saturating_add(1);
-                    session.leave(closed("it was started anew"));
+                    session.abort(closed("it was started anew"));
                     self.close(&session).await;
                     return self.first_dial();
                 }
@@ -126,7 +126,7 @@ impl Supervisor {
         };
         let step = self.lost(&end, began.elapsed(), false);
         // Requests under way learn why; those that were not sent are made in the next session.
-        session.leave(end);
+        session.abort(end);
         self.close_before(step, &session).await
     }
 
@@ -180,7 +180,7 @@ impl Supervisor {
             match health.probe {
                 Probe::Never => Ok(None),
                 Probe::ListTools if session.offers("tools") => {
-                    let listing = session.tools_again(&plan.described, live.catalog(), health.within);
+                    let listing = session.relist_tools(&plan.described, live.catalog(), health.within);
                     listing.await.map(Some)
                 }
                 Probe::ListTools | Probe::Auto => session.probe(health.within).await.map(|()| None),
@@ -205,7 +205,7 @@ impl Supervisor {
             Err(fault) => fault,
         };
         // Where the config describes the tools, their listing may be refused.
-        if fault.is_busy() || (fault.is_answer() && !plan.described.is_empty()) {
+        if fault.is_busy() || (fault.is_response() && !plan.described.is_empty()) {
             self.checks.ended(None);
             return Ok(());
         }
@@ -263,7 +263,7 @@ impl Supervisor {
 
 /// Whether the server's own time for its listing has passed, and it does not tell of changes by itself.
 fn is_stale(live: &Live) -> bool {
-    !live.session.announces_changes() && live.stale_at.is_some_and(|at| Instant::now() >= at)
+    !live.session.sends_list_changed() && live.stale_at.is_some_and(|at| Instant::now() >= at)
 }
 
 fn closed(why: &str) -> WireEnd {
@@ -281,7 +281,7 @@ async fn quiet(session: &Session, probing: Option<(Probe, Duration)>, pause: Dur
     }
     tokio::time::sleep(pause.min(limit)).await;
     loop {
-        let left = limit.saturating_sub(session.quiet_for());
+        let left = limit.saturating_sub(session.idle_for());
         if left.is_zero() {
             return;
         }
@@ -294,6 +294,6 @@ async fn settled_change(session: &Session, pause: Duration) {
     if !pause.is_zero() {
         tokio::time::sleep(pause).await;
     }
-    session.changed().await;
+    session.list_changed().await;
     tokio::time::sleep(DEBOUNCE).await;
 }

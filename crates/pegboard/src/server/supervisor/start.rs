@@ -41,7 +41,7 @@ pub(super) async fn reach(
             Err(ConnectError {
                 fault,
                 only_era: false,
-                unheard: false,
+                is_modern_lost: false,
             })
         }
     }
@@ -63,7 +63,7 @@ pub(super) fn place_for(
         Box::new(ConnectError {
             fault,
             only_era: false,
-            unheard: false,
+            is_modern_lost: false,
         })
     };
     processes.try_acquire_owned().map(Some).map_err(full)

@@ -1,4 +1,4 @@
-//! What giving up promises whatever the order of its threads.
+//! Cancellation under every order of threads.
 
 use std::sync::PoisonError;
 
@@ -6,6 +6,7 @@ use shuttle::{future::block_on, thread};
 
 use super::*;
 use crate::{
+    deadline::Deadline,
     session::explore::no_host,
     sync::{
         Mutex,
@@ -14,7 +15,7 @@ use crate::{
     transport::{Boxed, Inbox},
 };
 
-/// Writes each message in a thread of its own, and keeps what was written.
+/// Writes each message in a thread of its own, and records what was written.
 #[derive(Default)]
 struct Threads {
     written: Arc<Mutex<Vec<String>>>,
@@ -40,19 +41,19 @@ impl Wire for Threads {
 }
 
 #[test]
-fn a_request_given_up_as_unsent_is_never_written_and_one_written_is_cancelled() {
+fn a_request_reported_as_unsent_is_never_written_and_a_written_one_is_cancelled() {
     explore(|| {
-        // The clock of a runtime that nobody drives stands still, so this has passed only if it lies before.
+        // The clock of a runtime that is not driven stands still, so the deadline must be set before.
         let passed = Deadline::within(Duration::ZERO);
         let runtime = idle_runtime();
         let _entered = runtime.enter();
-        let (pending, requests) = PendingRequests::new();
+        let (dispatcher, requests) = Dispatcher::for_tests();
         let wire = Arc::new(Threads::default());
-        let answering = host::Answering {
+        let responding = host::ResponderTask {
             requests,
             responder: no_host(),
         };
-        let connection = RpcConnection::new(pending.clone(), wire.clone(), answering, &TaskTracker::new());
+        let connection = RpcConnection::new(dispatcher.clone(), wire.clone(), responding, &TaskTracker::new());
 
         let patience = Patience::until(passed);
         let fault = block_on(connection.request(Request::new("tools/call", Params::default()), patience)).unwrap_err();
@@ -70,6 +71,6 @@ fn a_request_given_up_as_unsent_is_never_written_and_one_written_is_cancelled() 
             "{fault:?}, and written was {written:?}"
         );
         assert_eq!(wrote("tools/call"), wrote("notifications/cancelled"), "{written:?}");
-        assert!(!pending.waits_for(1));
+        assert!(!dispatcher.waits_for(1));
     });
 }

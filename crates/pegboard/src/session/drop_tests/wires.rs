@@ -1,5 +1,4 @@
-//! The same on every wire, with real servers: futures are polled only when they are woken, and dropped at once or only when what they
-//! wait for is there.
+//! The same on every wire, with real servers: futures are polled only when woken, and dropped at once or after their wake-up is ready.
 
 use pegboard_testkit::{Ask, Era as FakeEra};
 
@@ -9,7 +8,7 @@ use crate::{
     secret::SafeUrl,
 };
 
-/// Polls a future for at most so many times, each time that it is woken, and drops it. Whether it came to its end.
+/// Polls a future up to `polls` times, each time that it is woken, and drops it. Returns `true` if it completed.
 async fn ends_when_woken(polls: usize, lingers: bool, future: impl Future) -> bool {
     let mut future = Box::pin(future);
     let mut left = polls;
@@ -57,7 +56,6 @@ fn server(era: FakeEra) -> FakeServer {
         .tool(FakeTool::new("long").answers(pegboard_testkit::Answer::Bytes(300_000)))
 }
 
-/// LIB-7: dropping any future of a session is safe, whatever carries its messages.
 #[tokio::test]
 async fn every_future_of_a_session_can_be_dropped_at_any_time_on_every_wire() {
     for (era, choice) in [
@@ -88,7 +86,7 @@ async fn every_future_of_a_session_can_be_dropped_at_any_time_on_every_wire() {
 async fn on(spec: &Spec) {
     let tasks = TaskTracker::new();
     let session = connect(spec, Duration::from_secs(20), &tasks).await.unwrap();
-    let (all, undescribed) = (ListScope::More(Capabilities::default()), Described::new());
+    let (all, undescribed) = (ListScope::More(Capabilities::default()), ConfiguredTools::new());
     let (catalog, _) = session.catalog(all, &undescribed, None).await.unwrap();
     let none = Map::new();
     for tool in &catalog.tools {

@@ -1,20 +1,20 @@
-//! Forms that servers want filled in: a flat object of texts, numbers, yes-or-no and choices, and the check of what a user typed.
+//! Elicitation forms: parses the requested schema into fields, and validates the user's input.
 
 use std::collections::HashMap;
 
 use serde_json::{Map, Value};
 
-/// The most fields of a form. No user fills in more.
+/// The most fields of a form.
 pub(super) const MAX_FIELDS: usize = 100;
 /// The most options of one choice.
 const MAX_OPTIONS: usize = 1000;
 
-/// A form to be filled in.
+/// A form for the user to fill in.
 #[derive(Debug, Clone, Default, PartialEq)]
 #[non_exhaustive]
 pub struct Form {
-    /// Its fields, in the order of the server. Those of a form that was read from a JSON tree, which has no order, come by name, the required
-    /// ones first.
+    /// Its fields, in the server's order. A form that was parsed from a JSON tree, which has no order, lists its fields by name, the
+    /// required ones first.
     pub fields: Vec<Field>,
 }
 
@@ -22,45 +22,45 @@ pub struct Form {
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct Field {
-    /// The name under which its value is sent.
+    /// The key of its value in the answer.
     pub name: String,
-    /// The name for people.
+    /// A display name.
     pub title: Option<String>,
     /// What it is for.
     pub description: Option<String>,
     /// Whether it must be filled in.
     pub required: bool,
-    /// What is sent when it is left out.
+    /// The value that is sent if it is left out.
     pub default: Option<Value>,
-    /// Whether the schema says that it is not to be shown: `writeOnly`, or the format `password`.
+    /// Whether the input must not be shown: `writeOnly`, or the format `password`.
     pub secret: bool,
-    /// What may stand in it.
+    /// The values that it accepts.
     pub kind: FieldKind,
 }
 
-/// What may stand in a field.
+/// The type of a field.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub enum FieldKind {
-    /// A text.
+    /// A string.
     Text {
-        /// The shape that it must have.
+        /// Its required format.
         format: Option<TextFormat>,
-        /// The fewest characters.
+        /// The minimum length, in characters.
         min: Option<u64>,
-        /// The most characters.
+        /// The maximum length, in characters.
         max: Option<u64>,
     },
     /// A number.
     Number {
-        /// Whether it must be a whole one.
+        /// Whether it must be an integer.
         whole: bool,
-        /// The smallest.
+        /// The minimum.
         min: Option<f64>,
-        /// The largest.
+        /// The maximum.
         max: Option<f64>,
     },
-    /// Yes or no.
+    /// A boolean.
     Boolean,
     /// One of some options.
     Choice(Vec<Choice>),
@@ -73,21 +73,21 @@ pub enum FieldKind {
         /// The most that may be chosen.
         max: Option<u64>,
     },
-    /// Something that forms do not have, and that is sent as it is typed.
+    /// A type that forms do not support; its input is sent unchecked.
     Other,
 }
 
-/// The shape of a text.
+/// The format of a string.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum TextFormat {
     /// An e-mail address.
     Email,
-    /// An address of anything.
+    /// A URI.
     Uri,
-    /// A day: `2026-07-28`.
+    /// A date: `2026-07-28`.
     Date,
-    /// A moment: `2026-07-28T10:00:00Z`.
+    /// A timestamp: `2026-07-28T10:00:00Z`.
     DateTime,
 }
 
@@ -95,16 +95,15 @@ pub enum TextFormat {
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Choice {
-    /// What is sent.
+    /// The value that is sent.
     pub value: String,
-    /// What people read.
+    /// A display name.
     pub title: String,
 }
 
 impl Form {
-    /// Reads the schema of a form. Fields of a kind that forms do not have stay as [`FieldKind::Other`]. Fields that `order` does not name
-    /// come last.
-    pub(super) fn read(schema: &Value, order: &[String]) -> Result<Self, String> {
+    /// Parses the schema of a form. Fields of an unsupported type become [`FieldKind::Other`]. Fields that `order` does not name come last.
+    pub(super) fn parse(schema: &Value, order: &[String]) -> Result<Self, String> {
         let Some(properties) = schema.get("properties").and_then(Value::as_object) else {
             return Err("`requestedSchema` has no properties".to_owned());
         };
@@ -121,16 +120,16 @@ impl Form {
             default: property.get("default").filter(|value| !value.is_null()).cloned(),
             secret: property.get("writeOnly") == Some(&Value::Bool(true))
                 || property.get("format").and_then(Value::as_str) == Some("password"),
-            kind: FieldKind::read(property),
+            kind: FieldKind::parse(property),
         });
         let mut fields: Vec<Field> = fields.collect();
-        let places: HashMap<&str, usize> = order.iter().map(String::as_str).zip(0..).collect();
-        let place = |field: &Field| places.get(field.name.as_str()).copied().unwrap_or(usize::MAX);
-        fields.sort_by_key(|field| (place(field), !field.required));
+        let positions: HashMap<&str, usize> = order.iter().map(String::as_str).zip(0..).collect();
+        let position = |field: &Field| positions.get(field.name.as_str()).copied().unwrap_or(usize::MAX);
+        fields.sort_by_key(|field| (position(field), !field.required));
         Ok(Self { fields })
     }
 
-    /// The answer with the defaults of the fields that were left out, or what is wrong with it, one sentence per field.
+    /// Validates an answer and fills in the defaults of missing fields. Fails with one message per invalid field.
     pub fn complete(&self, mut answer: Map<String, Value>) -> Result<Map<String, Value>, Vec<String>> {
         answer.retain(|_, value| !value.is_null());
         let mut problems = Vec::new();
@@ -142,7 +141,7 @@ impl Form {
         for field in &self.fields {
             match (answer.get(&field.name), &field.default) {
                 (Some(value), _) => problems.extend(field.check(value).err()),
-                // The server's own default is its own affair.
+                // The server's own default is not validated.
                 (None, Some(default)) => {
                     answer.insert(field.name.clone(), default.clone());
                 }
@@ -155,13 +154,12 @@ impl Form {
 }
 
 impl Field {
-    /// The name for people.
+    /// Returns the display name.
     pub fn label(&self) -> &str {
         self.title.as_deref().unwrap_or(&self.name)
     }
 
-    /// The value for what a person typed, or what is wrong with it. Options may be named by what people read, lists are separated by
-    /// commas.
+    /// Parses what a user typed. Options may be given by value or display name; the items of a list are separated by commas.
     pub fn parse(&self, typed: &str) -> Result<Value, String> {
         let typed = typed.trim();
         let value = match &self.kind {
@@ -191,7 +189,7 @@ impl Field {
         Ok(value)
     }
 
-    /// Whether a value may stand here.
+    /// Validates a value.
     pub fn check(&self, value: &Value) -> Result<(), String> {
         let label = self.label();
         match (&self.kind, value) {
@@ -207,7 +205,7 @@ impl Field {
                     return Err(format!("`{label}` has room for {} characters", max.unwrap_or_default()));
                 }
                 match format {
-                    Some(format) if !format.fits(text) => Err(format!("`{label}` must be {}", format.describe())),
+                    Some(format) if !format.matches(text) => Err(format!("`{label}` must be {}", format.describe())),
                     _ => Ok(()),
                 }
             }
@@ -248,7 +246,7 @@ impl Field {
 }
 
 impl FieldKind {
-    fn read(property: &Value) -> Self {
+    fn parse(property: &Value) -> Self {
         let count = |key: &str| property.get(key).and_then(Value::as_u64);
         let bound = |key: &str| property.get(key).and_then(Value::as_f64);
         match property.get("type").and_then(Value::as_str) {
@@ -258,7 +256,7 @@ impl FieldKind {
                     format: property
                         .get("format")
                         .and_then(Value::as_str)
-                        .and_then(TextFormat::read),
+                        .and_then(TextFormat::from_name),
                     min: count("minLength"),
                     max: count("maxLength"),
                 },
@@ -282,7 +280,7 @@ impl FieldKind {
     }
 }
 
-/// The options of a choice in any of the three ways in which they are written.
+/// Parses the options of a choice: `oneOf` or `anyOf` with titles, or `enum` with or without `enumNames`.
 fn options(schema: &Value) -> Option<Vec<Choice>> {
     let list = |key: &str| schema.get(key).and_then(Value::as_array);
     let options: Vec<Choice> = if let Some(titled) = list("oneOf").or_else(|| list("anyOf")) {
@@ -309,7 +307,7 @@ fn options(schema: &Value) -> Option<Vec<Choice>> {
 }
 
 impl TextFormat {
-    fn read(name: &str) -> Option<Self> {
+    fn from_name(name: &str) -> Option<Self> {
         Some(match name {
             "email" => Self::Email,
             "uri" => Self::Uri,
@@ -319,7 +317,7 @@ impl TextFormat {
         })
     }
 
-    fn fits(self, text: &str) -> bool {
+    fn matches(self, text: &str) -> bool {
         match self {
             Self::Email => match text.rsplit_once('@') {
                 Some((user, host)) => {
@@ -385,7 +383,7 @@ mod tests {
     use serde_json::json;
 
     fn form() -> Form {
-        Form::read(&json!({"type": "object", "required": ["name"], "properties": {
+        Form::parse(&json!({"type": "object", "required": ["name"], "properties": {
             "name": {"type": "string", "title": "Your name", "minLength": 2, "maxLength": 5},
             "mail": {"type": "string", "format": "email"},
             "home": {"type": "string", "format": "uri"},
@@ -409,7 +407,7 @@ mod tests {
     }
 
     #[test]
-    fn every_kind_of_field_is_told_apart() {
+    fn every_type_of_field_is_recognised() {
         assert_eq!(form().fields[0].name, "name");
         assert!(form().fields[0].required);
         assert!(matches!(field("plain").kind, FieldKind::Choice(options) if options[1].title == "b"));
@@ -420,7 +418,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_typed_becomes_a_value_or_a_complaint() {
+    fn input_becomes_a_value_or_an_error() {
         let check = |name: &str, typed: &str, expected: Option<Value>| {
             assert_eq!(field(name).parse(typed).ok(), expected, "{name} {typed}");
         };
@@ -451,7 +449,7 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_gets_defaults_and_every_problem_is_told() {
+    fn an_answer_gets_defaults_and_every_problem_is_reported() {
         let complete = |answer: Value| form().complete(answer.as_object().cloned().unwrap());
         let answer = complete(json!({"name": "Ada", "mail": null})).unwrap();
         assert_eq!(
@@ -470,11 +468,11 @@ mod tests {
     }
 
     #[test]
-    fn a_schema_that_is_no_form_says_so() {
-        assert!(Form::read(&json!({"type": "string"}), &[]).is_err());
+    fn a_schema_that_is_no_form_is_rejected() {
+        assert!(Form::parse(&json!({"type": "string"}), &[]).is_err());
         let fields: Map<_, _> = (0..101)
             .map(|number| (number.to_string(), json!({"type": "string"})))
             .collect();
-        assert!(Form::read(&json!({ "properties": fields }), &[]).is_err());
+        assert!(Form::parse(&json!({ "properties": fields }), &[]).is_err());
     }
 }

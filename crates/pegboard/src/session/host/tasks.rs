@@ -1,4 +1,4 @@
-//! Questions of servers that want them answered as tasks: they get a handle at once, and ask for the answer later.
+//! Requests of the server that are answered as tasks: the server gets a handle at once, and polls for the result.
 
 use std::{
     collections::BTreeMap,
@@ -10,35 +10,35 @@ use serde_json::{Value, json};
 use tokio::sync::watch;
 use tokio_util::task::AbortOnDropHandle;
 
-use super::{ANSWER, Refusal, RequestParams, Responder};
+use super::callback::{ANSWER_TIMEOUT, ErrorResponse, with_timeout};
 
-/// The most errands of one session that are kept, done or not.
-const MAX_ERRANDS: usize = 32;
-/// How often a server is told to ask.
+/// The most tasks of one session that are kept, ended or not.
+const MAX_TASKS: usize = 32;
+/// The poll interval that servers are given.
 const POLL_MS: u64 = 500;
 
-/// The errands of one session.
+/// The tasks of one session.
 #[derive(Debug, Default)]
 pub(super) struct HostTasks(Mutex<Table>);
 
 #[derive(Debug, Default)]
 struct Table {
-    /// By number, so the oldest is the first.
+    /// By number, the oldest first.
     tasks: BTreeMap<u64, HostTask>,
-    next: u64,
+    last_number: u64,
 }
 
 #[derive(Debug)]
 struct HostTask {
-    began: Timestamp,
-    end: watch::Receiver<Option<Result<Value, Refusal>>>,
-    /// Dropped when it is given up.
+    created: Timestamp,
+    response: watch::Receiver<Option<Result<Value, ErrorResponse>>>,
+    /// Dropped when the task is cancelled.
     work: Option<AbortOnDropHandle<()>>,
 }
 
 impl HostTask {
     fn status(&self) -> &'static str {
-        match (&*self.end.borrow(), &self.work) {
+        match (&*self.response.borrow(), &self.work) {
             (Some(Ok(_)), _) => "completed",
             (Some(Err(_)), _) => "failed",
             (None, Some(_)) => "working",
@@ -48,111 +48,94 @@ impl HostTask {
 
     fn to_json(&self, number: u64) -> Value {
         json!({
-            "taskId": id(number), "status": self.status(), "createdAt": self.began.to_string(),
-            "lastUpdatedAt": Timestamp::now().to_string(), "ttl": ANSWER.as_millis() as u64, "pollInterval": POLL_MS,
+            "taskId": id(number), "status": self.status(), "createdAt": self.created.to_string(),
+            "lastUpdatedAt": Timestamp::now().to_string(), "ttl": ANSWER_TIMEOUT.as_millis() as u64, "pollInterval": POLL_MS,
         })
     }
 }
 
-impl Responder {
-    /// Begins to answer a question in the background.
-    pub(super) fn begin(&self, method: &str, question: RequestParams) -> Result<Value, Refusal> {
-        let (tell, end) = watch::channel(None);
-        let (worker, method) = (self.without_tasks(), method.to_owned());
-        let mut table = self.tasks.lock();
-        table.forget_the_oldest()?;
+impl HostTasks {
+    /// Spawns `answering` as a task and returns its handle. Fails if too many tasks are running.
+    pub(super) fn start(
+        &self,
+        answering: impl Future<Output = Result<Value, ErrorResponse>> + Send + 'static,
+    ) -> Result<Value, ErrorResponse> {
+        let (sender, response) = watch::channel(None);
+        let mut table = self.lock();
+        table.evict_oldest()?;
         let work = tokio::spawn(async move {
-            let answering = Box::pin(worker.answer(&method, question));
-            let answer = match tokio::time::timeout(ANSWER, answering).await {
-                Ok(answer) => answer,
-                Err(_) => Err((-32603, "nobody answered in time".to_owned())),
-            };
-            tell.send_replace(Some(answer));
+            let answer = with_timeout(answering).await;
+            sender.send_replace(Some(answer));
         });
         let task = HostTask {
-            began: Timestamp::now(),
-            end,
+            created: Timestamp::now(),
+            response,
             work: Some(AbortOnDropHandle::new(work)),
         };
-        table.next += 1;
-        let number = table.next;
-        let shown = task.to_json(number);
+        table.last_number += 1;
+        let number = table.last_number;
+        let handle = task.to_json(number);
         table.tasks.insert(number, task);
-        Ok(json!({ "task": shown }))
+        Ok(json!({ "task": handle }))
     }
 
-    /// Answers a question about an errand.
-    pub(super) async fn answer_task_method(&self, method: &str, params: &Value) -> Result<Value, Refusal> {
+    /// Responds to a `tasks/…` request of the server.
+    pub(super) async fn respond(&self, method: &str, params: &Value) -> Result<Value, ErrorResponse> {
         if method == "tasks/list" {
-            let table = self.tasks.lock();
+            let table = self.lock();
             let tasks: Vec<_> = table.tasks.iter().map(|(number, task)| task.to_json(*number)).collect();
             return Ok(json!({ "tasks": tasks }));
         }
         let unknown = || (-32602, "there is no such task".to_owned());
-        let wanted = params
+        let number = params
             .get("taskId")
             .and_then(Value::as_str)
             .and_then(number_of)
             .ok_or_else(unknown)?;
-        let mut end = {
-            let mut table = self.tasks.lock();
-            let task = table.tasks.get_mut(&wanted).ok_or_else(unknown)?;
+        let mut response = {
+            let mut table = self.lock();
+            let task = table.tasks.get_mut(&number).ok_or_else(unknown)?;
             match method {
-                "tasks/get" => return Ok(task.to_json(wanted)),
+                "tasks/get" => return Ok(task.to_json(number)),
                 "tasks/cancel" if task.status() != "working" => {
                     return Err((-32602, "the task has ended already".to_owned()));
                 }
                 "tasks/cancel" => {
                     task.work = None;
-                    return Ok(task.to_json(wanted));
+                    return Ok(task.to_json(number));
                 }
-                "tasks/result" => task.end.clone(),
+                "tasks/result" => task.response.clone(),
                 _ => return Err((-32601, "this client does not offer that".to_owned())),
             }
         };
-        // It ends without an answer when it is cancelled.
-        let ended = end.wait_for(Option::is_some).await.map(|answer| answer.clone());
-        let mut answer = match ended {
-            Ok(Some(answer)) => answer?,
+        // The channel closes without a value when the task is cancelled.
+        let received = response
+            .wait_for(Option::is_some)
+            .await
+            .map(|response| response.clone());
+        let mut result = match received {
+            Ok(Some(response)) => response?,
             _ => return Err((-32800, "the task was cancelled".to_owned())),
         };
-        if let Value::Object(answer) = &mut answer {
-            let meta = answer.entry("_meta").or_insert(Value::Null);
+        if let Value::Object(result) = &mut result {
+            let meta = result.entry("_meta").or_insert(Value::Null);
             if !meta.is_object() {
                 *meta = json!({});
             }
-            meta["io.modelcontextprotocol/related-task"] = json!({ "taskId": id(wanted) });
+            meta["io.modelcontextprotocol/related-task"] = json!({ "taskId": id(number) });
         }
-        Ok(answer)
+        Ok(result)
     }
 
-    /// Whether servers may have questions answered as tasks.
-    pub(super) fn runs_tasks(&self) -> bool {
-        self.host.offers_elicitation() || self.host.offers_sampling()
-    }
-
-    fn without_tasks(&self) -> Self {
-        Self {
-            server: self.server.clone(),
-            host: self.host.clone(),
-            desired_state: self.desired_state.clone(),
-            masker: self.masker.clone(),
-            tasks: HostTasks::default(),
-            questions: self.questions.clone(),
-        }
-    }
-}
-
-impl HostTasks {
     fn lock(&self) -> MutexGuard<'_, Table> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl Table {
-    /// Makes room for one more, if one of the others has ended.
-    fn forget_the_oldest(&mut self) -> Result<(), Refusal> {
-        if self.tasks.len() < MAX_ERRANDS {
+    /// Evicts the oldest ended task if the table is full. Fails if all tasks are running.
+    fn evict_oldest(&mut self) -> Result<(), ErrorResponse> {
+        if self.tasks.len() < MAX_TASKS {
             return Ok(());
         }
         let ended = self.tasks.iter().find(|(_, task)| task.status() != "working");

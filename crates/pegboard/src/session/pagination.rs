@@ -1,4 +1,4 @@
-//! Listings to their last page, with a guard against those that have none.
+//! Lists all pages of a paginated list, with bounds on pages, items and cursors.
 
 use std::collections::{HashSet, VecDeque};
 
@@ -6,7 +6,10 @@ use bytes::Bytes;
 use serde_json::{Map, Value};
 use tokio::task::JoinHandle;
 
-use super::{Fault, Patience, Request, Session, connection::InFlight, json_rpc::Params, response::Response};
+use super::{
+    connection::InFlight, fault::Fault, json_rpc::Params, mcp_session::Session, patience::Patience, request::Request,
+    response::Response,
+};
 use crate::{
     catalog::{Catalog, Item, ListedTools, store::Freshness},
     deadline::Deadline,
@@ -14,51 +17,51 @@ use crate::{
     mask::LONG,
 };
 
-/// The longest cursor that is sent back.
+/// The longest cursor that is accepted.
 const MAX_CURSOR: usize = 64 << 10;
 
-/// A page with more tools, or with a [long](LONG) text, is read off the async threads, so many tools at a time: others wait for those threads.
-const MANY: usize = 250;
+/// Pages with more tools than this, and [long](LONG) pages, are parsed on blocking threads, this many tools at a time.
+const CHUNK: usize = 250;
 
 impl Session {
-    /// All items of a listing, from all its pages.
+    /// Lists the items of all pages.
     pub(super) async fn list(
         &self,
         method: &'static str,
         key: &'static str,
         deadline: Deadline,
-        gathered: &mut Gathered,
+        partial: &mut PartialCatalog,
     ) -> Result<Vec<Item>, Fault> {
         let (mut items, mut pages) = (Vec::new(), self.pages(method, key, deadline));
-        while let Some(page) = pages.next(gathered).await? {
+        while let Some(page) = pages.next(partial).await? {
             items.extend(page);
         }
         Ok(items)
     }
 
-    /// All tools, read while their server writes further pages.
+    /// Lists all tools. Pages are parsed while the server sends further ones.
     pub(super) async fn list_tools(
         &self,
         deadline: Deadline,
         mut tools: ListedTools,
-        gathered: &mut Gathered,
+        partial: &mut PartialCatalog,
     ) -> Result<ListedTools, Fault> {
         let mut pages = self.pages("tools/list", "tools", deadline);
-        let mut reading = Reading::default();
-        while let Some(mut items) = pages.next(gathered).await? {
-            if items.len() <= MANY && pages.bytes <= LONG && reading.parts.is_empty() {
+        let mut chunks = ParsingChunks::default();
+        while let Some(mut items) = pages.next(partial).await? {
+            if items.len() <= CHUNK && pages.bytes <= LONG && chunks.queue.is_empty() {
                 tools.read(items);
                 continue;
             }
             while !items.is_empty() {
-                let rest = items.split_off(items.len().min(MANY));
-                reading.make_room(&mut tools).await?;
-                reading.begin(tools.empty_part(), items);
+                let rest = items.split_off(items.len().min(CHUNK));
+                chunks.make_room(&mut tools).await?;
+                chunks.spawn(tools.empty_part(), items);
                 items = rest;
             }
         }
-        while !reading.parts.is_empty() {
-            reading.finish_one(&mut tools).await?;
+        while !chunks.queue.is_empty() {
+            chunks.finish_one(&mut tools).await?;
         }
         Ok(tools)
     }
@@ -69,76 +72,76 @@ impl Session {
             method,
             key,
             deadline,
-            asking: None,
+            in_flight: None,
             seen: HashSet::new(),
             count: 0,
             items: 0,
             bytes: 0,
         };
-        pages.ask(None);
+        pages.send(None);
         pages
     }
 }
 
-/// Parts of a listing that are read off the async threads, which are needed for the messages that come meanwhile.
+/// Chunks of a tool list that are being parsed on blocking threads, so that the async threads stay free for messages.
 #[derive(Default)]
-struct Reading {
-    parts: VecDeque<JoinHandle<ListedTools>>,
+struct ParsingChunks {
+    queue: VecDeque<JoinHandle<ListedTools>>,
 }
 
-impl Reading {
-    fn begin(&mut self, mut part: ListedTools, items: Vec<Item>) {
-        self.parts.push_back(tokio::task::spawn_blocking(move || {
-            part.read(items);
-            part
+impl ParsingChunks {
+    fn spawn(&mut self, mut chunk: ListedTools, items: Vec<Item>) {
+        self.queue.push_back(tokio::task::spawn_blocking(move || {
+            chunk.read(items);
+            chunk
         }));
     }
 
-    /// As many parts are read at once as there are threads for everything else.
+    /// Waits until fewer chunks are being parsed than there are async threads.
     async fn make_room(&mut self, tools: &mut ListedTools) -> Result<(), Fault> {
-        if self.parts.len() >= tokio::runtime::Handle::current().metrics().num_workers() {
+        if self.queue.len() >= tokio::runtime::Handle::current().metrics().num_workers() {
             self.finish_one(tools).await?;
         }
         Ok(())
     }
 
-    /// Adds the part that was begun first.
+    /// Waits for the oldest chunk and adds its tools.
     async fn finish_one(&mut self, tools: &mut ListedTools) -> Result<(), Fault> {
-        if let Some(part) = self.parts.pop_front() {
-            tools.add(part.await.map_err(|error| Fault::unreadable(error.to_string()))?);
+        if let Some(chunk) = self.queue.pop_front() {
+            tools.add(chunk.await.map_err(|error| Fault::unreadable(error.to_string()))?);
         }
         Ok(())
     }
 }
 
-/// A listing, a page at a time.
+/// A paginated list, one page at a time.
 struct Pages<'a> {
     session: &'a Session,
     method: &'static str,
     key: &'static str,
     deadline: Deadline,
-    /// The next page on its way; none after the last.
-    asking: Option<Result<InFlight<'a>, Fault>>,
-    /// The cursors so far.
+    /// The request for the next page; `None` after the last.
+    in_flight: Option<Result<InFlight<'a>, Fault>>,
+    /// All cursors so far.
     seen: HashSet<String>,
-    /// How many pages and items have come.
+    /// The number of pages and items so far.
     count: usize,
     items: usize,
-    /// How many bytes the last page had.
+    /// The size of the last page.
     bytes: usize,
 }
 
 impl Pages<'_> {
-    fn ask(&mut self, cursor: Option<&str>) {
+    fn send(&mut self, cursor: Option<&str>) {
         let params = Params::default().with_some("cursor", cursor);
         let request = Request::new(self.method, params);
-        self.asking = Some(self.session.connection.ask(&request, |_| ()));
+        self.in_flight = Some(self.session.connection.send_request(&request, |_| ()));
     }
 
-    /// The items of the next page; none after the last. A listing that does not end, or whose cursor comes twice, is an error: half a list
-    /// would look like a whole one.
-    async fn next(&mut self, gathered: &mut Gathered) -> Result<Option<Vec<Item>>, Fault> {
-        let Some(asking) = self.asking.take() else {
+    /// Returns the items of the next page, or `None` after the last. Fails if the list does not end or repeats a cursor, because a partial
+    /// list would look complete.
+    async fn next(&mut self, partial: &mut PartialCatalog) -> Result<Option<Vec<Item>>, Fault> {
+        let Some(in_flight) = self.in_flight.take() else {
             return Ok(None);
         };
         let Page {
@@ -146,27 +149,27 @@ impl Pages<'_> {
             next,
             freshness,
         } = {
-            let answer = asking?.answer(Patience::until(self.deadline)).await?;
-            self.bytes = answer.presumed().len();
-            Page::of(&answer, self.key, self.method)?
+            let response = in_flight?.response(Patience::until(self.deadline)).await?;
+            self.bytes = response.unverified_result().len();
+            Page::parse(&response, self.key, self.method)?
         };
         self.count += 1;
         self.items += items.len();
-        gathered.bytes += self.bytes;
-        gathered.hears(freshness);
+        partial.bytes += self.bytes;
+        partial.restrict_freshness(freshness);
         match next {
-            None => gathered.catalog.warnings.extend(self.leave_out_surplus(&mut items)),
+            None => partial.catalog.warnings.extend(self.truncate_surplus(&mut items)),
             Some(cursor) => {
-                self.check(&cursor)?;
-                // It is sent before this page is looked at, so that its server need not wait for us.
-                self.ask(Some(&cursor));
+                self.check_cursor(&cursor)?;
+                // Sent before this page is parsed, so that the server works meanwhile.
+                self.send(Some(&cursor));
             }
         }
         Ok(Some(items))
     }
 
-    /// Whether there may be a further page, under this cursor.
-    fn check(&mut self, cursor: &str) -> Result<(), Fault> {
+    /// Fails if there may be no further page, or if its cursor is invalid.
+    fn check_cursor(&mut self, cursor: &str) -> Result<(), Fault> {
         let (method, count, limits) = (self.method, self.count, &self.session.limits);
         let problem = if count >= limits.pages || self.items > limits.items {
             format!("{method} did not end after {count} pages with {} items", self.items)
@@ -180,8 +183,8 @@ impl Pages<'_> {
         Err(Fault::unreadable(problem))
     }
 
-    /// Takes what is too much from the end of the last page, and says so.
-    fn leave_out_surplus(&self, items: &mut Vec<Item>) -> Option<String> {
+    /// Truncates the last page to the item limit. Returns a warning if that dropped items.
+    fn truncate_surplus(&self, items: &mut Vec<Item>) -> Option<String> {
         let (all, limit) = (self.items, self.session.limits.items);
         let surplus = all.checked_sub(limit).filter(|surplus| *surplus > 0)?;
         items.truncate(items.len().saturating_sub(surplus));
@@ -190,18 +193,19 @@ impl Pages<'_> {
     }
 }
 
-/// What has been listed so far, and how long the server lets us keep it.
+/// The catalog as listed so far.
 #[derive(Debug, Default)]
-pub(super) struct Gathered {
+pub(super) struct PartialCatalog {
     pub(super) catalog: Catalog,
+    /// How long it may be cached, by the pages so far.
     pub(super) freshness: Option<Freshness>,
-    /// How many bytes its pages had.
+    /// The size of its pages so far.
     pub(super) bytes: usize,
 }
 
-impl Gathered {
-    /// The strictest word of all pages counts.
-    pub(super) fn hears(&mut self, freshness: Freshness) {
+impl PartialCatalog {
+    /// Keeps the strictest freshness of all pages.
+    pub(super) fn restrict_freshness(&mut self, freshness: Freshness) {
         self.freshness = Some(match self.freshness {
             Some(before) => before.and(freshness),
             None => freshness,
@@ -209,7 +213,7 @@ impl Gathered {
     }
 }
 
-/// One page of a listing.
+/// One page of a list.
 #[derive(Debug, PartialEq)]
 pub(super) struct Page {
     pub(super) items: Vec<Item>,
@@ -218,17 +222,17 @@ pub(super) struct Page {
 }
 
 impl Page {
-    pub(super) fn of(answer: &Response, key: &str, method: &str) -> Result<Self, Fault> {
-        if let Some(page) = plain_page(&answer.presumed_bytes(), key) {
+    pub(super) fn parse(response: &Response, key: &str, method: &str) -> Result<Self, Fault> {
+        if let Some(page) = fast_parse_page(&response.unverified_bytes(), key) {
             return Ok(page);
         }
-        read_page(&answer.proven()?, key).map_err(|problem| Fault::unreadable(format!("{method}: {problem}")))
+        parse_page(&response.result()?, key).map_err(|problem| Fault::unreadable(format!("{method}: {problem}")))
     }
 }
 
-/// Reads a page and leaves its items as they came, unless anything else about the page is unusual.
-fn plain_page(answer: &Bytes, key: &str) -> Option<Page> {
-    let mut scan = Scan::new(answer);
+/// Parses a page and leaves its items raw. Returns `None` if anything about the page is unusual.
+fn fast_parse_page(result: &Bytes, key: &str) -> Option<Page> {
+    let mut scan = Scan::new(result);
     let (mut items, mut next, mut rest) = (None, None, Map::new());
     scan.fields(|scan, field| {
         let is_first = match field {
@@ -238,7 +242,7 @@ fn plain_page(answer: &Bytes, key: &str) -> Option<Page> {
                     scan.peek()?;
                     let start = scan.at();
                     scan.skip()?;
-                    found.push(Item::Text(answer.slice(start..scan.at())));
+                    found.push(Item::Text(result.slice(start..scan.at())));
                     Some(())
                 })?;
                 items.replace(found).is_none()
@@ -255,8 +259,8 @@ fn plain_page(answer: &Bytes, key: &str) -> Option<Page> {
     })
 }
 
-fn read_page(answer: &[u8], key: &str) -> Result<Page, String> {
-    let mut page: Value = serde_json::from_slice(answer).map_err(|error| error.to_string())?;
+fn parse_page(result: &[u8], key: &str) -> Result<Page, String> {
+    let mut page: Value = serde_json::from_slice(result).map_err(|error| error.to_string())?;
     let next = match page.get_mut("nextCursor").map(Value::take) {
         Some(Value::String(cursor)) => Some(cursor),
         None | Some(Value::Null) => None,
@@ -279,33 +283,33 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_page_has_items_and_perhaps_a_cursor() {
-        let page = read_page(br#"{"tools":[1,2],"nextCursor":"a","ttlMs":5}"#, "tools").unwrap();
+    fn a_page_has_items_and_an_optional_cursor() {
+        let page = parse_page(br#"{"tools":[1,2],"nextCursor":"a","ttlMs":5}"#, "tools").unwrap();
         assert_eq!(
             (page.items, page.next.as_deref()),
             (vec![Item::Tree(1.into()), Item::Tree(2.into())], Some("a"))
         );
         assert_eq!(page.freshness.ttl, Some(std::time::Duration::from_millis(5)));
-        let last = read_page(br#"{"tools":[],"nextCursor":null}"#, "tools").unwrap();
+        let last = parse_page(br#"{"tools":[],"nextCursor":null}"#, "tools").unwrap();
         assert_eq!((last.items, last.next), (vec![], None));
-        assert_eq!(read_page(b"{}", "tools").unwrap_err(), "`tools` is missing");
+        assert_eq!(parse_page(b"{}", "tools").unwrap_err(), "`tools` is missing");
         assert_eq!(
-            read_page(br#"{"tools":{}}"#, "tools").unwrap_err(),
+            parse_page(br#"{"tools":{}}"#, "tools").unwrap_err(),
             "`tools` is no list"
         );
-        assert!(read_page(b"[]", "tools").is_err());
+        assert!(parse_page(b"[]", "tools").is_err());
     }
 
     #[test]
-    fn a_plain_page_says_the_same_and_leaves_its_items_unread() {
+    fn the_fast_path_parses_the_same_page_and_leaves_its_items_raw() {
         let text = |text: &'static str| Item::Text(Bytes::from_static(text.as_bytes()));
-        let page = plain_page(
+        let page = fast_parse_page(
             &Bytes::from_static(br#" {"tools" : [ {"a": 1} , "x"],"nextCursor":"a","ttlMs":5,"cacheScope":"public"} "#),
             "tools",
         )
         .unwrap();
         assert_eq!(page.items, [text(r#"{"a": 1}"#), text(r#""x""#)]);
-        let read = read_page(
+        let read = parse_page(
             br#"{"tools":[],"nextCursor":"a","ttlMs":5,"cacheScope":"public"}"#,
             "tools",
         )
@@ -321,7 +325,7 @@ mod tests {
             r#"{"tools":[]} x"#,
         ] {
             assert_eq!(
-                plain_page(&Bytes::from_static(unusual.as_bytes()), "tools"),
+                fast_parse_page(&Bytes::from_static(unusual.as_bytes()), "tools"),
                 None,
                 "{unusual}"
             );

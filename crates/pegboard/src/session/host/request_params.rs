@@ -1,4 +1,4 @@
-//! A server's question as it came.
+//! The params of a server's request, with the order of a form's fields.
 
 use std::fmt;
 
@@ -10,8 +10,8 @@ use serde_json::{Value, value::RawValue};
 
 use super::form::MAX_FIELDS;
 
-/// The params of a request, and the order in which its form lists the fields. A JSON tree sorts its keys, and users fill a form in in
-/// the order that the server chose.
+/// The params of a request, and the order of the fields in its form. A JSON tree sorts its keys, but users should see the fields in the
+/// server's order.
 #[derive(Debug, Default)]
 pub(in crate::session) struct RequestParams {
     pub(super) params: Value,
@@ -19,8 +19,8 @@ pub(in crate::session) struct RequestParams {
 }
 
 impl RequestParams {
-    /// Reads the params of a request. What is no JSON becomes null.
-    pub(in crate::session) fn read(params: Option<&RawValue>) -> Self {
+    /// Parses the params of a request. Malformed JSON becomes null.
+    pub(in crate::session) fn parse(params: Option<&RawValue>) -> Self {
         let Some(text) = params.map(RawValue::get) else {
             return Self::default();
         };
@@ -53,14 +53,14 @@ struct OrderedSchema {
     properties: Keys,
 }
 
-/// The keys of an object as they came, of more than a form may have only the first.
+/// The keys of an object in the order of the text, at most [`MAX_FIELDS`] of them.
 struct Keys(Vec<String>);
 
 impl<'de> Deserialize<'de> for Keys {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Reads;
+        struct KeysVisitor;
 
-        impl<'de> Visitor<'de> for Reads {
+        impl<'de> Visitor<'de> for KeysVisitor {
             type Value = Keys;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -78,7 +78,7 @@ impl<'de> Deserialize<'de> for Keys {
             }
         }
 
-        deserializer.deserialize_map(Reads)
+        deserializer.deserialize_map(KeysVisitor)
     }
 }
 
@@ -87,11 +87,11 @@ mod tests {
     use super::*;
 
     fn order(text: &str) -> Vec<String> {
-        RequestParams::read(Some(&RawValue::from_string(text.to_owned()).unwrap())).order
+        RequestParams::parse(Some(&RawValue::from_string(text.to_owned()).unwrap())).order
     }
 
     #[test]
-    fn a_form_has_the_order_of_the_server() {
+    fn the_fields_keep_the_order_of_the_server() {
         let text =
             r#"{"requestedSchema": {"type": "object", "properties": {"user": {"a": 1}, "password": {}, "b": {}}}}"#;
         assert_eq!(order(text), ["user", "password", "b"]);

@@ -1,4 +1,4 @@
-//! The content blocks of a result, up to a limit: an empty block is three bytes on the wire and a hundred in memory.
+//! Content blocks of a result, up to a limit: an empty block takes three bytes on the wire and a hundred in memory.
 
 use std::fmt;
 
@@ -9,26 +9,26 @@ use serde::{
 
 use crate::outcome::Content;
 
-/// The most content blocks of one result that are kept. The further ones are counted, and a text block at the end says how many there were.
+/// The most content blocks of one result that are kept. A text block at the end says how many more there were.
 pub(super) const MAX_BLOCKS: usize = 10_000;
 
-/// Content blocks while they are read.
+/// Collects content blocks.
 #[derive(Debug)]
-pub(super) struct Blocks {
+pub(super) struct ContentBlocks {
     kept: Vec<Content>,
     left_out: usize,
 }
 
-impl Blocks {
+impl ContentBlocks {
     pub(super) fn new() -> Self {
         Self {
-            // Most results have one.
+            // Most results have one block.
             kept: Vec::with_capacity(1),
             left_out: 0,
         }
     }
 
-    /// Whether a further block is kept. One that is not need not be read.
+    /// Returns `true` if a further block is kept. Otherwise it need not be parsed.
     pub(super) fn has_room(&self) -> bool {
         self.kept.len() < MAX_BLOCKS
     }
@@ -52,8 +52,8 @@ impl Blocks {
     }
 }
 
-/// Reads a list of content blocks. Null counts as absent.
-pub(super) fn read<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<Content>, D::Error> {
+/// Deserialises a list of content blocks. Null counts as an empty list.
+pub(super) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<Content>, D::Error> {
     deserializer.deserialize_any(BlocksVisitor)
 }
 
@@ -71,7 +71,7 @@ impl<'de> Visitor<'de> for BlocksVisitor {
     }
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Self::Value, A::Error> {
-        let mut blocks = Blocks::new();
+        let mut blocks = ContentBlocks::new();
         loop {
             if blocks.has_room() {
                 match items.next_element()? {
@@ -98,9 +98,9 @@ mod tests {
             let many = vec![block; MAX_BLOCKS + 5].join(",");
             let text = format!(r#"{{"content":[{many}]{unusual}}}"#);
             let read: CallResult = serde_json::from_str(&text).unwrap();
-            let plain = CallResult::read_plain(text.as_bytes());
-            assert_eq!(plain.is_some(), unusual.is_empty());
-            for result in plain.into_iter().chain([read]) {
+            let fast = CallResult::fast_parse(text.as_bytes()).map(|(result, _)| result);
+            assert_eq!(fast.is_some(), unusual.is_empty());
+            for result in fast.into_iter().chain([read]) {
                 assert_eq!(result.content.len(), MAX_BLOCKS + 1);
                 let last = result.content.last().unwrap().to_text();
                 assert!(last.starts_with("[5 more content blocks were left out"), "{last}");

@@ -1,15 +1,15 @@
-//! The result of a call read in one pass, when it is as plain as most results are.
+//! Parses common call results in one pass, and leaves unusual ones to serde.
 
 use serde_json::Value;
 
-use super::{CallResult, blocks::Blocks};
+use super::{CallResult, content_blocks::ContentBlocks};
 use crate::{json_scan::Scan, outcome::Content};
 
 impl CallResult {
-    /// The result, or `None` when anything about it is unusual: then serde_json reads it, and says what is wrong.
-    pub(super) fn read_plain(answer: &[u8]) -> Option<Self> {
-        let mut scan = Scan::new(answer);
-        let mut result = Self::default();
+    /// Parses the result and its `resultType`. Returns `None` if anything is unusual; serde then parses it, or says what is wrong.
+    pub(in crate::session) fn fast_parse(text: &[u8]) -> Option<(Self, Option<String>)> {
+        let mut scan = Scan::new(text);
+        let (mut result, mut result_type) = (Self::default(), None);
         let mut seen = 0_u8;
         scan.fields(|scan, key| {
             let field = match key {
@@ -26,7 +26,7 @@ impl CallResult {
                     4
                 }
                 "resultType" => {
-                    result.result_type = Some(scan.text()?.into_owned());
+                    result_type = Some(scan.text()?.into_owned());
                     8
                 }
                 "_meta" => {
@@ -36,7 +36,7 @@ impl CallResult {
                     result.meta = Some(meta);
                     16
                 }
-                // Calls that go on with another round are rare.
+                // Calls with another round are rare.
                 "inputRequests" | "requestState" => return None,
                 _ => return scan.skip(),
             };
@@ -44,12 +44,12 @@ impl CallResult {
             seen |= field;
             is_first.then_some(())
         })?;
-        scan.is_at_end().then_some(result)
+        scan.is_at_end().then_some((result, result_type))
     }
 }
 
 fn blocks(scan: &mut Scan<'_>) -> Option<Vec<Content>> {
-    let mut blocks = Blocks::new();
+    let mut blocks = ContentBlocks::new();
     scan.items(|scan| {
         if blocks.has_room() {
             blocks.push(Content::read_plain(scan, 2)?);
@@ -65,18 +65,21 @@ fn blocks(scan: &mut Scan<'_>) -> Option<Vec<Content>> {
 mod tests {
     use super::*;
 
-    /// What is read here must be what serde_json reads.
+    /// Checks that the fast path parses the text as serde does. Returns `false` if it leaves the text to serde.
     fn agrees(text: &str) -> bool {
-        let Some(plain) = CallResult::read_plain(text.as_bytes()) else {
+        let Some((result, result_type)) = CallResult::fast_parse(text.as_bytes()) else {
             return false;
         };
-        let read: CallResult = serde_json::from_str(text).expect(text);
-        assert_eq!(format!("{plain:?}"), format!("{read:?}"), "{text}");
+        let expected: CallResult = serde_json::from_str(text).expect(text);
+        assert_eq!(format!("{result:?}"), format!("{expected:?}"), "{text}");
+        let fields: Value = serde_json::from_str(text).expect(text);
+        let expected = fields.get("resultType").and_then(Value::as_str);
+        assert_eq!(result_type.as_deref(), expected, "{text}");
         true
     }
 
     #[test]
-    fn plain_results_are_read_as_serde_json_reads_them() {
+    fn common_results_are_parsed_as_serde_json_parses_them() {
         for text in [
             "{}",
             r#"{"content":[]}"#,
@@ -113,7 +116,7 @@ mod tests {
         ] {
             assert!(!agrees(text), "{text}");
         }
-        assert!(CallResult::read_plain(b"{\"other\":\"\xff\"}").is_none());
-        assert!(CallResult::read_plain(b"{\"content\":[{\"type\":\"text\",\"text\":\"\xff\"}]}").is_none());
+        assert!(CallResult::fast_parse(b"{\"other\":\"\xff\"}").is_none());
+        assert!(CallResult::fast_parse(b"{\"content\":[{\"type\":\"text\",\"text\":\"\xff\"}]}").is_none());
     }
 }

@@ -1,10 +1,13 @@
-//! What is offered, what is answered, and within which bounds.
+//! Offered capabilities, responses, and their limits.
+
+use std::time::Duration;
 
 use super::*;
+use crate::session::host::{NoHost, SamplingLimits, elicitation::Elicitation, host_trait::Boxed};
 
 #[derive(Default)]
 #[expect(clippy::struct_excessive_bools, reason = "independent switches")]
-struct Given {
+struct FakeHost {
     elicits: bool,
     no_pages: bool,
     samples: bool,
@@ -12,11 +15,11 @@ struct Given {
     context: bool,
     rejects: bool,
     panics: bool,
-    sampled: Option<Value>,
+    sampling_result: Option<Value>,
     answer: Option<ElicitAnswer>,
 }
 
-impl Host for Given {
+impl Host for FakeHost {
     fn offers_elicitation(&self) -> bool {
         self.elicits
     }
@@ -43,8 +46,8 @@ impl Host for Given {
     }
     fn sample<'a>(&'a self, _server: &'a ServerName, params: Value) -> Boxed<'a, Result<Value, String>> {
         assert!(!self.panics, "a host that breaks");
-        let said = self.sampled.clone().unwrap_or_else(|| said(&params));
-        Box::pin(std::future::ready(Ok(said)))
+        let result = self.sampling_result.clone().unwrap_or_else(|| echo(&params));
+        Box::pin(std::future::ready(Ok(result)))
     }
     fn offers_sampling_tools(&self) -> bool {
         self.tools
@@ -54,8 +57,8 @@ impl Host for Given {
     }
 }
 
-/// The model repeats what it was asked.
-fn said(params: &Value) -> Value {
+/// The result of a model that repeats its params.
+fn echo(params: &Value) -> Value {
     json!({"role": "assistant", "model": "m", "content": {"type": "text", "text": params.to_string()}})
 }
 
@@ -72,7 +75,7 @@ fn form() -> Value {
     }}})
 }
 
-fn visit() -> Value {
+fn url_request() -> Value {
     json!({"mode": "url", "message": "who?", "url": "https://example.org/", "elicitationId": "e1"})
 }
 
@@ -83,10 +86,10 @@ fn accept(content: Value) -> Option<ElicitAnswer> {
     }
 }
 
-/// SRQ-4: the whole of what is said about us, for every set of handlers.
+/// All capabilities, for every set of callbacks.
 #[test]
-fn a_capability_is_offered_only_when_somebody_answers() {
-    let check = |host: Given, roots: &[&str], legacy: Value, modern: Value| {
+fn a_capability_is_offered_only_if_the_host_provides_it() {
+    let check = |host: FakeHost, roots: &[&str], legacy: Value, modern: Value| {
         let responder = responder(host, roots);
         let mut shown = responder.capabilities(Era::Legacy);
         let tasks = shown.as_object_mut().unwrap().remove("tasks");
@@ -96,7 +99,7 @@ fn a_capability_is_offered_only_when_somebody_answers() {
         expected["extensions"] = json!({ "io.modelcontextprotocol/tasks": {} });
         assert_eq!(responder.capabilities(Era::Modern), expected);
     };
-    let none = Given::default;
+    let none = FakeHost::default;
     check(none(), &[], json!({}), json!({}));
     check(
         none(),
@@ -104,25 +107,25 @@ fn a_capability_is_offered_only_when_somebody_answers() {
         json!({"roots": {"listChanged": true}}),
         json!({"roots": {}}),
     );
-    let elicits = || Given {
+    let elicits = || FakeHost {
         elicits: true,
         ..none()
     };
     let both = json!({"elicitation": {"form": {}, "url": {}}});
     check(elicits(), &[], both.clone(), both);
     let forms = json!({"elicitation": {"form": {}}});
-    let no_pages = Given {
+    let no_pages = FakeHost {
         no_pages: true,
         ..elicits()
     };
     check(no_pages, &[], forms.clone(), forms);
-    let samples = Given {
+    let samples = FakeHost {
         samples: true,
         ..none()
     };
     check(samples, &[], json!({"sampling": {}}), json!({"sampling": {}}));
     let all = json!({"sampling": {"tools": {}, "context": {}}});
-    let samples_more = Given {
+    let samples_more = FakeHost {
         samples: true,
         tools: true,
         context: true,
@@ -132,28 +135,33 @@ fn a_capability_is_offered_only_when_somebody_answers() {
 }
 
 #[tokio::test]
-async fn what_is_not_offered_is_no_method_of_ours() {
+async fn a_capability_that_is_not_offered_is_an_unknown_method() {
     let nothing = responder(NoHost, &[]);
-    assert_eq!(nothing.answer("ping", Value::Null.into()).await, Ok(json!({})));
+    assert_eq!(
+        nothing.respond_directly("ping", Value::Null.into()).await,
+        Ok(json!({}))
+    );
     for method in ["roots/list", "elicitation/create", "sampling/createMessage", "x"] {
-        let refused = nothing.answer(method, form().into()).await.unwrap_err();
+        let refused = nothing.respond_directly(method, form().into()).await.unwrap_err();
         assert_eq!(refused.0, -32601, "{method}");
     }
     let some = responder(NoHost, &["file:///srv"]);
-    let roots = some.answer("roots/list", Value::Null.into()).await;
+    let roots = some.respond_directly("roots/list", Value::Null.into()).await;
     assert_eq!(roots, Ok(json!({"roots": [{"uri": "file:///srv"}]})));
 }
 
 #[tokio::test]
-async fn a_form_is_answered_with_defaults_and_never_with_what_does_not_fit() {
+async fn a_form_is_answered_with_defaults_and_never_with_invalid_values() {
     let check = async |answer: Option<ElicitAnswer>, expected: Value| {
-        let host = Given {
+        let host = FakeHost {
             elicits: true,
             answer,
-            ..Given::default()
+            ..FakeHost::default()
         };
         assert_eq!(
-            responder(host, &[]).answer("elicitation/create", form().into()).await,
+            responder(host, &[])
+                .respond_directly("elicitation/create", form().into())
+                .await,
             Ok(expected)
         );
     };
@@ -174,32 +182,32 @@ async fn a_form_is_answered_with_defaults_and_never_with_what_does_not_fit() {
 
 #[tokio::test]
 async fn a_page_is_visited_only_where_pages_are_offered_and_only_on_the_web() {
-    let host = || Given {
+    let host = || FakeHost {
         elicits: true,
         answer: accept(json!({})),
-        ..Given::default()
+        ..FakeHost::default()
     };
     let answer = responder(host(), &[])
-        .answer("elicitation/create", visit().into())
+        .respond_directly("elicitation/create", url_request().into())
         .await;
     assert_eq!(answer, Ok(json!({"action": "accept"})));
-    let no_pages = Given {
+    let no_pages = FakeHost {
         no_pages: true,
         ..host()
     };
     assert_eq!(
         responder(no_pages, &[])
-            .answer("elicitation/create", visit().into())
+            .respond_directly("elicitation/create", url_request().into())
             .await
             .unwrap_err()
             .0,
         -32602
     );
     for url in ["javascript:alert(1)", "file:///etc/passwd", "nowhere"] {
-        let mut visit = visit();
-        visit["url"] = url.into();
+        let mut url_request = url_request();
+        url_request["url"] = url.into();
         let refused = responder(host(), &[])
-            .answer("elicitation/create", visit.into())
+            .respond_directly("elicitation/create", url_request.into())
             .await
             .unwrap_err();
         assert_eq!(refused.0, -32602, "{url}");
@@ -208,16 +216,20 @@ async fn a_page_is_visited_only_where_pages_are_offered_and_only_on_the_web() {
 
 #[tokio::test(start_paused = true)]
 async fn a_model_is_asked_within_its_limits_and_with_the_users_consent() {
-    let samples = |rejects| Given {
+    let samples = |rejects| FakeHost {
         samples: true,
         rejects,
-        ..Given::default()
+        ..FakeHost::default()
     };
     let ask = |tokens: u64| json!({"messages": [], "maxTokens": tokens});
     let willing = responder(samples(false), &[]);
-    let sample = async |tokens| willing.answer("sampling/createMessage", ask(tokens).into()).await;
-    assert_eq!(sample(7).await, Ok(said(&ask(7))));
-    assert_eq!(sample(1_000_000).await, Ok(said(&ask(100))));
+    let sample = async |tokens| {
+        willing
+            .respond_directly("sampling/createMessage", ask(tokens).into())
+            .await
+    };
+    assert_eq!(sample(7).await, Ok(echo(&ask(7))));
+    assert_eq!(sample(1_000_000).await, Ok(echo(&ask(100))));
     assert_eq!(
         sample(7).await.unwrap_err().1,
         "only 2 requests per minute are answered"
@@ -227,39 +239,41 @@ async fn a_model_is_asked_within_its_limits_and_with_the_users_consent() {
     let unwilling = responder(samples(true), &[]);
     assert_eq!(
         unwilling
-            .answer("sampling/createMessage", ask(7).into())
+            .respond_directly("sampling/createMessage", ask(7).into())
             .await
             .unwrap_err()
             .0,
         -1
     );
-    let wrong = willing.answer("sampling/createMessage", Value::Null.into()).await;
+    let wrong = willing
+        .respond_directly("sampling/createMessage", Value::Null.into())
+        .await;
     assert_eq!(wrong.unwrap_err().0, -32602);
 }
 
-/// The server gets a handle at once and the answer when it asks for it.
+/// The server gets a handle at once, and the result on `tasks/result`.
 #[tokio::test(start_paused = true)]
-async fn a_question_may_be_asked_as_a_task() {
-    let host = Given {
+async fn a_request_may_be_answered_as_a_task() {
+    let host = FakeHost {
         elicits: true,
         answer: accept(json!({"name": "me"})),
-        ..Given::default()
+        ..FakeHost::default()
     };
     let responder = responder(host, &[]);
     assert_eq!(
         responder.capabilities(Era::Legacy)["tasks"]["requests"],
         json!({"elicitation": {"create": {}}})
     );
-    let mut question = form();
-    question["task"] = json!({"ttl": 60_000});
+    let mut request = form();
+    request["task"] = json!({"ttl": 60_000});
     let task = responder
-        .answer_or_begin("elicitation/create", question.clone().into())
+        .respond("elicitation/create", request.clone().into())
         .await
         .unwrap()["task"]
         .clone();
     let about = async |method: &str| {
         responder
-            .answer_or_begin(method, json!({"taskId": task["taskId"]}).into())
+            .respond(method, json!({"taskId": task["taskId"]}).into())
             .await
     };
     assert_eq!(task["status"], "working");
@@ -273,124 +287,128 @@ async fn a_question_may_be_asked_as_a_task() {
     assert_eq!(about("tasks/cancel").await.unwrap_err().0, -32602);
 
     let second = responder
-        .answer_or_begin("elicitation/create", question.clone().into())
+        .respond("elicitation/create", request.clone().into())
         .await
         .unwrap()["task"]["taskId"]
         .clone();
     let cancelled = responder
-        .answer_or_begin("tasks/cancel", json!({"taskId": second}).into())
+        .respond("tasks/cancel", json!({"taskId": second}).into())
         .await
         .unwrap();
     assert_eq!(cancelled["status"], "cancelled");
     assert_eq!(
         responder
-            .answer_or_begin("tasks/result", json!({"taskId": second}).into())
+            .respond("tasks/result", json!({"taskId": second}).into())
             .await
             .unwrap_err()
             .0,
         -32800
     );
     let unknown = responder
-        .answer_or_begin("tasks/get", json!({"taskId": "task-99"}).into())
+        .respond("tasks/get", json!({"taskId": "task-99"}).into())
         .await;
     assert_eq!(unknown.unwrap_err().0, -32602);
 
-    // However many are begun, few are kept.
+    // Ended tasks are evicted.
     for _ in 0..100 {
         let begun = responder
-            .answer_or_begin("elicitation/create", question.clone().into())
+            .respond("elicitation/create", request.clone().into())
             .await
             .unwrap();
         let done = responder
-            .answer_or_begin("tasks/result", json!({"taskId": begun["task"]["taskId"]}).into())
+            .respond("tasks/result", json!({"taskId": begun["task"]["taskId"]}).into())
             .await;
         assert!(done.is_ok());
     }
-    let listed = responder
-        .answer_or_begin("tasks/list", Value::Null.into())
-        .await
-        .unwrap();
+    let listed = responder.respond("tasks/list", Value::Null.into()).await.unwrap();
     assert_eq!(listed["tasks"].as_array().unwrap().len(), 32);
 }
 
-async fn sampled(host: Given, params: &Value) -> Result<Value, Refusal> {
+async fn sampled(host: FakeHost, params: &Value) -> Result<Value, ErrorResponse> {
     responder(host, &[])
-        .answer("sampling/createMessage", params.clone().into())
+        .respond_directly("sampling/createMessage", params.clone().into())
         .await
 }
 
-/// Both schemas: the client must return an error when tools are given that it has not declared.
+/// By both schemas, the client must return an error for tools if it has not declared `sampling.tools`.
 #[tokio::test]
 async fn tools_for_a_model_are_refused_and_context_is_left_out_unless_they_are_offered() {
-    let samples = |tools, context| Given {
+    let samples = |tools, context| FakeHost {
         samples: true,
         tools,
         context,
-        ..Given::default()
+        ..FakeHost::default()
     };
     let plain = json!({"messages": [], "maxTokens": 7});
     for (field, value) in [("tools", json!([])), ("toolChoice", json!({"mode": "auto"}))] {
-        let mut asked = plain.clone();
-        asked[field] = value;
-        let (code, words) = sampled(samples(false, true), &asked).await.unwrap_err();
+        let mut params = plain.clone();
+        params[field] = value;
+        let (code, words) = sampled(samples(false, true), &params).await.unwrap_err();
         assert_eq!(code, -32602);
         assert!(words.contains(field) && words.contains("sampling.tools"), "{words}");
-        assert_eq!(sampled(samples(true, false), &asked).await, Ok(said(&asked)));
+        assert_eq!(sampled(samples(true, false), &params).await, Ok(echo(&params)));
     }
-    let mut asked = plain.clone();
-    asked["includeContext"] = "thisServer".into();
-    assert_eq!(sampled(samples(true, false), &asked).await, Ok(said(&plain)));
-    assert_eq!(sampled(samples(false, true), &asked).await, Ok(said(&asked)));
+    let mut params = plain.clone();
+    params["includeContext"] = "thisServer".into();
+    assert_eq!(sampled(samples(true, false), &params).await, Ok(echo(&plain)));
+    assert_eq!(sampled(samples(false, true), &params).await, Ok(echo(&params)));
 }
 
 #[tokio::test]
-async fn a_models_answer_that_the_protocol_does_not_know_is_not_sent() {
-    for said in [json!("words"), json!({"content": "words"}), Value::Null] {
-        let host = Given {
+async fn an_invalid_sampling_result_is_not_sent() {
+    for result in [json!("words"), json!({"content": "words"}), Value::Null] {
+        let host = FakeHost {
             samples: true,
-            sampled: Some(said),
-            ..Given::default()
+            sampling_result: Some(result),
+            ..FakeHost::default()
         };
         let answer = sampled(host, &json!({"messages": [], "maxTokens": 7})).await;
         assert_eq!(answer.unwrap_err().0, -32603);
     }
 }
 
-/// A host that panics costs the question, whichever way it was asked.
+/// A panic fails only its request, with or without a task.
 #[tokio::test(start_paused = true)]
 async fn a_host_that_panics_is_an_error_to_the_server() {
-    let host = Given {
+    let host = FakeHost {
         elicits: true,
         samples: true,
         panics: true,
-        ..Given::default()
+        ..FakeHost::default()
     };
     let responder = responder(host, &[]);
     let sample = json!({"messages": [], "maxTokens": 7, "task": {}});
     for (method, mut params) in [("elicitation/create", form()), ("sampling/createMessage", sample)] {
         assert_eq!(
-            responder.answer(method, params.clone().into()).await.unwrap_err().0,
+            responder
+                .respond_directly(method, params.clone().into())
+                .await
+                .unwrap_err()
+                .0,
             -32603
         );
         params["task"] = json!({});
-        let begun = responder.answer_or_begin(method, params.into()).await.unwrap();
+        let begun = responder.respond(method, params.into()).await.unwrap();
         let about = json!({"taskId": begun["task"]["taskId"]});
-        let ended = responder.answer_or_begin("tasks/result", about.clone().into()).await;
+        let ended = responder.respond("tasks/result", about.clone().into()).await;
         assert_eq!(ended.unwrap_err().0, -32603);
         assert_eq!(
-            responder.answer_or_begin("tasks/get", about.into()).await.unwrap()["status"],
+            responder.respond("tasks/get", about.into()).await.unwrap()["status"],
             "failed"
         );
     }
-    assert_eq!(responder.visit(visit()).await.unwrap_err().0, -32603);
-    assert_eq!(responder.answer("ping", Value::Null.into()).await, Ok(json!({})));
+    assert_eq!(responder.elicit_url(url_request()).await.unwrap_err().0, -32603);
+    assert_eq!(
+        responder.respond_directly("ping", Value::Null.into()).await,
+        Ok(json!({}))
+    );
 }
 
 #[tokio::test]
 async fn the_fields_of_a_form_come_in_the_order_of_the_server() {
-    struct Looks(Arc<std::sync::Mutex<Vec<String>>>);
+    struct Recording(Arc<std::sync::Mutex<Vec<String>>>);
 
-    impl Host for Looks {
+    impl Host for Recording {
         fn offers_elicitation(&self) -> bool {
             true
         }
@@ -403,13 +421,13 @@ async fn the_fields_of_a_form_come_in_the_order_of_the_server() {
     }
 
     let seen = Arc::default();
-    let host = Looks(Arc::clone(&seen));
+    let host = Recording(Arc::clone(&seen));
     let text = r#"{"message": "sign in", "requestedSchema": {"type": "object", "required": ["password"],
         "properties": {"user": {"type": "string"}, "password": {"type": "string", "format": "password"}, "again": {"type": "boolean"}}}}"#;
     let raw = serde_json::value::RawValue::from_string(text.to_owned()).unwrap();
-    let question = RequestParams::read(Some(&raw));
+    let request = RequestParams::parse(Some(&raw));
     responder(host, &[])
-        .answer("elicitation/create", question)
+        .respond_directly("elicitation/create", request)
         .await
         .unwrap();
     assert_eq!(*seen.lock().unwrap(), ["user", "password", "again"]);

@@ -1,4 +1,4 @@
-//! The single steps of a handshake: open a wire, ask in one era or the other, and read what the server says about itself.
+//! The steps of a handshake: opens a connection, sends `initialize` or `server/discover`, and parses the server's declaration.
 
 use std::sync::{Arc, atomic::AtomicBool};
 
@@ -7,18 +7,24 @@ use serde_json::{Map, Value, json};
 use tokio::time::Instant;
 use tokio_util::task::TaskTracker;
 
-use super::{LEGACY_VERSIONS, MODERN_VERSION, Spec};
+use super::protocol_versions::{LEGACY_VERSIONS, MODERN_VERSION};
 use crate::{
     config::{EraChoice, Limits},
     deadline::Deadline,
     session::{
-        Facts, Fault, FaultKind, Patience, Request, Session,
+        applied_state::AppliedState,
+        connect_spec::Spec,
         connection::{Framing, RpcConnection},
-        host,
+        dispatch::Dispatcher,
+        fault::{Fault, FaultKind},
+        host::{Responder, ResponderTask},
         json_rpc::Params,
+        mcp_session::Session,
         notifications::Notifications,
-        pending_requests::PendingRequests,
-        reconcile,
+        patience::Patience,
+        peer_info::PeerInfo,
+        request::Request,
+        response::parse_result,
     },
     status::{Era, ServerInfo},
     transport::{self, Sent, Target},
@@ -27,76 +33,78 @@ use crate::{
 /// The longest instructions that are kept.
 const MAX_INSTRUCTIONS: usize = 16 << 10;
 
-/// One attempt to reach a server.
-pub(super) struct Opening<'a> {
+/// One attempt to connect to a server.
+pub(super) struct ConnectAttempt<'a> {
     pub(super) spec: &'a Spec,
-    pub(super) host: Arc<host::Responder>,
+    pub(super) responder: Arc<Responder>,
     pub(super) deadline: Deadline,
-    /// Where the ends of wires that are given up are waited for.
+    /// Runs the close of abandoned connections.
     pub(super) tasks: &'a TaskTracker,
-    /// Set when the question in the newest era got lost, so that the server may speak it all the same.
-    pub(super) unheard: AtomicBool,
+    /// Set if the request in the newest era was lost, so that the server may support it all the same.
+    pub(super) is_modern_lost: AtomicBool,
 }
 
-/// A server that has answered the handshake.
-pub(super) struct Opened {
+/// A connection whose handshake has succeeded.
+pub(super) struct Established {
     pub(super) connection: RpcConnection,
-    pub(super) facts: Facts,
+    pub(super) peer: PeerInfo,
 }
 
-impl Opened {
-    pub(super) fn into_session(self, spec: &Spec, host: Arc<host::Responder>) -> Session {
+impl Established {
+    pub(super) fn into_session(self, spec: &Spec, responder: Arc<Responder>) -> Session {
         Session {
-            facts: self.facts.hidden(&spec.masker),
+            peer: self.peer.masked(&spec.masker),
             connection: self.connection,
             server: spec.name.clone(),
             limits: spec.limits,
-            has_offered_roots: host.has_roots(),
-            host,
-            kept: reconcile::Reconciled::default(),
+            has_offered_roots: responder.has_roots(),
+            responder,
+            applied: AppliedState::default(),
         }
     }
 }
 
-impl Opening<'_> {
+impl ConnectAttempt<'_> {
+    /// Opens a connection without a handshake.
     pub(super) async fn open(&self) -> Result<RpcConnection, Fault> {
-        self.open_at(&self.spec.target).await
+        self.open_to(&self.spec.target).await
     }
 
-    async fn open_at(&self, target: &Target) -> Result<RpcConnection, Fault> {
+    async fn open_to(&self, target: &Target) -> Result<RpcConnection, Fault> {
         let spec = self.spec;
-        let (pending, requests) = PendingRequests::behind(spec.name.clone(), spec.masker.clone(), spec.budget.clone());
-        pending.set_notifications(Notifications::new(
+        let (dispatcher, requests) = Dispatcher::new(spec.name.clone(), spec.masker.clone(), spec.budget.clone());
+        dispatcher.set_notifications(Notifications::new(
             spec.name.clone(),
             spec.desired_state.clone(),
             spec.masker.clone(),
         ));
-        // What was spent on an attempt before this one is not given again.
+        // All attempts share one deadline.
         let limits = Limits {
             connect: self.deadline.remaining(),
             ..self.spec.limits
         };
-        let wire = transport::dial(target, &limits, pending.clone()).await?;
-        let answering = host::Answering {
+        let wire = transport::dial(target, &limits, dispatcher.clone()).await?;
+        let responding = ResponderTask {
             requests,
-            responder: self.host.clone(),
+            responder: self.responder.clone(),
         };
-        Ok(RpcConnection::new(pending, wire.into(), answering, self.tasks))
+        Ok(RpcConnection::new(dispatcher, wire.into(), responding, self.tasks))
     }
 
-    /// Whether a second process can be started when the first one ended.
+    /// Returns `true` if there is time left for another connection.
     pub(super) fn can_open_again(&self) -> bool {
         !self.deadline.has_passed()
     }
 
-    pub(super) async fn initialize_anew(&self) -> Result<Opened, Fault> {
-        self.initialize_at(&self.spec.target).await
+    /// Opens a connection and performs the handshake.
+    pub(super) async fn connect_legacy(&self) -> Result<Established, Fault> {
+        self.connect_legacy_to(&self.spec.target).await
     }
 
-    pub(super) async fn initialize_at(&self, target: &Target) -> Result<Opened, Fault> {
-        let mut connection = self.open_at(target).await?;
+    pub(super) async fn connect_legacy_to(&self, target: &Target) -> Result<Established, Fault> {
+        let mut connection = self.open_to(target).await?;
         match self.initialize(&mut connection).await {
-            Ok(facts) => Ok(Opened { connection, facts }),
+            Ok(peer) => Ok(Established { connection, peer }),
             Err(fault) => {
                 connection.close().await;
                 Err(fault)
@@ -104,10 +112,11 @@ impl Opening<'_> {
         }
     }
 
-    pub(super) async fn discover_anew(&self, deadline: Deadline) -> Result<Opened, Fault> {
+    /// Opens a connection and sends `server/discover`.
+    pub(super) async fn connect_modern(&self, deadline: Deadline) -> Result<Established, Fault> {
         let mut connection = self.open().await?;
         match self.discover(&mut connection, deadline).await {
-            Ok(facts) => Ok(Opened { connection, facts }),
+            Ok(peer) => Ok(Established { connection, peer }),
             Err(fault) => {
                 connection.close().await;
                 Err(fault)
@@ -115,77 +124,80 @@ impl Opening<'_> {
         }
     }
 
-    /// The handshake of the eras that have one.
-    pub(super) async fn initialize(&self, connection: &mut RpcConnection) -> Result<Facts, Fault> {
+    /// Performs the handshake of the eras that have one.
+    pub(super) async fn initialize(&self, connection: &mut RpcConnection) -> Result<PeerInfo, Fault> {
         let started = Instant::now();
-        connection.set_manner(Framing::default());
-        let wanted = match &self.spec.era {
+        connection.set_framing(Framing::default());
+        let requested = match &self.spec.era {
             EraChoice::Version(version) => version.as_str(),
             EraChoice::Auto | EraChoice::Probe | EraChoice::Modern | EraChoice::Legacy => LEGACY_VERSIONS[0],
         };
         let params = Params::default()
-            .with("protocolVersion", wanted)
-            .with("capabilities", &self.host.capabilities(Era::Legacy))
+            .with("protocolVersion", requested)
+            .with("capabilities", &self.responder.capabilities(Era::Legacy))
             .with("clientInfo", &*self.spec.client);
         let request = Request::new("initialize", params);
-        let answer = connection.request(request, Patience::until(self.deadline)).await?;
-        let hello: Hello = read(&answer)?;
-        let Some(version) = hello.version else {
+        let result = connection.request(request, Patience::until(self.deadline)).await?;
+        let result: InitializeResult = parse_result(&result)?;
+        let Some(version) = result.version else {
             return Err(Fault::unreadable("it does not name a protocol version"));
         };
         if !LEGACY_VERSIONS.contains(&version.as_str()) {
             return Err(no_common_version(&[version]));
         }
         let version: Arc<str> = version.into();
-        connection.set_manner(Framing {
+        connection.set_framing(Framing {
             version: Some(version.clone()),
             modern_meta: None,
         });
         let notified = connection.notify("notifications/initialized", Params::default());
         match self.deadline.run(notified).await {
             Ok(notified) => notified?,
-            Err(_) => return Err(Fault::late(started)),
+            Err(_) => return Err(Fault::timed_out(started)),
         }
         connection
             .wire()
             .established(&connection.envelope(&Request::new("initialize", Params::default())))
             .await;
-        Ok(hello.rest.into_facts(Era::Legacy, version))
+        Ok(result.declaration.into_peer_info(Era::Legacy, version))
     }
 
-    /// What takes the handshake's place in the era without one.
-    pub(super) async fn discover(&self, connection: &mut RpcConnection, deadline: Deadline) -> Result<Facts, Fault> {
-        connection.set_manner(self.modern_manner());
-        let mut answer = Err(Fault::unreadable("not asked yet"));
-        // A server may refuse a version that it supports once, to see whether we look at its list.
+    /// Sends `server/discover`, which replaces the handshake in the newest era.
+    pub(super) async fn discover(&self, connection: &mut RpcConnection, deadline: Deadline) -> Result<PeerInfo, Fault> {
+        connection.set_framing(self.modern_framing());
+        let mut result = Err(Fault::unreadable("not asked yet"));
+        // A server may reject a supported version once, to test whether the client reads its list of versions.
         for _ in 0..2 {
             let request = Request::new("server/discover", Params::default());
-            answer = connection.request(request, Patience::until(deadline)).await;
-            match &answer {
-                Err(fault) if supported_by(fault).iter().any(|version| version == MODERN_VERSION) => {}
+            result = connection.request(request, Patience::until(deadline)).await;
+            match &result {
+                Err(fault)
+                    if supported_versions(fault)
+                        .iter()
+                        .any(|version| version == MODERN_VERSION) => {}
                 _ => break,
             }
         }
-        let found: Discovered = match answer {
-            Ok(answer) => read(&answer)?,
-            Err(fault) if supported_by(&fault).is_empty() => return Err(fault),
-            Err(fault) => return Err(no_common_version(&supported_by(&fault))),
+        let result: DiscoverResult = match result {
+            Ok(result) => parse_result(&result)?,
+            Err(fault) if supported_versions(&fault).is_empty() => return Err(fault),
+            Err(fault) => return Err(no_common_version(&supported_versions(&fault))),
         };
-        if !found.versions.iter().any(|version| version == MODERN_VERSION) {
-            return Err(no_common_version(&found.versions));
+        if !result.versions.iter().any(|version| version == MODERN_VERSION) {
+            return Err(no_common_version(&result.versions));
         }
         connection
             .wire()
             .established(&connection.envelope(&Request::new("server/discover", Params::default())))
             .await;
-        Ok(found.rest.into_facts(Era::Modern, MODERN_VERSION.into()))
+        Ok(result.declaration.into_peer_info(Era::Modern, MODERN_VERSION.into()))
     }
 
-    fn modern_manner(&self) -> Framing {
+    fn modern_framing(&self) -> Framing {
         let meta = json!({
             "io.modelcontextprotocol/protocolVersion": MODERN_VERSION,
             "io.modelcontextprotocol/clientInfo": &*self.spec.client,
-            "io.modelcontextprotocol/clientCapabilities": self.host.capabilities(Era::Modern),
+            "io.modelcontextprotocol/clientCapabilities": self.responder.capabilities(Era::Modern),
         })
         .to_string();
         Framing {
@@ -207,8 +219,8 @@ fn no_common_version(theirs: &[String]) -> Fault {
     }
 }
 
-/// The versions that a server named when it refused ours.
-fn supported_by(fault: &Fault) -> Vec<String> {
+/// Returns the versions in the error with which a server rejects ours.
+fn supported_versions(fault: &Fault) -> Vec<String> {
     let FaultKind::Error(error) = &fault.kind else {
         return Vec::new();
     };
@@ -224,29 +236,25 @@ fn supported_by(fault: &Fault) -> Vec<String> {
     }
 }
 
-fn read<'a, T: Deserialize<'a>>(answer: &'a [u8]) -> Result<T, Fault> {
-    serde_json::from_slice(answer).map_err(|error| Fault::unreadable(error.to_string()))
-}
-
 #[derive(Deserialize)]
-struct Hello {
+struct InitializeResult {
     #[serde(rename = "protocolVersion", default)]
     version: Option<String>,
     #[serde(flatten)]
-    rest: About,
+    declaration: Declaration,
 }
 
 #[derive(Deserialize)]
-struct Discovered {
+struct DiscoverResult {
     #[serde(rename = "supportedVersions", default)]
     versions: Vec<String>,
     #[serde(flatten)]
-    rest: About,
+    declaration: Declaration,
 }
 
-/// What a server says about itself. Everything is optional, because nothing of it is worth failing for.
+/// The fields that both results share. All are optional: a malformed one is no reason to fail.
 #[derive(Deserialize)]
-struct About {
+struct Declaration {
     #[serde(default)]
     capabilities: Value,
     #[serde(rename = "serverInfo", default)]
@@ -257,8 +265,8 @@ struct About {
     meta: Value,
 }
 
-impl About {
-    fn into_facts(self, era: Era, version: Arc<str>) -> Facts {
+impl Declaration {
+    fn into_peer_info(self, era: Era, version: Arc<str>) -> PeerInfo {
         let info = match &self.info {
             Value::Object(info) => Some(info),
             _ => self
@@ -268,7 +276,7 @@ impl About {
         };
         let text =
             |info: &Map<String, Value>, key: &str| info.get(key).and_then(Value::as_str).unwrap_or_default().to_owned();
-        Facts {
+        PeerInfo {
             era,
             version,
             info: info.map(|info| ServerInfo {

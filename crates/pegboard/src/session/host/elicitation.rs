@@ -1,0 +1,86 @@
+//! Elicitation requests: parses what a server wants from the user.
+
+use serde_json::{Map, Value};
+
+use super::{callback::ErrorResponse, form::Form};
+
+/// The longest message that is shown to a user.
+const MAX_MESSAGE: usize = 8 << 10;
+
+/// A server's request for input from the user.
+#[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
+pub struct Elicitation {
+    /// The server's message to the user.
+    pub message: String,
+    /// The form to fill in.
+    pub form: Option<Form>,
+    /// The form as the server wrote it: a JSON Schema of a flat object.
+    pub schema: Option<Value>,
+    /// Or the URL of a page to visit. Show it in full before opening it, and never open it without the user's consent.
+    pub url: Option<String>,
+    /// The id in the server's notification that the user has finished there.
+    pub id: Option<String>,
+}
+
+impl Elicitation {
+    /// Parses the params of `elicitation/create`, for tests of a host.
+    pub fn read(params: Value) -> Result<Self, String> {
+        parse(params, &[], true).map_err(|(_, problem)| problem)
+    }
+}
+
+/// The user's answer.
+#[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
+pub enum ElicitAnswer {
+    /// The user filled in the form; missing fields get the form's defaults. For a page: the user has opened it.
+    Accept(Map<String, Value>),
+    /// For a page: the user has finished there, so the server's notification need not be awaited.
+    Finished,
+    /// The user declined.
+    Decline,
+    /// The user dismissed the request.
+    Cancel,
+}
+
+/// Parses the params of `elicitation/create`. `order` lists the fields of the form in the server's order.
+pub(super) fn parse(mut params: Value, order: &[String], allows_urls: bool) -> Result<Elicitation, ErrorResponse> {
+    let invalid = |text: &str| (-32602, text.to_owned());
+    let text = |key: &str| params.get(key).and_then(Value::as_str).map(str::to_owned);
+    let mut message = text("message").ok_or_else(|| invalid("`message` is missing"))?;
+    message.truncate(message.floor_char_boundary(MAX_MESSAGE));
+    let (url, id) = (text("url"), text("elicitationId"));
+    let is_url = match text("mode").as_deref() {
+        Some("url") => true,
+        Some("form") | None => false,
+        Some(_) => return Err(invalid("this client knows the modes `form` and `url`")),
+    };
+    if is_url {
+        if !allows_urls {
+            return Err(invalid("this client offers forms only"));
+        }
+        let url = url.ok_or_else(|| invalid("`url` is missing"))?;
+        let parsed = url::Url::parse(&url).map_err(|_| invalid("`url` is no address"))?;
+        if !matches!(parsed.scheme(), "http" | "https") {
+            return Err(invalid("only pages on http and https can be visited"));
+        }
+        return Ok(Elicitation {
+            message,
+            form: None,
+            schema: None,
+            url: Some(url),
+            id,
+        });
+    }
+    let schema = params.get_mut("requestedSchema").map(Value::take);
+    let schema = schema.ok_or_else(|| invalid("`requestedSchema` is missing"))?;
+    let form = Form::parse(&schema, order).map_err(|problem| (-32602, problem))?;
+    Ok(Elicitation {
+        message,
+        form: Some(form),
+        schema: Some(schema),
+        url: None,
+        id: None,
+    })
+}

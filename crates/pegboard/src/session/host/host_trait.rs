@@ -1,0 +1,90 @@
+//! [`Host`]: the callbacks with which the embedding program answers servers.
+
+use std::{future::Future, pin::Pin};
+
+use serde_json::Value;
+
+use super::elicitation::{ElicitAnswer, Elicitation};
+use crate::name::ServerName;
+
+pub(super) type Boxed<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
+
+/// Answers the requests of servers to the embedding program. Servers are offered only the capabilities that are switched on here.
+///
+/// The returned futures may be dropped at any time: when the call that they belong to is cancelled, or when its deadline passes.
+pub trait Host: Send + Sync + 'static {
+    /// Whether servers may use [`Host::elicit`].
+    fn offers_elicitation(&self) -> bool {
+        false
+    }
+
+    /// Whether [`Host::elicit`] can also send a user to a web page. Ignored unless elicitation is offered.
+    fn offers_pages(&self) -> bool {
+        true
+    }
+
+    /// Asks the user for input that a server requests.
+    fn elicit<'a>(&'a self, server: &'a ServerName, request: Elicitation) -> Boxed<'a, ElicitAnswer> {
+        let _ = (server, request);
+        Box::pin(std::future::ready(ElicitAnswer::Decline))
+    }
+
+    /// Whether servers may use [`Host::sample`].
+    fn offers_sampling(&self) -> bool {
+        false
+    }
+
+    /// Whether servers may pass tools to the model (`tools` and `toolChoice`). Otherwise, such requests are rejected.
+    fn offers_sampling_tools(&self) -> bool {
+        false
+    }
+
+    /// Whether [`Host::sample`] adds context of servers on `includeContext`. Otherwise, that field is removed.
+    fn offers_sampling_context(&self) -> bool {
+        false
+    }
+
+    /// Limits the sampling of each server.
+    fn sampling_limits(&self) -> SamplingLimits {
+        SamplingLimits::default()
+    }
+
+    /// Decides whether a request may reach the model, for hosts that ask their user first. `params` are those of
+    /// `sampling/createMessage`, with the limits applied.
+    fn approve_sampling<'a>(&'a self, server: &'a ServerName, params: &'a Value) -> Boxed<'a, bool> {
+        let _ = (server, params);
+        Box::pin(std::future::ready(true))
+    }
+
+    /// Samples a model for a server. `params` and the result are those of `sampling/createMessage`. A result without `role`, `model` or
+    /// valid `content` is not sent.
+    fn sample<'a>(&'a self, server: &'a ServerName, params: Value) -> Boxed<'a, Result<Value, String>> {
+        let _ = (server, params);
+        Box::pin(std::future::ready(Err("no model is offered to servers".to_owned())))
+    }
+}
+
+/// A [`Host`] that offers no capabilities to servers.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct NoHost;
+
+impl Host for NoHost {}
+
+/// Limits on the sampling of one server.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct SamplingLimits {
+    /// The most tokens of one response. A request for more gets this many.
+    pub tokens: u64,
+    /// The most requests in any minute. Further ones are rejected.
+    pub per_minute: usize,
+}
+
+impl Default for SamplingLimits {
+    fn default() -> Self {
+        Self {
+            tokens: 4096,
+            per_minute: 10,
+        }
+    }
+}

@@ -1,0 +1,168 @@
+//! [`Session`]: an initialised session with one server, its capabilities, health probe and end.
+
+use std::{sync::Arc, time::Duration};
+
+use arc_swap::Guard;
+use serde_json::Value;
+use tokio::time::Instant;
+
+use super::{
+    applied_state::AppliedState, connection::RpcConnection, fault::Fault, host::Responder, json_rpc::Params,
+    patience::Patience, peer_info::PeerInfo, request::Request,
+};
+use crate::{
+    catalog::HeaderRule,
+    config::Limits,
+    deadline::Deadline,
+    mask::{Masker, ServerMasker},
+    name::ServerName,
+    status::Era,
+    transport::{Inbox as _, WireEnd},
+};
+
+/// An initialised session with a server.
+#[derive(Debug)]
+pub(crate) struct Session {
+    pub(crate) peer: PeerInfo,
+    pub(super) connection: RpcConnection,
+    pub(super) server: ServerName,
+    pub(super) limits: Limits,
+    pub(super) responder: Arc<Responder>,
+    /// Whether the handshake declared the `roots` capability.
+    pub(super) has_offered_roots: bool,
+    /// The part of the desired state that this session has applied.
+    pub(super) applied: AppliedState,
+}
+
+impl Session {
+    /// Waits until the server notifies us that its tools, resources or prompts have changed.
+    pub(crate) async fn list_changed(&self) {
+        self.connection.dispatcher().list_changed.notified().await;
+    }
+
+    /// Acts as if the server had sent a list change notification.
+    pub(super) fn assume_list_changed(&self) {
+        self.connection.dispatcher().list_changed.notify_one();
+    }
+
+    /// Returns `true` if the server declares list change notifications, and has not rejected a request for them.
+    pub(crate) fn sends_list_changed(&self) -> bool {
+        let kinds = ["tools", "resources", "prompts"];
+        !self.applied.rejects_listening() && kinds.iter().any(|kind| self.declares_list_changed(kind))
+    }
+
+    pub(super) fn declares_list_changed(&self, kind: &str) -> bool {
+        let capability = self.peer.capabilities.get(kind);
+        capability.and_then(|capability| capability.get("listChanged")) == Some(&Value::Bool(true))
+    }
+
+    /// Probes the server within `limit`: with `ping`, or with `server/discover` in the era without `ping`. If that fails, or has no response
+    /// after half of the time, the probe lists the tools as well, and either result will do.
+    pub(crate) async fn probe(&self, limit: Duration) -> Result<(), Fault> {
+        let deadline = Deadline::within(limit);
+        let ping = self.probe_with(
+            match self.peer.era {
+                Era::Legacy => "ping",
+                Era::Modern => "server/discover",
+            },
+            deadline,
+        );
+        if !self.offers("tools") {
+            return match ping.await {
+                Err(fault) if fault.is_response() => Ok(()),
+                result => result,
+            };
+        }
+        tokio::pin!(ping);
+        let first = tokio::select! {
+            biased;
+            result = &mut ping => Some(result),
+            () = tokio::time::sleep(limit / 2) => None,
+        };
+        match first {
+            Some(Ok(())) => Ok(()),
+            Some(Err(_)) => self.probe_with("tools/list", deadline).await,
+            None => {
+                let listing = self.probe_with("tools/list", deadline);
+                tokio::pin!(listing);
+                let either = futures_util::future::select_ok([ping, listing]).await;
+                either.map(|((), _)| ())
+            }
+        }
+    }
+
+    /// Sends a request without params, and ignores its result.
+    async fn probe_with(&self, method: &'static str, deadline: Deadline) -> Result<(), Fault> {
+        let request = Request::new(method, Params::default());
+        let result = self.connection.request(request, Patience::until(deadline)).await;
+        result.map(|_| ()).map_err(|fault| fault.masked(self.masker()))
+    }
+
+    /// The masker for everything that this server sends.
+    pub(crate) fn masker(&self) -> &ServerMasker {
+        self.connection.dispatcher().masker()
+    }
+
+    /// Masks on a blocking thread: resources, prompts and catalogs may be megabytes long. Content that is not masked in time is withheld.
+    pub(super) async fn mask_blocking<T: Send + 'static>(
+        &self,
+        mask: impl FnOnce(&Masker) -> T + Send + 'static,
+    ) -> Result<T, Fault> {
+        let masker = Guard::into_inner(self.masker().current());
+        let (started, deadline) = (Instant::now(), self.patience().total);
+        match deadline.run(tokio::task::spawn_blocking(move || mask(&masker))).await {
+            Ok(Ok(masked)) => Ok(masked),
+            Ok(Err(_)) => Err(Fault::unreadable("hiding the secrets in it failed, so it is withheld")),
+            Err(_) => Err(Fault::timed_out(started)),
+        }
+    }
+
+    /// The timeouts of a call, by the server's config.
+    pub(super) fn patience(&self) -> Patience {
+        Patience {
+            idle: self.limits.call_idle,
+            total: Deadline::within(self.limits.call_total),
+        }
+    }
+
+    /// Returns the time since the last message of the server.
+    pub(crate) fn idle_for(&self) -> Duration {
+        self.connection.dispatcher().idle_for()
+    }
+
+    /// Waits for the end of the session.
+    pub(crate) async fn ended(&self) -> WireEnd {
+        self.connection.dispatcher().pending().until_ended().await
+    }
+
+    /// Accepts no more requests, and fails those in flight with `reason`. Those that were not sent can be retried in the next session.
+    pub(crate) fn abort(&self, reason: WireEnd) {
+        self.connection.dispatcher().ended(reason);
+    }
+
+    /// Closes the session, and waits until everything behind it has ended.
+    pub(crate) async fn close(&self) {
+        self.connection.close().await;
+    }
+
+    pub(crate) fn pid(&self) -> Option<u32> {
+        self.connection.wire().pid()
+    }
+
+    /// Returns `true` if the server declares this capability.
+    pub(crate) fn offers(&self, capability: &str) -> bool {
+        let declared = self.peer.capabilities.get(capability);
+        match capability {
+            // The oldest version has completions without a capability for them.
+            "completions" if &*self.peer.version == "2024-11-05" => self.offers("prompts") || self.offers("resources"),
+            _ => declared.is_some_and(|value| !value.is_null()),
+        }
+    }
+
+    pub(super) fn header_rule(&self) -> HeaderRule {
+        match self.peer.era {
+            Era::Modern => HeaderRule::Enforced,
+            Era::Legacy => HeaderRule::Ignored,
+        }
+    }
+}

@@ -1,0 +1,24 @@
+//! How long a caller waits for a response.
+
+use std::time::Duration;
+
+use crate::deadline::Deadline;
+
+/// How long a caller waits for a response.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Patience {
+    /// The idle timeout: the longest time without progress or other signs of life.
+    pub(crate) idle: Duration,
+    /// The deadline for the response, whatever progress the server reports.
+    pub(crate) total: Deadline,
+}
+
+impl Patience {
+    /// Waits until `deadline`, without an idle timeout.
+    pub(crate) fn until(deadline: Deadline) -> Self {
+        Self {
+            idle: Duration::from_secs(24 * 3600),
+            total: deadline,
+        }
+    }
+}

@@ -1,0 +1,33 @@
+//! What a server declared about itself in the handshake.
+
+use std::sync::Arc;
+
+use serde_json::{Map, Value};
+
+use crate::{
+    mask::ServerMasker,
+    status::{Era, ServerInfo},
+};
+
+/// What a server declared about itself in the handshake.
+#[derive(Debug, Clone)]
+pub(crate) struct PeerInfo {
+    pub(crate) era: Era,
+    /// The negotiated protocol version.
+    pub(crate) version: Arc<str>,
+    pub(crate) info: Option<ServerInfo>,
+    pub(crate) capabilities: Map<String, Value>,
+    pub(crate) instructions: Option<String>,
+}
+
+impl PeerInfo {
+    /// Masks the secrets in the server's texts. Capabilities are masked where they are shown.
+    pub(super) fn masked(mut self, masker: &ServerMasker) -> Self {
+        masker.hide_in(&mut self.instructions);
+        if let Some(info) = &mut self.info {
+            masker.hide(&mut info.name);
+            masker.hide(&mut info.version);
+        }
+        self
+    }
+}

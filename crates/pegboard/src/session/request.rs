@@ -1,0 +1,34 @@
+//! A request from us to a server, before it has an id.
+
+use super::json_rpc::Params;
+
+/// A request to a server.
+#[derive(Debug, Clone)]
+pub(crate) struct Request<'a> {
+    pub(crate) method: &'static str,
+    pub(crate) params: Params,
+    /// The name or URI of what it is about, which the newest era repeats in an HTTP header.
+    pub(crate) name: Option<&'a str>,
+    /// Arguments that are repeated in HTTP headers, by header.
+    pub(crate) mirrored: &'a [(String, String)],
+    /// The caller's fields of `_meta`, as JSON without braces.
+    pub(crate) meta: &'a str,
+}
+
+impl<'a> Request<'a> {
+    pub(crate) fn new(method: &'static str, params: Params) -> Self {
+        Self {
+            method,
+            params,
+            name: None,
+            mirrored: &[],
+            meta: "",
+        }
+    }
+
+    /// Sets the name or URI of what the request is about.
+    pub(crate) fn about(mut self, name: &'a str) -> Self {
+        self.name = Some(name);
+        self
+    }
+}
