@@ -31,14 +31,14 @@ use crate::{
     metrics::Metrics,
     name::{NameStyle, ServerName},
     secret::Secret,
-    server::{Backoff, BadSchedule, CatalogChange, Jitter, Links, Outage, Queues, Registry, Server, Shared},
+    server::{Backoff, BadSchedule, BoardShared, CatalogChange, Jitter, Links, Outage, Queues, Registry, Server},
     session::{ClientInfo, DesiredState, EraMemory, Host, ListScope, NoHost, Root, Spec},
     status::{BoardStatus, ServerStatus},
     transport::{Budget, Dialer, StandIns, Target},
 };
 
 /// How often it is looked whether the calls under way are done.
-const DRAIN_LOOK: Duration = Duration::from_millis(10);
+const DRAIN_POLL: Duration = Duration::from_millis(10);
 
 /// All servers of one config. Dropping the last clone ends them; [`Pegboard::shutdown`] also waits for that.
 #[derive(Debug, Clone)]
@@ -48,7 +48,7 @@ pub struct Pegboard(Arc<Inner>);
 struct Inner {
     registry: Arc<Registry>,
     factory: ServerFactory,
-    people: HostDefaults,
+    host_defaults: HostDefaults,
     /// Who finds tools by meaning for views that name nobody.
     embeddings: Option<Arc<Embeddings>>,
     /// How views name tools unless they say so themselves.
@@ -74,7 +74,7 @@ impl std::fmt::Debug for HostDefaults {
 
 /// What is needed to make a server of its config.
 struct ServerFactory {
-    shared: Arc<Shared>,
+    shared: Arc<BoardShared>,
     host: Arc<dyn Host>,
     client: Arc<ClientInfo>,
     memory: Arc<EraMemory>,
@@ -83,7 +83,7 @@ struct ServerFactory {
     /// The secrets of all servers, hidden in the words of each.
     secrets: KnownSecrets,
     /// How many servers the board takes.
-    most: AtomicUsize,
+    max_servers: AtomicUsize,
     /// How many processes it may have.
     processes: AtomicUsize,
     /// How many bytes the messages of all servers may take together.
@@ -94,16 +94,16 @@ impl ServerFactory {
     /// A server, or one that says that there is no room for it beside `others`.
     fn make(&self, name: ServerName, target: Target, config: ServerConfig, others: usize) -> Server {
         let spec = self.spec(name, target, &config);
-        let most = self.most.load(Ordering::Relaxed);
-        if others >= most && config.enabled {
-            return Server::refused(config, spec, &self.shared, Outage::too_many(most));
+        let max_servers = self.max_servers.load(Ordering::Relaxed);
+        if others >= max_servers && config.enabled {
+            return Server::refused(config, spec, &self.shared, Outage::too_many(max_servers));
         }
         Server::new(config, spec, &self.shared)
     }
 
     /// Takes over the limits of another config. The number of processes only grows: those that run keep their places.
     fn take_limits(&self, limits: &BoardLimits) {
-        self.most.store(limits.servers, Ordering::Relaxed);
+        self.max_servers.store(limits.servers, Ordering::Relaxed);
         let wanted = limits.processes.min(Semaphore::MAX_PERMITS);
         let before = self.processes.fetch_max(wanted, Ordering::Relaxed);
         self.shared.processes.add_permits(wanted.saturating_sub(before));
@@ -160,11 +160,11 @@ pub struct Builder {
     host: Arc<dyn Host>,
     client: ClientInfo,
     memory: Option<PathBuf>,
-    survey: ListScope,
+    list_scope: ListScope,
     backoff: Backoff,
     catalogs: Option<CatalogStore>,
     breaker: BreakerPolicy,
-    people: HostDefaults,
+    host_defaults: HostDefaults,
     embeddings: Option<Arc<Embeddings>>,
     stand_ins: Option<Box<StandIns>>,
 }
@@ -178,11 +178,11 @@ impl Pegboard {
             host: Arc::new(NoHost),
             client: ClientInfo::default(),
             memory: None,
-            survey: ListScope::More(Capabilities::default()),
+            list_scope: ListScope::More(Capabilities::default()),
             backoff: Backoff::default(),
             catalogs: None,
             breaker: BreakerPolicy::default(),
-            people: HostDefaults::default(),
+            host_defaults: HostDefaults::default(),
             embeddings: None,
             stand_ins: None,
         }
@@ -194,12 +194,12 @@ impl Pegboard {
     }
 
     /// Starts all enabled servers, but for those that wait until the program asks for them, and waits until each is ready or has failed, at
-    /// most for `patience`. Of a server that each view has for itself, the views' own are waited for, or without views one that the next view
+    /// max_servers for `patience`. Of a server that each view has for itself, the views' own are waited for, or without views one that the next view
     /// takes over.
     pub async fn settle(&self, patience: Duration) {
         let deadline = Deadline::within(patience);
         let configured = self.0.registry.configured();
-        let wanted = configured.iter().filter(|server| server.is_asked_for());
+        let wanted = configured.iter().filter(|server| server.is_requested());
         let instances: Vec<_> = wanted
             .flat_map(|server| self.0.registry.instances_in_use(server.name()))
             .filter(|server| server.is_enabled())
@@ -226,7 +226,7 @@ impl Pegboard {
         required.all(|server| health::is_served(server, rows))
     }
 
-    /// Sets the roots that a server may work in, instead of those of its config, until it is switched off. A server with a handshake is told
+    /// Sets the roots that a server may work in, instead of those of its config, until it is switched off. A server with a handshake is kind
     /// of the change; one that had no roots at all when it was started learns of them at its next start. This holds for every view, also one
     /// that has roots of its own. `false` when there is no server of that name that is switched on.
     pub fn set_roots(&self, name: &ServerName, roots: &[Root]) -> bool {
@@ -235,7 +235,7 @@ impl Pegboard {
         set > 0
     }
 
-    /// Hides these texts too in everything that servers say from now on. The secrets of the config are hidden unasked.
+    /// Hides these texts too in everything that servers say from now on. The secrets of the config are hidden not_requested.
     pub fn hide(&self, secrets: impl IntoIterator<Item = Secret>) {
         self.0.factory.secrets.learn(secrets);
     }
@@ -262,18 +262,18 @@ impl Pegboard {
         changes
     }
 
-    /// Takes no more calls and waits until those under way on any server of any view are done, at most for `patience`. Whether all of them are.
+    /// Takes no more calls and waits until those under way on any server of any view are done, at max_servers for `patience`. Whether all of them are.
     pub async fn drain(&self, patience: Duration) -> bool {
         self.0.registry.close();
         let deadline = Deadline::within(patience);
         loop {
-            let requests: usize = self.0.registry.every_server().iter().map(Server::busy).sum();
+            let requests: usize = self.0.registry.all_servers().iter().map(Server::busy).sum();
             // Calls that wait for a person's agreement have no place with a server yet.
             let is_idle = requests == 0 && self.0.registry.tallies().in_flight() == 0;
             if is_idle || deadline.has_passed() {
                 return is_idle;
             }
-            tokio::time::sleep(DRAIN_LOOK.min(deadline.remaining())).await;
+            tokio::time::sleep(DRAIN_POLL.min(deadline.remaining())).await;
         }
     }
 
@@ -282,7 +282,7 @@ impl Pegboard {
     pub async fn shutdown(&self) {
         self.0.registry.close();
         self.0.registry.close_servers().await;
-        self.0.factory.shared.ending.wait().await;
+        self.0.factory.shared.closing.wait().await;
     }
 }
 
@@ -317,13 +317,13 @@ impl Builder {
 
     /// Sets who is asked when a call needs a person's agreement, for all views that name nobody themselves.
     pub fn approver(mut self, approver: impl Approver) -> Self {
-        self.people.approver = Some(Arc::new(approver));
+        self.host_defaults.approver = Some(Arc::new(approver));
         self
     }
 
     /// Sets what was agreed to earlier for all views. Whatever is agreed to for all of them is added to it.
     pub fn approvals(mut self, approvals: Approvals) -> Self {
-        self.people.agreed = approvals;
+        self.host_defaults.agreed = approvals;
         self
     }
 
@@ -348,7 +348,7 @@ impl Builder {
 
     /// Lists only tools, which makes starting quicker.
     pub fn tools_only(mut self) -> Self {
-        self.survey = ListScope::Tools;
+        self.list_scope = ListScope::Tools;
         self
     }
 
@@ -409,14 +409,14 @@ impl Builder {
     fn opened(self) -> Pegboard {
         let limits = self.config.limits;
         let factory = ServerFactory {
-            shared: Arc::new(Shared {
-                survey: self.survey,
+            shared: Arc::new(BoardShared {
+                list_scope: self.list_scope,
                 revision: Arc::new(AtomicU64::new(1)),
                 starts: Arc::new(Semaphore::new(limits.starts.max(1))),
                 processes: Arc::new(Semaphore::new(limits.processes.min(Semaphore::MAX_PERMITS))),
                 generations: Arc::default(),
                 links: Links::default(),
-                ending: Arc::default(),
+                closing: Arc::default(),
                 made: AtomicU64::new(1),
                 events: EventSender::default(),
                 tallies: Arc::default(),
@@ -430,7 +430,7 @@ impl Builder {
             memory: Arc::new(EraMemory::new(self.memory)),
             stand_ins: self.stand_ins,
             secrets: KnownSecrets::default(),
-            most: AtomicUsize::new(limits.servers),
+            max_servers: AtomicUsize::new(limits.servers),
             processes: AtomicUsize::new(limits.processes.min(Semaphore::MAX_PERMITS)),
             budget: Budget::new(limits.buffered),
         };
@@ -461,15 +461,15 @@ impl Builder {
             servers.push(factory.make(name, Target::InProcess(dialer), settings, others));
         }
         drop(early);
-        for server in servers.iter().filter(|server| server.starts_unasked()) {
+        for server in servers.iter().filter(|server| server.starts_automatically()) {
             server.start();
         }
         let registry = Arc::new(Registry::new(servers, &factory.shared));
-        let people = self.people;
+        let host_defaults = self.host_defaults;
         Pegboard(Arc::new(Inner {
             registry,
             factory,
-            people,
+            host_defaults,
             embeddings: self.embeddings,
             naming,
             changes: Semaphore::new(1),

@@ -54,10 +54,10 @@ use crate::{
     transport::Target,
 };
 use event_publisher::EventPublisher;
-use link::Plan;
+use link::ConnectionPlan;
 use membership::{BoardSlot, OperatorSwitch, ViewTag};
 use phase::Cause;
-use pool::{Pool, places_of_all};
+use pool::{Pool, total_slots};
 use queue::{Gate, Permit};
 use report::ViewCalls;
 use revision::Revision;
@@ -65,8 +65,8 @@ use supervisor::Command;
 
 /// What all servers of one board share.
 #[derive(Debug)]
-pub(crate) struct Shared {
-    pub(crate) survey: ListScope,
+pub(crate) struct BoardShared {
+    pub(crate) list_scope: ListScope,
     /// Raised whenever what a server offers may have changed.
     pub(crate) revision: Arc<AtomicU64>,
     /// How many servers may be starting at once.
@@ -86,7 +86,7 @@ pub(crate) struct Shared {
     /// The connections that servers may share.
     pub(crate) links: Links,
     /// The connections that are being closed.
-    pub(crate) ending: Arc<ClosingLinks>,
+    pub(crate) closing: Arc<ClosingLinks>,
     /// Counts the servers that were made.
     pub(crate) made: AtomicU64,
     /// Where events are rung.
@@ -109,9 +109,9 @@ struct Inner {
     /// Looked at by every call, as the settings are.
     availability: ArcSwap<Availability>,
     /// Held while the standing changes.
-    changing: Mutex<()>,
+    availability_lock: Mutex<()>,
     /// Whether the program has asked for it, where its config says that it must. Copies share it.
-    is_asked_for: Arc<AtomicBool>,
+    is_requested: Arc<AtomicBool>,
     /// What an operator said since the config last did. Copies share it, and so does the server that takes its place.
     switch: Arc<OperatorSwitch>,
     gate: Gate,
@@ -131,12 +131,12 @@ struct Inner {
     /// Its place on the board, which the server that takes its place has too.
     place: OnceLock<Arc<BoardSlot>>,
     /// Set when it is off the board.
-    has_left: AtomicBool,
+    is_retired: AtomicBool,
     /// Tells servers apart that had the same name one after the other.
     number: u64,
     /// Its own calls, while a view owns it: the other counters are for all servers of its name.
     calls: ViewCalls,
-    shared: Arc<Shared>,
+    shared: Arc<BoardShared>,
 }
 
 /// Connections that a server has left behind. They end, unless other servers share them, when this is dropped.
@@ -167,22 +167,22 @@ enum Availability {
 
 impl Server {
     /// A server that has not been started yet.
-    pub(crate) fn new(config: ServerConfig, spec: Spec, shared: &Arc<Shared>) -> Self {
+    pub(crate) fn new(config: ServerConfig, spec: Spec, shared: &Arc<BoardShared>) -> Self {
         let server = Self::without_link(config, spec, shared);
         server.follow_switch();
         server
     }
 
     /// A server that the board does not start, because it has no room for it or cannot use its config. Every use of it fails with the reason.
-    pub(crate) fn refused(config: ServerConfig, spec: Spec, shared: &Arc<Shared>, why: Outage) -> Self {
+    pub(crate) fn refused(config: ServerConfig, spec: Spec, shared: &Arc<BoardShared>, why: Outage) -> Self {
         let server = Self::without_link(config, spec, shared);
         // Told when it is put on the board.
         server.mute();
-        server.stand(Availability::Refused(why.into()));
+        server.set_availability(Availability::Refused(why.into()));
         server
     }
 
-    fn without_link(config: ServerConfig, spec: Spec, shared: &Arc<Shared>) -> Self {
+    fn without_link(config: ServerConfig, spec: Spec, shared: &Arc<BoardShared>) -> Self {
         let counts = shared.tallies.of(&spec.name);
         let state = if config.enabled { State::Idle } else { State::Disabled };
         let (name, masker, events) = (spec.name.clone(), spec.masker.clone(), shared.events.clone());
@@ -191,12 +191,12 @@ impl Server {
             counts,
             name: spec.name.clone(),
             availability: ArcSwap::from_pointee(Availability::Off),
-            changing: Mutex::default(),
-            is_asked_for: Arc::new(AtomicBool::new(config.start != Start::Explicit)),
+            availability_lock: Mutex::default(),
+            is_requested: Arc::new(AtomicBool::new(config.start != Start::Explicit)),
             switch: Arc::default(),
             gate: shared
                 .queues
-                .gate(spec.name.as_str(), places_of_all(&config), &config.policy),
+                .gate(spec.name.as_str(), total_slots(&config), &config.policy),
             retries: RetryBudget::new(Instant::now()),
             breaker: Breaker::new(config.policy.breaker.unwrap_or(shared.breaker)),
             failed_call: Mutex::default(),
@@ -207,7 +207,7 @@ impl Server {
             },
             view: OnceLock::new(),
             place: OnceLock::new(),
-            has_left: AtomicBool::new(false),
+            is_retired: AtomicBool::new(false),
             number: shared.made.fetch_add(1, Ordering::Relaxed),
             calls: ViewCalls::default(),
             shared: shared.clone(),
@@ -219,16 +219,16 @@ impl Server {
     /// A server over a connection that exists.
     #[cfg(test)]
     #[cfg(feature = "explore")]
-    fn over(link: &link::Link, config: ServerConfig, spec: Spec, shared: &Arc<Shared>) -> Self {
+    fn over(link: &link::Link, config: ServerConfig, spec: Spec, shared: &Arc<BoardShared>) -> Self {
         let server = Self::without_link(config, spec, shared);
         let pool = Pool::over(link, &server.0.publisher);
-        server.stand(Availability::On(pool.into()));
+        server.set_availability(Availability::On(pool.into()));
         server
     }
 
-    fn pool_of_its_own(&self) -> Pool {
+    fn new_pool(&self) -> Pool {
         let config = self.config();
-        let plan = Plan::new(self.0.spec.clone(), &config);
+        let plan = ConnectionPlan::new(self.0.spec.clone(), &config);
         let idle = self.idle_after(&config);
         let tellers = (&self.0.revision, &self.0.publisher);
         Pool::new(&plan, &config, idle, tellers, &self.0.shared)
@@ -244,7 +244,7 @@ impl Server {
     }
 
     /// Its settings at this moment, for those who keep them for a while.
-    pub(crate) fn kept_config(&self) -> Arc<ServerConfig> {
+    pub(crate) fn config_snapshot(&self) -> Arc<ServerConfig> {
         self.0.config.load_full()
     }
 
@@ -252,7 +252,7 @@ impl Server {
     /// keep the old settings; then they are left behind.
     pub(crate) fn retune(&self, config: &ServerConfig) -> DetachedConnections {
         let inner = &self.0;
-        inner.gate.resize(places_of_all(config));
+        inner.gate.resize(total_slots(config));
         inner.gate.bind(&inner.shared.queues, &config.policy);
         inner.spec.masker.follow(&config.policy.masking);
         inner.spec.masker.own(config.secrets());
@@ -262,10 +262,10 @@ impl Server {
             inner.breaker.follow(policy);
         }
         if config.start != Start::Explicit {
-            inner.is_asked_for.store(true, Ordering::Relaxed);
+            inner.is_requested.store(true, Ordering::Relaxed);
         }
         inner.config.store(Arc::new(config.clone()));
-        let plan = Plan::new(inner.spec.clone(), config);
+        let plan = ConnectionPlan::new(inner.spec.clone(), config);
         let idle = self.idle_after(config);
         let stays = self.pool().is_none_or(|pool| pool.retune(&plan, config, idle));
         if stays && old.roots != config.roots {
@@ -274,7 +274,7 @@ impl Server {
         if stays {
             return DetachedConnections(None);
         }
-        let left = self.stand(Availability::On(self.pool_of_its_own().into()));
+        let left = self.set_availability(Availability::On(self.new_pool().into()));
         if config.start == Start::Eager {
             self.start();
         }
@@ -291,18 +291,18 @@ impl Server {
         &self.0.spec.masker
     }
 
-    /// What is wanted of every session that it has, and of those that share its connection; nothing while it is switched off.
-    pub(crate) fn wanted(&self) -> Option<Arc<crate::session::DesiredState>> {
+    /// What is desired_state of every session that it has, and of those that share its connection; nothing while it is switched off.
+    pub(crate) fn desired_state(&self) -> Option<Arc<crate::session::DesiredState>> {
         self.pool().map(|pool| pool.first().plan().spec.desired_state.clone())
     }
 
     /// Sets its roots for as long as it is switched on. Whether it is.
     pub(crate) fn set_roots(&self, roots: &[Root]) -> bool {
-        let wanted = self.wanted();
-        if let Some(wanted) = &wanted {
-            wanted.set_roots(roots);
+        let desired_state = self.desired_state();
+        if let Some(desired_state) = &desired_state {
+            desired_state.set_roots(roots);
         }
-        wanted.is_some()
+        desired_state.is_some()
     }
 
     /// Whether it comes from a config, not from this program.
@@ -333,8 +333,8 @@ impl Server {
     }
 
     /// Changes its standing and gives back the old one.
-    fn stand(&self, availability: Availability) -> Arc<Availability> {
-        let _alone = self.0.changing.lock().unwrap_or_else(PoisonError::into_inner);
+    fn set_availability(&self, availability: Availability) -> Arc<Availability> {
+        let _alone = self.0.availability_lock.lock().unwrap_or_else(PoisonError::into_inner);
         match &availability {
             // Its connections tell how it stands.
             Availability::On(_) => {}
@@ -352,7 +352,7 @@ impl Server {
 
     /// Changes its standing and waits for the end of the connections that it had.
     async fn leave_pool_for(&self, availability: Availability) {
-        if let Availability::On(pool) = &*self.stand(availability) {
+        if let Availability::On(pool) = &*self.set_availability(availability) {
             pool.close().await;
         }
     }
@@ -365,21 +365,21 @@ impl Server {
     }
 
     /// Whether it may be started: its config leaves that to others, and nobody did, if not.
-    pub(crate) fn is_asked_for(&self) -> bool {
-        self.0.is_asked_for.load(Ordering::Relaxed)
+    pub(crate) fn is_requested(&self) -> bool {
+        self.0.is_requested.load(Ordering::Relaxed)
     }
 
     /// Somebody wants it to be used, as a server whose config leaves its start to others needs.
-    pub(crate) fn ask_for(&self) {
-        self.0.is_asked_for.store(true, Ordering::Relaxed);
+    pub(crate) fn request(&self) {
+        self.0.is_requested.store(true, Ordering::Relaxed);
     }
 
     /// Where its life stands.
     pub(crate) fn phase(&self) -> Phase {
         match self.availability().as_ref() {
-            Availability::On(_) if !self.is_asked_for() => Phase::Idle,
+            Availability::On(_) if !self.is_requested() => Phase::Idle,
             Availability::On(pool) => match pool.phase() {
-                Phase::Ready(live) => Phase::Ready(self.under_our_name(live, pool)),
+                Phase::Ready(live) => Phase::Ready(self.with_own_name(live, pool)),
                 phase => phase,
             },
             Availability::Off => Phase::Disabled,
@@ -390,9 +390,9 @@ impl Server {
 
     /// What it offers, or offered when it was there last. Nothing while it is switched off.
     pub(crate) fn catalog(&self) -> Option<Arc<Catalog>> {
-        let pool = self.pool().filter(|_| self.is_asked_for())?;
+        let pool = self.pool().filter(|_| self.is_requested())?;
         match pool.phase() {
-            Phase::Ready(live) => Some(self.under_our_name(live, &pool).catalog().clone()),
+            Phase::Ready(live) => Some(self.with_own_name(live, &pool).catalog().clone()),
             Phase::Disabled | Phase::Closed => None,
             Phase::Idle | Phase::Connecting(_) | Phase::Down(_) => {
                 let latest = pool.first().known().latest()?;
@@ -403,7 +403,7 @@ impl Server {
     }
 
     /// Has it known by a catalogue before it is started for the first time.
-    pub(crate) fn presume(&self, mut catalog: Catalog) {
+    pub(crate) fn preset_catalog(&self, mut catalog: Catalog) {
         catalog.mask(&self.masker().current());
         if let Some(pool) = self.pool() {
             pool.first().known().learn(&Arc::new(catalog), Freshness::default());
@@ -421,7 +421,7 @@ impl Server {
         pool.map(|pool| pool.first().known().changes()).unwrap_or_default()
     }
 
-    fn under_our_name(&self, live: Live, pool: &Pool) -> Live {
+    fn with_own_name(&self, live: Live, pool: &Pool) -> Live {
         let renamed = self.renamed(live.catalog(), pool);
         live.renamed(renamed)
     }
@@ -457,36 +457,36 @@ impl Server {
 
     /// The session of this generation is of no use any more. Later generations are left alone.
     pub(crate) fn replace(&self, generation: u64) {
-        self.ask(Command::Replace(generation));
+        self.send(Command::Replace(generation));
     }
 
     /// The session of this generation may be dead: it is probed, and replaced if that is so.
     pub(crate) fn suspect(&self, generation: u64) {
-        self.ask(Command::Suspect(generation));
+        self.send(Command::Suspect(generation));
     }
 
     /// Lists the server again.
     pub(crate) fn refresh(&self) {
-        self.ask(Command::Refresh);
+        self.send(Command::Refresh);
     }
 
-    fn ask(&self, command: Command) {
+    fn send(&self, command: Command) {
         if let Some(pool) = self.pool() {
-            pool.ask(command);
+            pool.send(command);
         }
     }
 
     /// Lists the server again, unless that was done since `live` was had, and waits until the listing has ended, well or not.
-    pub(crate) async fn relisted(&self, live: &Live, deadline: Deadline) {
+    pub(crate) async fn refresh_and_wait(&self, live: &Live, deadline: Deadline) {
         if let Some(pool) = self.pool() {
-            pool.relisted(live, deadline).await;
+            pool.refresh_and_wait(live, deadline).await;
         }
     }
 
     /// Starts the server anew, and waits until the old session is left.
     pub(crate) async fn reconnect(&self) {
         self.breaker().reset();
-        self.ask_for();
+        self.request();
         if let Some(pool) = self.pool() {
             pool.reconnect().await;
         }
@@ -494,9 +494,9 @@ impl Server {
 
     /// Lets the server be used again.
     pub(crate) fn switch_on(&self) {
-        let _alone = self.0.changing.lock().unwrap_or_else(PoisonError::into_inner);
+        let _alone = self.0.availability_lock.lock().unwrap_or_else(PoisonError::into_inner);
         if matches!(self.availability().as_ref(), Availability::Off) {
-            let pool = self.pool_of_its_own();
+            let pool = self.new_pool();
             self.0.availability.store(Arc::new(Availability::On(pool.into())));
             self.0.revision.bump();
         }
@@ -504,7 +504,7 @@ impl Server {
 
     /// Switches the server off. Its connections end when what this returns is closed or dropped.
     pub(crate) fn switch_off(&self) -> DetachedConnections {
-        DetachedConnections(self.pool().map(|_| self.stand(Availability::Off)))
+        DetachedConnections(self.pool().map(|_| self.set_availability(Availability::Off)))
     }
 
     /// Switches the server off, and waits until its connections have ended, if no other server uses them.
@@ -520,15 +520,15 @@ impl Server {
     }
 
     /// The server ready for use, in another session than the one that was left behind.
-    pub(crate) async fn live_after(&self, left_behind: u64, deadline: Deadline) -> Result<Live, Arc<Outage>> {
-        if let Some(live) = self.live_now(left_behind) {
+    pub(crate) async fn live_after(&self, old_generation: u64, deadline: Deadline) -> Result<Live, Arc<Outage>> {
+        if let Some(live) = self.live_now(old_generation) {
             return Ok(live);
         }
         // Boxed, because it is rare and every call would pay for the room.
-        Box::pin(self.live_in_time(left_behind, deadline)).await
+        Box::pin(self.live_in_time(old_generation, deadline)).await
     }
 
-    async fn live_in_time(&self, left_behind: u64, deadline: Deadline) -> Result<Live, Arc<Outage>> {
+    async fn live_in_time(&self, old_generation: u64, deadline: Deadline) -> Result<Live, Arc<Outage>> {
         let waiting = async {
             loop {
                 let usable = self.usable(&self.availability()).cloned();
@@ -537,14 +537,14 @@ impl Server {
                         if !self.has_same_rules_as(&next) {
                             return Err(Outage::replaced().into());
                         }
-                        return Box::pin(next.live_in_time(left_behind, deadline)).await;
+                        return Box::pin(next.live_in_time(old_generation, deadline)).await;
                     }
                     (usable, _) => usable?,
                 };
-                match pool.live_after(left_behind).await {
+                match pool.live_after(old_generation).await {
                     // It was switched off, or on again, or its settings were changed.
-                    Err(outage) if outage.cause == Cause::Closed && !self.is_over(&pool) => {}
-                    reached => return reached.map(|live| self.under_our_name(live, &pool)),
+                    Err(outage) if outage.cause == Cause::Closed && !self.is_current_pool(&pool) => {}
+                    reached => return reached.map(|live| self.with_own_name(live, &pool)),
                 }
             }
         };
@@ -555,39 +555,39 @@ impl Server {
     }
 
     /// The server ready for use, if it is that at this moment.
-    fn live_now(&self, left_behind: u64) -> Option<Live> {
+    fn live_now(&self, old_generation: u64) -> Option<Live> {
         let availability = self.availability();
         let pool = self.usable(&availability).ok()?;
-        let live = pool.live_now(left_behind)?;
-        Some(self.under_our_name(live, pool))
+        let live = pool.live_now(old_generation)?;
+        Some(self.with_own_name(live, pool))
     }
 
     /// Its connections, if it may be used.
     fn usable<'s>(&self, availability: &'s Availability) -> Result<&'s Arc<Pool>, Arc<Outage>> {
         match availability {
-            Availability::On(_) if !self.is_asked_for() => Err(Outage::unasked().into()),
+            Availability::On(_) if !self.is_requested() => Err(Outage::not_requested().into()),
             Availability::On(pool) => Ok(pool),
             Availability::Off => Err(Outage::disabled().into()),
             Availability::Refused(outage) => Err(outage.clone()),
-            Availability::Closed if self.has_left() => Err(Outage::removed().into()),
+            Availability::Closed if self.is_retired() => Err(Outage::removed().into()),
             Availability::Closed => Err(Outage::closed().into()),
         }
     }
 
     /// Whether this pool is still ours, so that nothing comes after its end.
-    fn is_over(&self, pool: &Arc<Pool>) -> bool {
+    fn is_current_pool(&self, pool: &Arc<Pool>) -> bool {
         self.pool().is_some_and(|now| Arc::ptr_eq(&now, pool))
     }
 
     /// Waits for a turn of a tool, at most until the deadline.
-    pub(crate) async fn turn(&self, tool: &str, deadline: Deadline) -> Result<Permit<'_>, Refused> {
+    pub(crate) async fn enter_queue(&self, tool: &str, deadline: Deadline) -> Result<Permit<'_>, Refused> {
         if !deadline.has_passed()
-            && let Some(permit) = self.0.gate.enter_now(tool)
+            && let Some(permit) = self.0.gate.try_enter(tool)
         {
             return Ok(permit);
         }
         // Whoever waits will need the connection.
-        let _using = self.pool().and_then(|pool| pool.keep());
+        let _using = self.pool().and_then(|pool| pool.keep_from_idling());
         // Boxed, because it is rare and every call would pay for the room.
         Box::pin(self.0.gate.enter(tool, deadline)).await
     }

@@ -51,7 +51,7 @@ use crate::{
     status::State,
 };
 
-use server_selection::{Narrowed, Shadows};
+use server_selection::{SelectionView, ShadowWarnings};
 use snapshot::LatestSnapshot;
 
 /// One agent's view of the board. It is cheap to clone.
@@ -61,11 +61,11 @@ pub struct Toolset {
     own: Arc<ViewServers>,
     view: Arc<View>,
     /// Ends once, when the view takes no more calls.
-    is_open: Arc<OpenGuard>,
+    open_guard: Arc<OpenGuard>,
     latest: Arc<LatestSnapshot>,
     /// The same view with the selections of single calls, the newest first.
-    narrowed: Arc<Mutex<Vec<Narrowed>>>,
-    shadows: Arc<Shadows>,
+    selection_views: Arc<Mutex<Vec<SelectionView>>>,
+    shadows: Arc<ShadowWarnings>,
 }
 
 /// What can be called, and what cannot be and why.
@@ -118,7 +118,7 @@ pub struct ListedTool {
 
 impl ListedTool {
     fn of(route: &Route) -> Self {
-        let is_believed = route.is_believed(&route.server.kept_config().policy);
+        let is_believed = route.is_believed(&route.server.config_snapshot().policy);
         Self {
             kind: route.kind,
             risk: route.tool.risk(is_believed),
@@ -176,10 +176,10 @@ impl Toolset {
     pub(crate) fn new(own: Arc<ViewServers>, view: View) -> Self {
         Self {
             view: Arc::new(view.opened(own.registry().events().clone(), own.registry().tallies().clone())),
-            is_open: Arc::new(OpenGuard::new(own.registry().tallies())),
+            open_guard: Arc::new(OpenGuard::new(own.registry().tallies())),
             own,
             latest: Arc::default(),
-            narrowed: Arc::default(),
+            selection_views: Arc::default(),
             shadows: Arc::default(),
         }
     }
@@ -191,7 +191,7 @@ impl Toolset {
 
     /// Lists the tools of all servers. Servers that are not ready are started and waited for, together and at most for `patience`.
     pub async fn list(&self, patience: Duration) -> Listing {
-        let unavailable = self.wake(patience).await;
+        let unavailable = self.start_servers(patience).await;
         let (tools, left_out) = self.tools();
         let mut warnings = self.warnings();
         warnings.extend(left_out);
@@ -205,15 +205,15 @@ impl Toolset {
     }
 
     /// Starts the servers that are not ready and waits for them, together and at most for `patience`. Those that stay away are named.
-    async fn wake(&self, patience: Duration) -> Vec<Unavailable> {
+    async fn start_servers(&self, patience: Duration) -> Vec<Unavailable> {
         if self.is_closed() {
             return Vec::new();
         }
         let deadline = Deadline::within(patience);
-        let servers = self.chosen();
+        let servers = self.selected_servers();
         let mut waiting = JoinSet::new();
         for (at, server) in servers.iter().enumerate() {
-            if server.is_enabled() && !server.is_ready() && !is_known_and_resting(server) {
+            if server.is_enabled() && !server.is_ready() && !is_listed_while_idle(server) {
                 let server = server.clone();
                 waiting.spawn(async move { (at, server.live(deadline).await.err()) });
             }
@@ -236,23 +236,23 @@ impl Toolset {
     fn all_tools(&self) -> Vec<ListedTool> {
         let routes = self.table();
         let is_defined = |route: &Route| route.definition.is_some() || self.view.dialect().0 == Provider::Mcp;
-        let is_there = |route: &Route| route.server.phase().live().is_some() || is_known_and_resting(&route.server);
+        let is_there = |route: &Route| route.server.phase().live().is_some() || is_listed_while_idle(&route.server);
         let listed = routes
             .routes()
             .iter()
             .filter(|route| is_defined(route) && is_there(route));
         let listed = listed.map(|route| ListedTool::of(route));
-        let listed = listed.chain(self.listed_reader());
+        let listed = listed.chain(self.listed_read_output());
         listed.chain(self.listed_resource_tools()).collect()
     }
 
     fn warnings(&self) -> Vec<String> {
         let routes = self.table();
         let mut warnings = routes.quarantined().to_vec();
-        warnings.extend(self.doubts());
+        warnings.extend(self.selection_warnings());
         warnings.extend(routes.routes().iter().filter_map(|route| unseen_in_name(route)));
         let unchecked = |tool: &Arc<Tool>| tool.unchecked();
-        for server in self.chosen() {
+        for server in self.selected_servers() {
             if let Phase::Ready(live) = server.phase() {
                 if live.catalog().is_empty() {
                     warnings.push(format!(
@@ -275,11 +275,11 @@ impl Toolset {
 
     /// What the servers offer that are there, or are known well enough while they rest.
     fn catalogs(&self) -> Vec<Arc<Catalog>> {
-        let is_shown = |server: &Server| server.phase().live().is_some() || is_known_and_resting(server);
+        let is_shown = |server: &Server| server.phase().live().is_some() || is_listed_while_idle(server);
         let all = self.servers();
-        let sight = Visibility::new(&self.view, &all);
-        let mut servers = self.chosen();
-        servers.retain(|server| is_shown(server) && sight.sees_server(server.name()).is_ok());
+        let visibility = Visibility::new(&self.view, &all);
+        let mut servers = self.selected_servers();
+        servers.retain(|server| is_shown(server) && visibility.sees_server(server.name()).is_ok());
         servers.iter().filter_map(Server::catalog).collect()
     }
 
@@ -301,11 +301,11 @@ impl Toolset {
     async fn call_untraced(&self, call: ToolCall) -> Reply {
         let (mut call, started) = (call, Instant::now());
         if let Some(selection) = &call.selection {
-            let narrowed = self.selecting(selection);
-            return Box::pin(narrowed.call_any(call, started)).await;
+            let selection_views = self.selecting(selection);
+            return Box::pin(selection_views.call_any(call, started)).await;
         }
         // Most calls are of a tool that is known and not ours. Boxed, because all others would make these pay for the room.
-        if self.has_own_tools() {
+        if self.has_builtin_tools() {
             return Box::pin(self.call_any(call, started)).await;
         }
         match self.known_route(&call.name) {
@@ -315,7 +315,7 @@ impl Toolset {
             }
             Ok(None) => {
                 let guard = CallGuard::open(&self.view, &call, started);
-                Box::pin(self.call_looked_up(call, started, guard)).await
+                Box::pin(self.call_after_lookup(call, started, guard)).await
             }
             Err(failure) => {
                 let guard = CallGuard::open(&self.view, &call, started);
@@ -330,21 +330,21 @@ impl Toolset {
         self.call_opened(call, started, guard).await
     }
 
-    /// Calls a tool that may be one of ours, as part of a call that has begun.
+    /// Calls a tool that may be one of ours, as tool of a call that has begun.
     async fn call_opened(&self, call: ToolCall, started: Instant, guard: CallGuard<'_>) -> Reply {
         let (mut call, mut guard) = (call, guard);
-        if self.has_own_tools() && !self.is_closed() {
-            match self.call_own(call, started, guard).await {
+        if self.has_builtin_tools() && !self.is_closed() {
+            match self.call_builtin(call, started, guard).await {
                 Ok(reply) => return reply,
                 Err(other) => (call, guard) = *other,
             }
         }
-        self.call_looked_up(call, started, guard).await
+        self.call_after_lookup(call, started, guard).await
     }
 
     /// Calls a tool that may have to be looked for.
-    async fn call_looked_up(&self, mut call: ToolCall, started: Instant, mut guard: CallGuard<'_>) -> Reply {
-        let deadline = Deadline::after(started, call.timeout.unwrap_or(LOOK_UP));
+    async fn call_after_lookup(&self, mut call: ToolCall, started: Instant, mut guard: CallGuard<'_>) -> Reply {
+        let deadline = Deadline::after(started, call.timeout.unwrap_or(LOOKUP_TIMEOUT));
         match self.route_in_call(&call.name, deadline, &mut guard).await {
             Ok((route, is_repaired)) => {
                 let written = is_repaired.then(|| call.name.clone());
@@ -356,7 +356,7 @@ impl Toolset {
                 }
                 reply
             }
-            Err(astray) => call::refuse(&call, astray, started, guard),
+            Err(refused) => call::refuse(&call, refused, started, guard),
         }
     }
 
@@ -375,13 +375,13 @@ impl Toolset {
     }
 
     /// Whether there may be tools that the toolset itself answers. It costs a look at some flags.
-    fn has_own_tools(&self) -> bool {
+    fn has_builtin_tools(&self) -> bool {
         let (view, outputs) = (&self.view, &self.view.outputs);
         view.tool_budget.is_some() || view.resource_tools || outputs.always_readable || outputs.spill.is_used()
     }
 
     /// The reply to a call of a tool that the toolset itself answers, or the call back when another tool is meant.
-    async fn call_own<'a>(&'a self, call: ToolCall, started: Instant, guard: CallGuard<'a>) -> OwnReply<'a> {
+    async fn call_builtin<'a>(&'a self, call: ToolCall, started: Instant, guard: CallGuard<'a>) -> BuiltinReply<'a> {
         let (call, guard) = match self.read_output(call, started, guard).await {
             Err(other) => *other,
             reply => return reply,
@@ -390,7 +390,7 @@ impl Toolset {
             Err(other) => *other,
             reply => return reply,
         };
-        self.use_resources(call, started, guard).await
+        self.call_resource_tool(call, started, guard).await
     }
 
     /// Calls a tool and tells what happens meanwhile: the call is created, makes progress, and is completed with its reply. Progress does
@@ -403,13 +403,13 @@ impl Toolset {
     }
 
     fn is_closed(&self) -> bool {
-        self.is_open.has_ended() || self.own.registry().is_closing()
+        self.open_guard.has_ended() || self.own.registry().is_closing()
     }
 
     /// Ends the view: it takes no more calls, the servers that only it used are stopped, and what it put aside is removed. Waits until that is
     /// done. All clones of the toolset end together.
     pub async fn close(&self) {
-        self.is_open.end();
+        self.open_guard.end();
         self.view.is_closed.store(true, Ordering::Release);
         self.view.outputs.spill.close().await;
         self.own.close().await;
@@ -431,11 +431,11 @@ impl Toolset {
     /// Where `name` leads, if that is known.
     fn known_route(&self, name: &str) -> Result<Option<Arc<Route>>, Failure> {
         self.check_open()?;
-        self.built(|built| {
-            if let Some(failure) = &built.unusable {
+        self.snapshot(|snapshot| {
+            if let Some(failure) = &snapshot.unusable {
                 return Err(failure.clone());
             }
-            match built.table.find(name) {
+            match snapshot.table.find(name) {
                 Routed::To(route) => Ok(Some(route)),
                 Routed::Ambiguous(candidates) => Err(call::ambiguous(name, &candidates)),
                 Routed::Repaired(_) | Routed::Hidden(_) | Routed::Nowhere => Ok(None),
@@ -446,7 +446,7 @@ impl Toolset {
     /// Where `name` leads, and whether it had to be repaired for that. When it is not known yet, the servers that may have the tool are
     /// waited for, and it is looked up once more.
     pub(crate) async fn route(&self, name: &str, deadline: Deadline) -> Result<(Arc<Route>, bool), Unroutable> {
-        for _ in 1..LOOKS {
+        for _ in 1..LOOKUP_ATTEMPTS {
             let routed = self.route_once(name, deadline).await;
             // A server that was replaced while it was waited for may have the tool all the same.
             if routed.is_ok() || deadline.has_passed() || !self.may_appear(name) {
@@ -459,11 +459,11 @@ impl Toolset {
     /// Whether a server that this name may be of is about to start.
     fn may_appear(&self, name: &str) -> bool {
         let is_starting = |server: &Server| matches!(server.phase(), Phase::Idle | Phase::Connecting(_));
-        let mut servers = self.chosen();
+        let mut servers = self.selected_servers();
         servers.retain(|server| call::may_be_of(name, server.name()) && server.is_enabled());
         servers
             .iter()
-            .any(|server| server.is_asked_for() && is_starting(server))
+            .any(|server| server.is_requested() && is_starting(server))
     }
 
     async fn route_once(&self, name: &str, deadline: Deadline) -> Result<(Arc<Route>, bool), Unroutable> {
@@ -514,24 +514,24 @@ impl Toolset {
     /// Why a name leads nowhere: it is that of something that this view does not see, or nobody's.
     fn unknown(&self, name: &str) -> Unroutable {
         let servers = self.servers();
-        let sight = Visibility::new(&self.view, &servers);
-        if let Some(refusal) = sight.refusal(name, &servers, true) {
+        let visibility = Visibility::new(&self.view, &servers);
+        if let Some(refusal) = visibility.refusal(name, &servers, true) {
             return refusal;
         }
-        let mut offering = self.chosen();
-        offering.retain(|server| server.is_enabled() && sight.may_see_tools_of(server));
+        let mut offering = self.selected_servers();
+        offering.retain(|server| server.is_enabled() && visibility.may_see_tools_of(server));
         self.table().explain(name, &offering).into()
     }
 
     fn not_ready(&self) -> Vec<Server> {
-        let mut servers = self.chosen();
+        let mut servers = self.selected_servers();
         servers.retain(|server| server.phase().live().is_none());
         servers
     }
 }
 
 /// The reply to a call of one of our own tools, or the call back when another tool is meant.
-type OwnReply<'a> = Result<Reply, Box<(ToolCall, CallGuard<'a>)>>;
+type BuiltinReply<'a> = Result<Reply, Box<(ToolCall, CallGuard<'a>)>>;
 
 /// Whether a view takes calls. It counts among the open views of its board until it is closed or its last clone is dropped.
 #[derive(Debug)]
@@ -567,13 +567,13 @@ impl Drop for OpenGuard {
 }
 
 /// Whether a server that has not been needed yet is known well enough to be listed: its first call starts it.
-fn is_known_and_resting(server: &Server) -> bool {
+fn is_listed_while_idle(server: &Server) -> bool {
     matches!(server.phase(), Phase::Idle) && server.catalog().is_some()
 }
 
 /// How many steps of progress may wait in a stream of events. Only the newest matter.
 const STEPS: usize = 64;
-/// A warning about a tool whose name has characters that a reader does not see, which may pass for another tool.
+/// A warning about a tool whose name has characters that a read_output does not see, which may pass for another tool.
 fn unseen_in_name(route: &Route) -> Option<String> {
     let name = &route.tool.name;
     if !has_unseen(name) {
@@ -596,9 +596,9 @@ fn unseen_in_name(route: &Route) -> Option<String> {
 }
 
 /// How often a tool is looked for whose server changes meanwhile.
-const LOOKS: usize = 3;
+const LOOKUP_ATTEMPTS: usize = 3;
 /// How long a call without a limit of its own waits for a server whose tools are not known.
-const LOOK_UP: Duration = Duration::from_secs(60);
+const LOOKUP_TIMEOUT: Duration = Duration::from_secs(60);
 
 impl Serialize for ListedTool {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {

@@ -40,7 +40,7 @@ pub struct Applied {
     pub errors: Vec<Unavailable>,
 }
 
-/// Under which of its lists a change is told.
+/// Under which of its lists a change is kind.
 #[derive(Debug, Clone, Copy)]
 enum ChangeKind {
     Replaced,
@@ -48,8 +48,8 @@ enum ChangeKind {
 }
 
 impl Applied {
-    fn tell(&mut self, name: ServerName, told: ChangeKind) {
-        let list = match told {
+    fn record(&mut self, name: ServerName, kind: ChangeKind) {
+        let list = match kind {
             ChangeKind::Replaced => &mut self.replaced,
             ChangeKind::Retuned => &mut self.retuned,
         };
@@ -86,7 +86,7 @@ impl Pegboard {
     ///
     /// Changes are made one after the other: a second call of this or of [`Pegboard::connect`] waits for the first.
     ///
-    /// Servers that are new or switched on are started, unless they start lazily, and waited for at most as long as their own limits say; the
+    /// Servers that are new or switched on are started, unless they start lazily, and waited for at max_servers as long as their own limits say; the
     /// errors are in the result. What an operator said with [`Pegboard::enable`] or [`Pegboard::disable`] holds until the config says something else
     /// about `enabled`. Servers in this process stay, and what the config says under their names is passed over. A board that is closing changes
     /// nothing.
@@ -112,7 +112,7 @@ impl Pegboard {
         for change in reconcile(&self.configured_servers(), &config.servers) {
             match change {
                 Change::Remove(name) => {
-                    self.0.registry.take(&name).closed().await;
+                    self.0.registry.remove(&name).wait().await;
                     applied.removed.push(name);
                 }
                 Change::Disable(name, config) => {
@@ -130,15 +130,15 @@ impl Pegboard {
                 Change::Add(name, config) => added.push((name, *config)),
             }
         }
-        let replaced = replacements.into_iter().map(async |(name, config, told)| {
-            let replaced = self.replace(&name, config, Starting::AsConfigured).await;
-            (name, replaced, told)
+        let replaced = replacements.into_iter().map(async |(name, config, kind)| {
+            let replaced = self.replace(&name, config, StartMode::AsConfigured).await;
+            (name, replaced, kind)
         });
-        for (name, replaced, told) in join_all(replaced).await {
+        for (name, replaced, kind) in join_all(replaced).await {
             match replaced {
-                Ok(()) => applied.tell(name, told),
+                Ok(()) => applied.record(name, kind),
                 Err(NotConnected::Unreachable(error)) => {
-                    applied.tell(name, told);
+                    applied.record(name, kind);
                     applied.errors.push(error);
                 }
                 Err(NotConnected::NotReplaced(error)) => applied.errors.push(error),
@@ -154,7 +154,7 @@ impl Pegboard {
                 applied.added.push(name);
             }
         }
-        let started = starting.iter().map(|name| self.start(name, Starting::AsConfigured));
+        let started = starting.iter().map(|name| self.start(name, StartMode::AsConfigured));
         let errors = join_all(started).await.into_iter().filter_map(Result::err);
         applied.errors.extend(errors);
         applied
@@ -171,26 +171,26 @@ impl Pegboard {
         if self.0.registry.is_closing() {
             return Err(NotConnected::Closing);
         }
-        let most = self.0.factory.most.load(Ordering::Relaxed);
-        if config.enabled && self.others(&name) >= most {
-            return Err(NotConnected::TooManyServers { most });
+        let max_servers = self.0.factory.max_servers.load(Ordering::Relaxed);
+        if config.enabled && self.others(&name) >= max_servers {
+            return Err(NotConnected::TooManyServers { most: max_servers });
         }
         let running = self.0.registry.get(&name);
         let is_same = |server: Server| server.is_configured() && !server.is_refused() && **server.config() == config;
         if running.is_some_and(is_same) {
             self.revive(&name).await;
-            let started = self.start(&name, Starting::Now).await;
+            let started = self.start(&name, StartMode::Now).await;
             return started.map_err(NotConnected::Unreachable);
         }
-        self.replace(&name, config, Starting::Now).await
+        self.replace(&name, config, StartMode::Now).await
     }
 
     /// Takes a server off the board, in every view: new calls find no tool of it, those under way end first. It is closed when this returns,
     /// unless such a call goes on. `false` when there is no server of that name.
     pub async fn disconnect(&self, name: &ServerName) -> bool {
-        let departure = self.0.registry.take(name);
-        let was_there = !departure.is_empty();
-        departure.closed().await;
+        let retirement = self.0.registry.remove(name);
+        let was_there = !retirement.is_empty();
+        retirement.wait().await;
         was_there
     }
 
@@ -216,7 +216,7 @@ impl Pegboard {
         let Some(server) = self.0.registry.get(name) else {
             return false;
         };
-        let has_room = self.others(name) < self.0.factory.most.load(Ordering::Relaxed);
+        let has_room = self.others(name) < self.0.factory.max_servers.load(Ordering::Relaxed);
         if !has_room || self.0.registry.is_closing() || server.is_misconfigured() {
             return false;
         }
@@ -226,7 +226,7 @@ impl Pegboard {
         }
         let (_, _) = self.0.registry.change(name, |server| {
             server.set_switch(true);
-            server.ask_for();
+            server.request();
             server.switch_on();
             DetachedConnections::default()
         });
@@ -250,25 +250,28 @@ impl Pegboard {
     }
 
     /// Puts a server in the place of the one that has its name. Where that works, in any view, the new one must be ready there first.
-    async fn replace(&self, name: &ServerName, config: ServerConfig, starting: Starting) -> Result<(), NotConnected> {
+    async fn replace(&self, name: &ServerName, config: ServerConfig, mode: StartMode) -> Result<(), NotConnected> {
         let registry = &self.0.registry;
-        let works = |server: &Server| server.is_ready() || (server.is_enabled() && server.rests_well());
+        let works = |server: &Server| server.is_ready() || (server.is_enabled() && server.is_idle_and_listed());
         let works = registry.instances(name).iter().any(works);
         if !works || !config.enabled {
             let new = self.swap(name, config).await;
             if new.is_refused() {
-                let most = self.0.factory.most.load(Ordering::Relaxed);
-                return Err(NotConnected::TooManyServers { most });
+                let max_servers = self.0.factory.max_servers.load(Ordering::Relaxed);
+                return Err(NotConnected::TooManyServers { most: max_servers });
             }
-            return self.start(name, starting).await.map_err(NotConnected::Unreachable);
+            return self.start(name, mode).await.map_err(NotConnected::Unreachable);
         }
         let candidate = self.make(name, config);
         candidate.mute();
-        candidate.ask_for();
-        let prepared = registry.prepare(&candidate);
-        let candidates: Vec<_> = std::iter::once(&candidate).chain(prepared.servers()).cloned().collect();
-        let expected = registry.expect(candidates.clone());
-        let reached: Result<Vec<()>, _> = join_all(candidates.iter().map(reached)).await.into_iter().collect();
+        candidate.request();
+        let replacements = registry.prepare_replacements(&candidate);
+        let candidates: Vec<_> = std::iter::once(&candidate)
+            .chain(replacements.servers())
+            .cloned()
+            .collect();
+        let expected = registry.track(candidates.clone());
+        let reached: Result<Vec<()>, _> = join_all(candidates.iter().map(wait_ready)).await.into_iter().collect();
         // What an operator did meanwhile holds.
         let old = registry.get(name).filter(|_| !registry.is_closing());
         let (Ok(_), Some(old)) = (&reached, old) else {
@@ -284,8 +287,8 @@ impl Pegboard {
             Some(_) => candidate.fresh(),
             None => candidate.clone(),
         };
-        registry.put_prepared(&server, &prepared).closed().await;
-        self.start(name, starting).await.map_err(NotConnected::Unreachable)
+        registry.put_with(&server, &replacements).wait().await;
+        self.start(name, mode).await.map_err(NotConnected::Unreachable)
     }
 
     /// Puts a server that is not started yet in the place of the one that has its name.
@@ -294,7 +297,7 @@ impl Pegboard {
         if let Some(old) = self.0.registry.get(name) {
             new.inherit_switch(&old);
         }
-        self.0.registry.put(&new).closed().await;
+        self.0.registry.put(&new).wait().await;
         new
     }
 
@@ -302,16 +305,16 @@ impl Pegboard {
         self.0.factory.configured(name.clone(), config, self.others(name))
     }
 
-    /// Starts a server in every view and waits until each is ready or has failed. The first failure is told.
-    async fn start(&self, name: &ServerName, starting: Starting) -> Result<(), Unavailable> {
+    /// Starts a server in every view and waits until each is ready or has failed. The first failure is kind.
+    async fn start(&self, name: &ServerName, mode: StartMode) -> Result<(), Unavailable> {
         let mut instances = self.0.registry.instances_in_use(name);
         instances.retain(|server| {
             let config = server.config();
-            let is_due = starting == Starting::Now || config.start != Start::Lazy || config.required;
+            let is_due = mode == StartMode::Now || config.start != Start::Lazy || config.required;
             server.is_enabled() && is_due
         });
-        instances.iter().for_each(Server::ask_for);
-        join_all(instances.iter().map(reached)).await.into_iter().collect()
+        instances.iter().for_each(Server::request);
+        join_all(instances.iter().map(wait_ready)).await.into_iter().collect()
     }
 
     /// Tries those instances of a server again that are switched off or not ready.
@@ -335,7 +338,7 @@ impl Pegboard {
     async fn retune(&self, name: &ServerName, wanted: &ServerConfig) {
         let (_, left) = self.0.registry.change(name, |server| server.retune(wanted));
         join_all(left.into_iter().map(DetachedConnections::close)).await;
-        self.0.registry.touch();
+        self.0.registry.bump_revision();
     }
 
     /// How many servers there are besides the one of that name. Those that are switched off by their config or were refused do not count.
@@ -357,7 +360,7 @@ impl Pegboard {
             let server = match self.0.registry.get(name) {
                 Some(running) if !running.is_misconfigured() || running.is_refused_like(&placeholder) => running,
                 _ => {
-                    self.0.registry.put(&placeholder).closed().await;
+                    self.0.registry.put(&placeholder).wait().await;
                     placeholder
                 }
             };
@@ -374,7 +377,7 @@ impl Pegboard {
             .iter()
             .filter(|server| server.is_configured() && server.is_refused() && !server.is_misconfigured());
         for server in refused {
-            self.0.registry.take(server.name()).closed().await;
+            self.0.registry.remove(server.name()).wait().await;
         }
     }
 
@@ -389,13 +392,13 @@ impl Pegboard {
 
 /// Whether a server is started that its config would start only when it is used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Starting {
+enum StartMode {
     AsConfigured,
     Now,
 }
 
-/// Starts a server and waits until it is ready, at most as long as its own limits say.
-async fn reached(server: &Server) -> Result<(), Unavailable> {
+/// Starts a server and waits until it is ready, at max_servers as long as its own limits say.
+async fn wait_ready(server: &Server) -> Result<(), Unavailable> {
     let limits = server.config().limits;
     let deadline = Deadline::within(limits.connect + limits.list + MARGIN);
     match server.live(deadline).await {

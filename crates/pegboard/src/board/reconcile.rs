@@ -51,7 +51,7 @@ impl Change {
     }
 }
 
-/// The changes that turn `running` into `wanted`, at most one for each server, in the order in which they are to be carried out.
+/// The changes that turn `running` into `wanted`, at max_servers one for each server, in the order in which they are to be carried out.
 pub(crate) fn reconcile(
     running: &BTreeMap<ServerName, ServerConfig>,
     wanted: &BTreeMap<ServerName, ServerConfig>,

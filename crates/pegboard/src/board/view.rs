@@ -25,10 +25,10 @@ impl Pegboard {
 
     /// A view for one agent, with settings of its own.
     pub fn toolset_with(&self, mut view: View) -> Toolset {
-        let people = &self.0.people;
-        view.rules.begin(people.approver.as_ref(), &people.agreed);
+        let host_defaults = &self.0.host_defaults;
+        view.rules.begin(host_defaults.approver.as_ref(), &host_defaults.agreed);
         view.embeddings = view.embeddings.or_else(|| self.0.embeddings.clone());
-        let brought = view.tools.clone().map(|tools| self.brought_along(tools));
+        let brought = view.tools.clone().map(|tools| self.view_tools_server(tools));
         view.home = brought.as_ref().map(|server| server.name().clone());
         let own = self.0.registry.open_view(view.name.clone(), view.own_roots(), brought);
         let naming = self.0.naming.lock().unwrap_or_else(PoisonError::into_inner).clone();
@@ -36,7 +36,7 @@ impl Pegboard {
     }
 
     /// A server for tools that a view brings along. What it offers is known before it is started.
-    fn brought_along(&self, tools: NativeTools) -> Server {
+    fn view_tools_server(&self, tools: NativeTools) -> Server {
         let servers = self.0.registry.configured();
         let name = ServerName::free(HOME, |name| is_any(&servers, name));
         let mut settings = ServerConfig::in_process();
@@ -50,7 +50,7 @@ impl Pegboard {
             .0
             .factory
             .make(name, Target::InProcess(Arc::new(tools)), settings, 0);
-        server.presume(catalog);
+        server.preset_catalog(catalog);
         server
     }
 }
@@ -105,11 +105,11 @@ mod tests {
         }
         let registry = &board.0.registry;
         assert_eq!(registry.open_views(), 0);
-        board.0.factory.shared.ending.wait().await;
+        board.0.factory.shared.closing.wait().await;
         tokio::time::sleep(Duration::from_secs(120)).await;
         let rows: Vec<_> = board.status().servers;
         assert_eq!(rows.len(), 1, "the spare: {rows:?}");
-        assert_eq!(board.0.factory.shared.ending.count(), 0);
+        assert_eq!(board.0.factory.shared.closing.count(), 0);
     }
 
     #[tokio::test(start_paused = true)]

@@ -26,7 +26,7 @@ pub(super) async fn delivered(
     record: &mut Record,
 ) -> Result<CallResult, Stop> {
     let (server, deadline) = (job.server(), job.deadline);
-    let turn = server.turn(&job.tool().name, deadline).await?;
+    let turn = server.enter_queue(&job.tool().name, deadline).await?;
     record.queued = turn.waited();
     server.retries().deposit();
     let live = server.live(deadline).await?;
@@ -98,7 +98,7 @@ impl Order<'_> {
         let mut tool = self.job.route.tool.clone();
         let class = ToolClass::under(policy, &tool).with_arguments(self.arguments);
         let mut recovery = Recovery::new(class, &policy.retries);
-        let mut left_behind = 0;
+        let mut old_generation = 0;
         loop {
             let has_timed_out = matches!(fault.kind, FaultKind::TimedOut { .. });
             if has_timed_out {
@@ -113,12 +113,12 @@ impl Order<'_> {
                 }
                 Next::AgainSameSession { after } => after,
                 Next::AgainNewSession { after } => {
-                    left_behind = live.generation;
+                    old_generation = live.generation;
                     server.replace(live.generation);
                     after
                 }
                 Next::AgainRefreshed { after } => {
-                    server.relisted(&live, deadline).await;
+                    server.refresh_and_wait(&live, deadline).await;
                     after
                 }
             };
@@ -127,7 +127,7 @@ impl Order<'_> {
             tokio::time::sleep(after).await;
             // Its place is given back first: it may be the one that is taken next.
             drop(live);
-            live = server.live_after(left_behind, deadline).await?;
+            live = server.live_after(old_generation, deadline).await?;
             record.attempts = recovery.attempts();
             // It may have been listed again since.
             let listed = live.catalog().tools.iter().find(|listed| listed.name == tool.name);

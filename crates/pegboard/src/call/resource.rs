@@ -50,7 +50,7 @@ where
     let uri = uri.ok_or_else(|| Failure::new(Kind::InvalidArguments, "`uri` is missing: it must be a text"))?;
     permission::ask(job, call, &call.arguments).await?;
     let waiting = Instant::now();
-    let _turn = job.server().turn(&job.tool().name, job.deadline).await?;
+    let _turn = job.server().enter_queue(&job.tool().name, job.deadline).await?;
     record.queued = waiting.elapsed();
     record.attempts = 1;
     let late = |_| {

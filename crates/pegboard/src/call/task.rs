@@ -147,7 +147,7 @@ async fn begin(job: &CallContext<'_>, call: &ToolCall, record: &mut Record) -> R
     let arguments = prepare_arguments::arguments(job, call, &mut record.warnings).await?;
     permission::ask(job, call, &arguments).await?;
     let server = &route.server;
-    let turn = server.turn(&route.tool.name, deadline).await?;
+    let turn = server.enter_queue(&route.tool.name, deadline).await?;
     record.queued = turn.waited();
     let live = server.live(deadline).await?;
     if !runs_as_task(route, &live.session) {

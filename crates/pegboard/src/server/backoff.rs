@@ -210,7 +210,7 @@ impl Default for CrashLoop {
     }
 }
 
-/// A small source of random numbers. Good enough to spread waits, and for nothing else.
+/// A small source of random stats. Good enough to spread waits, and for nothing else.
 #[derive(Debug, Clone)]
 pub(crate) struct Noise(u64);
 

@@ -23,7 +23,7 @@ const PROBING: Duration = Duration::from_secs(1);
 
 /// The breaker of one server. Clones share it.
 #[derive(Debug, Clone)]
-pub(crate) struct Breaker(Arc<Shared>);
+pub(crate) struct Breaker(Arc<BreakerInner>);
 
 /// The breaker is open. Callers fail now and may come back later.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -60,9 +60,9 @@ impl Breaker {
         let circuit = Circuit {
             rule: rule(policy),
             period: 0,
-            state: State::default(),
+            state: CircuitState::default(),
         };
-        Self(Arc::new(Shared {
+        Self(Arc::new(BreakerInner {
             calm: AtomicU64::new(circuit.calm()),
             circuit: Mutex::new(circuit),
         }))
@@ -72,22 +72,22 @@ impl Breaker {
     pub(crate) fn follow(&self, policy: BreakerPolicy) {
         self.0.change(|circuit| {
             circuit.rule = rule(policy);
-            circuit.turn(State::default());
+            circuit.enter(CircuitState::default());
         });
     }
 
     /// Asks to make an attempt. Its outcome is told with the ticket; a ticket that is dropped instead says nothing.
     pub(crate) fn allow(&self, now: Instant) -> Result<Ticket, Open> {
         if let Some(period) = self.0.calm_period() {
-            return Ok(Ticket(Leave::Passed { period }));
+            return Ok(Ticket(Admission::Passed { period }));
         }
         let given = self.0.change(|circuit| circuit.allow(now));
         given.map(|(period, is_probe)| {
             Ticket(if is_probe {
                 let breaker = self.0.clone();
-                Leave::Probe(Some(Probe { period, breaker }))
+                Admission::Probe(Some(ProbePermit { period, breaker }))
             } else {
-                Leave::Passed { period }
+                Admission::Passed { period }
             })
         })
     }
@@ -95,7 +95,7 @@ impl Breaker {
     /// Asks to make an attempt at this moment. While all is well nobody looks at a clock.
     pub(crate) fn allow_now(&self) -> Result<Ticket, Open> {
         match self.0.calm_period() {
-            Some(period) => Ok(Ticket(Leave::Passed { period })),
+            Some(period) => Ok(Ticket(Admission::Passed { period })),
             None => self.allow(Instant::now()),
         }
     }
@@ -114,9 +114,9 @@ impl Breaker {
     fn settle(&self, mut ticket: Ticket, failed: Option<Instant>) {
         let period = match &mut ticket.0 {
             // One more success changes nothing.
-            Leave::Passed { period } if failed.is_none() && self.0.calm_period() == Some(*period) => return,
-            Leave::Passed { period } => *period,
-            Leave::Probe(probe) => match probe.take() {
+            Admission::Passed { period } if failed.is_none() && self.0.calm_period() == Some(*period) => return,
+            Admission::Passed { period } => *period,
+            Admission::Probe(probe) => match probe.take() {
                 Some(probe) => probe.period,
                 None => return,
             },
@@ -131,20 +131,20 @@ impl Breaker {
     /// What it looks like now.
     pub(crate) fn state(&self, now: Instant) -> BreakerState {
         self.0.change(|circuit| {
-            circuit.wake(now);
+            circuit.half_open_if_due(now);
             match circuit.state {
-                State::Closed { .. } => BreakerState::Closed,
-                State::Open { until } => BreakerState::Open {
+                CircuitState::Closed { .. } => BreakerState::Closed,
+                CircuitState::Open { until } => BreakerState::Open {
                     retry_after: until.saturating_duration_since(now),
                 },
-                State::HalfOpen { .. } => BreakerState::HalfOpen,
+                CircuitState::HalfOpen { .. } => BreakerState::HalfOpen,
             }
         })
     }
 
     /// Closes it, because somebody has changed the server's settings or asks for it by hand.
     pub(crate) fn reset(&self) {
-        self.0.change(|circuit| circuit.turn(State::default()));
+        self.0.change(|circuit| circuit.enter(CircuitState::default()));
     }
 }
 
@@ -155,32 +155,32 @@ fn rule(policy: BreakerPolicy) -> Option<Rule> {
     }
 }
 
-/// Leave to make one attempt.
+/// Admission to make one attempt.
 #[derive(Debug)]
 #[must_use = "a ticket that is dropped says nothing about the attempt"]
-pub(crate) struct Ticket(Leave);
+pub(crate) struct Ticket(Admission);
 
 #[derive(Debug)]
-enum Leave {
+enum Admission {
     /// Given while everybody is let through.
     Passed { period: u64 },
     /// One of a few. It is gone when the verdict is given.
-    Probe(Option<Probe>),
+    Probe(Option<ProbePermit>),
 }
 
 /// A probe that is under way. What it finds out counts in no other period than that it was made in.
 #[derive(Debug)]
-struct Probe {
+struct ProbePermit {
     period: u64,
-    breaker: Arc<Shared>,
+    breaker: Arc<BreakerInner>,
 }
 
 impl Drop for Ticket {
     fn drop(&mut self) {
-        if let Leave::Probe(Some(probe)) = &self.0 {
+        if let Admission::Probe(Some(probe)) = &self.0 {
             probe.breaker.change(|circuit| {
                 if circuit.period == probe.period
-                    && let State::HalfOpen { running, .. } = &mut circuit.state
+                    && let CircuitState::HalfOpen { running, .. } = &mut circuit.state
                 {
                     *running = running.saturating_sub(1);
                 }
@@ -190,14 +190,14 @@ impl Drop for Ticket {
 }
 
 #[derive(Debug)]
-struct Shared {
+struct BreakerInner {
     /// One more than the period, while nothing that callers do but fail changes anything; zero when it does. Every call looks at this, and
     /// takes the lock only if it must.
     calm: AtomicU64,
     circuit: Mutex<Circuit>,
 }
 
-impl Shared {
+impl BreakerInner {
     fn calm_period(&self) -> Option<u64> {
         self.calm.load(Ordering::Acquire).checked_sub(1)
     }
@@ -216,12 +216,12 @@ struct Circuit {
     rule: Option<Rule>,
     /// Counts the changes of state.
     period: u64,
-    state: State,
+    state: CircuitState,
 }
 
 /// Each state has its own counters, so that none can carry over into the next.
 #[derive(Debug)]
-enum State {
+enum CircuitState {
     Closed {
         failures_in_a_row: u32,
         /// The last verdicts, `true` for a failure. Never more than the rule looks at.
@@ -236,7 +236,7 @@ enum State {
     },
 }
 
-impl Default for State {
+impl Default for CircuitState {
     fn default() -> Self {
         Self::Closed {
             failures_in_a_row: 0,
@@ -246,26 +246,26 @@ impl Default for State {
 }
 
 impl Circuit {
-    fn turn(&mut self, state: State) {
+    fn enter(&mut self, state: CircuitState) {
         self.period += 1;
         self.state = state;
     }
 
-    /// See [`Shared::calm`].
+    /// See [`BreakerInner::calm`].
     fn calm(&self) -> u64 {
         let keeps_no_verdicts = self.rule.is_none_or(|rule| rule.percent == 0);
         match self.state {
-            State::Closed {
+            CircuitState::Closed {
                 failures_in_a_row: 0, ..
             } if keeps_no_verdicts => self.period + 1,
-            State::Closed { .. } | State::Open { .. } | State::HalfOpen { .. } => 0,
+            CircuitState::Closed { .. } | CircuitState::Open { .. } | CircuitState::HalfOpen { .. } => 0,
         }
     }
 
     /// Goes from open to half open when it is time.
-    fn wake(&mut self, now: Instant) {
-        if matches!(self.state, State::Open { until } if until <= now) {
-            self.turn(State::HalfOpen {
+    fn half_open_if_due(&mut self, now: Instant) {
+        if matches!(self.state, CircuitState::Open { until } if until <= now) {
+            self.enter(CircuitState::HalfOpen {
                 running: 0,
                 successes: 0,
             });
@@ -274,19 +274,19 @@ impl Circuit {
 
     /// The period of an attempt that may be made, and whether it is a probe.
     fn allow(&mut self, now: Instant) -> Result<(u64, bool), Open> {
-        self.wake(now);
+        self.half_open_if_due(now);
         let Some(rule) = self.rule else {
             return Ok((self.period, false));
         };
         match &mut self.state {
-            State::Closed { .. } => Ok((self.period, false)),
-            State::Open { until } => Err(Open {
+            CircuitState::Closed { .. } => Ok((self.period, false)),
+            CircuitState::Open { until } => Err(Open {
                 retry_after: until.saturating_duration_since(now),
             }),
-            State::HalfOpen { running, .. } if *running >= rule.probes => Err(Open {
+            CircuitState::HalfOpen { running, .. } if *running >= rule.probes => Err(Open {
                 retry_after: PROBING.min(rule.open),
             }),
-            State::HalfOpen { running, .. } => {
+            CircuitState::HalfOpen { running, .. } => {
                 *running += 1;
                 Ok((self.period, true))
             }
@@ -296,7 +296,7 @@ impl Circuit {
     fn verdict(&mut self, failed: Option<Instant>) {
         let Some(rule) = self.rule else { return };
         let trips = match &mut self.state {
-            State::Closed {
+            CircuitState::Closed {
                 failures_in_a_row,
                 verdicts,
             } => {
@@ -309,22 +309,22 @@ impl Circuit {
                 *failures_in_a_row >= rule.failures
                     || (rule.percent > 0 && verdicts.len() == rule.of && 100 * bad > rule.percent as usize * rule.of)
             }
-            State::HalfOpen { running, successes } => {
+            CircuitState::HalfOpen { running, successes } => {
                 *running = running.saturating_sub(1);
                 if failed.is_none() {
                     *successes += 1;
                     if *successes >= rule.successes {
-                        self.turn(State::default());
+                        self.enter(CircuitState::default());
                     }
                     return;
                 }
                 true
             }
             // No ticket is given while it is open, so none of this period can come back.
-            State::Open { .. } => false,
+            CircuitState::Open { .. } => false,
         };
         if let (true, Some(now)) = (trips, failed) {
-            self.turn(State::Open { until: now + rule.open });
+            self.enter(CircuitState::Open { until: now + rule.open });
         }
     }
 }

@@ -26,7 +26,7 @@ impl HealthChecks {
     }
 
     /// A check has ended now, with this error or well.
-    pub(super) fn ended(&self, error: Option<String>) {
+    pub(super) fn record(&self, error: Option<String>) {
         let at = Timestamp::now();
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(HealthCheck { at, error });
     }
@@ -35,7 +35,7 @@ impl HealthChecks {
 /// How far the wall clock may run ahead of the timers before that counts as sleep.
 const SLEPT: Duration = Duration::from_secs(30);
 
-/// Compares the wall clock with the timers, which stand still while the machine sleeps.
+/// Compares the wall clock with the timers, which set_availability still while the machine sleeps.
 #[derive(Debug)]
 pub(super) struct SleepDetector {
     wall: SystemTime,
@@ -52,11 +52,11 @@ impl SleepDetector {
     }
 
     /// Whether the machine has slept since the last look.
-    pub(super) fn woke(&mut self) -> bool {
-        self.look(SystemTime::now(), Instant::now())
+    pub(super) fn has_slept(&mut self) -> bool {
+        self.update(SystemTime::now(), Instant::now())
     }
 
-    fn look(&mut self, wall: SystemTime, timer: Instant) -> bool {
+    fn update(&mut self, wall: SystemTime, timer: Instant) -> bool {
         let last = std::mem::replace(self, Self::at(wall, timer));
         let passed = wall.duration_since(last.wall).unwrap_or_default();
         passed > timer.saturating_duration_since(last.timer) + SLEPT
@@ -73,15 +73,15 @@ mod tests {
         let at = |seconds| wall + Duration::from_secs(seconds);
         let later = |seconds| timer + Duration::from_secs(seconds);
         let mut watch = SleepDetector::at(wall, timer);
-        assert!(!watch.look(at(15), later(15)));
-        assert!(watch.look(at(1000), later(30)));
-        assert!(!watch.look(at(1015), later(45)));
+        assert!(!watch.update(at(15), later(15)));
+        assert!(watch.update(at(1000), later(30)));
+        assert!(!watch.update(at(1015), later(45)));
     }
 
     #[test]
     fn a_clock_that_is_set_back_is_no_sleep() {
         let (wall, timer) = (SystemTime::UNIX_EPOCH + Duration::from_secs(5000), Instant::now());
         let mut watch = SleepDetector::at(wall, timer);
-        assert!(!watch.look(wall - Duration::from_secs(3600), timer + Duration::from_secs(15)));
+        assert!(!watch.update(wall - Duration::from_secs(3600), timer + Duration::from_secs(15)));
     }
 }

@@ -35,13 +35,13 @@ pub struct CatalogChange {
 #[derive(Debug)]
 pub(super) struct KnownCatalog {
     server: ServerName,
-    /// Where it is kept between programs, and under which fingerprint.
-    kept: Option<(CatalogStore, String)>,
-    state: Mutex<State>,
+    /// Where it is store between programs, and under which fingerprint.
+    store: Option<(CatalogStore, String)>,
+    state: Mutex<CatalogState>,
 }
 
 #[derive(Debug, Default)]
-struct State {
+struct CatalogState {
     latest: Option<Arc<Catalog>>,
     changes: VecDeque<CatalogChange>,
     former: FormerNames,
@@ -50,19 +50,19 @@ struct State {
 }
 
 impl KnownCatalog {
-    /// What an earlier program has learned, if that was kept.
-    pub(super) fn new(server: ServerName, kept: Option<(CatalogStore, String)>) -> Self {
-        let stored = kept
+    /// What an earlier program has learned, if that was store.
+    pub(super) fn new(server: ServerName, store: Option<(CatalogStore, String)>) -> Self {
+        let stored = store
             .as_ref()
             .and_then(|(store, fingerprint)| store.load(&server, fingerprint));
         // A server that sets a time for its listings is taken at its word.
         let stored = stored.filter(|stored| stored.freshness.ttl.is_none() || stored.is_fresh(Timestamp::now()));
         Self {
             server,
-            kept,
-            state: Mutex::new(State {
+            store,
+            state: Mutex::new(CatalogState {
                 latest: stored.map(|stored| Arc::new(stored.catalog)),
-                ..State::default()
+                ..CatalogState::default()
             }),
         }
     }
@@ -78,7 +78,7 @@ impl KnownCatalog {
         self
     }
 
-    /// Whether this program has listed the server itself, and did not only read what an earlier one kept.
+    /// Whether this program has listed the server itself, and did not only read what an earlier one store.
     pub(super) fn was_listed(&self) -> bool {
         self.lock().was_listed
     }
@@ -101,7 +101,7 @@ impl KnownCatalog {
         self.lock().former.clone()
     }
 
-    /// The server was listed. What differs from before is remembered, kept for the next program, and returned.
+    /// The server was listed. What differs from before is remembered, store for the next program, and returned.
     pub(super) fn learn(&self, catalog: &Arc<Catalog>, freshness: Freshness) -> Option<CatalogDiff> {
         let at = Timestamp::now();
         let changed = {
@@ -125,7 +125,7 @@ impl KnownCatalog {
                 None => None,
             }
         };
-        if let Some((store, fingerprint)) = &self.kept {
+        if let Some((store, fingerprint)) = &self.store {
             let stored = Stored {
                 catalog: catalog.as_ref().clone(),
                 freshness,
@@ -138,7 +138,7 @@ impl KnownCatalog {
         changed
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, CatalogState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -20,14 +20,14 @@ use tokio_util::{
 };
 
 use super::{
-    Shared,
+    BoardShared,
     event_publisher::LinkReporter,
     health_check::{HealthCheck, HealthChecks},
     known_catalog::KnownCatalog,
     phase::{Live, Outage, Phase, Ready},
     revision::Revision,
-    supervisor::{Command, Memory, Supervisor},
-    usage::{Freed, Usage, Use},
+    supervisor::{Command, History, Supervisor},
+    usage::{ReleaseNotifier, Usage, UseGuard},
 };
 use crate::{
     config::{Capabilities, Health, Limits, Restart, ServerConfig},
@@ -39,7 +39,7 @@ use crate::{
 };
 
 /// How often a supervisor is reminded by those who wait.
-pub(super) const REMIND: Duration = Duration::from_secs(1);
+pub(super) const RESEND: Duration = Duration::from_secs(1);
 /// How long a switch may take: a server has as long to end.
 const SWITCH: Duration = Duration::from_secs(15);
 /// How many commands wait for a supervisor that is busy.
@@ -47,7 +47,7 @@ const COMMANDS: usize = 32;
 
 /// What a connection is made of.
 #[derive(Debug, Clone)]
-pub(super) struct Plan {
+pub(super) struct ConnectionPlan {
     pub(super) spec: Spec,
     pub(super) restart: Restart,
     pub(super) health: Health,
@@ -58,7 +58,7 @@ pub(super) struct Plan {
     pub(super) described: Arc<Described>,
 }
 
-impl Plan {
+impl ConnectionPlan {
     pub(super) fn new(spec: Spec, config: &ServerConfig) -> Self {
         Self {
             spec: Spec {
@@ -79,7 +79,7 @@ impl Plan {
     }
 
     /// Whether one connection can serve both. What is looked at for each call is no part of that.
-    pub(super) fn fits(&self, other: &Self) -> bool {
+    pub(super) fn is_compatible_with(&self, other: &Self) -> bool {
         let (ours, theirs) = (&self.spec, &other.spec);
         let limits = Limits {
             call_idle: theirs.limits.call_idle,
@@ -108,11 +108,11 @@ impl Plan {
 
 /// One connection. A link that is only known, and not held, keeps nothing alive.
 #[derive(Debug, Clone)]
-pub(super) struct Link(Arc<Inner>);
+pub(super) struct Link(Arc<LinkInner>);
 
 #[derive(Debug)]
-struct Inner {
-    plan: Arc<RwLock<Arc<Plan>>>,
+struct LinkInner {
+    plan: Arc<RwLock<Arc<ConnectionPlan>>>,
     /// Whom it was made for. What it lists bears that name.
     name: ServerName,
     phase: watch::Receiver<Phase>,
@@ -126,7 +126,7 @@ struct Inner {
     holders: Arc<Holders>,
     tasks: TaskTracker,
     /// Where the board finds the tasks of a link that has no holder any more.
-    ending: Arc<ClosingLinks>,
+    closing: Arc<ClosingLinks>,
     stop: CancellationToken,
     _stops_on_drop: DropGuard,
 }
@@ -134,24 +134,24 @@ struct Inner {
 impl Link {
     /// A link whose supervisor runs.
     pub(super) fn new(
-        plan: Plan,
+        plan: ConnectionPlan,
         known: Arc<KnownCatalog>,
-        freed: Arc<Freed>,
+        released: Arc<ReleaseNotifier>,
         revision: Arc<Revision>,
-        shared: &Shared,
+        shared: &BoardShared,
     ) -> Self {
-        let (link, supervisor) = Self::unattended(plan, known, freed, revision, shared);
+        let (link, supervisor) = Self::with_supervisor(plan, known, released, revision, shared);
         link.0.tasks.spawn(supervisor.run());
         link
     }
 
     /// A link, and its supervisor that does not run yet.
-    pub(super) fn unattended(
-        plan: Plan,
+    pub(super) fn with_supervisor(
+        plan: ConnectionPlan,
         known: Arc<KnownCatalog>,
-        freed: Arc<Freed>,
+        released: Arc<ReleaseNotifier>,
         revision: Arc<Revision>,
-        shared: &Shared,
+        shared: &BoardShared,
     ) -> (Self, Supervisor) {
         let (publish, phase) = watch::channel(Phase::Idle);
         let ready = Arc::<ArcSwapOption<Ready>>::default();
@@ -160,13 +160,13 @@ impl Link {
         let (tasks, stop) = (TaskTracker::new(), CancellationToken::new());
         // More may be spawned; it only means that their end can be waited for.
         tasks.close();
-        let (usage, holders) = (Usage::new(freed), Arc::<Holders>::default());
+        let (usage, holders) = (Usage::new(released), Arc::<Holders>::default());
         let checks = Arc::<HealthChecks>::default();
         let plan = Arc::new(RwLock::new(Arc::new(plan)));
         let supervisor = Supervisor {
             plan: plan.clone(),
-            survey: shared.survey,
-            publish,
+            list_scope: shared.list_scope,
+            phase: publish,
             ready: ready.clone(),
             commands: asked,
             revision,
@@ -175,14 +175,14 @@ impl Link {
             starts: shared.starts.clone(),
             processes: shared.processes.clone(),
             process: None,
-            memory: Memory::new(&shared.backoff),
+            history: History::new(&shared.backoff),
             checks: checks.clone(),
             known: known.clone(),
             usage: usage.clone(),
             holders: holders.clone(),
             tasks: tasks.clone(),
         };
-        let link = Self(Arc::new(Inner {
+        let link = Self(Arc::new(LinkInner {
             plan,
             name,
             phase,
@@ -193,14 +193,14 @@ impl Link {
             usage,
             holders,
             _stops_on_drop: stop.clone().drop_guard(),
-            ending: shared.ending.clone(),
+            closing: shared.closing.clone(),
             tasks,
             stop,
         }));
         (link, supervisor)
     }
 
-    pub(super) fn plan(&self) -> Arc<Plan> {
+    pub(super) fn plan(&self) -> Arc<ConnectionPlan> {
         self.0.plan.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
@@ -227,55 +227,55 @@ impl Link {
         self.0.usage.count()
     }
 
-    /// Begins to use it; not while it is being ended because nobody did.
-    pub(super) fn begin_use(&self) -> Option<Arc<Use>> {
+    /// Begins to use it; not while it is being awaited because nobody did.
+    pub(super) fn begin_use(&self) -> Option<Arc<UseGuard>> {
         self.0.usage.begin()
     }
 
-    pub(super) fn ask(&self, command: Command) {
+    pub(super) fn send(&self, command: Command) {
         let _ = self.0.commands.try_send(command);
     }
 
-    /// Begins to hold it, with the time after which this holder lets it rest; `None` when it has ended.
-    pub(super) fn hold(&self, idle: Option<Duration>, reporter: LinkReporter) -> Option<Hold> {
+    /// Begins to hold it, with the time after which this holder lets it rest; `None` when it has awaited.
+    pub(super) fn lease(&self, idle: Option<Duration>, reporter: LinkReporter) -> Option<LinkLease> {
         let number = self.0.holders.enter(idle, reporter, &self.0.phase)?;
         let link = self.clone();
-        Some(Hold { link, number })
+        Some(LinkLease { link, number })
     }
 
     /// The session that is ready at this moment, when it is not the one that was left behind.
-    pub(super) fn live_now(&self, left_behind: u64) -> Option<Live> {
+    pub(super) fn live_now(&self, old_generation: u64) -> Option<Live> {
         let ready = self.0.ready.load();
-        let ready = ready.as_ref().filter(|ready| ready.generation != left_behind)?;
+        let ready = ready.as_ref().filter(|ready| ready.generation != old_generation)?;
         Some(Live::new(ready.clone()))
     }
 
     /// The session that is ready, once it is, and when it is not the one that was left behind. When the server is down, the outage.
-    pub(super) async fn live_after(&self, left_behind: u64) -> Result<Live, Arc<Outage>> {
+    pub(super) async fn live_after(&self, old_generation: u64) -> Result<Live, Arc<Outage>> {
         let mut phase = self.0.phase.clone();
-        // A caller waits for one start: whether one has begun, and the outage that it was to end.
-        let (mut waits, mut ended) = (false, None);
+        // A caller has_start_begun for one start: whether one has begun, and the outage that it was to end.
+        let (mut has_start_begun, mut awaited) = (false, None);
         loop {
             match &*phase.borrow_and_update() {
-                Phase::Ready(live) if live.generation != left_behind => return Ok(live.clone()),
-                Phase::Ready(_) => self.ask(Command::Replace(left_behind)),
-                Phase::Connecting(_) => waits = true,
-                Phase::Down(outage) if ended.as_ref().is_some_and(|ended| Arc::ptr_eq(ended, outage)) => {
-                    self.ask(Command::Start);
+                Phase::Ready(live) if live.generation != old_generation => return Ok(live.clone()),
+                Phase::Ready(_) => self.send(Command::Replace(old_generation)),
+                Phase::Connecting(_) => has_start_begun = true,
+                Phase::Down(outage) if awaited.as_ref().is_some_and(|awaited| Arc::ptr_eq(awaited, outage)) => {
+                    self.send(Command::Start);
                 }
-                Phase::Down(outage) if !waits && outage.is_ended_by_calls() => {
-                    self.ask(Command::Start);
-                    (waits, ended) = (true, Some(outage.clone()));
+                Phase::Down(outage) if !has_start_begun && outage.starts_on_call() => {
+                    self.send(Command::Start);
+                    (has_start_begun, awaited) = (true, Some(outage.clone()));
                 }
                 Phase::Down(outage) => return Err(outage.clone()),
                 Phase::Idle => {
-                    self.ask(Command::Start);
-                    waits = true;
+                    self.send(Command::Start);
+                    has_start_begun = true;
                 }
                 Phase::Disabled | Phase::Closed => return Err(Outage::closed().into()),
             }
             // A command that found the supervisor's mailbox full is given again.
-            if let Ok(Err(_)) = tokio::time::timeout(REMIND, phase.changed()).await {
+            if let Ok(Err(_)) = tokio::time::timeout(RESEND, phase.changed()).await {
                 return Err(Outage::closed().into());
             }
         }
@@ -288,31 +288,31 @@ impl Link {
         let _ = phase.changed().await;
     }
 
-    /// Lists it again, unless that was done since `live` was had, and waits until the listing has ended, well or not.
-    pub(super) async fn relisted(&self, live: &Live, deadline: Deadline) {
+    /// Lists it again, unless that was done since `live` was had, and has_start_begun until the listing has awaited, well or not.
+    pub(super) async fn refresh_and_wait(&self, live: &Live, deadline: Deadline) {
         let mut phase = self.0.phase.clone();
-        let is_as_it_was = |phase: &Phase| {
+        let is_unchanged = |phase: &Phase| {
             let now = phase.live();
             now.is_some_and(|now| (now.generation, now.listing) == (live.generation, live.listing))
         };
         let waiting = async {
-            while is_as_it_was(&phase.borrow_and_update()) {
-                self.ask(Command::Refresh);
+            while is_unchanged(&phase.borrow_and_update()) {
+                self.send(Command::Refresh);
                 // A command that found the supervisor's mailbox full is given again.
-                let _ = tokio::time::timeout(REMIND, phase.changed()).await;
+                let _ = tokio::time::timeout(RESEND, phase.changed()).await;
             }
         };
         let _ = deadline
-            .at_most(self.plan().spec.limits.list + REMIND)
+            .at_most(self.plan().spec.limits.list + RESEND)
             .run(waiting)
             .await;
     }
 
-    /// Starts it anew, and waits until the old session, or what was wrong, is left behind.
+    /// Starts it anew, and has_start_begun until the old session, or what was wrong, is left behind.
     pub(super) async fn reconnect(&self) {
         let mut phase = self.0.phase.clone();
         let old = phase.borrow_and_update().clone();
-        let mut is_asked = self.0.commands.try_send(Command::Reconnect).is_ok();
+        let mut is_sent = self.0.commands.try_send(Command::Reconnect).is_ok();
         let is_left = |phase: &Phase| match (phase, &old) {
             (Phase::Ready(now), Phase::Ready(old)) => now.generation != old.generation,
             (Phase::Down(now), Phase::Down(old)) => !Arc::ptr_eq(now, old),
@@ -322,12 +322,12 @@ impl Link {
         // Closing a server is bounded, so that is never cut short.
         let deadline = Deadline::within(SWITCH);
         while !deadline.has_passed() {
-            let waited = tokio::time::timeout(REMIND, phase.wait_for(is_left)).await;
-            if is_asked && waited.is_ok() {
+            let waited = tokio::time::timeout(RESEND, phase.wait_for(is_left)).await;
+            if is_sent && waited.is_ok() {
                 return;
             }
             // The supervisor's mailbox was full.
-            is_asked = is_asked || self.0.commands.try_send(Command::Reconnect).is_ok();
+            is_sent = is_sent || self.0.commands.try_send(Command::Reconnect).is_ok();
         }
     }
 }
@@ -337,7 +337,7 @@ impl Link {
 pub(super) struct Holders {
     state: Mutex<BTreeMap<u64, Holder>>,
     entered: AtomicU64,
-    is_over: CancellationToken,
+    is_current_pool: CancellationToken,
 }
 
 /// A server that holds a link.
@@ -351,12 +351,12 @@ struct Holder {
 impl Holders {
     fn enter(&self, idle: Option<Duration>, mut reporter: LinkReporter, phase: &watch::Receiver<Phase>) -> Option<u64> {
         let mut state = self.lock();
-        if self.is_over.is_cancelled() {
+        if self.is_current_pool.is_cancelled() {
             return None;
         }
         let number = self.entered.fetch_add(1, Ordering::Relaxed);
         // Under the lock, as all reports are: no phase is missed or reported after a later one.
-        reporter.join(&phase.borrow());
+        reporter.attach(&phase.borrow());
         state.insert(number, Holder { idle, reporter });
         Some(number)
     }
@@ -373,12 +373,12 @@ impl Holders {
         let mut state = self.lock();
         state.remove(&number);
         if state.is_empty() {
-            self.is_over.cancel();
+            self.is_current_pool.cancel();
         }
         state.is_empty()
     }
 
-    /// After how long without a use the connection is ended: when every holder agrees to that.
+    /// After how long without a use the connection is awaited: when every holder agrees to that.
     pub(super) fn idle_after(&self) -> Option<Duration> {
         let state = self.lock();
         let longest = state
@@ -394,33 +394,33 @@ impl Holders {
 
 /// A share in a link. When the last one is dropped, the link ends.
 #[derive(Debug)]
-pub(super) struct Hold {
+pub(super) struct LinkLease {
     link: Link,
     number: u64,
 }
 
-impl Hold {
+impl LinkLease {
     pub(super) fn link(&self) -> &Link {
         &self.link
     }
 
     /// Takes over another plan, and another time to rest. Not when others hold the link too and the plan does not fit theirs.
-    pub(super) fn retune(&self, mut plan: Plan, idle: Option<Duration>) -> bool {
+    pub(super) fn retune(&self, mut plan: ConnectionPlan, idle: Option<Duration>) -> bool {
         let mut holders = self.link.0.holders.lock();
         let old = self.link.plan();
-        if !old.fits(&plan) {
+        if !old.is_compatible_with(&plan) {
             if holders.len() > 1 {
                 return false;
             }
             // What is listed already bears the name of whoever made the link.
             plan.spec.name = old.spec.name.clone();
-            // What is wanted of the sessions outlasts them.
+            // What is desired_state of the sessions outlasts them.
             plan.spec.desired_state = old.spec.desired_state.clone();
             plan.spec.masker = old.spec.masker.clone();
             if old.masking != plan.masking {
                 plan.spec.masker.follow(&plan.masking);
                 // What is listed already was masked as the old settings say.
-                self.link.ask(Command::Refresh);
+                self.link.send(Command::Refresh);
             }
             *self.link.0.plan.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(plan);
         }
@@ -431,56 +431,56 @@ impl Hold {
     }
 
     /// Sets after how long without a use this holder lets the link rest.
-    pub(super) fn rest_after(&self, idle: Option<Duration>) {
+    pub(super) fn set_idle_limit(&self, idle: Option<Duration>) {
         if let Some(holder) = self.link.0.holders.lock().get_mut(&self.number) {
             holder.idle = idle;
         }
     }
 
     /// Whether there is no other holder.
-    pub(super) fn is_alone(&self) -> bool {
+    pub(super) fn is_sole_holder(&self) -> bool {
         self.link.0.holders.lock().len() <= 1
     }
 
     /// Lets go. When nobody else holds the link, its end is waited for.
     pub(super) async fn close(&self) {
-        self.let_go();
+        self.release();
         if self.link.0.stop.is_cancelled() {
             self.link.0.tasks.wait().await;
         }
     }
 
     /// The second time changes nothing.
-    fn let_go(&self) {
+    fn release(&self) {
         let link = &self.link.0;
         if link.holders.leave(self.number) && !link.stop.is_cancelled() {
-            link.ending.watch(&link.tasks);
+            link.closing.watch(&link.tasks);
             link.stop.cancel();
         }
     }
 }
 
-impl Drop for Hold {
+impl Drop for LinkLease {
     fn drop(&mut self) {
-        self.let_go();
+        self.release();
     }
 }
 
-/// The tasks of links that have no holder any more and are closing their connections. Shutdown waits for them.
+/// The tasks of links that have no holder any more and are closing their connections. Shutdown has_start_begun for them.
 #[derive(Debug, Default)]
 pub(crate) struct ClosingLinks(Mutex<Vec<TaskTracker>>);
 
 impl ClosingLinks {
     fn watch(&self, tasks: &TaskTracker) {
-        let mut ending = self.lock();
-        ending.retain(|tasks| !tasks.is_empty());
-        ending.push(tasks.clone());
+        let mut closing = self.lock();
+        closing.retain(|tasks| !tasks.is_empty());
+        closing.push(tasks.clone());
     }
 
     /// Waits until all that is closing now has closed. Every close is bounded by the limits of its server.
     pub(crate) async fn wait(&self) {
-        let ending = std::mem::take(&mut *self.lock());
-        join_all(ending.iter().map(TaskTracker::wait)).await;
+        let closing = std::mem::take(&mut *self.lock());
+        join_all(closing.iter().map(TaskTracker::wait)).await;
     }
 
     /// How many links are closing.
@@ -496,31 +496,31 @@ impl ClosingLinks {
 
 /// The links of a board that may be shared.
 #[derive(Debug, Default)]
-pub(crate) struct Links(Mutex<Vec<Weak<Inner>>>);
+pub(crate) struct Links(Mutex<Vec<Weak<LinkInner>>>);
 
 impl Links {
-    /// A share in a link that fits the plan: one that is there, or the one that is made now.
+    /// A share in a link that is_compatible_with the plan: one that is there, or the one that is made now.
     pub(super) fn join(
         &self,
-        plan: &Plan,
+        plan: &ConnectionPlan,
         idle: Option<Duration>,
         reporter: LinkReporter,
         make: impl Fn() -> Link,
-    ) -> Hold {
+    ) -> LinkLease {
         let mut links = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         links.retain(|link| link.strong_count() > 0);
         let mut known = links.iter().filter_map(Weak::upgrade).map(Link);
         let shared = known.find_map(|link| {
             link.plan()
-                .fits(plan)
-                .then(|| link.hold(idle, reporter.clone()))
+                .is_compatible_with(plan)
+                .then(|| link.lease(idle, reporter.clone()))
                 .flatten()
         });
         shared.unwrap_or_else(|| {
             let link = make();
             links.push(Arc::downgrade(&link.0));
-            // A link that was made just now has not ended.
-            link.hold(idle, reporter).expect("nobody has held it yet")
+            // A link that was made just now has not awaited.
+            link.lease(idle, reporter).expect("nobody has held it yet")
         })
     }
 }

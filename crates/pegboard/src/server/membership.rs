@@ -81,20 +81,20 @@ impl Server {
         }
     }
 
-    /// Switches it on or off, as is wanted. A server that is switched off here is not ready, so that no call waits for it.
+    /// Switches it on or off, as is desired_state. A server that is switched off here is not ready, so that no call waits for it.
     pub(crate) fn follow_switch(&self) {
         match (self.is_enabled(), self.pool().is_some()) {
             (true, false) => self.switch_on(),
-            (false, true) => drop(self.stand(Availability::Off)),
+            (false, true) => drop(self.set_availability(Availability::Off)),
             _ => {}
         }
     }
 
     /// Whether it is started with the board, or with the view that owns it, without anyone asking for it.
-    pub(crate) fn starts_unasked(&self) -> bool {
+    pub(crate) fn starts_automatically(&self) -> bool {
         let config = self.config();
         let is_wanted = config.start == Start::Eager || config.required;
-        self.is_enabled() && is_wanted && self.is_asked_for()
+        self.is_enabled() && is_wanted && self.is_requested()
     }
 
     /// Whether it is ready for calls at this moment.
@@ -103,7 +103,7 @@ impl Server {
     }
 
     /// Counts it as started well, because a copy of it was.
-    pub(super) fn vouch(&self) {
+    pub(super) fn mark_listed(&self) {
         if let Some(pool) = self.pool() {
             pool.first().known().mark_listed();
         }
@@ -135,10 +135,10 @@ impl Server {
     /// Makes it the server of one view.
     pub(super) fn belong_to(&self, view: &ViewTag) {
         if self.0.view.set(view.clone()).is_ok() {
-            self.0.publisher.belong_to(&view.name);
+            self.0.publisher.assign_view(&view.name);
             self.0.revision.count_on(view.revision.clone());
             if let Some(pool) = self.pool() {
-                pool.rest_after(self.config().idle_after());
+                pool.set_idle_limit(self.config().idle_after());
             }
         }
     }
@@ -147,7 +147,7 @@ impl Server {
     pub(crate) fn fresh(&self) -> Self {
         let mut fresh = Self::without_link(self.config().as_ref().clone(), self.0.spec.clone(), &self.0.shared);
         if let Some(inner) = Arc::get_mut(&mut fresh.0) {
-            inner.is_asked_for = self.0.is_asked_for.clone();
+            inner.is_requested = self.0.is_requested.clone();
             inner.switch = self.0.switch.clone();
         }
         match self.availability().as_ref() {
@@ -155,7 +155,7 @@ impl Server {
                 fresh.switch_on();
                 fresh.set_roots(&pool.first().plan().spec.desired_state.roots());
             }
-            Availability::Refused(outage) => drop(fresh.stand(Availability::Refused(outage.clone()))),
+            Availability::Refused(outage) => drop(fresh.set_availability(Availability::Refused(outage.clone()))),
             Availability::Off | Availability::Closed => {}
         }
         fresh
@@ -163,8 +163,8 @@ impl Server {
 
     /// Marks it as off the board. Calls that hold on to it end on its connection; those that have not reached it when it closes go to `next`, if
     /// the same rules hold there.
-    pub(crate) fn leave_to(&self, next: Option<&Self>) {
-        self.0.has_left.store(true, Ordering::Release);
+    pub(crate) fn hand_over_to(&self, next: Option<&Self>) {
+        self.0.is_retired.store(true, Ordering::Release);
         if let Some(next) = next {
             let place = self.0.place.get_or_init(Arc::default);
             place.take(&next.0);
@@ -200,18 +200,18 @@ impl Server {
     }
 
     /// Whether it is off the board.
-    pub(crate) fn has_left(&self) -> bool {
-        self.0.has_left.load(Ordering::Acquire)
+    pub(crate) fn is_retired(&self) -> bool {
+        self.0.is_retired.load(Ordering::Acquire)
     }
 
     /// The server that has its place on the board now, if one does.
     pub(super) fn successor(&self) -> Option<Self> {
         let next = self.0.place.get()?.taken_by().map(Self)?;
-        (self.has_left() && !next.is(self)).then_some(next)
+        (self.is_retired() && !next.is(self)).then_some(next)
     }
 
     /// Whether it rests after a start that went well.
-    pub(crate) fn rests_well(&self) -> bool {
+    pub(crate) fn is_idle_and_listed(&self) -> bool {
         matches!(self.phase(), Phase::Idle) && self.was_listed()
     }
 
@@ -219,7 +219,7 @@ impl Server {
     pub(crate) async fn drain(&self, deadline: Deadline) {
         let pool = self.pool();
         wait_while(|| self.busy() > 0, deadline).await;
-        let left = self.stand(Availability::Closed);
+        let left = self.set_availability(Availability::Closed);
         // A call may have taken the connection just before.
         wait_while(|| pool.as_ref().is_some_and(|pool| pool.uses() > 0), deadline).await;
         if let Availability::On(pool) = &*left {

@@ -5,7 +5,7 @@ use std::{ops::Deref, sync::Arc, time::Duration};
 use jiff::Timestamp;
 use tokio::time::Instant;
 
-use super::usage::{KeepAlive, Use};
+use super::usage::{KeepAlive, UseGuard};
 use crate::{
     catalog::Catalog,
     config::Misconfigured,
@@ -49,7 +49,7 @@ pub(crate) struct Live {
     /// The catalogue under the name of the one who asked, where it was listed under another.
     renamed: Option<Arc<Catalog>>,
     /// Whoever has it uses it, which keeps the connection from being ended. Nobody does in what is published.
-    using: Option<Arc<Use>>,
+    using: Option<Arc<UseGuard>>,
 }
 
 /// A server that is ready: the way to it and what it offers.
@@ -100,7 +100,7 @@ impl Live {
     }
 
     /// The same for somebody who uses it.
-    pub(super) fn used_by(self, using: Arc<Use>) -> Self {
+    pub(super) fn with_use(self, using: Arc<UseGuard>) -> Self {
         Self {
             using: Some(using),
             ..self
@@ -108,8 +108,8 @@ impl Live {
     }
 
     /// Keeps the connection from being ended for as long as what this returns is kept, also in later sessions.
-    pub(crate) fn stay(&self) -> Option<KeepAlive> {
-        self.using.as_ref().map(|using| using.stay())
+    pub(crate) fn keep_alive(&self) -> Option<KeepAlive> {
+        self.using.as_ref().map(|using| using.keep_alive())
     }
 }
 
@@ -123,19 +123,19 @@ pub(crate) struct Outage {
     /// When this failure happened: the loss of the session, or the last failed start.
     pub(crate) at: Timestamp,
     /// When the outage began. Further failed starts do not move it.
-    began: Moment,
+    began: OutageStart,
     pub(crate) restarts: u32,
     next: NextStart,
 }
 
 /// A point in time on both clocks: one to show, one to measure with.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Moment {
+pub(super) struct OutageStart {
     shown: Timestamp,
     measured: Instant,
 }
 
-impl Moment {
+impl OutageStart {
     pub(super) fn now() -> Self {
         Self {
             shown: Timestamp::now(),
@@ -148,7 +148,7 @@ impl Moment {
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct NextStart {
     /// The supervisor starts it at this time, without being asked. `None` for never.
-    pub(super) unasked: Option<Instant>,
+    pub(super) automatic: Option<Instant>,
     /// From this time on a call starts it and waits. `None` if calls fail at once.
     pub(super) on_demand: Option<Instant>,
 }
@@ -156,14 +156,14 @@ pub(super) struct NextStart {
 impl NextStart {
     /// Only an operator starts it.
     pub(super) const NEVER: Self = Self {
-        unasked: None,
+        automatic: None,
         on_demand: None,
     };
 
     /// The supervisor starts it after a delay.
-    pub(super) fn unasked_in(delay: Duration) -> Self {
+    pub(super) fn automatic_in(delay: Duration) -> Self {
         Self {
-            unasked: Some(Instant::now() + delay),
+            automatic: Some(Instant::now() + delay),
             on_demand: None,
         }
     }
@@ -171,7 +171,7 @@ impl NextStart {
     /// The first call after a delay starts it.
     pub(super) fn on_demand_in(delay: Duration) -> Self {
         Self {
-            unasked: None,
+            automatic: None,
             on_demand: Some(Instant::now() + delay),
         }
     }
@@ -200,7 +200,7 @@ pub(crate) enum Cause {
     /// The config cannot be used, and the server was never tried.
     Misconfigured,
     /// It starts only when somebody says so, and nobody did.
-    Unasked,
+    NotRequested,
     /// Switched off.
     Disabled,
     /// The board is closed.
@@ -215,7 +215,7 @@ impl Outage {
             hint: None,
             stderr: None,
             at: Timestamp::now(),
-            began: Moment::now(),
+            began: OutageStart::now(),
             restarts: 0,
             next: NextStart::NEVER,
         }
@@ -259,10 +259,10 @@ impl Outage {
     }
 
     /// It starts only when somebody says so, and nobody did.
-    pub(super) fn unasked() -> Self {
+    pub(super) fn not_requested() -> Self {
         Self {
             hint: Some("connect it first: its config says `start = \"explicit\"`".to_owned()),
-            ..Self::new(Cause::Unasked, "nobody has connected it yet")
+            ..Self::new(Cause::NotRequested, "nobody has connected it yet")
         }
     }
 
@@ -334,7 +334,7 @@ impl Outage {
     }
 
     /// The outage as callers see it: part of one that began at `began`, with the next start.
-    pub(super) fn with(mut self, cause: Cause, restarts: u32, began: Moment, next: NextStart) -> Self {
+    pub(super) fn with(mut self, cause: Cause, restarts: u32, began: OutageStart, next: NextStart) -> Self {
         self.cause = cause;
         self.restarts = restarts;
         self.began = began;
@@ -349,7 +349,7 @@ impl Outage {
     }
 
     /// Whether a call starts the server instead of failing.
-    pub(super) fn is_ended_by_calls(&self) -> bool {
+    pub(super) fn starts_on_call(&self) -> bool {
         self.next.is_on_demand()
     }
 
@@ -357,7 +357,12 @@ impl Outage {
     pub(crate) fn is_final(&self) -> bool {
         matches!(
             self.cause,
-            Cause::NeedsAuth | Cause::Broken | Cause::Misconfigured | Cause::Unasked | Cause::Disabled | Cause::Closed
+            Cause::NeedsAuth
+                | Cause::Broken
+                | Cause::Misconfigured
+                | Cause::NotRequested
+                | Cause::Disabled
+                | Cause::Closed
         )
     }
 
@@ -371,7 +376,7 @@ impl Outage {
             | Cause::StillStarting
             | Cause::Broken
             | Cause::Misconfigured
-            | Cause::Unasked
+            | Cause::NotRequested
             | Cause::Disabled
             | Cause::Closed => Kind::Unavailable,
         }
@@ -394,7 +399,7 @@ impl Outage {
     fn next_start(&self) -> Option<String> {
         // Rounded up: at a time that is named, the start has begun.
         let left = |at: Instant| at.saturating_duration_since(Instant::now()).as_millis().div_ceil(1000);
-        let text = match (self.next.unasked, self.next.on_demand, self.cause) {
+        let text = match (self.next.automatic, self.next.on_demand, self.cause) {
             (_, Some(at), _) if left(at) > 0 => format!("a call starts it again in {} s", left(at)),
             (_, Some(_), _) => "the next call starts it again".to_owned(),
             (Some(at), None, _) if left(at) > 0 => format!("next try in {} s", left(at)),
@@ -405,7 +410,7 @@ impl Outage {
             (None, None, Cause::StillStarting | Cause::Failed | Cause::RestartFailed | Cause::CrashLooping) => {
                 "it is being tried again".to_owned()
             }
-            (None, None, Cause::Misconfigured | Cause::Unasked | Cause::Disabled | Cause::Closed) => return None,
+            (None, None, Cause::Misconfigured | Cause::NotRequested | Cause::Disabled | Cause::Closed) => return None,
         };
         Some(text)
     }
@@ -453,7 +458,7 @@ impl Phase {
                 Cause::CrashLooping => State::CrashLooping,
                 Cause::Disabled => State::Disabled,
                 Cause::Misconfigured => State::Misconfigured,
-                Cause::Unasked => State::Idle,
+                Cause::NotRequested => State::Idle,
                 Cause::Closed => State::Closed,
                 Cause::Failed | Cause::StillStarting | Cause::RestartFailed | Cause::Broken => State::Down,
             },

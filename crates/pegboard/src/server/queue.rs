@@ -1,4 +1,4 @@
-//! Named queues: a call gets a permit in turn, or is told at once or in time that it gets none.
+//! Named queues: a call gets a permit in permit, or is told at once or in time that it gets none.
 
 use std::{
     collections::BTreeMap,
@@ -33,7 +33,7 @@ const DEFAULT: &str = "default";
 pub(crate) struct Queues(Mutex<BTreeMap<String, Queue>>);
 
 impl Queues {
-    /// The configured queues. When `default` is not among them, it has twice as many places as the machine has cores.
+    /// The configured queues. When `default` is not among them, it has twice as many permits as the machine has cores.
     pub(crate) fn new(configured: &BTreeMap<String, config::Queue>) -> Self {
         let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
         Self::on(configured, cores)
@@ -41,18 +41,18 @@ impl Queues {
 
     fn on(configured: &BTreeMap<String, config::Queue>, cores: usize) -> Self {
         let named = configured.iter().map(|(name, queue)| (name.as_str(), queue.concurrent));
-        let injected = std::iter::once((DEFAULT, cores.saturating_mul(2).clamp(1, 64)));
-        let injected = injected.filter(|_| !configured.contains_key(DEFAULT));
-        let queues = named.chain(injected);
-        let queues = queues.map(|(name, places)| (name.to_owned(), Queue::new(name, places)));
+        let default = std::iter::once((DEFAULT, cores.saturating_mul(2).clamp(1, 64)));
+        let default = default.filter(|_| !configured.contains_key(DEFAULT));
+        let queues = named.chain(default);
+        let queues = queues.map(|(name, permits)| (name.to_owned(), Queue::new(name, permits)));
         Self(Mutex::new(queues.collect()))
     }
 
-    /// The way in for the calls of `server`: at most `places` of them at once, and through the queues that `policy` names. The gate must be
+    /// The way in for the calls of `server`: at most `permits` of them at once, and through the queues that `policy` names. The gate must be
     /// made once per server and shared.
-    pub(crate) fn gate(&self, server: &str, places: usize, policy: &Policy) -> Gate {
+    pub(crate) fn gate(&self, server: &str, permits: usize, policy: &Policy) -> Gate {
         let gate = Gate {
-            own: Queue::new(server, places),
+            own: Queue::new(server, permits),
             bound: ArcSwap::default(),
         };
         gate.bind(self, policy);
@@ -65,27 +65,27 @@ impl Queues {
         queues.get(name).or_else(|| queues.get(DEFAULT)).cloned()
     }
 
-    /// Gives the queue `name` at least `places` places; calls that wait take them at once. A queue never gets smaller. One that is
+    /// Gives the queue `name` at least `permits` permits; calls that wait take them at once. A queue never gets smaller. One that is
     /// not there yet is made.
-    pub(crate) fn grow(&self, name: &str, places: usize) {
+    pub(crate) fn grow(&self, name: &str, permits: usize) {
         let mut queues = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         match queues.get(name) {
-            Some(queue) => queue.grow(places),
+            Some(queue) => queue.grow(permits),
             None => {
-                queues.insert(name.to_owned(), Queue::new(name, places));
+                queues.insert(name.to_owned(), Queue::new(name, permits));
             }
         }
     }
 
-    /// The numbers of every queue, by name.
-    pub(crate) fn numbers(&self) -> Vec<QueueNumbers> {
+    /// The stats of every queue, by name.
+    pub(crate) fn stats(&self) -> Vec<QueueStats> {
         let queues = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        queues.values().map(Queue::numbers).collect()
+        queues.values().map(Queue::stats).collect()
     }
 
     /// The same for people.
     pub(crate) fn status(&self) -> Vec<QueueStatus> {
-        let status = |queue: QueueNumbers| QueueStatus {
+        let status = |queue: QueueStats| QueueStatus {
             name: queue.name.to_string(),
             capacity: queue.capacity,
             in_use: queue.in_use,
@@ -96,7 +96,7 @@ impl Queues {
             last_wait_ms: millis(queue.last_wait),
             total_wait_ms: millis(queue.total_wait),
         };
-        self.numbers().into_iter().map(status).collect()
+        self.stats().into_iter().map(status).collect()
     }
 }
 
@@ -104,35 +104,35 @@ impl Queues {
 #[derive(Debug)]
 pub(crate) struct Gate {
     own: Queue,
-    bound: ArcSwap<Bound>,
+    bound: ArcSwap<BoundQueues>,
 }
 
 /// The queues that a server's calls wait in besides its own.
 #[derive(Debug, Default)]
-struct Bound {
+struct BoundQueues {
     all: Option<Queue>,
-    /// Those of single tools, by name or glob. They take the place of the other, so that no call waits in two queues that it shares.
+    /// Those of single tools, by name or glob. They take the waiter of the other, so that no call waits in two queues that it shares.
     tools: BTreeMap<String, Queue>,
 }
 
-impl Bound {
+impl BoundQueues {
     fn queue_of(&self, tool: &str) -> Option<&Queue> {
-        let fits = |(glob, _): &(&String, &Queue)| filter::fits(glob, tool);
+        let matches = |(glob, _): &(&String, &Queue)| filter::fits(glob, tool);
         let named = || self.tools.get(tool);
-        let of_tool = named().or_else(|| self.tools.iter().find(fits).map(|(_, queue)| queue));
+        let of_tool = named().or_else(|| self.tools.iter().find(matches).map(|(_, queue)| queue));
         of_tool.or(self.all.as_ref())
     }
 }
 
 impl Gate {
     /// A permit of a tool, if it need not be waited for.
-    pub(crate) fn enter_now(&self, tool: &str) -> Option<Permit<'_>> {
+    pub(crate) fn try_enter(&self, tool: &str) -> Option<Permit<'_>> {
         let bound = self.bound.load();
         let shared = bound.queue_of(tool);
-        let own_turn = self.own.0.places.try_acquire().ok()?;
-        let shared_turn = match shared {
+        let own_permit = self.own.0.permits.try_acquire().ok()?;
+        let shared_permit = match shared {
             None => None,
-            Some(queue) => Some(queue.free_place()?),
+            Some(queue) => Some(queue.try_permit()?),
         };
         self.own.count(Duration::ZERO);
         if let Some(queue) = shared {
@@ -140,33 +140,33 @@ impl Gate {
         }
         Some(Permit {
             waited: Duration::ZERO,
-            _shared: shared_turn,
-            _own: QueuePlace::Here(own_turn),
+            _shared: shared_permit,
+            _own: OwnPermit::Immediate(own_permit),
         })
     }
 
-    /// Waits for a permit of a tool, at most until the deadline. Dropping the future gives the place in the line up.
+    /// Waits for a permit of a tool, at most until the deadline. Dropping the future gives the waiter in the state up.
     pub(crate) async fn enter(&self, tool: &str, deadline: Deadline) -> Result<Permit<'_>, Refused> {
         let shared = self.bound.load().queue_of(tool).cloned();
         // In this order, so that the calls that wait for one slow server do not fill the queue it shares with others.
-        let (own_turn, mut waited) = self.own.enter(deadline).await?;
-        let mut shared_turn = None;
+        let (own_permit, mut waited) = self.own.enter(deadline).await?;
+        let mut shared_permit = None;
         if let Some(queue) = shared {
-            let (turn, more) = queue.enter(deadline).await?;
-            shared_turn = Some(turn);
+            let (permit, more) = queue.enter(deadline).await?;
+            shared_permit = Some(permit);
             waited += more;
         }
         Ok(Permit {
             waited,
-            _shared: shared_turn,
-            _own: QueuePlace::Waited(own_turn),
+            _shared: shared_permit,
+            _own: OwnPermit::Waited(own_permit),
         })
     }
 
     /// Lets calls wait in the queues that `policy` names, from now on.
     pub(crate) fn bind(&self, queues: &Queues, policy: &Policy) {
         let of_tools = policy.tool_queues.iter();
-        let bound = Bound {
+        let bound = BoundQueues {
             all: policy.queue.as_deref().and_then(|name| queues.named(name)),
             tools: of_tools
                 .filter_map(|(tool, name)| Some((tool.clone(), queues.named(name)?)))
@@ -175,15 +175,15 @@ impl Gate {
         self.bound.store(Arc::new(bound));
     }
 
-    /// Lets `places` calls in at once from now on. Calls under way beyond that go on.
-    pub(crate) fn resize(&self, places: usize) {
-        self.own.grow(places);
-        self.own.shrink(places);
+    /// Lets `permits` calls in at once from now on. Calls under way beyond that go on.
+    pub(crate) fn resize(&self, permits: usize) {
+        self.own.grow(permits);
+        self.own.shrink(permits);
     }
 
-    /// The numbers of the server's own queue.
-    pub(crate) fn numbers(&self) -> QueueNumbers {
-        self.own.numbers()
+    /// The stats of the server's own queue.
+    pub(crate) fn stats(&self) -> QueueStats {
+        self.own.stats()
     }
 }
 
@@ -192,17 +192,17 @@ impl Gate {
 #[must_use]
 pub(crate) struct Permit<'a> {
     waited: Duration,
-    // In this order, so that the shared place is free before the server's next call looks for one.
+    // In this order, so that the shared waiter is free before the server's next call looks for one.
     _shared: Option<OwnedSemaphorePermit>,
-    _own: QueuePlace<'a>,
+    _own: OwnPermit<'a>,
 }
 
-/// A place in the server's own queue, given back when dropped.
+/// A waiter in the server's own queue, given back when dropped.
 #[derive(Debug)]
 #[expect(dead_code, reason = "they are held, not read")]
-enum QueuePlace<'a> {
+enum OwnPermit<'a> {
     /// Had at once.
-    Here(SemaphorePermit<'a>),
+    Immediate(SemaphorePermit<'a>),
     Waited(OwnedSemaphorePermit),
 }
 
@@ -224,7 +224,7 @@ pub(crate) enum Refused {
 
 /// One queue as status and metrics show it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct QueueNumbers {
+pub(crate) struct QueueStats {
     pub(crate) name: Arc<str>,
     /// The most calls under way at once.
     pub(crate) capacity: usize,
@@ -251,7 +251,7 @@ struct Queue(Arc<QueueState>);
 struct QueueState {
     name: Arc<str>,
     /// First come, first served: that is how this semaphore hands out its permits.
-    places: Arc<Semaphore>,
+    permits: Arc<Semaphore>,
     /// How many permits there are altogether. Locked while it grows, so that two who grow it do not add up.
     capacity: Mutex<usize>,
     waiting: AtomicUsize,
@@ -263,12 +263,12 @@ struct QueueState {
 }
 
 impl Queue {
-    fn new(name: &str, places: usize) -> Self {
-        let places = places.clamp(1, Semaphore::MAX_PERMITS);
+    fn new(name: &str, permits: usize) -> Self {
+        let permits = permits.clamp(1, Semaphore::MAX_PERMITS);
         Self(Arc::new(QueueState {
             name: name.into(),
-            places: Arc::new(Semaphore::new(places)),
-            capacity: Mutex::new(places),
+            permits: Arc::new(Semaphore::new(permits)),
+            capacity: Mutex::new(permits),
             waiting: AtomicUsize::new(0),
             entered: AtomicU64::new(0),
             waited: AtomicU64::new(0),
@@ -278,7 +278,7 @@ impl Queue {
         }))
     }
 
-    /// A place, and how long it was waited for.
+    /// A waiter, and how long it was waited for.
     async fn enter(&self, deadline: Deadline) -> Result<(OwnedSemaphorePermit, Duration), Refused> {
         let entered = self.wait(deadline).await;
         if entered.is_err() {
@@ -288,30 +288,30 @@ impl Queue {
     }
 
     async fn wait(&self, deadline: Deadline) -> Result<(OwnedSemaphorePermit, Duration), Refused> {
-        let line = &*self.0;
+        let state = &*self.0;
         let late = || Refused::Late {
-            queue: line.name.clone(),
+            queue: state.name.clone(),
         };
         if deadline.has_passed() {
             return Err(late());
         }
-        if let Some(permit) = self.free_place() {
+        if let Some(permit) = self.try_permit() {
             self.count(Duration::ZERO);
             return Ok((permit, Duration::ZERO));
         }
-        let place = Waiting::join(&line.waiting);
-        if place.number > MAX_WAITING {
+        let waiter = WaiterGuard::join(&state.waiting);
+        if waiter.number > MAX_WAITING {
             return Err(Refused::Full {
-                queue: line.name.clone(),
+                queue: state.name.clone(),
                 waiting: MAX_WAITING,
             });
         }
         let since = Instant::now();
-        match deadline.run(line.places.clone().acquire_owned()).await {
+        match deadline.run(state.permits.clone().acquire_owned()).await {
             Ok(Ok(permit)) => {
                 let waited = since.elapsed();
-                tracing::debug!(queue = %line.name, ?waited, depth = place.number, "the call waited for its turn");
-                line.waited.fetch_add(1, Ordering::Relaxed);
+                tracing::debug!(queue = %state.name, ?waited, depth = waiter.number, "the call waited for its turn");
+                state.waited.fetch_add(1, Ordering::Relaxed);
                 self.count(waited);
                 Ok((permit, waited))
             }
@@ -320,71 +320,71 @@ impl Queue {
         }
     }
 
-    /// A place that is free. Nobody is overtaken: while calls wait, places that come free go to them and are never seen here.
-    fn free_place(&self) -> Option<OwnedSemaphorePermit> {
-        self.0.places.clone().try_acquire_owned().ok()
+    /// A waiter that is free. Nobody is overtaken: while calls wait, permits that come free go to them and are never seen here.
+    fn try_permit(&self) -> Option<OwnedSemaphorePermit> {
+        self.0.permits.clone().try_acquire_owned().ok()
     }
 
     fn count(&self, waited: Duration) {
-        let line = &*self.0;
+        let state = &*self.0;
         let micros = u64::try_from(waited.as_micros()).unwrap_or(u64::MAX);
-        line.entered.fetch_add(1, Ordering::Relaxed);
+        state.entered.fetch_add(1, Ordering::Relaxed);
         // Mostly nobody waits, and what does not change need not be written.
-        if line.last_wait.load(Ordering::Relaxed) != micros {
-            line.last_wait.store(micros, Ordering::Relaxed);
+        if state.last_wait.load(Ordering::Relaxed) != micros {
+            state.last_wait.store(micros, Ordering::Relaxed);
         }
         if micros > 0 {
-            line.total_wait.fetch_add(micros, Ordering::Relaxed);
+            state.total_wait.fetch_add(micros, Ordering::Relaxed);
         }
     }
 
-    fn grow(&self, places: usize) {
+    fn grow(&self, permits: usize) {
         let mut capacity = self.0.capacity.lock().unwrap_or_else(PoisonError::into_inner);
-        let wanted = places.min(Semaphore::MAX_PERMITS);
-        if wanted > *capacity {
-            self.0.places.add_permits(wanted - *capacity);
-            *capacity = wanted;
+        let target = permits.min(Semaphore::MAX_PERMITS);
+        if target > *capacity {
+            self.0.permits.add_permits(target - *capacity);
+            *capacity = target;
         }
     }
 
-    /// Takes places away that no call has.
-    fn shrink(&self, places: usize) {
+    /// Takes permits away that no call has.
+    fn shrink(&self, permits: usize) {
         let mut capacity = self.0.capacity.lock().unwrap_or_else(PoisonError::into_inner);
-        let surplus = capacity.saturating_sub(places.max(1));
-        *capacity -= self.0.places.forget_permits(surplus);
+        let surplus = capacity.saturating_sub(permits.max(1));
+        *capacity -= self.0.permits.forget_permits(surplus);
     }
 
-    fn numbers(&self) -> QueueNumbers {
-        let line = &*self.0;
-        let capacity = *line.capacity.lock().unwrap_or_else(PoisonError::into_inner);
-        QueueNumbers {
-            name: line.name.clone(),
+    fn stats(&self) -> QueueStats {
+        let state = &*self.0;
+        let capacity = *state.capacity.lock().unwrap_or_else(PoisonError::into_inner);
+        QueueStats {
+            name: state.name.clone(),
             capacity,
-            in_use: capacity.saturating_sub(line.places.available_permits()),
-            depth: line.waiting.load(Ordering::Relaxed),
-            entered: line.entered.load(Ordering::Relaxed),
-            waited: line.waited.load(Ordering::Relaxed),
-            refused: line.refused.load(Ordering::Relaxed),
-            last_wait: Duration::from_micros(line.last_wait.load(Ordering::Relaxed)),
-            total_wait: Duration::from_micros(line.total_wait.load(Ordering::Relaxed)),
+            in_use: capacity.saturating_sub(state.permits.available_permits()),
+            depth: state.waiting.load(Ordering::Relaxed),
+            entered: state.entered.load(Ordering::Relaxed),
+            waited: state.waited.load(Ordering::Relaxed),
+            refused: state.refused.load(Ordering::Relaxed),
+            last_wait: Duration::from_micros(state.last_wait.load(Ordering::Relaxed)),
+            total_wait: Duration::from_micros(state.total_wait.load(Ordering::Relaxed)),
         }
     }
 }
 
-/// A place in the line, given up when dropped.
-struct Waiting<'a> {
+/// A waiter in the state, given up when dropped.
+struct WaiterGuard<'a> {
     count: &'a AtomicUsize,
     number: usize,
 }
 
-impl<'a> Waiting<'a> {
+impl<'a> WaiterGuard<'a> {
     fn join(count: &'a AtomicUsize) -> Self {
         let number = count.fetch_add(1, Ordering::Relaxed) + 1;
         Self { count, number }
     }
 }
 
-impl Drop for Waiting<'_> {
+impl Drop for WaiterGuard<'_> {
     fn drop(&mut self) {
         self.count.fetch_sub(1, Ordering::Relaxed);
     }

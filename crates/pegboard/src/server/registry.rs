@@ -16,7 +16,7 @@ use futures_util::future::join_all;
 use tokio::task::JoinHandle;
 use tokio_util::task::TaskTracker;
 
-use super::{Availability, DetachedConnections, Phase, Server, Shared, membership::ViewTag};
+use super::{Availability, BoardShared, DetachedConnections, Phase, Server, membership::ViewTag};
 use crate::{
     deadline::Deadline, event::EventSender, metrics::Tallies, name::ServerName, session::Root, status::ServerStatus,
 };
@@ -27,7 +27,7 @@ pub(crate) struct Registry {
     /// The shared servers and the spares, in order of their names.
     servers: RwLock<Arc<[Server]>>,
     /// Lock order: `state` before `servers`.
-    state: Mutex<State>,
+    state: Mutex<RegistryState>,
     opened_views: AtomicU64,
     /// Raised whenever a server is added, removed or changed, or what a shared server offers may have changed.
     revision: Arc<AtomicU64>,
@@ -42,7 +42,7 @@ pub(crate) struct Registry {
 }
 
 #[derive(Debug, Default)]
-struct State {
+struct RegistryState {
     views: BTreeMap<u64, Weak<ViewServers>>,
     /// Servers that are off the board and still have calls.
     draining: Vec<Server>,
@@ -64,7 +64,7 @@ pub(crate) struct ViewServers {
 }
 
 impl Registry {
-    pub(crate) fn new(servers: Vec<Server>, shared: &Shared) -> Self {
+    pub(crate) fn new(servers: Vec<Server>, shared: &BoardShared) -> Self {
         servers.iter().for_each(Server::unmute);
         let tasks = TaskTracker::new();
         // More may be spawned; it only means that their end can be waited for.
@@ -108,7 +108,7 @@ impl Registry {
     }
 
     /// Every live server: shared ones, spares, those of views, and those that only end their calls.
-    pub(crate) fn every_server(&self) -> Vec<Server> {
+    pub(crate) fn all_servers(&self) -> Vec<Server> {
         // Dropped after the lock, because the last handle of a view takes it.
         let views: Vec<_>;
         let state = self.lock();
@@ -146,9 +146,9 @@ impl Registry {
     }
 
     /// Counts servers among those that shutdown ends, until what this returns is dropped.
-    pub(crate) fn expect(self: &Arc<Self>, candidates: Vec<Server>) -> Expected {
+    pub(crate) fn track(self: &Arc<Self>, candidates: Vec<Server>) -> Candidates {
         self.lock().candidates.extend_from_slice(&candidates);
-        Expected {
+        Candidates {
             registry: self.clone(),
             candidates,
         }
@@ -156,7 +156,7 @@ impl Registry {
 
     /// The server of that name, the copies of it that views have, or nothing. The spare comes first.
     pub(crate) fn instances(&self, name: &ServerName) -> Vec<Server> {
-        let of_views = self.views_and_draining().0;
+        let of_views = self.open_views_and_draining().0;
         let of_views = of_views.iter().filter_map(|view| view.get(name));
         self.get(name).into_iter().chain(of_views).collect()
     }
@@ -172,7 +172,7 @@ impl Registry {
 
     /// One row per live server, by name. A spare without a session is left out where views have the server.
     pub(crate) fn status(&self) -> Vec<ServerStatus> {
-        let (views, draining) = self.views_and_draining();
+        let (views, draining) = self.open_views_and_draining();
         let owned: Vec<Server> = views.iter().flat_map(|view| view.own().to_vec()).collect();
         let names: BTreeSet<&ServerName> = owned.iter().map(Server::name).collect();
         let is_shown = |server: &&Server| {
@@ -218,7 +218,7 @@ impl Registry {
         }
         state.views.insert(number, Arc::downgrade(&view));
         drop(state);
-        for server in view.own().iter().filter(|server| server.starts_unasked()) {
+        for server in view.own().iter().filter(|server| server.starts_automatically()) {
             server.start();
         }
         view
@@ -235,9 +235,9 @@ impl Registry {
             None => {
                 let next = spare.fresh();
                 if spare.was_listed() && !matches!(spare.phase(), Phase::Down(_)) {
-                    next.vouch();
+                    next.mark_listed();
                 }
-                self.exchange(spare.name(), Some(next));
+                self.swap_configured(spare.name(), Some(next));
                 // A spare that has failed ends here: the view's own start tells how the server is now.
                 match spare.phase() {
                     Phase::Down(_) if !spare.is_refused() => spare.fresh(),
@@ -250,59 +250,59 @@ impl Registry {
     }
 
     /// Puts a server on the board, in the place of the one that has its name, and gives views copies where each has its own. All servers that it
-    /// displaces end, as [`Departure`] says.
-    pub(crate) fn put(self: &Arc<Self>, server: &Server) -> Departure {
-        self.put_prepared(server, &Prepared::default())
+    /// displaces end, as [`Retirement`] says.
+    pub(crate) fn put(self: &Arc<Self>, server: &Server) -> Retirement {
+        self.put_with(server, &ViewReplacements::default())
     }
 
     /// The same with servers for some views that are ready already.
-    pub(crate) fn put_prepared(self: &Arc<Self>, server: &Server, prepared: &Prepared) -> Departure {
+    pub(crate) fn put_with(self: &Arc<Self>, server: &Server, replacements: &ViewReplacements) -> Retirement {
         // Dropped after the lock, because the last handle of a view takes it.
         let views: Vec<_>;
         let mut state = self.lock();
         if self.is_closing() {
-            drop(server.stand(Availability::Closed));
+            drop(server.set_availability(Availability::Closed));
         }
         views = open_views(&state);
         let name = server.name().clone();
         let is_spare = server.is_spare();
-        let old = self.exchange(&name, Some(server.clone()));
+        let old = self.swap_configured(&name, Some(server.clone()));
         let mut displaced = Vec::new();
         for view in &views {
             let own = view.own();
             let (of_name, mut kept): (Vec<_>, Vec<_>) = own.iter().cloned().partition(|own| *own.name() == name);
-            if let Some(ready) = prepared.0.get(&view.tag.number) {
+            if let Some(ready) = replacements.0.get(&view.tag.number) {
                 kept.push(ready.clone());
             } else if is_spare && let Some(spare) = self.get(&name) {
                 kept.push(self.copy_for(view, &spare));
             }
             let next = kept.iter().find(|own| *own.name() == name);
             for own in &of_name {
-                own.leave_to(Some(next.unwrap_or(server)));
+                own.hand_over_to(Some(next.unwrap_or(server)));
             }
             displaced.extend(of_name);
             view.replace_own(kept);
         }
         if let Some(old) = &old {
             // A shared server has no successor among servers of views: those are private.
-            old.leave_to(Some(server).filter(|_| !is_spare));
+            old.hand_over_to(Some(server).filter(|_| !is_spare));
         }
         server.unmute();
         displaced.extend(old);
         state.draining.extend_from_slice(&displaced);
         drop(state);
-        self.touch();
+        self.bump_revision();
         self.retire(displaced)
     }
 
     /// Servers for the views whose own server of that name works, to be started before they take its place: the candidate itself for the first
     /// of them, copies of it for the others. None where all views share the server.
-    pub(crate) fn prepare(&self, candidate: &Server) -> Prepared {
+    pub(crate) fn prepare_replacements(&self, candidate: &Server) -> ViewReplacements {
         if !candidate.is_spare() {
-            return Prepared::default();
+            return ViewReplacements::default();
         }
-        let (views, _) = self.views_and_draining();
-        let mut prepared = BTreeMap::new();
+        let (views, _) = self.open_views_and_draining();
+        let mut replacements = BTreeMap::new();
         let mut first = Some(candidate.clone());
         for view in views {
             if !view.get(candidate.name()).is_some_and(|own| own.is_ready()) {
@@ -320,18 +320,18 @@ impl Registry {
                 }
             };
             server.belong_to(&view.tag);
-            prepared.insert(view.tag.number, server);
+            replacements.insert(view.tag.number, server);
         }
-        Prepared(prepared)
+        ViewReplacements(replacements)
     }
 
-    /// Takes a server off the board, and the copies of it off the views. All of them end, as [`Departure`] says.
-    pub(crate) fn take(self: &Arc<Self>, name: &ServerName) -> Departure {
+    /// Takes a server off the board, and the copies of it off the views. All of them end, as [`Retirement`] says.
+    pub(crate) fn remove(self: &Arc<Self>, name: &ServerName) -> Retirement {
         // Dropped after the lock, because the last handle of a view takes it.
         let views: Vec<_>;
         let mut state = self.lock();
         views = open_views(&state);
-        let mut displaced: Vec<Server> = self.exchange(name, None).into_iter().collect();
+        let mut displaced: Vec<Server> = self.swap_configured(name, None).into_iter().collect();
         for view in &views {
             let own = view.own();
             let (of_name, kept): (Vec<_>, Vec<_>) = own.iter().cloned().partition(|own| own.name() == name);
@@ -339,15 +339,15 @@ impl Registry {
             view.replace_own(kept);
         }
         for server in &displaced {
-            server.leave_to(None);
+            server.hand_over_to(None);
         }
         state.draining.extend_from_slice(&displaced);
         drop(state);
-        self.touch();
+        self.bump_revision();
         self.retire(displaced)
     }
 
-    fn exchange(&self, name: &ServerName, new: Option<Server>) -> Option<Server> {
+    fn swap_configured(&self, name: &ServerName, new: Option<Server>) -> Option<Server> {
         let mut servers = self.servers.write().unwrap_or_else(PoisonError::into_inner);
         let (mut old, mut kept): (Vec<_>, Vec<_>) = servers.iter().cloned().partition(|server| server.name() == name);
         kept.extend(new);
@@ -356,8 +356,8 @@ impl Registry {
     }
 
     /// Ends servers that have left the board, each in a task of its own, which goes on when the caller gives up.
-    fn retire(self: &Arc<Self>, servers: Vec<Server>) -> Departure {
-        let mut departure = Departure {
+    fn retire(self: &Arc<Self>, servers: Vec<Server>) -> Retirement {
+        let mut retirement = Retirement {
             count: servers.len(),
             idle: Vec::new(),
         };
@@ -366,7 +366,7 @@ impl Registry {
             let has_calls = server.is_ready() && server.busy() > 0;
             let limit = server.config().limits.call_total;
             let registry = Arc::downgrade(self);
-            let ending = self.tasks.spawn(async move {
+            let closing = self.tasks.spawn(async move {
                 match has_calls || server.is_ready() {
                     true => server.drain(Deadline::within(limit)).await,
                     false => server.close().await,
@@ -376,25 +376,25 @@ impl Registry {
                 }
             });
             if !has_calls {
-                departure.idle.push(ending);
+                retirement.idle.push(closing);
             }
         }
-        departure
+        retirement
     }
 
     /// Closes every server and waits until they are closed. [`Registry::close`] comes first, so that none is added meanwhile.
     pub(crate) async fn close_servers(&self) {
-        join_all(self.every_server().iter().map(Server::close)).await;
+        join_all(self.all_servers().iter().map(Server::close)).await;
         self.tasks.wait().await;
     }
 
     /// Something has changed: what views have derived from shared servers must be derived again.
-    pub(crate) fn touch(&self) {
+    pub(crate) fn bump_revision(&self) {
         self.revision.fetch_add(1, Ordering::Release);
     }
 
     /// Forgets a view and gives back the servers that it had. A required server must not be without a session because its last view left.
-    fn forget(&self, view: &ViewServers) -> Vec<Server> {
+    fn forget_view(&self, view: &ViewServers) -> Vec<Server> {
         // Dropped after the lock, because the last handle of a view takes it.
         let other: Option<_>;
         let mut state = self.lock();
@@ -407,9 +407,9 @@ impl Registry {
         // Every open view has a copy of each spare.
         if was_open && other.is_none() && !self.is_closing() {
             for spare in self.configured().iter().filter(|server| server.is_spare()) {
-                if spare.config().required && spare.starts_unasked() {
+                if spare.config().required && spare.starts_automatically() {
                     if servers.iter().any(|own| own.name() == spare.name() && own.is_ready()) {
-                        spare.vouch();
+                        spare.mark_listed();
                     }
                     spare.start();
                 }
@@ -424,17 +424,17 @@ impl Registry {
         self.lock().views.len()
     }
 
-    fn views_and_draining(&self) -> (Vec<Arc<ViewServers>>, Vec<Server>) {
+    fn open_views_and_draining(&self) -> (Vec<Arc<ViewServers>>, Vec<Server>) {
         let state = self.lock();
         (open_views(&state), state.draining.clone())
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, RegistryState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-fn open_views(state: &State) -> Vec<Arc<ViewServers>> {
+fn open_views(state: &RegistryState) -> Vec<Arc<ViewServers>> {
     state.views.values().filter_map(Weak::upgrade).collect()
 }
 
@@ -482,63 +482,63 @@ impl ViewServers {
 
     /// Ends the servers of the view and waits until they are closed.
     pub(crate) async fn close(&self) {
-        let servers = self.registry.forget(self);
+        let servers = self.registry.forget_view(self);
         join_all(servers.iter().map(Server::close)).await;
     }
 }
 
 impl Drop for ViewServers {
     fn drop(&mut self) {
-        self.registry.forget(self);
+        self.registry.forget_view(self);
     }
 }
 
 /// Servers that are being started before they take the place of others.
-pub(crate) struct Expected {
+pub(crate) struct Candidates {
     registry: Arc<Registry>,
     candidates: Vec<Server>,
 }
 
-impl Expected {
+impl Candidates {
     /// Closes them, because they are not used after all.
     pub(crate) async fn close(&self) {
         join_all(self.candidates.iter().map(Server::close)).await;
     }
 }
 
-impl Drop for Expected {
+impl Drop for Candidates {
     fn drop(&mut self) {
         let is_ours = |server: &Server| self.candidates.iter().any(|candidate| candidate.is(server));
         self.registry.lock().candidates.retain(|server| !is_ours(server));
     }
 }
 
-/// Servers for views that are not theirs yet, by the numbers of the views.
+/// Servers for views that are not theirs yet, by the stats of the views.
 #[derive(Debug, Default)]
-pub(crate) struct Prepared(BTreeMap<u64, Server>);
+pub(crate) struct ViewReplacements(BTreeMap<u64, Server>);
 
-impl Prepared {
+impl ViewReplacements {
     pub(crate) fn servers(&self) -> impl Iterator<Item = &Server> {
         self.0.values()
     }
 }
 
 /// The end of servers that have left the board. Those with calls under way take no more and are closed when these have ended, at the latest when
-/// no call of theirs may go on. The others are closed at once, and [`Departure::closed`] waits for them.
+/// no call of theirs may go on. The others are closed at once, and [`Retirement::closed`] waits for them.
 #[must_use = "servers without calls should have ended before what takes their place begins"]
-pub(crate) struct Departure {
+pub(crate) struct Retirement {
     count: usize,
     idle: Vec<JoinHandle<()>>,
 }
 
-impl Departure {
+impl Retirement {
     /// Whether no server has left.
     pub(crate) fn is_empty(&self) -> bool {
         self.count == 0
     }
 
     /// Waits until the servers without calls are closed.
-    pub(crate) async fn closed(self) {
+    pub(crate) async fn wait(self) {
         join_all(self.idle).await;
     }
 }

@@ -99,7 +99,7 @@ impl Server {
     pub(crate) fn status(&self) -> ServerStatus {
         let inner = &self.0;
         let phase = self.phase();
-        let queue = inner.gate.numbers();
+        let queue = inner.gate.stats();
         let session = phase.live().map(|live| &live.session);
         // A server that rests still has what it had; of one that is down nobody knows.
         let catalog = match &phase {
@@ -112,7 +112,7 @@ impl Server {
         ServerStatus {
             name: inner.name.clone(),
             view: self.view().map(|view| view.name.to_string()),
-            draining: self.has_left(),
+            draining: self.is_retired(),
             state: phase.state(),
             since: phase.since().unwrap_or_else(Timestamp::now),
             transport: match &inner.spec.target {
@@ -182,7 +182,7 @@ impl Server {
 
     /// How many requests are under way or wait for their turn.
     pub(crate) fn busy(&self) -> usize {
-        let queue = self.0.gate.numbers();
+        let queue = self.0.gate.stats();
         let uses = self.pool().map_or(0, |pool| pool.uses());
         queue.depth + queue.in_use.max(uses)
     }

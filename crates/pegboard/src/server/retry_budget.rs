@@ -63,7 +63,7 @@ impl RetryBudget {
             self.earn(MOST);
             return;
         }
-        // It fits: the time is shorter than the one that fills the purse.
+        // It is_compatible_with: the time is shorter than the one that fills the purse.
         let earned = passed.as_micros() as u64 * PER_SECOND / 1_000_000;
         self.earn(earned);
         // Only the time that was paid for: the rest counts at the next look, or those who look often would earn nothing.

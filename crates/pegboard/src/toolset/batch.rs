@@ -44,6 +44,6 @@ impl Toolset {
         };
         route
             .tool
-            .is_read_only(route.is_believed(&route.server.kept_config().policy))
+            .is_read_only(route.is_believed(&route.server.config_snapshot().policy))
     }
 }

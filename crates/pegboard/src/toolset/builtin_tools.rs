@@ -18,7 +18,7 @@ use crate::{
 };
 
 /// The name of a server that the board does not have.
-pub(super) fn home(servers: &[Server]) -> ServerName {
+pub(super) fn server_name(servers: &[Server]) -> ServerName {
     let is_taken = |name: &str| {
         let mut names = servers.iter().map(|server| server.name().as_str());
         names.any(|taken| taken.eq_ignore_ascii_case(name))
@@ -49,13 +49,13 @@ pub(super) fn listed(home: &ServerName, definition: Value, view: &View) -> Liste
 }
 
 /// Whether it is worth a closer look which tool a name means: this one of ours may be meant.
-pub(super) fn may_mean(name: &str, own: &str) -> bool {
+pub(super) fn may_match(name: &str, own: &str) -> bool {
     name.contains(own) || call::folded(name).contains(own)
 }
 
 /// Whether a name means the tool: as it is shown, in any other style, alone when no server has a tool of that name, or with a slip that
 /// leads to no other tool.
-pub(super) fn means(name: &str, listed: &ListedTool, routes: &RouteTable) -> bool {
+pub(super) fn matches(name: &str, listed: &ListedTool, routes: &RouteTable) -> bool {
     let own = listed.tool.name.as_str();
     is_name_of(name, listed)
         || (name == own && !routes.routes().iter().any(|route| route.tool.name == own))
@@ -140,7 +140,7 @@ pub(super) fn reply(call: &ToolCall, tool: &Tool, outcome: Outcome, latency: Dur
 }
 
 /// Says in the reply that the name of the tool was understood although it was written with a slip.
-pub(super) fn tell_repair(reply: &mut Reply, asked: &str, listed: &ListedTool) {
+pub(super) fn note_repair(reply: &mut Reply, asked: &str, listed: &ListedTool) {
     if asked != listed.tool.name && !is_name_of(asked, listed) && reply.repaired.is_none() {
         let (asked, name) = (asked.escape_debug(), listed.tool.dotted_name());
         reply.repaired = Some(format!("`{asked}` was taken for `{name}`"));

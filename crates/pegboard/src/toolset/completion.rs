@@ -20,7 +20,7 @@ impl Toolset {
         context: &Map<String, Value>,
     ) -> Result<Completion, Failure> {
         let what = format!("completing `{}`", argument.escape_debug());
-        self.ask(server, "completions", &what, |live| async move {
+        self.read_request(server, "completions", &what, |live| async move {
             live.session.complete(of, argument, value, context).await
         })
         .await

@@ -3,7 +3,7 @@
 use serde_json::{Map, Value, json};
 use tokio::time::Instant;
 
-use super::{FoundTool, ListedTool, OwnReply, Toolset, builtin_tools};
+use super::{BuiltinReply, FoundTool, ListedTool, Toolset, builtin_tools};
 use crate::{
     args::Arguments,
     call::{CallGuard, ToolCall, View},
@@ -88,7 +88,7 @@ impl Toolset {
         if tokens(&tools) <= budget {
             return (tools, None);
         }
-        let discovery = self.built(|built| built.discovery.clone());
+        let discovery = self.snapshot(|snapshot| snapshot.discovery.clone());
         let mut shown: Vec<ListedTool> = discovery.all().into_iter().cloned().collect();
         let mut left = budget.saturating_sub(tokens(&shown));
         let mut left_out = Vec::new();
@@ -120,20 +120,20 @@ impl Toolset {
         mut call: ToolCall,
         started: Instant,
         mut guard: CallGuard<'a>,
-    ) -> OwnReply<'a> {
+    ) -> BuiltinReply<'a> {
         let names_one = || {
             [FIND, DESCRIBE, CALL]
                 .iter()
-                .any(|name| builtin_tools::may_mean(&call.name, name))
+                .any(|name| builtin_tools::may_match(&call.name, name))
         };
         if self.view.tool_budget.is_none() || !names_one() {
             return Err(Box::new((call, guard)));
         }
-        let (discovery, routes) = self.built(|built| (built.discovery.clone(), built.table.clone()));
+        let (discovery, routes) = self.snapshot(|snapshot| (snapshot.discovery.clone(), snapshot.table.clone()));
         let meant = discovery
             .all()
             .into_iter()
-            .find(|tool| builtin_tools::means(&call.name, tool, &routes));
+            .find(|tool| builtin_tools::matches(&call.name, tool, &routes));
         let Some(listed) = meant else {
             return Err(Box::new((call, guard)));
         };
@@ -142,25 +142,25 @@ impl Toolset {
         if listed.tool.name != CALL {
             guard.own(&listed.tool);
         }
-        let outcome = match self.ask_one(listed, &mut call).await {
+        let outcome = match self.answer(listed, &mut call).await {
             Ok(Some(outcome)) => outcome,
             Ok(None) => {
                 // The tool that is called makes its own reply.
                 let mut reply = Box::pin(self.call_opened(call, started, guard)).await;
-                builtin_tools::tell_repair(&mut reply, &asked, listed);
+                builtin_tools::note_repair(&mut reply, &asked, listed);
                 return Ok(reply);
             }
             Err(failure) => Outcome::Refused(failure),
         };
         guard.own(&listed.tool);
         let mut reply = builtin_tools::reply(&call, &listed.tool, outcome, started.elapsed());
-        builtin_tools::tell_repair(&mut reply, &asked, listed);
+        builtin_tools::note_repair(&mut reply, &asked, listed);
         guard.complete(&reply);
         Ok(reply)
     }
 
     /// What one of the three says to a call of it; nothing when the call has become that of another tool.
-    async fn ask_one(&self, listed: &ListedTool, call: &mut ToolCall) -> Result<Option<Outcome>, Failure> {
+    async fn answer(&self, listed: &ListedTool, call: &mut ToolCall) -> Result<Option<Outcome>, Failure> {
         let name = listed.tool.name.as_str();
         // To look around in a forgiving way does no harm. What is passed on is read as strictly as any other call.
         let usual = if name == CALL { Reading::Json } else { Reading::Guided };
@@ -168,7 +168,7 @@ impl Toolset {
         match name {
             FIND => self.found(&given).await.map(Some),
             DESCRIBE => self.described(&given).map(Some),
-            _ => pass_on(call, &given).map(|()| None),
+            _ => forward(call, &given).map(|()| None),
         }
     }
 
@@ -238,7 +238,7 @@ fn line(found: &FoundTool) -> String {
 }
 
 /// Makes a call of `call_tool` the call that it stands for.
-fn pass_on(call: &mut ToolCall, given: &Map<String, Value>) -> Result<(), Failure> {
+fn forward(call: &mut ToolCall, given: &Map<String, Value>) -> Result<(), Failure> {
     let name = text(given, "name")?;
     call.text = None;
     match given.get("arguments") {

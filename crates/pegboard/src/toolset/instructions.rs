@@ -1,6 +1,6 @@
 //! What is told to a model about the servers of a view.
 
-use super::{Toolset, is_known_and_resting};
+use super::{Toolset, is_listed_while_idle};
 use crate::{
     catalog::{self, Described, Instructions, Section},
     filter::fits,
@@ -9,7 +9,7 @@ use crate::{
 };
 
 impl Toolset {
-    /// The part of a system prompt that speaks of this view's servers: what the config says about them and their tools, what they say
+    /// The tool of a system prompt that speaks of this view's servers: what the config says about them and their tools, what they say
     /// about themselves, their prompts, and which of them are not available. It is made of what is known now, and waits for nobody:
     /// [`Toolset::list`] first.
     ///
@@ -18,7 +18,7 @@ impl Toolset {
     pub fn instructions(&self, options: &Instructions) -> String {
         let (tools, _) = self.tools();
         let (mut sections, mut unavailable) = (Vec::new(), Vec::new());
-        for server in self.chosen() {
+        for server in self.selected_servers() {
             let described = tools.iter().filter(|listed| listed.tool.server == *server.name());
             let described = described.map(|listed| Described {
                 exposed: listed.name.clone(),
@@ -26,10 +26,10 @@ impl Toolset {
                 description: listed.tool.description.clone(),
                 note: note(&server, &listed.tool.name),
             });
-            match absence(&server) {
-                Absence::There => sections.push(section(&server, described.collect())),
-                Absence::Missing(why) => unavailable.push((server.name().clone(), why)),
-                Absence::Unwanted => {}
+            match instruction_entry(&server) {
+                InstructionEntry::Section => sections.push(section(&server, described.collect())),
+                InstructionEntry::Unavailable(why) => unavailable.push((server.name().clone(), why)),
+                InstructionEntry::Omitted => {}
             }
         }
         let unavailable: Vec<(ServerName, String)> = unavailable;
@@ -60,19 +60,19 @@ fn note(server: &Server, tool: &str) -> Option<String> {
 }
 
 /// Whether a server's tools can be called.
-enum Absence {
-    There,
-    Missing(String),
+enum InstructionEntry {
+    Section,
+    Unavailable(String),
     /// Nobody has asked for it, or somebody does not want it.
-    Unwanted,
+    Omitted,
 }
 
-fn absence(server: &Server) -> Absence {
+fn instruction_entry(server: &Server) -> InstructionEntry {
     match server.phase() {
-        Phase::Ready(_) => Absence::There,
-        Phase::Idle if is_known_and_resting(server) => Absence::There,
-        Phase::Down(outage) => Absence::Missing(outage.describe()),
-        Phase::Connecting(_) => Absence::Missing("it is still starting".to_owned()),
-        Phase::Idle | Phase::Disabled | Phase::Closed => Absence::Unwanted,
+        Phase::Ready(_) => InstructionEntry::Section,
+        Phase::Idle if is_listed_while_idle(server) => InstructionEntry::Section,
+        Phase::Down(outage) => InstructionEntry::Unavailable(outage.describe()),
+        Phase::Connecting(_) => InstructionEntry::Unavailable("it is still starting".to_owned()),
+        Phase::Idle | Phase::Disabled | Phase::Closed => InstructionEntry::Omitted,
     }
 }

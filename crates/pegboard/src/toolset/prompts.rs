@@ -28,7 +28,7 @@ pub struct PromptListing {
 impl Toolset {
     /// Lists the prompts of all servers. Servers that are not ready are started and waited for, together and at most for `patience`.
     pub async fn prompts(&self, patience: Duration) -> PromptListing {
-        let unavailable = self.wake(patience).await;
+        let unavailable = self.start_servers(patience).await;
         let prompts = self.catalogs().into_iter().flat_map(|catalog| catalog.prompts.clone());
         PromptListing {
             unavailable,
@@ -45,7 +45,7 @@ impl Toolset {
         arguments: &Map<String, Value>,
     ) -> Result<FilledPrompt, Failure> {
         let what = format!("getting the prompt {name}");
-        let (_, live) = self.reach(server).await?;
+        let (_, live) = self.ready_server(server).await?;
         let known = live.catalog().prompts.iter().find(|prompt| prompt.name == name);
         if known.is_none() && !live.catalog().prompts.is_empty() {
             let names: Vec<_> = live
@@ -59,7 +59,7 @@ impl Toolset {
             return Err(failure.masked(&live.session.masker().current()));
         }
         let arguments = &checked(known, arguments)?;
-        self.ask(server, "prompts", &what, |live| async move {
+        self.read_request(server, "prompts", &what, |live| async move {
             let filled: Result<FilledPrompt, Fault> = live.session.get_prompt(name, arguments).await;
             filled
         })

@@ -3,7 +3,7 @@
 use serde_json::{Map, Value, json};
 use tokio::time::Instant;
 
-use super::{ListedTool, OwnReply, Toolset, builtin_tools};
+use super::{BuiltinReply, ListedTool, Toolset, builtin_tools};
 use crate::{
     call::{CallGuard, ToolCall, View},
     config::Reading,
@@ -42,9 +42,10 @@ pub(super) fn listed(home: &ServerName, view: &View) -> ListedTool {
 
 impl Toolset {
     /// The tool for listings: once there is something to read, or from the start if the view wants that.
-    pub(super) fn listed_reader(&self) -> Option<ListedTool> {
+    pub(super) fn listed_read_output(&self) -> Option<ListedTool> {
         let outputs = &self.view.outputs;
-        (outputs.always_readable || outputs.spill.is_used()).then(|| self.built(|built| built.reader.clone()))
+        (outputs.always_readable || outputs.spill.is_used())
+            .then(|| self.snapshot(|snapshot| snapshot.read_output.clone()))
     }
 
     /// The reply to a call of the tool, or the call back when another tool is meant.
@@ -53,18 +54,18 @@ impl Toolset {
         mut call: ToolCall,
         started: Instant,
         mut guard: CallGuard<'a>,
-    ) -> OwnReply<'a> {
+    ) -> BuiltinReply<'a> {
         let outputs = &self.view.outputs;
         // Without anything to read this costs a look at a flag.
-        if !(outputs.spill.is_used() || outputs.always_readable) || !builtin_tools::may_mean(&call.name, NAME) {
+        if !(outputs.spill.is_used() || outputs.always_readable) || !builtin_tools::may_match(&call.name, NAME) {
             return Err(Box::new((call, guard)));
         }
-        let (reader, routes) = self.built(|built| (built.reader.clone(), built.table.clone()));
-        if !builtin_tools::means(&call.name, &reader, &routes) {
+        let (read_output, routes) = self.snapshot(|snapshot| (snapshot.read_output.clone(), snapshot.table.clone()));
+        if !builtin_tools::matches(&call.name, &read_output, &routes) {
             return Err(Box::new((call, guard)));
         }
-        guard.own(&reader.tool);
-        let read = builtin_tools::read(&mut call, &reader, Reading::Guided).and_then(|given| arguments(&given));
+        guard.own(&read_output.tool);
+        let read = builtin_tools::read(&mut call, &read_output, Reading::Guided).and_then(|given| arguments(&given));
         let outcome = match read {
             Err(failure) => Outcome::Refused(failure),
             Ok((handle, query)) => match outputs.spill.page(&handle, query, PAGE).await {
@@ -73,14 +74,14 @@ impl Toolset {
                 Err(problem) => Outcome::ToolFailed(Answer::from_text(problem.to_string())),
             },
         };
-        let mut reply = builtin_tools::reply(&call, &reader.tool, outcome, started.elapsed());
-        builtin_tools::tell_repair(&mut reply, &call.name, &reader);
+        let mut reply = builtin_tools::reply(&call, &read_output.tool, outcome, started.elapsed());
+        builtin_tools::note_repair(&mut reply, &call.name, &read_output);
         guard.complete(&reply);
         Ok(reply)
     }
 }
 
-/// The handle and what is wanted of it.
+/// The handle and what is desired_state of it.
 fn arguments(given: &Map<String, Value>) -> Result<(String, Query), Failure> {
     let invalid = |problem: String| Failure::new(Kind::InvalidArguments, problem);
     let text = |key: &str| builtin_tools::text(given, key);

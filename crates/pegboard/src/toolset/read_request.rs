@@ -2,7 +2,7 @@
 
 use std::future::Future;
 
-use super::{LOOK_UP, Toolset};
+use super::{LOOKUP_TIMEOUT, Toolset};
 use crate::{
     call::{self, Visibility},
     deadline::Deadline,
@@ -15,33 +15,33 @@ use crate::{
 impl Toolset {
     pub(super) fn server(&self, name: &ServerName) -> Result<Server, Failure> {
         let servers = self.servers();
-        let sight = Visibility::new(&self.view, &servers);
-        sight.sees_server(name)?;
+        let visibility = Visibility::new(&self.view, &servers);
+        visibility.sees_server(name)?;
         if let Some(server) = servers.iter().find(|server| server.name() == name) {
             return Ok(server.clone());
         }
         let seen = servers
             .iter()
             .map(Server::name)
-            .filter(|name| sight.sees_server(name).is_ok());
+            .filter(|name| visibility.sees_server(name).is_ok());
         let seen = call::listed(seen.map(ServerName::as_str));
         let message = format!("there is no server `{name}`. Available servers: {seen}.");
         Err(Failure::new(Kind::Unavailable, message))
     }
 
     /// A server ready for use.
-    pub(super) async fn reach(&self, name: &ServerName) -> Result<(Server, Live), Failure> {
+    pub(super) async fn ready_server(&self, name: &ServerName) -> Result<(Server, Live), Failure> {
         self.check_open()?;
         self.check_selection()?;
         let server = self.server(name)?;
-        let live = server.live(Deadline::within(LOOK_UP)).await;
+        let live = server.live(Deadline::within(LOOKUP_TIMEOUT)).await;
         let live = live.map_err(|outage| call::unavailable(name.as_str(), &outage))?;
         Ok((server, live))
     }
 
     /// Asks a server for something that only reads, once more in a new session when the one that was used is gone. `what` tells what was
     /// asked for.
-    pub(super) async fn ask<T, F>(
+    pub(super) async fn read_request<T, F>(
         &self,
         name: &ServerName,
         capability: &str,
@@ -51,7 +51,7 @@ impl Toolset {
     where
         F: Future<Output = Result<T, Fault>>,
     {
-        let (server, live) = self.reach(name).await?;
+        let (server, live) = self.ready_server(name).await?;
         must_offer(&live, name, capability)?;
         let generation = live.generation;
         let fault = match ask(live).await {
@@ -60,7 +60,7 @@ impl Toolset {
         };
         if fault.loses_session() {
             server.replace(generation);
-            let again = server.live_after(generation, Deadline::within(LOOK_UP)).await;
+            let again = server.live_after(generation, Deadline::within(LOOKUP_TIMEOUT)).await;
             if let Ok(live) = again {
                 return ask(live).await.map_err(|fault| failed(&fault, &server, what));
             }

@@ -3,7 +3,7 @@
 use serde_json::{Map, Value, json};
 use tokio::time::Instant;
 
-use super::{LOOK_UP, ListedTool, OwnReply, Toolset, builtin_tools, read_request::must_offer};
+use super::{BuiltinReply, LOOKUP_TIMEOUT, ListedTool, Toolset, builtin_tools, read_request::must_offer};
 use crate::{
     call::{self, CallGuard, Route, ToolCall, View, Visibility},
     catalog::{Catalog, Resource},
@@ -82,27 +82,27 @@ impl Toolset {
         if !self.view.resource_tools {
             return Vec::new();
         }
-        let tools = self.built(|built| match built.unusable {
-            None => built.resources.clone(),
+        let tools = self.snapshot(|snapshot| match snapshot.unusable {
+            None => snapshot.resources.clone(),
             Some(_) => None,
         });
         tools.iter().flat_map(ResourceTools::all).cloned().collect()
     }
 
     /// The reply to a call of one of the three, or the call back when another tool is meant.
-    pub(super) async fn use_resources<'a>(
+    pub(super) async fn call_resource_tool<'a>(
         &'a self,
         mut call: ToolCall,
         started: Instant,
         mut guard: CallGuard<'a>,
-    ) -> OwnReply<'a> {
+    ) -> BuiltinReply<'a> {
         // Without the tools this costs a look at a flag.
-        if !self.view.resource_tools || !builtin_tools::may_mean(&call.name, "_resource") {
+        if !self.view.resource_tools || !builtin_tools::may_match(&call.name, "_resource") {
             return Err(Box::new((call, guard)));
         }
-        let (tools, routes) = self.built(|built| (built.resources.clone(), built.table.clone()));
+        let (tools, routes) = self.snapshot(|snapshot| (snapshot.resources.clone(), snapshot.table.clone()));
         let mut meant = tools.iter().flat_map(ResourceTools::all);
-        let Some(meant) = meant.find(|tool| builtin_tools::means(&call.name, tool, &routes)) else {
+        let Some(meant) = meant.find(|tool| builtin_tools::matches(&call.name, tool, &routes)) else {
             return Err(Box::new((call, guard)));
         };
         let given = match builtin_tools::read(&mut call, meant, Reading::Guided) {
@@ -118,7 +118,7 @@ impl Toolset {
         if meant.tool.name == READ {
             // Boxed, because it is rare and every call would pay for the room.
             let mut reply = Box::pin(self.read_for_model(call, meant, given, started, guard)).await;
-            builtin_tools::tell_repair(&mut reply, &asked, meant);
+            builtin_tools::note_repair(&mut reply, &asked, meant);
             return Ok(reply);
         }
         guard.own(&meant.tool);
@@ -130,7 +130,7 @@ impl Toolset {
         };
         let mut reply = builtin_tools::reply(&call, &meant.tool, outcome, started.elapsed());
         reply.untrusted = untrusted;
-        builtin_tools::tell_repair(&mut reply, &asked, meant);
+        builtin_tools::note_repair(&mut reply, &asked, meant);
         guard.complete(&reply);
         Ok(reply)
     }
@@ -185,14 +185,14 @@ impl Toolset {
         self.check_open()?;
         self.check_selection()?;
         if let Some(named) = named {
-            let (server, live) = self.reach(&server_name(&named)?).await?;
+            let (server, live) = self.ready_server(&server_name(&named)?).await?;
             must_offer(&live, server.name(), "resources")?;
             self.may_read(&server, live.catalog())?;
             return Ok((vec![(server, live.catalog().clone())], Vec::new()));
         }
-        let unavailable = self.wake(call.timeout.unwrap_or(LOOK_UP)).await;
+        let unavailable = self.start_servers(call.timeout.unwrap_or(LOOKUP_TIMEOUT)).await;
         let unavailable = unavailable.into_iter().map(|down| down.server.to_string()).collect();
-        let servers = self.chosen().into_iter().filter_map(|server| {
+        let servers = self.selected_servers().into_iter().filter_map(|server| {
             let catalog = server.catalog()?;
             let has_some = !catalog.resources.is_empty() || !catalog.templates.is_empty();
             (has_some && self.may_read(&server, &catalog).is_ok()).then_some((server, catalog))

@@ -33,7 +33,7 @@ impl Toolset {
     /// Lists the resources of all servers. Servers that are not ready are started and waited for, together and at most for `patience`.
     pub async fn resources(&self, patience: Duration) -> ResourceListing {
         let mut listing = ResourceListing {
-            unavailable: self.wake(patience).await,
+            unavailable: self.start_servers(patience).await,
             resources: Vec::new(),
             templates: Vec::new(),
             warnings: self.warnings(),
@@ -58,7 +58,7 @@ impl Toolset {
         limit: usize,
     ) -> Result<Vec<ResourceContents>, Failure> {
         let what = format!("reading {uri}");
-        let reading = self.ask(server, "resources", &what, |live| async move {
+        let reading = self.read_request(server, "resources", &what, |live| async move {
             live.session.read_resource(live.catalog().address(uri)).await
         });
         let contents = reading.await?;
@@ -77,7 +77,7 @@ impl Toolset {
         template: &str,
         values: &Map<String, Value>,
     ) -> Result<String, Failure> {
-        let (_, live) = self.reach(server).await?;
+        let (_, live) = self.ready_server(server).await?;
         let known = &live.catalog().templates;
         if !known.is_empty() && !known.iter().any(|known| known.uri == template) {
             let names: Vec<_> = known.iter().map(|known| format!("`{}`", known.uri)).collect();

@@ -42,7 +42,7 @@ impl Toolset {
     /// The tools that share the most words with a question, the best first, among those that are known now. [`Toolset::list`] makes them
     /// known.
     pub fn find(&self, question: &str, most: usize) -> Vec<FoundTool> {
-        let (routes, index) = self.built(|built| (built.table.clone(), built.index()));
+        let (routes, index) = self.snapshot(|snapshot| (snapshot.table.clone(), snapshot.index()));
         found(&routes, index.find(question, most))
     }
 
@@ -53,7 +53,8 @@ impl Toolset {
         let Some(embeddings) = &self.view.embeddings else {
             return self.find(question, most);
         };
-        let (routes, index, texts) = self.built(|built| (built.table.clone(), built.index(), built.texts()));
+        let (routes, index, texts) =
+            self.snapshot(|snapshot| (snapshot.table.clone(), snapshot.index(), snapshot.texts()));
         let Some(vectors) = embeddings.of(question, &texts).await else {
             return found(&routes, index.find(question, most));
         };

@@ -16,11 +16,11 @@ use crate::{
 const KEPT: usize = 8;
 
 /// A view with the selection of a call.
-pub(super) type Narrowed = (Arc<Selection>, Toolset);
+pub(super) type SelectionView = (Arc<Selection>, Toolset);
 
 impl Toolset {
     /// The servers that this view uses. None, if its selection cannot be used.
-    pub(super) fn chosen(&self) -> Vec<Server> {
+    pub(super) fn selected_servers(&self) -> Vec<Server> {
         let mut servers = self.servers();
         if let Some(selection) = self.view.rules.selection() {
             if check(selection, &servers).is_err() {
@@ -33,7 +33,7 @@ impl Toolset {
 
     /// The same view with another selection. The last few are kept, because many calls come with one selection.
     pub(super) fn selecting(&self, selection: &Arc<Selection>) -> Self {
-        let mut kept = self.narrowed.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut kept = self.selection_views.lock().unwrap_or_else(PoisonError::into_inner);
         let is_same = |known: &Arc<Selection>| Arc::ptr_eq(known, selection) || known == selection;
         if let Some((_, toolset)) = kept.iter().find(|(known, _)| is_same(known)) {
             return toolset.clone();
@@ -42,16 +42,16 @@ impl Toolset {
             rules: self.view.rules.selecting(selection.clone()),
             ..View::clone(&self.view)
         };
-        let narrowed = Self {
+        let selection_views = Self {
             view: Arc::new(view),
             latest: Arc::default(),
-            narrowed: Arc::default(),
+            selection_views: Arc::default(),
             shadows: Arc::default(),
             ..self.clone()
         };
         kept.truncate(KEPT - 1);
-        kept.insert(0, (selection.clone(), narrowed.clone()));
-        narrowed
+        kept.insert(0, (selection.clone(), selection_views.clone()));
+        selection_views
     }
 
     /// Whether the selection can be used on the board as it is now.
@@ -69,11 +69,11 @@ impl Toolset {
     }
 
     /// What is wrong with the choice of tools, or dangerous about it.
-    pub(super) fn doubts(&self) -> Vec<String> {
+    pub(super) fn selection_warnings(&self) -> Vec<String> {
         let servers = self.servers();
-        let mut doubts = Visibility::new(&self.view, &servers).warnings().to_vec();
+        let mut selection_warnings = Visibility::new(&self.view, &servers).warnings().to_vec();
         if let Err(failure) = self.check_selection() {
-            doubts.push(failure.message);
+            selection_warnings.push(failure.message);
         }
         let selected = self.view.rules.selection().map(Selection::servers).unwrap_or_default();
         for selected in selected {
@@ -83,15 +83,15 @@ impl Toolset {
             };
             let is_absent = |glob: &&String| !catalog.tools.iter().any(|tool| fits(glob, &tool.name));
             for absent in selected.tools.iter().filter(is_absent) {
-                doubts.push(format!(
+                selection_warnings.push(format!(
                     "the selection names `{}.{}`, and the server has no such tool",
                     selected.name,
                     absent.escape_debug()
                 ));
             }
         }
-        doubts.extend_from_slice(&self.shadows.of(&self.table()));
-        doubts
+        selection_warnings.extend_from_slice(&self.shadows.of(&self.table()));
+        selection_warnings
     }
 }
 
@@ -110,11 +110,11 @@ pub(super) fn check(selection: &Selection, servers: &[Server]) -> Result<(), Fai
 
 /// Which tools of a route table could be taken for others, found out once for each table.
 #[derive(Debug, Default)]
-pub(super) struct Shadows(Mutex<Option<Found>>);
+pub(super) struct ShadowWarnings(Mutex<Option<Found>>);
 
 type Found = (Arc<RouteTable>, Arc<[String]>);
 
-impl Shadows {
+impl ShadowWarnings {
     fn of(&self, table: &Arc<RouteTable>) -> Arc<[String]> {
         let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         match &*known {

@@ -1,4 +1,4 @@
-//! What is derived from the servers of a view at one moment, and built again only when something has changed.
+//! What is derived from the servers of a view at one moment, and snapshot again only when something has changed.
 
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
@@ -17,15 +17,15 @@ use crate::{
 /// How much of what a tool says about itself is looked at for its meaning, in bytes.
 const TEXT: usize = 2 << 10;
 
-/// What was built last. Every call looks at it, so looking must not make the cores wait for each other.
+/// What was snapshot last. Every call looks at it, so looking must not make the cores wait for each other.
 #[derive(Debug, Default)]
 pub(super) struct LatestSnapshot {
-    built: ArcSwapOption<Snapshot>,
-    /// Held while something is built, so that it is built once.
+    snapshot: ArcSwapOption<Snapshot>,
+    /// Held while something is snapshot, so that it is snapshot once.
     building: Mutex<()>,
 }
 
-/// A route table, and the revision that it was built for.
+/// A route table, and the revision that it was snapshot for.
 #[derive(Debug)]
 pub(super) struct Snapshot {
     revision: (u64, u64),
@@ -33,7 +33,7 @@ pub(super) struct Snapshot {
     pub(super) unusable: Option<Failure>,
     pub(super) table: Arc<RouteTable>,
     /// The tool that reads what was put aside, under a name that no server has.
-    pub(super) reader: ListedTool,
+    pub(super) read_output: ListedTool,
     /// The tools that lead to those that are not shown.
     pub(super) discovery: Discovery,
     /// The tools that list and read resources, for a view that wants them.
@@ -60,7 +60,7 @@ impl Snapshot {
 }
 
 impl Toolset {
-    /// Changes whenever what is built has to be built again.
+    /// Changes whenever what is snapshot has to be snapshot again.
     #[cfg(test)]
     pub(crate) fn revision(&self) -> (u64, u64) {
         self.own.revision()
@@ -68,45 +68,45 @@ impl Toolset {
 
     /// The route table for what the servers offer now.
     pub(super) fn table(&self) -> Arc<RouteTable> {
-        self.built(|built| built.table.clone())
+        self.snapshot(|snapshot| snapshot.table.clone())
     }
 
-    /// Takes something of what is built for what the servers offer now.
-    pub(super) fn built<T>(&self, take: impl FnOnce(&Snapshot) -> T) -> T {
-        match &*self.latest.built.load() {
-            Some(built) if built.revision == self.own.revision() => take(built),
-            _ => take(&self.rebuilt()),
+    /// Takes something of what is snapshot for what the servers offer now.
+    pub(super) fn snapshot<T>(&self, take: impl FnOnce(&Snapshot) -> T) -> T {
+        match &*self.latest.snapshot.load() {
+            Some(snapshot) if snapshot.revision == self.own.revision() => take(snapshot),
+            _ => take(&self.rebuild()),
         }
     }
 
-    fn rebuilt(&self) -> Arc<Snapshot> {
+    fn rebuild(&self) -> Arc<Snapshot> {
         let _alone = self.latest.building.lock().unwrap_or_else(PoisonError::into_inner);
-        let before = self.latest.built.load_full();
+        let before = self.latest.snapshot.load_full();
         let revision = self.own.revision();
-        if let Some(built) = before.as_ref().filter(|built| built.revision == revision) {
-            return built.clone();
+        if let Some(snapshot) = before.as_ref().filter(|snapshot| snapshot.revision == revision) {
+            return snapshot.clone();
         }
         let servers = self.servers();
-        let sight = Visibility::new(&self.view, &servers);
-        let before = before.as_ref().map(|built| &*built.table);
+        let visibility = Visibility::new(&self.view, &servers);
+        let before = before.as_ref().map(|snapshot| &*snapshot.table);
         let selection = self.view.rules.selection();
         let unusable = selection.and_then(|selection| server_selection::check(selection, &servers).err());
         let offering = if unusable.is_some() { &[][..] } else { &servers };
-        let routes = RouteTable::build(offering, &self.view, &sight, before);
-        let home = builtin_tools::home(&servers);
-        let reader = read_output::listed(&home, &self.view);
-        self.view.outputs.set_reader(&reader.name);
-        let built = Arc::new(Snapshot {
+        let routes = RouteTable::build(offering, &self.view, &visibility, before);
+        let home = builtin_tools::server_name(&servers);
+        let read_output = read_output::listed(&home, &self.view);
+        self.view.outputs.set_reader(&read_output.name);
+        let snapshot = Arc::new(Snapshot {
             revision,
             unusable,
             table: Arc::new(routes),
-            reader,
+            read_output,
             discovery: Discovery::new(&home, &self.view),
             resources: self.view.resource_tools.then(|| ResourceTools::new(&home, &self.view)),
             index: OnceLock::new(),
             texts: OnceLock::new(),
         });
-        self.latest.built.store(Some(built.clone()));
-        built
+        self.latest.snapshot.store(Some(snapshot.clone()));
+        snapshot
     }
 }

@@ -2,7 +2,7 @@
 
 use tokio::time::Instant;
 
-use super::{LOOK_UP, Toolset};
+use super::{LOOKUP_TIMEOUT, Toolset};
 use crate::{
     call::{self, CallGuard, TaskHandle, ToolCall},
     deadline::Deadline,
@@ -13,15 +13,15 @@ impl Toolset {
     /// Starts a tool as a task and returns as soon as its server has taken it on. The reply of a call that could not be started says why.
     pub async fn start(&self, call: ToolCall) -> Result<TaskHandle, Box<Reply>> {
         if let Some(selection) = &call.selection {
-            let narrowed = self.selecting(selection);
-            return narrowed.start_here(call).await;
+            let selection_views = self.selecting(selection);
+            return selection_views.start_here(call).await;
         }
         self.start_here(call).await
     }
 
     async fn start_here(&self, call: ToolCall) -> Result<TaskHandle, Box<Reply>> {
         let started = Instant::now();
-        let deadline = Deadline::within(call.timeout.unwrap_or(LOOK_UP));
+        let deadline = Deadline::within(call.timeout.unwrap_or(LOOKUP_TIMEOUT));
         let mut guard = CallGuard::open(&self.view, &call, started);
         match self.route_in_call(&call.name, deadline, &mut guard).await {
             Ok((route, _)) => {
@@ -30,14 +30,14 @@ impl Toolset {
                 guard.route(&kept);
                 call::start(&self.view, route, call, started, guard).await
             }
-            Err(astray) => Err(Box::new(call::refuse(&call, astray, started, guard))),
+            Err(refused) => Err(Box::new(call::refuse(&call, refused, started, guard))),
         }
     }
 
     /// Takes up a task that was started earlier, also by another program: `name` is its tool, `id` what [`TaskHandle::id`] said. The server is
     /// asked whether it knows the task.
     pub async fn task(&self, name: &str, id: &str) -> Result<TaskHandle, Failure> {
-        let deadline = Deadline::within(LOOK_UP);
+        let deadline = Deadline::within(LOOKUP_TIMEOUT);
         let (route, _) = self.route(name, deadline).await?;
         call::take_up(&self.view, route, id, deadline).await
     }

@@ -151,12 +151,12 @@ fn what_ends_comes_before_what_begins() {
         ("k", &on),
     ]);
     let changes = reconcile(&running, &wanted);
-    let told: Vec<_> = changes
+    let kind: Vec<_> = changes
         .iter()
         .map(|change| format!("{} {}", kind(change), change.server()))
         .collect();
     assert_eq!(
-        told,
+        kind,
         [
             "remove y",
             "remove z",

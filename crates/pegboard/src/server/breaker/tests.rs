@@ -4,7 +4,7 @@ use proptest::prelude::*;
 
 use super::*;
 
-/// The numbers of minion: five in a row or more than half of ten, 30 seconds, three probes, two successes.
+/// The stats of minion: five in a row or more than half of ten, 30 seconds, three probes, two successes.
 fn minion() -> Rule {
     Rule {
         percent: 50,
@@ -174,7 +174,7 @@ enum Kind {
 }
 
 impl Model {
-    fn turn(&mut self, kind: Kind) {
+    fn enter(&mut self, kind: Kind) {
         self.period += 1;
         self.kind = kind;
         self.verdicts.clear();
@@ -185,7 +185,7 @@ impl Model {
         if let Kind::Open { since } = self.kind
             && now - since >= self.rule.open
         {
-            self.turn(Kind::HalfOpen);
+            self.enter(Kind::HalfOpen);
         }
         let let_through = match self.kind {
             Kind::Closed => true,
@@ -214,10 +214,10 @@ impl Model {
         let mostly_bad = percent > 0 && recent.len() == of && bad * 100 > percent * of;
         match self.kind {
             Kind::Closed if good == Some(false) && (in_a_row >= self.rule.failures as usize || mostly_bad) => {
-                self.turn(Kind::Open { since: now });
+                self.enter(Kind::Open { since: now });
             }
-            Kind::HalfOpen if good == Some(false) => self.turn(Kind::Open { since: now }),
-            Kind::HalfOpen if self.verdicts.len() >= self.rule.successes as usize => self.turn(Kind::Closed),
+            Kind::HalfOpen if good == Some(false) => self.enter(Kind::Open { since: now }),
+            Kind::HalfOpen if self.verdicts.len() >= self.rule.successes as usize => self.enter(Kind::Closed),
             Kind::Closed | Kind::HalfOpen | Kind::Open { .. } => {}
         }
     }

@@ -12,47 +12,47 @@ use crate::{
     config::{BreakerPolicy, Command as Program, EraChoice, Limits, ServerConfig, Transport},
     deadline::Deadline,
     name::ServerName,
-    server::{Backoff, Links, Queues, Server, Shared, known_catalog::KnownCatalog, link::Link},
+    server::{Backoff, BoardShared, Links, Queues, Server, known_catalog::KnownCatalog, link::Link},
     session::{DesiredState, EraMemory, NoHost, Session, Spec},
     sync::explore::{explore, idle_runtime},
     transport::Target,
 };
 
 impl Supervisor {
-    /// As [`Supervisor::run`], with starts that reach nobody. Returns how many there were.
+    /// As [`Supervisor::run`], with starts that connect_and_list nobody. Returns how many there were.
     async fn run_on_silence(mut self) -> u64 {
-        let mut step = Step::Rest;
+        let mut step = Step::Idle;
         loop {
             step = match step {
-                Step::Rest => self.resting().await,
-                Step::Dial { .. } | Step::DialBehind | Step::Wait(_) => {
-                    self.show(Phase::Connecting(Attempt {
+                Step::Idle => self.idle().await,
+                Step::Connect { .. } | Step::ConnectBehindOutage | Step::Wait(_) => {
+                    self.publish(Phase::Connecting(Attempt {
                         since: Timestamp::now(),
                         after: None,
                         restarts: 0,
                     }));
                     shuttle::future::yield_now().await;
-                    let reached = Reached {
+                    let started = Started {
                         session: Session::silent(),
                         catalog: Catalog::default(),
                         freshness: Freshness::default(),
                         process: None,
                     };
-                    Step::Serve(self.live(reached, Duration::ZERO))
+                    Step::Serve(self.live(started, Duration::ZERO))
                 }
                 Step::Serve(live) => self.serving(live).await,
                 Step::Stop => break,
             }
         }
-        self.show(Phase::Closed);
-        self.memory.generation
+        self.publish(Phase::Closed);
+        self.history.generation
     }
 }
 
 /// A server whose supervisor runs in a thread of its own.
 fn server() -> (Server, thread::JoinHandle<u64>) {
-    let shared = Shared {
-        survey: ListScope::Tools,
+    let shared = BoardShared {
+        list_scope: ListScope::Tools,
         revision: Arc::default(),
         starts: Arc::new(Semaphore::new(1)),
         backoff: Backoff::default(),
@@ -62,7 +62,7 @@ fn server() -> (Server, thread::JoinHandle<u64>) {
         processes: Arc::new(Semaphore::new(1)),
         generations: Arc::default(),
         links: Links::default(),
-        ending: Arc::default(),
+        closing: Arc::default(),
         made: AtomicU64::new(1),
         events: crate::event::EventSender::default(),
         tallies: Arc::default(),
@@ -83,8 +83,8 @@ fn server() -> (Server, thread::JoinHandle<u64>) {
     };
     let config = ServerConfig::new(transport);
     let known = Arc::new(KnownCatalog::new(spec.name.clone(), None));
-    let plan = Plan::new(spec.clone(), &config);
-    let (link, supervisor) = Link::unattended(plan, known, Arc::default(), Revision::unseen(), &shared);
+    let plan = ConnectionPlan::new(spec.clone(), &config);
+    let (link, supervisor) = Link::with_supervisor(plan, known, Arc::default(), Revision::unseen(), &shared);
     let server = Server::over(&link, config, spec, &Arc::new(shared));
     (server, thread::spawn(move || block_on(supervisor.run_on_silence())))
 }

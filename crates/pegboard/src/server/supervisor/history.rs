@@ -6,13 +6,13 @@ use tokio::time::Instant;
 
 use crate::server::{
     backoff::{Backoff, CrashLoop},
-    phase::{Moment, Outage},
+    phase::{Outage, OutageStart},
 };
 
 /// What a supervisor remembers between sessions.
-pub(in crate::server) struct Memory {
+pub(in crate::server) struct History {
     /// The schedule of the board, and ours: the waits of the plan when it was last looked at.
-    pub(super) usual: Backoff,
+    pub(super) board_backoff: Backoff,
     pub(super) backoff: Backoff,
     pub(super) waits: Vec<Duration>,
     pub(super) crashes: CrashLoop,
@@ -22,18 +22,18 @@ pub(in crate::server) struct Memory {
     /// Starts that failed in a row.
     pub(super) failures: u32,
     pub(super) last_outage: Option<Arc<Outage>>,
-    /// When the outage began that lasts; `None` while the server is ready, and before its first start has failed.
-    pub(super) began: Option<Moment>,
+    /// When the outage outage_began that lasts; `None` while the server is ready, and before its first start has failed.
+    pub(super) outage_began: Option<OutageStart>,
     /// Until when callers wait while first starts fail.
-    pub(super) held_until: Option<Instant>,
+    pub(super) callers_wait_until: Option<Instant>,
     /// Whether the last session was lost, so that the next start is a restart.
-    pub(super) is_lost: bool,
+    pub(super) was_lost: bool,
 }
 
-impl Memory {
+impl History {
     pub(in crate::server) fn new(backoff: &Backoff) -> Self {
         Self {
-            usual: backoff.clone(),
+            board_backoff: backoff.clone(),
             backoff: backoff.clone(),
             waits: Vec::new(),
             crashes: CrashLoop::default(),
@@ -41,9 +41,9 @@ impl Memory {
             restarts: 0,
             failures: 0,
             last_outage: None,
-            began: None,
-            held_until: None,
-            is_lost: false,
+            outage_began: None,
+            callers_wait_until: None,
+            was_lost: false,
         }
     }
 
@@ -56,9 +56,9 @@ impl Memory {
         if self.waits != waits {
             self.waits = waits.to_vec();
             self.backoff = if waits.is_empty() {
-                self.usual.clone()
+                self.board_backoff.clone()
             } else {
-                self.usual.scheduled(waits)
+                self.board_backoff.scheduled(waits)
             };
         }
         &mut self.backoff

@@ -27,7 +27,7 @@ const TICK: Duration = Duration::from_secs(15);
 enum Event {
     Stop,
     Ended(WireEnd),
-    Asked(Command),
+    Command(Command),
     Changed,
     Tick,
     /// It has said nothing for long.
@@ -39,17 +39,17 @@ enum Event {
 impl Supervisor {
     pub(super) async fn serving(&mut self, mut live: Live) -> Step {
         self.usage.renew();
-        self.show(Phase::Ready(live.clone()));
+        self.publish(Phase::Ready(live.clone()));
         let session = live.session.clone();
         let (usage, holders) = (self.usage.clone(), self.holders.clone());
         let began = Instant::now();
-        let mut awake = SleepDetector::new();
+        let mut sleep = SleepDetector::new();
         let mut tick = tokio::time::interval_at(Instant::now() + TICK, TICK);
         tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
         // Kept across turns of the loop, so that a notice is not lost when something else happens meanwhile.
         let mut change = Box::pin(settled_change(&session, Duration::ZERO));
         let mut keeping = Box::pin(session.keep());
-        let mut quiet = Box::pin(quiet(&session, self.probing(), Duration::ZERO));
+        let mut quiet = Box::pin(quiet(&session, self.probe_schedule(), Duration::ZERO));
         let idle = || Box::pin(usage.idle(|| holders.idle_after()));
         let mut idling = idle();
         let end = loop {
@@ -57,7 +57,7 @@ impl Supervisor {
                 biased;
                 () = self.stop.cancelled() => Event::Stop,
                 end = session.ended() => Event::Ended(end),
-                command = self.commands.recv() => command.map_or(Event::Stop, Event::Asked),
+                command = self.commands.recv() => command.map_or(Event::Stop, Event::Command),
                 () = &mut change => Event::Changed,
                 _ = tick.tick() => Event::Tick,
                 () = &mut quiet => Event::Quiet,
@@ -70,13 +70,13 @@ impl Supervisor {
                     return Step::Stop;
                 }
                 Event::Ended(end) => break end,
-                Event::Asked(Command::Reconnect) => {
-                    self.memory.restarts = self.memory.restarts.saturating_add(1);
+                Event::Command(Command::Reconnect) => {
+                    self.history.restarts = self.history.restarts.saturating_add(1);
                     session.leave(closed("it was started anew"));
                     self.close(&session).await;
-                    return self.first_dial();
+                    return self.reconnect_step();
                 }
-                Event::Asked(Command::Replace(generation)) if generation == live.generation => {
+                Event::Command(Command::Replace(generation)) if generation == live.generation => {
                     // Others may still learn on the old session what became of their calls, while the new one is opened.
                     let (old, process) = (session.clone(), self.process.take());
                     self.tasks.spawn(async move {
@@ -85,19 +85,19 @@ impl Supervisor {
                     });
                     return self.lost(&closed("its session was of no use any more"), began.elapsed(), true);
                 }
-                Event::Asked(Command::Suspect(generation)) if generation == live.generation => {
+                Event::Command(Command::Suspect(generation)) if generation == live.generation => {
                     if let Err(end) = self.probe(&mut live).await {
                         break end;
                     }
                 }
-                Event::Asked(Command::Refresh) => self.relist(&mut live).await,
+                Event::Command(Command::Refresh) => self.relist(&mut live).await,
                 // A stale request, or one that is met already.
-                Event::Asked(_) => {}
+                Event::Command(_) => {}
                 Event::Changed => {
                     change = Box::pin(settled_change(&session, RELIST));
                     self.relist(&mut live).await;
                 }
-                Event::Tick if awake.woke() => {
+                Event::Tick if sleep.has_slept() => {
                     if let Err(end) = self.probe(&mut live).await {
                         break end;
                     }
@@ -111,14 +111,14 @@ impl Supervisor {
                     {
                         break end;
                     }
-                    quiet.set(self::quiet(&session, self.probing(), TICK));
+                    quiet.set(self::quiet(&session, self.probe_schedule(), TICK));
                 }
                 Event::Idle => {
                     if self.usage.end() {
                         tracing::info!("nobody uses it; it is stopped until somebody does");
-                        self.forgive(began.elapsed());
+                        self.reset_if_healthy(began.elapsed());
                         self.close(&session).await;
-                        return Step::Rest;
+                        return Step::Idle;
                     }
                     idling = idle();
                 }
@@ -132,31 +132,31 @@ impl Supervisor {
 
     /// Ends a session before the next one is opened. Callers wait for that one from now on, not from when the old session has ended.
     async fn close_before(&mut self, step: Step, session: &Arc<Session>) -> Step {
-        let Step::Dial { after, patience } = step else {
+        let Step::Connect { after, patience } = step else {
             self.close(session).await;
             return step;
         };
-        self.show_connecting();
+        self.publish_connecting();
         if !self.plan().spec.is_process() {
             // The next session needs nothing that the old one holds.
             let old = session.clone();
             self.tasks.spawn(async move { old.close().await });
-            return Step::Dial { after, patience };
+            return Step::Connect { after, patience };
         }
         let until = Instant::now() + patience;
         let closing = session.close();
         tokio::pin!(closing);
         let is_late = tokio::time::timeout_at(until, &mut closing).await.is_err();
         if is_late {
-            self.turn_callers_away();
+            self.fail_waiting_callers();
             closing.await;
         }
         self.process = None;
         if is_late {
-            return Step::DialBehind;
+            return Step::ConnectBehindOutage;
         }
         let patience = until.saturating_duration_since(Instant::now());
-        Step::Dial { after, patience }
+        Step::Connect { after, patience }
     }
 
     /// Ends a session, and with it the process that counts among those of the board.
@@ -166,7 +166,7 @@ impl Supervisor {
     }
 
     /// How and how often the server is probed.
-    fn probing(&self) -> Option<(Probe, Duration)> {
+    fn probe_schedule(&self) -> Option<(Probe, Duration)> {
         let health = self.plan().health;
         let every = health.every.filter(|_| health.probe != Probe::Never)?;
         Some((health.probe, every))
@@ -195,10 +195,10 @@ impl Supervisor {
         let fault = match answer {
             Ok(None) if health.probe == Probe::Never => return Ok(()),
             Ok(listed) => {
-                self.checks.ended(None);
+                self.checks.record(None);
                 let listed = listed.filter(|(catalog, _)| !CatalogDiff::between(live.catalog(), catalog).is_empty());
                 if let Some((catalog, freshness)) = listed {
-                    self.take_over(live, catalog, freshness);
+                    self.replace_catalog(live, catalog, freshness);
                 }
                 return Ok(());
             }
@@ -206,7 +206,7 @@ impl Supervisor {
         };
         // Where the config describes the tools, their listing may be refused.
         if fault.is_busy() || (fault.is_answer() && !plan.described.is_empty()) {
-            self.checks.ended(None);
+            self.checks.record(None);
             return Ok(());
         }
         let why = match &fault.kind {
@@ -217,12 +217,12 @@ impl Supervisor {
         };
         tracing::warn!(reason = %plan.spec.masker.text(&why), "a probe failed");
         self.holders.report(|reporter| reporter.probe_failed(&why));
-        self.checks.ended(Some(why.clone()));
+        self.checks.record(Some(why.clone()));
         Err(closed(&why))
     }
 
     /// Shows another catalogue of the same session.
-    fn take_over(&self, live: &mut Live, catalog: Catalog, freshness: Freshness) {
+    fn replace_catalog(&self, live: &mut Live, catalog: Catalog, freshness: Freshness) {
         for news in catalog
             .warnings
             .iter()
@@ -234,28 +234,28 @@ impl Supervisor {
         ready.listed = Arc::new(catalog);
         ready.listing += 1;
         self.learn(&ready.listed, freshness);
-        self.show(Phase::Ready(live.clone()));
+        self.publish(Phase::Ready(live.clone()));
     }
 
     /// Lists the server again and shows the new catalogue in one step. The old one stays when the new one cannot be had.
     async fn relist(&self, live: &mut Live) {
         let plan = self.plan();
-        let survey = self.survey.within(plan.capabilities);
+        let list_scope = self.list_scope.within(plan.capabilities);
         let listed = tokio::select! {
             biased;
             () = self.stop.cancelled() => return,
-            listed = live.session.catalog(survey, &plan.described, Some(live.catalog())) => listed,
+            listed = live.session.catalog(list_scope, &plan.described, Some(live.catalog())) => listed,
         };
         match listed {
             Ok((catalog, freshness)) => {
                 Arc::make_mut(&mut live.ready).stale_at = freshness.ttl.map(|ttl| Instant::now() + ttl);
-                self.take_over(live, catalog, freshness);
+                self.replace_catalog(live, catalog, freshness);
             }
             Err(fault) => {
                 tracing::warn!(%fault, "the changed listing could not be read; the old one stays");
                 // Shown again for those who wait for the end of the listing.
                 Arc::make_mut(&mut live.ready).listing += 1;
-                self.show(Phase::Ready(live.clone()));
+                self.publish(Phase::Ready(live.clone()));
             }
         }
     }
@@ -272,8 +272,8 @@ fn closed(why: &str) -> WireEnd {
 
 /// Waits until the next probe is due, but not before `pause` has passed: when the server has said nothing for as long as the probe's
 /// interval. Listings are due by time alone, because no word of the server replaces them.
-async fn quiet(session: &Session, probing: Option<(Probe, Duration)>, pause: Duration) {
-    let Some((probe, limit)) = probing else {
+async fn quiet(session: &Session, probe_schedule: Option<(Probe, Duration)>, pause: Duration) {
+    let Some((probe, limit)) = probe_schedule else {
         return std::future::pending().await;
     };
     if probe == Probe::ListTools {

@@ -7,13 +7,13 @@ use tokio_util::task::TaskTracker;
 
 use crate::{
     catalog::{Catalog, store::Freshness},
-    server::link::Plan,
+    server::link::ConnectionPlan,
     session::{ConnectError, ListScope, Session, Spec, connect},
     transport::{DialError, FailureKind, Sent, WireFailure},
 };
 
 /// A server that was connected to and listed.
-pub(super) struct Reached {
+pub(super) struct Started {
     pub(super) session: Session,
     pub(super) catalog: Catalog,
     pub(super) freshness: Freshness,
@@ -21,16 +21,16 @@ pub(super) struct Reached {
 }
 
 /// Connects and lists. A server that cannot be listed is not left running.
-pub(super) async fn reach(
-    plan: &Plan,
-    (survey, before): (ListScope, Option<Arc<Catalog>>),
+pub(super) async fn connect_and_list(
+    plan: &ConnectionPlan,
+    (list_scope, before): (ListScope, Option<Arc<Catalog>>),
     limit: Duration,
     tasks: &TaskTracker,
     process: Option<OwnedSemaphorePermit>,
-) -> Result<Reached, ConnectError> {
+) -> Result<Started, ConnectError> {
     let session = connect(&plan.spec, limit, tasks).await?;
-    match session.catalog(survey, &plan.described, before.as_deref()).await {
-        Ok((catalog, freshness)) => Ok(Reached {
+    match session.catalog(list_scope, &plan.described, before.as_deref()).await {
+        Ok((catalog, freshness)) => Ok(Started {
             session,
             catalog,
             freshness,
@@ -48,7 +48,7 @@ pub(super) async fn reach(
 }
 
 /// The place of a server's process among those of the board.
-pub(super) fn place_for(
+pub(super) fn process_permit(
     spec: &Spec,
     processes: Arc<Semaphore>,
 ) -> Result<Option<OwnedSemaphorePermit>, Box<ConnectError>> {
