@@ -10,7 +10,7 @@ use std::{
 
 use jiff::Timestamp;
 
-use super::phase::{Outage, Phase};
+use super::{outage::Outage, phase::Phase};
 use crate::{
     catalog::CatalogDiff,
     event::{Event, EventSender},

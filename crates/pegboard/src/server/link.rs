@@ -3,16 +3,11 @@
 //! Two servers that are reached in the same way hold the same link, so that what is configured twice is started once.
 
 use std::{
-    collections::BTreeMap,
-    sync::{
-        Arc, Mutex, MutexGuard, PoisonError, RwLock, Weak,
-        atomic::{AtomicU64, Ordering},
-    },
+    sync::{Arc, PoisonError, RwLock, Weak},
     time::Duration,
 };
 
 use arc_swap::ArcSwapOption;
-use futures_util::future::join_all;
 use tokio::sync::{mpsc, watch};
 use tokio_util::{
     sync::{CancellationToken, DropGuard},
@@ -20,23 +15,20 @@ use tokio_util::{
 };
 
 use super::{
-    BoardShared,
+    closing_links::ClosingLinks,
+    connection_plan::ConnectionPlan,
     event_publisher::LinkReporter,
     health_check::{HealthCheck, HealthChecks},
     known_catalog::KnownCatalog,
-    phase::{Live, Outage, Phase, Ready},
+    link_holders::Holders,
+    link_resources::LinkResources,
+    link_usage::{ReleaseNotifier, Usage, UseGuard},
+    outage::Outage,
+    phase::{Live, Phase, Ready},
     revision::Revision,
     supervisor::{Command, History, Supervisor},
-    usage::{ReleaseNotifier, Usage, UseGuard},
 };
-use crate::{
-    config::{Capabilities, Health, Limits, Restart, ServerConfig},
-    deadline::Deadline,
-    mask::Masking,
-    name::ServerName,
-    session::{Described, DesiredState, Spec},
-    transport::Target,
-};
+use crate::{deadline::Deadline, name::ServerName};
 
 /// How often a supervisor is reminded by those who wait.
 pub(super) const RESEND: Duration = Duration::from_secs(1);
@@ -44,67 +36,6 @@ pub(super) const RESEND: Duration = Duration::from_secs(1);
 const SWITCH: Duration = Duration::from_secs(15);
 /// How many commands wait for a supervisor that is busy.
 const COMMANDS: usize = 32;
-
-/// What a connection is made of.
-#[derive(Debug, Clone)]
-pub(super) struct ConnectionPlan {
-    pub(super) spec: Spec,
-    pub(super) restart: Restart,
-    pub(super) health: Health,
-    /// What is hidden in what the server says beside its results.
-    pub(super) masking: Masking,
-    pub(super) capabilities: Capabilities,
-    /// Tools that the server does not list.
-    pub(super) described: Arc<Described>,
-}
-
-impl ConnectionPlan {
-    pub(super) fn new(spec: Spec, config: &ServerConfig) -> Self {
-        Self {
-            spec: Spec {
-                era: config.era.clone(),
-                limits: config.limits,
-                roots: config.roots.clone(),
-                desired_state: DesiredState::new(&config.roots),
-                // One of its own: the server's follows every change of its settings, and the connection may be shared.
-                masker: spec.masker.with(&config.policy.masking),
-                ..spec
-            },
-            masking: config.policy.masking.clone(),
-            restart: config.policy.restart.clone(),
-            health: config.policy.health,
-            capabilities: config.policy.capabilities,
-            described: Arc::new(config.tool_schemas.clone()),
-        }
-    }
-
-    /// Whether one connection can serve both. What is looked at for each call is no part of that.
-    pub(super) fn is_compatible_with(&self, other: &Self) -> bool {
-        let (ours, theirs) = (&self.spec, &other.spec);
-        let limits = Limits {
-            call_idle: theirs.limits.call_idle,
-            call_total: theirs.limits.call_total,
-            in_flight: theirs.limits.in_flight,
-            ..ours.limits
-        };
-        let same_target = match (&ours.target, &theirs.target) {
-            (Target::Configured(ours), Target::Configured(theirs)) => ours == theirs,
-            (Target::InProcess(ours), Target::InProcess(theirs)) | (Target::StandIn(ours), Target::StandIn(theirs)) => {
-                Arc::ptr_eq(ours, theirs)
-            }
-            (Target::Configured(_) | Target::InProcess(_) | Target::StandIn(_), _) => false,
-        };
-        same_target
-            && ours.era == theirs.era
-            && ours.roots == theirs.roots
-            && limits == theirs.limits
-            && self.restart == other.restart
-            && self.health == other.health
-            && self.masking == other.masking
-            && self.capabilities == other.capabilities
-            && self.described == other.described
-    }
-}
 
 /// One connection. A link that is only known, and not held, keeps nothing alive.
 #[derive(Debug, Clone)]
@@ -138,9 +69,9 @@ impl Link {
         known: Arc<KnownCatalog>,
         released: Arc<ReleaseNotifier>,
         revision: Arc<Revision>,
-        shared: &BoardShared,
+        resources: &LinkResources,
     ) -> Self {
-        let (link, supervisor) = Self::with_supervisor(plan, known, released, revision, shared);
+        let (link, supervisor) = Self::with_supervisor(plan, known, released, revision, resources);
         link.0.tasks.spawn(supervisor.run());
         link
     }
@@ -151,7 +82,7 @@ impl Link {
         known: Arc<KnownCatalog>,
         released: Arc<ReleaseNotifier>,
         revision: Arc<Revision>,
-        shared: &BoardShared,
+        resources: &LinkResources,
     ) -> (Self, Supervisor) {
         let (publish, phase) = watch::channel(Phase::Idle);
         let ready = Arc::<ArcSwapOption<Ready>>::default();
@@ -165,17 +96,17 @@ impl Link {
         let plan = Arc::new(RwLock::new(Arc::new(plan)));
         let supervisor = Supervisor {
             plan: plan.clone(),
-            list_scope: shared.list_scope,
+            list_scope: resources.list_scope,
             phase: publish,
             ready: ready.clone(),
             commands: asked,
             revision,
-            generations: shared.generations.clone(),
+            generations: resources.generations.clone(),
             stop: stop.clone(),
-            starts: shared.starts.clone(),
-            processes: shared.processes.clone(),
+            starts: resources.starts.clone(),
+            processes: resources.processes.clone(),
             process: None,
-            history: History::new(&shared.backoff),
+            history: History::new(&resources.backoff),
             checks: checks.clone(),
             known: known.clone(),
             usage: usage.clone(),
@@ -193,11 +124,15 @@ impl Link {
             usage,
             holders,
             _stops_on_drop: stop.clone().drop_guard(),
-            closing: shared.closing.clone(),
+            closing: resources.closing.clone(),
             tasks,
             stop,
         }));
         (link, supervisor)
+    }
+
+    pub(super) fn downgrade(&self) -> WeakLink {
+        WeakLink(Arc::downgrade(&self.0))
     }
 
     pub(super) fn plan(&self) -> Arc<ConnectionPlan> {
@@ -332,63 +267,17 @@ impl Link {
     }
 }
 
-/// Those who hold a link, by number.
-#[derive(Debug, Default)]
-pub(super) struct Holders {
-    state: Mutex<BTreeMap<u64, Holder>>,
-    entered: AtomicU64,
-    is_current_pool: CancellationToken,
-}
-
-/// A server that holds a link.
+/// A link that is known and not kept alive.
 #[derive(Debug)]
-struct Holder {
-    /// After how long without a use it lets the link rest.
-    idle: Option<Duration>,
-    reporter: LinkReporter,
-}
+pub(super) struct WeakLink(Weak<LinkInner>);
 
-impl Holders {
-    fn enter(&self, idle: Option<Duration>, mut reporter: LinkReporter, phase: &watch::Receiver<Phase>) -> Option<u64> {
-        let mut state = self.lock();
-        if self.is_current_pool.is_cancelled() {
-            return None;
-        }
-        let number = self.entered.fetch_add(1, Ordering::Relaxed);
-        // Under the lock, as all reports are: no phase is missed or reported after a later one.
-        reporter.attach(&phase.borrow());
-        state.insert(number, Holder { idle, reporter });
-        Some(number)
+impl WeakLink {
+    pub(super) fn is_dropped(&self) -> bool {
+        self.0.strong_count() == 0
     }
 
-    /// Reports something to every server that holds the link.
-    pub(super) fn report(&self, mut report: impl FnMut(&mut LinkReporter)) {
-        for holder in self.lock().values_mut() {
-            report(&mut holder.reporter);
-        }
-    }
-
-    /// Whether it was the last one.
-    fn leave(&self, number: u64) -> bool {
-        let mut state = self.lock();
-        state.remove(&number);
-        if state.is_empty() {
-            self.is_current_pool.cancel();
-        }
-        state.is_empty()
-    }
-
-    /// After how long without a use the connection is awaited: when every holder agrees to that.
-    pub(super) fn idle_after(&self) -> Option<Duration> {
-        let state = self.lock();
-        let longest = state
-            .values()
-            .try_fold(Duration::ZERO, |most, holder| holder.idle.map(|idle| most.max(idle)));
-        longest.filter(|_| !state.is_empty())
-    }
-
-    fn lock(&self) -> MutexGuard<'_, BTreeMap<u64, Holder>> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    pub(super) fn upgrade(&self) -> Option<Link> {
+        self.0.upgrade().map(Link)
     }
 }
 
@@ -463,64 +352,5 @@ impl LinkLease {
 impl Drop for LinkLease {
     fn drop(&mut self) {
         self.release();
-    }
-}
-
-/// The tasks of links that have no holder any more and are closing their connections. Shutdown has_start_begun for them.
-#[derive(Debug, Default)]
-pub(crate) struct ClosingLinks(Mutex<Vec<TaskTracker>>);
-
-impl ClosingLinks {
-    fn watch(&self, tasks: &TaskTracker) {
-        let mut closing = self.lock();
-        closing.retain(|tasks| !tasks.is_empty());
-        closing.push(tasks.clone());
-    }
-
-    /// Waits until all that is closing now has closed. Every close is bounded by the limits of its server.
-    pub(crate) async fn wait(&self) {
-        let closing = std::mem::take(&mut *self.lock());
-        join_all(closing.iter().map(TaskTracker::wait)).await;
-    }
-
-    /// How many links are closing.
-    #[cfg(test)]
-    pub(crate) fn count(&self) -> usize {
-        self.lock().iter().filter(|tasks| !tasks.is_empty()).count()
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Vec<TaskTracker>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-/// The links of a board that may be shared.
-#[derive(Debug, Default)]
-pub(crate) struct Links(Mutex<Vec<Weak<LinkInner>>>);
-
-impl Links {
-    /// A share in a link that is_compatible_with the plan: one that is there, or the one that is made now.
-    pub(super) fn join(
-        &self,
-        plan: &ConnectionPlan,
-        idle: Option<Duration>,
-        reporter: LinkReporter,
-        make: impl Fn() -> Link,
-    ) -> LinkLease {
-        let mut links = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        links.retain(|link| link.strong_count() > 0);
-        let mut known = links.iter().filter_map(Weak::upgrade).map(Link);
-        let shared = known.find_map(|link| {
-            link.plan()
-                .is_compatible_with(plan)
-                .then(|| link.lease(idle, reporter.clone()))
-                .flatten()
-        });
-        shared.unwrap_or_else(|| {
-            let link = make();
-            links.push(Arc::downgrade(&link.0));
-            // A link that was made just now has not awaited.
-            link.lease(idle, reporter).expect("nobody has held it yet")
-        })
     }
 }

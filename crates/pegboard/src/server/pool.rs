@@ -12,14 +12,16 @@ use std::{
 use futures_util::future::join_all;
 
 use super::{
-    BoardShared,
+    board_shared::BoardShared,
+    connection_plan::ConnectionPlan,
     event_publisher::{EventPublisher, LinkReporter},
     known_catalog::KnownCatalog,
-    link::{ConnectionPlan, Link, LinkLease, RESEND},
-    phase::{Live, Outage, Phase},
+    link::{Link, LinkLease, RESEND},
+    link_usage::{ReleaseNotifier, UseGuard},
+    outage::Outage,
+    phase::{Live, Phase},
     revision::Revision,
     supervisor::Command,
-    usage::{ReleaseNotifier, UseGuard},
 };
 use crate::{
     config::{IDLE, IdleStop, Scope, ServerConfig},
@@ -54,14 +56,20 @@ impl Pool {
         let known = OnceCell::new();
         let make = || {
             let known = known.get_or_init(|| Arc::new(known_of(plan, shared)));
-            Link::new(plan.clone(), known.clone(), released.clone(), revision.clone(), shared)
+            Link::new(
+                plan.clone(),
+                known.clone(),
+                released.clone(),
+                revision.clone(),
+                &shared.link_resources,
+            )
         };
         let is_shared = config.policy.scope == Scope::Shared;
         let leases = (0..size(config)).map(|at| {
             let idle = idle_after(config, idle, at);
             let reporter = LinkReporter::new(publisher, number, at);
             if is_shared && matches!(plan.spec.target, Target::Configured(_)) {
-                shared.links.join(plan, idle, reporter, make)
+                shared.links.lease(plan, idle, reporter, make)
             } else {
                 // A link that was made just now has not ended.
                 make().lease(idle, reporter).expect("nobody has held it yet")

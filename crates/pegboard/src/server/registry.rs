@@ -13,10 +13,17 @@ use std::{
 };
 
 use futures_util::future::join_all;
-use tokio::task::JoinHandle;
 use tokio_util::task::TaskTracker;
 
-use super::{Availability, BoardShared, DetachedConnections, Phase, Server, membership::ViewTag};
+use super::{
+    availability::{Availability, DetachedConnections},
+    board_shared::BoardShared,
+    phase::Phase,
+    retirement::Retirement,
+    server_handle::Server,
+    view_instances::{ViewInstances, sorted},
+    view_tag::ViewTag,
+};
 use crate::{
     deadline::Deadline, event::EventSender, metrics::Tallies, name::ServerName, session::Root, status::ServerStatus,
 };
@@ -43,24 +50,11 @@ pub(crate) struct Registry {
 
 #[derive(Debug, Default)]
 struct RegistryState {
-    views: BTreeMap<u64, Weak<ViewServers>>,
+    views: BTreeMap<u64, Weak<ViewInstances>>,
     /// Servers that are off the board and still have calls.
     draining: Vec<Server>,
     /// Servers that are started before they take the place of others.
     candidates: Vec<Server>,
-}
-
-/// The servers of one view that no other view uses. They end with it.
-#[derive(Debug)]
-pub(crate) struct ViewServers {
-    tag: ViewTag,
-    /// The roots of its servers, instead of those of their config.
-    roots: Option<Vec<Root>>,
-    /// The tools that it brings along.
-    brought: Option<Server>,
-    /// Its copies of the spares, in order of their names.
-    own: RwLock<Arc<[Server]>>,
-    registry: Arc<Registry>,
 }
 
 impl Registry {
@@ -109,10 +103,8 @@ impl Registry {
 
     /// Every live server: shared ones, spares, those of views, and those that only end their calls.
     pub(crate) fn all_servers(&self) -> Vec<Server> {
-        // Dropped after the lock, because the last handle of a view takes it.
-        let views: Vec<_>;
         let state = self.lock();
-        views = open_views(&state);
+        let views = open_views(&state);
         let mut servers = self.configured().to_vec();
         for view in &views {
             servers.extend(view.all());
@@ -129,10 +121,8 @@ impl Registry {
         name: &ServerName,
         change: impl Fn(&Server) -> DetachedConnections,
     ) -> (bool, Vec<DetachedConnections>) {
-        // Dropped after the lock, because the last handle of a view takes it.
-        let views: Vec<_>;
         let state = self.lock();
-        views = open_views(&state);
+        let views = open_views(&state);
         let of_views = views.iter().filter_map(|view| view.get(name));
         let instances: Vec<Server> = self.get(name).into_iter().chain(of_views).collect();
         (!instances.is_empty(), instances.iter().map(change).collect())
@@ -188,12 +178,12 @@ impl Registry {
     }
 
     /// Opens a view and gives it its own servers. Those that start eagerly are started.
-    pub(crate) fn open_view(
-        self: &Arc<Self>,
+    pub(super) fn open_view(
+        &self,
         name: Option<Arc<str>>,
         roots: Option<&[Root]>,
         brought: Option<Server>,
-    ) -> Arc<ViewServers> {
+    ) -> Arc<ViewInstances> {
         let number = self.opened_views.fetch_add(1, Ordering::Relaxed) + 1;
         let tag = ViewTag {
             name: name.unwrap_or_else(|| format!("view-{number}").into()),
@@ -203,13 +193,7 @@ impl Registry {
         if let Some(server) = &brought {
             server.belong_to(&tag);
         }
-        let view = Arc::new(ViewServers {
-            tag,
-            roots: roots.map(<[Root]>::to_vec),
-            brought,
-            own: RwLock::default(),
-            registry: self.clone(),
-        });
+        let view = Arc::new(ViewInstances::new(tag, roots, brought));
         let mut state = self.lock();
         if !self.is_closing() {
             let spares = self.configured();
@@ -225,7 +209,7 @@ impl Registry {
     }
 
     /// A server of its own for a view: mostly the spare itself, in whose place a new one is put. Called with the state locked.
-    fn copy_for(&self, view: &ViewServers, spare: &Server) -> Server {
+    fn copy_for(&self, view: &ViewInstances, spare: &Server) -> Server {
         let copy = match &view.roots {
             Some(roots) => {
                 let copy = spare.fresh();
@@ -257,13 +241,11 @@ impl Registry {
 
     /// The same with servers for some views that are ready already.
     pub(crate) fn put_with(self: &Arc<Self>, server: &Server, replacements: &ViewReplacements) -> Retirement {
-        // Dropped after the lock, because the last handle of a view takes it.
-        let views: Vec<_>;
         let mut state = self.lock();
         if self.is_closing() {
             drop(server.set_availability(Availability::Closed));
         }
-        views = open_views(&state);
+        let views = open_views(&state);
         let name = server.name().clone();
         let is_spare = server.is_spare();
         let old = self.swap_configured(&name, Some(server.clone()));
@@ -327,10 +309,8 @@ impl Registry {
 
     /// Takes a server off the board, and the copies of it off the views. All of them end, as [`Retirement`] says.
     pub(crate) fn remove(self: &Arc<Self>, name: &ServerName) -> Retirement {
-        // Dropped after the lock, because the last handle of a view takes it.
-        let views: Vec<_>;
         let mut state = self.lock();
-        views = open_views(&state);
+        let views = open_views(&state);
         let mut displaced: Vec<Server> = self.swap_configured(name, None).into_iter().collect();
         for view in &views {
             let own = view.own();
@@ -388,24 +368,26 @@ impl Registry {
         self.tasks.wait().await;
     }
 
+    pub(super) fn revision(&self) -> u64 {
+        self.revision.load(Ordering::Acquire)
+    }
+
     /// Something has changed: what views have derived from shared servers must be derived again.
     pub(crate) fn bump_revision(&self) {
         self.revision.fetch_add(1, Ordering::Release);
     }
 
     /// Forgets a view and gives back the servers that it had. A required server must not be without a session because its last view left.
-    fn forget_view(&self, view: &ViewServers) -> Vec<Server> {
-        // Dropped after the lock, because the last handle of a view takes it.
-        let other: Option<_>;
+    pub(super) fn forget_view(&self, view: &ViewInstances) -> Vec<Server> {
         let mut state = self.lock();
         // A view that was closed is forgotten once more when its last call drops it.
         let was_open = state.views.remove(&view.tag.number).is_some();
-        other = state.views.values().find_map(Weak::upgrade);
+        let was_last = was_open && state.views.is_empty();
         let servers = view.all();
         view.replace_own(Vec::new());
         drop(state);
         // Every open view has a copy of each spare.
-        if was_open && other.is_none() && !self.is_closing() {
+        if was_last && !self.is_closing() {
             for spare in self.configured().iter().filter(|server| server.is_spare()) {
                 if spare.config().required && spare.starts_automatically() {
                     if servers.iter().any(|own| own.name() == spare.name() && own.is_ready()) {
@@ -424,7 +406,7 @@ impl Registry {
         self.lock().views.len()
     }
 
-    fn open_views_and_draining(&self) -> (Vec<Arc<ViewServers>>, Vec<Server>) {
+    fn open_views_and_draining(&self) -> (Vec<Arc<ViewInstances>>, Vec<Server>) {
         let state = self.lock();
         (open_views(&state), state.draining.clone())
     }
@@ -434,63 +416,8 @@ impl Registry {
     }
 }
 
-fn open_views(state: &RegistryState) -> Vec<Arc<ViewServers>> {
+fn open_views(state: &RegistryState) -> Vec<Arc<ViewInstances>> {
     state.views.values().filter_map(Weak::upgrade).collect()
-}
-
-impl ViewServers {
-    /// Its copies of the spares.
-    fn own(&self) -> Arc<[Server]> {
-        self.own.read().unwrap_or_else(PoisonError::into_inner).clone()
-    }
-
-    fn replace_own(&self, own: Vec<Server>) {
-        *self.own.write().unwrap_or_else(PoisonError::into_inner) = sorted(own);
-        self.tag.revision.fetch_add(1, Ordering::Release);
-    }
-
-    fn get(&self, name: &ServerName) -> Option<Server> {
-        self.own().iter().find(|server| server.name() == name).cloned()
-    }
-
-    /// All servers that end with the view.
-    fn all(&self) -> Vec<Server> {
-        self.brought.iter().chain(&*self.own()).cloned().collect()
-    }
-
-    /// All servers that the view can use at this moment, in order of their names. The tools that it brings along come first.
-    pub(crate) fn usable(&self) -> Vec<Server> {
-        let brought = self.brought.as_ref();
-        let is_other = |server: &&Server| brought.is_none_or(|brought| brought.name() != server.name());
-        let (configured, own) = (self.registry.configured(), self.own());
-        let shared = configured.iter().filter(|server| !server.is_spare());
-        let mut servers: Vec<_> = shared.chain(&*own).filter(is_other).cloned().collect();
-        servers.sort_by(|a, b| a.name().cmp(b.name()));
-        servers.splice(0..0, brought.cloned());
-        servers
-    }
-
-    /// Changes whenever a server of the view, or what it offers, may have changed.
-    pub(crate) fn revision(&self) -> (u64, u64) {
-        let board = self.registry.revision.load(Ordering::Acquire);
-        (board, self.tag.revision.load(Ordering::Acquire))
-    }
-
-    pub(crate) fn registry(&self) -> &Arc<Registry> {
-        &self.registry
-    }
-
-    /// Ends the servers of the view and waits until they are closed.
-    pub(crate) async fn close(&self) {
-        let servers = self.registry.forget_view(self);
-        join_all(servers.iter().map(Server::close)).await;
-    }
-}
-
-impl Drop for ViewServers {
-    fn drop(&mut self) {
-        self.registry.forget_view(self);
-    }
 }
 
 /// Servers that are being started before they take the place of others.
@@ -521,29 +448,4 @@ impl ViewReplacements {
     pub(crate) fn servers(&self) -> impl Iterator<Item = &Server> {
         self.0.values()
     }
-}
-
-/// The end of servers that have left the board. Those with calls under way take no more and are closed when these have ended, at the latest when
-/// no call of theirs may go on. The others are closed at once, and [`Retirement::closed`] waits for them.
-#[must_use = "servers without calls should have ended before what takes their place begins"]
-pub(crate) struct Retirement {
-    count: usize,
-    idle: Vec<JoinHandle<()>>,
-}
-
-impl Retirement {
-    /// Whether no server has left.
-    pub(crate) fn is_empty(&self) -> bool {
-        self.count == 0
-    }
-
-    /// Waits until the servers without calls are closed.
-    pub(crate) async fn wait(self) {
-        join_all(self.idle).await;
-    }
-}
-
-fn sorted(mut servers: Vec<Server>) -> Arc<[Server]> {
-    servers.sort_by(|a, b| a.name().cmp(b.name()));
-    servers.into()
 }

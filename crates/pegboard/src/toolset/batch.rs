@@ -2,7 +2,7 @@
 
 use futures_util::future::join_all;
 
-use super::Toolset;
+use super::toolset_handle::Toolset;
 use crate::{
     call::{Routed, ToolCall},
     outcome::Reply,

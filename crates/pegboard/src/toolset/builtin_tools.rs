@@ -5,10 +5,10 @@ use std::{sync::Arc, time::Duration};
 
 use serde_json::{Map, Value};
 
-use super::ListedTool;
+use super::listing::ListedTool;
 use crate::{
     args::Arguments,
-    call::{self, RouteTable, Routed, ToolCall, View},
+    call::{self, CallGuard, RouteTable, Routed, ToolCall, View},
     catalog::{Tool, ToolKind},
     config::Reading,
     name::{self, NameStyle, ServerName},
@@ -16,6 +16,9 @@ use crate::{
     provider::Provider,
     server::Server,
 };
+
+/// The reply to a call of one of our own tools, or the call back when another tool is meant.
+pub(super) type BuiltinReply<'a> = Result<Reply, Box<(ToolCall, CallGuard<'a>)>>;
 
 /// The name of a server that the board does not have.
 pub(super) fn server_name(servers: &[Server]) -> ServerName {

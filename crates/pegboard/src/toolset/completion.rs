@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value};
 
-use super::Toolset;
+use super::toolset_handle::Toolset;
 use crate::{
     name::ServerName,
     outcome::{Completion, Failure},

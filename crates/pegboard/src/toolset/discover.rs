@@ -3,79 +3,25 @@
 use serde_json::{Map, Value, json};
 use tokio::time::Instant;
 
-use super::{BuiltinReply, FoundTool, ListedTool, Toolset, builtin_tools};
+use super::{
+    builtin_definitions::{CALL, DESCRIBE, FIND, MAX_FOUND},
+    builtin_tools::{self, BuiltinReply},
+    listing::ListedTool,
+    search::FoundTool,
+    toolset_handle::Toolset,
+};
 use crate::{
     args::Arguments,
-    call::{CallGuard, ToolCall, View},
+    call::{CallGuard, ToolCall},
     config::Reading,
-    name::ServerName,
     outcome::{Answer, Failure, Kind, Outcome},
 };
 
-/// How many tools are found at most, and when nothing else is said.
-const MOST: usize = 20;
 const USUAL: usize = 5;
 /// How much of a description is shown in a list, in characters.
 const SHORT: usize = 160;
 /// How many tools are named in a warning.
 const NAMED: usize = 5;
-const FIND: &str = "find_tools";
-const DESCRIBE: &str = "describe_tool";
-const CALL: &str = "call_tool";
-
-/// The three tools, as a view shows them.
-#[derive(Debug, Clone)]
-pub(super) struct Discovery {
-    find: ListedTool,
-    describe: ListedTool,
-    call: ListedTool,
-}
-
-impl Discovery {
-    pub(super) fn new(home: &ServerName, view: &View) -> Self {
-        let tool = |name: &str, description: &str, properties: Value, required: &[&str], reads: bool| {
-            let definition = json!({
-                "name": name, "description": description,
-                "inputSchema": {"type": "object", "properties": properties, "required": required},
-                "annotations": {"readOnlyHint": reads, "openWorldHint": !reads},
-            });
-            builtin_tools::listed(home, definition, view)
-        };
-        Self {
-            find: tool(
-                FIND,
-                "Finds tools by what they are for. There are more tools than are listed; look here before you say that something cannot be done.",
-                json!({
-                    "query": {"type": "string", "description": "What you want to do, in a few words"},
-                    "limit": {"type": "integer", "minimum": 1, "maximum": MOST, "description": "How many tools to show"},
-                }),
-                &["query"],
-                true,
-            ),
-            describe: tool(
-                DESCRIBE,
-                "Shows what a tool does and which arguments it takes. Read it before you call a tool for the first time.",
-                json!({"name": {"type": "string", "description": "The tool's name as find_tools gave it"}}),
-                &["name"],
-                true,
-            ),
-            call: tool(
-                CALL,
-                "Calls a tool that find_tools found.",
-                json!({
-                    "name": {"type": "string", "description": "The tool's name as find_tools gave it"},
-                    "arguments": {"type": "object", "description": "Its arguments, as describe_tool shows them"},
-                }),
-                &["name"],
-                false,
-            ),
-        }
-    }
-
-    fn all(&self) -> [&ListedTool; 3] {
-        [&self.find, &self.describe, &self.call]
-    }
-}
 
 impl Toolset {
     /// The tools for a model: all of them if the view's budget has room for that, else those that are always shown and the three that lead to
@@ -178,7 +124,7 @@ impl Toolset {
             .get("limit")
             .and_then(Value::as_u64)
             .and_then(|limit| usize::try_from(limit).ok());
-        let found = self.search(query, limit.unwrap_or(USUAL).clamp(1, MOST)).await;
+        let found = self.search(query, limit.unwrap_or(USUAL).clamp(1, MAX_FOUND)).await;
         let lines: Vec<String> = found.iter().map(line).collect();
         let text = match lines.as_slice() {
             [] => "No tool fits these words. Try others, or fewer.".to_owned(),

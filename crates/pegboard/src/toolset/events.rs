@@ -2,7 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use super::{Toolset, read_request::must_offer};
+use super::{read_request::must_offer, toolset_handle::Toolset};
 use crate::{
     deadline::Deadline,
     name::ServerName,

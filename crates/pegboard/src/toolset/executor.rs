@@ -2,7 +2,7 @@
 
 use std::{future::Future, pin::Pin, time::Duration};
 
-use super::{Listing, Toolset};
+use super::{listing::Listing, toolset_handle::Toolset};
 use crate::{call::ToolCall, outcome::Reply};
 
 /// How long a listing waits for servers that are starting.

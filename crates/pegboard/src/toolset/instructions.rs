@@ -1,6 +1,6 @@
 //! What is told to a model about the servers of a view.
 
-use super::{Toolset, is_listed_while_idle};
+use super::{list_tools::is_listed_while_idle, toolset_handle::Toolset};
 use crate::{
     catalog::{self, Described, Instructions, Section},
     filter::fits,

@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde::Serialize;
 use serde_json::{Map, Value};
 
-use super::{Toolset, Unavailable};
+use super::{listing::Unavailable, toolset_handle::Toolset};
 use crate::{
     catalog::Prompt,
     name::ServerName,
@@ -28,12 +28,11 @@ pub struct PromptListing {
 impl Toolset {
     /// Lists the prompts of all servers. Servers that are not ready are started and waited for, together and at most for `patience`.
     pub async fn prompts(&self, patience: Duration) -> PromptListing {
-        let unavailable = self.start_servers(patience).await;
-        let prompts = self.catalogs().into_iter().flat_map(|catalog| catalog.prompts.clone());
+        let (catalogs, unavailable, warnings) = self.list_catalogs(patience).await;
         PromptListing {
+            prompts: catalogs.iter().flat_map(|catalog| catalog.prompts.clone()).collect(),
             unavailable,
-            prompts: prompts.collect(),
-            warnings: self.warnings(),
+            warnings,
         }
     }
 

@@ -1,44 +1,23 @@
 //! `read_output`: a tool of our own, with which a model reads what was too long to be handed to it.
 
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 use tokio::time::Instant;
 
-use super::{BuiltinReply, ListedTool, Toolset, builtin_tools};
+use super::{
+    builtin_definitions::READ_OUTPUT,
+    builtin_tools::{self, BuiltinReply},
+    listing::ListedTool,
+    toolset_handle::Toolset,
+};
 use crate::{
-    call::{CallGuard, ToolCall, View},
+    call::{CallGuard, ToolCall},
     config::Reading,
-    name::ServerName,
     outcome::{Answer, Failure, Kind, Outcome},
     spill::{Query, SpillError},
 };
 
-const NAME: &str = "read_output";
 /// The largest page. A model that reads on sees the next one.
 const PAGE: usize = 16 << 10;
-
-/// The tool as a view shows it.
-pub(super) fn listed(home: &ServerName, view: &View) -> ListedTool {
-    let definition = json!({
-        "name": NAME,
-        "title": "Read a long output",
-        "description": "Reads a part of an output that was too long to be shown and is kept under a handle. Give at most one of range, \
-                        grep and jsonpath; without them you get the beginning.",
-        "inputSchema": {
-            "type": "object",
-            "properties": {
-                "handle": {"type": "string", "description": "The handle, such as out_1a2b…"},
-                "range": {"type": "string", "description": "Lines to read, such as 120-180, counted from 1"},
-                "grep": {"type": "string", "description": "A regular expression; lines that match are shown with their numbers. (?i) ignores case"},
-                "context": {"type": "integer", "minimum": 0, "maximum": 20, "description": "Lines to show around each match of grep"},
-                "jsonpath": {"type": "string", "description": "A path into JSON, such as $.items[0].name, $.items[*].id or $..status"},
-            },
-            "required": ["handle"],
-            "additionalProperties": false,
-        },
-        "annotations": {"readOnlyHint": true, "idempotentHint": true, "openWorldHint": false},
-    });
-    builtin_tools::listed(home, definition, view)
-}
 
 impl Toolset {
     /// The tool for listings: once there is something to read, or from the start if the view wants that.
@@ -57,7 +36,7 @@ impl Toolset {
     ) -> BuiltinReply<'a> {
         let outputs = &self.view.outputs;
         // Without anything to read this costs a look at a flag.
-        if !(outputs.spill.is_used() || outputs.always_readable) || !builtin_tools::may_match(&call.name, NAME) {
+        if !(outputs.spill.is_used() || outputs.always_readable) || !builtin_tools::may_match(&call.name, READ_OUTPUT) {
             return Err(Box::new((call, guard)));
         }
         let (read_output, routes) = self.snapshot(|snapshot| (snapshot.read_output.clone(), snapshot.table.clone()));

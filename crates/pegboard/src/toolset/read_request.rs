@@ -2,7 +2,7 @@
 
 use std::future::Future;
 
-use super::{LOOKUP_TIMEOUT, Toolset};
+use super::{routing::LOOKUP_TIMEOUT, toolset_handle::Toolset};
 use crate::{
     call::{self, Visibility},
     deadline::Deadline,

@@ -3,9 +3,16 @@
 use serde_json::{Map, Value, json};
 use tokio::time::Instant;
 
-use super::{BuiltinReply, LOOKUP_TIMEOUT, ListedTool, Toolset, builtin_tools, read_request::must_offer};
+use super::{
+    builtin_definitions::{LIST, MAX_RESOURCES, READ, ResourceTools, TEMPLATES},
+    builtin_tools::{self, BuiltinReply},
+    listing::ListedTool,
+    read_request::must_offer,
+    routing::LOOKUP_TIMEOUT,
+    toolset_handle::Toolset,
+};
 use crate::{
-    call::{self, CallGuard, Route, ToolCall, View, Visibility},
+    call::{self, CallGuard, Route, ToolCall, Visibility},
     catalog::{Catalog, Resource},
     config::Reading,
     name::ServerName,
@@ -13,68 +20,10 @@ use crate::{
     server::Server,
 };
 
-const LIST: &str = "list_resources";
-const TEMPLATES: &str = "list_resource_templates";
-const READ: &str = "read_resource";
-/// How many resources a page has at most, and when nothing else is said.
-const MOST: usize = 200;
 const USUAL: usize = 50;
 /// The largest page, in bytes, and the longest text in it about one resource.
 const PAGE: usize = 16 << 10;
 const WORDS: usize = 300;
-
-/// The three tools, as a view shows them.
-#[derive(Debug, Clone)]
-pub(super) struct ResourceTools {
-    list: ListedTool,
-    templates: ListedTool,
-    read: ListedTool,
-}
-
-impl ResourceTools {
-    pub(super) fn new(home: &ServerName, view: &View) -> Self {
-        let tool = |name: &str, description: &str, properties: Value, required: &[&str]| {
-            let definition = json!({
-                "name": name, "description": description,
-                "inputSchema": {"type": "object", "properties": properties, "required": required, "additionalProperties": false},
-                "annotations": {"readOnlyHint": true, "openWorldHint": false},
-            });
-            builtin_tools::listed(home, definition, view)
-        };
-        let paged = json!({
-            "server": {"type": "string", "description": "Only those of this server"},
-            "cursor": {"type": "string", "description": "next_cursor of the page before"},
-            "limit": {"type": "integer", "minimum": 1, "maximum": MOST, "description": "How many to show"},
-        });
-        Self {
-            list: tool(
-                LIST,
-                "Lists resources that can be read with read_resource: files, records and other data of the servers.",
-                paged.clone(),
-                &[],
-            ),
-            templates: tool(
-                TEMPLATES,
-                "Lists patterns of addresses of further resources. Fill in what stands in braces and read the address with read_resource.",
-                paged,
-                &[],
-            ),
-            read: tool(
-                READ,
-                "Reads a resource by its address.",
-                json!({
-                    "uri": {"type": "string", "description": "The address as list_resources gave it, or made from a pattern"},
-                    "server": {"type": "string", "description": "The server that has it; needed where several have resources"},
-                }),
-                &["uri"],
-            ),
-        }
-    }
-
-    fn all(&self) -> [&ListedTool; 3] {
-        [&self.list, &self.templates, &self.read]
-    }
-}
 
 impl Toolset {
     /// The tools for listings, if the view wants them.
@@ -144,7 +93,9 @@ impl Toolset {
     ) -> Result<(String, bool), Failure> {
         let cursor = builtin_tools::text(given, "cursor")?;
         let limit = given.get("limit").and_then(Value::as_u64);
-        let limit = limit.map_or(USUAL, |limit| usize::try_from(limit).unwrap_or(MOST).clamp(1, MOST));
+        let limit = limit.map_or(USUAL, |limit| {
+            usize::try_from(limit).unwrap_or(MAX_RESOURCES).clamp(1, MAX_RESOURCES)
+        });
         let (servers, unavailable) = self
             .servers_with_resources(builtin_tools::text(given, "server")?, call)
             .await?;

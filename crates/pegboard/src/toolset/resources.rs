@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde::Serialize;
 use serde_json::{Map, Value};
 
-use super::{Toolset, Unavailable};
+use super::{listing::Unavailable, toolset_handle::Toolset};
 use crate::{
     catalog::{Resource, UriTemplate},
     name::ServerName,
@@ -32,17 +32,13 @@ pub struct ResourceListing {
 impl Toolset {
     /// Lists the resources of all servers. Servers that are not ready are started and waited for, together and at most for `patience`.
     pub async fn resources(&self, patience: Duration) -> ResourceListing {
-        let mut listing = ResourceListing {
-            unavailable: self.start_servers(patience).await,
-            resources: Vec::new(),
-            templates: Vec::new(),
-            warnings: self.warnings(),
-        };
-        for catalog in self.catalogs() {
-            listing.resources.extend(catalog.resources.iter().cloned());
-            listing.templates.extend(catalog.templates.iter().cloned());
+        let (catalogs, unavailable, warnings) = self.list_catalogs(patience).await;
+        ResourceListing {
+            resources: catalogs.iter().flat_map(|catalog| catalog.resources.clone()).collect(),
+            templates: catalogs.iter().flat_map(|catalog| catalog.templates.clone()).collect(),
+            unavailable,
+            warnings,
         }
-        listing
     }
 
     /// Reads a resource of a server, up to 4 MiB of it.

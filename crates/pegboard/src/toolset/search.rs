@@ -4,15 +4,13 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-use super::{ListedTool, Toolset};
+use super::{listing::ListedTool, toolset_handle::Toolset};
 use crate::{
     call::RouteTable,
     name::ServerName,
     search::{fuse, nearest},
 };
 
-/// How many bytes of a definition are taken for one token.
-const BYTES_PER_TOKEN: usize = 4;
 /// How far down both rankings are looked at before they become one.
 const RANKED: usize = 50;
 
@@ -90,13 +88,4 @@ fn found(routes: &RouteTable, ranked: Vec<(usize, f32)>) -> Vec<FoundTool> {
         score,
     });
     found.collect()
-}
-
-impl ListedTool {
-    /// About how many tokens the definition takes: its name, description and schema.
-    pub fn tokens(&self) -> usize {
-        let description = self.tool.description.as_ref().map_or(0, String::len);
-        let bytes = self.name.len() + description + self.tool.input_schema.as_str().len();
-        bytes.div_ceil(BYTES_PER_TOKEN)
-    }
 }

@@ -1,22 +1,17 @@
 //! Which servers a view uses, and what is wrong with the choice.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, PoisonError};
 
-use super::Toolset;
+use super::{selection_check::check, toolset_handle::Toolset};
 use crate::{
-    call::{RouteTable, Unroutable, View, Visibility},
-    catalog::{Tool, shadows},
+    call::{Unroutable, View, Visibility},
     filter::{Selection, fits},
-    hint::Hint,
-    outcome::{Failure, Kind},
+    outcome::Failure,
     server::Server,
 };
 
 /// How many selections of single calls are kept with their route tables.
 const KEPT: usize = 8;
-
-/// A view with the selection of a call.
-pub(super) type SelectionView = (Arc<Selection>, Toolset);
 
 impl Toolset {
     /// The servers that this view uses. None, if its selection cannot be used.
@@ -92,39 +87,5 @@ impl Toolset {
         }
         selection_warnings.extend_from_slice(&self.shadows.of(&self.table()));
         selection_warnings
-    }
-}
-
-/// Whether a selection can be used on a board with these servers. If it cannot, nothing is listed and nothing can be called.
-pub(super) fn check(selection: &Selection, servers: &[Server]) -> Result<(), Failure> {
-    let names: Vec<_> = servers.iter().map(|server| server.name().as_str()).collect();
-    selection.check_against(&names).map_err(|problem| {
-        let message = format!("{problem}. No tool can be called with this selection.");
-        let failure = Failure::new(Kind::NotPermitted, message);
-        match problem.hint() {
-            Some(hint) => failure.hint(hint),
-            None => failure,
-        }
-    })
-}
-
-/// Which tools of a route table could be taken for others, found out once for each table.
-#[derive(Debug, Default)]
-pub(super) struct ShadowWarnings(Mutex<Option<Found>>);
-
-type Found = (Arc<RouteTable>, Arc<[String]>);
-
-impl ShadowWarnings {
-    fn of(&self, table: &Arc<RouteTable>) -> Arc<[String]> {
-        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        match &*known {
-            Some((of, warnings)) if Arc::ptr_eq(of, table) => warnings.clone(),
-            _ => {
-                let tools: Vec<&Tool> = table.routes().iter().map(|route| route.tool.as_ref()).collect();
-                let warnings: Arc<[String]> = shadows(&tools).into();
-                *known = Some((table.clone(), warnings.clone()));
-                warnings
-            }
-        }
     }
 }

@@ -9,8 +9,8 @@ use std::{
 use serde_json::{Value, json};
 
 use super::{
-    ListedTool, Listing,
     executor::{Boxed, Closed, ToolExecutor},
+    listing::{ListedTool, Listing},
 };
 use crate::{
     args::Arguments,

@@ -2,7 +2,7 @@
 
 use tokio::time::Instant;
 
-use super::{LOOKUP_TIMEOUT, Toolset};
+use super::{routing::LOOKUP_TIMEOUT, toolset_handle::Toolset};
 use crate::{
     call::{self, CallGuard, TaskHandle, ToolCall},
     deadline::Deadline,

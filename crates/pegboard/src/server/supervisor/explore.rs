@@ -3,17 +3,35 @@
 //! The supervisor's own steps are run, all but the start itself: that always succeeds and gives a session without a server. The
 //! channels between are tokio's, at which no other thread runs; callers let others run between their steps instead.
 
-use std::collections::BTreeMap;
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, atomic::AtomicU64},
+    time::Duration,
+};
 
+use jiff::Timestamp;
 use shuttle::{future::block_on, thread};
+use tokio::sync::Semaphore;
 
-use super::*;
+use super::{
+    start::Started,
+    state::{Step, Supervisor},
+};
 use crate::{
+    catalog::{Catalog, store::Freshness},
     config::{BreakerPolicy, Command as Program, EraChoice, Limits, ServerConfig, Transport},
     deadline::Deadline,
     name::ServerName,
-    server::{Backoff, BoardShared, Links, Queues, Server, known_catalog::KnownCatalog, link::Link},
-    session::{DesiredState, EraMemory, NoHost, Session, Spec},
+    server::{
+        Backoff, BoardShared, LinkResources, Queues, Server, SharedLinks,
+        connection_plan::ConnectionPlan,
+        known_catalog::KnownCatalog,
+        link::Link,
+        outage::Cause,
+        phase::{Attempt, Phase},
+        revision::Revision,
+    },
+    session::{DesiredState, EraMemory, ListScope, NoHost, Session, Spec},
     sync::explore::{explore, idle_runtime},
     transport::Target,
 };
@@ -52,18 +70,20 @@ impl Supervisor {
 /// A server whose supervisor runs in a thread of its own.
 fn server() -> (Server, thread::JoinHandle<u64>) {
     let shared = BoardShared {
-        list_scope: ListScope::Tools,
         revision: Arc::default(),
-        starts: Arc::new(Semaphore::new(1)),
-        backoff: Backoff::default(),
+        link_resources: LinkResources {
+            list_scope: ListScope::Tools,
+            starts: Arc::new(Semaphore::new(1)),
+            processes: Arc::new(Semaphore::new(1)),
+            generations: Arc::default(),
+            backoff: Backoff::default(),
+            closing: Arc::default(),
+        },
+        links: SharedLinks::default(),
         queues: Queues::new(&BTreeMap::new()),
         breaker: BreakerPolicy::default(),
         catalogs: None,
-        processes: Arc::new(Semaphore::new(1)),
-        generations: Arc::default(),
-        links: Links::default(),
-        closing: Arc::default(),
-        made: AtomicU64::new(1),
+        next_server: AtomicU64::new(1),
         events: crate::event::EventSender::default(),
         tallies: Arc::default(),
     };
@@ -84,7 +104,8 @@ fn server() -> (Server, thread::JoinHandle<u64>) {
     let config = ServerConfig::new(transport);
     let known = Arc::new(KnownCatalog::new(spec.name.clone(), None));
     let plan = ConnectionPlan::new(spec.clone(), &config);
-    let (link, supervisor) = Link::with_supervisor(plan, known, Arc::default(), Revision::unseen(), &shared);
+    let (link, supervisor) =
+        Link::with_supervisor(plan, known, Arc::default(), Revision::unseen(), &shared.link_resources);
     let server = Server::over(&link, config, spec, &Arc::new(shared));
     (server, thread::spawn(move || block_on(supervisor.run_on_silence())))
 }

@@ -6,7 +6,7 @@ use tokio::time::Instant;
 
 use crate::server::{
     backoff::{Backoff, CrashLoop},
-    phase::{Outage, OutageStart},
+    outage::{Outage, OutageStart},
 };
 
 /// What a supervisor remembers between sessions.

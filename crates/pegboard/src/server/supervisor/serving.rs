@@ -4,7 +4,10 @@ use std::{sync::Arc, time::Duration};
 
 use tokio::time::{Instant, MissedTickBehavior};
 
-use super::{Command, Step, Supervisor};
+use super::{
+    command::Command,
+    state::{Step, Supervisor},
+};
 use crate::{
     catalog::{Catalog, diff::CatalogDiff, store::Freshness},
     config::Probe,

@@ -7,7 +7,7 @@ use tokio_util::task::TaskTracker;
 
 use crate::{
     catalog::{Catalog, store::Freshness},
-    server::link::ConnectionPlan,
+    server::connection_plan::ConnectionPlan,
     session::{ConnectError, ListScope, Session, Spec, connect},
     transport::{DialError, FailureKind, Sent, WireFailure},
 };

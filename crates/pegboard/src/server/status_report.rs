@@ -1,18 +1,12 @@
 //! What a server looks like from outside: its figures and its status.
 
-use std::{
-    sync::{
-        PoisonError,
-        atomic::{AtomicU64, Ordering},
-    },
-    time::Duration,
-};
+use std::sync::PoisonError;
 
 use jiff::Timestamp;
 use serde_json::{Map, Value};
 use tokio::time::Instant;
 
-use super::{Phase, Server, health_check::HealthCheck, link::Link};
+use super::{health_check::HealthCheck, link::Link, phase::Phase, server_handle::Server};
 use crate::{
     catalog::{Catalog, ToolKind},
     config::Scope,
@@ -34,16 +28,9 @@ impl Server {
 
     /// Counts a call that has ended for the view that owns the server.
     pub(crate) fn count_for_view(&self, reply: &Reply) {
-        if self.view().is_none() {
-            return;
+        if self.view().is_some() {
+            self.0.calls.record(reply);
         }
-        let calls = &self.0.calls;
-        calls.total.fetch_add(1, Ordering::Relaxed);
-        if reply.outcome.kind() != Kind::Ok {
-            calls.failed.fetch_add(1, Ordering::Relaxed);
-        }
-        let micros = u64::try_from(reply.latency.as_micros()).unwrap_or(u64::MAX);
-        calls.micros.fetch_add(micros, Ordering::Relaxed);
     }
 
     /// Remembers how a call failed that was handed to the server. Calls that were refused before that say nothing about it, and outages are
@@ -196,28 +183,6 @@ fn shortened(mut message: String) -> String {
         message.push('…');
     }
     message
-}
-
-/// The calls of a server that one view owns.
-#[derive(Debug, Default)]
-pub(super) struct ViewCalls {
-    total: AtomicU64,
-    failed: AtomicU64,
-    micros: AtomicU64,
-}
-
-impl ViewCalls {
-    fn status(&self) -> CallCounts {
-        let total = self.total.load(Ordering::Relaxed);
-        let spent = Duration::from_micros(self.micros.load(Ordering::Relaxed));
-        CallCounts {
-            total,
-            failed: self.failed.load(Ordering::Relaxed),
-            avg_ms: spent
-                .checked_div(u32::try_from(total).unwrap_or(u32::MAX))
-                .map_or(0.0, millis),
-        }
-    }
 }
 
 /// The plain mean over all calls, not a moving average: it does not depend on when it is read, and the histogram tells the rest.

@@ -1,14 +1,11 @@
 //! Where a server belongs: to the board, to one view, or off the board with its last calls.
 
 use std::{
-    sync::{
-        Arc, Mutex, PoisonError, Weak,
-        atomic::{AtomicU8, AtomicU64, Ordering},
-    },
+    sync::{Arc, atomic::Ordering},
     time::Duration,
 };
 
-use super::{Availability, Inner, Phase, Server};
+use super::{availability::Availability, phase::Phase, server_handle::Server, view_tag::ViewTag};
 use crate::{
     config::{Scope, ServerConfig, Start},
     deadline::Deadline,
@@ -19,64 +16,26 @@ const SPARE: Duration = Duration::from_secs(60);
 /// How often a server that leaves the board is asked whether its calls have ended.
 const DRAIN_POLL: Duration = Duration::from_millis(10);
 
-/// Who owns a server that each view has for itself.
-#[derive(Debug, Clone)]
-pub(crate) struct ViewTag {
-    /// What status calls the view.
-    pub(crate) name: Arc<str>,
-    pub(super) number: u64,
-    /// Counts the changes of the view's servers.
-    pub(super) revision: Arc<AtomicU64>,
-}
-
-/// A place on the board, and the server that has it now. All servers that had it one after the other know it.
-#[derive(Debug, Default)]
-pub(super) struct BoardSlot(Mutex<Weak<Inner>>);
-
-impl BoardSlot {
-    fn take(&self, server: &Arc<Inner>) {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Arc::downgrade(server);
-    }
-
-    fn taken_by(&self) -> Option<Arc<Inner>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).upgrade()
-    }
-}
-
-/// What an operator said about a server while it ran: on, off, or nothing, so that its config decides.
-#[derive(Debug, Default)]
-pub(super) struct OperatorSwitch(AtomicU8);
-
-const AS_CONFIGURED: u8 = 0;
-const ON: u8 = 1;
-const OFF: u8 = 2;
-
 impl Server {
     /// Whether it may be used: as an operator said last, or else as its config says.
     pub(crate) fn is_enabled(&self) -> bool {
-        match self.0.switch.0.load(Ordering::Relaxed) {
-            ON => true,
-            OFF => false,
-            _ => self.config().enabled,
-        }
+        self.0.switch.get().unwrap_or_else(|| self.config().enabled)
     }
 
     /// Remembers what an operator says, for this server and its copies.
     pub(crate) fn set_switch(&self, is_on: bool) {
-        let word = if is_on { ON } else { OFF };
-        self.0.switch.0.store(word, Ordering::Relaxed);
+        self.0.switch.set(Some(is_on));
     }
 
     /// Leaves it to the config again whether it may be used.
     pub(crate) fn reset_switch(&self) {
-        self.0.switch.0.store(AS_CONFIGURED, Ordering::Relaxed);
+        self.0.switch.set(None);
     }
 
     /// Takes over what an operator said of the server whose place it takes, unless the config has changed its mind since.
     pub(crate) fn inherit_switch(&self, old: &Self) {
         if old.config().enabled == self.config().enabled && !self.is_refused() {
-            let word = old.0.switch.0.load(Ordering::Relaxed);
-            self.0.switch.0.store(word, Ordering::Relaxed);
+            self.0.switch.set(old.0.switch.get());
             self.follow_switch();
         }
     }
@@ -166,9 +125,9 @@ impl Server {
     pub(crate) fn hand_over_to(&self, next: Option<&Self>) {
         self.0.is_retired.store(true, Ordering::Release);
         if let Some(next) = next {
-            let place = self.0.place.get_or_init(Arc::default);
-            place.take(&next.0);
-            let _ = next.0.place.set(place.clone());
+            let slot = self.0.slot.get_or_init(Arc::default);
+            slot.occupy(&next.0);
+            let _ = next.0.slot.set(slot.clone());
             next.0.publisher.take_over(&self.0.publisher);
         }
     }
@@ -206,7 +165,7 @@ impl Server {
 
     /// The server that has its place on the board now, if one does.
     pub(super) fn successor(&self) -> Option<Self> {
-        let next = self.0.place.get()?.taken_by().map(Self)?;
+        let next = self.0.slot.get()?.occupant().map(Self)?;
         (self.is_retired() && !next.is(self)).then_some(next)
     }
 

@@ -9,7 +9,7 @@ use crate::{
     config::{Scope, ServerConfig, Start},
     name::ServerName,
     native::NativeTools,
-    server::Server,
+    server::{Server, ViewServers},
     toolset::Toolset,
     transport::Target,
 };
@@ -30,7 +30,7 @@ impl Pegboard {
         view.embeddings = view.embeddings.or_else(|| self.0.embeddings.clone());
         let brought = view.tools.clone().map(|tools| self.view_tools_server(tools));
         view.home = brought.as_ref().map(|server| server.name().clone());
-        let own = self.0.registry.open_view(view.name.clone(), view.own_roots(), brought);
+        let own = ViewServers::open(&self.0.registry, view.name.clone(), view.own_roots(), brought);
         let naming = self.0.naming.lock().unwrap_or_else(PoisonError::into_inner).clone();
         Toolset::new(own, view.with_default_naming(&naming))
     }
@@ -105,11 +105,11 @@ mod tests {
         }
         let registry = &board.0.registry;
         assert_eq!(registry.open_views(), 0);
-        board.0.factory.shared.closing.wait().await;
+        board.0.factory.shared.link_resources.closing.wait().await;
         tokio::time::sleep(Duration::from_secs(120)).await;
         let rows: Vec<_> = board.status().servers;
         assert_eq!(rows.len(), 1, "the spare: {rows:?}");
-        assert_eq!(board.0.factory.shared.closing.count(), 0);
+        assert_eq!(board.0.factory.shared.link_resources.closing.count(), 0);
     }
 
     #[tokio::test(start_paused = true)]

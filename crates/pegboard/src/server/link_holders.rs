@@ -1,0 +1,80 @@
+//! The servers that hold leases on a link.
+
+use std::{
+    collections::BTreeMap,
+    sync::{
+        Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::Duration,
+};
+
+use tokio::sync::watch;
+use tokio_util::sync::CancellationToken;
+
+use super::{event_publisher::LinkReporter, phase::Phase};
+
+/// Those who hold a link, by number.
+#[derive(Debug, Default)]
+pub(super) struct Holders {
+    state: Mutex<BTreeMap<u64, Holder>>,
+    entered: AtomicU64,
+    is_current_pool: CancellationToken,
+}
+
+/// A server that holds a link.
+#[derive(Debug)]
+pub(super) struct Holder {
+    /// After how long without a use it lets the link rest.
+    pub(super) idle: Option<Duration>,
+    reporter: LinkReporter,
+}
+
+impl Holders {
+    pub(super) fn enter(
+        &self,
+        idle: Option<Duration>,
+        mut reporter: LinkReporter,
+        phase: &watch::Receiver<Phase>,
+    ) -> Option<u64> {
+        let mut state = self.lock();
+        if self.is_current_pool.is_cancelled() {
+            return None;
+        }
+        let number = self.entered.fetch_add(1, Ordering::Relaxed);
+        // Under the lock, as all reports are: no phase is missed or reported after a later one.
+        reporter.attach(&phase.borrow());
+        state.insert(number, Holder { idle, reporter });
+        Some(number)
+    }
+
+    /// Reports something to every server that holds the link.
+    pub(super) fn report(&self, mut report: impl FnMut(&mut LinkReporter)) {
+        for holder in self.lock().values_mut() {
+            report(&mut holder.reporter);
+        }
+    }
+
+    /// Whether it was the last one.
+    pub(super) fn leave(&self, number: u64) -> bool {
+        let mut state = self.lock();
+        state.remove(&number);
+        if state.is_empty() {
+            self.is_current_pool.cancel();
+        }
+        state.is_empty()
+    }
+
+    /// After how long without a use the connection is awaited: when every holder agrees to that.
+    pub(super) fn idle_after(&self) -> Option<Duration> {
+        let state = self.lock();
+        let longest = state
+            .values()
+            .try_fold(Duration::ZERO, |most, holder| holder.idle.map(|idle| most.max(idle)));
+        longest.filter(|_| !state.is_empty())
+    }
+
+    pub(super) fn lock(&self) -> MutexGuard<'_, BTreeMap<u64, Holder>> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

@@ -1,0 +1,167 @@
+//! What a supervisor owns, how it publishes phases, and the steps between its states.
+
+use std::{
+    sync::{Arc, PoisonError, RwLock, atomic::AtomicU64},
+    time::Duration,
+};
+
+use arc_swap::ArcSwapOption;
+use jiff::Timestamp;
+use tokio::{
+    sync::{OwnedSemaphorePermit, Semaphore, mpsc, watch},
+    time::Instant,
+};
+use tokio_util::{sync::CancellationToken, task::TaskTracker};
+
+use super::{command::Command, history::History};
+use crate::{
+    catalog::{Catalog, store::Freshness},
+    server::{
+        connection_plan::ConnectionPlan,
+        health_check::HealthChecks,
+        known_catalog::KnownCatalog,
+        link_holders::Holders,
+        link_usage::Usage,
+        outage::{Cause, NextStart, Outage, OutageStart},
+        phase::{Attempt, Live, Phase, Ready},
+        revision::Revision,
+    },
+    session::ListScope,
+};
+
+/// The owner of a server's session.
+pub(in crate::server) struct Supervisor {
+    /// What the connection is made of. It may change while it lives.
+    pub(in crate::server) plan: Arc<RwLock<Arc<ConnectionPlan>>>,
+    pub(in crate::server) list_scope: ListScope,
+    pub(in crate::server) phase: watch::Sender<Phase>,
+    /// What is published of a server that is ready, for those who need not wait.
+    pub(in crate::server) ready: Arc<ArcSwapOption<Ready>>,
+    pub(in crate::server) commands: mpsc::Receiver<Command>,
+    /// Raised with everything that is published.
+    pub(in crate::server) revision: Arc<Revision>,
+    /// Counts the sessions of the whole board.
+    pub(in crate::server) generations: Arc<AtomicU64>,
+    pub(in crate::server) stop: CancellationToken,
+    /// How many servers of the board may be starting at once.
+    pub(in crate::server) starts: Arc<Semaphore>,
+    /// How many processes the board may have.
+    pub(in crate::server) processes: Arc<Semaphore>,
+    /// The place of our process among them.
+    pub(in crate::server) process: Option<OwnedSemaphorePermit>,
+    pub(in crate::server) history: History,
+    /// Where health checks are noted.
+    pub(in crate::server) checks: Arc<HealthChecks>,
+    /// What the server offered last.
+    pub(in crate::server) known: Arc<KnownCatalog>,
+    pub(in crate::server) usage: Arc<Usage>,
+    pub(in crate::server) holders: Arc<Holders>,
+    /// All that must have ended before the server counts as closed.
+    pub(in crate::server) tasks: TaskTracker,
+}
+
+pub(super) enum Step {
+    /// Wait until somebody needs the server.
+    Idle,
+    /// Start it after a while, while callers wait, for at most so long.
+    Connect {
+        after: Duration,
+        patience: Duration,
+    },
+    /// Start it behind an outage that callers see.
+    ConnectBehindOutage,
+    Serve(Live),
+    /// Wait for the next start.
+    Wait(NextStart),
+    Stop,
+}
+
+impl Supervisor {
+    pub(super) fn plan(&self) -> Arc<ConnectionPlan> {
+        self.plan.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Remembers what the server offers, and reports how that differs from before.
+    pub(super) fn learn(&self, catalog: &Arc<Catalog>, freshness: Freshness) {
+        if let Some(diff) = self.known.learn(catalog, freshness) {
+            self.holders.report(|reporter| reporter.catalog_changed(&diff));
+        }
+    }
+
+    pub(super) fn reconnect_step(&mut self) -> Step {
+        self.history.reset();
+        self.history.was_lost = false;
+        self.connect_step()
+    }
+
+    pub(super) fn connect_step(&mut self) -> Step {
+        let hold = self.plan().restart.start_wait;
+        self.history.callers_wait_until = (!hold.is_zero()).then(|| Instant::now() + hold);
+        Step::Connect {
+            after: Duration::ZERO,
+            patience: self.patience().max(hold),
+        }
+    }
+
+    /// How long callers wait for a start: less for a restart, because the server was there.
+    pub(super) fn patience(&self) -> Duration {
+        let plan = self.plan();
+        if self.history.was_lost {
+            plan.restart.wait
+        } else {
+            plan.spec.limits.connect
+        }
+    }
+
+    /// A failure as part of the outage that lasts, which begins with it if there is none.
+    pub(super) fn in_current_outage(&mut self, outage: Outage, cause: Cause, next: NextStart) -> Arc<Outage> {
+        let began = *self.history.outage_began.get_or_insert_with(OutageStart::now);
+        Arc::new(outage.with(cause, self.history.restarts, began, next))
+    }
+
+    /// The server is down from now on, or still.
+    pub(super) fn down(&mut self, outage: Outage, cause: Cause, next: NextStart) -> Step {
+        self.history.callers_wait_until = None;
+        let outage = self.in_current_outage(outage, cause, next);
+        self.history.last_outage = Some(outage.clone());
+        self.publish(Phase::Down(outage));
+        Step::Wait(next)
+    }
+
+    /// All change as one: whoever sees the new phase sees the new revision too, and does not look into what was built for the old one.
+    pub(super) fn publish(&self, mut phase: Phase) {
+        let ready = phase.live().map(|live| live.ready.clone());
+        self.phase.send_modify(|shown| {
+            std::mem::swap(shown, &mut phase);
+            self.ready.store(ready);
+            self.revision.bump();
+        });
+        let shown = self.phase.borrow().clone();
+        self.holders.report(|reporter| reporter.changed(&shown));
+    }
+
+    pub(super) fn publish_connecting(&self) {
+        let since = match &*self.phase.borrow() {
+            Phase::Connecting(attempt) => attempt.since,
+            _ => Timestamp::now(),
+        };
+        self.publish(Phase::Connecting(Attempt {
+            since,
+            after: self.history.last_outage.clone(),
+            restarts: self.history.restarts,
+        }));
+    }
+
+    /// Callers have waited long enough for the start that is under way. They are told why the one before failed, if it did.
+    pub(super) fn fail_waiting_callers(&mut self) {
+        let failed = match self.history.callers_wait_until.take() {
+            Some(_) if self.history.failures > 0 => self.history.last_outage.as_deref().cloned(),
+            _ => None,
+        };
+        let outage = match failed {
+            Some(outage) => Arc::new(outage.with_next(NextStart::NEVER)),
+            None => self.in_current_outage(Outage::still_starting(), Cause::StillStarting, NextStart::NEVER),
+        };
+        self.publish(Phase::Down(outage));
+    }
+}
