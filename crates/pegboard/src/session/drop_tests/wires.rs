@@ -20,8 +20,8 @@ async fn ends_when_woken(polls: usize, lingers: bool, future: impl Future) -> bo
         left -= 1;
         match future.as_mut().poll(context) {
             Poll::Ready(_) => Poll::Ready(true),
-            Poll::InFlight if left == 0 => Poll::Ready(false),
-            Poll::InFlight => Poll::InFlight,
+            Poll::Pending if left == 0 => Poll::Ready(false),
+            Poll::Pending => Poll::Pending,
         }
     });
     let ended = tokio::time::timeout(Duration::from_secs(20), ended)
@@ -54,7 +54,7 @@ fn server(era: FakeEra) -> FakeServer {
     let asking = FakeTool::new("asking").asks(Ask::Elicitation).asks(Ask::Ping);
     fake(era)
         .tool(asking.progress(3, Duration::from_millis(1)))
-        .tool(FakeTool::new("long").answers(pegboard_testkit::Response::Bytes(300_000)))
+        .tool(FakeTool::new("long").answers(pegboard_testkit::Answer::Bytes(300_000)))
 }
 
 /// LIB-7: dropping any future of a session is safe, whatever carries its messages.
