@@ -1,11 +1,11 @@
-//! Links that have no holder any more and are closing their connections.
+//! Links without leases whose connections are closing.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use futures_util::future::join_all;
 use tokio_util::task::TaskTracker;
 
-/// The tasks of links that have no holder any more and are closing their connections. Shutdown has_start_begun for them.
+/// The tasks of links without leases whose connections are closing. Shutdown waits for them.
 #[derive(Debug, Default)]
 pub(crate) struct ClosingLinks(Mutex<Vec<TaskTracker>>);
 
@@ -16,7 +16,7 @@ impl ClosingLinks {
         closing.push(tasks.clone());
     }
 
-    /// Waits until all that is closing now has closed. Every close is bounded by the limits of its server.
+    /// Waits until all links that are closing now have closed. The limits of each server bound its close.
     pub(crate) async fn wait(&self) {
         let closing = std::mem::take(&mut *self.lock());
         join_all(closing.iter().map(TaskTracker::wait)).await;

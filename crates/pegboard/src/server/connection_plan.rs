@@ -9,16 +9,16 @@ use crate::{
     transport::Target,
 };
 
-/// What a connection is made of.
+/// The settings that a connection is made with.
 #[derive(Debug, Clone)]
 pub(super) struct ConnectionPlan {
     pub(super) spec: Spec,
     pub(super) restart: Restart,
     pub(super) health: Health,
-    /// What is hidden in what the server says beside its results.
+    /// How the server's messages other than results are masked.
     pub(super) masking: Masking,
     pub(super) capabilities: Capabilities,
-    /// Tools that the server does not list.
+    /// Tools of the config that the server does not list.
     pub(super) described: Arc<Described>,
 }
 
@@ -30,7 +30,8 @@ impl ConnectionPlan {
                 limits: config.limits,
                 roots: config.roots.clone(),
                 desired_state: DesiredState::new(&config.roots),
-                // One of its own: the server's follows every change of its settings, and the connection may be shared.
+                // A masker for the connection alone: the server's masker follows every change of its settings, and other servers may share
+                // the connection.
                 masker: spec.masker.with(&config.policy.masking),
                 ..spec
             },
@@ -42,7 +43,7 @@ impl ConnectionPlan {
         }
     }
 
-    /// Whether one connection can serve both. What is looked at for each call is no part of that.
+    /// Whether one connection can serve both plans. Settings that are read per call do not count.
     pub(super) fn is_compatible_with(&self, other: &Self) -> bool {
         let (ours, theirs) = (&self.spec, &other.spec);
         let limits = Limits {

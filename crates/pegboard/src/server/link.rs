@@ -1,6 +1,7 @@
-//! One connection's life: a supervisor, the phase that it publishes, and those who hold it. It ends with its last holder.
+//! One connection: its supervisor task, the phase that the supervisor publishes, and leases for the servers that use it.
 //!
-//! Two servers that are reached in the same way hold the same link, so that what is configured twice is started once.
+//! Servers with compatible connection settings lease the same link, so that a server that is configured twice is started once. The link ends
+//! when its last lease is released.
 
 use std::{
     sync::{Arc, PoisonError, RwLock, Weak},
@@ -30,40 +31,40 @@ use super::{
 };
 use crate::{deadline::Deadline, name::ServerName};
 
-/// How often a supervisor is reminded by those who wait.
+/// How often a waiting caller sends its command again, in case the supervisor's channel was full.
 pub(super) const RESEND: Duration = Duration::from_secs(1);
-/// How long a switch may take: a server has as long to end.
+/// The longest wait for a reconnect. Closing the old session takes at most this long.
 const SWITCH: Duration = Duration::from_secs(15);
-/// How many commands wait for a supervisor that is busy.
+/// The capacity of a supervisor's command channel.
 const COMMANDS: usize = 32;
 
-/// One connection. A link that is only known, and not held, keeps nothing alive.
+/// A handle to one connection. Only leases keep the connection running, see [`LinkLease`].
 #[derive(Debug, Clone)]
 pub(super) struct Link(Arc<LinkInner>);
 
 #[derive(Debug)]
 struct LinkInner {
     plan: Arc<RwLock<Arc<ConnectionPlan>>>,
-    /// Whom it was made for. What it lists bears that name.
+    /// The name of the server that the link was created for. The tools in its catalogue carry this name.
     name: ServerName,
     phase: watch::Receiver<Phase>,
-    /// The same as the phase while that is ready. Every call looks here, so looking must not make the cores wait for each other.
+    /// Mirrors the phase while it is `Ready`. Every call reads it, so reading takes no lock.
     ready: Arc<ArcSwapOption<Ready>>,
-    /// What is asked of the supervisor. A full channel loses only what others have asked for as well.
+    /// Commands to the supervisor. A full channel drops commands; callers that wait for an effect send theirs again.
     commands: mpsc::Sender<Command>,
     checks: Arc<HealthChecks>,
     known: Arc<KnownCatalog>,
     usage: Arc<Usage>,
     holders: Arc<Holders>,
     tasks: TaskTracker,
-    /// Where the board finds the tasks of a link that has no holder any more.
+    /// Tracks the tasks of links without leases until they have ended.
     closing: Arc<ClosingLinks>,
     stop: CancellationToken,
     _stops_on_drop: DropGuard,
 }
 
 impl Link {
-    /// A link whose supervisor runs.
+    /// Creates a link and spawns its supervisor.
     pub(super) fn new(
         plan: ConnectionPlan,
         known: Arc<KnownCatalog>,
@@ -76,7 +77,7 @@ impl Link {
         link
     }
 
-    /// A link, and its supervisor that does not run yet.
+    /// Creates a link and a supervisor that does not run yet.
     pub(super) fn with_supervisor(
         plan: ConnectionPlan,
         known: Arc<KnownCatalog>,
@@ -89,7 +90,7 @@ impl Link {
         let name = plan.spec.name.clone();
         let (commands, asked) = mpsc::channel(COMMANDS);
         let (tasks, stop) = (TaskTracker::new(), CancellationToken::new());
-        // More may be spawned; it only means that their end can be waited for.
+        // Closing lets `wait` return; a closed tracker still accepts tasks.
         tasks.close();
         let (usage, holders) = (Usage::new(released), Arc::<Holders>::default());
         let checks = Arc::<HealthChecks>::default();
@@ -139,7 +140,7 @@ impl Link {
         self.0.plan.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// The name that it was made for.
+    /// The name of the server that the link was created for.
     pub(super) fn name(&self) -> &ServerName {
         &self.0.name
     }
@@ -152,17 +153,17 @@ impl Link {
         &self.0.known
     }
 
-    /// The last check of its server's health.
+    /// The newest health check.
     pub(super) fn last_check(&self) -> Option<HealthCheck> {
         self.0.checks.last()
     }
 
-    /// How many use it now.
+    /// How many requests use the connection now.
     pub(super) fn uses(&self) -> usize {
         self.0.usage.count()
     }
 
-    /// Begins to use it; not while it is being awaited because nobody did.
+    /// Registers a use of the connection. Returns `None` while the connection is being closed because it was idle.
     pub(super) fn begin_use(&self) -> Option<Arc<UseGuard>> {
         self.0.usage.begin()
     }
@@ -171,24 +172,25 @@ impl Link {
         let _ = self.0.commands.try_send(command);
     }
 
-    /// Begins to hold it, with the time after which this holder lets it rest; `None` when it has awaited.
+    /// Leases the link to a server that lets it idle for at most `idle`. Returns `None` if the link has ended.
     pub(super) fn lease(&self, idle: Option<Duration>, reporter: LinkReporter) -> Option<LinkLease> {
         let number = self.0.holders.enter(idle, reporter, &self.0.phase)?;
         let link = self.clone();
         Some(LinkLease { link, number })
     }
 
-    /// The session that is ready at this moment, when it is not the one that was left behind.
+    /// Returns the current session if it is ready and its generation is not `old_generation`.
     pub(super) fn live_now(&self, old_generation: u64) -> Option<Live> {
         let ready = self.0.ready.load();
         let ready = ready.as_ref().filter(|ready| ready.generation != old_generation)?;
         Some(Live::new(ready.clone()))
     }
 
-    /// The session that is ready, once it is, and when it is not the one that was left behind. When the server is down, the outage.
+    /// Waits for a session whose generation is not `old_generation`, and starts the server if needed. Fails with the outage if the server is
+    /// down.
     pub(super) async fn live_after(&self, old_generation: u64) -> Result<Live, Arc<Outage>> {
         let mut phase = self.0.phase.clone();
-        // A caller has_start_begun for one start: whether one has begun, and the outage that it was to end.
+        // A caller waits for one start at most. `awaited` is the outage that this start should end.
         let (mut has_start_begun, mut awaited) = (false, None);
         loop {
             match &*phase.borrow_and_update() {
@@ -209,21 +211,21 @@ impl Link {
                 }
                 Phase::Disabled | Phase::Closed => return Err(Outage::closed().into()),
             }
-            // A command that found the supervisor's mailbox full is given again.
+            // The command may have been dropped, because the channel was full.
             if let Ok(Err(_)) = tokio::time::timeout(RESEND, phase.changed()).await {
                 return Err(Outage::closed().into());
             }
         }
     }
 
-    /// Waits until its phase is another one.
+    /// Waits for the next change of the phase.
     pub(super) async fn changed(&self) {
         let mut phase = self.0.phase.clone();
         phase.mark_unchanged();
         let _ = phase.changed().await;
     }
 
-    /// Lists it again, unless that was done since `live` was had, and has_start_begun until the listing has awaited, well or not.
+    /// Lists the server again, unless it was listed since `live` was obtained, and waits until the listing has succeeded or failed.
     pub(super) async fn refresh_and_wait(&self, live: &Live, deadline: Deadline) {
         let mut phase = self.0.phase.clone();
         let is_unchanged = |phase: &Phase| {
@@ -233,7 +235,7 @@ impl Link {
         let waiting = async {
             while is_unchanged(&phase.borrow_and_update()) {
                 self.send(Command::Refresh);
-                // A command that found the supervisor's mailbox full is given again.
+                // The command may have been dropped, because the channel was full.
                 let _ = tokio::time::timeout(RESEND, phase.changed()).await;
             }
         };
@@ -243,7 +245,7 @@ impl Link {
             .await;
     }
 
-    /// Starts it anew, and has_start_begun until the old session, or what was wrong, is left behind.
+    /// Restarts the server, and waits until the old session is closed or the old outage is over.
     pub(super) async fn reconnect(&self) {
         let mut phase = self.0.phase.clone();
         let old = phase.borrow_and_update().clone();
@@ -254,20 +256,20 @@ impl Link {
             (Phase::Idle, Phase::Idle) => false,
             _ => true,
         };
-        // Closing a server is bounded, so that is never cut short.
+        // Closing a session is bounded, so this wait does not cut it short.
         let deadline = Deadline::within(SWITCH);
         while !deadline.has_passed() {
             let waited = tokio::time::timeout(RESEND, phase.wait_for(is_left)).await;
             if is_sent && waited.is_ok() {
                 return;
             }
-            // The supervisor's mailbox was full.
+            // The channel was full.
             is_sent = is_sent || self.0.commands.try_send(Command::Reconnect).is_ok();
         }
     }
 }
 
-/// A link that is known and not kept alive.
+/// A reference to a link that does not keep it alive.
 #[derive(Debug)]
 pub(super) struct WeakLink(Weak<LinkInner>);
 
@@ -281,7 +283,7 @@ impl WeakLink {
     }
 }
 
-/// A share in a link. When the last one is dropped, the link ends.
+/// A server's share in a link. Releasing the last lease ends the link.
 #[derive(Debug)]
 pub(super) struct LinkLease {
     link: Link,
@@ -293,7 +295,8 @@ impl LinkLease {
         &self.link
     }
 
-    /// Takes over another plan, and another time to rest. Not when others hold the link too and the plan does not fit theirs.
+    /// Applies another plan and idle limit. Returns `false` and changes nothing if other servers lease the link and the plan is not
+    /// compatible with it.
     pub(super) fn retune(&self, mut plan: ConnectionPlan, idle: Option<Duration>) -> bool {
         let mut holders = self.link.0.holders.lock();
         let old = self.link.plan();
@@ -301,14 +304,14 @@ impl LinkLease {
             if holders.len() > 1 {
                 return false;
             }
-            // What is listed already bears the name of whoever made the link.
+            // The current catalogue carries the name of the server that the link was created for.
             plan.spec.name = old.spec.name.clone();
-            // What is desired_state of the sessions outlasts them.
+            // Subscriptions, log level and roots outlive sessions.
             plan.spec.desired_state = old.spec.desired_state.clone();
             plan.spec.masker = old.spec.masker.clone();
             if old.masking != plan.masking {
                 plan.spec.masker.follow(&plan.masking);
-                // What is listed already was masked as the old settings say.
+                // The current catalogue was masked under the old settings.
                 self.link.send(Command::Refresh);
             }
             *self.link.0.plan.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(plan);
@@ -319,19 +322,19 @@ impl LinkLease {
         true
     }
 
-    /// Sets after how long without a use this holder lets the link rest.
+    /// Sets how long the link may be idle before this holder agrees to close it.
     pub(super) fn set_idle_limit(&self, idle: Option<Duration>) {
         if let Some(holder) = self.link.0.holders.lock().get_mut(&self.number) {
             holder.idle = idle;
         }
     }
 
-    /// Whether there is no other holder.
+    /// Whether no other server leases the link.
     pub(super) fn is_sole_holder(&self) -> bool {
         self.link.0.holders.lock().len() <= 1
     }
 
-    /// Lets go. When nobody else holds the link, its end is waited for.
+    /// Releases the lease. If it was the last one, waits until the link has ended.
     pub(super) async fn close(&self) {
         self.release();
         if self.link.0.stop.is_cancelled() {
@@ -339,7 +342,7 @@ impl LinkLease {
         }
     }
 
-    /// The second time changes nothing.
+    /// Idempotent.
     fn release(&self) {
         let link = &self.link.0;
         if link.holders.leave(self.number) && !link.stop.is_cancelled() {

@@ -1,4 +1,4 @@
-//! The servers that hold leases on a link.
+//! The servers that lease a link.
 
 use std::{
     collections::BTreeMap,
@@ -14,7 +14,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::{event_publisher::LinkReporter, phase::Phase};
 
-/// Those who hold a link, by number.
+/// The servers that lease a link, by lease number.
 #[derive(Debug, Default)]
 pub(super) struct Holders {
     state: Mutex<BTreeMap<u64, Holder>>,
@@ -22,10 +22,10 @@ pub(super) struct Holders {
     is_current_pool: CancellationToken,
 }
 
-/// A server that holds a link.
+/// A server that leases a link.
 #[derive(Debug)]
 pub(super) struct Holder {
-    /// After how long without a use it lets the link rest.
+    /// How long the link may be idle before this holder agrees to close it.
     pub(super) idle: Option<Duration>,
     reporter: LinkReporter,
 }
@@ -42,20 +42,20 @@ impl Holders {
             return None;
         }
         let number = self.entered.fetch_add(1, Ordering::Relaxed);
-        // Under the lock, as all reports are: no phase is missed or reported after a later one.
+        // Under the lock, as all reports are: no phase is missed or reported out of order.
         reporter.attach(&phase.borrow());
         state.insert(number, Holder { idle, reporter });
         Some(number)
     }
 
-    /// Reports something to every server that holds the link.
+    /// Reports to every server that leases the link.
     pub(super) fn report(&self, mut report: impl FnMut(&mut LinkReporter)) {
         for holder in self.lock().values_mut() {
             report(&mut holder.reporter);
         }
     }
 
-    /// Whether it was the last one.
+    /// Removes a holder. Returns whether it was the last one.
     pub(super) fn leave(&self, number: u64) -> bool {
         let mut state = self.lock();
         state.remove(&number);
@@ -65,7 +65,7 @@ impl Holders {
         state.is_empty()
     }
 
-    /// After how long without a use the connection is awaited: when every holder agrees to that.
+    /// How long the link may be idle before it is closed: the longest limit of all holders; `None` if one of them has no limit.
     pub(super) fn idle_after(&self) -> Option<Duration> {
         let state = self.lock();
         let longest = state

@@ -1,4 +1,4 @@
-//! Who uses a connection right now, and idle_since when nobody does: a connection is never ended by itself under somebody's hands.
+//! Counts the uses of a connection, so that it is closed as idle only when no call uses it.
 
 use std::{future::Future, sync::Arc, time::Duration};
 
@@ -6,22 +6,22 @@ use tokio::{sync::Notify, time::Instant};
 
 use crate::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
-/// How often it is looked whether a connection may be ended after all, when at the moment it may not.
+/// How often an idle check is repeated while the connection may not be closed.
 const RECHECK: Duration = Duration::from_secs(60);
 
-/// One who uses a connection.
+/// One use of the connection.
 const USE: u64 = 1;
-/// One who only wants it to stay. They take no place of a call.
+/// One [`KeepAlive`]. It does not count as a use.
 const KEEP_ALIVE: u64 = 1 << 32;
-/// Set while the connection is being ended because nobody uses it.
+/// Set while the connection is being closed as idle.
 const CLOSING: u64 = 1 << 63;
 
-/// The uses of one connection. Every call begins and ends one, so all that it writes is in two words beside each other.
+/// The uses of one connection. Every call begins and ends one, so the state is two adjacent atomics.
 #[derive(Debug)]
 pub(super) struct Usage {
-    /// How many [`USE`] and [`KEEP_ALIVE`], and perhaps that it is [`CLOSING`].
+    /// The number of [`USE`]s and [`KEEP_ALIVE`]s, and the [`CLOSING`] bit.
     state: AtomicU64,
-    /// Since when nobody uses it, in nanoseconds after `created`. It counts only while nobody does.
+    /// When the last use ended, in nanoseconds after `created`. Meaningful only while there is none.
     idle_since: AtomicU64,
     created: Instant,
     released: Arc<ReleaseNotifier>,
@@ -37,38 +37,38 @@ impl Usage {
         })
     }
 
-    /// Begins a use; none while the connection is being ended.
+    /// Begins a use. Returns `None` while the connection is being closed.
     pub(super) fn begin(self: &Arc<Self>) -> Option<Arc<UseGuard>> {
         let begun = |state: u64| (state & CLOSING == 0).then_some(state + USE);
         let begun = self.state.fetch_update(Ordering::SeqCst, Ordering::SeqCst, begun);
         begun.ok().map(|_| Arc::new(UseGuard(self.clone())))
     }
 
-    /// How many uses there are.
+    /// The number of uses.
     pub(super) fn count(&self) -> usize {
         (self.state.load(Ordering::SeqCst) % KEEP_ALIVE) as usize
     }
 
-    /// Begins to end the connection, unless somebody uses it.
+    /// Starts to close the connection. Returns `false` if it is in use.
     pub(super) fn end(&self) -> bool {
         let ended = |state: u64| (state & !CLOSING == 0).then_some(CLOSING);
         let ended = self.state.fetch_update(Ordering::SeqCst, Ordering::SeqCst, ended);
         ended.is_ok()
     }
 
-    /// The connection can be used again. Idleness counts from now.
+    /// Makes a new connection usable. The idle time starts now.
     pub(super) fn renew(&self) {
         self.mark_released();
         self.state.fetch_and(!CLOSING, Ordering::SeqCst);
     }
 
-    /// Idleness counts from now, if nobody uses it any more.
+    /// Restarts the idle time.
     fn mark_released(&self) {
         let idle_since = u64::try_from(self.created.elapsed().as_nanos()).unwrap_or(u64::MAX);
         self.idle_since.fetch_max(idle_since, Ordering::SeqCst);
     }
 
-    /// Waits until nobody has used the connection for as long as `limit` says at that moment.
+    /// Waits until the connection has been idle for `limit`, which is evaluated on every check.
     pub(super) async fn idle(&self, limit: impl Fn() -> Option<Duration>) {
         loop {
             let is_free = self.state.load(Ordering::SeqCst) & !CLOSING == 0;
@@ -90,7 +90,7 @@ impl Usage {
 pub(crate) struct UseGuard(Arc<Usage>);
 
 impl UseGuard {
-    /// Keeps the connection from being ended also when this use is over.
+    /// Keeps the connection open beyond this use.
     pub(super) fn keep_alive(&self) -> KeepAlive {
         self.0.state.fetch_add(KEEP_ALIVE, Ordering::SeqCst);
         KeepAlive(self.0.clone())
@@ -99,14 +99,14 @@ impl UseGuard {
 
 impl Drop for UseGuard {
     fn drop(&mut self) {
-        // In this order: whoever sees that nobody uses it must see idle_since when.
+        // In this order: a reader that sees no uses must see the new idle time.
         self.0.mark_released();
         self.0.state.fetch_sub(USE, Ordering::SeqCst);
         self.0.released.notify();
     }
 }
 
-/// Keeps a connection from being ended, over restarts too, until it is dropped.
+/// Keeps a connection from being closed as idle, across restarts, until it is dropped.
 #[derive(Debug)]
 pub(crate) struct KeepAlive(Arc<Usage>);
 
@@ -117,11 +117,11 @@ impl Drop for KeepAlive {
     }
 }
 
-/// Tells those who wait for a free connection of a pool that a use has ended.
+/// Notifies calls that wait for a free connection of a pool when a use ends.
 #[derive(Debug, Default)]
 pub(super) struct ReleaseNotifier {
     ended: Notify,
-    /// How many wait. There is nobody most of the time, and then no call pays for more than a look.
+    /// The number of waiting calls. Mostly zero, so that the end of a use costs one load.
     waiting: AtomicUsize,
 }
 
@@ -132,7 +132,7 @@ impl ReleaseNotifier {
         }
     }
 
-    /// Waits for the end of a use. Those that end after this call and before the first poll count too.
+    /// Waits for the end of a use. Uses that end after this call and before the first poll count too.
     pub(super) fn next(&self) -> impl Future<Output = ()> + Send {
         let waiting = WaiterCount::new(&self.waiting);
         let ended = self.ended.notified();

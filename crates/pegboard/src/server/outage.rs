@@ -1,4 +1,4 @@
-//! Why a server cannot be used, since when, and when it is started again.
+//! Why a server is unavailable, since when, and when it is started again.
 
 use std::time::Duration;
 
@@ -13,22 +13,22 @@ use crate::{
     transport::{ConnectFault, DialError, EndReason, FailureKind, WireEnd},
 };
 
-/// Why a server cannot be used.
+/// Why a server is unavailable.
 #[derive(Debug, Clone)]
 pub(crate) struct Outage {
     pub(crate) cause: Cause,
     pub(crate) message: String,
     pub(crate) hint: Option<String>,
     pub(crate) stderr: Option<String>,
-    /// When this failure happened: the loss of the session, or the last failed start.
+    /// When the newest failure happened: the loss of the session, or the last failed start.
     pub(crate) at: Timestamp,
-    /// When the outage began. Further failed starts do not move it.
+    /// When the outage began. Further failed starts do not change it.
     pub(super) began: OutageStart,
     pub(crate) restarts: u32,
     next: NextStart,
 }
 
-/// A point in time on both clocks: one to show, one to measure with.
+/// When an outage began: the wall clock for display, the monotonic clock for its age.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct OutageStart {
     pub(super) wall_clock: Timestamp,
@@ -47,9 +47,9 @@ impl OutageStart {
 /// When a server that is down is started again.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct NextStart {
-    /// The supervisor starts it at this time, without being asked. `None` for never.
+    /// When the supervisor starts it; `None` for never.
     pub(super) automatic: Option<Instant>,
-    /// From this time on a call starts it and waits. `None` if calls fail at once.
+    /// From when on a call starts it and waits; `None` if calls fail at once.
     pub(super) on_demand: Option<Instant>,
 }
 
@@ -60,7 +60,7 @@ impl NextStart {
         on_demand: None,
     };
 
-    /// The supervisor starts it after a delay.
+    /// The supervisor starts it after `delay`.
     pub(super) fn automatic_in(delay: Duration) -> Self {
         Self {
             automatic: Some(Instant::now() + delay),
@@ -68,7 +68,7 @@ impl NextStart {
         }
     }
 
-    /// The first call after a delay starts it.
+    /// The first call after `delay` starts it.
     pub(super) fn on_demand_in(delay: Duration) -> Self {
         Self {
             automatic: None,
@@ -76,32 +76,32 @@ impl NextStart {
         }
     }
 
-    /// Whether a call starts it now.
+    /// Whether a call may start the server now.
     pub(super) fn is_on_demand(&self) -> bool {
         self.on_demand.is_some_and(|at| at <= Instant::now())
     }
 }
 
-/// What kind of outage it is, which decides what happens next.
+/// The kind of an outage. It decides what happens next.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Cause {
-    /// The start failed; it is tried again.
+    /// The start failed and is retried.
     Failed,
-    /// The start takes longer than callers should wait; it goes on.
+    /// The start takes longer than callers wait. It continues in the background.
     StillStarting,
-    /// A session ended and could not be had again.
+    /// The session was lost and a restart failed.
     RestartFailed,
-    /// It ends again and again; it is tried rarely.
+    /// The server crashes repeatedly and is restarted rarely.
     CrashLooping,
-    /// Somebody must sign in.
+    /// The server requires authentication.
     NeedsAuth,
     /// The config must change first.
     Broken,
-    /// The config cannot be used, and the server was never tried.
+    /// The config is invalid, so the server was never started.
     Misconfigured,
-    /// It starts only when somebody says so, and nobody did.
+    /// The config says `start = "explicit"`, and the program has not connected the server.
     NotRequested,
-    /// Switched off.
+    /// Disabled by its config or by an operator.
     Disabled,
     /// The board is closed.
     Closed,
@@ -121,8 +121,8 @@ impl Outage {
         }
     }
 
-    /// A start failed. On the first start, a server that refuses our requests as such or does not speak MCP is believed to stay like that.
-    /// One that was ready before may be in the middle of an update.
+    /// A failed start. If the first start shows that the peer rejects our requests as invalid or does not speak MCP, the outage is final. A
+    /// server that was ready before may be in the middle of an update.
     pub(super) fn of_start(error: &ConnectError, is_first: bool) -> Self {
         let cause = match cause_of(error) {
             Cause::Failed if is_first && !error.unheard && is_no_mcp(&error.fault.kind) => Cause::Broken,
@@ -158,7 +158,7 @@ impl Outage {
         }
     }
 
-    /// It starts only when somebody says so, and nobody did.
+    /// The config says `start = "explicit"`, and the program has not connected the server.
     pub(super) fn not_requested() -> Self {
         Self {
             hint: Some("connect it first: its config says `start = \"explicit\"`".to_owned()),
@@ -166,7 +166,7 @@ impl Outage {
         }
     }
 
-    /// The board has as many servers as it takes.
+    /// The board has reached its limit of servers.
     pub(crate) fn too_many(most: usize) -> Self {
         Self {
             hint: Some("raise `max_servers`, or remove servers that are not needed".to_owned()),
@@ -177,7 +177,7 @@ impl Outage {
         }
     }
 
-    /// Its config cannot be used.
+    /// The server's config is invalid.
     pub(crate) fn misconfigured(misconfigured: &Misconfigured) -> Self {
         let problems = misconfigured.problems.join("; ");
         Self {
@@ -189,7 +189,7 @@ impl Outage {
         }
     }
 
-    /// It is off the board, and the server that took its place has other rules.
+    /// The server was replaced on the board by one with other rules.
     pub(super) fn replaced() -> Self {
         Self {
             hint: Some("call the tool again".to_owned()),
@@ -200,7 +200,7 @@ impl Outage {
         }
     }
 
-    /// It is off the board, and no other server took its place.
+    /// The server was removed from the board without a replacement.
     pub(crate) fn removed() -> Self {
         Self {
             hint: Some("list the tools again".to_owned()),
@@ -219,7 +219,7 @@ impl Outage {
         }
     }
 
-    /// The supervisor has made all the starts that the config allows.
+    /// The server has used up the starts that its config allows.
     pub(super) fn given_up_after(mut self, starts: u32) -> Self {
         self.message = format!(
             "{}; after {starts} failed starts it is started only for a call, or by an operator",
@@ -233,7 +233,7 @@ impl Outage {
         self
     }
 
-    /// The outage as callers see it: part of one that began at `began`, with the next start.
+    /// Makes this failure part of the outage that began at `began`, with the next start.
     pub(super) fn with(mut self, cause: Cause, restarts: u32, began: OutageStart, next: NextStart) -> Self {
         self.cause = cause;
         self.restarts = restarts;
@@ -242,7 +242,7 @@ impl Outage {
         self
     }
 
-    /// The same outage with another next start.
+    /// Replaces the next start.
     pub(super) fn with_next(mut self, next: NextStart) -> Self {
         self.next = next;
         self
@@ -253,7 +253,7 @@ impl Outage {
         self.next.is_on_demand()
     }
 
-    /// Whether trying again by itself can help.
+    /// Whether a retry without any change cannot help.
     pub(crate) fn is_final(&self) -> bool {
         matches!(
             self.cause,
@@ -266,7 +266,7 @@ impl Outage {
         )
     }
 
-    /// The kind of a call that fails because of it.
+    /// The outcome kind of calls that fail because of it.
     pub(crate) fn kind(&self) -> Kind {
         match self.cause {
             Cause::NeedsAuth => Kind::NeedsAuth,
@@ -282,7 +282,7 @@ impl Outage {
         }
     }
 
-    /// What is wrong, how long the server has been down, and when it is started again.
+    /// Describes the failure, the age of the outage, and when the server is started again.
     pub(crate) fn describe(&self) -> String {
         let age = match self.began.monotonic.elapsed().as_secs() {
             0 => None,
@@ -295,9 +295,9 @@ impl Outage {
         format!("{} ({})", self.message, notes.join("; "))
     }
 
-    /// When the server is started again; `None` where a change of its config or its board decides that.
+    /// When the server is started again; `None` if that depends on a change of its config or board.
     fn next_start(&self) -> Option<String> {
-        // Rounded up: at a time that is named, the start has begun.
+        // Rounded up: when the announced time has passed, the start has begun.
         let left = |at: Instant| at.saturating_duration_since(Instant::now()).as_millis().div_ceil(1000);
         let text = match (self.next.automatic, self.next.on_demand, self.cause) {
             (_, Some(at), _) if left(at) > 0 => format!("a call starts it again in {} s", left(at)),
@@ -316,10 +316,10 @@ impl Outage {
     }
 }
 
-/// Errors with which a server refuses a request as such: it is invalid, or its method or parameters are.
+/// JSON-RPC error codes for an invalid request, method, parameters or protocol version.
 const INVALID: [i64; 4] = [-32600, -32601, -32602, -32022];
 
-/// Whether what answers there is no MCP server, or one that breaks the handshake.
+/// Whether the peer is no MCP server, or violates the protocol in the handshake.
 fn is_no_mcp(fault: &FaultKind) -> bool {
     match fault {
         FaultKind::Error(error) => INVALID.contains(&error.code),
@@ -330,7 +330,7 @@ fn is_no_mcp(fault: &FaultKind) -> bool {
     }
 }
 
-/// Which failures another try cannot mend: the config or somebody's credentials must change first.
+/// Classifies a failed start. Retries help against [`Cause::Failed`] only; otherwise the config or the credentials must change.
 fn cause_of(error: &ConnectError) -> Cause {
     let of_failure = |kind: &FailureKind| match kind {
         FailureKind::NeedsAuth => Cause::NeedsAuth,
@@ -346,7 +346,7 @@ fn cause_of(error: &ConnectError) -> Cause {
     }
 }
 
-/// Whether the end of a session counts as a crash of the server. That a server forgot our session, or hung and was replaced, does not.
+/// Whether the end of a session counts as a crash of the server. A forgotten session and a server that hung and was replaced do not.
 pub(super) fn is_crash(end: &WireEnd) -> bool {
     matches!(end.reason, EndReason::Exited(_) | EndReason::Eof | EndReason::Broken(_))
 }

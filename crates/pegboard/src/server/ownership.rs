@@ -1,4 +1,4 @@
-//! Where a server belongs: to the board, to one view, or off the board with its last calls.
+//! Whether a server belongs to the board, to one view, or to neither because it was removed; and whether it is enabled.
 
 use std::{
     sync::{Arc, atomic::Ordering},
@@ -11,28 +11,28 @@ use crate::{
     deadline::Deadline,
 };
 
-/// How long a spare session of a server that each view has for itself waits for a view.
+/// How long the ready session of a spare waits for a view before it is closed as idle.
 const SPARE: Duration = Duration::from_secs(60);
-/// How often a server that leaves the board is asked whether its calls have ended.
+/// How often a draining server is polled for calls in flight.
 const DRAIN_POLL: Duration = Duration::from_millis(10);
 
 impl Server {
-    /// Whether it may be used: as an operator said last, or else as its config says.
+    /// Whether the server is enabled: by an operator's last command, or else by its config.
     pub(crate) fn is_enabled(&self) -> bool {
         self.0.switch.get().unwrap_or_else(|| self.config().enabled)
     }
 
-    /// Remembers what an operator says, for this server and its copies.
+    /// Records an operator's command for this server and its view instances.
     pub(crate) fn set_switch(&self, is_on: bool) {
         self.0.switch.set(Some(is_on));
     }
 
-    /// Leaves it to the config again whether it may be used.
+    /// Lets the config decide again whether the server is enabled.
     pub(crate) fn reset_switch(&self) {
         self.0.switch.set(None);
     }
 
-    /// Takes over what an operator said of the server whose place it takes, unless the config has changed its mind since.
+    /// Inherits the operator's command from the replaced server, unless the new config changes `enabled`.
     pub(crate) fn inherit_switch(&self, old: &Self) {
         if old.config().enabled == self.config().enabled && !self.is_refused() {
             self.0.switch.set(old.0.switch.get());
@@ -40,7 +40,7 @@ impl Server {
         }
     }
 
-    /// Switches it on or off, as is desired_state. A server that is switched off here is not ready, so that no call waits for it.
+    /// Enables or disables the server as [`Server::is_enabled`] says. A server that is disabled here is not ready, so no call is lost.
     pub(crate) fn follow_switch(&self) {
         match (self.is_enabled(), self.pool().is_some()) {
             (true, false) => self.switch_on(),
@@ -49,19 +49,19 @@ impl Server {
         }
     }
 
-    /// Whether it is started with the board, or with the view that owns it, without anyone asking for it.
+    /// Whether the server starts with the board, or with the view that owns it.
     pub(crate) fn starts_automatically(&self) -> bool {
         let config = self.config();
         let is_wanted = config.start == Start::Eager || config.required;
         self.is_enabled() && is_wanted && self.is_requested()
     }
 
-    /// Whether it is ready for calls at this moment.
+    /// Whether the server is ready for calls now.
     pub(crate) fn is_ready(&self) -> bool {
         self.phase().live().is_some()
     }
 
-    /// Counts it as started well, because a copy of it was.
+    /// Counts the server as listed, because an instance with the same settings was.
     pub(super) fn mark_listed(&self) {
         if let Some(pool) = self.pool() {
             pool.first().known().mark_listed();
@@ -73,7 +73,7 @@ impl Server {
         Arc::ptr_eq(&self.0, &other.0)
     }
 
-    /// After how long without a use its connection rests.
+    /// How long the connection may be idle before it is closed.
     pub(super) fn idle_after(&self, config: &ServerConfig) -> Option<Duration> {
         if self.is_spare() && !config.required {
             return Some(SPARE);
@@ -81,17 +81,17 @@ impl Server {
         config.idle_after()
     }
 
-    /// Whether it belongs to no view although each view has one of its own: views are given copies of it, or itself.
+    /// Whether this is a session-scoped server without an owner. The next view takes it over, or gets a fresh instance.
     pub(crate) fn is_spare(&self) -> bool {
         self.config().policy.scope == Scope::Session && self.view().is_none()
     }
 
-    /// The view that owns it, if one does.
+    /// The view that owns the server, if one does.
     pub(crate) fn view(&self) -> Option<&ViewTag> {
         self.0.view.get()
     }
 
-    /// Makes it the server of one view.
+    /// Makes a view the owner of the server.
     pub(super) fn belong_to(&self, view: &ViewTag) {
         if self.0.view.set(view.clone()).is_ok() {
             self.0.publisher.assign_view(&view.name);
@@ -102,7 +102,7 @@ impl Server {
         }
     }
 
-    /// Another server with the same settings and a process or connection of its own, which starts idle and has no owner.
+    /// Creates an idle server with the same settings, its own connection and no owner.
     pub(crate) fn fresh(&self) -> Self {
         let mut fresh = Self::without_link(self.config().as_ref().clone(), self.0.spec.clone(), &self.0.shared);
         if let Some(inner) = Arc::get_mut(&mut fresh.0) {
@@ -120,8 +120,8 @@ impl Server {
         fresh
     }
 
-    /// Marks it as off the board. Calls that hold on to it end on its connection; those that have not reached it when it closes go to `next`, if
-    /// the same rules hold there.
+    /// Marks the server as removed from the board. Its calls in flight complete on its connection; calls that have not reached it when it
+    /// closes go to `next`, if that server has the same rules.
     pub(crate) fn hand_over_to(&self, next: Option<&Self>) {
         self.0.is_retired.store(true, Ordering::Release);
         if let Some(next) = next {
@@ -132,7 +132,7 @@ impl Server {
         }
     }
 
-    /// Whether a call that was let in here would be let in there too.
+    /// Whether a call that this server admits is admitted by `next` too.
     pub(super) fn has_same_rules_as(&self, next: &Self) -> bool {
         let (ours, theirs) = (self.config(), next.config());
         let moved = ServerConfig {
@@ -143,38 +143,38 @@ impl Server {
         moved == **theirs && !ours.policy.serial
     }
 
-    /// Tells servers apart that had the same name one after the other.
+    /// Distinguishes servers that had the same name one after the other.
     pub(crate) fn number(&self) -> u64 {
         self.0.number
     }
 
-    /// Tells listeners nothing until it takes the place of another server, or [`Server::unmute`] is called.
+    /// Publishes no events until the server replaces another one or [`Server::unmute`] is called.
     pub(crate) fn mute(&self) {
         self.0.publisher.mute();
     }
 
-    /// Tells listeners of its states from now on.
+    /// Publishes events from now on.
     pub(super) fn unmute(&self) {
         self.0.publisher.unmute();
     }
 
-    /// Whether it is off the board.
+    /// Whether the server was removed from the board.
     pub(crate) fn is_retired(&self) -> bool {
         self.0.is_retired.load(Ordering::Acquire)
     }
 
-    /// The server that has its place on the board now, if one does.
+    /// The server that occupies the slot on the board now, if this one was removed.
     pub(super) fn successor(&self) -> Option<Self> {
         let next = self.0.slot.get()?.occupant().map(Self)?;
         (self.is_retired() && !next.is(self)).then_some(next)
     }
 
-    /// Whether it rests after a start that went well.
+    /// Whether the server is idle after a successful start.
     pub(crate) fn is_idle_and_listed(&self) -> bool {
         matches!(self.phase(), Phase::Idle) && self.was_listed()
     }
 
-    /// Waits until no call uses it, at most until `deadline`, and closes it.
+    /// Waits until no call is in flight, at most until `deadline`, and closes the server.
     pub(crate) async fn drain(&self, deadline: Deadline) {
         let pool = self.pool();
         wait_while(|| self.busy() > 0, deadline).await;

@@ -1,4 +1,4 @@
-//! Where a server's life stands, as callers see it. Each phase carries what exists in it and nothing else.
+//! The state of a server as callers see it. Each phase carries the data that exists in it and nothing else.
 
 use std::{ops::Deref, sync::Arc, time::Duration};
 
@@ -15,18 +15,18 @@ use crate::{
     status::{LastError, State},
 };
 
-/// Where a server's life stands.
+/// The state of a server as callers see it.
 #[derive(Debug, Clone)]
 pub(crate) enum Phase {
-    /// Switched off by its config or by an operator.
+    /// Disabled by its config or by an operator.
     Disabled,
-    /// Not asked for yet.
+    /// Not started yet, or stopped because it was idle.
     Idle,
-    /// Being started. Callers wait.
+    /// Starting. Callers wait.
     Connecting(Attempt),
     /// Ready for calls.
     Ready(Live),
-    /// Not to be reached. Callers fail at once, unless the outage is one that calls end; the supervisor goes on trying behind it.
+    /// Unavailable. Calls fail at once, unless a call may start the server; the supervisor retries in the background.
     Down(Arc<Outage>),
     /// Closed with its board.
     Closed,
@@ -36,38 +36,38 @@ pub(crate) enum Phase {
 #[derive(Debug, Clone)]
 pub(crate) struct Attempt {
     pub(crate) since: Timestamp,
-    /// What ended the session before, when there was one.
+    /// The outage before this start, if there was one.
     pub(crate) after: Option<Arc<Outage>>,
     pub(crate) restarts: u32,
 }
 
-/// A server that is ready, in somebody's hands. Every call takes one, so a clone costs little.
+/// A ready server, as one call uses it. Every call takes one, so cloning is cheap.
 #[derive(Debug, Clone)]
 pub(crate) struct Live {
     pub(super) ready: Arc<Ready>,
-    /// The catalogue under the name of the one who asked, where it was listed under another.
+    /// The catalogue under the caller's server name, if the link was created under another.
     renamed: Option<Arc<Catalog>>,
-    /// Whoever has it uses it, which keeps the connection from being ended. Nobody does in what is published.
+    /// Keeps the connection from being closed as idle. `None` in the published phase.
     using: Option<Arc<UseGuard>>,
 }
 
-/// A server that is ready: the way to it and what it offers.
+/// A ready server: its session and its catalogue.
 #[derive(Debug, Clone)]
 pub(crate) struct Ready {
     pub(crate) session: Arc<Session>,
-    /// What it offers, under the name that the connection was made for. See [`Live::catalog`].
+    /// The catalogue under the name that the link was created for. See [`Live::catalog`].
     pub(super) listed: Arc<Catalog>,
-    /// When the catalogue should be had anew, if the server set a time.
+    /// When the catalogue expires, if the server sets a TTL.
     pub(crate) stale_at: Option<Instant>,
-    /// Counts sessions: a caller that saw one die never ends the next.
+    /// The number of the session. A command that names an older session does not affect this one.
     pub(crate) generation: u64,
     /// Counts the listings of this session.
     pub(super) listing: u64,
     pub(crate) since: Timestamp,
-    /// How long the start took, from the attempt to the first listing.
+    /// How long the start took, including the first listing.
     pub(crate) start: Duration,
     pub(crate) restarts: u32,
-    /// What went wrong last, even though all is well now.
+    /// The outage before this session, if there was one.
     pub(crate) last_outage: Option<Arc<Outage>>,
 }
 
@@ -88,17 +88,17 @@ impl Live {
         }
     }
 
-    /// What the server offers.
+    /// The server's catalogue.
     pub(crate) fn catalog(&self) -> &Arc<Catalog> {
         self.renamed.as_ref().unwrap_or(&self.ready.listed)
     }
 
-    /// The same with the catalogue under another name, if there is one.
+    /// Replaces the catalogue by one under another name, if given.
     pub(super) fn renamed(self, renamed: Option<Arc<Catalog>>) -> Self {
         Self { renamed, ..self }
     }
 
-    /// The same for somebody who uses it.
+    /// Attaches a use of the connection.
     pub(super) fn with_use(self, using: Arc<UseGuard>) -> Self {
         Self {
             using: Some(using),
@@ -106,7 +106,7 @@ impl Live {
         }
     }
 
-    /// Keeps the connection from being ended for as long as what this returns is kept, also in later sessions.
+    /// Keeps the connection from being closed as idle until the returned guard is dropped, across sessions.
     pub(crate) fn keep_alive(&self) -> Option<KeepAlive> {
         self.using.as_ref().map(|using| using.keep_alive())
     }
@@ -148,7 +148,7 @@ impl Phase {
         }
     }
 
-    /// The outage of a caller whose deadline passed before the server was ready.
+    /// The outage for a caller whose deadline passed before the server was ready.
     pub(super) fn overdue(&self) -> Outage {
         let mut outage = Outage::still_starting().after_restarts(self.restarts());
         if let Self::Connecting(Attempt {
@@ -170,7 +170,7 @@ impl Phase {
         }
     }
 
-    /// What is wrong, or was wrong last.
+    /// The current error, or the last one of a server that has recovered.
     pub(super) fn last_error(&self) -> Option<LastError> {
         let outage = match self {
             Self::Down(outage) => outage.as_ref(),

@@ -1,4 +1,4 @@
-//! The connections of one server: mostly one, or several of which each call takes the least busy.
+//! The connections of one server. Most servers have one; with several, each call takes the least busy.
 
 use std::{
     cell::OnceCell,
@@ -34,16 +34,16 @@ use crate::{
 #[derive(Debug)]
 pub(super) struct Pool {
     leases: Box<[LinkLease]>,
-    /// The most uses of one connection at once.
+    /// The most concurrent uses of one connection.
     slots: AtomicUsize,
-    /// Held while a connection is picked, so that two calls do not take the same place.
+    /// Held while a connection is picked, so that two calls do not take the same slot.
     pick_lock: Mutex<()>,
-    /// A use of some connection has ended.
+    /// Notifies waiting calls when a use of any connection ends.
     released: Arc<ReleaseNotifier>,
 }
 
 impl Pool {
-    /// The connections of a server. Those that all share are looked for among the links of the board.
+    /// Creates the connections of a server. A shared-scope server leases a compatible link of the board, if there is one.
     pub(super) fn new(
         plan: &ConnectionPlan,
         config: &ServerConfig,
@@ -71,7 +71,6 @@ impl Pool {
             if is_shared && matches!(plan.spec.target, Target::Configured(_)) {
                 shared.links.lease(plan, idle, reporter, make)
             } else {
-                // A link that was made just now has not ended.
                 make().lease(idle, reporter).expect("nobody has held it yet")
             }
         });
@@ -83,7 +82,7 @@ impl Pool {
         }
     }
 
-    /// A pool over one link that exists.
+    /// A pool over one existing link.
     #[cfg(test)]
     #[cfg(feature = "explore")]
     pub(super) fn over(link: &Link, publisher: &Arc<EventPublisher>) -> Self {
@@ -100,12 +99,12 @@ impl Pool {
         self.leases.iter().map(LinkLease::link)
     }
 
-    /// The first connection, which stands for the server where one has to.
+    /// The first connection. It represents the server where a single one is needed.
     pub(super) fn first(&self) -> &Link {
         self.leases[0].link()
     }
 
-    /// How the server as a whole looks: as its best connection does.
+    /// The phase of the server as a whole: that of its best connection.
     pub(super) fn phase(&self) -> Phase {
         let rank = |phase: &Phase| match phase {
             Phase::Ready(_) => 3,
@@ -114,13 +113,14 @@ impl Pool {
             Phase::Idle | Phase::Disabled | Phase::Closed => 0,
         };
         let phases = self.links().skip(1).map(Link::phase);
-        // Of equals the first one stays.
+        // The first of equals wins.
         phases.fold(self.first().phase(), |best, next| {
             if rank(&next) > rank(&best) { next } else { best }
         })
     }
 
-    /// Keeps a connection that calls wait for from being ended. A pool may start another.
+    /// Keeps the only connection from being closed as idle while a call waits in a queue. A pool of several needs no such guard, as it can
+    /// start another.
     pub(super) fn keep_from_idling(&self) -> Option<Arc<UseGuard>> {
         match &*self.leases {
             [only] => only.link().begin_use(),
@@ -128,13 +128,13 @@ impl Pool {
         }
     }
 
-    /// A session that is ready at this moment, and not the one that was left behind.
+    /// Returns a session that is ready now and whose generation is not `old_generation`.
     pub(super) fn live_now(&self, old_generation: u64) -> Option<Live> {
         let (link, using) = self.pick()?;
         link.live_now(old_generation).map(|live| live.with_use(using))
     }
 
-    /// A session that is ready, and not the one that was left behind.
+    /// Waits for a session whose generation is not `old_generation`.
     pub(super) async fn live_after(&self, old_generation: u64) -> Result<Live, Arc<Outage>> {
         let mut failed = 0;
         loop {
@@ -153,13 +153,13 @@ impl Pool {
         }
     }
 
-    /// The connection for the next call, or nothing after a while in which one may have become free.
+    /// The connection for the next call. Returns `None` after a wait in which one may have become free.
     async fn pick_or_wait(&self) -> Option<(&Link, Arc<UseGuard>)> {
         if let Some(picked) = self.pick() {
             return Some(picked);
         }
         let released = self.released.next();
-        // Once more, now that whoever ends a use tells us.
+        // Try again, now that the end of a use wakes this task.
         let picked = self.pick();
         if picked.is_none() {
             tokio::select! {
@@ -171,8 +171,8 @@ impl Pool {
         picked
     }
 
-    /// The connection for the next call. A new one is started only when all that run are busy. `None` when all have as much to do as they
-    /// may, or are being ended.
+    /// Picks the connection for the next call. A further one is started only when all running ones are busy. Returns `None` if all are at
+    /// their limit or are being closed.
     fn pick(&self) -> Option<(&Link, Arc<UseGuard>)> {
         if let [only] = &*self.leases {
             return only.link().begin_use().map(|using| (only.link(), using));
@@ -197,10 +197,10 @@ impl Pool {
         if first(LinkState::Running).is_none()
             && let Some(down) = first(LinkState::Down)
         {
-            // What keeps one from starting keeps the others too, so it is told at once.
+            // What keeps one connection from starting keeps the others too, so the call fails at once.
             return Some(down);
         }
-        // Free ones that run, then those that can be started, then the least busy.
+        // The least busy first. Of equally busy ones, running ones come before those that must be started.
         let usable = looks
             .iter()
             .filter(|(uses, look, _)| *look != LinkState::Down && *uses < slots);
@@ -209,7 +209,7 @@ impl Pool {
             .map(|(.., link)| *link)
     }
 
-    /// Takes new settings over where the connections can stay.
+    /// Applies new settings. Returns whether the connections can stay.
     pub(super) fn retune(&self, plan: &ConnectionPlan, config: &ServerConfig, idle: Option<Duration>) -> bool {
         self.slots.store(slots(config), Ordering::Relaxed);
         self.leases.len() == size(config)
@@ -230,7 +230,7 @@ impl Pool {
         }
     }
 
-    /// Lists the connection that `live` belongs to again.
+    /// Lists the connection of `live` again.
     pub(super) async fn refresh_and_wait(&self, live: &Live, deadline: Deadline) {
         let generation = |link: &Link| link.phase().live().map(|live| live.generation);
         if let Some(link) = self.links().find(|link| generation(link) == Some(live.generation)) {
@@ -238,30 +238,30 @@ impl Pool {
         }
     }
 
-    /// Starts the connections that run anew; the first one also when it does not.
+    /// Restarts the running connections, and the first one even if it is not running.
     pub(super) async fn reconnect(&self) {
         let running = self.links().skip(1).filter(|link| !matches!(link.phase(), Phase::Idle));
         join_all(std::iter::once(self.first()).chain(running).map(Link::reconnect)).await;
     }
 
-    /// Sets after how long without a use the first connection rests.
+    /// Sets how long the first connection may be idle.
     pub(super) fn set_idle_limit(&self, idle: Option<Duration>) {
         self.leases[0].set_idle_limit(idle);
     }
 
-    /// How many requests use connections that no other server holds.
+    /// How many requests use connections that no other server shares.
     pub(super) fn uses(&self) -> usize {
         let own = self.leases.iter().filter(|hold| hold.is_sole_holder());
         own.map(|hold| hold.link().uses()).sum()
     }
 
-    /// Ends all connections that nobody else holds, and waits for that.
+    /// Closes the connections that no other server shares, and waits until they are closed.
     pub(super) async fn close(&self) {
         join_all(self.leases.iter().map(LinkLease::close)).await;
     }
 }
 
-/// What is known of a server's catalogue before it is started.
+/// The catalogue that is known before the first start.
 fn known_of(plan: &ConnectionPlan, shared: &BoardShared) -> KnownCatalog {
     let kept = match &plan.spec.target {
         Target::Configured(transport) => shared.catalogs.clone().zip(Some(transport.fingerprint())),
@@ -270,7 +270,7 @@ fn known_of(plan: &ConnectionPlan, shared: &BoardShared) -> KnownCatalog {
     KnownCatalog::new(plan.spec.name.clone(), kept).masked(&plan.spec.masker.current())
 }
 
-/// What a connection looks like to the one who picks.
+/// The state of a connection, in order of preference.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum LinkState {
     Running,
@@ -289,7 +289,7 @@ impl LinkState {
         }
     }
 
-    /// A call that has picked it is about to start it.
+    /// A call that has picked the connection is about to start it.
     fn of_unstarted(link: &Link) -> Self {
         if link.uses() > 0 { Self::Running } else { Self::Resting }
     }
@@ -307,7 +307,7 @@ fn size(config: &ServerConfig) -> usize {
     }
 }
 
-/// How many calls one connection takes at once.
+/// How many concurrent calls one connection takes.
 fn slots(config: &ServerConfig) -> usize {
     if config.policy.serial {
         1
@@ -316,12 +316,13 @@ fn slots(config: &ServerConfig) -> usize {
     }
 }
 
-/// How many calls all connections of a server take at once.
+/// How many concurrent calls all connections of a server take.
 pub(super) fn total_slots(config: &ServerConfig) -> usize {
     slots(config).saturating_mul(size(config))
 }
 
-/// After how long a connection may rest, where `first` holds for the first one. Those that were started because others were busy always may.
+/// How long the connection at index `at` may be idle, where `first` applies to the first one. The others were started for load only, so they
+/// always have a limit.
 fn idle_after(config: &ServerConfig, first: Option<Duration>, at: usize) -> Option<Duration> {
     match config.policy.idle_stop {
         IdleStop::Auto if at > 0 => Some(IDLE),

@@ -1,4 +1,4 @@
-//! Waiting for a session of a server that is ready, and for a permit of its queues.
+//! Waits for a ready session of a server, or for a permit of its queues.
 
 use std::sync::Arc;
 
@@ -13,17 +13,17 @@ use super::{
 use crate::deadline::Deadline;
 
 impl Server {
-    /// The server ready for use: at once when it is, after its start when that is under way. When it is down, the outage.
+    /// Returns a ready session, and starts the server if needed. Fails with the outage if the server is down.
     pub(crate) async fn live(&self, deadline: Deadline) -> Result<Live, Arc<Outage>> {
         self.live_after(0, deadline).await
     }
 
-    /// The server ready for use, in another session than the one that was left behind.
+    /// Returns a ready session whose generation is not `old_generation`. Waits at most until the deadline.
     pub(crate) async fn live_after(&self, old_generation: u64, deadline: Deadline) -> Result<Live, Arc<Outage>> {
         if let Some(live) = self.live_now(old_generation) {
             return Ok(live);
         }
-        // Boxed, because it is rare and every call would pay for the room.
+        // Boxed, because it is rare and would enlarge the future of every call.
         Box::pin(self.live_in_time(old_generation, deadline)).await
     }
 
@@ -41,7 +41,7 @@ impl Server {
                     (usable, _) => usable?,
                 };
                 match pool.live_after(old_generation).await {
-                    // It was switched off, or on again, or its settings were changed.
+                    // The server was disabled or enabled, or its settings changed, while the call waited.
                     Err(outage) if outage.cause == Cause::Closed && !self.is_current_pool(&pool) => {}
                     reached => return reached.map(|live| self.with_own_name(live, &pool)),
                 }
@@ -53,7 +53,7 @@ impl Server {
             .unwrap_or_else(|_| Err(self.phase().overdue().into()))
     }
 
-    /// The server ready for use, if it is that at this moment.
+    /// Returns a session if one is ready now.
     fn live_now(&self, old_generation: u64) -> Option<Live> {
         let availability = self.availability();
         let pool = self.usable(&availability).ok()?;
@@ -61,7 +61,7 @@ impl Server {
         Some(self.with_own_name(live, pool))
     }
 
-    /// Its connections, if it may be used.
+    /// The pool, if the server may be used.
     fn usable<'s>(&self, availability: &'s Availability) -> Result<&'s Arc<Pool>, Arc<Outage>> {
         match availability {
             Availability::On(_) if !self.is_requested() => Err(Outage::not_requested().into()),
@@ -73,21 +73,21 @@ impl Server {
         }
     }
 
-    /// Whether this pool is still ours, so that nothing comes after its end.
+    /// Whether this is still the server's pool.
     fn is_current_pool(&self, pool: &Arc<Pool>) -> bool {
         self.pool().is_some_and(|now| Arc::ptr_eq(&now, pool))
     }
 
-    /// Waits for a turn of a tool, at most until the deadline.
+    /// Waits for a permit to call `tool`, at most until the deadline.
     pub(crate) async fn enter_queue(&self, tool: &str, deadline: Deadline) -> Result<Permit<'_>, Refused> {
         if !deadline.has_passed()
             && let Some(permit) = self.0.gate.try_enter(tool)
         {
             return Ok(permit);
         }
-        // Whoever waits will need the connection.
+        // The call will need the connection, so it must not be closed as idle meanwhile.
         let _using = self.pool().and_then(|pool| pool.keep_from_idling());
-        // Boxed, because it is rare and every call would pay for the room.
+        // Boxed, because it is rare and would enlarge the future of every call.
         Box::pin(self.0.gate.enter(tool, deadline)).await
     }
 }

@@ -11,7 +11,7 @@ use super::{
 use crate::catalog::{Catalog, FormerNames, store::Freshness};
 
 impl Server {
-    /// What it offers, or offered when it was there last. Nothing while it is switched off.
+    /// The current catalogue, or the last known one while the server is not ready. `None` while it is disabled.
     pub(crate) fn catalog(&self) -> Option<Arc<Catalog>> {
         let pool = self.pool().filter(|_| self.is_requested())?;
         match pool.phase() {
@@ -25,7 +25,7 @@ impl Server {
         }
     }
 
-    /// Has it known by a catalogue before it is started for the first time.
+    /// Sets the catalogue of a server before its first start.
     pub(crate) fn preset_catalog(&self, mut catalog: Catalog) {
         catalog.mask(&self.masker().current());
         if let Some(pool) = self.pool() {
@@ -33,12 +33,12 @@ impl Server {
         }
     }
 
-    /// Whether a start of it has succeeded in this program.
+    /// Whether the server was listed successfully in this run of the program.
     pub(crate) fn was_listed(&self) -> bool {
         self.pool().is_some_and(|pool| pool.first().known().was_listed())
     }
 
-    /// How its catalogue changed, the newest change last.
+    /// The changes of the catalogue, the newest last.
     pub(crate) fn changes(&self) -> Vec<CatalogChange> {
         let pool = self.pool();
         pool.map(|pool| pool.first().known().changes()).unwrap_or_default()
@@ -49,7 +49,8 @@ impl Server {
         live.renamed(renamed)
     }
 
-    /// A catalogue under our own name, if that is another: a link which others share was listed under the name of the first of them.
+    /// Returns a copy of the catalogue under this server's name, or `None` if it has that name already. A shared link lists under the name of
+    /// the server that it was created for.
     fn renamed(&self, catalog: &Arc<Catalog>, pool: &Pool) -> Option<Arc<Catalog>> {
         if *pool.first().name() == self.0.name {
             return None;
@@ -65,7 +66,7 @@ impl Server {
         }
     }
 
-    /// The names that its tools had before.
+    /// The names that the server's tools had before.
     pub(crate) fn former_names(&self) -> FormerNames {
         let pool = self.pool();
         pool.map(|pool| pool.first().known().former_names()).unwrap_or_default()

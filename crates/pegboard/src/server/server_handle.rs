@@ -45,55 +45,54 @@ pub(crate) struct Server(pub(super) Arc<ServerInner>);
 #[derive(Debug)]
 pub(super) struct ServerInner {
     pub(super) name: ServerName,
-    /// Replaced as a whole when a setting changes that needs no new connection.
-    /// Every call looks at it, so looking must not make the cores wait for each other.
+    /// Swapped as a whole when settings change that need no new connection. Every call reads it, so reading takes no lock.
     pub(super) config: ArcSwap<ServerConfig>,
     pub(super) spec: Spec,
-    /// Looked at by every call, as the settings are.
+    /// Read by every call without a lock.
     pub(super) availability: ArcSwap<Availability>,
-    /// Held while the standing changes.
+    /// Held while the availability changes.
     pub(super) availability_lock: Mutex<()>,
-    /// Whether the program has asked for it, where its config says that it must. Copies share it.
+    /// Whether the program has connected the server, if its config says `start = "explicit"`. View instances share it.
     pub(super) is_requested: Arc<AtomicBool>,
-    /// What an operator said since the config last did. Copies share it, and so does the server that takes its place.
+    /// Whether an operator has enabled or disabled the server. View instances and replacements share it.
     pub(super) switch: Arc<OperatorSwitch>,
     pub(super) gate: Gate,
     pub(super) retries: RetryBudget,
     pub(super) breaker: Breaker,
-    /// The counters of all servers of this name, read and written without a lock.
+    /// The counters of all servers of this name, lock-free.
     pub(super) counts: Arc<Counts>,
     pub(super) publisher: Arc<EventPublisher>,
-    /// How the last call failed that did. Written only then.
+    /// The last failed call.
     pub(super) failed_call: Mutex<Option<LastError>>,
-    /// The catalogue of a link that has another name, and the same under ours.
+    /// The catalogue of a link that was created under another name, and its copy under this server's name.
     pub(super) renamed: Mutex<Option<(Arc<Catalog>, Arc<Catalog>)>>,
-    /// Incremented on every change; route tables built for an older revision are rebuilt.
+    /// Incremented on every change; route tables of an older revision are rebuilt.
     pub(super) revision: Arc<Revision>,
-    /// The view that owns it, once one does.
+    /// The view that owns the server, if one does.
     pub(super) view: OnceLock<ViewTag>,
-    /// Its place on the board, which the server that takes its place has too.
+    /// The server's slot on the board, which its replacement inherits.
     pub(super) slot: OnceLock<Arc<BoardSlot<Self>>>,
-    /// Set when it is off the board.
+    /// Set when the server was removed from the board.
     pub(super) is_retired: AtomicBool,
-    /// Tells servers apart that had the same name one after the other.
+    /// Distinguishes servers that had the same name one after the other.
     pub(super) number: u64,
-    /// Its own calls, while a view owns it: the other counters are for all servers of its name.
+    /// Calls of a server that one view owns; `counts` covers all servers of its name.
     pub(super) calls: ViewCalls,
     pub(super) shared: Arc<BoardShared>,
 }
 
 impl Server {
-    /// A server that has not been started yet.
+    /// Creates a server. It is not started yet.
     pub(crate) fn new(config: ServerConfig, spec: Spec, shared: &Arc<BoardShared>) -> Self {
         let server = Self::without_link(config, spec, shared);
         server.follow_switch();
         server
     }
 
-    /// A server that the board does not start, because it has no room for it or cannot use its config. Every use of it fails with the reason.
+    /// Creates a server that the board refuses to start, because it has no room or the config is invalid. Every use fails with `why`.
     pub(crate) fn refused(config: ServerConfig, spec: Spec, shared: &Arc<BoardShared>, why: Outage) -> Self {
         let server = Self::without_link(config, spec, shared);
-        // Told when it is put on the board.
+        // Published when the server is put on the board.
         server.mute();
         server.set_availability(Availability::Refused(why.into()));
         server
@@ -133,7 +132,7 @@ impl Server {
         }))
     }
 
-    /// A server over a connection that exists.
+    /// Creates a server over an existing link.
     #[cfg(test)]
     #[cfg(feature = "explore")]
     pub(super) fn over(link: &super::link::Link, config: ServerConfig, spec: Spec, shared: &Arc<BoardShared>) -> Self {
@@ -155,18 +154,18 @@ impl Server {
         &self.0.name
     }
 
-    /// Its settings at this moment, for a short look.
+    /// The current settings, for a short read.
     pub(crate) fn config(&self) -> Guard<Arc<ServerConfig>> {
         self.0.config.load()
     }
 
-    /// Its settings at this moment, for those who keep them for a while.
+    /// The current settings, for callers that keep them.
     pub(crate) fn config_snapshot(&self) -> Arc<ServerConfig> {
         self.0.config.load_full()
     }
 
-    /// Takes over settings under which the server is still reached as before. Its connections stay, unless they are shared with others that
-    /// keep the old settings; then they are left behind.
+    /// Applies settings that need no new connection. The connections stay, unless they are shared with servers that keep the old settings; in
+    /// that case they are detached and returned.
     pub(crate) fn retune(&self, config: &ServerConfig) -> DetachedConnections {
         let inner = &self.0;
         inner.gate.resize(total_slots(config));
@@ -203,17 +202,18 @@ impl Server {
         &self.0.counts
     }
 
-    /// What stands between its words and everybody else.
+    /// Masks secrets in the server's messages.
     pub(crate) fn masker(&self) -> &ServerMasker {
         &self.0.spec.masker
     }
 
-    /// What is desired_state of every session that it has, and of those that share its connection; nothing while it is switched off.
+    /// The subscriptions, log level and roots that apply to every session, shared with all servers on the same link. `None` while the server
+    /// is disabled.
     pub(crate) fn desired_state(&self) -> Option<Arc<DesiredState>> {
         self.pool().map(|pool| pool.first().plan().spec.desired_state.clone())
     }
 
-    /// Sets its roots for as long as it is switched on. Whether it is.
+    /// Sets the roots until the server is disabled. Returns whether it is enabled.
     pub(crate) fn set_roots(&self, roots: &[Root]) -> bool {
         let desired_state = self.desired_state();
         if let Some(desired_state) = &desired_state {
@@ -222,17 +222,17 @@ impl Server {
         desired_state.is_some()
     }
 
-    /// Whether it comes from a config, not from this program.
+    /// Whether the server comes from a config, as opposed to a server in this process.
     pub(crate) fn is_configured(&self) -> bool {
         matches!(self.0.spec.target, Target::Configured(_) | Target::StandIn(_))
     }
 
-    /// Whether its config cannot be used.
+    /// Whether the server's config is invalid.
     pub(crate) fn is_misconfigured(&self) -> bool {
         matches!(self.availability().as_ref(), Availability::Refused(outage) if outage.cause == Cause::Misconfigured)
     }
 
-    /// Whether both are refused for the same reason.
+    /// Whether both servers are refused for the same reason.
     pub(crate) fn is_refused_like(&self, other: &Self) -> bool {
         match (self.availability().as_ref(), other.availability().as_ref()) {
             (Availability::Refused(ours), Availability::Refused(theirs)) => ours.message == theirs.message,
@@ -240,7 +240,7 @@ impl Server {
         }
     }
 
-    /// Whether the board does not start it, for want of room or of a config that can be used.
+    /// Whether the board refuses to start the server, because it has no room or the config is invalid.
     pub(crate) fn is_refused(&self) -> bool {
         matches!(self.availability().as_ref(), Availability::Refused(_))
     }
@@ -249,11 +249,11 @@ impl Server {
         self.0.availability.load()
     }
 
-    /// Changes its standing and gives back the old one.
+    /// Changes the availability and returns the old one.
     pub(super) fn set_availability(&self, availability: Availability) -> Arc<Availability> {
         let _alone = self.0.availability_lock.lock().unwrap_or_else(PoisonError::into_inner);
         match &availability {
-            // Its connections tell how it stands.
+            // The links report their own states.
             Availability::On(_) => {}
             Availability::Off => self.0.publisher.end_pool(State::Disabled, None),
             Availability::Refused(outage) => {
@@ -267,7 +267,7 @@ impl Server {
         old
     }
 
-    /// Changes its standing and waits for the end of the connections that it had.
+    /// Changes the availability and closes the connections that the server had.
     async fn leave_pool_for(&self, availability: Availability) {
         if let Availability::On(pool) = &*self.set_availability(availability) {
             pool.close().await;
@@ -281,17 +281,17 @@ impl Server {
         }
     }
 
-    /// Whether it may be started: its config leaves that to others, and nobody did, if not.
+    /// Whether the server may be started. `false` only if its config says `start = "explicit"` and the program has not connected it.
     pub(crate) fn is_requested(&self) -> bool {
         self.0.is_requested.load(Ordering::Relaxed)
     }
 
-    /// Somebody wants it to be used, as a server whose config leaves its start to others needs.
+    /// Permits the start of a server whose config says `start = "explicit"`.
     pub(crate) fn request(&self) {
         self.0.is_requested.store(true, Ordering::Relaxed);
     }
 
-    /// Where its life stands.
+    /// The current phase.
     pub(crate) fn phase(&self) -> Phase {
         match self.availability().as_ref() {
             Availability::On(_) if !self.is_requested() => Phase::Idle,
@@ -305,19 +305,19 @@ impl Server {
         }
     }
 
-    /// Asks for its start without waiting.
+    /// Requests a start without waiting for it.
     pub(crate) fn start(&self) {
         if let Some(pool) = self.pool() {
             pool.start();
         }
     }
 
-    /// The session of this generation is of no use any more. Later generations are left alone.
+    /// Replaces the session of this generation, because it is unusable. Does nothing if there is a newer one.
     pub(crate) fn replace(&self, generation: u64) {
         self.send(Command::Replace(generation));
     }
 
-    /// The session of this generation may be dead: it is probed, and replaced if that is so.
+    /// Probes the session of this generation, because it may be dead, and replaces it if the probe fails.
     pub(crate) fn suspect(&self, generation: u64) {
         self.send(Command::Suspect(generation));
     }
@@ -333,14 +333,14 @@ impl Server {
         }
     }
 
-    /// Lists the server again, unless that was done since `live` was had, and waits until the listing has ended, well or not.
+    /// Lists the server again, unless it was listed since `live` was obtained, and waits until the listing has succeeded or failed.
     pub(crate) async fn refresh_and_wait(&self, live: &Live, deadline: Deadline) {
         if let Some(pool) = self.pool() {
             pool.refresh_and_wait(live, deadline).await;
         }
     }
 
-    /// Starts the server anew, and waits until the old session is left.
+    /// Restarts the server and waits until the old session is closed.
     pub(crate) async fn reconnect(&self) {
         self.breaker().reset();
         self.request();
@@ -349,7 +349,7 @@ impl Server {
         }
     }
 
-    /// Lets the server be used again.
+    /// Enables the server.
     pub(crate) fn switch_on(&self) {
         let _alone = self.0.availability_lock.lock().unwrap_or_else(PoisonError::into_inner);
         if matches!(self.availability().as_ref(), Availability::Off) {
@@ -359,29 +359,29 @@ impl Server {
         }
     }
 
-    /// Switches the server off. Its connections end when what this returns is closed or dropped.
+    /// Disables the server. Its connections close when the returned value is closed or dropped.
     pub(crate) fn switch_off(&self) -> DetachedConnections {
         DetachedConnections(self.pool().map(|_| self.set_availability(Availability::Off)))
     }
 
-    /// Switches the server off, and waits until its connections have ended, if no other server uses them.
+    /// Disables the server and waits until its connections are closed, unless other servers share them.
     #[cfg(test)]
     #[cfg(feature = "explore")]
     pub(crate) async fn disable(&self) {
         self.switch_off().close().await;
     }
 
-    /// The repetitions that calls of this server may make.
+    /// The retry budget of the server's calls.
     pub(crate) fn retries(&self) -> &RetryBudget {
         &self.0.retries
     }
 
-    /// Turns callers away from a server that answers nobody.
+    /// The circuit breaker.
     pub(crate) fn breaker(&self) -> &Breaker {
         &self.0.breaker
     }
 
-    /// Ends the server and waits until its process is gone, if nobody else uses that.
+    /// Closes the server and waits until its process has exited, unless other servers share it.
     pub(crate) async fn close(&self) {
         self.leave_pool_for(Availability::Closed).await;
     }

@@ -21,7 +21,7 @@ use crate::{
     },
 };
 
-/// How long a program that fetches its server first may take, behind the backs of callers that have long been told.
+/// The time limit of a start command that downloads the server first. Callers do not wait that long.
 const FETCH: Duration = Duration::from_secs(600);
 
 impl Supervisor {
@@ -38,7 +38,7 @@ impl Supervisor {
         }
     }
 
-    /// Starts the server. With `patience`, callers see `Connecting` until it has passed; the start itself goes on.
+    /// Starts the server. With `patience`, callers see `Connecting` for that long; the start continues afterwards.
     pub(super) async fn connecting(&mut self, after: Duration, patience: Option<Duration>) -> Step {
         if patience.is_some() {
             self.publish_connecting();
@@ -56,11 +56,11 @@ impl Supervisor {
         );
         let (tasks, before) = (self.tasks.clone(), self.known.latest());
         let starting = async {
-            // Even a wait for nothing would last until the clock's next tick.
+            // Even a zero sleep would last until the timer's next tick.
             if !after.is_zero() {
                 tokio::time::sleep(after).await;
             }
-            // It bounds processes and sockets, not the processor: a start is mostly waiting.
+            // Bounds processes and sockets, not CPU time: a start mostly waits.
             let began = Instant::now();
             let _turn = starts.acquire_owned().await;
             let process = process_permit(&plan.spec, processes).map_err(|error| *error)?;
@@ -68,7 +68,7 @@ impl Supervisor {
             started.map(|started| (started, began.elapsed()))
         };
         tokio::pin!(starting);
-        // Callers that can wait as long as the start may take learn how it ends.
+        // If callers wait as long as the start may take, they see its result instead of `StillStarting`.
         let overtaken = patience.filter(|patience| *patience < after + limit);
         let mut shown_until = match patience {
             Some(_) => overtaken.map(|patience| Instant::now() + patience),
@@ -83,7 +83,7 @@ impl Supervisor {
                     shown_until = None;
                     self.fail_waiting_callers();
                 }
-                // What else is asked for meanwhile is met by the start itself.
+                // The start itself satisfies all other commands.
                 command = self.commands.recv() => match command {
                     None => return Step::Stop,
                     Some(Command::Reconnect) => return self.reconnect_step(),
@@ -135,7 +135,7 @@ impl Supervisor {
         }))
     }
 
-    /// Whether callers see an outage that a call ends.
+    /// Whether callers see an outage that a call may end.
     fn starts_on_call(&self) -> bool {
         matches!(&*self.phase.borrow(), Phase::Down(outage) if outage.starts_on_call())
     }
@@ -164,7 +164,7 @@ impl Supervisor {
         }
     }
 
-    /// The next command; `None` when the server must end.
+    /// The next command; `None` when the supervisor must stop.
     async fn next_command(&mut self) -> Option<Command> {
         tokio::select! {
             biased;
@@ -174,7 +174,7 @@ impl Supervisor {
     }
 }
 
-/// Waits until `time`, or for ever without one.
+/// Waits until `time`; forever without one.
 async fn at(time: Option<Instant>) {
     match time {
         Some(time) => tokio::time::sleep_until(time).await,

@@ -1,7 +1,7 @@
-//! What callers may expect of a server's life whatever the order in which they ask.
+//! What callers may expect of a server in any interleaving.
 //!
-//! The supervisor's own steps are run, all but the start itself: that always succeeds and gives a session without a server. The
-//! channels between are tokio's, at which no other thread runs; callers let others run between their steps instead.
+//! Runs the supervisor's own steps except the start, which always succeeds with a silent session. The channels are tokio's, which shuttle
+//! does not schedule, so callers yield between their steps instead.
 
 use std::{
     collections::BTreeMap,
@@ -37,7 +37,7 @@ use crate::{
 };
 
 impl Supervisor {
-    /// As [`Supervisor::run`], with starts that connect_and_list nobody. Returns how many there were.
+    /// Like [`Supervisor::run`], with starts that connect to no server. Returns the number of starts.
     async fn run_on_silence(mut self) -> u64 {
         let mut step = Step::Idle;
         loop {
@@ -67,7 +67,7 @@ impl Supervisor {
     }
 }
 
-/// A server whose supervisor runs in a thread of its own.
+/// A server whose supervisor runs in its own thread.
 fn server() -> (Server, thread::JoinHandle<u64>) {
     let shared = BoardShared {
         revision: Arc::default(),
@@ -156,7 +156,7 @@ fn callers_that_saw_one_session_die_share_the_next_and_end_none_but_the_first() 
         let seen = callers.map(|caller| caller.join().unwrap());
         drop(server);
         let sessions = supervisor.join().unwrap();
-        // Whoever came so late as to find the second session has ended that one, and nobody more.
+        // A caller that came so late as to find the second session has ended that one, and no other.
         let last_ended = seen.iter().map(|(ended, _)| *ended).max().unwrap();
         assert_eq!(sessions, last_ended + 1, "{seen:?}");
         assert!(seen.iter().all(|(ended, next)| next > ended), "{seen:?}");

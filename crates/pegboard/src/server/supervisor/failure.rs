@@ -15,22 +15,22 @@ use crate::{
     transport::{EndReason, WireEnd},
 };
 
-/// How long callers wait at least for a session that takes the place of another: its server is there.
+/// The shortest wait of callers for a session that replaces an unusable one: the server itself is up.
 const RENEWAL: Duration = Duration::from_secs(10);
-/// How long an outage is shown at least, where the next call starts the server: callers who waited must learn of it.
+/// The shortest time for which an outage is published if a call may end it, so that callers which waited for the start see it.
 const MIN_OUTAGE: Duration = Duration::from_secs(1);
 
 impl Supervisor {
-    /// A start has failed: callers learn why, and it is tried again unless that cannot help.
+    /// Publishes the failure of a start and decides on the next one. There is none if a retry cannot help.
     pub(super) fn failed(&mut self, error: &ConnectError) -> Step {
-        // A target of its own: a program that shows outages itself can leave it out.
+        // A separate target, so that a program which displays outages itself can filter it out.
         tracing::warn!(
             target: "pegboard::start",
             error = %self.plan().spec.masker.text(&error.to_string()),
             "the start failed"
         );
         self.holders.report(|reporter| reporter.start_failed());
-        // Where callers wait while starts fail, all of them are repeated.
+        // With `start_wait`, all first starts are retried.
         let is_first = self.history.generation == 0 && self.plan().restart.start_wait.is_zero();
         let outage = Outage::of_start(error, is_first);
         self.checks.record(Some(outage.message.clone()));
@@ -52,7 +52,7 @@ impl Supervisor {
             let pause = self.history.schedule(&restart.waits).longest();
             return self.down(outage, cause, NextStart::on_demand_in(pause));
         }
-        // A server that says when to come back is not asked before.
+        // Respects the server's `Retry-After`.
         let asked_for = error.retry_after().unwrap_or_default();
         let delay = self.history.next_wait(&restart.waits).max(asked_for);
         if !restart.enabled {
@@ -79,8 +79,8 @@ impl Supervisor {
         Step::Wait(next)
     }
 
-    /// A session has ended: the server is started again at once, or rarely when it keeps closing. With `for_a_call`, a call waits for the
-    /// next session.
+    /// A session has ended. Restarts the server at once, or after a long pause in a crash loop. With `for_a_call`, a call waits for the next
+    /// session.
     pub(super) fn lost(&mut self, end: &WireEnd, served: Duration, for_a_call: bool) -> Step {
         tracing::warn!(reason = %self.plan().spec.masker.text(&end.reason.to_string()), "the connection was lost");
         self.history.restarts = self.history.restarts.saturating_add(1);
@@ -106,7 +106,7 @@ impl Supervisor {
         if let EndReason::Replaced(_) = end.reason
             && is_wanted
         {
-            // Only this session was of no use: there is no reason to wait before the next.
+            // Only this session was unusable: there is no reason for a backoff.
             return self.restart(outage, Duration::ZERO, restart.wait.max(RENEWAL));
         }
         if !restart.enabled {
@@ -123,22 +123,22 @@ impl Supervisor {
         self.down(outage, Cause::RestartFailed, NextStart::automatic_in(delay))
     }
 
-    /// Starts the server again while callers wait.
+    /// Restarts the server while callers wait.
     fn restart(&mut self, outage: Outage, after: Duration, patience: Duration) -> Step {
         let outage = self.in_current_outage(outage, Cause::Failed, NextStart::NEVER);
         self.history.last_outage = Some(outage);
         Step::Connect { after, patience }
     }
 
-    /// How long after a failure a lost server is looked for by a probe, where no restart is due.
+    /// After what delay a health check starts a lost server whose automatic restarts are off.
     fn probe_delay(&self) -> Option<Duration> {
         let health = self.plan().health;
         let is_probed = health.restarts && health.probe != Probe::Never;
-        // What has never been ready is left to the callers.
+        // A server that has never been ready is started by calls only.
         health.every.filter(|_| is_probed && self.history.generation > 0)
     }
 
-    /// A session that was healthy lets what happened before it be forgotten.
+    /// Resets the restart schedule and the crash history after a healthy session.
     pub(super) fn reset_if_healthy(&mut self, served: Duration) {
         if was_healthy(served, true) {
             self.history.reset();

@@ -1,4 +1,4 @@
-//! What a supervisor remembers between sessions: its schedule, its failures and the outage that they are part of.
+//! What a supervisor remembers across sessions: its restart schedule, its failures and the current outage.
 
 use std::{sync::Arc, time::Duration};
 
@@ -9,20 +9,20 @@ use crate::server::{
     outage::{Outage, OutageStart},
 };
 
-/// What a supervisor remembers between sessions.
+/// What a supervisor remembers across sessions.
 pub(in crate::server) struct History {
-    /// The schedule of the board, and ours: the waits of the plan when it was last looked at.
+    /// The board's schedule, the schedule in use, and the waits of the plan that it was made from.
     pub(super) board_backoff: Backoff,
     pub(super) backoff: Backoff,
     pub(super) waits: Vec<Duration>,
     pub(super) crashes: CrashLoop,
-    /// The session that we had last; zero for none.
+    /// The generation of the last session; zero if there was none.
     pub(super) generation: u64,
     pub(super) restarts: u32,
-    /// Starts that failed in a row.
+    /// Consecutive failed starts.
     pub(super) failures: u32,
     pub(super) last_outage: Option<Arc<Outage>>,
-    /// When the outage outage_began that lasts; `None` while the server is ready, and before its first start has failed.
+    /// When the current outage began; `None` while the server is ready, and before its first start has failed.
     pub(super) outage_began: Option<OutageStart>,
     /// Until when callers wait while first starts fail.
     pub(super) callers_wait_until: Option<Instant>,
@@ -47,7 +47,7 @@ impl History {
         }
     }
 
-    /// How long to wait now, by the waits of the plan, or without any by those of the board.
+    /// The next wait of the plan's schedule, or of the board's if the plan has none.
     pub(super) fn next_wait(&mut self, waits: &[Duration]) -> Duration {
         self.schedule(waits).next()
     }
@@ -64,7 +64,7 @@ impl History {
         &mut self.backoff
     }
 
-    /// What happened before does not count any more.
+    /// Forgets earlier failures.
     pub(super) fn reset(&mut self) {
         self.backoff.reset();
         self.crashes.reset();

@@ -1,4 +1,4 @@
-//! The state in which a server is ready: its end, its changes, its health and what is asked of it, one event at a time.
+//! The state of a ready server: an event loop over its end, commands, catalogue changes, health checks and idleness.
 
 use std::{sync::Arc, time::Duration};
 
@@ -19,23 +19,23 @@ use crate::{
     transport::{EndReason, WireEnd},
 };
 
-/// How long change notices are gathered before the server is listed again.
+/// How long change notifications are collected before the server is listed again.
 const DEBOUNCE: Duration = Duration::from_millis(200);
-/// The shortest time between two listings, however many notices come.
+/// The shortest time between two listings that change notifications cause.
 const RELIST: Duration = Duration::from_secs(1);
-/// How often it is looked whether the machine slept or the listing is stale, and at most how often a server is probed.
+/// How often the sleep detector and the age of the listing are checked, and the shortest time between two probes.
 const TICK: Duration = Duration::from_secs(15);
 
-/// What can happen to a server that is ready.
+/// An event of a ready server.
 enum Event {
     Stop,
     Ended(WireEnd),
     Command(Command),
     Changed,
     Tick,
-    /// It has said nothing for long.
+    /// The server has sent nothing for the probe interval.
     Quiet,
-    /// Nobody has used it for long.
+    /// No call has used the server for its idle limit.
     Idle,
 }
 
@@ -49,7 +49,7 @@ impl Supervisor {
         let mut sleep = SleepDetector::new();
         let mut tick = tokio::time::interval_at(Instant::now() + TICK, TICK);
         tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        // Kept across turns of the loop, so that a notice is not lost when something else happens meanwhile.
+        // Kept across iterations, so that another event does not lose a notification.
         let mut change = Box::pin(settled_change(&session, Duration::ZERO));
         let mut keeping = Box::pin(session.keep());
         let mut quiet = Box::pin(quiet(&session, self.probe_schedule(), Duration::ZERO));
@@ -80,7 +80,7 @@ impl Supervisor {
                     return self.reconnect_step();
                 }
                 Event::Command(Command::Replace(generation)) if generation == live.generation => {
-                    // Others may still learn on the old session what became of their calls, while the new one is opened.
+                    // Other calls may still get their responses on the old session while the new one is opened.
                     let (old, process) = (session.clone(), self.process.take());
                     self.tasks.spawn(async move {
                         old.close().await;
@@ -94,7 +94,7 @@ impl Supervisor {
                     }
                 }
                 Event::Command(Command::Refresh) => self.relist(&mut live).await,
-                // A stale request, or one that is met already.
+                // An outdated command, or one that is satisfied already.
                 Event::Command(_) => {}
                 Event::Changed => {
                     change = Box::pin(settled_change(&session, RELIST));
@@ -108,7 +108,7 @@ impl Supervisor {
                 Event::Tick if is_stale(&live) => self.relist(&mut live).await,
                 Event::Tick => {}
                 Event::Quiet => {
-                    // A server that is at work on a call may have no ear for anything else.
+                    // A server that works on a call may be unable to answer a probe.
                     if self.usage.count() == 0
                         && let Err(end) = self.probe(&mut live).await
                     {
@@ -128,12 +128,12 @@ impl Supervisor {
             }
         };
         let step = self.lost(&end, began.elapsed(), false);
-        // Requests under way learn why; those that were not sent are made in the next session.
+        // Requests in flight fail with this reason; requests that were not sent are retried in the next session.
         session.leave(end);
         self.close_before(step, &session).await
     }
 
-    /// Ends a session before the next one is opened. Callers wait for that one from now on, not from when the old session has ended.
+    /// Closes a session before the next one is opened. The callers' patience starts now, not when the old session has closed.
     async fn close_before(&mut self, step: Step, session: &Arc<Session>) -> Step {
         let Step::Connect { after, patience } = step else {
             self.close(session).await;
@@ -141,7 +141,7 @@ impl Supervisor {
         };
         self.publish_connecting();
         if !self.plan().spec.is_process() {
-            // The next session needs nothing that the old one holds.
+            // The next session needs no resource of the old one.
             let old = session.clone();
             self.tasks.spawn(async move { old.close().await });
             return Step::Connect { after, patience };
@@ -162,20 +162,20 @@ impl Supervisor {
         Step::Connect { after, patience }
     }
 
-    /// Ends a session, and with it the process that counts among those of the board.
+    /// Closes a session and releases its process permit.
     async fn close(&mut self, session: &Session) {
         session.close().await;
         self.process = None;
     }
 
-    /// How and how often the server is probed.
+    /// The kind of probe and its interval; `None` if the server is not probed.
     fn probe_schedule(&self) -> Option<(Probe, Duration)> {
         let health = self.plan().health;
         let every = health.every.filter(|_| health.probe != Probe::Never)?;
         Some((health.probe, every))
     }
 
-    /// Probes a server. A listing of its tools takes the place of the one before, if they differ.
+    /// Probes the server. A changed tool listing replaces the catalogue.
     async fn probe(&self, live: &mut Live) -> Result<(), WireEnd> {
         let (plan, session) = (self.plan(), live.session.clone());
         let health = plan.health;
@@ -207,7 +207,7 @@ impl Supervisor {
             }
             Err(fault) => fault,
         };
-        // Where the config describes the tools, their listing may be refused.
+        // If the config describes the tools, the server may refuse to list them.
         if fault.is_busy() || (fault.is_answer() && !plan.described.is_empty()) {
             self.checks.record(None);
             return Ok(());
@@ -224,7 +224,7 @@ impl Supervisor {
         Err(closed(&why))
     }
 
-    /// Shows another catalogue of the same session.
+    /// Publishes another catalogue of the same session.
     fn replace_catalog(&self, live: &mut Live, catalog: Catalog, freshness: Freshness) {
         for news in catalog
             .warnings
@@ -240,7 +240,7 @@ impl Supervisor {
         self.publish(Phase::Ready(live.clone()));
     }
 
-    /// Lists the server again and shows the new catalogue in one step. The old one stays when the new one cannot be had.
+    /// Lists the server again and publishes the new catalogue. If the listing fails, the old catalogue stays.
     async fn relist(&self, live: &mut Live) {
         let plan = self.plan();
         let list_scope = self.list_scope.within(plan.capabilities);
@@ -256,7 +256,7 @@ impl Supervisor {
             }
             Err(fault) => {
                 tracing::warn!(%fault, "the changed listing could not be read; the old one stays");
-                // Shown again for those who wait for the end of the listing.
+                // Published again to wake callers that wait for the listing to end.
                 Arc::make_mut(&mut live.ready).listing += 1;
                 self.publish(Phase::Ready(live.clone()));
             }
@@ -264,7 +264,7 @@ impl Supervisor {
     }
 }
 
-/// Whether the server's own time for its listing has passed, and it does not tell of changes by itself.
+/// Whether the listing's TTL has passed on a server that sends no change notifications.
 fn is_stale(live: &Live) -> bool {
     !live.session.announces_changes() && live.stale_at.is_some_and(|at| Instant::now() >= at)
 }
@@ -273,8 +273,8 @@ fn closed(why: &str) -> WireEnd {
     WireEnd::new(EndReason::Replaced(why.to_owned()))
 }
 
-/// Waits until the next probe is due, but not before `pause` has passed: when the server has said nothing for as long as the probe's
-/// interval. Listings are due by time alone, because no word of the server replaces them.
+/// Waits until the next probe is due, and at least for `pause`: when the server has sent nothing for the probe interval. Listings are due by
+/// time alone, because other traffic says nothing about them.
 async fn quiet(session: &Session, probe_schedule: Option<(Probe, Duration)>, pause: Duration) {
     let Some((probe, limit)) = probe_schedule else {
         return std::future::pending().await;
@@ -292,7 +292,7 @@ async fn quiet(session: &Session, probe_schedule: Option<(Probe, Duration)>, pau
     }
 }
 
-/// Waits for a change notice, not before `pause` has passed, and a little longer for the notices that follow it.
+/// Waits at least for `pause`, then for a change notification, then a little longer for further ones.
 async fn settled_change(session: &Session, pause: Duration) {
     if !pause.is_zero() {
         tokio::time::sleep(pause).await;

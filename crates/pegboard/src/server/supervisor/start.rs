@@ -1,4 +1,4 @@
-//! One start: a place among the processes of the board, a session, and its catalogue.
+//! One start: a process permit, a session, and its catalogue.
 
 use std::{sync::Arc, time::Duration};
 
@@ -12,7 +12,7 @@ use crate::{
     transport::{DialError, FailureKind, Sent, WireFailure},
 };
 
-/// A server that was connected to and listed.
+/// A server that was connected and listed.
 pub(super) struct Started {
     pub(super) session: Session,
     pub(super) catalog: Catalog,
@@ -20,7 +20,7 @@ pub(super) struct Started {
     pub(super) process: Option<OwnedSemaphorePermit>,
 }
 
-/// Connects and lists. A server that cannot be listed is not left running.
+/// Connects and lists. If the listing fails, the session is closed.
 pub(super) async fn connect_and_list(
     plan: &ConnectionPlan,
     (list_scope, before): (ListScope, Option<Arc<Catalog>>),
@@ -47,7 +47,7 @@ pub(super) async fn connect_and_list(
     }
 }
 
-/// The place of a server's process among those of the board.
+/// A permit for the server's process; `None` if it has none. Fails if the board has reached its limit of processes.
 pub(super) fn process_permit(
     spec: &Spec,
     processes: Arc<Semaphore>,

@@ -29,46 +29,46 @@ use crate::{
     session::ListScope,
 };
 
-/// The owner of a server's session.
+/// The owner of a link's session.
 pub(in crate::server) struct Supervisor {
-    /// What the connection is made of. It may change while it lives.
+    /// The settings of the connection. They may change while it lives.
     pub(in crate::server) plan: Arc<RwLock<Arc<ConnectionPlan>>>,
     pub(in crate::server) list_scope: ListScope,
     pub(in crate::server) phase: watch::Sender<Phase>,
-    /// What is published of a server that is ready, for those who need not wait.
+    /// Mirrors the published phase while it is `Ready`, for callers that need not wait.
     pub(in crate::server) ready: Arc<ArcSwapOption<Ready>>,
     pub(in crate::server) commands: mpsc::Receiver<Command>,
-    /// Raised with everything that is published.
+    /// Incremented with every published phase.
     pub(in crate::server) revision: Arc<Revision>,
-    /// Counts the sessions of the whole board.
+    /// Numbers the sessions of the whole board.
     pub(in crate::server) generations: Arc<AtomicU64>,
     pub(in crate::server) stop: CancellationToken,
-    /// How many servers of the board may be starting at once.
+    /// Bounds the servers of the board that start at the same time.
     pub(in crate::server) starts: Arc<Semaphore>,
-    /// How many processes the board may have.
+    /// Bounds the processes of the board.
     pub(in crate::server) processes: Arc<Semaphore>,
-    /// The place of our process among them.
+    /// The permit of this server's process.
     pub(in crate::server) process: Option<OwnedSemaphorePermit>,
     pub(in crate::server) history: History,
-    /// Where health checks are noted.
+    /// Records health checks.
     pub(in crate::server) checks: Arc<HealthChecks>,
-    /// What the server offered last.
+    /// The last known catalogue.
     pub(in crate::server) known: Arc<KnownCatalog>,
     pub(in crate::server) usage: Arc<Usage>,
     pub(in crate::server) holders: Arc<Holders>,
-    /// All that must have ended before the server counts as closed.
+    /// The tasks that must end before the link counts as closed.
     pub(in crate::server) tasks: TaskTracker,
 }
 
 pub(super) enum Step {
-    /// Wait until somebody needs the server.
+    /// Wait for a caller.
     Idle,
-    /// Start it after a while, while callers wait, for at most so long.
+    /// Start after a delay. Callers wait, at most for `patience`.
     Connect {
         after: Duration,
         patience: Duration,
     },
-    /// Start it behind an outage that callers see.
+    /// Start in the background while callers see an outage.
     ConnectBehindOutage,
     Serve(Live),
     /// Wait for the next start.
@@ -81,7 +81,7 @@ impl Supervisor {
         self.plan.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Remembers what the server offers, and reports how that differs from before.
+    /// Records the catalogue and reports how it differs from the previous one.
     pub(super) fn learn(&self, catalog: &Arc<Catalog>, freshness: Freshness) {
         if let Some(diff) = self.known.learn(catalog, freshness) {
             self.holders.report(|reporter| reporter.catalog_changed(&diff));
@@ -103,7 +103,7 @@ impl Supervisor {
         }
     }
 
-    /// How long callers wait for a start: less for a restart, because the server was there.
+    /// How long callers wait for a start; less for a restart, as the server was up before.
     pub(super) fn patience(&self) -> Duration {
         let plan = self.plan();
         if self.history.was_lost {
@@ -113,13 +113,13 @@ impl Supervisor {
         }
     }
 
-    /// A failure as part of the outage that lasts, which begins with it if there is none.
+    /// Makes a failure part of the current outage, which begins with it if there is none.
     pub(super) fn in_current_outage(&mut self, outage: Outage, cause: Cause, next: NextStart) -> Arc<Outage> {
         let began = *self.history.outage_began.get_or_insert_with(OutageStart::now);
         Arc::new(outage.with(cause, self.history.restarts, began, next))
     }
 
-    /// The server is down from now on, or still.
+    /// Publishes an outage.
     pub(super) fn down(&mut self, outage: Outage, cause: Cause, next: NextStart) -> Step {
         self.history.callers_wait_until = None;
         let outage = self.in_current_outage(outage, cause, next);
@@ -128,7 +128,8 @@ impl Supervisor {
         Step::Wait(next)
     }
 
-    /// All change as one: whoever sees the new phase sees the new revision too, and does not look into what was built for the old one.
+    /// Publishes a phase and increments the revision as one step: a reader that sees the new phase also sees the new revision, and uses no
+    /// outdated snapshot.
     pub(super) fn publish(&self, mut phase: Phase) {
         let ready = phase.live().map(|live| live.ready.clone());
         self.phase.send_modify(|shown| {
@@ -152,7 +153,7 @@ impl Supervisor {
         }));
     }
 
-    /// Callers have waited long enough for the start that is under way. They are told why the one before failed, if it did.
+    /// Fails the callers that wait for the start in flight. They see why the previous start failed, or that this one takes too long.
     pub(super) fn fail_waiting_callers(&mut self) {
         let failed = match self.history.callers_wait_until.take() {
             Some(_) if self.history.failures > 0 => self.history.last_outage.as_deref().cloned(),
