@@ -1,4 +1,4 @@
-//! The board: all servers of one config, the views of them, and changes while they run.
+//! The board: all servers of one config, their views, and changes at run time.
 
 mod builder;
 mod health;
@@ -34,10 +34,10 @@ use crate::{
 use host_defaults::HostDefaults;
 use server_factory::ServerFactory;
 
-/// How often it is looked whether the calls under way are done.
+/// How often a drain polls for calls in flight.
 const DRAIN_POLL: Duration = Duration::from_millis(10);
 
-/// All servers of one config. Dropping the last clone ends them; [`Pegboard::shutdown`] also waits for that.
+/// All servers of one config. Dropping the last clone ends them; [`Pegboard::shutdown`] also waits for their end.
 #[derive(Debug, Clone)]
 pub struct Pegboard(Arc<Inner>);
 
@@ -46,18 +46,18 @@ struct Inner {
     registry: Arc<Registry>,
     factory: ServerFactory,
     host_defaults: HostDefaults,
-    /// Who finds tools by meaning for views that name nobody.
+    /// Embeds tools for semantic search in views without an embedder.
     embeddings: Option<Arc<Embeddings>>,
-    /// How views name tools unless they say so themselves.
+    /// The naming of tools in views that set none.
     naming: Mutex<NameStyle>,
-    /// One permit, for the one who changes the config.
+    /// One permit: changes of the config run one after the other.
     changes: Semaphore,
 }
 
 impl Pegboard {
-    /// Starts all enabled servers, but for those that wait until the program asks for them, and waits until each is ready or has failed, at
-    /// max_servers for `patience`. Of a server that each view has for itself, the views' own are waited for, or without views one that the next view
-    /// takes over.
+    /// Starts all enabled servers, except those that start only when the program connects them, and waits until each is ready or has failed,
+    /// at most for `patience`. For a session-scoped server this covers the instances of all open views, or without views one that the next
+    /// view takes over.
     pub async fn settle(&self, patience: Duration) {
         let deadline = Deadline::within(patience);
         let configured = self.0.registry.configured();
@@ -69,7 +69,7 @@ impl Pegboard {
         join_all(instances.iter().map(|server| server.live(deadline))).await;
     }
 
-    /// The board at this moment: one row for each live server, with the view that owns it where one does.
+    /// The current status: one row for each live server, with the view that owns it, if one does.
     pub fn status(&self) -> BoardStatus {
         let servers = self.0.registry.status();
         BoardStatus {
@@ -88,35 +88,35 @@ impl Pegboard {
         required.all(|server| health::is_served(server, rows))
     }
 
-    /// Sets the roots that a server may work in, instead of those of its config, until it is switched off. A server with a handshake is kind
-    /// of the change; one that had no roots at all when it was started learns of them at its next start. This holds for every view, also one
-    /// that has roots of its own. `false` when there is no server of that name that is switched on.
+    /// Sets the roots of a server, in place of those of its config, until the server is disabled. A server with a handshake is notified of the
+    /// change; if it had no roots when it was started, it learns of them at its next start. This applies to every view, even one with its own
+    /// roots. Returns `false` if there is no enabled server of that name.
     pub fn set_roots(&self, name: &ServerName, roots: &[Root]) -> bool {
         let instances = self.0.registry.instances(name);
         let set = instances.iter().filter(|server| server.set_roots(roots)).count();
         set > 0
     }
 
-    /// Hides these texts too in everything that servers say from now on. The secrets of the config are hidden not_requested.
+    /// Masks these secrets too in all messages of servers from now on. The secrets of the config are masked in any case.
     pub fn hide(&self, secrets: impl IntoIterator<Item = Secret>) {
         self.0.factory.secrets.learn(secrets);
     }
 
-    /// What happens on the board from now on: every call of every view, and every change of a server's state. Without listeners nothing is
+    /// Subscribes to the events of the board: every call of every view, and every change of a server's state. Without subscribers nothing is
     /// recorded.
     pub fn events(&self) -> Events {
         self.0.registry.events().listen()
     }
 
-    /// The counters and histograms of the board, since it was opened. Reading them stops no call.
+    /// The counters and histograms of the board since it was opened. Reading them blocks no call.
     pub fn metrics(&self) -> Metrics {
         let registry = &self.0.registry;
         let buffered = u64::try_from(self.0.factory.budget.used()).unwrap_or(u64::MAX);
         registry.tallies().read(registry.events().lost(), buffered)
     }
 
-    /// How the catalogue of a server changed since the board was opened, the newest change last. Where each view has the server for itself,
-    /// the changes that each of the open views has seen.
+    /// The changes of a server's catalogue since the board was opened, the newest last. For a session-scoped server, the changes that each
+    /// open view has seen.
     pub fn changes(&self, name: &ServerName) -> Vec<CatalogChange> {
         let instances = self.0.registry.instances(name);
         let mut changes: Vec<_> = instances.iter().flat_map(Server::changes).collect();
@@ -124,13 +124,14 @@ impl Pegboard {
         changes
     }
 
-    /// Takes no more calls and waits until those under way on any server of any view are done, at max_servers for `patience`. Whether all of them are.
+    /// Accepts no more calls and waits until all calls in flight on any server of any view have completed, at most for `patience`. Returns
+    /// whether all have.
     pub async fn drain(&self, patience: Duration) -> bool {
         self.0.registry.close();
         let deadline = Deadline::within(patience);
         loop {
             let requests: usize = self.0.registry.all_servers().iter().map(Server::busy).sum();
-            // Calls that wait for a person's agreement have no place with a server yet.
+            // Calls that wait for an approval use no server yet.
             let is_idle = requests == 0 && self.0.registry.tallies().in_flight() == 0;
             if is_idle || deadline.has_passed() {
                 return is_idle;
@@ -139,8 +140,8 @@ impl Pegboard {
         }
     }
 
-    /// Ends all servers, those of views included, and waits until their processes are gone. Calls under way end as lost, so [`Pegboard::drain`] first if they should
-    /// not. Every wait is bounded by the servers' limits.
+    /// Ends all servers, including those of views, and waits until their processes have exited. Calls in flight fail as lost; call
+    /// [`Pegboard::drain`] first to let them complete. The servers' limits bound every wait.
     pub async fn shutdown(&self) {
         self.0.registry.close();
         self.0.registry.close_servers().await;

@@ -24,7 +24,7 @@ use crate::{
     transport::{Budget, Dialer, StandIns, Target},
 };
 
-/// Sets a board up. See [`Pegboard::builder`].
+/// Sets up a board. See [`Pegboard::builder`].
 #[must_use]
 pub struct Builder {
     config: Config,
@@ -42,7 +42,7 @@ pub struct Builder {
 }
 
 impl Pegboard {
-    /// Starts to set a board up.
+    /// Returns a builder for a board with this config.
     pub fn builder(config: Config) -> Builder {
         Builder {
             config,
@@ -60,27 +60,27 @@ impl Pegboard {
         }
     }
 
-    /// A board with all defaults. Servers start beside each other in the background; none of them can make this fail.
+    /// Opens a board with all defaults. Servers start concurrently in the background; a failing server does not make this fail.
     pub fn open(config: Config) -> Self {
         Self::builder(config).open()
     }
 }
 
 impl Builder {
-    /// Adds a server that lives in this process. It takes the place of a server of the same name: of one in the config, which is then not
-    /// started, now or by [`Pegboard::apply`], or of one that was added here before.
+    /// Adds a server that runs in this process. It replaces a server of the same name: one in the config, which is then not started, now or
+    /// by [`Pegboard::apply`], or one that was added here before.
     pub fn in_process(self, name: ServerName, dialer: impl Dialer) -> Self {
         self.in_process_with(name, dialer, ServerConfig::in_process())
     }
 
-    /// The same with settings of its own, such as [`ServerConfig::in_process`] with some of them changed. Their transport is not looked at.
+    /// Like [`Builder::in_process`] with custom settings, such as a changed [`ServerConfig::in_process`]. Their transport is ignored.
     pub fn in_process_with(mut self, name: ServerName, dialer: impl Dialer, settings: ServerConfig) -> Self {
         self.in_process.retain(|(other, _, _)| *other != name);
         self.in_process.push((name, Arc::new(dialer), settings));
         self
     }
 
-    /// Sets the name and version under which this program introduces itself to servers, instead of Pegboard's.
+    /// Sets the client name and version that servers see, instead of Pegboard's.
     pub fn client_info(mut self, name: impl Into<String>, version: impl Into<String>) -> Self {
         self.client = ClientInfo {
             name: name.into(),
@@ -89,70 +89,69 @@ impl Builder {
         self
     }
 
-    /// Sets who answers what servers ask.
+    /// Sets the host that answers requests of servers, such as sampling and elicitation.
     pub fn host(mut self, host: impl Host) -> Self {
         self.host = Arc::new(host);
         self
     }
 
-    /// Sets who is asked when a call needs a person's agreement, for all views that name nobody themselves.
+    /// Sets the approver for calls that need approval, for all views without their own.
     pub fn approver(mut self, approver: impl Approver) -> Self {
         self.host_defaults.approver = Some(Arc::new(approver));
         self
     }
 
-    /// Sets what was agreed to earlier for all views. Whatever is agreed to for all of them is added to it.
+    /// Sets earlier approvals for all views. New approvals for all views are added to them.
     pub fn approvals(mut self, approvals: Approvals) -> Self {
         self.host_defaults.agreed = approvals;
         self
     }
 
-    /// Sets who turns texts into vectors, so that tools are found by meaning, for all views that name nobody themselves. See
-    /// [`View::embedder`](crate::View::embedder).
+    /// Sets the embedder for semantic search of tools, for all views without their own. See [`View::embedder`](crate::View::embedder).
     pub fn embedder(mut self, embedder: impl Embedder) -> Self {
         self.embeddings = Some(Arc::new(Embeddings::new(embedder)));
         self
     }
 
-    /// Sets the file in which it is remembered which era each server speaks.
+    /// Sets the file that remembers which protocol era each server speaks.
     pub fn era_memory(mut self, file: impl Into<PathBuf>) -> Self {
         self.memory = Some(file.into());
         self
     }
 
-    /// Sets the folder in which catalogues are kept, so that the tools of a server that starts lazily can be listed before it runs.
+    /// Sets the folder that stores catalogues, so that the tools of a lazily started server can be listed before it runs.
     pub fn catalog_store(mut self, folder: impl Into<PathBuf>) -> Self {
         self.catalogs = Some(CatalogStore::new(folder));
         self
     }
 
-    /// Lists only tools, which makes starting quicker.
+    /// Lists only tools, not resources and prompts, which makes starts faster.
     pub fn tools_only(mut self) -> Self {
         self.list_scope = ListScope::Tools;
         self
     }
 
-    /// Sets the waits before each new start of a server that failed; the last one repeats. What a server's own config says wins.
+    /// Sets the waits before each restart of a failed server; the last one repeats. A server's own config takes precedence.
     pub fn restart_schedule(mut self, waits: Vec<Duration>) -> Result<Self, BadSchedule> {
         self.backoff = Backoff::new(waits, Jitter::Uniform(0.2))?;
         Ok(self)
     }
 
-    /// Lets calls through to servers that answer nobody. Without this they are left alone for a while after five failures in a row. What a
-    /// server's own config says wins.
+    /// Disables the circuit breaker. By default, calls to a server fail at once for a while after five failures in a row. A server's own
+    /// config takes precedence.
     pub fn without_breaker(mut self) -> Self {
         self.breaker = BreakerPolicy::Off;
         self
     }
 
-    /// Keeps restarts to their schedule exactly, without the jitter that spreads them. For tests on paused time.
+    /// Disables the jitter of the restart schedule. For tests on paused time.
     pub fn without_jitter(mut self) -> Self {
         self.backoff = self.backoff.with_jitter(Jitter::Off);
         self
     }
 
-    /// Reaches the servers of every config, also of one that is [applied](Pegboard::apply) later, through the dialers that `stand_ins` gives for
-    /// them, and never through their transports. For tests on paused time.
+    /// Connects to the servers of every config, including one that is [applied](Pegboard::apply) later, through the dialers that `stand_ins`
+    /// returns, and never through their transports. For tests on paused time.
     pub fn stand_ins(
         mut self,
         stand_ins: impl Fn(&ServerName, &ServerConfig) -> Arc<dyn Dialer> + Send + Sync + 'static,
@@ -165,7 +164,7 @@ impl Builder {
     ///
     /// # Panics
     ///
-    /// Panics outside of a tokio runtime; [`Builder::try_open`] returns an error there.
+    /// Panics outside of a tokio runtime; [`Builder::try_open`] returns an error instead.
     pub fn open(self) -> Pegboard {
         match self.try_open() {
             Ok(board) => board,
@@ -173,7 +172,7 @@ impl Builder {
         }
     }
 
-    /// Opens the board, or fails if there is no tokio runtime in which its servers could run.
+    /// Opens the board, or fails without a tokio runtime in which its servers could run.
     ///
     /// ```
     /// let refused = pegboard::Pegboard::builder(pegboard::Config::default()).try_open();
@@ -216,7 +215,7 @@ impl Builder {
             processes: AtomicUsize::new(limits.processes.min(Semaphore::MAX_PERMITS)),
             budget: Budget::new(limits.buffered),
         };
-        // All of them are known before the first server says a word. Each server owns its secrets from when it is made.
+        // All secrets must be known before the first server starts: one server may print the secret of another.
         let in_process = self.in_process.iter().map(|(_, _, settings)| settings);
         let configs = self.config.servers.values().chain(in_process);
         let early = ServerMasker::new(&Masking::default(), factory.secrets.clone());
@@ -275,7 +274,7 @@ impl std::fmt::Debug for Builder {
 )]
 pub struct NoRuntime;
 
-/// How many servers count towards the board's limit: those that are switched on and can be used.
+/// How many servers count towards the board's limit: those that are enabled and not refused.
 fn counted(servers: &[Server]) -> usize {
     let counts = |server: &&Server| server.is_enabled() && !server.is_refused();
     servers.iter().filter(counts).count()

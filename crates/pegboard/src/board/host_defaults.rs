@@ -1,10 +1,10 @@
-//! The approver and approvals of views that set none.
+//! The approver of views without their own, and the approvals for all views.
 
 use std::sync::Arc;
 
 use crate::call::{Approvals, Approver};
 
-/// Who is asked by views that name nobody, and what was agreed to for all views.
+/// The approver of views without their own, and the approvals for all views.
 #[derive(Clone, Default)]
 pub(super) struct HostDefaults {
     pub(super) approver: Option<Arc<dyn Approver>>,

@@ -1,4 +1,4 @@
-//! Opening a view: its name, its own servers and the tools that it brings along.
+//! Opens a view: its name, its own servers and the tools that it brings along.
 
 use std::sync::{Arc, PoisonError};
 
@@ -14,16 +14,16 @@ use crate::{
     transport::Target,
 };
 
-/// The name under which the tools of a view stand, where no server has it.
+/// The server name of the tools that a view brings along, if no server has it.
 const HOME: &str = "request";
 
 impl Pegboard {
-    /// A view of all servers for one agent. A server whose scope is `session` is started for each view and ends with it.
+    /// Opens a view of all servers for one agent. A session-scoped server is started for each view and ends with it.
     pub fn toolset(&self) -> Toolset {
         self.toolset_with(View::new())
     }
 
-    /// A view for one agent, with settings of its own.
+    /// Opens a view for one agent with custom settings.
     pub fn toolset_with(&self, mut view: View) -> Toolset {
         let host_defaults = &self.0.host_defaults;
         view.rules.begin(host_defaults.approver.as_ref(), &host_defaults.agreed);
@@ -35,14 +35,14 @@ impl Pegboard {
         Toolset::new(own, view.with_default_naming(&naming))
     }
 
-    /// A server for tools that a view brings along. What it offers is known before it is started.
+    /// Creates the server for the tools that a view brings along. Its catalogue is known before it is started.
     fn view_tools_server(&self, tools: NativeTools) -> Server {
         let servers = self.0.registry.configured();
         let name = ServerName::free(HOME, |name| is_any(&servers, name));
         let mut settings = ServerConfig::in_process();
         settings.start = Start::Lazy;
         settings.policy.scope = Scope::Session;
-        // A view that brings a tool along wants its model to see it.
+        // The model should see the tools that the view brings along.
         settings.policy.always_load = vec!["*".to_owned()];
         let mut catalog = Catalog::default();
         catalog.read_tools(&name, tools.items(), HeaderRule::Ignored);
@@ -55,7 +55,7 @@ impl Pegboard {
     }
 }
 
-/// Whether a server has this name, in upper or lower case.
+/// Whether a server has this name, ignoring ASCII case.
 fn is_any(servers: &[Server], name: &str) -> bool {
     let mut names = servers.iter().map(|server| server.name().as_str());
     names.any(|taken| taken.eq_ignore_ascii_case(name))

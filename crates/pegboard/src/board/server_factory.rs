@@ -16,26 +16,26 @@ use crate::{
     transport::{Budget, StandIns, Target},
 };
 
-/// What is needed to make a server of its config.
+/// Creates the servers of a board from their configs.
 pub(super) struct ServerFactory {
     pub(super) shared: Arc<BoardShared>,
     pub(super) host: Arc<dyn Host>,
     pub(super) client: Arc<ClientInfo>,
     pub(super) memory: Arc<EraMemory>,
-    /// What configured servers are reached through instead of their transports.
+    /// Dialers that configured servers are connected through, instead of their transports.
     pub(super) stand_ins: Option<Box<StandIns>>,
-    /// The secrets of all servers, hidden in the words of each.
+    /// The secrets of all servers, masked in the messages of each.
     pub(super) secrets: KnownSecrets,
-    /// How many servers the board takes.
+    /// The most servers of the board.
     pub(super) max_servers: AtomicUsize,
-    /// How many processes it may have.
+    /// The most processes of the board.
     pub(super) processes: AtomicUsize,
-    /// How many bytes the messages of all servers may take together.
+    /// Bounds the bytes that the messages of all servers take together.
     pub(super) budget: Budget,
 }
 
 impl ServerFactory {
-    /// A server, or one that says that there is no room for it beside `others`.
+    /// Creates a server. It is refused if the board has no room for it beside `others` servers.
     pub(super) fn make(&self, name: ServerName, target: Target, config: ServerConfig, others: usize) -> Server {
         let spec = self.spec(name, target, &config);
         let max_servers = self.max_servers.load(Ordering::Relaxed);
@@ -45,7 +45,7 @@ impl ServerFactory {
         Server::new(config, spec, &self.shared)
     }
 
-    /// Takes over the limits of another config. The number of processes only grows: those that run keep their places.
+    /// Applies the limits of a new config. The limit of processes only grows, because running processes keep their permits.
     pub(super) fn take_limits(&self, limits: &BoardLimits) {
         self.max_servers.store(limits.servers, Ordering::Relaxed);
         let wanted = limits.processes.min(Semaphore::MAX_PERMITS);
@@ -65,7 +65,7 @@ impl ServerFactory {
         self.make(name, target, config, others)
     }
 
-    /// A server that keeps its row although its config cannot be used.
+    /// Creates a server that has a status row although its config is invalid.
     pub(super) fn misconfigured(&self, name: ServerName, misconfigured: &Misconfigured) -> Server {
         let config = misconfigured.placeholder();
         let spec = self.spec(name, Target::Configured(Box::new(config.transport.clone())), &config);

@@ -1,6 +1,6 @@
-//! A circuit breaker: after enough failures callers are turned away at once, and a few probes find out when that can end.
+//! A circuit breaker: after enough failures calls fail at once, until a few probes succeed.
 //!
-//! It looks at a clock only where it is asked about this very moment; otherwise whoever asks says what time it is.
+//! Callers pass the time in, except to the methods that say `now` in their name.
 
 use std::{
     collections::VecDeque,
@@ -18,34 +18,34 @@ use crate::{
     },
 };
 
-/// What callers are told to wait when all probes are under way and none has come back.
+/// The `retry_after` of callers that are refused while all probes are in flight.
 const PROBING: Duration = Duration::from_secs(1);
 
-/// The breaker of one server. Clones share it.
+/// The circuit breaker of one server. Clones share it.
 #[derive(Debug, Clone)]
 pub(crate) struct Breaker(Arc<BreakerInner>);
 
-/// The breaker is open. Callers fail now and may come back later.
+/// The breaker is open: the call is refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("too many attempts have failed; the next one is made in {} s", .retry_after.as_secs_f64().ceil())]
 pub(crate) struct Open {
-    /// When it is worth asking again. Never longer than the breaker stays open.
+    /// When to retry. Never longer than the breaker stays open.
     pub(crate) retry_after: Duration,
 }
 
-/// What a breaker looks like from outside.
+/// The state of a breaker, for status.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum BreakerState {
-    /// Everybody is let through.
+    /// All attempts are allowed.
     Closed,
-    /// Nobody is.
+    /// No attempt is allowed.
     Open { retry_after: Duration },
-    /// A few are, to see how they fare.
+    /// A few probes are allowed.
     HalfOpen,
 }
 
 impl BreakerState {
-    /// The word for it in status.
+    /// The name of the state in status rows.
     pub(crate) fn as_str(self) -> &'static str {
         match self {
             Self::Closed => "closed",
@@ -68,7 +68,7 @@ impl Breaker {
         }))
     }
 
-    /// Follows another policy from now on, and forgets what was.
+    /// Applies another policy and closes the breaker.
     pub(crate) fn follow(&self, policy: BreakerPolicy) {
         self.0.change(|circuit| {
             circuit.rule = rule(policy);
@@ -76,7 +76,7 @@ impl Breaker {
         });
     }
 
-    /// Asks to make an attempt. Its outcome is told with the ticket; a ticket that is dropped instead says nothing.
+    /// Requests permission for an attempt. Report its outcome with the ticket; dropping the ticket reports nothing.
     pub(crate) fn allow(&self, now: Instant) -> Result<Ticket, Open> {
         if let Some(period) = self.0.calm_period() {
             return Ok(Ticket(Admission::Passed { period }));
@@ -92,7 +92,7 @@ impl Breaker {
         })
     }
 
-    /// Asks to make an attempt at this moment. While all is well nobody looks at a clock.
+    /// Like [`Breaker::allow`] with the current time, which is read only if failures have been counted.
     pub(crate) fn allow_now(&self) -> Result<Ticket, Open> {
         match self.0.calm_period() {
             Some(period) => Ok(Ticket(Admission::Passed { period })),
@@ -100,20 +100,20 @@ impl Breaker {
         }
     }
 
-    /// The attempt came through.
+    /// Reports that the attempt succeeded.
     pub(crate) fn success(&self, ticket: Ticket) {
         self.settle(ticket, None);
     }
 
-    /// The attempt failed.
+    /// Reports that the attempt failed.
     pub(crate) fn failure(&self, ticket: Ticket, now: Instant) {
         self.settle(ticket, Some(now));
     }
 
-    /// Gives the verdict: failed at that time, or not.
+    /// Records an outcome: a failure at that time, or a success.
     fn settle(&self, mut ticket: Ticket, failed: Option<Instant>) {
         let period = match &mut ticket.0 {
-            // One more success changes nothing.
+            // A further success changes nothing.
             Admission::Passed { period } if failed.is_none() && self.0.calm_period() == Some(*period) => return,
             Admission::Passed { period } => *period,
             Admission::Probe(probe) => match probe.take() {
@@ -128,7 +128,7 @@ impl Breaker {
         });
     }
 
-    /// What it looks like now.
+    /// The current state.
     pub(crate) fn state(&self, now: Instant) -> BreakerState {
         self.0.change(|circuit| {
             circuit.half_open_if_due(now);
@@ -142,7 +142,7 @@ impl Breaker {
         })
     }
 
-    /// Closes it, because somebody has changed the server's settings or asks for it by hand.
+    /// Closes the breaker, because the server's settings changed or an operator reconnects it.
     pub(crate) fn reset(&self) {
         self.0.change(|circuit| circuit.enter(CircuitState::default()));
     }
@@ -155,20 +155,20 @@ fn rule(policy: BreakerPolicy) -> Option<Rule> {
     }
 }
 
-/// Admission to make one attempt.
+/// Permission for one attempt.
 #[derive(Debug)]
 #[must_use = "a ticket that is dropped says nothing about the attempt"]
 pub(crate) struct Ticket(Admission);
 
 #[derive(Debug)]
 enum Admission {
-    /// Given while everybody is let through.
+    /// Given while the breaker is closed.
     Passed { period: u64 },
-    /// One of a few. It is gone when the verdict is given.
+    /// One of the few probes. `None` once its outcome is reported.
     Probe(Option<ProbePermit>),
 }
 
-/// A probe that is under way. What it finds out counts in no other period than that it was made in.
+/// A probe in flight. Its outcome counts only in the period in which it was permitted.
 #[derive(Debug)]
 struct ProbePermit {
     period: u64,
@@ -191,8 +191,8 @@ impl Drop for Ticket {
 
 #[derive(Debug)]
 struct BreakerInner {
-    /// One more than the period, while nothing that callers do but fail changes anything; zero when it does. Every call looks at this, and
-    /// takes the lock only if it must.
+    /// The period plus one while only a failure could change the circuit; zero otherwise. Every call reads this, and takes the lock only if
+    /// it is zero.
     calm: AtomicU64,
     circuit: Mutex<Circuit>,
 }
@@ -212,7 +212,7 @@ impl BreakerInner {
 
 #[derive(Debug)]
 struct Circuit {
-    /// None while it is switched off.
+    /// `None` while the breaker is disabled.
     rule: Option<Rule>,
     /// Counts the changes of state.
     period: u64,
@@ -224,7 +224,7 @@ struct Circuit {
 enum CircuitState {
     Closed {
         failures_in_a_row: u32,
-        /// The last verdicts, `true` for a failure. Never more than the rule looks at.
+        /// The last outcomes, `true` for a failure. At most as many as the rule covers.
         verdicts: VecDeque<bool>,
     },
     Open {
@@ -262,7 +262,7 @@ impl Circuit {
         }
     }
 
-    /// Goes from open to half open when it is time.
+    /// Changes from open to half open when the time has come.
     fn half_open_if_due(&mut self, now: Instant) {
         if matches!(self.state, CircuitState::Open { until } if until <= now) {
             self.enter(CircuitState::HalfOpen {
@@ -272,7 +272,7 @@ impl Circuit {
         }
     }
 
-    /// The period of an attempt that may be made, and whether it is a probe.
+    /// The period of a permitted attempt, and whether it is a probe.
     fn allow(&mut self, now: Instant) -> Result<(u64, bool), Open> {
         self.half_open_if_due(now);
         let Some(rule) = self.rule else {
@@ -320,7 +320,7 @@ impl Circuit {
                 }
                 true
             }
-            // No ticket is given while it is open, so none of this period can come back.
+            // No ticket is given while the breaker is open, so none of this period can be reported.
             CircuitState::Open { .. } => false,
         };
         if let (true, Some(now)) = (trips, failed) {

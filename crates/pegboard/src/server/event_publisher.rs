@@ -1,7 +1,7 @@
-//! Rings the events of one server and counts what happens to it.
+//! Publishes the events of one server and counts its starts, restarts and failures.
 //!
-//! A supervisor owns one connection. A server may have several of them, and a connection may belong to several servers, so supervisors
-//! report to the seats of their holders, and each server's herald makes one state of what its seats report.
+//! A supervisor owns one link. A server may have several links, and a link may belong to several servers. So supervisors report to one
+//! [`LinkReporter`] per link and server, and each server's [`EventPublisher`] derives one state from its links.
 
 use std::{
     sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError},
@@ -24,11 +24,11 @@ use crate::{
 /// The longest reason in an event, in bytes.
 const REASON: usize = 4 << 10;
 
-/// Tells listeners of one server.
+/// Publishes the events of one server.
 #[derive(Debug)]
 pub(super) struct EventPublisher {
     server: ServerName,
-    /// The view that has the server for itself.
+    /// The view that owns the server.
     view: OnceLock<Arc<str>>,
     masker: ServerMasker,
     events: EventSender,
@@ -39,9 +39,9 @@ pub(super) struct EventPublisher {
 #[derive(Debug)]
 struct PublishedState {
     state: State,
-    /// Counts the pools that the server has had. A connection of an earlier one has no say any more.
+    /// The number of the current pool. Reports from links of earlier pools are ignored.
     pool: u64,
-    /// The states of the connections.
+    /// The states of the links.
     links: Vec<State>,
     is_muted: bool,
 }
@@ -69,7 +69,7 @@ impl EventPublisher {
         })
     }
 
-    /// Says which view has the server for itself from now on. Listeners are told that the board's server became the view's.
+    /// Sets the view that owns the server. Subscribers see the board's server become idle and the view's server take over its state.
     pub(super) fn assign_view(&self, view: &Arc<str>) {
         let mut published = self.lock();
         let state = published.state;
@@ -82,12 +82,12 @@ impl EventPublisher {
         }
     }
 
-    /// Tells nothing until it takes the place of another: what a replacement does before that is no state of the server that is used.
+    /// Publishes nothing until the server replaces another: the states of a replacement before that are not those of the server in use.
     pub(super) fn mute(&self) {
         self.lock().is_muted = true;
     }
 
-    /// Tells of its states from now on, if it did not.
+    /// Publishes states from now on, beginning with the current one.
     pub(super) fn unmute(&self) {
         let mut published = self.lock();
         if std::mem::take(&mut published.is_muted) {
@@ -96,7 +96,7 @@ impl EventPublisher {
         }
     }
 
-    /// Speaks for the server from now on, in the place of the one that had its name before, which falls silent.
+    /// Publishes for the server in place of `old`, which is muted.
     pub(super) fn take_over(&self, old: &Self) {
         let from = {
             let mut old = old.lock();
@@ -105,12 +105,12 @@ impl EventPublisher {
         };
         let mut published = self.lock();
         published.is_muted = false;
-        // Told also when both are in the same state: listeners learn that the server is another one.
+        // Published even if both have the same state, so that subscribers learn of the replacement.
         let state = published.state;
         self.send(from, state, None, None);
     }
 
-    /// The server gets a new pool of connections. The number of the pool is needed for their seats.
+    /// Begins a new pool of links. Returns its number for the links' reporters.
     pub(super) fn begin_pool(&self, size: usize) -> u64 {
         let mut published = self.lock();
         published.pool += 1;
@@ -119,7 +119,7 @@ impl EventPublisher {
         published.pool
     }
 
-    /// The server has no connections any more.
+    /// Ends the pool: the server has no links any more.
     pub(super) fn end_pool(&self, state: State, why: Option<&Outage>) {
         let mut published = self.lock();
         published.pool += 1;
@@ -136,7 +136,7 @@ impl EventPublisher {
             return;
         };
         *link = phase.state();
-        // As `Pool::phase` ranks them. Of equals the first one stays.
+        // Ranked as in `Pool::phase`. The first of equals wins.
         let best = published.links.iter().copied().rev().max_by_key(|state| rank(*state));
         let (why, ready_after) = match phase {
             Phase::Down(outage) => (Some(outage.as_ref()), None),
@@ -149,7 +149,7 @@ impl EventPublisher {
         }
     }
 
-    /// Rings while the lock is held, so that listeners hear of changes in their order.
+    /// Sends under the lock, so that subscribers receive changes in order.
     fn publish(
         &self,
         published: &mut PublishedState,
@@ -193,7 +193,7 @@ impl EventPublisher {
 }
 
 impl Drop for EventPublisher {
-    /// The last handle to the server is gone.
+    /// The last handle to the server was dropped.
     fn drop(&mut self) {
         self.end_pool(State::Closed, None);
     }
@@ -208,13 +208,13 @@ fn rank(state: State) -> u8 {
     }
 }
 
-/// The place of one connection among those of a server that holds it.
+/// Reports the phases of one link to one of the servers that lease it.
 #[derive(Debug, Clone)]
 pub(super) struct LinkReporter {
     publisher: Arc<EventPublisher>,
     pool: u64,
     index: usize,
-    /// The session that was reported last.
+    /// The generation of the last reported session.
     generation: u64,
     restarts: u32,
 }
@@ -230,14 +230,14 @@ impl LinkReporter {
         }
     }
 
-    /// The connection may have been there before. What happened then belongs to others.
+    /// Starts to report a link that may be in use already. Its earlier sessions and restarts are not counted for this server.
     pub(super) fn attach(&mut self, phase: &Phase) {
         self.generation = phase.live().map_or(0, |live| live.generation);
         self.restarts = phase.restarts();
         self.publisher.link_changed(self.pool, self.index, phase, false);
     }
 
-    /// The connection shows a phase.
+    /// Reports a new phase of the link.
     pub(super) fn changed(&mut self, phase: &Phase) {
         let counts = &self.publisher.counts;
         if let Some(again) = phase.restarts().checked_sub(self.restarts).filter(|again| *again > 0) {

@@ -40,7 +40,7 @@ impl Server {
         }
     }
 
-    /// Enables or disables the server as [`Server::is_enabled`] says. A server that is disabled here is not ready, so no call is lost.
+    /// Enables or disables the server as [`Server::is_enabled`] says. A server that is disabled here has no calls in flight.
     pub(crate) fn follow_switch(&self) {
         match (self.is_enabled(), self.pool().is_some()) {
             (true, false) => self.switch_on(),

@@ -1,4 +1,4 @@
-//! Named queues: a call gets a permit in permit, or is told at once or in time that it gets none.
+//! Named queues: a call gets a permit in order of arrival, or is refused when the queue is full or the deadline passes.
 
 use std::{
     collections::BTreeMap,
@@ -23,17 +23,17 @@ use crate::{
     status::QueueStatus,
 };
 
-/// The most calls that wait in one queue. Whoever comes later would wait longer than anybody has patience.
+/// The most calls that wait in one queue. Later ones would wait too long to be useful.
 const MAX_WAITING: usize = 256;
-/// The queue of calls whose server names none.
+/// The queue that unknown queue names refer to.
 const DEFAULT: &str = "default";
 
-/// All queues of a board, by name. There is always one that is called `default`.
+/// All queues of a board, by name. There is always one called `default`.
 #[derive(Debug)]
 pub(crate) struct Queues(Mutex<BTreeMap<String, Queue>>);
 
 impl Queues {
-    /// The configured queues. When `default` is not among them, it has twice as many permits as the machine has cores.
+    /// Creates the configured queues. If `default` is not among them, it gets twice as many permits as the machine has cores.
     pub(crate) fn new(configured: &BTreeMap<String, config::Queue>) -> Self {
         let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
         Self::on(configured, cores)
@@ -48,8 +48,8 @@ impl Queues {
         Self(Mutex::new(queues.collect()))
     }
 
-    /// The way in for the calls of `server`: at most `permits` of them at once, and through the queues that `policy` names. The gate must be
-    /// made once per server and shared.
+    /// Creates the gate for the calls of `server`: at most `permits` concurrent calls, which also wait in the queues that `policy` names.
+    /// Create it once per server and share it.
     pub(crate) fn gate(&self, server: &str, permits: usize, policy: &Policy) -> Gate {
         let gate = Gate {
             own: Queue::new(server, permits),
@@ -59,14 +59,14 @@ impl Queues {
         gate
     }
 
-    /// The queue of that name. One that is not configured is the default one.
+    /// The queue of that name, or the default one if it is not configured.
     fn named(&self, name: &str) -> Option<Queue> {
         let queues = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         queues.get(name).or_else(|| queues.get(DEFAULT)).cloned()
     }
 
-    /// Gives the queue `name` at least `permits` permits; calls that wait take them at once. A queue never gets smaller. One that is
-    /// not there yet is made.
+    /// Raises the capacity of the queue to at least `permits`; waiting calls proceed at once. A queue never shrinks. Creates the queue if
+    /// there is none.
     pub(crate) fn grow(&self, name: &str, permits: usize) {
         let mut queues = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         match queues.get(name) {
@@ -77,13 +77,13 @@ impl Queues {
         }
     }
 
-    /// The stats of every queue, by name.
+    /// The statistics of every queue, by name.
     pub(crate) fn stats(&self) -> Vec<QueueStats> {
         let queues = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         queues.values().map(Queue::stats).collect()
     }
 
-    /// The same for people.
+    /// The statistics of every queue, for status.
     pub(crate) fn status(&self) -> Vec<QueueStatus> {
         let status = |queue: QueueStats| QueueStatus {
             name: queue.name.to_string(),
@@ -100,18 +100,18 @@ impl Queues {
     }
 }
 
-/// The way in for one server's calls.
+/// The gate that all calls of one server pass.
 #[derive(Debug)]
 pub(crate) struct Gate {
     own: Queue,
     bound: ArcSwap<BoundQueues>,
 }
 
-/// The queues that a server's calls wait in besides its own.
+/// The shared queues that a server's calls wait in besides the server's own.
 #[derive(Debug, Default)]
 struct BoundQueues {
     all: Option<Queue>,
-    /// Those of single tools, by name or glob. They take the waiter of the other, so that no call waits in two queues that it shares.
+    /// The queues of single tools, by name or glob. They apply instead of `all`, so that no call waits in two shared queues.
     tools: BTreeMap<String, Queue>,
 }
 
@@ -125,7 +125,7 @@ impl BoundQueues {
 }
 
 impl Gate {
-    /// A permit of a tool, if it need not be waited for.
+    /// Takes a permit for a tool if one is free.
     pub(crate) fn try_enter(&self, tool: &str) -> Option<Permit<'_>> {
         let bound = self.bound.load();
         let shared = bound.queue_of(tool);
@@ -145,10 +145,10 @@ impl Gate {
         })
     }
 
-    /// Waits for a permit of a tool, at most until the deadline. Dropping the future gives the waiter in the state up.
+    /// Waits for a permit for a tool, at most until the deadline. Dropping the future leaves the queue.
     pub(crate) async fn enter(&self, tool: &str, deadline: Deadline) -> Result<Permit<'_>, Refused> {
         let shared = self.bound.load().queue_of(tool).cloned();
-        // In this order, so that the calls that wait for one slow server do not fill the queue it shares with others.
+        // In this order, so that calls which wait for one slow server do not fill the queue that it shares with others.
         let (own_permit, mut waited) = self.own.enter(deadline).await?;
         let mut shared_permit = None;
         if let Some(queue) = shared {
@@ -163,7 +163,7 @@ impl Gate {
         })
     }
 
-    /// Lets calls wait in the queues that `policy` names, from now on.
+    /// Binds the gate to the queues that `policy` names.
     pub(crate) fn bind(&self, queues: &Queues, policy: &Policy) {
         let of_tools = policy.tool_queues.iter();
         let bound = BoundQueues {
@@ -175,45 +175,45 @@ impl Gate {
         self.bound.store(Arc::new(bound));
     }
 
-    /// Lets `permits` calls in at once from now on. Calls under way beyond that go on.
+    /// Sets the number of concurrent calls. Calls in flight beyond it continue.
     pub(crate) fn resize(&self, permits: usize) {
         self.own.grow(permits);
         self.own.shrink(permits);
     }
 
-    /// The stats of the server's own queue.
+    /// The statistics of the server's own queue.
     pub(crate) fn stats(&self) -> QueueStats {
         self.own.stats()
     }
 }
 
-/// The right to have one call under way. It is given back when dropped.
+/// The permission to have one call in flight. Dropping it returns the permits.
 #[derive(Debug)]
 #[must_use]
 pub(crate) struct Permit<'a> {
     waited: Duration,
-    // In this order, so that the shared waiter is free before the server's next call looks for one.
+    // Dropped in this order, so that the shared permit is free before the server's next call tries to take one.
     _shared: Option<OwnedSemaphorePermit>,
     _own: OwnPermit<'a>,
 }
 
-/// A waiter in the server's own queue, given back when dropped.
+/// A permit of the server's own queue.
 #[derive(Debug)]
 #[expect(dead_code, reason = "they are held, not read")]
 enum OwnPermit<'a> {
-    /// Had at once.
+    /// Taken without waiting.
     Immediate(SemaphorePermit<'a>),
     Waited(OwnedSemaphorePermit),
 }
 
 impl Permit<'_> {
-    /// How long it was waited for.
+    /// How long the call waited for the permit.
     pub(crate) fn waited(&self) -> Duration {
         self.waited
     }
 }
 
-/// Why there is no permit. The call has not been sent anywhere.
+/// Why a call got no permit. It was not sent.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum Refused {
     #[error("{waiting} calls wait in queue `{queue}` already; call again when some of them are done")]
@@ -222,25 +222,25 @@ pub(crate) enum Refused {
     Late { queue: Arc<str> },
 }
 
-/// One queue as status and metrics show it.
+/// The statistics of one queue, for status and metrics.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct QueueStats {
     pub(crate) name: Arc<str>,
-    /// The most calls under way at once.
+    /// The most concurrent calls.
     pub(crate) capacity: usize,
-    /// Calls under way.
+    /// Calls in flight.
     pub(crate) in_use: usize,
-    /// Calls that wait.
+    /// Waiting calls.
     pub(crate) depth: usize,
-    /// Calls that were let in since the queue was made.
+    /// Calls admitted since the queue was created.
     pub(crate) entered: u64,
-    /// Those of them that had to wait.
+    /// Admitted calls that had to wait.
     pub(crate) waited: u64,
-    /// Calls that were not let in.
+    /// Refused calls.
     pub(crate) refused: u64,
-    /// How long the call that was let in last had waited.
+    /// How long the last admitted call waited.
     pub(crate) last_wait: Duration,
-    /// How long all calls that were let in had waited.
+    /// How long all admitted calls waited together.
     pub(crate) total_wait: Duration,
 }
 
@@ -250,9 +250,9 @@ struct Queue(Arc<QueueState>);
 #[derive(Debug)]
 struct QueueState {
     name: Arc<str>,
-    /// First come, first served: that is how this semaphore hands out its permits.
+    /// Fair: a tokio semaphore grants permits in order of arrival.
     permits: Arc<Semaphore>,
-    /// How many permits there are altogether. Locked while it grows, so that two who grow it do not add up.
+    /// The total number of permits. Locked while it changes, so that concurrent changes do not add up.
     capacity: Mutex<usize>,
     waiting: AtomicUsize,
     entered: AtomicU64,
@@ -278,7 +278,7 @@ impl Queue {
         }))
     }
 
-    /// A waiter, and how long it was waited for.
+    /// Waits for a permit. Returns it with the time that the call waited.
     async fn enter(&self, deadline: Deadline) -> Result<(OwnedSemaphorePermit, Duration), Refused> {
         let entered = self.wait(deadline).await;
         if entered.is_err() {
@@ -315,12 +315,12 @@ impl Queue {
                 self.count(waited);
                 Ok((permit, waited))
             }
-            // The semaphore is never closed, so the only other end of the wait is that of our time.
+            // The semaphore is never closed, so only the deadline can end the wait.
             Ok(Err(_)) | Err(_) => Err(late()),
         }
     }
 
-    /// A waiter that is free. Nobody is overtaken: while calls wait, permits that come free go to them and are never seen here.
+    /// Takes a free permit. It overtakes no call: while calls wait, released permits go to them.
     fn try_permit(&self) -> Option<OwnedSemaphorePermit> {
         self.0.permits.clone().try_acquire_owned().ok()
     }
@@ -329,7 +329,7 @@ impl Queue {
         let state = &*self.0;
         let micros = u64::try_from(waited.as_micros()).unwrap_or(u64::MAX);
         state.entered.fetch_add(1, Ordering::Relaxed);
-        // Mostly nobody waits, and what does not change need not be written.
+        // Mostly calls do not wait, and an unchanged value need not be written.
         if state.last_wait.load(Ordering::Relaxed) != micros {
             state.last_wait.store(micros, Ordering::Relaxed);
         }
@@ -347,7 +347,7 @@ impl Queue {
         }
     }
 
-    /// Takes permits away that no call has.
+    /// Removes permits that are not in use.
     fn shrink(&self, permits: usize) {
         let mut capacity = self.0.capacity.lock().unwrap_or_else(PoisonError::into_inner);
         let surplus = capacity.saturating_sub(permits.max(1));
@@ -371,7 +371,7 @@ impl Queue {
     }
 }
 
-/// A waiter in the state, given up when dropped.
+/// Counts a waiting call until it is dropped.
 struct WaiterGuard<'a> {
     count: &'a AtomicUsize,
     number: usize,

@@ -1,8 +1,7 @@
-//! The registry of a board: every live server, whether all views share it, one view owns it, or it only ends its last calls.
+//! The registry of a board: every live server, whether shared by all views, owned by one view, or draining its last calls.
 //!
-//! A server whose scope is `session` stands here as a *spare*: the next view takes it, with the session that it may have already, and a new
-//! spare takes its place. Status, readiness, drain, shutdown and every run-time command are derived from this registry, so that
-//! none of them can miss a server.
+//! A session-scoped server is registered as a *spare*: the next view takes it over with the session that it may have, and a new spare
+//! replaces it. Status, readiness, drain, shutdown and every run-time command go through this registry, so none of them can miss a server.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -31,29 +30,29 @@ use crate::{
 /// Every live server of one board.
 #[derive(Debug)]
 pub(crate) struct Registry {
-    /// The shared servers and the spares, in order of their names.
+    /// The shared servers and the spares, ordered by name.
     servers: RwLock<Arc<[Server]>>,
     /// Lock order: `state` before `servers`.
     state: Mutex<RegistryState>,
     opened_views: AtomicU64,
-    /// Raised whenever a server is added, removed or changed, or what a shared server offers may have changed.
+    /// Incremented whenever a server is added, removed or changed, or the catalogue of a shared server may have changed.
     revision: Arc<AtomicU64>,
-    /// Set once, when the board takes no more calls.
+    /// Set once, when the board accepts no more calls.
     is_closing: AtomicBool,
-    /// Where events are rung.
+    /// Publishes events to subscribers of the board.
     events: EventSender,
     /// The counters of the board.
     tallies: Arc<Tallies>,
-    /// The tasks that wait for the last calls of servers which have left the board.
+    /// The tasks that drain and close servers which were removed from the board.
     tasks: TaskTracker,
 }
 
 #[derive(Debug, Default)]
 struct RegistryState {
     views: BTreeMap<u64, Weak<ViewInstances>>,
-    /// Servers that are off the board and still have calls.
+    /// Servers that were removed from the board and still have calls in flight.
     draining: Vec<Server>,
-    /// Servers that are started before they take the place of others.
+    /// Servers that are started before they replace others.
     candidates: Vec<Server>,
 }
 
@@ -61,7 +60,7 @@ impl Registry {
     pub(crate) fn new(servers: Vec<Server>, shared: &BoardShared) -> Self {
         servers.iter().for_each(Server::unmute);
         let tasks = TaskTracker::new();
-        // More may be spawned; it only means that their end can be waited for.
+        // Closing lets `wait` return; a closed tracker still accepts tasks.
         tasks.close();
         Self {
             servers: RwLock::new(sorted(servers)),
@@ -75,7 +74,7 @@ impl Registry {
         }
     }
 
-    /// Takes no more calls from now on, and starts no more servers.
+    /// Accepts no more calls and starts no more servers from now on.
     pub(crate) fn close(&self) {
         self.is_closing.store(true, Ordering::Release);
     }
@@ -92,7 +91,7 @@ impl Registry {
         &self.tallies
     }
 
-    /// The shared servers and the spares at this moment, one for each configured server.
+    /// The shared servers and the spares, one for each configured server.
     pub(crate) fn configured(&self) -> Arc<[Server]> {
         self.servers.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
@@ -101,7 +100,7 @@ impl Registry {
         self.configured().iter().find(|server| server.name() == name).cloned()
     }
 
-    /// Every live server: shared ones, spares, those of views, and those that only end their calls.
+    /// Every live server: shared ones, spares, those of views, draining ones, and candidates.
     pub(crate) fn all_servers(&self) -> Vec<Server> {
         let state = self.lock();
         let views = open_views(&state);
@@ -114,8 +113,8 @@ impl Registry {
         servers
     }
 
-    /// Changes the server of that name and the copies of it that views have, while no view is opened. Whether there is such a server, and what
-    /// must be closed because of the change.
+    /// Changes the server of that name and its view instances, while no view can be opened. Returns whether there is such a server, and the
+    /// connections that the change detached.
     pub(crate) fn change(
         &self,
         name: &ServerName,
@@ -128,14 +127,14 @@ impl Registry {
         (!instances.is_empty(), instances.iter().map(change).collect())
     }
 
-    /// Closes what is off the board and has calls of a server of that name under way.
+    /// Closes the draining servers of that name.
     pub(crate) async fn close_draining(&self, name: &ServerName) {
         let mut draining = self.lock().draining.clone();
         draining.retain(|server| server.name() == name);
         join_all(draining.iter().map(Server::close)).await;
     }
 
-    /// Counts servers among those that shutdown ends, until what this returns is dropped.
+    /// Registers servers as candidates, so that shutdown closes them too, until the returned guard is dropped.
     pub(crate) fn track(self: &Arc<Self>, candidates: Vec<Server>) -> Candidates {
         self.lock().candidates.extend_from_slice(&candidates);
         Candidates {
@@ -144,14 +143,14 @@ impl Registry {
         }
     }
 
-    /// The server of that name, the copies of it that views have, or nothing. The spare comes first.
+    /// The server of that name and its view instances. The spare comes first.
     pub(crate) fn instances(&self, name: &ServerName) -> Vec<Server> {
         let of_views = self.open_views_and_draining().0;
         let of_views = of_views.iter().filter_map(|view| view.get(name));
         self.get(name).into_iter().chain(of_views).collect()
     }
 
-    /// Those of the instances that are in use: the copies of views, or without views the server itself.
+    /// The instances in use: the view instances, or the server itself if no view has one.
     pub(crate) fn instances_in_use(&self, name: &ServerName) -> Vec<Server> {
         let mut instances = self.instances(name);
         if instances.len() > 1 {
@@ -160,7 +159,7 @@ impl Registry {
         instances
     }
 
-    /// One row per live server, by name. A spare without a session is left out where views have the server.
+    /// One status row per live server, by name. A spare without a session is omitted if a view has the server.
     pub(crate) fn status(&self) -> Vec<ServerStatus> {
         let (views, draining) = self.open_views_and_draining();
         let owned: Vec<Server> = views.iter().flat_map(|view| view.own().to_vec()).collect();
@@ -172,12 +171,12 @@ impl Registry {
         let configured = self.configured();
         let shown = configured.iter().filter(is_shown);
         let mut rows: Vec<_> = shown.chain(&owned).chain(&draining).map(Server::status).collect();
-        // Stable: shared servers and spares stay before the copies of views, and those before what is draining.
+        // Stable: shared servers and spares stay before view instances, and those before draining servers.
         rows.sort_by(|a, b| a.name.cmp(&b.name));
         rows
     }
 
-    /// Opens a view and gives it its own servers. Those that start eagerly are started.
+    /// Opens a view with its own instance of each session-scoped server. Those that start eagerly are started.
     pub(super) fn open_view(
         &self,
         name: Option<Arc<str>>,
@@ -208,7 +207,7 @@ impl Registry {
         view
     }
 
-    /// A server of its own for a view: mostly the spare itself, in whose place a new one is put. Called with the state locked.
+    /// Gives a view its own instance: the spare itself if possible, which a new spare then replaces. The caller holds the state lock.
     fn copy_for(&self, view: &ViewInstances, spare: &Server) -> Server {
         let copy = match &view.roots {
             Some(roots) => {
@@ -222,7 +221,7 @@ impl Registry {
                     next.mark_listed();
                 }
                 self.swap_configured(spare.name(), Some(next));
-                // A spare that has failed ends here: the view's own start tells how the server is now.
+                // A failed spare is dropped here: the view's own start shows the current state of the server.
                 match spare.phase() {
                     Phase::Down(_) if !spare.is_refused() => spare.fresh(),
                     _ => spare.clone(),
@@ -233,13 +232,13 @@ impl Registry {
         copy
     }
 
-    /// Puts a server on the board, in the place of the one that has its name, and gives views copies where each has its own. All servers that it
-    /// displaces end, as [`Retirement`] says.
+    /// Puts a server on the board in place of the one of its name, and gives views new instances if it is session-scoped. All servers that it
+    /// replaces are [retired](Retirement).
     pub(crate) fn put(self: &Arc<Self>, server: &Server) -> Retirement {
         self.put_with(server, &ViewReplacements::default())
     }
 
-    /// The same with servers for some views that are ready already.
+    /// Like [`Registry::put`], with replacements that were prepared for some views.
     pub(crate) fn put_with(self: &Arc<Self>, server: &Server, replacements: &ViewReplacements) -> Retirement {
         let mut state = self.lock();
         if self.is_closing() {
@@ -266,7 +265,7 @@ impl Registry {
             view.replace_own(kept);
         }
         if let Some(old) = &old {
-            // A shared server has no successor among servers of views: those are private.
+            // A shared server has no successor among view instances, as those are private.
             old.hand_over_to(Some(server).filter(|_| !is_spare));
         }
         server.unmute();
@@ -277,8 +276,8 @@ impl Registry {
         self.retire(displaced)
     }
 
-    /// Servers for the views whose own server of that name works, to be started before they take its place: the candidate itself for the first
-    /// of them, copies of it for the others. None where all views share the server.
+    /// Creates replacements for the views whose own instance of the server is ready, to be started before they are used: the candidate itself
+    /// for the first view, fresh instances for the others. Empty for a shared server.
     pub(crate) fn prepare_replacements(&self, candidate: &Server) -> ViewReplacements {
         if !candidate.is_spare() {
             return ViewReplacements::default();
@@ -307,7 +306,7 @@ impl Registry {
         ViewReplacements(replacements)
     }
 
-    /// Takes a server off the board, and the copies of it off the views. All of them end, as [`Retirement`] says.
+    /// Removes a server and its view instances. All of them are [retired](Retirement).
     pub(crate) fn remove(self: &Arc<Self>, name: &ServerName) -> Retirement {
         let mut state = self.lock();
         let views = open_views(&state);
@@ -335,14 +334,14 @@ impl Registry {
         old.pop()
     }
 
-    /// Ends servers that have left the board, each in a task of its own, which goes on when the caller gives up.
+    /// Closes removed servers, each in its own task, which continues if the caller is cancelled.
     fn retire(self: &Arc<Self>, servers: Vec<Server>) -> Retirement {
         let mut retirement = Retirement {
             count: servers.len(),
             idle: Vec::new(),
         };
         for server in servers {
-            // Only a session that is ready can have calls; those that wait for a start go to the successor.
+            // Only a ready session can have calls in flight; calls that wait for a start go to the successor.
             let has_calls = server.is_ready() && server.busy() > 0;
             let limit = server.config().limits.call_total;
             let registry = Arc::downgrade(self);
@@ -362,7 +361,7 @@ impl Registry {
         retirement
     }
 
-    /// Closes every server and waits until they are closed. [`Registry::close`] comes first, so that none is added meanwhile.
+    /// Closes every server and waits until all are closed. Call [`Registry::close`] first, so that none is added meanwhile.
     pub(crate) async fn close_servers(&self) {
         join_all(self.all_servers().iter().map(Server::close)).await;
         self.tasks.wait().await;
@@ -372,21 +371,21 @@ impl Registry {
         self.revision.load(Ordering::Acquire)
     }
 
-    /// Something has changed: what views have derived from shared servers must be derived again.
+    /// Makes all views rebuild their snapshots.
     pub(crate) fn bump_revision(&self) {
         self.revision.fetch_add(1, Ordering::Release);
     }
 
-    /// Forgets a view and gives back the servers that it had. A required server must not be without a session because its last view left.
+    /// Removes a view and returns its servers. If it was the last view, required spares are started, so that the servers stay ready.
     pub(super) fn forget_view(&self, view: &ViewInstances) -> Vec<Server> {
         let mut state = self.lock();
-        // A view that was closed is forgotten once more when its last call drops it.
+        // A closed view is removed once more when its last handle is dropped.
         let was_open = state.views.remove(&view.tag.number).is_some();
         let was_last = was_open && state.views.is_empty();
         let servers = view.all();
         view.replace_own(Vec::new());
         drop(state);
-        // Every open view has a copy of each spare.
+        // While views are open, each has its own instance of every spare.
         if was_last && !self.is_closing() {
             for spare in self.configured().iter().filter(|server| server.is_spare()) {
                 if spare.config().required && spare.starts_automatically() {
@@ -420,14 +419,14 @@ fn open_views(state: &RegistryState) -> Vec<Arc<ViewInstances>> {
     state.views.values().filter_map(Weak::upgrade).collect()
 }
 
-/// Servers that are being started before they take the place of others.
+/// Servers that are started before they replace others. Shutdown closes them too.
 pub(crate) struct Candidates {
     registry: Arc<Registry>,
     candidates: Vec<Server>,
 }
 
 impl Candidates {
-    /// Closes them, because they are not used after all.
+    /// Closes the candidates, because they are not used after all.
     pub(crate) async fn close(&self) {
         join_all(self.candidates.iter().map(Server::close)).await;
     }
@@ -440,7 +439,7 @@ impl Drop for Candidates {
     }
 }
 
-/// Servers for views that are not theirs yet, by the stats of the views.
+/// Replacements for view instances, by view number.
 #[derive(Debug, Default)]
 pub(crate) struct ViewReplacements(BTreeMap<u64, Server>);
 

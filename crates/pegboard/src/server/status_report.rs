@@ -1,4 +1,4 @@
-//! What a server looks like from outside: its figures and its status.
+//! The status of a server: its state, its counters and its last error.
 
 use std::sync::PoisonError;
 
@@ -17,31 +17,30 @@ use crate::{
     transport::Target,
 };
 
-/// The longest message that is remembered of a failed call. A tool may answer with a whole page.
+/// The longest remembered message of a failed call, in bytes. A tool may return a whole page.
 const MAX_MESSAGE: usize = 500;
 
 impl Server {
-    /// Whose tools its tools are.
+    /// Whether the tools are those of an MCP server or of this program.
     pub(crate) fn tool_kind(&self) -> ToolKind {
         self.0.spec.target.tool_kind()
     }
 
-    /// Counts a call that has ended for the view that owns the server.
+    /// Counts a completed call for the view that owns the server.
     pub(crate) fn count_for_view(&self, reply: &Reply) {
         if self.view().is_some() {
             self.0.calls.record(reply);
         }
     }
 
-    /// Remembers how a call failed that was handed to the server. Calls that were refused before that say nothing about it, and outages are
-    /// known already.
+    /// Remembers the failure of a call that was sent to the server. Calls that were refused before that say nothing about the server.
     pub(crate) fn remember_failure(&self, reply: &Reply) {
         let kind = reply.outcome.kind();
         if reply.attempts == 0 || matches!(kind, Kind::Ok | Kind::Cancelled) {
             return;
         }
         let message = match &reply.outcome {
-            // Without the fence, which is for models.
+            // Without the fence around untrusted text, which is for models.
             Outcome::ToolFailed(answer) => {
                 let texts = answer.content.iter().filter_map(|block| match block {
                     Content::Text { text, .. } => Some(text.as_str()),
@@ -62,7 +61,7 @@ impl Server {
         *last_error.lock().unwrap_or_else(PoisonError::into_inner) = Some(error);
     }
 
-    /// What went wrong last. An outage that lasts comes before failed calls, however late they are.
+    /// The last error. A current outage takes precedence over failed calls, even later ones.
     fn last_error(&self, phase: &Phase) -> Option<LastError> {
         let of_calls = &self.0.failed_call;
         let of_calls = of_calls.lock().unwrap_or_else(PoisonError::into_inner).clone();
@@ -74,7 +73,7 @@ impl Server {
         Some(self.hidden(last))
     }
 
-    /// The latest check of all its connections.
+    /// The newest health check of all connections.
     fn last_check(&self) -> Option<HealthCheck> {
         let pool = self.pool()?;
         let mut check = pool.links().filter_map(Link::last_check).max_by_key(|check| check.at)?;
@@ -82,13 +81,13 @@ impl Server {
         Some(check)
     }
 
-    /// What it looks like from outside.
+    /// The status row of the server.
     pub(crate) fn status(&self) -> ServerStatus {
         let inner = &self.0;
         let phase = self.phase();
         let queue = inner.gate.stats();
         let session = phase.live().map(|live| &live.session);
-        // A server that rests still has what it had; of one that is down nobody knows.
+        // An idle server has its last known catalogue; that of a server which is down may be outdated.
         let catalog = match &phase {
             Phase::Ready(live) => Some(live.catalog().clone()),
             Phase::Idle => self.catalog(),
@@ -138,7 +137,7 @@ impl Server {
         }
     }
 
-    /// Masked once more: a secret may have become known since.
+    /// Masks the error again: a secret may have become known since it was recorded.
     fn hidden(&self, mut error: LastError) -> LastError {
         self.masker().hide(&mut error.message);
         self.masker().hide_in(&mut error.hint);
@@ -146,7 +145,7 @@ impl Server {
         error
     }
 
-    /// What the server said without secrets.
+    /// Masks a JSON object of the server.
     fn hidden_map(&self, mut said: Map<String, Value>) -> Map<String, Value> {
         self.masker()
             .current()
@@ -154,7 +153,7 @@ impl Server {
         said
     }
 
-    /// The figures of a server that has several connections.
+    /// The status of a server's connections, if it has several.
     fn pool_status(&self) -> Option<PoolStatus> {
         let pool = self.pool()?;
         let phases: Vec<Phase> = pool.links().map(Link::phase).collect();
@@ -167,7 +166,7 @@ impl Server {
         })
     }
 
-    /// How many requests are under way or wait for their turn.
+    /// How many calls are in flight or queued.
     pub(crate) fn busy(&self) -> usize {
         let queue = self.0.gate.stats();
         let uses = self.pool().map_or(0, |pool| pool.uses());
@@ -175,7 +174,7 @@ impl Server {
     }
 }
 
-/// A message of at most [`MAX_MESSAGE`] bytes.
+/// Truncates a message to [`MAX_MESSAGE`] bytes.
 fn shortened(mut message: String) -> String {
     if message.len() > MAX_MESSAGE {
         let end = (0..=MAX_MESSAGE).rev().find(|at| message.is_char_boundary(*at));
@@ -185,7 +184,7 @@ fn shortened(mut message: String) -> String {
     message
 }
 
-/// The plain mean over all calls, not a moving average: it does not depend on when it is read, and the histogram tells the rest.
+/// The mean over all calls, not a moving average: it does not depend on when it is read, and the histogram has the details.
 fn call_counts(calls: &CallMetrics) -> CallCounts {
     CallCounts {
         total: calls.total,

@@ -1,4 +1,4 @@
-//! The definitions of the built-in tools, as a view shows them.
+//! The definitions of the built-in tools.
 
 use serde_json::{Value, json};
 
@@ -12,12 +12,12 @@ pub(super) const LIST: &str = "list_resources";
 pub(super) const TEMPLATES: &str = "list_resource_templates";
 pub(super) const READ: &str = "read_resource";
 pub(super) const READ_OUTPUT: &str = "read_output";
-/// How many tools are found at most, and when nothing else is said.
+/// The most tools that `find_tools` returns.
 pub(super) const MAX_FOUND: usize = 20;
-/// How many resources a page has at most, and when nothing else is said.
+/// The most resources of one page.
 pub(super) const MAX_RESOURCES: usize = 200;
 
-/// The three tools, as a view shows them.
+/// The tools that find, describe and call tools which are not listed.
 #[derive(Debug, Clone)]
 pub(super) struct Discovery {
     find: ListedTool,
@@ -71,7 +71,7 @@ impl Discovery {
     }
 }
 
-/// The three tools, as a view shows them.
+/// The tools that list and read resources.
 #[derive(Debug, Clone)]
 pub(super) struct ResourceTools {
     list: ListedTool,
@@ -124,7 +124,7 @@ impl ResourceTools {
     }
 }
 
-/// The tool as a view shows it.
+/// The tool that reads a part of a spilled output.
 pub(super) fn read_output(home: &ServerName, view: &View) -> ListedTool {
     let definition = json!({
         "name": READ_OUTPUT,

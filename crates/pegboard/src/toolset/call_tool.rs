@@ -11,13 +11,13 @@ use crate::{
     outcome::Reply,
 };
 
-/// How many steps of progress may wait in a stream of events. Only the newest matter.
+/// The capacity of a call stream's progress channel. Only the newest steps matter.
 const STEPS: usize = 64;
 
 impl Toolset {
     /// Calls a tool. There is a reply in every case; dropping the future cancels the call on the server.
     pub async fn call(&self, call: ToolCall) -> Reply {
-        // Boxed, because it is rare and every call would pay for the room.
+        // Boxed, because it is rare and would enlarge the future of every call.
         if call::is_traced() {
             return Box::pin(call::traced(call, |call| self.call_untraced(call))).await;
         }
@@ -30,7 +30,7 @@ impl Toolset {
             let selection_views = self.selecting(selection);
             return Box::pin(selection_views.call_any(call, started)).await;
         }
-        // Most calls are of a tool that is known and not ours. Boxed, because all others would make these pay for the room.
+        // Most calls are of a known tool of a server. The other paths are boxed, because they would enlarge the future of these calls.
         if self.has_builtin_tools() {
             return Box::pin(self.call_any(call, started)).await;
         }
@@ -50,13 +50,13 @@ impl Toolset {
         }
     }
 
-    /// Calls a tool that may be one of ours.
+    /// Calls a tool that may be a built-in one.
     async fn call_any(&self, call: ToolCall, started: Instant) -> Reply {
         let guard = CallGuard::open(&self.view, &call, started);
         self.call_opened(call, started, guard).await
     }
 
-    /// Calls a tool that may be one of ours, as tool of a call that has begun.
+    /// Calls a tool that may be a built-in one, as part of a call that has begun.
     pub(super) async fn call_opened(&self, call: ToolCall, started: Instant, guard: CallGuard<'_>) -> Reply {
         let (mut call, mut guard) = (call, guard);
         if self.has_builtin_tools() && !self.is_closed() {
@@ -68,7 +68,7 @@ impl Toolset {
         self.call_after_lookup(call, started, guard).await
     }
 
-    /// Calls a tool that may have to be looked for.
+    /// Calls a tool that may have to be looked up by starting servers.
     async fn call_after_lookup(&self, mut call: ToolCall, started: Instant, mut guard: CallGuard<'_>) -> Reply {
         let deadline = Deadline::after(started, call.timeout.unwrap_or(LOOKUP_TIMEOUT));
         match self.route_in_call(&call.name, deadline, &mut guard).await {
@@ -86,7 +86,7 @@ impl Toolset {
         }
     }
 
-    /// Where `name` leads. Listeners are told of the call before servers are waited for.
+    /// Finds the route of `name`. Publishes the call before it waits for servers.
     pub(super) async fn route_in_call(
         &self,
         name: &str,
@@ -100,13 +100,13 @@ impl Toolset {
         self.route(name, deadline).await
     }
 
-    /// Whether there may be tools that the toolset itself answers. It costs a look at some flags.
+    /// Whether the view may have built-in tools. Reads only flags.
     fn has_builtin_tools(&self) -> bool {
         let (view, outputs) = (&self.view, &self.view.outputs);
         view.tool_budget.is_some() || view.resource_tools || outputs.always_readable || outputs.spill.is_used()
     }
 
-    /// The reply to a call of a tool that the toolset itself answers, or the call back when another tool is meant.
+    /// Answers a call of a built-in tool, or returns the call if it is of another tool.
     async fn call_builtin<'a>(&'a self, call: ToolCall, started: Instant, guard: CallGuard<'a>) -> BuiltinReply<'a> {
         let (call, guard) = match self.read_output(call, started, guard).await {
             Err(other) => *other,
@@ -119,8 +119,8 @@ impl Toolset {
         self.call_resource_tool(call, started, guard).await
     }
 
-    /// Calls a tool and tells what happens meanwhile: the call is created, makes progress, and is completed with its reply. Progress does
-    /// not go to [`ToolCall::progress`] then.
+    /// Calls a tool and streams its events: created, progress, and completed with the reply. [`ToolCall::progress`] receives no progress
+    /// then.
     pub fn stream(&self, call: ToolCall) -> CallStream {
         let (steps, told) = mpsc::channel(STEPS);
         let (id, name) = (call.id.clone(), call.name.clone());

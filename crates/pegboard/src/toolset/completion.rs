@@ -1,4 +1,4 @@
-//! What servers suggest for the arguments of prompts and the variables of address patterns.
+//! Completion of prompt arguments and URI template variables.
 
 use serde_json::{Map, Value};
 
@@ -10,7 +10,7 @@ use crate::{
 };
 
 impl Toolset {
-    /// What a server suggests for the value of an argument that begins with `value`. `context` are the arguments that are set already.
+    /// Requests completions for an argument that begins with `value`. `context` holds the arguments that are set already.
     pub async fn complete(
         &self,
         server: &ServerName,

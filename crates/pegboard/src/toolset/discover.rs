@@ -1,4 +1,4 @@
-//! When there are more tools than a model should be shown: it is shown three that find, describe and call the others.
+//! Tool discovery, for views with more tools than their model should be shown: built-in tools find, describe and call the others.
 
 use serde_json::{Map, Value, json};
 use tokio::time::Instant;
@@ -17,15 +17,16 @@ use crate::{
     outcome::{Answer, Failure, Kind, Outcome},
 };
 
-const USUAL: usize = 5;
-/// How much of a description is shown in a list, in characters.
+/// How many tools `find_tools` returns by default.
+const DEFAULT_FOUND: usize = 5;
+/// The most characters of a description in search results.
 const SHORT: usize = 160;
-/// How many tools are named in a warning.
+/// How many tools a warning names.
 const NAMED: usize = 5;
 
 impl Toolset {
-    /// The tools for a model: all of them if the view's budget has room for that, else those that are always shown and the three that lead to
-    /// the others. With a warning if there is not even room for those.
+    /// The tools to show to a model: all of them if they fit into the view's budget, otherwise the discovery tools and those that are always
+    /// shown. Returns a warning if not all of the latter fit.
     pub(super) fn within_budget(&self, tools: Vec<ListedTool>) -> (Vec<ListedTool>, Option<String>) {
         let Some(budget) = self.view.tool_budget else {
             return (tools, None);
@@ -53,14 +54,14 @@ impl Toolset {
     fn is_always_shown(&self, listed: &ListedTool) -> bool {
         let servers = self.servers();
         let server = servers.iter().find(|server| *server.name() == listed.tool.server);
-        // Tools of our own have no server.
+        // Built-in tools have no server.
         server.is_none_or(|server| {
             let always = &server.config().policy.always_load;
             always.iter().any(|glob| crate::filter::fits(glob, &listed.tool.name))
         })
     }
 
-    /// The reply to a call of one of the three, or the call back when another tool is meant.
+    /// Answers a call of a discovery tool, or returns the call if it is of another tool.
     pub(super) async fn discover<'a>(
         &'a self,
         mut call: ToolCall,
@@ -84,14 +85,14 @@ impl Toolset {
             return Err(Box::new((call, guard)));
         };
         let asked = call.name.clone();
-        // A call that is passed on is one call, of the tool that it leads to.
+        // A forwarded call counts as one call, of the tool that it is forwarded to.
         if listed.tool.name != CALL {
             guard.own(&listed.tool);
         }
         let outcome = match self.answer(listed, &mut call).await {
             Ok(Some(outcome)) => outcome,
             Ok(None) => {
-                // The tool that is called makes its own reply.
+                // The called tool makes the reply.
                 let mut reply = Box::pin(self.call_opened(call, started, guard)).await;
                 builtin_tools::note_repair(&mut reply, &asked, listed);
                 return Ok(reply);
@@ -105,10 +106,10 @@ impl Toolset {
         Ok(reply)
     }
 
-    /// What one of the three says to a call of it; nothing when the call has become that of another tool.
+    /// The outcome of a discovery tool; `None` if `call` was rewritten into a call of another tool.
     async fn answer(&self, listed: &ListedTool, call: &mut ToolCall) -> Result<Option<Outcome>, Failure> {
         let name = listed.tool.name.as_str();
-        // To look around in a forgiving way does no harm. What is passed on is read as strictly as any other call.
+        // Lenient parsing is harmless for reads. A forwarded call is parsed as strictly as any other.
         let usual = if name == CALL { Reading::Json } else { Reading::Guided };
         let given = builtin_tools::read(call, listed, usual)?;
         match name {
@@ -124,7 +125,9 @@ impl Toolset {
             .get("limit")
             .and_then(Value::as_u64)
             .and_then(|limit| usize::try_from(limit).ok());
-        let found = self.search(query, limit.unwrap_or(USUAL).clamp(1, MAX_FOUND)).await;
+        let found = self
+            .search(query, limit.unwrap_or(DEFAULT_FOUND).clamp(1, MAX_FOUND))
+            .await;
         let lines: Vec<String> = found.iter().map(line).collect();
         let text = match lines.as_slice() {
             [] => "No tool fits these words. Try others, or fewer.".to_owned(),
@@ -142,7 +145,7 @@ impl Toolset {
             crate::call::Routed::Nowhere => return Err(self.unknown(name).failure),
         };
         let tool = &route.tool;
-        // What is called by it is turned back from the provider's dialect, so it is shown in that.
+        // Arguments are converted back from the provider's dialect, so the schema is shown in that dialect.
         let (description, arguments) = match &route.definition {
             Some(definition) => (&definition.description, json!(definition.schema)),
             None => (&tool.description, json!(tool.input_schema)),
@@ -155,7 +158,7 @@ impl Toolset {
     }
 }
 
-/// What is said of tools that should always be shown, if there are any for which the budget has no room.
+/// A warning about tools that should always be shown and do not fit into the budget, if there are any.
 fn no_room(budget: usize, left_out: &[String]) -> Option<String> {
     let named = left_out.iter().take(NAMED).map(|name| format!("`{name}`"));
     let named: Vec<String> = named.collect();
@@ -183,21 +186,21 @@ fn line(found: &FoundTool) -> String {
     format!("{}: {first}", found.tool.name)
 }
 
-/// Makes a call of `call_tool` the call that it stands for.
+/// Rewrites a call of `call_tool` into the call that it forwards.
 fn forward(call: &mut ToolCall, given: &Map<String, Value>) -> Result<(), Failure> {
     let name = text(given, "name")?;
     call.text = None;
     match given.get("arguments") {
         None | Some(Value::Null) => call.arguments = Arguments::default(),
         Some(Value::Object(arguments)) => call.arguments = arguments.clone().into(),
-        // Some models write the object as a text.
+        // Some models write the object as a string.
         Some(Value::String(text)) => {
             call.arguments = Arguments::default();
             call.text = Some(text.clone());
         }
         Some(_) => return Err(Failure::new(Kind::InvalidArguments, "`arguments` must be an object")),
     }
-    // The model is answered under the name that it used.
+    // The reply carries the name that the model used.
     let passed_on = std::mem::replace(&mut call.name, name.to_owned());
     call.asked.get_or_insert(passed_on);
     Ok(())

@@ -1,4 +1,4 @@
-//! What servers tell by themselves: news of resources, their logs, and what else happens.
+//! Notifications of servers: resource updates, log messages and others.
 
 use std::{sync::Arc, time::Duration};
 
@@ -11,12 +11,11 @@ use crate::{
     status::Era,
 };
 
-/// How long a server may take to agree to a wish.
+/// How long a server may take to confirm a subscription or log level.
 const AGREE: Duration = Duration::from_secs(30);
 
 impl Toolset {
-    /// Everything that a server tells by itself from now on, also after restarts. Whoever listens too slowly misses some of it and is told
-    /// so.
+    /// Subscribes to all notifications of a server from now on, across restarts. A slow subscriber misses some and is notified of that.
     pub fn events(&self, server: &ServerName) -> Result<ServerEvents, Failure> {
         Ok(self.desired_state(server)?.events())
     }
@@ -28,8 +27,8 @@ impl Toolset {
         })
     }
 
-    /// Asks a server for news of a resource, until the subscription is dropped. It is renewed by itself in every new session, and keeps a
-    /// server that would be stopped when nobody uses it.
+    /// Subscribes to updates of a resource until the subscription is dropped. It is renewed in every new session, and keeps the server from
+    /// being stopped as idle.
     pub async fn subscribe(&self, server: &ServerName, uri: &str) -> Result<Subscription, Failure> {
         let (_, live) = self.ready_server(server).await?;
         must_offer(&live, server, "resources")?;
@@ -60,10 +59,10 @@ impl Toolset {
         }
     }
 
-    /// Has a server send its log from this level on, in this session and all later ones. What it logs comes with [`Toolset::events`].
+    /// Sets the log level of a server, for this session and all later ones. The log messages arrive through [`Toolset::events`].
     pub async fn set_log_level(&self, server: &ServerName, level: LogLevel) -> Result<(), Failure> {
         let (_, live) = self.ready_server(server).await?;
-        // Without a handshake the level is only said, never asked for, and servers log that do not say that they do.
+        // Without a handshake the level is sent with requests, and servers may log without declaring the capability.
         if live.session.facts.era == Era::Legacy {
             must_offer(&live, server, "logging")?;
         }
@@ -84,8 +83,8 @@ impl Toolset {
         }
     }
 
-    /// Sets the roots of a server that only this view uses, or of a shared one for all. A server with a handshake is told of the change;
-    /// one that had no roots at all when it was started learns of them at its next start.
+    /// Sets the roots of a server that this view owns, or of a shared server for all views. A server with a handshake is notified of the
+    /// change; if it had no roots when it was started, it learns of them at its next start.
     pub fn set_roots(&self, server: &ServerName, roots: &[Root]) -> Result<(), Failure> {
         self.desired_state(server)?.set_roots(roots);
         Ok(())

@@ -1,4 +1,4 @@
-//! What is told to a model about the servers of a view.
+//! The text about a view's servers for a system prompt.
 
 use super::{list_tools::is_listed_while_idle, toolset_handle::Toolset};
 use crate::{
@@ -9,12 +9,12 @@ use crate::{
 };
 
 impl Toolset {
-    /// The tool of a system prompt that speaks of this view's servers: what the config says about them and their tools, what they say
-    /// about themselves, their prompts, and which of them are not available. It is made of what is known now, and waits for nobody:
-    /// [`Toolset::list`] first.
+    /// Returns the part of a system prompt about this view's servers: instructions of the config for them and their tools, the servers' own
+    /// instructions, their prompts, and which servers are unavailable. It uses what is known now without waiting; call [`Toolset::list`]
+    /// first.
     ///
-    /// Words of servers are cleaned of what a person would not see. In our own format only servers with `trust = true` are heard, because
-    /// words of a server can tell a model anything.
+    /// Invisible characters are removed from the servers' texts. In our own format only the texts of servers with `trust = true` are
+    /// included, because a server's text can instruct a model to do anything.
     pub fn instructions(&self, options: &Instructions) -> String {
         let (tools, _) = self.tools();
         let (mut sections, mut unavailable) = (Vec::new(), Vec::new());
@@ -54,16 +54,16 @@ fn section(server: &Server, tools: Vec<Described>) -> Section {
     }
 }
 
-/// What the config says about a tool.
+/// The config's instructions for a tool.
 fn note(server: &Server, tool: &str) -> Option<String> {
     server.config().policy.of_tool(tool, fits).instructions
 }
 
-/// Whether a server's tools can be called.
+/// How a server appears in the instructions.
 enum InstructionEntry {
     Section,
     Unavailable(String),
-    /// Nobody has asked for it, or somebody does not want it.
+    /// Not connected yet, disabled or closed.
     Omitted,
 }
 

@@ -1,4 +1,4 @@
-//! Lists what a view can call, and why other tools are missing.
+//! Lists the tools of a view, and why others are missing.
 
 use std::{sync::Arc, time::Duration};
 
@@ -21,7 +21,7 @@ use crate::{
 };
 
 impl Toolset {
-    /// Lists the tools of all servers. Servers that are not ready are started and waited for, together and at most for `patience`.
+    /// Lists the tools of all servers. Servers that are not ready are started and waited for, concurrently and at most for `patience`.
     pub async fn list(&self, patience: Duration) -> Listing {
         let unavailable = self.start_servers(patience).await;
         let (tools, left_out) = self.tools();
@@ -36,7 +36,8 @@ impl Toolset {
         }
     }
 
-    /// Starts the servers that are not ready and waits for them, together and at most for `patience`. Those that stay away are named.
+    /// Starts the servers that are not ready and waits for them, concurrently and at most for `patience`. Returns those that stayed
+    /// unavailable.
     pub(super) async fn start_servers(&self, patience: Duration) -> Vec<Unavailable> {
         if self.is_closed() {
             return Vec::new();
@@ -59,12 +60,12 @@ impl Toolset {
         unavailable.collect()
     }
 
-    /// The tools that are known now, as far as the view's budget has room for them, and a warning about those that should have some.
+    /// The tools that are known now and fit into the view's budget, with a warning about those that should fit and do not.
     pub(super) fn tools(&self) -> (Vec<ListedTool>, Option<String>) {
         self.within_budget(self.all_tools())
     }
 
-    /// The tools that are known now, without waiting for anybody.
+    /// The tools that are known now, without waiting.
     pub(super) fn all_tools(&self) -> Vec<ListedTool> {
         let routes = self.table();
         let is_defined = |route: &Route| route.definition.is_some() || self.view.dialect().0 == Provider::Mcp;
@@ -118,19 +119,19 @@ impl Toolset {
         (catalogs, unavailable, self.warnings())
     }
 
-    /// The tool that `name` means. Its server is started and waited for when that is needed to know.
+    /// The tool that `name` means. Its server is started and waited for if needed.
     pub async fn tool(&self, name: &str, patience: Duration) -> Result<Arc<Tool>, Failure> {
         let (route, _) = self.route(name, Deadline::within(patience)).await?;
         Ok(route.tool.clone())
     }
 }
 
-/// Whether a server that has not been needed yet is known well enough to be listed: its first call starts it.
+/// Whether an idle server is listed with its known catalogue. Its first call starts it.
 pub(super) fn is_listed_while_idle(server: &Server) -> bool {
     matches!(server.phase(), Phase::Idle) && server.catalog().is_some()
 }
 
-/// A warning about a tool whose name has characters that a read_output does not see, which may pass for another tool.
+/// A warning about a tool whose name has invisible characters, with which it could impersonate another tool.
 fn unseen_in_name(route: &Route) -> Option<String> {
     let name = &route.tool.name;
     if !has_unseen(name) {

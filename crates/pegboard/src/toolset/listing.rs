@@ -1,4 +1,4 @@
-//! Listed tools, and the servers whose tools cannot be listed.
+//! Listed tools, and servers whose tools cannot be listed.
 
 use std::sync::Arc;
 
@@ -14,29 +14,29 @@ use crate::{
     status::State,
 };
 
-/// How many bytes of a definition are taken for one token.
+/// An estimate of the bytes per token of a definition.
 const BYTES_PER_TOKEN: usize = 4;
 
-/// What can be called, and what cannot be and why.
+/// The available tools, and why others are unavailable.
 #[derive(Debug, Clone, Serialize)]
 #[non_exhaustive]
 pub struct Listing {
     /// The tools by server, then by name.
     pub tools: Vec<ListedTool>,
-    /// The servers whose tools are not among them.
+    /// The servers whose tools are missing.
     pub unavailable: Vec<Unavailable>,
-    /// What was wrong with the listings.
+    /// Problems of the listings.
     pub warnings: Vec<String>,
-    /// Those warnings that tell which tools cannot be offered to the view's provider, and why.
+    /// The warnings about tools that cannot be offered to the view's provider.
     #[serde(skip)]
     pub quarantined: Vec<String>,
-    /// Whose API the tools are listed for.
+    /// The provider that the tools are listed for.
     #[serde(skip)]
     pub(super) provider: Provider,
 }
 
 impl Listing {
-    /// The tools as the view's provider takes them: exactly the array for the `tools` of its API.
+    /// The tools in the provider's format: exactly the array for the `tools` field of its API.
     pub fn definitions(&self) -> Vec<Value> {
         if self.provider == Provider::Mcp {
             return self.tools.iter().map(ListedTool::as_mcp).collect();
@@ -57,9 +57,9 @@ pub struct ListedTool {
     pub name: String,
     /// The tool.
     pub tool: Arc<Tool>,
-    /// The tool as the view's provider takes it, if that is not how its server defined it.
+    /// The definition for the view's provider, if it differs from the server's.
     pub definition: Option<Arc<Definition>>,
-    /// Whose tool it is.
+    /// Whether it is a tool of an MCP server, of this program, or a built-in one.
     pub kind: ToolKind,
     /// How much harm a call may do. Annotations of an MCP server lower it only if the server's config says `trust = true`.
     pub risk: Risk,
@@ -77,7 +77,7 @@ impl ListedTool {
         }
     }
 
-    /// The tool as MCP writes it, under the name that models see.
+    /// The tool in MCP's format, under the name that models see.
     fn as_mcp(&self) -> Value {
         let tool = &self.tool;
         let mut shown = Map::new();
@@ -95,7 +95,7 @@ impl ListedTool {
         shown.into()
     }
 
-    /// About how many tokens the definition takes: its name, description and schema.
+    /// An estimate of the tokens of the definition: its name, description and schema.
     pub fn tokens(&self) -> usize {
         let description = self.tool.description.as_ref().map_or(0, String::len);
         let bytes = self.name.len() + description + self.tool.input_schema.as_str().len();
@@ -127,11 +127,11 @@ impl Serialize for ListedTool {
 pub struct Unavailable {
     /// The server.
     pub server: ServerName,
-    /// Where its life stands.
+    /// The server's state.
     pub state: State,
     /// What failed.
     pub error: String,
-    /// What a person can do about it.
+    /// What an operator can do about it.
     pub hint: Option<String>,
 }
 

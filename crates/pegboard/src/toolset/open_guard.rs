@@ -7,7 +7,7 @@ use std::sync::{
 
 use crate::metrics::Tallies;
 
-/// Whether a view takes calls. It counts among the open views of its board until it is closed or its last clone is dropped.
+/// Whether a view accepts calls. It counts as an open view of its board until it is closed or its last clone is dropped.
 #[derive(Debug)]
 pub(super) struct OpenGuard {
     has_ended: AtomicBool,

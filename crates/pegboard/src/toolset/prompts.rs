@@ -1,4 +1,4 @@
-//! The prompts of all servers: listed, and filled in with arguments that were checked first.
+//! Lists the prompts of all servers, and gets one with validated arguments.
 
 use std::time::Duration;
 
@@ -13,20 +13,20 @@ use crate::{
     session::Fault,
 };
 
-/// The prompts that can be had, and what cannot be and why.
+/// The available prompts, and why others are unavailable.
 #[derive(Debug, Clone, Serialize)]
 #[non_exhaustive]
 pub struct PromptListing {
     /// The prompts by server, then by name.
     pub prompts: Vec<Prompt>,
-    /// The servers whose prompts are not among them.
+    /// The servers whose prompts are missing.
     pub unavailable: Vec<Unavailable>,
-    /// What was wrong with the listings.
+    /// Problems of the listings.
     pub warnings: Vec<String>,
 }
 
 impl Toolset {
-    /// Lists the prompts of all servers. Servers that are not ready are started and waited for, together and at most for `patience`.
+    /// Lists the prompts of all servers. Servers that are not ready are started and waited for, concurrently and at most for `patience`.
     pub async fn prompts(&self, patience: Duration) -> PromptListing {
         let (catalogs, unavailable, warnings) = self.list_catalogs(patience).await;
         PromptListing {
@@ -36,7 +36,7 @@ impl Toolset {
         }
     }
 
-    /// Gets a prompt of a server with its arguments filled in. Arguments are texts; numbers and booleans are written as such.
+    /// Gets a prompt of a server with its arguments filled in. Arguments are strings; numbers and booleans are converted.
     pub async fn get_prompt(
         &self,
         server: &ServerName,
@@ -66,7 +66,7 @@ impl Toolset {
     }
 }
 
-/// The arguments as texts, or why the prompt cannot be had with them. A prompt that is not known takes anything.
+/// Validates the arguments of a prompt and converts them to strings. A prompt that is not listed takes any arguments.
 fn checked(prompt: Option<&Prompt>, arguments: &Map<String, Value>) -> Result<Map<String, Value>, Failure> {
     let wrong = |message: String| Failure::new(Kind::InvalidArguments, message);
     let mut texts = Map::new();

@@ -1,4 +1,4 @@
-//! `read_output`: a tool of our own, with which a model reads what was too long to be handed to it.
+//! The built-in tool `read_output`: reads a part of an output that was too long for the model and was spilled.
 
 use serde_json::{Map, Value};
 use tokio::time::Instant;
@@ -16,18 +16,18 @@ use crate::{
     spill::{Query, SpillError},
 };
 
-/// The largest page. A model that reads on sees the next one.
+/// The largest page, in bytes. The model can read the next one.
 const PAGE: usize = 16 << 10;
 
 impl Toolset {
-    /// The tool for listings: once there is something to read, or from the start if the view wants that.
+    /// The tool for listings: once an output was spilled, or always if the view says so.
     pub(super) fn listed_read_output(&self) -> Option<ListedTool> {
         let outputs = &self.view.outputs;
         (outputs.always_readable || outputs.spill.is_used())
             .then(|| self.snapshot(|snapshot| snapshot.read_output.clone()))
     }
 
-    /// The reply to a call of the tool, or the call back when another tool is meant.
+    /// Answers a call of the tool, or returns the call if it is of another tool.
     pub(super) async fn read_output<'a>(
         &'a self,
         mut call: ToolCall,
@@ -35,7 +35,7 @@ impl Toolset {
         mut guard: CallGuard<'a>,
     ) -> BuiltinReply<'a> {
         let outputs = &self.view.outputs;
-        // Without anything to read this costs a look at a flag.
+        // Without a spilled output this costs only the read of a flag.
         if !(outputs.spill.is_used() || outputs.always_readable) || !builtin_tools::may_match(&call.name, READ_OUTPUT) {
             return Err(Box::new((call, guard)));
         }
@@ -60,7 +60,7 @@ impl Toolset {
     }
 }
 
-/// The handle and what is desired_state of it.
+/// The handle and the query.
 fn arguments(given: &Map<String, Value>) -> Result<(String, Query), Failure> {
     let invalid = |problem: String| Failure::new(Kind::InvalidArguments, problem);
     let text = |key: &str| builtin_tools::text(given, key);

@@ -1,4 +1,4 @@
-//! How a view reaches one server by its name, for requests that only read and may be made again.
+//! Sends read-only requests to one server of a view. They are retried once if the session is lost.
 
 use std::future::Future;
 
@@ -29,7 +29,7 @@ impl Toolset {
         Err(Failure::new(Kind::Unavailable, message))
     }
 
-    /// A server ready for use.
+    /// Returns a ready session of a server.
     pub(super) async fn ready_server(&self, name: &ServerName) -> Result<(Server, Live), Failure> {
         self.check_open()?;
         self.check_selection()?;
@@ -39,8 +39,8 @@ impl Toolset {
         Ok((server, live))
     }
 
-    /// Asks a server for something that only reads, once more in a new session when the one that was used is gone. `what` tells what was
-    /// asked for.
+    /// Sends a read-only request to a server, and retries it once in a new session if the session is lost. `what` describes the request in
+    /// errors.
     pub(super) async fn read_request<T, F>(
         &self,
         name: &ServerName,
@@ -69,12 +69,12 @@ impl Toolset {
     }
 }
 
-/// What was asked for may be named after a secret.
+/// Masked, because the requested name may contain a secret.
 fn failed(fault: &Fault, server: &Server, what: &str) -> Failure {
     call::failure_of(fault, what).masked(&server.masker().current())
 }
 
-/// What a server does not offer is not asked for.
+/// Fails if the server does not declare the capability.
 pub(super) fn must_offer(live: &Live, server: &ServerName, capability: &str) -> Result<(), Failure> {
     if live.session.offers(capability) {
         return Ok(());

@@ -1,4 +1,4 @@
-//! Resources for a model that knows only tools: three tools of ours that list resources and patterns of addresses, and read.
+//! Built-in tools that list and read resources, for models that know only tools.
 
 use serde_json::{Map, Value, json};
 use tokio::time::Instant;
@@ -20,13 +20,15 @@ use crate::{
     server::Server,
 };
 
-const USUAL: usize = 50;
-/// The largest page, in bytes, and the longest text in it about one resource.
+/// How many resources a page has by default.
+const DEFAULT_RESOURCES: usize = 50;
+/// The largest page, in bytes.
 const PAGE: usize = 16 << 10;
-const WORDS: usize = 300;
+/// The longest text about one resource, in bytes.
+const MAX_TEXT: usize = 300;
 
 impl Toolset {
-    /// The tools for listings, if the view wants them.
+    /// The tools for listings, if the view has them.
     pub(super) fn listed_resource_tools(&self) -> Vec<ListedTool> {
         if !self.view.resource_tools {
             return Vec::new();
@@ -38,14 +40,14 @@ impl Toolset {
         tools.iter().flat_map(ResourceTools::all).cloned().collect()
     }
 
-    /// The reply to a call of one of the three, or the call back when another tool is meant.
+    /// Answers a call of one of the tools, or returns the call if it is of another tool.
     pub(super) async fn call_resource_tool<'a>(
         &'a self,
         mut call: ToolCall,
         started: Instant,
         mut guard: CallGuard<'a>,
     ) -> BuiltinReply<'a> {
-        // Without the tools this costs a look at a flag.
+        // Without the tools this costs only the read of a flag.
         if !self.view.resource_tools || !builtin_tools::may_match(&call.name, "_resource") {
             return Err(Box::new((call, guard)));
         }
@@ -65,7 +67,7 @@ impl Toolset {
         };
         let asked = call.name.clone();
         if meant.tool.name == READ {
-            // Boxed, because it is rare and every call would pay for the room.
+            // Boxed, because it is rare and would enlarge the future of every call.
             let mut reply = Box::pin(self.read_for_model(call, meant, given, started, guard)).await;
             builtin_tools::note_repair(&mut reply, &asked, meant);
             return Ok(reply);
@@ -84,7 +86,7 @@ impl Toolset {
         Ok(reply)
     }
 
-    /// A page of the listing, and whether words of servers that are not trusted are in it.
+    /// A page of the listing, and whether it contains text of untrusted servers.
     async fn page_of_resources(
         &self,
         kind: &str,
@@ -93,7 +95,7 @@ impl Toolset {
     ) -> Result<(String, bool), Failure> {
         let cursor = builtin_tools::text(given, "cursor")?;
         let limit = given.get("limit").and_then(Value::as_u64);
-        let limit = limit.map_or(USUAL, |limit| {
+        let limit = limit.map_or(DEFAULT_RESOURCES, |limit| {
             usize::try_from(limit).unwrap_or(MAX_RESOURCES).clamp(1, MAX_RESOURCES)
         });
         let (servers, unavailable) = self
@@ -172,7 +174,7 @@ impl Toolset {
         guard: CallGuard<'_>,
     ) -> Reply {
         let mut guard: CallGuard<'_> = guard;
-        // Which server it reads from may take a while to find out.
+        // The call is published before the server is found, which may take a while.
         guard.create();
         let server = match self.server_to_read(&given, &call).await {
             Ok(server) => server,
@@ -195,7 +197,7 @@ impl Toolset {
         .await
     }
 
-    /// The server that a resource is read from: the one that is named, the one that lists the address, or the only one.
+    /// The server to read a resource from: the named one, the one that lists the URI, or the only one.
     async fn server_to_read(&self, given: &Map<String, Value>, call: &ToolCall) -> Result<Server, Failure> {
         let missing = || Failure::new(Kind::InvalidArguments, "`uri` is missing: it must be a text");
         let uri = builtin_tools::text(given, "uri")?.ok_or_else(missing)?;
@@ -220,24 +222,24 @@ impl Toolset {
     }
 }
 
-/// A server, and what it offers.
+/// A server and its catalogue.
 type Offering = (Server, std::sync::Arc<Catalog>);
 
 fn server_name(text: &str) -> Result<ServerName, Failure> {
     ServerName::parse(text.trim()).map_err(|problem| Failure::new(Kind::InvalidArguments, problem.to_string()))
 }
 
-/// Where a resource stands in the order of all, as a cursor. No server's name has a blank in it.
+/// The position of a resource in the listing, as a cursor. Server names contain no space.
 fn written(resource: &Resource) -> String {
     format!("{} {}", resource.server, resource.uri)
 }
 
-/// Some resources in a row, in as many bytes as a page may have.
+/// A page of resources, bounded in bytes.
 struct Page {
     items: Vec<Value>,
-    /// The last one shown, if there are more.
+    /// The cursor of the last resource on the page, if there are more.
     next: Option<String>,
-    /// How many do not fit on any page.
+    /// How many resources do not fit on any page.
     left_out: usize,
 }
 
@@ -266,11 +268,11 @@ impl Page {
     }
 }
 
-/// What a model is told about a resource.
+/// A resource as the model sees it.
 fn shown(resource: &Resource) -> Value {
     let short = |text: &Option<String>| {
         let text = text.as_deref()?;
-        Some(Value::from(&text[..text.floor_char_boundary(WORDS)]))
+        Some(Value::from(&text[..text.floor_char_boundary(MAX_TEXT)]))
     };
     let mut item = Map::new();
     item.insert("server".into(), resource.server.as_str().into());

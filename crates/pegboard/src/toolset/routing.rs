@@ -10,13 +10,13 @@ use crate::{
     server::{Phase, Server},
 };
 
-/// How often a tool is looked for whose server changes meanwhile.
+/// How often a lookup is repeated if a server is replaced meanwhile.
 const LOOKUP_ATTEMPTS: usize = 3;
-/// How long a call without a limit of its own waits for a server whose tools are not known.
+/// How long a call without a timeout waits for a server whose tools are not known.
 pub(super) const LOOKUP_TIMEOUT: Duration = Duration::from_secs(60);
 
 impl Toolset {
-    /// Where `name` leads, if that is known.
+    /// The route of `name`, if it is known.
     pub(super) fn known_route(&self, name: &str) -> Result<Option<Arc<Route>>, Failure> {
         self.check_open()?;
         self.snapshot(|snapshot| {
@@ -31,12 +31,12 @@ impl Toolset {
         })
     }
 
-    /// Where `name` leads, and whether it had to be repaired for that. When it is not known yet, the servers that may have the tool are
-    /// waited for, and it is looked up once more.
+    /// The route of `name`, and whether the name had to be repaired. If it is not known yet, waits for the servers that may have the tool,
+    /// and looks it up again.
     pub(crate) async fn route(&self, name: &str, deadline: Deadline) -> Result<(Arc<Route>, bool), Unroutable> {
         for _ in 1..LOOKUP_ATTEMPTS {
             let routed = self.route_once(name, deadline).await;
-            // A server that was replaced while it was waited for may have the tool all the same.
+            // A server that was replaced during the wait may have the tool all the same.
             if routed.is_ok() || deadline.has_passed() || !self.may_appear(name) {
                 return routed;
             }
@@ -44,7 +44,7 @@ impl Toolset {
         self.route_once(name, deadline).await
     }
 
-    /// Whether a server that this name may be of is about to start.
+    /// Whether a server that the name may refer to is about to start.
     fn may_appear(&self, name: &str) -> bool {
         let is_starting = |server: &Server| matches!(server.phase(), Phase::Idle | Phase::Connecting(_));
         let mut servers = self.selected_servers();
@@ -84,10 +84,10 @@ impl Toolset {
                     .zip(outcomes)
                     .find_map(|(server, live)| Some((server, live.err()?)));
                 match down {
-                    // The name says whose tool it is, and that server cannot be reached.
+                    // The name says which server has the tool, and that server cannot be reached.
                     Some((server, outage)) if named_one => {
                         let failure = call::unavailable(server.name().as_str(), &outage);
-                        // With two servers that it could be of, the name does not say which tool is meant.
+                        // If the name may refer to two servers, it does not say which tool is meant.
                         Err(match (unknown.len(), call::tool_of(name, server.name())) {
                             (1, Some(tool)) => Unroutable::meaning(server.name(), tool, failure),
                             _ => failure.into(),
@@ -99,7 +99,7 @@ impl Toolset {
         }
     }
 
-    /// Why a name leads nowhere: it is that of something that this view does not see, or nobody's.
+    /// Why a name has no route: the view may not see the tool, or no server has it.
     pub(super) fn unknown(&self, name: &str) -> Unroutable {
         let servers = self.servers();
         let visibility = Visibility::new(&self.view, &servers);

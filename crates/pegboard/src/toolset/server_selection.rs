@@ -1,4 +1,4 @@
-//! Which servers a view uses, and what is wrong with the choice.
+//! The servers that a view's selection covers, and warnings about it.
 
 use std::sync::{Arc, PoisonError};
 
@@ -10,11 +10,11 @@ use crate::{
     server::Server,
 };
 
-/// How many selections of single calls are kept with their route tables.
+/// How many selections of single calls are cached with their route tables.
 const KEPT: usize = 8;
 
 impl Toolset {
-    /// The servers that this view uses. None, if its selection cannot be used.
+    /// The servers that this view uses. Empty if its selection is invalid.
     pub(super) fn selected_servers(&self) -> Vec<Server> {
         let mut servers = self.servers();
         if let Some(selection) = self.view.rules.selection() {
@@ -26,7 +26,7 @@ impl Toolset {
         servers
     }
 
-    /// The same view with another selection. The last few are kept, because many calls come with one selection.
+    /// The same view with another selection. The last few are cached, because many calls have the same selection.
     pub(super) fn selecting(&self, selection: &Arc<Selection>) -> Self {
         let mut kept = self.selection_views.lock().unwrap_or_else(PoisonError::into_inner);
         let is_same = |known: &Arc<Selection>| Arc::ptr_eq(known, selection) || known == selection;
@@ -49,7 +49,7 @@ impl Toolset {
         selection_views
     }
 
-    /// Whether the selection can be used on the board as it is now.
+    /// Fails if the selection is invalid on the board as it is now.
     pub(super) fn check_selection(&self) -> Result<(), Failure> {
         let Some(selection) = self.view.rules.selection() else {
             return Ok(());
@@ -57,13 +57,13 @@ impl Toolset {
         check(selection, &self.servers())
     }
 
-    /// Why `name` must not be used, when it is the name of something that this view does not see.
+    /// Why `name` may not be used, if it names something that this view may not see.
     pub(super) fn refusal(&self, name: &str, all_known: bool) -> Option<Unroutable> {
         let servers = self.servers();
         Visibility::new(&self.view, &servers).refusal(name, &servers, all_known)
     }
 
-    /// What is wrong with the choice of tools, or dangerous about it.
+    /// Warnings about the selection and about tools that could impersonate others.
     pub(super) fn selection_warnings(&self) -> Vec<String> {
         let servers = self.servers();
         let mut selection_warnings = Visibility::new(&self.view, &servers).warnings().to_vec();

@@ -1,4 +1,4 @@
-//! Warnings about tools of a route table that could be taken for others.
+//! Warnings about tools that could impersonate others.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -7,7 +7,7 @@ use crate::{
     catalog::{Tool, shadows},
 };
 
-/// Which tools of a route table could be taken for others, found out once for each table.
+/// Warnings about tools of a route table that could impersonate others, computed once for each table.
 #[derive(Debug, Default)]
 pub(super) struct ShadowWarnings(Mutex<Option<Found>>);
 

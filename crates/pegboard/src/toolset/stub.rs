@@ -1,4 +1,4 @@
-//! Tools that play a script, for tests of agent loops: no server, no process, no waiting.
+//! Scripted tools for tests of agent loops, without servers, processes or waiting.
 
 use std::{
     collections::VecDeque,
@@ -24,11 +24,11 @@ use crate::{
 /// The most calls that are recorded.
 const MAX_RECORDED: usize = 10_000;
 
-/// A stand-in for a [`Toolset`](super::Toolset) in tests: it gives scripted replies and remembers what it was asked. Clones are one stub,
-/// so a test can keep one and hand the other to its agent.
+/// A stand-in for a [`Toolset`](super::Toolset) in tests: it gives scripted replies and records the calls. Clones share their state, so a
+/// test can keep one and hand the other to its agent.
 ///
-/// Several outcomes for one tool are used in the order given, and the last one again and again. Names are exact, and arguments are not
-/// compared with a schema.
+/// Several outcomes for one tool are used in the given order, and the last one repeats. Names are exact, and arguments are not validated
+/// against a schema.
 ///
 /// ```
 /// use pegboard::{Provider, StubTools, ToolCall, ToolExecutor};
@@ -57,7 +57,7 @@ const MAX_RECORDED: usize = 10_000;
 #[must_use]
 pub struct StubTools(Arc<Mutex<StubState>>);
 
-/// One call that a stub was asked to make.
+/// One recorded call.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct StubCall {
@@ -77,7 +77,7 @@ struct StubState {
     is_closed: bool,
 }
 
-/// One tool and how its calls end.
+/// One tool and the outcomes of its calls.
 #[derive(Debug)]
 struct StubTool {
     name: String,
@@ -87,7 +87,7 @@ struct StubTool {
 }
 
 impl StubTools {
-    /// No tools yet.
+    /// A stub without tools.
     pub fn new() -> Self {
         Self::default()
     }
@@ -98,24 +98,24 @@ impl StubTools {
         self
     }
 
-    /// Describes a tool for listings. One that is not described takes any arguments.
+    /// Describes a tool for listings. An undescribed tool takes any arguments.
     pub fn describes(self, name: &str, description: &str, schema: Value) -> Self {
         self.change(name, |tool| {
             (tool.description, tool.schema) = (Some(description.to_owned()), schema);
         })
     }
 
-    /// The next call of the tool is answered with this text.
+    /// The next call of the tool succeeds with this text.
     pub fn answers(self, name: &str, text: impl Into<String>) -> Self {
         self.ends(name, Outcome::Done(Answer::from_text(text)))
     }
 
-    /// The next call of the tool fails, and the tool says this.
+    /// The next call of the tool fails with this text.
     pub fn fails(self, name: &str, text: impl Into<String>) -> Self {
         self.ends(name, Outcome::ToolFailed(Answer::from_text(text)))
     }
 
-    /// The next call of the tool ends like this: refused, lost, or anything else.
+    /// The next call of the tool has this outcome.
     pub fn ends(self, name: &str, outcome: Outcome) -> Self {
         self.change(name, |tool| tool.outcomes.push_back(outcome))
     }
@@ -247,7 +247,7 @@ impl StubTool {
     }
 }
 
-/// The arguments of a call, in whichever form they came.
+/// Parses the arguments of a call, given as JSON or as text.
 fn read(call: &ToolCall) -> Result<Value, Failure> {
     let unreadable = |problem: String| Failure::new(Kind::InvalidArguments, problem);
     if let Some(problem) = &call.unfit {

@@ -1,4 +1,4 @@
-//! Calls that are started and fetched later.
+//! Calls that run as tasks.
 
 use tokio::time::Instant;
 
@@ -10,7 +10,7 @@ use crate::{
 };
 
 impl Toolset {
-    /// Starts a tool as a task and returns as soon as its server has taken it on. The reply of a call that could not be started says why.
+    /// Starts a tool as a task and returns as soon as its server has accepted it. The reply to a call that could not be started says why.
     pub async fn start(&self, call: ToolCall) -> Result<TaskHandle, Box<Reply>> {
         if let Some(selection) = &call.selection {
             let selection_views = self.selecting(selection);
@@ -34,8 +34,8 @@ impl Toolset {
         }
     }
 
-    /// Takes up a task that was started earlier, also by another program: `name` is its tool, `id` what [`TaskHandle::id`] said. The server is
-    /// asked whether it knows the task.
+    /// Resumes a task that was started earlier, even by another program. `name` is its tool and `id` its [`TaskHandle::id`]. Requests the
+    /// task's status from the server.
     pub async fn task(&self, name: &str, id: &str) -> Result<TaskHandle, Failure> {
         let deadline = Deadline::within(LOOKUP_TIMEOUT);
         let (route, _) = self.route(name, deadline).await?;

@@ -42,7 +42,7 @@ impl Toolset {
         }
     }
 
-    /// All servers at this moment, with those that this view has for itself. The tools that it brings along come first.
+    /// All servers of the view now. The server of the tools that the view brings along comes first.
     pub(super) fn servers(&self) -> Vec<Server> {
         self.servers.usable()
     }
@@ -51,8 +51,8 @@ impl Toolset {
         self.open_guard.has_ended() || self.servers.registry().is_closing()
     }
 
-    /// Ends the view: it takes no more calls, the servers that only it used are stopped, and what it put aside is removed. Waits until that is
-    /// done. All clones of the toolset end together.
+    /// Closes the view: it accepts no more calls, the servers that it owns are stopped, and its spilled outputs are removed. Waits until that
+    /// is done. All clones of the toolset close together.
     pub async fn close(&self) {
         self.open_guard.end();
         self.view.is_closed.store(true, Ordering::Release);
@@ -60,7 +60,7 @@ impl Toolset {
         self.servers.close().await;
     }
 
-    /// Whether anything may be asked of this view at all.
+    /// Fails if the view or its board is closed.
     pub(super) fn check_open(&self) -> Result<(), Failure> {
         if self.servers.registry().is_closing() {
             let message = "the board is closing and takes no more calls. Go on without tools.";

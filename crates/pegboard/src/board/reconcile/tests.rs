@@ -27,7 +27,7 @@ fn http() -> ServerConfig {
     ServerConfig::new(Transport::Http(Endpoint::new(url)))
 }
 
-/// What a change of one setting leads to.
+/// The change that follows from changing one setting.
 fn check(config: &ServerConfig, what: &str, expected: &str, edit: impl FnOnce(&mut ServerConfig)) {
     let mut edited = config.clone();
     edit(&mut edited);

@@ -1,4 +1,4 @@
-//! What the breaker promises whatever the order of its threads.
+//! What the breaker guarantees in any interleaving of threads.
 
 use shuttle::{rand::Rng, thread};
 
@@ -14,7 +14,7 @@ const RULE: Rule = Rule {
     successes: 2,
 };
 
-/// Makes some attempts, each with a chance closing; the last ticket may be kept.
+/// Makes some attempts with random outcomes; the last ticket may be kept.
 fn attempt(breaker: &Breaker, now: Instant) -> Vec<Ticket> {
     let mut kept = Vec::new();
     for _ in 0..2 {

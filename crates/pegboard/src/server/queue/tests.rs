@@ -1,4 +1,4 @@
-//! Order, limits, giving up, growing: all on paused time.
+//! Order, limits, cancellation and growth of queues, on paused time.
 
 use std::sync::Mutex;
 
@@ -191,7 +191,7 @@ fn the_numbers_can_be_written_down() {
     assert_eq!(shown[0]["capacity"], 8);
 }
 
-/// EXE-10: a tool's queue takes the place of its server's, by name before by glob, and can be changed.
+/// A tool's queue applies instead of its server's, by name before by glob, and can be changed.
 #[tokio::test(start_paused = true)]
 async fn a_tool_may_wait_in_a_queue_of_its_own() {
     let queues = queues(&[("heavy", 1), ("light", 9), ("all", 5)]);
