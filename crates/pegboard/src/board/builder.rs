@@ -103,7 +103,7 @@ impl Builder {
 
     /// Sets earlier approvals for all views. New approvals for all views are added to them.
     pub fn approvals(mut self, approvals: Approvals) -> Self {
-        self.host_defaults.agreed = approvals;
+        self.host_defaults.approvals = approvals;
         self
     }
 

@@ -8,13 +8,13 @@ use crate::call::{Approvals, Approver};
 #[derive(Clone, Default)]
 pub(super) struct HostDefaults {
     pub(super) approver: Option<Arc<dyn Approver>>,
-    pub(super) agreed: Approvals,
+    pub(super) approvals: Approvals,
 }
 
 impl std::fmt::Debug for HostDefaults {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("HostDefaults")
-            .field("agreed", &self.agreed)
+            .field("approvals", &self.approvals)
             .finish_non_exhaustive()
     }
 }

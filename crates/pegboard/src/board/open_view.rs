@@ -26,7 +26,8 @@ impl Pegboard {
     /// Opens a view for one agent with custom settings.
     pub fn toolset_with(&self, mut view: View) -> Toolset {
         let host_defaults = &self.0.host_defaults;
-        view.rules.begin(host_defaults.approver.as_ref(), &host_defaults.agreed);
+        view.rules
+            .begin(host_defaults.approver.as_ref(), &host_defaults.approvals);
         view.embeddings = view.embeddings.or_else(|| self.0.embeddings.clone());
         let brought = view.tools.clone().map(|tools| self.view_tools_server(tools));
         view.home = brought.as_ref().map(|server| server.name().clone());

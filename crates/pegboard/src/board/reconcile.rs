@@ -56,8 +56,8 @@ pub(crate) fn reconcile(
     running: &BTreeMap<ServerName, ServerConfig>,
     wanted: &BTreeMap<ServerName, ServerConfig>,
 ) -> Vec<Change> {
-    let gone = running.keys().filter(|name| !wanted.contains_key(*name));
-    let mut changes: Vec<_> = gone.map(|name| Change::Remove(name.clone())).collect();
+    let removed = running.keys().filter(|name| !wanted.contains_key(*name));
+    let mut changes: Vec<_> = removed.map(|name| Change::Remove(name.clone())).collect();
     for (name, new) in wanted {
         let (name, config) = (name.clone(), || Box::new(new.clone()));
         changes.extend(match running.get(&name) {

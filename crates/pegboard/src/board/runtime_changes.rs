@@ -188,9 +188,9 @@ impl Pegboard {
     /// closed when this returns, unless such a call is still in flight. Returns `false` if there is no server of that name.
     pub async fn disconnect(&self, name: &ServerName) -> bool {
         let retirement = self.0.registry.remove(name);
-        let was_there = !retirement.is_empty();
+        let exists = !retirement.is_empty();
         retirement.wait().await;
-        was_there
+        exists
     }
 
     /// Restarts a server at once, in every view and in any state. Its calls in flight fail as lost. Returns `false` if there is no server of
@@ -239,13 +239,13 @@ impl Pegboard {
     /// flight fail as lost, including those of a draining server of that name. To let them complete, apply a config that disables the server.
     /// Returns `false` if there is no server of that name.
     pub async fn disable(&self, name: &ServerName) -> bool {
-        let (was_there, left) = self.0.registry.change(name, |server| {
+        let (exists, detached) = self.0.registry.change(name, |server| {
             server.set_switch(false);
             server.switch_off()
         });
-        join_all(left.into_iter().map(DetachedConnections::close)).await;
+        join_all(detached.into_iter().map(DetachedConnections::close)).await;
         self.0.registry.close_draining(name).await;
-        was_there
+        exists
     }
 
     /// Replaces the server of that name. If an instance of it works, in any view, the new one must be ready there first.
@@ -335,8 +335,8 @@ impl Pegboard {
 
     /// Applies settings that need no new connection, in every view.
     async fn retune(&self, name: &ServerName, wanted: &ServerConfig) {
-        let (_, left) = self.0.registry.change(name, |server| server.retune(wanted));
-        join_all(left.into_iter().map(DetachedConnections::close)).await;
+        let (_, detached) = self.0.registry.change(name, |server| server.retune(wanted));
+        join_all(detached.into_iter().map(DetachedConnections::close)).await;
         self.0.registry.bump_revision();
     }
 

@@ -63,7 +63,7 @@ impl Breaker {
             state: CircuitState::default(),
         };
         Self(Arc::new(BreakerInner {
-            calm: AtomicU64::new(circuit.calm()),
+            fast_path: AtomicU64::new(circuit.fast_path()),
             circuit: Mutex::new(circuit),
         }))
     }
@@ -78,11 +78,11 @@ impl Breaker {
 
     /// Requests permission for an attempt. Report its outcome with the ticket; dropping the ticket reports nothing.
     pub(crate) fn allow(&self, now: Instant) -> Result<Ticket, Open> {
-        if let Some(period) = self.0.calm_period() {
+        if let Some(period) = self.0.fast_path_period() {
             return Ok(Ticket(Admission::Passed { period }));
         }
-        let given = self.0.change(|circuit| circuit.allow(now));
-        given.map(|(period, is_probe)| {
+        let permitted = self.0.change(|circuit| circuit.allow(now));
+        permitted.map(|(period, is_probe)| {
             Ticket(if is_probe {
                 let breaker = self.0.clone();
                 Admission::Probe(Some(ProbePermit { period, breaker }))
@@ -94,7 +94,7 @@ impl Breaker {
 
     /// Like [`Breaker::allow`] with the current time, which is read only if failures have been counted.
     pub(crate) fn allow_now(&self) -> Result<Ticket, Open> {
-        match self.0.calm_period() {
+        match self.0.fast_path_period() {
             Some(period) => Ok(Ticket(Admission::Passed { period })),
             None => self.allow(Instant::now()),
         }
@@ -102,19 +102,19 @@ impl Breaker {
 
     /// Reports that the attempt succeeded.
     pub(crate) fn success(&self, ticket: Ticket) {
-        self.settle(ticket, None);
+        self.report(ticket, None);
     }
 
     /// Reports that the attempt failed.
     pub(crate) fn failure(&self, ticket: Ticket, now: Instant) {
-        self.settle(ticket, Some(now));
+        self.report(ticket, Some(now));
     }
 
     /// Records an outcome: a failure at that time, or a success.
-    fn settle(&self, mut ticket: Ticket, failed: Option<Instant>) {
+    fn report(&self, mut ticket: Ticket, failed: Option<Instant>) {
         let period = match &mut ticket.0 {
             // A further success changes nothing.
-            Admission::Passed { period } if failed.is_none() && self.0.calm_period() == Some(*period) => return,
+            Admission::Passed { period } if failed.is_none() && self.0.fast_path_period() == Some(*period) => return,
             Admission::Passed { period } => *period,
             Admission::Probe(probe) => match probe.take() {
                 Some(probe) => probe.period,
@@ -123,7 +123,7 @@ impl Breaker {
         };
         self.0.change(|circuit| {
             if circuit.period == period {
-                circuit.verdict(failed);
+                circuit.record(failed);
             }
         });
     }
@@ -193,19 +193,19 @@ impl Drop for Ticket {
 struct BreakerInner {
     /// The period plus one while only a failure could change the circuit; zero otherwise. Every call reads this, and takes the lock only if
     /// it is zero.
-    calm: AtomicU64,
+    fast_path: AtomicU64,
     circuit: Mutex<Circuit>,
 }
 
 impl BreakerInner {
-    fn calm_period(&self) -> Option<u64> {
-        self.calm.load(Ordering::Acquire).checked_sub(1)
+    fn fast_path_period(&self) -> Option<u64> {
+        self.fast_path.load(Ordering::Acquire).checked_sub(1)
     }
 
     fn change<T>(&self, change: impl FnOnce(&mut Circuit) -> T) -> T {
         let mut circuit = self.circuit.lock().unwrap_or_else(PoisonError::into_inner);
         let changed = change(&mut circuit);
-        self.calm.store(circuit.calm(), Ordering::Release);
+        self.fast_path.store(circuit.fast_path(), Ordering::Release);
         changed
     }
 }
@@ -225,7 +225,7 @@ enum CircuitState {
     Closed {
         failures_in_a_row: u32,
         /// The last outcomes, `true` for a failure. At most as many as the rule covers.
-        verdicts: VecDeque<bool>,
+        outcomes: VecDeque<bool>,
     },
     Open {
         until: Instant,
@@ -240,7 +240,7 @@ impl Default for CircuitState {
     fn default() -> Self {
         Self::Closed {
             failures_in_a_row: 0,
-            verdicts: VecDeque::new(),
+            outcomes: VecDeque::new(),
         }
     }
 }
@@ -251,13 +251,13 @@ impl Circuit {
         self.state = state;
     }
 
-    /// See [`BreakerInner::calm`].
-    fn calm(&self) -> u64 {
-        let keeps_no_verdicts = self.rule.is_none_or(|rule| rule.percent == 0);
+    /// See [`BreakerInner::fast_path`].
+    fn fast_path(&self) -> u64 {
+        let keeps_no_outcomes = self.rule.is_none_or(|rule| rule.percent == 0);
         match self.state {
             CircuitState::Closed {
                 failures_in_a_row: 0, ..
-            } if keeps_no_verdicts => self.period + 1,
+            } if keeps_no_outcomes => self.period + 1,
             CircuitState::Closed { .. } | CircuitState::Open { .. } | CircuitState::HalfOpen { .. } => 0,
         }
     }
@@ -293,21 +293,21 @@ impl Circuit {
         }
     }
 
-    fn verdict(&mut self, failed: Option<Instant>) {
+    fn record(&mut self, failed: Option<Instant>) {
         let Some(rule) = self.rule else { return };
         let trips = match &mut self.state {
             CircuitState::Closed {
                 failures_in_a_row,
-                verdicts,
+                outcomes,
             } => {
                 *failures_in_a_row = if failed.is_some() { *failures_in_a_row + 1 } else { 0 };
                 if rule.percent > 0 {
-                    verdicts.truncate(rule.of - 1);
-                    verdicts.push_front(failed.is_some());
+                    outcomes.truncate(rule.of - 1);
+                    outcomes.push_front(failed.is_some());
                 }
-                let bad = verdicts.iter().filter(|bad| **bad).count();
+                let bad = outcomes.iter().filter(|bad| **bad).count();
                 *failures_in_a_row >= rule.failures
-                    || (rule.percent > 0 && verdicts.len() == rule.of && 100 * bad > rule.percent as usize * rule.of)
+                    || (rule.percent > 0 && outcomes.len() == rule.of && 100 * bad > rule.percent as usize * rule.of)
             }
             CircuitState::HalfOpen { running, successes } => {
                 *running = running.saturating_sub(1);

@@ -88,7 +88,7 @@ impl Link {
         let (publish, phase) = watch::channel(Phase::Idle);
         let ready = Arc::<ArcSwapOption<Ready>>::default();
         let name = plan.spec.name.clone();
-        let (commands, asked) = mpsc::channel(COMMANDS);
+        let (commands, receiver) = mpsc::channel(COMMANDS);
         let (tasks, stop) = (TaskTracker::new(), CancellationToken::new());
         // Closing lets `wait` return; a closed tracker still accepts tasks.
         tasks.close();
@@ -100,7 +100,7 @@ impl Link {
             list_scope: resources.list_scope,
             phase: publish,
             ready: ready.clone(),
-            commands: asked,
+            commands: receiver,
             revision,
             generations: resources.generations.clone(),
             stop: stop.clone(),

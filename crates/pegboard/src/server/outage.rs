@@ -298,11 +298,11 @@ impl Outage {
     /// When the server is started again; `None` if that depends on a change of its config or board.
     fn next_start(&self) -> Option<String> {
         // Rounded up: when the announced time has passed, the start has begun.
-        let left = |at: Instant| at.saturating_duration_since(Instant::now()).as_millis().div_ceil(1000);
+        let seconds_left = |at: Instant| at.saturating_duration_since(Instant::now()).as_millis().div_ceil(1000);
         let text = match (self.next.automatic, self.next.on_demand, self.cause) {
-            (_, Some(at), _) if left(at) > 0 => format!("a call starts it again in {} s", left(at)),
+            (_, Some(at), _) if seconds_left(at) > 0 => format!("a call starts it again in {} s", seconds_left(at)),
             (_, Some(_), _) => "the next call starts it again".to_owned(),
-            (Some(at), None, _) if left(at) > 0 => format!("next try in {} s", left(at)),
+            (Some(at), None, _) if seconds_left(at) > 0 => format!("next try in {} s", seconds_left(at)),
             (Some(_), None, _) => "it is being tried again".to_owned(),
             (None, None, Cause::NeedsAuth | Cause::Broken) => {
                 "it is not tried again before it is reconnected".to_owned()

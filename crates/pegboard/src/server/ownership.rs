@@ -135,12 +135,12 @@ impl Server {
     /// Whether a call that this server admits is admitted by `next` too.
     pub(super) fn has_same_rules_as(&self, next: &Self) -> bool {
         let (ours, theirs) = (self.config(), next.config());
-        let moved = ServerConfig {
+        let with_their_transport = ServerConfig {
             transport: theirs.transport.clone(),
             era: theirs.era.clone(),
             ..ours.as_ref().clone()
         };
-        moved == **theirs && !ours.policy.serial
+        with_their_transport == **theirs && !ours.policy.serial
     }
 
     /// Distinguishes servers that had the same name one after the other.
@@ -178,10 +178,10 @@ impl Server {
     pub(crate) async fn drain(&self, deadline: Deadline) {
         let pool = self.pool();
         wait_while(|| self.busy() > 0, deadline).await;
-        let left = self.set_availability(Availability::Closed);
+        let old = self.set_availability(Availability::Closed);
         // A call may have taken the connection just before.
         wait_while(|| pool.as_ref().is_some_and(|pool| pool.uses() > 0), deadline).await;
-        if let Availability::On(pool) = &*left {
+        if let Availability::On(pool) = &*old {
             pool.close().await;
         }
     }

@@ -48,7 +48,7 @@ pub(crate) struct Live {
     /// The catalogue under the caller's server name, if the link was created under another.
     renamed: Option<Arc<Catalog>>,
     /// Keeps the connection from being closed as idle. `None` in the published phase.
-    using: Option<Arc<UseGuard>>,
+    use_guard: Option<Arc<UseGuard>>,
 }
 
 /// A ready server: its session and its catalogue.
@@ -84,7 +84,7 @@ impl Live {
         Self {
             ready,
             renamed: None,
-            using: None,
+            use_guard: None,
         }
     }
 
@@ -99,16 +99,16 @@ impl Live {
     }
 
     /// Attaches a use of the connection.
-    pub(super) fn with_use(self, using: Arc<UseGuard>) -> Self {
+    pub(super) fn with_use(self, use_guard: Arc<UseGuard>) -> Self {
         Self {
-            using: Some(using),
+            use_guard: Some(use_guard),
             ..self
         }
     }
 
     /// Keeps the connection from being closed as idle until the returned guard is dropped, across sessions.
     pub(crate) fn keep_alive(&self) -> Option<KeepAlive> {
-        self.using.as_ref().map(|using| using.keep_alive())
+        self.use_guard.as_ref().map(|use_guard| use_guard.keep_alive())
     }
 }
 

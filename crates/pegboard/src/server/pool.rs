@@ -71,7 +71,7 @@ impl Pool {
             if is_shared && matches!(plan.spec.target, Target::Configured(_)) {
                 shared.links.lease(plan, idle, reporter, make)
             } else {
-                make().lease(idle, reporter).expect("nobody has held it yet")
+                make().lease(idle, reporter).expect("a new link has not ended")
             }
         });
         Self {
@@ -177,21 +177,21 @@ impl Pool {
         if let [only] = &*self.leases {
             return only.link().begin_use().map(|using| (only.link(), using));
         }
-        let _alone = self.pick_lock.lock().unwrap_or_else(PoisonError::into_inner);
+        let _guard = self.pick_lock.lock().unwrap_or_else(PoisonError::into_inner);
         let best = self.best()?;
         best.begin_use().map(|using| (best, using))
     }
 
     fn best(&self) -> Option<&Link> {
         let slots = self.slots.load(Ordering::Relaxed);
-        let looks: Vec<_> = self
+        let states: Vec<_> = self
             .links()
             .map(|link| (link.uses(), LinkState::of(link), link))
             .collect();
-        let first = |desired_state: LinkState| {
-            looks
+        let first = |wanted: LinkState| {
+            states
                 .iter()
-                .find(|(_, look, _)| *look == desired_state)
+                .find(|(_, state, _)| *state == wanted)
                 .map(|(.., link)| *link)
         };
         if first(LinkState::Running).is_none()
@@ -201,11 +201,11 @@ impl Pool {
             return Some(down);
         }
         // The least busy first. Of equally busy ones, running ones come before those that must be started.
-        let usable = looks
+        let usable = states
             .iter()
-            .filter(|(uses, look, _)| *look != LinkState::Down && *uses < slots);
+            .filter(|(uses, state, _)| *state != LinkState::Down && *uses < slots);
         usable
-            .min_by_key(|(uses, look, _)| (*uses, *look))
+            .min_by_key(|(uses, state, _)| (*uses, *state))
             .map(|(.., link)| *link)
     }
 
@@ -263,11 +263,11 @@ impl Pool {
 
 /// The catalogue that is known before the first start.
 fn known_of(plan: &ConnectionPlan, shared: &BoardShared) -> KnownCatalog {
-    let kept = match &plan.spec.target {
+    let store = match &plan.spec.target {
         Target::Configured(transport) => shared.catalogs.clone().zip(Some(transport.fingerprint())),
         Target::InProcess(_) | Target::StandIn(_) => None,
     };
-    KnownCatalog::new(plan.spec.name.clone(), kept).masked(&plan.spec.masker.current())
+    KnownCatalog::new(plan.spec.name.clone(), store).masked(&plan.spec.masker.current())
 }
 
 /// The state of a connection, in order of preference.
@@ -275,7 +275,7 @@ fn known_of(plan: &ConnectionPlan, shared: &BoardShared) -> KnownCatalog {
 enum LinkState {
     Running,
     /// Not started yet.
-    Resting,
+    Unstarted,
     Down,
 }
 
@@ -291,7 +291,11 @@ impl LinkState {
 
     /// A call that has picked the connection is about to start it.
     fn of_unstarted(link: &Link) -> Self {
-        if link.uses() > 0 { Self::Running } else { Self::Resting }
+        if link.uses() > 0 {
+            Self::Running
+        } else {
+            Self::Unstarted
+        }
     }
 }
 

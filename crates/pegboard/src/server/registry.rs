@@ -165,8 +165,9 @@ impl Registry {
         let owned: Vec<Server> = views.iter().flat_map(|view| view.own().to_vec()).collect();
         let names: BTreeSet<&ServerName> = owned.iter().map(Server::name).collect();
         let is_shown = |server: &&Server| {
-            let rests = matches!(server.phase(), Phase::Idle | Phase::Disabled | Phase::Closed) && server.is_spare();
-            !rests || !names.contains(server.name())
+            let is_idle_spare =
+                matches!(server.phase(), Phase::Idle | Phase::Disabled | Phase::Closed) && server.is_spare();
+            !is_idle_spare || !names.contains(server.name())
         };
         let configured = self.configured();
         let shown = configured.iter().filter(is_shown);
@@ -197,7 +198,7 @@ impl Registry {
         if !self.is_closing() {
             let spares = self.configured();
             let spares = spares.iter().filter(|server| server.is_spare());
-            view.replace_own(spares.map(|spare| self.copy_for(&view, spare)).collect());
+            view.replace_own(spares.map(|spare| self.instance_for(&view, spare)).collect());
         }
         state.views.insert(number, Arc::downgrade(&view));
         drop(state);
@@ -208,7 +209,7 @@ impl Registry {
     }
 
     /// Gives a view its own instance: the spare itself if possible, which a new spare then replaces. The caller holds the state lock.
-    fn copy_for(&self, view: &ViewInstances, spare: &Server) -> Server {
+    fn instance_for(&self, view: &ViewInstances, spare: &Server) -> Server {
         let copy = match &view.roots {
             Some(roots) => {
                 let copy = spare.fresh();
@@ -255,7 +256,7 @@ impl Registry {
             if let Some(ready) = replacements.0.get(&view.tag.number) {
                 kept.push(ready.clone());
             } else if is_spare && let Some(spare) = self.get(&name) {
-                kept.push(self.copy_for(view, &spare));
+                kept.push(self.instance_for(view, &spare));
             }
             let next = kept.iter().find(|own| *own.name() == name);
             for own in &of_name {

@@ -146,8 +146,8 @@ impl Server {
         let config = self.config();
         let plan = ConnectionPlan::new(self.0.spec.clone(), &config);
         let idle = self.idle_after(&config);
-        let tellers = (&self.0.revision, &self.0.publisher);
-        Pool::new(&plan, &config, idle, tellers, &self.0.shared)
+        let reporting = (&self.0.revision, &self.0.publisher);
+        Pool::new(&plan, &config, idle, reporting, &self.0.shared)
     }
 
     pub(crate) fn name(&self) -> &ServerName {
@@ -190,11 +190,11 @@ impl Server {
         if stays {
             return DetachedConnections(None);
         }
-        let left = self.set_availability(Availability::On(self.new_pool().into()));
+        let detached = self.set_availability(Availability::On(self.new_pool().into()));
         if config.start == Start::Eager {
             self.start();
         }
-        DetachedConnections(Some(left))
+        DetachedConnections(Some(detached))
     }
 
     /// The counters of all servers of this name.
@@ -251,7 +251,7 @@ impl Server {
 
     /// Changes the availability and returns the old one.
     pub(super) fn set_availability(&self, availability: Availability) -> Arc<Availability> {
-        let _alone = self.0.availability_lock.lock().unwrap_or_else(PoisonError::into_inner);
+        let _guard = self.0.availability_lock.lock().unwrap_or_else(PoisonError::into_inner);
         match &availability {
             // The links report their own states.
             Availability::On(_) => {}
@@ -351,7 +351,7 @@ impl Server {
 
     /// Enables the server.
     pub(crate) fn switch_on(&self) {
-        let _alone = self.0.availability_lock.lock().unwrap_or_else(PoisonError::into_inner);
+        let _guard = self.0.availability_lock.lock().unwrap_or_else(PoisonError::into_inner);
         if matches!(self.availability().as_ref(), Availability::Off) {
             let pool = self.new_pool();
             self.0.availability.store(Arc::new(Availability::On(pool.into())));

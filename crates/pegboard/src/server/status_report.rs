@@ -70,7 +70,7 @@ impl Server {
             (Some(outage), _) => outage,
             (None, call) => call?,
         };
-        Some(self.hidden(last))
+        Some(self.masked(last))
     }
 
     /// The newest health check of all connections.
@@ -114,7 +114,7 @@ impl Server {
                 Scope::Session => "session",
                 Scope::Pool(_) => "pool",
             },
-            capabilities: session.map(|session| self.hidden_map(session.facts.capabilities.clone())),
+            capabilities: session.map(|session| self.masked_map(session.facts.capabilities.clone())),
             instructions: session.and_then(|session| session.facts.instructions.clone()),
             tools: offers(|catalog| catalog.tools.len()),
             resources: offers(|catalog| catalog.resources.len()),
@@ -138,7 +138,7 @@ impl Server {
     }
 
     /// Masks the error again: a secret may have become known since it was recorded.
-    fn hidden(&self, mut error: LastError) -> LastError {
+    fn masked(&self, mut error: LastError) -> LastError {
         self.masker().hide(&mut error.message);
         self.masker().hide_in(&mut error.hint);
         self.masker().hide_in(&mut error.stderr);
@@ -146,11 +146,11 @@ impl Server {
     }
 
     /// Masks a JSON object of the server.
-    fn hidden_map(&self, mut said: Map<String, Value>) -> Map<String, Value> {
+    fn masked_map(&self, mut object: Map<String, Value>) -> Map<String, Value> {
         self.masker()
             .current()
-            .mask_map(&mut said, &mut mask::Counts::default());
-        said
+            .mask_map(&mut object, &mut mask::Counts::default());
+        object
     }
 
     /// The status of a server's connections, if it has several.

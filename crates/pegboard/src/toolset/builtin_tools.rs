@@ -92,9 +92,13 @@ fn is_nearly_name_of(name: &str, listed: &ListedTool) -> bool {
     variants.iter().any(|variant| near.contains(&call::folded(variant)))
 }
 
-/// Parses the arguments of a call of a built-in tool, given as JSON or as text, and reverses the changes of the provider's schema. There are
-/// no server settings for text arguments here, so `usual` is the default.
-pub(super) fn read(call: &mut ToolCall, listed: &ListedTool, usual: Reading) -> Result<Map<String, Value>, Failure> {
+/// Parses the arguments of a call of a built-in tool, arguments as JSON or as text, and reverses the changes of the provider's schema. There are
+/// no server settings for text arguments here, so `default_reading` is the default.
+pub(super) fn read(
+    call: &mut ToolCall,
+    listed: &ListedTool,
+    default_reading: Reading,
+) -> Result<Map<String, Value>, Failure> {
     let invalid = |problem: String| {
         let name = listed.tool.dotted_name();
         Failure::new(Kind::InvalidArguments, format!("{name} was not called: {problem}"))
@@ -104,7 +108,7 @@ pub(super) fn read(call: &mut ToolCall, listed: &ListedTool, usual: Reading) -> 
     }
     if let Some(text) = call.text.take() {
         let schema = listed.tool.input_schema.tree();
-        let read = Arguments::read(&text, call.reading.unwrap_or(usual), schema);
+        let read = Arguments::read(&text, call.reading.unwrap_or(default_reading), schema);
         let read = read.map_err(|error| invalid(error.to_string()))?;
         call.arguments = read.arguments;
         call.notes.extend(read.notes);
@@ -117,8 +121,8 @@ pub(super) fn read(call: &mut ToolCall, listed: &ListedTool, usual: Reading) -> 
 }
 
 /// A string argument, if present. Numbers are converted.
-pub(super) fn text(given: &Map<String, Value>, key: &str) -> Result<Option<String>, Failure> {
-    match given.get(key) {
+pub(super) fn text(arguments: &Map<String, Value>, key: &str) -> Result<Option<String>, Failure> {
+    match arguments.get(key) {
         None | Some(Value::Null) => Ok(None),
         Some(Value::String(text)) if text.trim().is_empty() => Ok(None),
         Some(Value::String(text)) => Ok(Some(text.clone())),
@@ -143,9 +147,9 @@ pub(super) fn reply(call: &ToolCall, tool: &Tool, outcome: Outcome, latency: Dur
 }
 
 /// Notes in the reply that the name of the tool was misspelled and repaired.
-pub(super) fn note_repair(reply: &mut Reply, asked: &str, listed: &ListedTool) {
-    if asked != listed.tool.name && !is_name_of(asked, listed) && reply.repaired.is_none() {
-        let (asked, name) = (asked.escape_debug(), listed.tool.dotted_name());
-        reply.repaired = Some(format!("`{asked}` was taken for `{name}`"));
+pub(super) fn note_repair(reply: &mut Reply, called: &str, listed: &ListedTool) {
+    if called != listed.tool.name && !is_name_of(called, listed) && reply.repaired.is_none() {
+        let (called, name) = (called.escape_debug(), listed.tool.dotted_name());
+        reply.repaired = Some(format!("`{called}` was taken for `{name}`"));
     }
 }

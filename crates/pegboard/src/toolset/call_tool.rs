@@ -27,8 +27,8 @@ impl Toolset {
     async fn call_untraced(&self, call: ToolCall) -> Reply {
         let (mut call, started) = (call, Instant::now());
         if let Some(selection) = &call.selection {
-            let selection_views = self.selecting(selection);
-            return Box::pin(selection_views.call_any(call, started)).await;
+            let selected = self.selecting(selection);
+            return Box::pin(selected.call_any(call, started)).await;
         }
         // Most calls are of a known tool of a server. The other paths are boxed, because they would enlarge the future of these calls.
         if self.has_builtin_tools() {
@@ -122,9 +122,9 @@ impl Toolset {
     /// Calls a tool and streams its events: created, progress, and completed with the reply. [`ToolCall::progress`] receives no progress
     /// then.
     pub fn stream(&self, call: ToolCall) -> CallStream {
-        let (steps, told) = mpsc::channel(STEPS);
+        let (steps, progress) = mpsc::channel(STEPS);
         let (id, name) = (call.id.clone(), call.name.clone());
         let (toolset, call) = (self.clone(), call.progress(steps));
-        CallStream::new(id, name, Box::pin(async move { toolset.call(call).await }), told)
+        CallStream::new(id, name, Box::pin(async move { toolset.call(call).await }), progress)
     }
 }

@@ -84,7 +84,7 @@ impl Toolset {
         let Some(listed) = meant else {
             return Err(Box::new((call, guard)));
         };
-        let asked = call.name.clone();
+        let called = call.name.clone();
         // A forwarded call counts as one call, of the tool that it is forwarded to.
         if listed.tool.name != CALL {
             guard.own(&listed.tool);
@@ -94,14 +94,14 @@ impl Toolset {
             Ok(None) => {
                 // The called tool makes the reply.
                 let mut reply = Box::pin(self.call_opened(call, started, guard)).await;
-                builtin_tools::note_repair(&mut reply, &asked, listed);
+                builtin_tools::note_repair(&mut reply, &called, listed);
                 return Ok(reply);
             }
             Err(failure) => Outcome::Refused(failure),
         };
         guard.own(&listed.tool);
         let mut reply = builtin_tools::reply(&call, &listed.tool, outcome, started.elapsed());
-        builtin_tools::note_repair(&mut reply, &asked, listed);
+        builtin_tools::note_repair(&mut reply, &called, listed);
         guard.complete(&reply);
         Ok(reply)
     }
@@ -110,18 +110,18 @@ impl Toolset {
     async fn answer(&self, listed: &ListedTool, call: &mut ToolCall) -> Result<Option<Outcome>, Failure> {
         let name = listed.tool.name.as_str();
         // Lenient parsing is harmless for reads. A forwarded call is parsed as strictly as any other.
-        let usual = if name == CALL { Reading::Json } else { Reading::Guided };
-        let given = builtin_tools::read(call, listed, usual)?;
+        let default_reading = if name == CALL { Reading::Json } else { Reading::Guided };
+        let arguments = builtin_tools::read(call, listed, default_reading)?;
         match name {
-            FIND => self.found(&given).await.map(Some),
-            DESCRIBE => self.described(&given).map(Some),
-            _ => forward(call, &given).map(|()| None),
+            FIND => self.found(&arguments).await.map(Some),
+            DESCRIBE => self.described(&arguments).map(Some),
+            _ => forward(call, &arguments).map(|()| None),
         }
     }
 
-    async fn found(&self, given: &Map<String, Value>) -> Result<Outcome, Failure> {
-        let query = text(given, "query")?;
-        let limit = given
+    async fn found(&self, arguments: &Map<String, Value>) -> Result<Outcome, Failure> {
+        let query = text(arguments, "query")?;
+        let limit = arguments
             .get("limit")
             .and_then(Value::as_u64)
             .and_then(|limit| usize::try_from(limit).ok());
@@ -136,8 +136,8 @@ impl Toolset {
         Ok(Outcome::Done(Answer::from_text(text)))
     }
 
-    fn described(&self, given: &Map<String, Value>) -> Result<Outcome, Failure> {
-        let name = text(given, "name")?;
+    fn described(&self, arguments: &Map<String, Value>) -> Result<Outcome, Failure> {
+        let name = text(arguments, "name")?;
         let route = match self.table().find_forgiving(name) {
             crate::call::Routed::To(route) | crate::call::Routed::Repaired(route) => route,
             crate::call::Routed::Hidden(tool) => return Err(self.unknown(&tool).failure),
@@ -187,10 +187,10 @@ fn line(found: &FoundTool) -> String {
 }
 
 /// Rewrites a call of `call_tool` into the call that it forwards.
-fn forward(call: &mut ToolCall, given: &Map<String, Value>) -> Result<(), Failure> {
-    let name = text(given, "name")?;
+fn forward(call: &mut ToolCall, arguments: &Map<String, Value>) -> Result<(), Failure> {
+    let name = text(arguments, "name")?;
     call.text = None;
-    match given.get("arguments") {
+    match arguments.get("arguments") {
         None | Some(Value::Null) => call.arguments = Arguments::default(),
         Some(Value::Object(arguments)) => call.arguments = arguments.clone().into(),
         // Some models write the object as a string.
@@ -201,13 +201,13 @@ fn forward(call: &mut ToolCall, given: &Map<String, Value>) -> Result<(), Failur
         Some(_) => return Err(Failure::new(Kind::InvalidArguments, "`arguments` must be an object")),
     }
     // The reply carries the name that the model used.
-    let passed_on = std::mem::replace(&mut call.name, name.to_owned());
-    call.asked.get_or_insert(passed_on);
+    let called = std::mem::replace(&mut call.name, name.to_owned());
+    call.asked.get_or_insert(called);
     Ok(())
 }
 
-fn text<'a>(given: &'a Map<String, Value>, key: &str) -> Result<&'a str, Failure> {
-    match given.get(key).and_then(Value::as_str) {
+fn text<'a>(arguments: &'a Map<String, Value>, key: &str) -> Result<&'a str, Failure> {
+    match arguments.get(key).and_then(Value::as_str) {
         Some(text) if !text.trim().is_empty() => Ok(text),
         _ => Err(Failure::new(
             Kind::InvalidArguments,

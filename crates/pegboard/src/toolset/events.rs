@@ -12,7 +12,7 @@ use crate::{
 };
 
 /// How long a server may take to confirm a subscription or log level.
-const AGREE: Duration = Duration::from_secs(30);
+const CONFIRM_TIMEOUT: Duration = Duration::from_secs(30);
 
 impl Toolset {
     /// Subscribes to all notifications of a server from now on, across restarts. A slow subscriber misses some and is notified of that.
@@ -43,17 +43,20 @@ impl Toolset {
             let message = format!("too many resources of server `{server}` are subscribed to");
             return Err(Failure::new(Kind::LimitExceeded, message));
         };
-        let agreed = Deadline::within(AGREE)
+        let confirmed = Deadline::within(CONFIRM_TIMEOUT)
             .run(live.session.until_subscribed(address, subscription.wish()))
             .await;
-        match agreed {
+        match confirmed {
             Ok(Ok(())) => Ok(subscription.keeping(live.keep_alive())),
             Ok(Err(problem)) => {
                 let message = format!("subscribing to {shown} failed: {problem}");
                 Err(Failure::new(Kind::ToolError, message))
             }
             Err(_) => {
-                let message = format!("subscribing to {shown} failed: no answer within {} s", AGREE.as_secs());
+                let message = format!(
+                    "subscribing to {shown} failed: no answer within {} s",
+                    CONFIRM_TIMEOUT.as_secs()
+                );
                 Err(Failure::new(Kind::Timeout, message))
             }
         }
@@ -67,7 +70,10 @@ impl Toolset {
             must_offer(&live, server, "logging")?;
         }
         let wish = self.desired_state(server)?.set_level(level);
-        match Deadline::within(AGREE).run(live.session.until_logging(wish)).await {
+        match Deadline::within(CONFIRM_TIMEOUT)
+            .run(live.session.until_logging(wish))
+            .await
+        {
             Ok(Ok(())) => Ok(()),
             Ok(Err(problem)) => Err(Failure::new(
                 Kind::ToolError,

@@ -88,8 +88,8 @@ fn checked(prompt: Option<&Prompt>, arguments: &Map<String, Value>) -> Result<Ma
         [] => "it takes none".to_owned(),
         names => format!("its arguments are {}", names.join(", ")),
     };
-    if let Some(stranger) = texts.keys().find(|key| !names.contains(key)) {
-        return Err(wrong(format!("the prompt `{}` has no argument `{stranger}`", prompt.name)).hint(hint()));
+    if let Some(unknown) = texts.keys().find(|key| !names.contains(key)) {
+        return Err(wrong(format!("the prompt `{}` has no argument `{unknown}`", prompt.name)).hint(hint()));
     }
     for argument in &prompt.arguments {
         let is_required = argument.get("required") == Some(&Value::Bool(true));

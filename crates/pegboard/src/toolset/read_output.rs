@@ -44,7 +44,8 @@ impl Toolset {
             return Err(Box::new((call, guard)));
         }
         guard.own(&read_output.tool);
-        let read = builtin_tools::read(&mut call, &read_output, Reading::Guided).and_then(|given| arguments(&given));
+        let read =
+            builtin_tools::read(&mut call, &read_output, Reading::Guided).and_then(|arguments| parse(&arguments));
         let outcome = match read {
             Err(failure) => Outcome::Refused(failure),
             Ok((handle, query)) => match outputs.spill.page(&handle, query, PAGE).await {
@@ -61,12 +62,12 @@ impl Toolset {
 }
 
 /// The handle and the query.
-fn arguments(given: &Map<String, Value>) -> Result<(String, Query), Failure> {
+fn parse(arguments: &Map<String, Value>) -> Result<(String, Query), Failure> {
     let invalid = |problem: String| Failure::new(Kind::InvalidArguments, problem);
-    let text = |key: &str| builtin_tools::text(given, key);
+    let text = |key: &str| builtin_tools::text(arguments, key);
     let handle =
         text("handle")?.ok_or_else(|| invalid("`handle` is missing: which output is to be read?".to_owned()))?;
-    let context = given.get("context").and_then(Value::as_u64).unwrap_or(0);
+    let context = arguments.get("context").and_then(Value::as_u64).unwrap_or(0);
     let query = match (text("range")?, text("grep")?, text("jsonpath")?) {
         (None, None, None) => Ok(Query::start()),
         (Some(range), None, None) => Query::range(&range),

@@ -33,7 +33,7 @@ impl Toolset {
         if !self.view.resource_tools {
             return Vec::new();
         }
-        let tools = self.snapshot(|snapshot| match snapshot.unusable {
+        let tools = self.snapshot(|snapshot| match snapshot.selection_error {
             None => snapshot.resources.clone(),
             Some(_) => None,
         });
@@ -52,36 +52,36 @@ impl Toolset {
             return Err(Box::new((call, guard)));
         }
         let (tools, routes) = self.snapshot(|snapshot| (snapshot.resources.clone(), snapshot.table.clone()));
-        let mut meant = tools.iter().flat_map(ResourceTools::all);
-        let Some(meant) = meant.find(|tool| builtin_tools::matches(&call.name, tool, &routes)) else {
+        let mut listed = tools.iter().flat_map(ResourceTools::all);
+        let Some(listed) = listed.find(|tool| builtin_tools::matches(&call.name, tool, &routes)) else {
             return Err(Box::new((call, guard)));
         };
-        let given = match builtin_tools::read(&mut call, meant, Reading::Guided) {
-            Ok(given) => given,
+        let arguments = match builtin_tools::read(&mut call, listed, Reading::Guided) {
+            Ok(arguments) => arguments,
             Err(failure) => {
-                let reply = builtin_tools::reply(&call, &meant.tool, Outcome::Refused(failure), started.elapsed());
-                guard.own(&meant.tool);
+                let reply = builtin_tools::reply(&call, &listed.tool, Outcome::Refused(failure), started.elapsed());
+                guard.own(&listed.tool);
                 guard.complete(&reply);
                 return Ok(reply);
             }
         };
-        let asked = call.name.clone();
-        if meant.tool.name == READ {
+        let called = call.name.clone();
+        if listed.tool.name == READ {
             // Boxed, because it is rare and would enlarge the future of every call.
-            let mut reply = Box::pin(self.read_for_model(call, meant, given, started, guard)).await;
-            builtin_tools::note_repair(&mut reply, &asked, meant);
+            let mut reply = Box::pin(self.read_for_model(call, listed, arguments, started, guard)).await;
+            builtin_tools::note_repair(&mut reply, &called, listed);
             return Ok(reply);
         }
-        guard.own(&meant.tool);
-        let listed = self.page_of_resources(&meant.tool.name, &given, &call).await;
-        let untrusted = listed.as_ref().is_ok_and(|(_, untrusted)| *untrusted);
-        let outcome = match listed {
+        guard.own(&listed.tool);
+        let page = self.page_of_resources(&listed.tool.name, &arguments, &call).await;
+        let untrusted = page.as_ref().is_ok_and(|(_, untrusted)| *untrusted);
+        let outcome = match page {
             Ok((text, _)) => Outcome::Done(Answer::from_text(text)),
             Err(failure) => Outcome::Refused(failure),
         };
-        let mut reply = builtin_tools::reply(&call, &meant.tool, outcome, started.elapsed());
+        let mut reply = builtin_tools::reply(&call, &listed.tool, outcome, started.elapsed());
         reply.untrusted = untrusted;
-        builtin_tools::note_repair(&mut reply, &asked, meant);
+        builtin_tools::note_repair(&mut reply, &called, listed);
         guard.complete(&reply);
         Ok(reply)
     }
@@ -90,16 +90,16 @@ impl Toolset {
     async fn page_of_resources(
         &self,
         kind: &str,
-        given: &Map<String, Value>,
+        arguments: &Map<String, Value>,
         call: &ToolCall,
     ) -> Result<(String, bool), Failure> {
-        let cursor = builtin_tools::text(given, "cursor")?;
-        let limit = given.get("limit").and_then(Value::as_u64);
+        let cursor = builtin_tools::text(arguments, "cursor")?;
+        let limit = arguments.get("limit").and_then(Value::as_u64);
         let limit = limit.map_or(DEFAULT_RESOURCES, |limit| {
             usize::try_from(limit).unwrap_or(MAX_RESOURCES).clamp(1, MAX_RESOURCES)
         });
         let (servers, unavailable) = self
-            .servers_with_resources(builtin_tools::text(given, "server")?, call)
+            .servers_with_resources(builtin_tools::text(arguments, "server")?, call)
             .await?;
         let mut found: Vec<&Resource> = Vec::new();
         for (_, catalog) in &servers {
@@ -109,9 +109,9 @@ impl Toolset {
             };
             found.extend(items);
         }
-        found.sort_by_cached_key(|resource| written(resource));
+        found.sort_by_cached_key(|resource| cursor_of(resource));
         let start = cursor.map_or(0, |cursor| {
-            found.partition_point(|resource| written(resource).as_str() <= cursor.as_str())
+            found.partition_point(|resource| cursor_of(resource).as_str() <= cursor.as_str())
         });
         let page = Page::of(&found[start..], limit);
         let untrusted = !page.items.is_empty() && servers.iter().any(|(server, _)| !server.config().policy.trust);
@@ -169,14 +169,14 @@ impl Toolset {
         &self,
         mut call: ToolCall,
         listed: &ListedTool,
-        given: Map<String, Value>,
+        arguments: Map<String, Value>,
         started: Instant,
         guard: CallGuard<'_>,
     ) -> Reply {
         let mut guard: CallGuard<'_> = guard;
         // The call is published before the server is found, which may take a while.
         guard.create();
-        let server = match self.server_to_read(&given, &call).await {
+        let server = match self.server_to_read(&arguments, &call).await {
             Ok(server) => server,
             Err(failure) => {
                 let reply = builtin_tools::reply(&call, &listed.tool, Outcome::Refused(failure), started.elapsed());
@@ -186,7 +186,7 @@ impl Toolset {
             }
         };
         call.text = None;
-        call.arguments = given.into();
+        call.arguments = arguments.into();
         let name = server.name().clone();
         let route = Route::through(&listed.name, &listed.tool, server);
         let mut guard: CallGuard<'_> = guard;
@@ -198,10 +198,10 @@ impl Toolset {
     }
 
     /// The server to read a resource from: the named one, the one that lists the URI, or the only one.
-    async fn server_to_read(&self, given: &Map<String, Value>, call: &ToolCall) -> Result<Server, Failure> {
+    async fn server_to_read(&self, arguments: &Map<String, Value>, call: &ToolCall) -> Result<Server, Failure> {
         let missing = || Failure::new(Kind::InvalidArguments, "`uri` is missing: it must be a text");
-        let uri = builtin_tools::text(given, "uri")?.ok_or_else(missing)?;
-        let named = builtin_tools::text(given, "server")?;
+        let uri = builtin_tools::text(arguments, "uri")?.ok_or_else(missing)?;
+        let named = builtin_tools::text(arguments, "server")?;
         let (mut servers, _) = self.servers_with_resources(named, call).await?;
         let lists = |(_, catalog): &&Offering| catalog.resources.iter().any(|resource| resource.uri == uri);
         if let Some((server, _)) = servers.iter().find(lists) {
@@ -230,7 +230,7 @@ fn server_name(text: &str) -> Result<ServerName, Failure> {
 }
 
 /// The position of a resource in the listing, as a cursor. Server names contain no space.
-fn written(resource: &Resource) -> String {
+fn cursor_of(resource: &Resource) -> String {
     format!("{} {}", resource.server, resource.uri)
 }
 
@@ -262,7 +262,7 @@ impl Page {
         let last = end.checked_sub(1).filter(|_| end < found.len());
         Self {
             items,
-            next: last.map(|last| written(found[last])),
+            next: last.map(|last| cursor_of(found[last])),
             left_out,
         }
     }

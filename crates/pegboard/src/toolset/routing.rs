@@ -20,7 +20,7 @@ impl Toolset {
     pub(super) fn known_route(&self, name: &str) -> Result<Option<Arc<Route>>, Failure> {
         self.check_open()?;
         self.snapshot(|snapshot| {
-            if let Some(failure) = &snapshot.unusable {
+            if let Some(failure) = &snapshot.selection_error {
                 return Err(failure.clone());
             }
             match snapshot.table.find(name) {
@@ -63,7 +63,7 @@ impl Toolset {
         }
         let mut unknown = self.not_ready();
         unknown.retain(|server| call::may_be_of(name, server.name()));
-        let named_one = !unknown.is_empty();
+        let names_server = !unknown.is_empty();
         if unknown.is_empty() {
             unknown = self.not_ready();
             unknown.retain(|server| server.is_enabled());
@@ -85,7 +85,7 @@ impl Toolset {
                     .find_map(|(server, live)| Some((server, live.err()?)));
                 match down {
                     // The name says which server has the tool, and that server cannot be reached.
-                    Some((server, outage)) if named_one => {
+                    Some((server, outage)) if names_server => {
                         let failure = call::unavailable(server.name().as_str(), &outage);
                         // If the name may refer to two servers, it does not say which tool is meant.
                         Err(match (unknown.len(), call::tool_of(name, server.name())) {

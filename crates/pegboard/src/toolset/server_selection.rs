@@ -11,7 +11,7 @@ use crate::{
 };
 
 /// How many selections of single calls are cached with their route tables.
-const KEPT: usize = 8;
+const MAX_CACHED: usize = 8;
 
 impl Toolset {
     /// The servers that this view uses. Empty if its selection is invalid.
@@ -28,25 +28,25 @@ impl Toolset {
 
     /// The same view with another selection. The last few are cached, because many calls have the same selection.
     pub(super) fn selecting(&self, selection: &Arc<Selection>) -> Self {
-        let mut kept = self.selection_views.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut cached = self.selection_views.lock().unwrap_or_else(PoisonError::into_inner);
         let is_same = |known: &Arc<Selection>| Arc::ptr_eq(known, selection) || known == selection;
-        if let Some((_, toolset)) = kept.iter().find(|(known, _)| is_same(known)) {
+        if let Some((_, toolset)) = cached.iter().find(|(known, _)| is_same(known)) {
             return toolset.clone();
         }
         let view = View {
             rules: self.view.rules.selecting(selection.clone()),
             ..View::clone(&self.view)
         };
-        let selection_views = Self {
+        let selected = Self {
             view: Arc::new(view),
             latest: Arc::default(),
             selection_views: Arc::default(),
             shadows: Arc::default(),
             ..self.clone()
         };
-        kept.truncate(KEPT - 1);
-        kept.insert(0, (selection.clone(), selection_views.clone()));
-        selection_views
+        cached.truncate(MAX_CACHED - 1);
+        cached.insert(0, (selection.clone(), selected.clone()));
+        selected
     }
 
     /// Fails if the selection is invalid on the board as it is now.

@@ -57,7 +57,7 @@ impl LatestSnapshot {
 pub(super) struct Snapshot {
     revision: (u64, u64),
     /// Why the view's selection is invalid on this board, if it is. The table is empty then.
-    pub(super) unusable: Option<Failure>,
+    pub(super) selection_error: Option<Failure>,
     pub(super) table: Arc<RouteTable>,
     /// The `read_output` tool.
     pub(super) read_output: ListedTool,
@@ -75,15 +75,15 @@ impl Snapshot {
     fn build(revision: (u64, u64), servers: &[Server], view: &View, previous: Option<&RouteTable>) -> Self {
         let visibility = Visibility::new(view, servers);
         let selection = view.rules.selection();
-        let unusable = selection.and_then(|selection| selection_check::check(selection, servers).err());
-        let offering = if unusable.is_some() { &[][..] } else { servers };
+        let selection_error = selection.and_then(|selection| selection_check::check(selection, servers).err());
+        let offering = if selection_error.is_some() { &[][..] } else { servers };
         let routes = RouteTable::build(offering, view, &visibility, previous);
         let server = builtin_tools::server_name(servers);
         let read_output = builtin_definitions::read_output(&server, view);
         view.outputs.set_reader(&read_output.name);
         Self {
             revision,
-            unusable,
+            selection_error,
             table: Arc::new(routes),
             read_output,
             discovery: Discovery::new(&server, view),

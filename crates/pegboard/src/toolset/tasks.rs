@@ -13,8 +13,8 @@ impl Toolset {
     /// Starts a tool as a task and returns as soon as its server has accepted it. The reply to a call that could not be started says why.
     pub async fn start(&self, call: ToolCall) -> Result<TaskHandle, Box<Reply>> {
         if let Some(selection) = &call.selection {
-            let selection_views = self.selecting(selection);
-            return selection_views.start_here(call).await;
+            let selected = self.selecting(selection);
+            return selected.start_here(call).await;
         }
         self.start_here(call).await
     }
@@ -25,9 +25,9 @@ impl Toolset {
         let mut guard = CallGuard::open(&self.view, &call, started);
         match self.route_in_call(&call.name, deadline, &mut guard).await {
             Ok((route, _)) => {
-                let kept = route.clone();
+                let routed = route.clone();
                 let mut guard: CallGuard<'_> = guard;
-                guard.route(&kept);
+                guard.route(&routed);
                 call::start(&self.view, route, call, started, guard).await
             }
             Err(refused) => Err(Box::new(call::refuse(&call, refused, started, guard))),

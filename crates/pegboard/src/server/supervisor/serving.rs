@@ -226,12 +226,12 @@ impl Supervisor {
 
     /// Publishes another catalogue of the same session.
     fn replace_catalog(&self, live: &mut Live, catalog: Catalog, freshness: Freshness) {
-        for news in catalog
+        for warning in catalog
             .warnings
             .iter()
             .filter(|warning| !live.catalog().warnings.contains(warning))
         {
-            tracing::warn!("{news}");
+            tracing::warn!("{warning}");
         }
         let ready = Arc::make_mut(&mut live.ready);
         ready.listed = Arc::new(catalog);
@@ -284,11 +284,11 @@ async fn quiet(session: &Session, probe_schedule: Option<(Probe, Duration)>, pau
     }
     tokio::time::sleep(pause.min(limit)).await;
     loop {
-        let left = limit.saturating_sub(session.quiet_for());
-        if left.is_zero() {
+        let remaining = limit.saturating_sub(session.quiet_for());
+        if remaining.is_zero() {
             return;
         }
-        tokio::time::sleep(left).await;
+        tokio::time::sleep(remaining).await;
     }
 }
 
