@@ -148,3 +148,6 @@ impl Pegboard {
         self.0.factory.shared.link_resources.closing.wait().await;
     }
 }
+
+#[cfg(test)]
+mod restart_tests;
