@@ -34,7 +34,7 @@ use crate::{deadline::Deadline, name::ServerName};
 /// How often a waiting caller sends its command again, in case the supervisor's channel was full.
 pub(super) const RESEND: Duration = Duration::from_secs(1);
 /// The longest wait for a reconnect. Closing the old session takes at most this long.
-const SWITCH: Duration = Duration::from_secs(15);
+const RECONNECT: Duration = Duration::from_secs(15);
 /// The capacity of a supervisor's command channel.
 const COMMANDS: usize = 32;
 
@@ -250,16 +250,16 @@ impl Link {
         let mut phase = self.0.phase.clone();
         let old = phase.borrow_and_update().clone();
         let mut is_sent = self.0.commands.try_send(Command::Reconnect).is_ok();
-        let is_left = |phase: &Phase| match (phase, &old) {
+        let has_restarted = |phase: &Phase| match (phase, &old) {
             (Phase::Ready(now), Phase::Ready(old)) => now.generation != old.generation,
             (Phase::Down(now), Phase::Down(old)) => !Arc::ptr_eq(now, old),
             (Phase::Idle, Phase::Idle) => false,
             _ => true,
         };
         // Closing a session is bounded, so this wait does not cut it short.
-        let deadline = Deadline::within(SWITCH);
+        let deadline = Deadline::within(RECONNECT);
         while !deadline.has_passed() {
-            let waited = tokio::time::timeout(RESEND, phase.wait_for(is_left)).await;
+            let waited = tokio::time::timeout(RESEND, phase.wait_for(has_restarted)).await;
             if is_sent && waited.is_ok() {
                 return;
             }

@@ -178,7 +178,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn who_wants_it_to_stay_keeps_it_and_takes_no_place() {
+    async fn a_keep_alive_keeps_the_connection_and_is_no_use() {
         let usage = Usage::new(Arc::default());
         let began = Instant::now();
         let stay = usage.begin().unwrap().keep_alive();
@@ -203,7 +203,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn nobody_begins_to_use_what_is_being_ended_and_nothing_in_use_is_ended() {
+    async fn a_closing_connection_takes_no_uses_and_a_used_one_is_not_closed() {
         let usage = Usage::new(Arc::default());
         let busy = usage.begin().unwrap();
         let also_busy = busy.clone();

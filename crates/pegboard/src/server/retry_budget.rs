@@ -85,7 +85,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_quiet_server_has_three_repetitions_a_second_and_saves_ten_seconds_of_them() {
+    async fn an_unused_budget_earns_three_retries_a_second_for_ten_seconds() {
         let budget = RetryBudget::new(Instant::now());
         assert_eq!(spend(&budget), 30);
         tokio::time::advance(Duration::from_secs(1)).await;
@@ -109,7 +109,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn looking_often_earns_as_much_as_looking_once() {
+    async fn frequent_withdrawals_earn_as_much_as_rare_ones() {
         let budget = RetryBudget::new(Instant::now());
         spend(&budget);
         let mut got = 0;

@@ -54,7 +54,7 @@ pub(super) struct ServerInner {
     pub(super) availability_lock: Mutex<()>,
     /// Whether the program has connected the server, if its config says `start = "explicit"`. View instances share it.
     pub(super) is_requested: Arc<AtomicBool>,
-    /// Whether an operator has enabled or disabled the server. View instances and replacements share it.
+    /// Whether an operator has enabled or disabled the server. View instances share it.
     pub(super) switch: Arc<OperatorSwitch>,
     pub(super) gate: Gate,
     pub(super) retries: RetryBudget,
@@ -267,13 +267,6 @@ impl Server {
         old
     }
 
-    /// Changes the availability and closes the connections that the server had.
-    async fn leave_pool_for(&self, availability: Availability) {
-        if let Availability::On(pool) = &*self.set_availability(availability) {
-            pool.close().await;
-        }
-    }
-
     pub(super) fn pool(&self) -> Option<Arc<Pool>> {
         match self.availability().as_ref() {
             Availability::On(pool) => Some(pool.clone()),
@@ -383,6 +376,8 @@ impl Server {
 
     /// Closes the server and waits until its process has exited, unless other servers share it.
     pub(crate) async fn close(&self) {
-        self.leave_pool_for(Availability::Closed).await;
+        if let Availability::On(pool) = &*self.set_availability(Availability::Closed) {
+            pool.close().await;
+        }
     }
 }

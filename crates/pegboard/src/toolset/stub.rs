@@ -273,7 +273,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn endings_come_in_order_and_the_last_one_repeats() {
+    async fn outcomes_come_in_order_and_the_last_one_repeats() {
         let stub = StubTools::new()
             .fails("db__query", "busy")
             .answers("db__query", "one")
@@ -304,7 +304,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn tools_are_listed_for_the_provider_with_their_words() {
+    async fn tools_are_listed_for_the_provider_with_their_descriptions() {
         let schema = json!({"type": "object", "properties": {"zone": {"type": "string"}}});
         let stub = StubTools::new()
             .describes("now", "Tells the time.", schema)

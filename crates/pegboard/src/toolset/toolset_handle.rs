@@ -23,9 +23,12 @@ pub struct Toolset {
     pub(super) open_guard: Arc<OpenGuard>,
     pub(super) latest: Arc<LatestSnapshot>,
     /// Copies of this view with the selections of recent calls, the newest first.
-    pub(super) selection_views: Arc<Mutex<Vec<(Arc<Selection>, Self)>>>,
+    pub(super) selection_views: Arc<Mutex<Vec<SelectionView>>>,
     pub(super) shadows: Arc<ShadowWarnings>,
 }
+
+/// A view with the selection of a call.
+type SelectionView = (Arc<Selection>, Toolset);
 
 impl Toolset {
     pub(crate) fn new(servers: Arc<ViewServers>, view: View) -> Self {

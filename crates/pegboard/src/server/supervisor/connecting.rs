@@ -25,6 +25,7 @@ use crate::{
 const FETCH: Duration = Duration::from_secs(600);
 
 impl Supervisor {
+    /// Waits for a command that starts the server.
     pub(super) async fn idle(&mut self) -> Step {
         self.usage.renew();
         self.publish(Phase::Idle);
@@ -62,16 +63,16 @@ impl Supervisor {
             }
             // Bounds processes and sockets, not CPU time: a start mostly waits.
             let began = Instant::now();
-            let _turn = starts.acquire_owned().await;
+            let _permit = starts.acquire_owned().await;
             let process = process_permit(&plan.spec, processes).map_err(|error| *error)?;
             let started = connect_and_list(&plan, (list_scope, before), limit, &tasks, process).await;
             started.map(|started| (started, began.elapsed()))
         };
         tokio::pin!(starting);
         // If callers wait as long as the start may take, they see its result instead of `StillStarting`.
-        let overtaken = patience.filter(|patience| *patience < after + limit);
-        let mut shown_until = match patience {
-            Some(_) => overtaken.map(|patience| Instant::now() + patience),
+        let shorter = patience.filter(|patience| *patience < after + limit);
+        let mut waiting_until = match patience {
+            Some(_) => shorter.map(|patience| Instant::now() + patience),
             None => self.history.callers_wait_until,
         };
         let started = loop {
@@ -79,8 +80,8 @@ impl Supervisor {
                 biased;
                 () = self.stop.cancelled() => return Step::Stop,
                 started = &mut starting => break started,
-                () = at(shown_until) => {
-                    shown_until = None;
+                () = at(waiting_until) => {
+                    waiting_until = None;
                     self.fail_waiting_callers();
                 }
                 // The start itself satisfies all other commands.
@@ -88,7 +89,7 @@ impl Supervisor {
                     None => return Step::Stop,
                     Some(Command::Reconnect) => return self.reconnect_step(),
                     Some(Command::Start) if self.starts_on_call() => {
-                        shown_until = Some(Instant::now() + self.patience());
+                        waiting_until = Some(Instant::now() + self.patience());
                         self.publish_connecting();
                     }
                     Some(_) => {}
@@ -101,6 +102,7 @@ impl Supervisor {
         }
     }
 
+    /// Records a successful start. Returns the ready server.
     pub(super) fn live(&mut self, started: Started, took: Duration) -> Live {
         let Started {
             session,
@@ -140,6 +142,7 @@ impl Supervisor {
         matches!(&*self.phase.borrow(), Phase::Down(outage) if outage.starts_on_call())
     }
 
+    /// Waits for the next start while the server is down.
     pub(super) async fn waiting(&mut self, next: NextStart) -> Step {
         loop {
             tokio::select! {

@@ -53,13 +53,13 @@ impl Supervisor {
             return self.down(outage, cause, NextStart::on_demand_in(pause));
         }
         // Respects the server's `Retry-After`.
-        let asked_for = error.retry_after().unwrap_or_default();
-        let delay = self.history.next_wait(&restart.waits).max(asked_for);
+        let retry_after = error.retry_after().unwrap_or_default();
+        let delay = self.history.next_wait(&restart.waits).max(retry_after);
         if !restart.enabled {
             let next = match self.probe_delay() {
                 Some(every) => NextStart {
-                    automatic: Some(Instant::now() + every.max(asked_for)),
-                    ..NextStart::on_demand_in(MIN_OUTAGE.max(asked_for))
+                    automatic: Some(Instant::now() + every.max(retry_after)),
+                    ..NextStart::on_demand_in(MIN_OUTAGE.max(retry_after))
                 },
                 None => NextStart::on_demand_in(delay.max(MIN_OUTAGE)),
             };

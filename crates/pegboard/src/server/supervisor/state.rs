@@ -60,6 +60,7 @@ pub(in crate::server) struct Supervisor {
     pub(in crate::server) tasks: TaskTracker,
 }
 
+/// The next state of a supervisor.
 pub(super) enum Step {
     /// Wait for a caller.
     Idle,
@@ -88,18 +89,20 @@ impl Supervisor {
         }
     }
 
+    /// A start by an operator: earlier failures do not count.
     pub(super) fn reconnect_step(&mut self) -> Step {
         self.history.reset();
         self.history.was_lost = false;
         self.connect_step()
     }
 
+    /// A start that callers wait for.
     pub(super) fn connect_step(&mut self) -> Step {
-        let hold = self.plan().restart.start_wait;
-        self.history.callers_wait_until = (!hold.is_zero()).then(|| Instant::now() + hold);
+        let start_wait = self.plan().restart.start_wait;
+        self.history.callers_wait_until = (!start_wait.is_zero()).then(|| Instant::now() + start_wait);
         Step::Connect {
             after: Duration::ZERO,
-            patience: self.patience().max(hold),
+            patience: self.patience().max(start_wait),
         }
     }
 
