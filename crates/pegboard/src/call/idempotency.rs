@@ -45,7 +45,7 @@ struct Used {
 }
 
 impl Used {
-    fn is_current_pool(&self) -> bool {
+    fn is_over(&self) -> bool {
         self.ended.is_some_and(|ended| ended.elapsed() >= WINDOW)
     }
 }
@@ -85,7 +85,7 @@ impl IdempotencyKeys {
     fn begin(&self, key: &IdempotencyKey, arguments: [u8; 32]) -> Begin {
         let mut keys = self.lock();
         match keys.get(key) {
-            Some(used) if used.is_current_pool() => {}
+            Some(used) if used.is_over() => {}
             Some(used) if used.arguments != arguments => return Begin::Never(taken(key)),
             Some(used) => return Begin::Before(used.reply.clone()),
             None => {}
@@ -141,7 +141,7 @@ impl Drop for Begun<'_> {
 
 /// Forgets what is over, or else the call that ended first. A call under way is never forgotten: it could be made twice then.
 fn make_room(keys: &mut HashMap<IdempotencyKey, Used>) -> bool {
-    keys.retain(|_, used| !used.is_current_pool());
+    keys.retain(|_, used| !used.is_over());
     if keys.len() < MAX_KEYS {
         return true;
     }

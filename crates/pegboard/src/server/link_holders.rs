@@ -19,7 +19,7 @@ use super::{event_publisher::LinkReporter, phase::Phase};
 pub(super) struct Holders {
     state: Mutex<BTreeMap<u64, Holder>>,
     entered: AtomicU64,
-    is_current_pool: CancellationToken,
+    has_ended: CancellationToken,
 }
 
 /// A server that leases a link.
@@ -38,7 +38,7 @@ impl Holders {
         phase: &watch::Receiver<Phase>,
     ) -> Option<u64> {
         let mut state = self.lock();
-        if self.is_current_pool.is_cancelled() {
+        if self.has_ended.is_cancelled() {
             return None;
         }
         let number = self.entered.fetch_add(1, Ordering::Relaxed);
@@ -60,7 +60,7 @@ impl Holders {
         let mut state = self.lock();
         state.remove(&number);
         if state.is_empty() {
-            self.is_current_pool.cancel();
+            self.has_ended.cancel();
         }
         state.is_empty()
     }
