@@ -1,23 +1,23 @@
-//! Health, readiness and warnings, derived from the rows of the servers.
+//! Health, readiness and warnings, derived from the servers' status rows.
 
 use crate::{
     server::Server,
     status::{ServerStatus, State, Warning},
 };
 
-/// Whether no enabled server is in trouble. What only ends its last calls does not count.
+/// Whether every enabled server is ready or idle. Draining servers do not count.
 pub(super) fn is_healthy(rows: &[ServerStatus]) -> bool {
     counted(rows).all(|row| is_well(row.state))
 }
 
-/// One warning for each server that is in trouble, and for each view whose own server is.
+/// One warning for each server, or view instance, that is in trouble.
 pub(super) fn warnings(rows: &[ServerStatus]) -> Vec<Warning> {
     let troubled = counted(rows).filter(|row| !is_well(row.state));
     troubled.filter_map(warning).collect()
 }
 
-/// Whether a required server can serve: an instance of it is ready or, where each view has its own and none needs it now, the last start of a
-/// spare went well.
+/// Whether a required server can serve calls: an instance is ready or, for a session-scoped server that no view needs now, its last start
+/// succeeded.
 pub(super) fn is_served(server: &Server, rows: &[ServerStatus]) -> bool {
     let of_server = || counted(rows).filter(|row| row.name == *server.name());
     let is_ready = of_server().any(|row| row.state == State::Ready);

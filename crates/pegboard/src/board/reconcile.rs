@@ -1,4 +1,4 @@
-//! What must happen for the servers that run to become the servers that are wanted: a list of changes, which the board carries out.
+//! Compares the running servers with a new config. The result is a list of changes, which the board carries out.
 
 use std::collections::BTreeMap;
 
@@ -7,20 +7,20 @@ use crate::{
     name::ServerName,
 };
 
-/// One thing to do. Every change but `Remove` carries the whole new config of its server.
+/// One change. All but `Remove` carry the server's complete new config.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Change {
-    /// The server is no longer configured: end it.
+    /// The server is no longer configured: remove it.
     Remove(ServerName),
-    /// It is not to be used for now: end its connection and keep its place.
+    /// The server is disabled: close its connection and keep its slot.
     Disable(ServerName, Box<ServerConfig>),
-    /// Nothing that its connection depends on has changed: go on with it under the new settings.
+    /// No connection setting has changed: apply the new settings to the running server.
     Retune(ServerName, Box<ServerConfig>),
-    /// It is reached or spoken to in another way: end its connection and make a new one.
+    /// A connection setting has changed: replace the server.
     Replace(ServerName, Box<ServerConfig>),
-    /// It is to be used again: start it as the config says.
+    /// The server is enabled: start it as its config says.
     Enable(ServerName, Box<ServerConfig>),
-    /// It is new.
+    /// The server is new.
     Add(ServerName, Box<ServerConfig>),
 }
 
@@ -38,7 +38,7 @@ impl Change {
         }
     }
 
-    /// What ends comes before what begins, so that a port or a lock is free for whoever takes it over.
+    /// What ends comes before what starts, so that ports and locks are free.
     fn rank(&self) -> u8 {
         match self {
             Self::Remove(_) => 0,
@@ -51,13 +51,13 @@ impl Change {
     }
 }
 
-/// The changes that turn `running` into `wanted`, at most one for each server, in the order in which they are to be carried out.
+/// The changes that turn `running` into `wanted`, at most one for each server, in the order in which to carry them out.
 pub(crate) fn reconcile(
     running: &BTreeMap<ServerName, ServerConfig>,
     wanted: &BTreeMap<ServerName, ServerConfig>,
 ) -> Vec<Change> {
-    let gone = running.keys().filter(|name| !wanted.contains_key(*name));
-    let mut changes: Vec<_> = gone.map(|name| Change::Remove(name.clone())).collect();
+    let removed = running.keys().filter(|name| !wanted.contains_key(*name));
+    let mut changes: Vec<_> = removed.map(|name| Change::Remove(name.clone())).collect();
     for (name, new) in wanted {
         let (name, config) = (name.clone(), || Box::new(new.clone()));
         changes.extend(match running.get(&name) {
@@ -66,22 +66,22 @@ pub(crate) fn reconcile(
             Some(old) => Some(match (old.enabled, new.enabled) {
                 (true, false) => Change::Disable(name, config()),
                 (false, true) => Change::Enable(name, config()),
-                // There is no connection that could be in the way.
+                // There is no connection to replace.
                 (false, false) => Change::Retune(name, config()),
                 (true, true) if same_connection(old, new) => Change::Retune(name, config()),
                 (true, true) => Change::Replace(name, config()),
             }),
         });
     }
-    // Both maps are in order of names, and a stable sort keeps that order within each kind.
+    // Both maps are ordered by name, and a stable sort keeps that order within each kind.
     changes.sort_by_key(Change::rank);
     changes
 }
 
 /// Whether a connection made under `old` serves `new` as well.
 ///
-/// What is named here can change under a connection. Everything else is taken to belong to it, so a setting that somebody adds and
-/// forgets here costs a restart and not a stale connection.
+/// The settings listed here can change under a connection. All others are taken to belong to it, so that a setting which is missing here
+/// causes a restart instead of an outdated connection.
 pub(super) fn same_connection(old: &ServerConfig, new: &ServerConfig) -> bool {
     let tuned = ServerConfig {
         enabled: new.enabled,
@@ -91,13 +91,13 @@ pub(super) fn same_connection(old: &ServerConfig, new: &ServerConfig) -> bool {
         deny: new.deny.clone(),
         description: new.description.clone(),
         instructions: new.instructions.clone(),
-        // Whether there are roots at all is said once, when a connection is made.
+        // Whether there are roots at all is declared once, in the handshake.
         roots: if old.roots.is_empty() || new.roots.is_empty() {
             old.roots.clone()
         } else {
             new.roots.clone()
         },
-        // The wire holds on to these three from its beginning to its end.
+        // The wire reads these three limits only when it is opened.
         limits: Limits {
             message_bytes: old.limits.message_bytes,
             write: old.limits.write,

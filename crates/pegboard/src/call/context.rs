@@ -20,7 +20,7 @@ pub(crate) struct CallContext<'a> {
 
 impl<'a> CallContext<'a> {
     pub(super) fn new(view: &'a View, route: &'a Route, call: &ToolCall, started: Instant) -> Self {
-        let config = route.server.kept_config();
+        let config = route.server.config_snapshot();
         let most = config.limits.call_total;
         Self {
             view,
@@ -36,7 +36,7 @@ impl<'a> CallContext<'a> {
         Self {
             view,
             route,
-            config: route.server.kept_config(),
+            config: route.server.config_snapshot(),
             started: Instant::now(),
             deadline,
         }

@@ -28,7 +28,7 @@ pub(super) async fn deliver(
     record: &mut Record,
 ) -> Result<CallResult, CallError> {
     let (server, deadline) = (context.server(), context.deadline);
-    let permit = server.turn(&context.tool().name, deadline).await?;
+    let permit = server.enter_queue(&context.tool().name, deadline).await?;
     record.queued = permit.waited();
     server.retries().deposit();
     let live = server.live(deadline).await?;
@@ -124,7 +124,7 @@ impl PreparedCall<'_> {
                     after
                 }
                 Next::AgainRefreshed { after } => {
-                    server.relisted(&live, deadline).await;
+                    server.refresh_and_wait(&live, deadline).await;
                     after
                 }
             };

@@ -51,7 +51,10 @@ where
     let uri = uri.ok_or_else(|| Failure::new(Kind::InvalidArguments, "`uri` is missing: it must be a text"))?;
     permission::obtain(context, call, &call.arguments).await?;
     let queued_at = Instant::now();
-    let _permit = context.server().turn(&context.tool().name, context.deadline).await?;
+    let _permit = context
+        .server()
+        .enter_queue(&context.tool().name, context.deadline)
+        .await?;
     record.queued = queued_at.elapsed();
     record.attempts = 1;
     let late = |_| {

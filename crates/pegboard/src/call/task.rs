@@ -158,7 +158,7 @@ async fn begin(context: &CallContext<'_>, call: &ToolCall, record: &mut Record) 
     let arguments = prepare_arguments::prepare(context, call, &mut record.warnings).await?;
     permission::obtain(context, call, &arguments).await?;
     let server = &route.server;
-    let permit = server.turn(&route.tool.name, deadline).await?;
+    let permit = server.enter_queue(&route.tool.name, deadline).await?;
     record.queued = permit.waited();
     let live = server.live(deadline).await?;
     if !runs_as_task(route, &live.session) {

@@ -60,7 +60,7 @@ impl<'a> Visibility<'a> {
     pub(crate) fn new(view: &'a View, servers: &[Server]) -> Self {
         let rules = &view.rules;
         let one = |server: &Server| {
-            let config = server.kept_config();
+            let config = server.config_snapshot();
             let case = if config.policy.case_insensitive {
                 Case::Ignored
             } else {

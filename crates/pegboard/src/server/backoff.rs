@@ -1,4 +1,4 @@
-//! How long to wait before a server is started again, and when it is plain that starting it quickly does not help.
+//! The backoff between restarts of a server, and the detection of crash loops.
 
 use std::{
     collections::VecDeque,
@@ -8,14 +8,14 @@ use std::{
 
 use tokio::time::Instant;
 
-/// How long a session must have lived before its end is a new beginning rather than one more failure.
+/// How long a session must have lived for the schedule to start over after it.
 const HEALTHY: Duration = Duration::from_secs(60);
-/// The longest single wait. Anything longer is "never", and a server that is never tried again needs no schedule.
+/// The longest single wait.
 const LONGEST: Duration = Duration::from_secs(24 * 3600);
-/// The longest schedule. It is a list that a person writes.
+/// The most steps of a schedule.
 const MOST_STEPS: usize = 64;
 
-/// The waits before each new start of a server. The last one repeats.
+/// The waits before each restart of a server. The last one repeats.
 #[derive(Debug, Clone)]
 pub(crate) struct Backoff {
     waits: Vec<Duration>,
@@ -24,26 +24,26 @@ pub(crate) struct Backoff {
     step: usize,
 }
 
-/// By how much waits are varied, so that servers that failed together do not come back together.
+/// By how much waits vary, so that servers that failed together do not restart together.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) enum Jitter {
-    /// Not at all.
+    /// No variation.
     Off,
-    /// By up to this part of the wait, both ways.
+    /// Up to this fraction of the wait, in both directions.
     Uniform(f64),
 }
 
-/// Why a schedule cannot be used.
+/// Why a restart schedule is invalid.
 #[derive(Debug, Clone, Copy, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum BadSchedule {
-    /// It has no waits.
+    /// The schedule has no waits.
     #[error("a schedule of waits has no waits; give at least one")]
     Empty,
-    /// It has too many.
+    /// The schedule has too many waits.
     #[error("a schedule of waits has {0} of them; {MOST_STEPS} are enough for anything")]
     TooMany(usize),
-    /// Its last wait is zero.
+    /// The last wait is zero.
     #[error(
         "the last wait of a schedule is zero, so a broken server would be started without a pause; end with a longer one"
     )]
@@ -60,7 +60,7 @@ pub enum BadSchedule {
 }
 
 impl Backoff {
-    /// A schedule of waits.
+    /// Creates a schedule of waits.
     pub(crate) fn new(waits: Vec<Duration>, jitter: Jitter) -> Result<Self, BadSchedule> {
         let last = *waits.last().ok_or(BadSchedule::Empty)?;
         if waits.len() > MOST_STEPS {
@@ -88,26 +88,26 @@ impl Backoff {
         })
     }
 
-    /// Other waits with the same jitter; the same ones when the others make no sense.
+    /// Returns a schedule with other waits and the same jitter; an unchanged one if the waits are invalid.
     pub(crate) fn scheduled(&self, waits: &[Duration]) -> Self {
         Self::new(waits.to_vec(), self.jitter).unwrap_or_else(|_| self.clone())
     }
 
-    /// The same schedule with another jitter.
+    /// Replaces the jitter.
     #[must_use]
     pub(crate) fn with_jitter(mut self, jitter: Jitter) -> Self {
         self.jitter = jitter;
         self
     }
 
-    /// The same schedule with jitter that comes out alike every time.
+    /// Makes the jitter deterministic.
     #[cfg(test)]
     fn seeded(mut self, seed: u64) -> Self {
         self.noise = Noise::seeded(seed);
         self
     }
 
-    /// How long to wait now. Each call takes one step on.
+    /// Returns the next wait and advances the schedule.
     pub(crate) fn next(&mut self) -> Duration {
         let wait = self.waits[self.step.min(self.waits.len() - 1)];
         self.step = (self.step + 1).min(self.waits.len());
@@ -122,7 +122,7 @@ impl Backoff {
         self.waits.last().copied().unwrap_or_default()
     }
 
-    /// Starts over.
+    /// Starts the schedule over.
     pub(crate) fn reset(&mut self) {
         self.step = 0;
     }
@@ -140,28 +140,29 @@ impl Default for Backoff {
     }
 }
 
-/// Whether a session that lived for `lived` and was `listed` in that time was healthy, so that waits start over after it.
+/// Whether a session was healthy, so that the schedule starts over after it.
 ///
-/// Both are needed: a server that lives but cannot be listed is of no use, and one that can be listed but dies at once is a crash loop.
+/// It must have lived for [`HEALTHY`] and been `listed`: a server that cannot be listed is useless, and one that exits soon after its listing
+/// is a crash loop.
 pub(crate) fn was_healthy(lived: Duration, listed: bool) -> bool {
     listed && lived >= HEALTHY
 }
 
-/// Tells a server that fails now and then from one that does nothing but fail.
+/// Detects a crash loop: too many exits within a time window.
 #[derive(Debug, Clone)]
 pub(crate) struct CrashLoop {
-    /// So many exits ...
+    /// This many exits ...
     limit: usize,
     /// ... within this time are a crash loop, ...
     window: Duration,
-    /// ... and in one the server is tried only this often.
+    /// ... in which the server is restarted at most this often.
     pause: Duration,
     exits: VecDeque<Instant>,
     looping: bool,
 }
 
 impl CrashLoop {
-    /// `limit` exits (at least two) within `window` are a crash loop; in one, the server is tried every `pause`.
+    /// `limit` exits (at least two) within `window` are a crash loop, in which the server is restarted every `pause`.
     pub(crate) fn new(limit: usize, window: Duration, pause: Duration) -> Self {
         Self {
             limit: limit.clamp(2, 1000),
@@ -172,9 +173,9 @@ impl CrashLoop {
         }
     }
 
-    /// Notes that the server ended or could not be started. Returns whether it is in a crash loop now.
+    /// Records an exit of the server. Returns whether it is in a crash loop now.
     ///
-    /// Once in a loop, it stays there until [`CrashLoop::reset`]: the slow tries alone would look like no loop at all.
+    /// A crash loop lasts until [`CrashLoop::reset`]: the slow restarts alone would look like no loop.
     pub(crate) fn exited(&mut self, now: Instant) -> bool {
         self.exits.push_back(now);
         while self.exits.len() > self.limit {
@@ -187,7 +188,7 @@ impl CrashLoop {
         self.looping
     }
 
-    /// How long to wait before the next try: the long pause in a loop, else what the schedule says.
+    /// How long to wait before the next restart: the long pause in a crash loop, otherwise as scheduled.
     pub(crate) fn wait(&self, scheduled: Duration) -> Duration {
         if self.looping {
             self.pause.max(scheduled)
@@ -196,7 +197,7 @@ impl CrashLoop {
         }
     }
 
-    /// The server was healthy, or somebody changed something: what happened before does not count.
+    /// Forgets earlier exits, because the server was healthy or was changed.
     pub(crate) fn reset(&mut self) {
         self.exits.clear();
         self.looping = false;
@@ -204,34 +205,34 @@ impl CrashLoop {
 }
 
 impl Default for CrashLoop {
-    /// Five exits in 60 seconds; then a try every 60 seconds.
+    /// Five exits in 60 seconds; then a restart every 60 seconds.
     fn default() -> Self {
         Self::new(5, Duration::from_secs(60), Duration::from_secs(60))
     }
 }
 
-/// A small source of random numbers. Good enough to spread waits, and for nothing else.
+/// A small pseudorandom number generator (xorshift64) for jitter. Not for cryptography.
 #[derive(Debug, Clone)]
 pub(crate) struct Noise(u64);
 
 impl Noise {
-    /// Numbers that come out alike for the same seed.
+    /// A generator with a fixed seed.
     pub(crate) fn seeded(seed: u64) -> Self {
-        // The generator cannot leave zero.
+        // Xorshift cannot leave zero.
         Self(if seed == 0 { 0x9E37_79B9_7F4A_7C15 } else { seed })
     }
 
-    /// Numbers that nobody knows before. The standard library seeds its hash maps from the system; so do we.
+    /// A generator with a random seed, taken from the standard library's hasher.
     pub(crate) fn random() -> Self {
         Self::seeded(RandomState::new().hash_one(0))
     }
 
-    /// A number from 0 to less than 1.
+    /// A number in `0.0..1.0`.
     pub(crate) fn unit(&mut self) -> f64 {
         self.0 ^= self.0 << 13;
         self.0 ^= self.0 >> 7;
         self.0 ^= self.0 << 17;
-        // The upper 53 bits are exactly what a double can hold.
+        // An `f64` holds exactly 53 bits.
         (self.0 >> 11) as f64 / (1u64 << 53) as f64
     }
 }

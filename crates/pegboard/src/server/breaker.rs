@@ -1,6 +1,6 @@
-//! A circuit breaker: after enough failures callers are turned away at once, and a few probes find out when that can end.
+//! A circuit breaker: after enough failures calls fail at once, until a few probes succeed.
 //!
-//! It looks at a clock only where it is asked about this very moment; otherwise whoever asks says what time it is.
+//! Callers pass the time in, except to the methods that say `now` in their name.
 
 use std::{
     collections::VecDeque,
@@ -18,34 +18,34 @@ use crate::{
     },
 };
 
-/// What callers are told to wait when all probes are under way and none has come back.
+/// The `retry_after` of callers that are refused while all probes are in flight.
 const PROBING: Duration = Duration::from_secs(1);
 
-/// The breaker of one server. Clones share it.
+/// The circuit breaker of one server. Clones share it.
 #[derive(Debug, Clone)]
-pub(crate) struct Breaker(Arc<Shared>);
+pub(crate) struct Breaker(Arc<BreakerInner>);
 
-/// The breaker is open. Callers fail now and may come back later.
+/// The breaker is open: the call is refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("too many attempts have failed; the next one is made in {} s", .retry_after.as_secs_f64().ceil())]
 pub(crate) struct Open {
-    /// When it is worth asking again. Never longer than the breaker stays open.
+    /// When to retry. Never longer than the breaker stays open.
     pub(crate) retry_after: Duration,
 }
 
-/// What a breaker looks like from outside.
+/// The state of a breaker, for status.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum BreakerState {
-    /// Everybody is let through.
+    /// All attempts are allowed.
     Closed,
-    /// Nobody is.
+    /// No attempt is allowed.
     Open { retry_after: Duration },
-    /// A few are, to see how they fare.
+    /// A few probes are allowed.
     HalfOpen,
 }
 
 impl BreakerState {
-    /// The word for it in status.
+    /// The name of the state in status rows.
     pub(crate) fn as_str(self) -> &'static str {
         match self {
             Self::Closed => "closed",
@@ -60,91 +60,91 @@ impl Breaker {
         let circuit = Circuit {
             rule: rule(policy),
             period: 0,
-            state: State::default(),
+            state: CircuitState::default(),
         };
-        Self(Arc::new(Shared {
-            calm: AtomicU64::new(circuit.calm()),
+        Self(Arc::new(BreakerInner {
+            fast_path: AtomicU64::new(circuit.fast_path()),
             circuit: Mutex::new(circuit),
         }))
     }
 
-    /// Follows another policy from now on, and forgets what was.
+    /// Applies another policy and closes the breaker.
     pub(crate) fn follow(&self, policy: BreakerPolicy) {
         self.0.change(|circuit| {
             circuit.rule = rule(policy);
-            circuit.turn(State::default());
+            circuit.enter(CircuitState::default());
         });
     }
 
-    /// Asks to make an attempt. Its outcome is told with the ticket; a ticket that is dropped instead says nothing.
+    /// Requests permission for an attempt. Report its outcome with the ticket; dropping the ticket reports nothing.
     pub(crate) fn allow(&self, now: Instant) -> Result<Ticket, Open> {
-        if let Some(period) = self.0.calm_period() {
-            return Ok(Ticket(Leave::Passed { period }));
+        if let Some(period) = self.0.fast_path_period() {
+            return Ok(Ticket(Admission::Passed { period }));
         }
-        let given = self.0.change(|circuit| circuit.allow(now));
-        given.map(|(period, is_probe)| {
+        let permitted = self.0.change(|circuit| circuit.allow(now));
+        permitted.map(|(period, is_probe)| {
             Ticket(if is_probe {
                 let breaker = self.0.clone();
-                Leave::Probe(Some(Probe { period, breaker }))
+                Admission::Probe(Some(ProbePermit { period, breaker }))
             } else {
-                Leave::Passed { period }
+                Admission::Passed { period }
             })
         })
     }
 
-    /// Asks to make an attempt at this moment. While all is well nobody looks at a clock.
+    /// Like [`Breaker::allow`] with the current time, which is read only if failures have been counted.
     pub(crate) fn allow_now(&self) -> Result<Ticket, Open> {
-        match self.0.calm_period() {
-            Some(period) => Ok(Ticket(Leave::Passed { period })),
+        match self.0.fast_path_period() {
+            Some(period) => Ok(Ticket(Admission::Passed { period })),
             None => self.allow(Instant::now()),
         }
     }
 
-    /// The attempt came through.
+    /// Reports that the attempt succeeded.
     pub(crate) fn success(&self, ticket: Ticket) {
-        self.settle(ticket, None);
+        self.report(ticket, None);
     }
 
-    /// The attempt failed.
+    /// Reports that the attempt failed.
     pub(crate) fn failure(&self, ticket: Ticket, now: Instant) {
-        self.settle(ticket, Some(now));
+        self.report(ticket, Some(now));
     }
 
-    /// Gives the verdict: failed at that time, or not.
-    fn settle(&self, mut ticket: Ticket, failed: Option<Instant>) {
+    /// Records an outcome: a failure at that time, or a success.
+    fn report(&self, mut ticket: Ticket, failed: Option<Instant>) {
         let period = match &mut ticket.0 {
-            // One more success changes nothing.
-            Leave::Passed { period } if failed.is_none() && self.0.calm_period() == Some(*period) => return,
-            Leave::Passed { period } => *period,
-            Leave::Probe(probe) => match probe.take() {
+            // A further success changes nothing.
+            Admission::Passed { period } if failed.is_none() && self.0.fast_path_period() == Some(*period) => return,
+            Admission::Passed { period } => *period,
+            Admission::Probe(probe) => match probe.take() {
                 Some(probe) => probe.period,
                 None => return,
             },
         };
         self.0.change(|circuit| {
             if circuit.period == period {
-                circuit.verdict(failed);
+                circuit.record(failed);
             }
         });
     }
 
-    /// What it looks like now.
+    /// The current state.
     pub(crate) fn state(&self, now: Instant) -> BreakerState {
         self.0.change(|circuit| {
-            circuit.wake(now);
+            circuit.half_open_if_due(now);
             match circuit.state {
-                State::Closed { .. } => BreakerState::Closed,
-                State::Open { until } => BreakerState::Open {
+                CircuitState::Closed { .. } => BreakerState::Closed,
+                CircuitState::Open { until } => BreakerState::Open {
                     retry_after: until.saturating_duration_since(now),
                 },
-                State::HalfOpen { .. } => BreakerState::HalfOpen,
+                CircuitState::HalfOpen { .. } => BreakerState::HalfOpen,
             }
         })
     }
 
-    /// Closes it, because somebody has changed the server's settings or asks for it by hand.
+    /// Closes the breaker, because the server's settings changed or an operator reconnects it.
     pub(crate) fn reset(&self) {
-        self.0.change(|circuit| circuit.turn(State::default()));
+        self.0.change(|circuit| circuit.enter(CircuitState::default()));
     }
 }
 
@@ -155,32 +155,32 @@ fn rule(policy: BreakerPolicy) -> Option<Rule> {
     }
 }
 
-/// Leave to make one attempt.
+/// Permission for one attempt.
 #[derive(Debug)]
 #[must_use = "a ticket that is dropped says nothing about the attempt"]
-pub(crate) struct Ticket(Leave);
+pub(crate) struct Ticket(Admission);
 
 #[derive(Debug)]
-enum Leave {
-    /// Given while everybody is let through.
+enum Admission {
+    /// Given while the breaker is closed.
     Passed { period: u64 },
-    /// One of a few. It is gone when the verdict is given.
-    Probe(Option<Probe>),
+    /// One of the few probes. `None` once its outcome is reported.
+    Probe(Option<ProbePermit>),
 }
 
-/// A probe that is under way. What it finds out counts in no other period than that it was made in.
+/// A probe in flight. Its outcome counts only in the period in which it was permitted.
 #[derive(Debug)]
-struct Probe {
+struct ProbePermit {
     period: u64,
-    breaker: Arc<Shared>,
+    breaker: Arc<BreakerInner>,
 }
 
 impl Drop for Ticket {
     fn drop(&mut self) {
-        if let Leave::Probe(Some(probe)) = &self.0 {
+        if let Admission::Probe(Some(probe)) = &self.0 {
             probe.breaker.change(|circuit| {
                 if circuit.period == probe.period
-                    && let State::HalfOpen { running, .. } = &mut circuit.state
+                    && let CircuitState::HalfOpen { running, .. } = &mut circuit.state
                 {
                     *running = running.saturating_sub(1);
                 }
@@ -190,42 +190,42 @@ impl Drop for Ticket {
 }
 
 #[derive(Debug)]
-struct Shared {
-    /// One more than the period, while nothing that callers do but fail changes anything; zero when it does. Every call looks at this, and
-    /// takes the lock only if it must.
-    calm: AtomicU64,
+struct BreakerInner {
+    /// The period plus one while only a failure could change the circuit; zero otherwise. Every call reads this, and takes the lock only if
+    /// it is zero.
+    fast_path: AtomicU64,
     circuit: Mutex<Circuit>,
 }
 
-impl Shared {
-    fn calm_period(&self) -> Option<u64> {
-        self.calm.load(Ordering::Acquire).checked_sub(1)
+impl BreakerInner {
+    fn fast_path_period(&self) -> Option<u64> {
+        self.fast_path.load(Ordering::Acquire).checked_sub(1)
     }
 
     fn change<T>(&self, change: impl FnOnce(&mut Circuit) -> T) -> T {
         let mut circuit = self.circuit.lock().unwrap_or_else(PoisonError::into_inner);
         let changed = change(&mut circuit);
-        self.calm.store(circuit.calm(), Ordering::Release);
+        self.fast_path.store(circuit.fast_path(), Ordering::Release);
         changed
     }
 }
 
 #[derive(Debug)]
 struct Circuit {
-    /// None while it is switched off.
+    /// `None` while the breaker is disabled.
     rule: Option<Rule>,
     /// Counts the changes of state.
     period: u64,
-    state: State,
+    state: CircuitState,
 }
 
 /// Each state has its own counters, so that none can carry over into the next.
 #[derive(Debug)]
-enum State {
+enum CircuitState {
     Closed {
         failures_in_a_row: u32,
-        /// The last verdicts, `true` for a failure. Never more than the rule looks at.
-        verdicts: VecDeque<bool>,
+        /// The last outcomes, `true` for a failure. At most as many as the rule covers.
+        outcomes: VecDeque<bool>,
     },
     Open {
         until: Instant,
@@ -236,95 +236,95 @@ enum State {
     },
 }
 
-impl Default for State {
+impl Default for CircuitState {
     fn default() -> Self {
         Self::Closed {
             failures_in_a_row: 0,
-            verdicts: VecDeque::new(),
+            outcomes: VecDeque::new(),
         }
     }
 }
 
 impl Circuit {
-    fn turn(&mut self, state: State) {
+    fn enter(&mut self, state: CircuitState) {
         self.period += 1;
         self.state = state;
     }
 
-    /// See [`Shared::calm`].
-    fn calm(&self) -> u64 {
-        let keeps_no_verdicts = self.rule.is_none_or(|rule| rule.percent == 0);
+    /// See [`BreakerInner::fast_path`].
+    fn fast_path(&self) -> u64 {
+        let keeps_no_outcomes = self.rule.is_none_or(|rule| rule.percent == 0);
         match self.state {
-            State::Closed {
+            CircuitState::Closed {
                 failures_in_a_row: 0, ..
-            } if keeps_no_verdicts => self.period + 1,
-            State::Closed { .. } | State::Open { .. } | State::HalfOpen { .. } => 0,
+            } if keeps_no_outcomes => self.period + 1,
+            CircuitState::Closed { .. } | CircuitState::Open { .. } | CircuitState::HalfOpen { .. } => 0,
         }
     }
 
-    /// Goes from open to half open when it is time.
-    fn wake(&mut self, now: Instant) {
-        if matches!(self.state, State::Open { until } if until <= now) {
-            self.turn(State::HalfOpen {
+    /// Changes from open to half open when the time has come.
+    fn half_open_if_due(&mut self, now: Instant) {
+        if matches!(self.state, CircuitState::Open { until } if until <= now) {
+            self.enter(CircuitState::HalfOpen {
                 running: 0,
                 successes: 0,
             });
         }
     }
 
-    /// The period of an attempt that may be made, and whether it is a probe.
+    /// The period of a permitted attempt, and whether it is a probe.
     fn allow(&mut self, now: Instant) -> Result<(u64, bool), Open> {
-        self.wake(now);
+        self.half_open_if_due(now);
         let Some(rule) = self.rule else {
             return Ok((self.period, false));
         };
         match &mut self.state {
-            State::Closed { .. } => Ok((self.period, false)),
-            State::Open { until } => Err(Open {
+            CircuitState::Closed { .. } => Ok((self.period, false)),
+            CircuitState::Open { until } => Err(Open {
                 retry_after: until.saturating_duration_since(now),
             }),
-            State::HalfOpen { running, .. } if *running >= rule.probes => Err(Open {
+            CircuitState::HalfOpen { running, .. } if *running >= rule.probes => Err(Open {
                 retry_after: PROBING.min(rule.open),
             }),
-            State::HalfOpen { running, .. } => {
+            CircuitState::HalfOpen { running, .. } => {
                 *running += 1;
                 Ok((self.period, true))
             }
         }
     }
 
-    fn verdict(&mut self, failed: Option<Instant>) {
+    fn record(&mut self, failed: Option<Instant>) {
         let Some(rule) = self.rule else { return };
         let trips = match &mut self.state {
-            State::Closed {
+            CircuitState::Closed {
                 failures_in_a_row,
-                verdicts,
+                outcomes,
             } => {
                 *failures_in_a_row = if failed.is_some() { *failures_in_a_row + 1 } else { 0 };
                 if rule.percent > 0 {
-                    verdicts.truncate(rule.of - 1);
-                    verdicts.push_front(failed.is_some());
+                    outcomes.truncate(rule.of - 1);
+                    outcomes.push_front(failed.is_some());
                 }
-                let bad = verdicts.iter().filter(|bad| **bad).count();
+                let bad = outcomes.iter().filter(|bad| **bad).count();
                 *failures_in_a_row >= rule.failures
-                    || (rule.percent > 0 && verdicts.len() == rule.of && 100 * bad > rule.percent as usize * rule.of)
+                    || (rule.percent > 0 && outcomes.len() == rule.of && 100 * bad > rule.percent as usize * rule.of)
             }
-            State::HalfOpen { running, successes } => {
+            CircuitState::HalfOpen { running, successes } => {
                 *running = running.saturating_sub(1);
                 if failed.is_none() {
                     *successes += 1;
                     if *successes >= rule.successes {
-                        self.turn(State::default());
+                        self.enter(CircuitState::default());
                     }
                     return;
                 }
                 true
             }
-            // No ticket is given while it is open, so none of this period can come back.
-            State::Open { .. } => false,
+            // No ticket is given while the breaker is open, so none of this period can be reported.
+            CircuitState::Open { .. } => false,
         };
         if let (true, Some(now)) = (trips, failed) {
-            self.turn(State::Open { until: now + rule.open });
+            self.enter(CircuitState::Open { until: now + rule.open });
         }
     }
 }

@@ -1,7 +1,7 @@
-//! Rings the events of one server and counts what happens to it.
+//! Publishes the events of one server and counts its starts, restarts and failures.
 //!
-//! A supervisor owns one connection. A server may have several of them, and a connection may belong to several servers, so supervisors
-//! report to the seats of their holders, and each server's herald makes one state of what its seats report.
+//! A supervisor owns one link. A server may have several links, and a link may belong to several servers. So supervisors report to one
+//! [`LinkReporter`] per link and server, and each server's [`EventPublisher`] derives one state from its links.
 
 use std::{
     sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError},
@@ -10,7 +10,7 @@ use std::{
 
 use jiff::Timestamp;
 
-use super::phase::{Outage, Phase};
+use super::{outage::Outage, phase::Phase};
 use crate::{
     catalog::CatalogDiff,
     event::{Event, EventSender},
@@ -24,24 +24,24 @@ use crate::{
 /// The longest reason in an event, in bytes.
 const REASON: usize = 4 << 10;
 
-/// Tells listeners of one server.
+/// Publishes the events of one server.
 #[derive(Debug)]
 pub(super) struct EventPublisher {
     server: ServerName,
-    /// The view that has the server for itself.
+    /// The view that owns the server.
     view: OnceLock<Arc<str>>,
     masker: ServerMasker,
     events: EventSender,
     counts: Arc<Counts>,
-    shown: Mutex<Shown>,
+    published: Mutex<PublishedState>,
 }
 
 #[derive(Debug)]
-struct Shown {
+struct PublishedState {
     state: State,
-    /// Counts the pools that the server has had. A connection of an earlier one has no say any more.
+    /// The number of the current pool. Reports from links of earlier pools are ignored.
     pool: u64,
-    /// The states of the connections.
+    /// The states of the links.
     links: Vec<State>,
     is_muted: bool,
 }
@@ -60,7 +60,7 @@ impl EventPublisher {
             masker,
             events,
             counts,
-            shown: Mutex::new(Shown {
+            published: Mutex::new(PublishedState {
                 state,
                 pool: 0,
                 links: Vec::new(),
@@ -69,73 +69,75 @@ impl EventPublisher {
         })
     }
 
-    /// Says which view has the server for itself from now on. Listeners are told that the board's server became the view's.
-    pub(super) fn belong_to(&self, view: &Arc<str>) {
-        let mut shown = self.lock();
-        let state = shown.state;
+    /// Sets the view that owns the server. Subscribers see the board's server become idle and the view's server take over its state.
+    pub(super) fn assign_view(&self, view: &Arc<str>) {
+        let mut published = self.lock();
+        let state = published.state;
         if state != State::Idle {
-            self.show(&mut shown, State::Idle, None, None);
+            self.publish(&mut published, State::Idle, None, None);
         }
         let _ = self.view.set(view.clone());
         if state != State::Idle {
-            self.show(&mut shown, state, None, None);
+            self.publish(&mut published, state, None, None);
         }
     }
 
-    /// Tells nothing until it takes the place of another: what a replacement does before that is no state of the server that is used.
+    /// Publishes nothing until the server replaces another: the states of a replacement before that are not those of the server in use.
     pub(super) fn mute(&self) {
         self.lock().is_muted = true;
     }
 
-    /// Tells of its states from now on, if it did not.
+    /// Publishes states from now on, beginning with the current one.
     pub(super) fn unmute(&self) {
-        let mut shown = self.lock();
-        if std::mem::take(&mut shown.is_muted) {
-            let state = std::mem::replace(&mut shown.state, State::Idle);
-            self.show(&mut shown, state, None, None);
+        let mut published = self.lock();
+        if std::mem::take(&mut published.is_muted) {
+            let state = std::mem::replace(&mut published.state, State::Idle);
+            self.publish(&mut published, state, None, None);
         }
     }
 
-    /// Speaks for the server from now on, in the place of the one that had its name before, which falls silent.
+    /// Publishes for the server in place of `old`, which is muted.
     pub(super) fn take_over(&self, old: &Self) {
         let from = {
             let mut old = old.lock();
             old.is_muted = true;
             old.state
         };
-        let mut shown = self.lock();
-        shown.is_muted = false;
-        // Told also when both are in the same state: listeners learn that the server is another one.
-        let state = shown.state;
+        let mut published = self.lock();
+        published.is_muted = false;
+        // Published even if both have the same state, so that subscribers learn of the replacement.
+        let state = published.state;
         self.send(from, state, None, None);
     }
 
-    /// The server gets a new pool of connections. The number of the pool is needed for their seats.
+    /// Begins a new pool of links. Returns its number for the links' reporters.
     pub(super) fn begin_pool(&self, size: usize) -> u64 {
-        let mut shown = self.lock();
-        shown.pool += 1;
-        shown.links = vec![State::Idle; size];
-        self.show(&mut shown, State::Idle, None, None);
-        shown.pool
+        let mut published = self.lock();
+        published.pool += 1;
+        published.links = vec![State::Idle; size];
+        self.publish(&mut published, State::Idle, None, None);
+        published.pool
     }
 
-    /// The server has no connections any more.
+    /// Ends the pool: the server has no links any more.
     pub(super) fn end_pool(&self, state: State, why: Option<&Outage>) {
-        let mut shown = self.lock();
-        shown.pool += 1;
-        shown.links.clear();
-        self.show(&mut shown, state, why, None);
+        let mut published = self.lock();
+        published.pool += 1;
+        published.links.clear();
+        self.publish(&mut published, state, why, None);
     }
 
-    fn link_changed(&self, pool: u64, at: usize, phase: &Phase, is_new: bool) {
-        let mut shown = self.lock();
-        if shown.pool != pool {
+    fn link_changed(&self, pool: u64, index: usize, phase: &Phase, is_new: bool) {
+        let mut published = self.lock();
+        if published.pool != pool {
             return;
         }
-        let Some(link) = shown.links.get_mut(at) else { return };
+        let Some(link) = published.links.get_mut(index) else {
+            return;
+        };
         *link = phase.state();
-        // As `Pool::phase` ranks them. Of equals the first one stays.
-        let best = shown.links.iter().copied().rev().max_by_key(|state| rank(*state));
+        // Ranked as in `Pool::phase`. The first of equals wins.
+        let best = published.links.iter().copied().rev().max_by_key(|state| rank(*state));
         let (why, ready_after) = match phase {
             Phase::Down(outage) => (Some(outage.as_ref()), None),
             Phase::Connecting(attempt) => (attempt.after.as_deref(), None),
@@ -143,15 +145,21 @@ impl EventPublisher {
             Phase::Disabled | Phase::Idle | Phase::Closed => (None, None),
         };
         if let Some(state) = best {
-            self.show(&mut shown, state, why, ready_after);
+            self.publish(&mut published, state, why, ready_after);
         }
     }
 
-    /// Rings while the lock is held, so that listeners hear of changes in their order.
-    fn show(&self, shown: &mut Shown, state: State, why: Option<&Outage>, ready_after: Option<Duration>) {
-        let from = std::mem::replace(&mut shown.state, state);
+    /// Sends under the lock, so that subscribers receive changes in order.
+    fn publish(
+        &self,
+        published: &mut PublishedState,
+        state: State,
+        why: Option<&Outage>,
+        ready_after: Option<Duration>,
+    ) {
+        let from = std::mem::replace(&mut published.state, state);
         let fails_again = from == state && matches!(state, State::Down | State::CrashLooping) && why.is_some();
-        if shown.is_muted || (from == state && !fails_again) {
+        if published.is_muted || (from == state && !fails_again) {
             return;
         }
         self.send(from, state, why, ready_after);
@@ -163,7 +171,7 @@ impl EventPublisher {
             view: self.view(),
             from,
             state,
-            reason: why.map(|outage| self.hidden(&outage.message)),
+            reason: why.map(|outage| self.masked(&outage.message)),
             ready_after_ms: ready_after.map(millis),
             at: Timestamp::now(),
         });
@@ -173,19 +181,19 @@ impl EventPublisher {
         self.view.get().map(|view| view.to_string())
     }
 
-    fn hidden(&self, text: &str) -> String {
+    fn masked(&self, text: &str) -> String {
         let mut text = self.masker.text(text).into_owned();
         text.truncate(text.floor_char_boundary(REASON));
         text
     }
 
-    fn lock(&self) -> MutexGuard<'_, Shown> {
-        self.shown.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, PublishedState> {
+        self.published.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl Drop for EventPublisher {
-    /// The last handle to the server is gone.
+    /// The last handle to the server was dropped.
     fn drop(&mut self) {
         self.end_pool(State::Closed, None);
     }
@@ -200,36 +208,36 @@ fn rank(state: State) -> u8 {
     }
 }
 
-/// The place of one connection among those of a server that holds it.
+/// Reports the phases of one link to one of the servers that lease it.
 #[derive(Debug, Clone)]
 pub(super) struct LinkReporter {
     publisher: Arc<EventPublisher>,
     pool: u64,
-    at: usize,
-    /// The session that was reported last.
+    index: usize,
+    /// The generation of the last reported session.
     generation: u64,
     restarts: u32,
 }
 
 impl LinkReporter {
-    pub(super) fn new(publisher: &Arc<EventPublisher>, pool: u64, at: usize) -> Self {
+    pub(super) fn new(publisher: &Arc<EventPublisher>, pool: u64, index: usize) -> Self {
         Self {
             publisher: publisher.clone(),
             pool,
-            at,
+            index,
             generation: 0,
             restarts: 0,
         }
     }
 
-    /// The connection may have been there before. What happened then belongs to others.
-    pub(super) fn join(&mut self, phase: &Phase) {
+    /// Starts to report a link that may be in use already. Its earlier sessions and restarts are not counted for this server.
+    pub(super) fn attach(&mut self, phase: &Phase) {
         self.generation = phase.live().map_or(0, |live| live.generation);
         self.restarts = phase.restarts();
-        self.publisher.link_changed(self.pool, self.at, phase, false);
+        self.publisher.link_changed(self.pool, self.index, phase, false);
     }
 
-    /// The connection shows a phase.
+    /// Reports a new phase of the link.
     pub(super) fn changed(&mut self, phase: &Phase) {
         let counts = &self.publisher.counts;
         if let Some(again) = phase.restarts().checked_sub(self.restarts).filter(|again| *again > 0) {
@@ -242,7 +250,7 @@ impl LinkReporter {
             counts.ready(live.start);
         }
         self.publisher
-            .link_changed(self.pool, self.at, phase, session.is_some());
+            .link_changed(self.pool, self.index, phase, session.is_some());
     }
 
     pub(super) fn start_failed(&self) {
@@ -255,7 +263,7 @@ impl LinkReporter {
         publisher.events.send(|| Event::ProbeFailed {
             server: publisher.server.clone(),
             view: publisher.view(),
-            reason: publisher.hidden(reason),
+            reason: publisher.masked(reason),
             at: Timestamp::now(),
         });
     }

@@ -1,4 +1,4 @@
-//! What is remembered of a server's health checks, and whether the machine has slept since the last one: then a quiet connection may be dead.
+//! The last health check of a connection, and a detector for machine sleep, after which a quiet connection may be dead.
 
 use std::{
     sync::{Mutex, PoisonError},
@@ -8,7 +8,7 @@ use std::{
 use jiff::Timestamp;
 use tokio::time::Instant;
 
-/// The last health check of one connection: a probe, or a start.
+/// The last health check of one connection: a probe or a start.
 #[derive(Debug, Default)]
 pub(super) struct HealthChecks(Mutex<Option<HealthCheck>>);
 
@@ -16,7 +16,7 @@ pub(super) struct HealthChecks(Mutex<Option<HealthCheck>>);
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct HealthCheck {
     pub(super) at: Timestamp,
-    /// Why it failed; `None` if the server was well.
+    /// Why the check failed; `None` if it succeeded.
     pub(super) error: Option<String>,
 }
 
@@ -25,17 +25,17 @@ impl HealthChecks {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// A check has ended now, with this error or well.
-    pub(super) fn ended(&self, error: Option<String>) {
+    /// Records a check that ended now.
+    pub(super) fn record(&self, error: Option<String>) {
         let at = Timestamp::now();
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(HealthCheck { at, error });
     }
 }
 
-/// How far the wall clock may run ahead of the timers before that counts as sleep.
+/// How far the wall clock may run ahead of the monotonic clock before that counts as sleep.
 const SLEPT: Duration = Duration::from_secs(30);
 
-/// Compares the wall clock with the timers, which stand still while the machine sleeps.
+/// Compares the wall clock with the monotonic clock, which stops while the machine sleeps.
 #[derive(Debug)]
 pub(super) struct SleepDetector {
     wall: SystemTime,
@@ -51,12 +51,12 @@ impl SleepDetector {
         Self { wall, timer }
     }
 
-    /// Whether the machine has slept since the last look.
-    pub(super) fn woke(&mut self) -> bool {
-        self.look(SystemTime::now(), Instant::now())
+    /// Whether the machine has slept since the last call.
+    pub(super) fn has_slept(&mut self) -> bool {
+        self.update(SystemTime::now(), Instant::now())
     }
 
-    fn look(&mut self, wall: SystemTime, timer: Instant) -> bool {
+    fn update(&mut self, wall: SystemTime, timer: Instant) -> bool {
         let last = std::mem::replace(self, Self::at(wall, timer));
         let passed = wall.duration_since(last.wall).unwrap_or_default();
         passed > timer.saturating_duration_since(last.timer) + SLEPT
@@ -73,15 +73,15 @@ mod tests {
         let at = |seconds| wall + Duration::from_secs(seconds);
         let later = |seconds| timer + Duration::from_secs(seconds);
         let mut watch = SleepDetector::at(wall, timer);
-        assert!(!watch.look(at(15), later(15)));
-        assert!(watch.look(at(1000), later(30)));
-        assert!(!watch.look(at(1015), later(45)));
+        assert!(!watch.update(at(15), later(15)));
+        assert!(watch.update(at(1000), later(30)));
+        assert!(!watch.update(at(1015), later(45)));
     }
 
     #[test]
     fn a_clock_that_is_set_back_is_no_sleep() {
         let (wall, timer) = (SystemTime::UNIX_EPOCH + Duration::from_secs(5000), Instant::now());
         let mut watch = SleepDetector::at(wall, timer);
-        assert!(!watch.look(wall - Duration::from_secs(3600), timer + Duration::from_secs(15)));
+        assert!(!watch.update(wall - Duration::from_secs(3600), timer + Duration::from_secs(15)));
     }
 }

@@ -1,4 +1,4 @@
-//! What is known of a server's catalogue, also while the server is not there, and how it changed.
+//! The last known catalogue of a server, also while the server is not ready, and its history of changes.
 
 use std::{
     collections::VecDeque,
@@ -21,11 +21,11 @@ use crate::{
 /// How many changes are remembered.
 const CHANGES: usize = 32;
 
-/// One change of what a server offers.
+/// One change of a server's catalogue.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct CatalogChange {
-    /// When it was seen.
+    /// When the change was seen.
     pub at: Timestamp,
     /// What changed.
     pub diff: CatalogDiff,
@@ -35,39 +35,39 @@ pub struct CatalogChange {
 #[derive(Debug)]
 pub(super) struct KnownCatalog {
     server: ServerName,
-    /// Where it is kept between programs, and under which fingerprint.
-    kept: Option<(CatalogStore, String)>,
-    state: Mutex<State>,
+    /// The store across runs of the program, and the fingerprint of the server's transport.
+    store: Option<(CatalogStore, String)>,
+    state: Mutex<CatalogState>,
 }
 
 #[derive(Debug, Default)]
-struct State {
+struct CatalogState {
     latest: Option<Arc<Catalog>>,
     changes: VecDeque<CatalogChange>,
     former: FormerNames,
-    /// Whether this program has listed the server itself.
+    /// Whether the server was listed in this run of the program.
     was_listed: bool,
 }
 
 impl KnownCatalog {
-    /// What an earlier program has learned, if that was kept.
-    pub(super) fn new(server: ServerName, kept: Option<(CatalogStore, String)>) -> Self {
-        let stored = kept
+    /// Loads the stored catalogue of an earlier run, if there is one.
+    pub(super) fn new(server: ServerName, store: Option<(CatalogStore, String)>) -> Self {
+        let stored = store
             .as_ref()
             .and_then(|(store, fingerprint)| store.load(&server, fingerprint));
-        // A server that sets a time for its listings is taken at its word.
+        // A stored listing with a TTL is used only until it expires.
         let stored = stored.filter(|stored| stored.freshness.ttl.is_none() || stored.is_fresh(Timestamp::now()));
         Self {
             server,
-            kept,
-            state: Mutex::new(State {
+            store,
+            state: Mutex::new(CatalogState {
                 latest: stored.map(|stored| Arc::new(stored.catalog)),
-                ..State::default()
+                ..CatalogState::default()
             }),
         }
     }
 
-    /// Masks what an earlier program has learned: it may not have known every secret.
+    /// Masks the stored catalogue: the earlier run may not have known every secret.
     pub(super) fn masked(self, masker: &Masker) -> Self {
         {
             let mut state = self.lock();
@@ -78,12 +78,12 @@ impl KnownCatalog {
         self
     }
 
-    /// Whether this program has listed the server itself, and did not only read what an earlier one kept.
+    /// Whether the server was listed in this run of the program, not only loaded from the store.
     pub(super) fn was_listed(&self) -> bool {
         self.lock().was_listed
     }
 
-    /// Counts it as listed by this program.
+    /// Counts the server as listed in this run of the program.
     pub(super) fn mark_listed(&self) {
         self.lock().was_listed = true;
     }
@@ -96,12 +96,12 @@ impl KnownCatalog {
         self.lock().changes.iter().cloned().collect()
     }
 
-    /// The names that its tools had before.
+    /// The names that the server's tools had before.
     pub(super) fn former_names(&self) -> FormerNames {
         self.lock().former.clone()
     }
 
-    /// The server was listed. What differs from before is remembered, kept for the next program, and returned.
+    /// Records a new listing and stores it. Returns how it differs from the previous one, if it does.
     pub(super) fn learn(&self, catalog: &Arc<Catalog>, freshness: Freshness) -> Option<CatalogDiff> {
         let at = Timestamp::now();
         let changed = {
@@ -125,7 +125,7 @@ impl KnownCatalog {
                 None => None,
             }
         };
-        if let Some((store, fingerprint)) = &self.kept {
+        if let Some((store, fingerprint)) = &self.store {
             let stored = Stored {
                 catalog: catalog.as_ref().clone(),
                 freshness,
@@ -138,7 +138,7 @@ impl KnownCatalog {
         changed
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, CatalogState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

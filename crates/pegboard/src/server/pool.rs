@@ -1,4 +1,4 @@
-//! The connections of one server: mostly one, or several of which each call takes the least busy.
+//! The connections of one server. Most servers have one; with several, each call takes the least busy.
 
 use std::{
     cell::OnceCell,
@@ -12,14 +12,16 @@ use std::{
 use futures_util::future::join_all;
 
 use super::{
-    Shared,
+    board_shared::BoardShared,
+    connection_plan::ConnectionPlan,
     event_publisher::{EventPublisher, LinkReporter},
     known_catalog::KnownCatalog,
-    link::{Hold, Link, Plan, REMIND},
-    phase::{Live, Outage, Phase},
+    link::{Link, LinkLease, RESEND},
+    link_usage::{ReleaseNotifier, UseGuard},
+    outage::Outage,
+    phase::{Live, Phase},
     revision::Revision,
     supervisor::Command,
-    usage::{Freed, Use},
 };
 use crate::{
     config::{IDLE, IdleStop, Scope, ServerConfig},
@@ -31,73 +33,78 @@ use crate::{
 /// The connections of one server, in the order in which they are started.
 #[derive(Debug)]
 pub(super) struct Pool {
-    members: Box<[Hold]>,
-    /// The most uses of one connection at once.
-    places: AtomicUsize,
-    /// Held while a connection is picked, so that two calls do not take the same place.
-    picking: Mutex<()>,
-    /// A use of some connection has ended.
-    freed: Arc<Freed>,
+    leases: Box<[LinkLease]>,
+    /// The most concurrent uses of one connection.
+    slots: AtomicUsize,
+    /// Held while a connection is picked, so that two calls do not take the same slot.
+    pick_lock: Mutex<()>,
+    /// Notifies waiting calls when a use of any connection ends.
+    released: Arc<ReleaseNotifier>,
 }
 
 impl Pool {
-    /// The connections of a server. Those that all share are looked for among the links of the board.
+    /// Creates the connections of a server. A shared-scope server leases a compatible link of the board, if there is one.
     pub(super) fn new(
-        plan: &Plan,
+        plan: &ConnectionPlan,
         config: &ServerConfig,
         idle: Option<Duration>,
         (revision, publisher): (&Arc<Revision>, &Arc<EventPublisher>),
-        shared: &Shared,
+        shared: &BoardShared,
     ) -> Self {
         let number = publisher.begin_pool(size(config));
-        let freed = Arc::<Freed>::default();
+        let released = Arc::<ReleaseNotifier>::default();
         let known = OnceCell::new();
         let make = || {
             let known = known.get_or_init(|| Arc::new(known_of(plan, shared)));
-            Link::new(plan.clone(), known.clone(), freed.clone(), revision.clone(), shared)
+            Link::new(
+                plan.clone(),
+                known.clone(),
+                released.clone(),
+                revision.clone(),
+                &shared.link_resources,
+            )
         };
         let is_shared = config.policy.scope == Scope::Shared;
-        let members = (0..size(config)).map(|at| {
+        let leases = (0..size(config)).map(|at| {
             let idle = idle_after(config, idle, at);
             let reporter = LinkReporter::new(publisher, number, at);
             if is_shared && matches!(plan.spec.target, Target::Configured(_)) {
-                shared.links.join(plan, idle, reporter, make)
+                shared.links.lease(plan, idle, reporter, make)
             } else {
-                // A link that was made just now has not ended.
-                make().hold(idle, reporter).expect("nobody has held it yet")
+                make().lease(idle, reporter).expect("a new link has not ended")
             }
         });
         Self {
-            members: members.collect(),
-            places: places(config).into(),
-            picking: Mutex::default(),
-            freed,
+            leases: leases.collect(),
+            slots: slots(config).into(),
+            pick_lock: Mutex::default(),
+            released,
         }
     }
 
-    /// A pool over one link that exists.
+    /// A pool over one existing link.
     #[cfg(test)]
     #[cfg(feature = "explore")]
     pub(super) fn over(link: &Link, publisher: &Arc<EventPublisher>) -> Self {
         let reporter = LinkReporter::new(publisher, publisher.begin_pool(1), 0);
         Self {
-            members: link.hold(None, reporter).into_iter().collect(),
-            places: usize::MAX.into(),
-            picking: Mutex::default(),
-            freed: Arc::default(),
+            leases: link.lease(None, reporter).into_iter().collect(),
+            slots: usize::MAX.into(),
+            pick_lock: Mutex::default(),
+            released: Arc::default(),
         }
     }
 
     pub(super) fn links(&self) -> impl Iterator<Item = &Link> {
-        self.members.iter().map(Hold::link)
+        self.leases.iter().map(LinkLease::link)
     }
 
-    /// The first connection, which stands for the server where one has to.
+    /// The first connection. It represents the server where a single one is needed.
     pub(super) fn first(&self) -> &Link {
-        self.members[0].link()
+        self.leases[0].link()
     }
 
-    /// How the server as a whole looks: as its best connection does.
+    /// The phase of the server as a whole: that of its best connection.
     pub(super) fn phase(&self) -> Phase {
         let rank = |phase: &Phase| match phase {
             Phase::Ready(_) => 3,
@@ -106,38 +113,39 @@ impl Pool {
             Phase::Idle | Phase::Disabled | Phase::Closed => 0,
         };
         let phases = self.links().skip(1).map(Link::phase);
-        // Of equals the first one stays.
+        // The first of equals wins.
         phases.fold(self.first().phase(), |best, next| {
             if rank(&next) > rank(&best) { next } else { best }
         })
     }
 
-    /// Keeps a connection that calls wait for from being ended. A pool may start another.
-    pub(super) fn keep(&self) -> Option<Arc<Use>> {
-        match &*self.members {
+    /// Keeps the only connection from being closed as idle while a call waits in a queue. A pool of several needs no such guard, as it can
+    /// start another.
+    pub(super) fn keep_from_idling(&self) -> Option<Arc<UseGuard>> {
+        match &*self.leases {
             [only] => only.link().begin_use(),
             _ => None,
         }
     }
 
-    /// A session that is ready at this moment, and not the one that was left behind.
-    pub(super) fn live_now(&self, left_behind: u64) -> Option<Live> {
+    /// Returns a session that is ready now and whose generation is not `old_generation`.
+    pub(super) fn live_now(&self, old_generation: u64) -> Option<Live> {
         let (link, using) = self.pick()?;
-        link.live_now(left_behind).map(|live| live.used_by(using))
+        link.live_now(old_generation).map(|live| live.with_use(using))
     }
 
-    /// A session that is ready, and not the one that was left behind.
-    pub(super) async fn live_after(&self, left_behind: u64) -> Result<Live, Arc<Outage>> {
+    /// Waits for a session whose generation is not `old_generation`.
+    pub(super) async fn live_after(&self, old_generation: u64) -> Result<Live, Arc<Outage>> {
         let mut failed = 0;
         loop {
             let Some((link, using)) = self.pick_or_wait().await else {
                 continue;
             };
-            match link.live_after(left_behind).await {
-                Ok(live) => return Ok(live.used_by(using)),
+            match link.live_after(old_generation).await {
+                Ok(live) => return Ok(live.with_use(using)),
                 Err(outage) => {
                     failed += 1;
-                    if failed >= self.members.len() || !self.links().any(is_well) {
+                    if failed >= self.leases.len() || !self.links().any(is_well) {
                         return Err(outage);
                     }
                 }
@@ -145,147 +153,154 @@ impl Pool {
         }
     }
 
-    /// The connection for the next call, or nothing after a while in which one may have become free.
-    async fn pick_or_wait(&self) -> Option<(&Link, Arc<Use>)> {
+    /// The connection for the next call. Returns `None` after a wait in which one may have become free.
+    async fn pick_or_wait(&self) -> Option<(&Link, Arc<UseGuard>)> {
         if let Some(picked) = self.pick() {
             return Some(picked);
         }
-        let freed = self.freed.next();
-        // Once more, now that whoever ends a use tells us.
+        let released = self.released.next();
+        // Try again, now that the end of a use wakes this task.
         let picked = self.pick();
         if picked.is_none() {
             tokio::select! {
-                () = freed => {}
+                () = released => {}
                 () = self.first().changed() => {}
-                () = tokio::time::sleep(REMIND) => {}
+                () = tokio::time::sleep(RESEND) => {}
             }
         }
         picked
     }
 
-    /// The connection for the next call. A new one is started only when all that run are busy. `None` when all have as much to do as they
-    /// may, or are being ended.
-    fn pick(&self) -> Option<(&Link, Arc<Use>)> {
-        if let [only] = &*self.members {
+    /// Picks the connection for the next call. A further one is started only when all running ones are busy. Returns `None` if all are at
+    /// their limit or are being closed.
+    fn pick(&self) -> Option<(&Link, Arc<UseGuard>)> {
+        if let [only] = &*self.leases {
             return only.link().begin_use().map(|using| (only.link(), using));
         }
-        let _alone = self.picking.lock().unwrap_or_else(PoisonError::into_inner);
+        let _guard = self.pick_lock.lock().unwrap_or_else(PoisonError::into_inner);
         let best = self.best()?;
         best.begin_use().map(|using| (best, using))
     }
 
     fn best(&self) -> Option<&Link> {
-        let places = self.places.load(Ordering::Relaxed);
-        let looks: Vec<_> = self.links().map(|link| (link.uses(), Look::of(link), link)).collect();
-        let first = |wanted: Look| {
-            looks
+        let slots = self.slots.load(Ordering::Relaxed);
+        let states: Vec<_> = self
+            .links()
+            .map(|link| (link.uses(), LinkState::of(link), link))
+            .collect();
+        let first = |wanted: LinkState| {
+            states
                 .iter()
-                .find(|(_, look, _)| *look == wanted)
+                .find(|(_, state, _)| *state == wanted)
                 .map(|(.., link)| *link)
         };
-        if first(Look::Running).is_none()
-            && let Some(down) = first(Look::Down)
+        if first(LinkState::Running).is_none()
+            && let Some(down) = first(LinkState::Down)
         {
-            // What keeps one from starting keeps the others too, so it is told at once.
+            // What keeps one connection from starting keeps the others too, so the call fails at once.
             return Some(down);
         }
-        // Free ones that run, then those that can be started, then the least busy.
-        let usable = looks
+        // The least busy first. Of equally busy ones, running ones come before those that must be started.
+        let usable = states
             .iter()
-            .filter(|(uses, look, _)| *look != Look::Down && *uses < places);
+            .filter(|(uses, state, _)| *state != LinkState::Down && *uses < slots);
         usable
-            .min_by_key(|(uses, look, _)| (*uses, *look))
+            .min_by_key(|(uses, state, _)| (*uses, *state))
             .map(|(.., link)| *link)
     }
 
-    /// Takes new settings over where the connections can stay.
-    pub(super) fn retune(&self, plan: &Plan, config: &ServerConfig, idle: Option<Duration>) -> bool {
-        self.places.store(places(config), Ordering::Relaxed);
-        self.members.len() == size(config)
+    /// Applies new settings. Returns whether the connections can stay.
+    pub(super) fn retune(&self, plan: &ConnectionPlan, config: &ServerConfig, idle: Option<Duration>) -> bool {
+        self.slots.store(slots(config), Ordering::Relaxed);
+        self.leases.len() == size(config)
             && self
-                .members
+                .leases
                 .iter()
                 .enumerate()
                 .all(|(at, hold)| hold.retune(plan.clone(), idle_after(config, idle, at)))
     }
 
     pub(super) fn start(&self) {
-        self.first().ask(Command::Start);
+        self.first().send(Command::Start);
     }
 
-    pub(super) fn ask(&self, command: Command) {
+    pub(super) fn send(&self, command: Command) {
         for link in self.links() {
-            link.ask(command);
+            link.send(command);
         }
     }
 
-    /// Lists the connection that `live` belongs to again.
-    pub(super) async fn relisted(&self, live: &Live, deadline: Deadline) {
+    /// Lists the connection of `live` again.
+    pub(super) async fn refresh_and_wait(&self, live: &Live, deadline: Deadline) {
         let generation = |link: &Link| link.phase().live().map(|live| live.generation);
         if let Some(link) = self.links().find(|link| generation(link) == Some(live.generation)) {
-            link.relisted(live, deadline).await;
+            link.refresh_and_wait(live, deadline).await;
         }
     }
 
-    /// Starts the connections that run anew; the first one also when it does not.
+    /// Restarts the running connections, and the first one even if it is not running.
     pub(super) async fn reconnect(&self) {
         let running = self.links().skip(1).filter(|link| !matches!(link.phase(), Phase::Idle));
         join_all(std::iter::once(self.first()).chain(running).map(Link::reconnect)).await;
     }
 
-    /// Sets after how long without a use the first connection rests.
-    pub(super) fn rest_after(&self, idle: Option<Duration>) {
-        self.members[0].rest_after(idle);
+    /// Sets how long the first connection may be idle.
+    pub(super) fn set_idle_limit(&self, idle: Option<Duration>) {
+        self.leases[0].set_idle_limit(idle);
     }
 
-    /// How many requests use connections that no other server holds.
+    /// How many requests use connections that no other server shares.
     pub(super) fn uses(&self) -> usize {
-        let own = self.members.iter().filter(|hold| hold.is_alone());
+        let own = self.leases.iter().filter(|hold| hold.is_sole_holder());
         own.map(|hold| hold.link().uses()).sum()
     }
 
-    /// Ends all connections that nobody else holds, and waits for that.
+    /// Closes the connections that no other server shares, and waits until they are closed.
     pub(super) async fn close(&self) {
-        join_all(self.members.iter().map(Hold::close)).await;
+        join_all(self.leases.iter().map(LinkLease::close)).await;
     }
 }
 
-/// What is known of a server's catalogue before it is started.
-fn known_of(plan: &Plan, shared: &Shared) -> KnownCatalog {
-    let kept = match &plan.spec.target {
+/// The catalogue that is known before the first start.
+fn known_of(plan: &ConnectionPlan, shared: &BoardShared) -> KnownCatalog {
+    let store = match &plan.spec.target {
         Target::Configured(transport) => shared.catalogs.clone().zip(Some(transport.fingerprint())),
         Target::InProcess(_) | Target::StandIn(_) => None,
     };
-    KnownCatalog::new(plan.spec.name.clone(), kept).masked(&plan.spec.masker.current())
+    KnownCatalog::new(plan.spec.name.clone(), store).masked(&plan.spec.masker.current())
 }
 
-/// What a connection looks like to the one who picks.
+/// The state of a connection, in order of preference.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Look {
+enum LinkState {
     Running,
     /// Not started yet.
-    Resting,
+    Unstarted,
     Down,
 }
 
-impl Look {
+impl LinkState {
     fn of(link: &Link) -> Self {
         match link.phase() {
             Phase::Ready(_) | Phase::Connecting(_) => Self::Running,
             Phase::Idle => Self::of_unstarted(link),
-            Phase::Down(outage) if outage.is_ended_by_calls() => Self::of_unstarted(link),
+            Phase::Down(outage) if outage.starts_on_call() => Self::of_unstarted(link),
             Phase::Down(_) | Phase::Disabled | Phase::Closed => Self::Down,
         }
     }
 
-    /// A call that has picked it is about to start it.
+    /// A call that has picked the connection is about to start it.
     fn of_unstarted(link: &Link) -> Self {
-        if link.uses() > 0 { Self::Running } else { Self::Resting }
+        if link.uses() > 0 {
+            Self::Running
+        } else {
+            Self::Unstarted
+        }
     }
 }
 
 fn is_well(link: &Link) -> bool {
-    Look::of(link) == Look::Running
+    LinkState::of(link) == LinkState::Running
 }
 
 /// How many connections a server may have.
@@ -296,8 +311,8 @@ fn size(config: &ServerConfig) -> usize {
     }
 }
 
-/// How many calls one connection takes at once.
-fn places(config: &ServerConfig) -> usize {
+/// How many concurrent calls one connection takes.
+fn slots(config: &ServerConfig) -> usize {
     if config.policy.serial {
         1
     } else {
@@ -305,12 +320,13 @@ fn places(config: &ServerConfig) -> usize {
     }
 }
 
-/// How many calls all connections of a server take at once.
-pub(super) fn places_of_all(config: &ServerConfig) -> usize {
-    places(config).saturating_mul(size(config))
+/// How many concurrent calls all connections of a server take.
+pub(super) fn total_slots(config: &ServerConfig) -> usize {
+    slots(config).saturating_mul(size(config))
 }
 
-/// After how long a connection may rest, where `first` holds for the first one. Those that were started because others were busy always may.
+/// How long the connection at index `at` may be idle, where `first` applies to the first one. The others were started for load only, so they
+/// always have a limit.
 fn idle_after(config: &ServerConfig, first: Option<Duration>, at: usize) -> Option<Duration> {
     match config.policy.idle_stop {
         IdleStop::Auto if at > 0 => Some(IDLE),

@@ -1,4 +1,4 @@
-//! Named queues: a call gets a permit in turn, or is told at once or in time that it gets none.
+//! Named queues: a call gets a permit in order of arrival, or is refused when the queue is full or the deadline passes.
 
 use std::{
     collections::BTreeMap,
@@ -23,17 +23,17 @@ use crate::{
     status::QueueStatus,
 };
 
-/// The most calls that wait in one queue. Whoever comes later would wait longer than anybody has patience.
+/// The most calls that wait in one queue. Later ones would wait too long to be useful.
 const MAX_WAITING: usize = 256;
-/// The queue of calls whose server names none.
+/// The queue that unknown queue names refer to.
 const DEFAULT: &str = "default";
 
-/// All queues of a board, by name. There is always one that is called `default`.
+/// All queues of a board, by name. There is always one called `default`.
 #[derive(Debug)]
 pub(crate) struct Queues(Mutex<BTreeMap<String, Queue>>);
 
 impl Queues {
-    /// The configured queues. When `default` is not among them, it has twice as many places as the machine has cores.
+    /// Creates the configured queues. If `default` is not among them, it gets twice as many permits as the machine has cores.
     pub(crate) fn new(configured: &BTreeMap<String, config::Queue>) -> Self {
         let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
         Self::on(configured, cores)
@@ -41,51 +41,51 @@ impl Queues {
 
     fn on(configured: &BTreeMap<String, config::Queue>, cores: usize) -> Self {
         let named = configured.iter().map(|(name, queue)| (name.as_str(), queue.concurrent));
-        let injected = std::iter::once((DEFAULT, cores.saturating_mul(2).clamp(1, 64)));
-        let injected = injected.filter(|_| !configured.contains_key(DEFAULT));
-        let queues = named.chain(injected);
-        let queues = queues.map(|(name, places)| (name.to_owned(), Queue::new(name, places)));
+        let default = std::iter::once((DEFAULT, cores.saturating_mul(2).clamp(1, 64)));
+        let default = default.filter(|_| !configured.contains_key(DEFAULT));
+        let queues = named.chain(default);
+        let queues = queues.map(|(name, permits)| (name.to_owned(), Queue::new(name, permits)));
         Self(Mutex::new(queues.collect()))
     }
 
-    /// The way in for the calls of `server`: at most `places` of them at once, and through the queues that `policy` names. The gate must be
-    /// made once per server and shared.
-    pub(crate) fn gate(&self, server: &str, places: usize, policy: &Policy) -> Gate {
+    /// Creates the gate for the calls of `server`: at most `permits` concurrent calls, which also wait in the queues that `policy` names.
+    /// Create it once per server and share it.
+    pub(crate) fn gate(&self, server: &str, permits: usize, policy: &Policy) -> Gate {
         let gate = Gate {
-            own: Queue::new(server, places),
+            own: Queue::new(server, permits),
             bound: ArcSwap::default(),
         };
         gate.bind(self, policy);
         gate
     }
 
-    /// The queue of that name. One that is not configured is the default one.
+    /// The queue of that name, or the default one if it is not configured.
     fn named(&self, name: &str) -> Option<Queue> {
         let queues = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         queues.get(name).or_else(|| queues.get(DEFAULT)).cloned()
     }
 
-    /// Gives the queue `name` at least `places` places; calls that wait take them at once. A queue never gets smaller. One that is
-    /// not there yet is made.
-    pub(crate) fn grow(&self, name: &str, places: usize) {
+    /// Raises the capacity of the queue to at least `permits`; waiting calls proceed at once. A queue never shrinks. Creates the queue if
+    /// there is none.
+    pub(crate) fn grow(&self, name: &str, permits: usize) {
         let mut queues = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         match queues.get(name) {
-            Some(queue) => queue.grow(places),
+            Some(queue) => queue.grow(permits),
             None => {
-                queues.insert(name.to_owned(), Queue::new(name, places));
+                queues.insert(name.to_owned(), Queue::new(name, permits));
             }
         }
     }
 
-    /// The numbers of every queue, by name.
-    pub(crate) fn numbers(&self) -> Vec<QueueNumbers> {
+    /// The statistics of every queue, by name.
+    pub(crate) fn stats(&self) -> Vec<QueueStats> {
         let queues = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        queues.values().map(Queue::numbers).collect()
+        queues.values().map(Queue::stats).collect()
     }
 
-    /// The same for people.
+    /// The statistics of every queue, for status.
     pub(crate) fn status(&self) -> Vec<QueueStatus> {
-        let status = |queue: QueueNumbers| QueueStatus {
+        let status = |queue: QueueStats| QueueStatus {
             name: queue.name.to_string(),
             capacity: queue.capacity,
             in_use: queue.in_use,
@@ -96,43 +96,43 @@ impl Queues {
             last_wait_ms: millis(queue.last_wait),
             total_wait_ms: millis(queue.total_wait),
         };
-        self.numbers().into_iter().map(status).collect()
+        self.stats().into_iter().map(status).collect()
     }
 }
 
-/// The way in for one server's calls.
+/// The gate that all calls of one server pass.
 #[derive(Debug)]
 pub(crate) struct Gate {
     own: Queue,
-    bound: ArcSwap<Bound>,
+    bound: ArcSwap<BoundQueues>,
 }
 
-/// The queues that a server's calls wait in besides its own.
+/// The shared queues that a server's calls wait in besides the server's own.
 #[derive(Debug, Default)]
-struct Bound {
+struct BoundQueues {
     all: Option<Queue>,
-    /// Those of single tools, by name or glob. They take the place of the other, so that no call waits in two queues that it shares.
+    /// The queues of single tools, by name or glob. They apply instead of `all`, so that no call waits in two shared queues.
     tools: BTreeMap<String, Queue>,
 }
 
-impl Bound {
+impl BoundQueues {
     fn queue_of(&self, tool: &str) -> Option<&Queue> {
-        let fits = |(glob, _): &(&String, &Queue)| filter::fits(glob, tool);
+        let matches = |(glob, _): &(&String, &Queue)| filter::fits(glob, tool);
         let named = || self.tools.get(tool);
-        let of_tool = named().or_else(|| self.tools.iter().find(fits).map(|(_, queue)| queue));
+        let of_tool = named().or_else(|| self.tools.iter().find(matches).map(|(_, queue)| queue));
         of_tool.or(self.all.as_ref())
     }
 }
 
 impl Gate {
-    /// A permit of a tool, if it need not be waited for.
-    pub(crate) fn enter_now(&self, tool: &str) -> Option<Permit<'_>> {
+    /// Takes a permit for a tool if one is free.
+    pub(crate) fn try_enter(&self, tool: &str) -> Option<Permit<'_>> {
         let bound = self.bound.load();
         let shared = bound.queue_of(tool);
-        let own_turn = self.own.0.places.try_acquire().ok()?;
-        let shared_turn = match shared {
+        let own_permit = self.own.0.permits.try_acquire().ok()?;
+        let shared_permit = match shared {
             None => None,
-            Some(queue) => Some(queue.free_place()?),
+            Some(queue) => Some(queue.try_permit()?),
         };
         self.own.count(Duration::ZERO);
         if let Some(queue) = shared {
@@ -140,33 +140,33 @@ impl Gate {
         }
         Some(Permit {
             waited: Duration::ZERO,
-            _shared: shared_turn,
-            _own: QueuePlace::Here(own_turn),
+            _shared: shared_permit,
+            _own: OwnPermit::Immediate(own_permit),
         })
     }
 
-    /// Waits for a permit of a tool, at most until the deadline. Dropping the future gives the place in the line up.
+    /// Waits for a permit for a tool, at most until the deadline. Dropping the future leaves the queue.
     pub(crate) async fn enter(&self, tool: &str, deadline: Deadline) -> Result<Permit<'_>, Refused> {
         let shared = self.bound.load().queue_of(tool).cloned();
-        // In this order, so that the calls that wait for one slow server do not fill the queue it shares with others.
-        let (own_turn, mut waited) = self.own.enter(deadline).await?;
-        let mut shared_turn = None;
+        // In this order, so that calls which wait for one slow server do not fill the queue that it shares with others.
+        let (own_permit, mut waited) = self.own.enter(deadline).await?;
+        let mut shared_permit = None;
         if let Some(queue) = shared {
-            let (turn, more) = queue.enter(deadline).await?;
-            shared_turn = Some(turn);
+            let (permit, more) = queue.enter(deadline).await?;
+            shared_permit = Some(permit);
             waited += more;
         }
         Ok(Permit {
             waited,
-            _shared: shared_turn,
-            _own: QueuePlace::Waited(own_turn),
+            _shared: shared_permit,
+            _own: OwnPermit::Waited(own_permit),
         })
     }
 
-    /// Lets calls wait in the queues that `policy` names, from now on.
+    /// Binds the gate to the queues that `policy` names.
     pub(crate) fn bind(&self, queues: &Queues, policy: &Policy) {
         let of_tools = policy.tool_queues.iter();
-        let bound = Bound {
+        let bound = BoundQueues {
             all: policy.queue.as_deref().and_then(|name| queues.named(name)),
             tools: of_tools
                 .filter_map(|(tool, name)| Some((tool.clone(), queues.named(name)?)))
@@ -175,45 +175,45 @@ impl Gate {
         self.bound.store(Arc::new(bound));
     }
 
-    /// Lets `places` calls in at once from now on. Calls under way beyond that go on.
-    pub(crate) fn resize(&self, places: usize) {
-        self.own.grow(places);
-        self.own.shrink(places);
+    /// Sets the number of concurrent calls. Calls in flight beyond it continue.
+    pub(crate) fn resize(&self, permits: usize) {
+        self.own.grow(permits);
+        self.own.shrink(permits);
     }
 
-    /// The numbers of the server's own queue.
-    pub(crate) fn numbers(&self) -> QueueNumbers {
-        self.own.numbers()
+    /// The statistics of the server's own queue.
+    pub(crate) fn stats(&self) -> QueueStats {
+        self.own.stats()
     }
 }
 
-/// The right to have one call under way. It is given back when dropped.
+/// The permission to have one call in flight. Dropping it returns the permits.
 #[derive(Debug)]
 #[must_use]
 pub(crate) struct Permit<'a> {
     waited: Duration,
-    // In this order, so that the shared place is free before the server's next call looks for one.
+    // Dropped in this order, so that the shared permit is free before the server's next call tries to take one.
     _shared: Option<OwnedSemaphorePermit>,
-    _own: QueuePlace<'a>,
+    _own: OwnPermit<'a>,
 }
 
-/// A place in the server's own queue, given back when dropped.
+/// A permit of the server's own queue.
 #[derive(Debug)]
 #[expect(dead_code, reason = "they are held, not read")]
-enum QueuePlace<'a> {
-    /// Had at once.
-    Here(SemaphorePermit<'a>),
+enum OwnPermit<'a> {
+    /// Taken without waiting.
+    Immediate(SemaphorePermit<'a>),
     Waited(OwnedSemaphorePermit),
 }
 
 impl Permit<'_> {
-    /// How long it was waited for.
+    /// How long the call waited for the permit.
     pub(crate) fn waited(&self) -> Duration {
         self.waited
     }
 }
 
-/// Why there is no permit. The call has not been sent anywhere.
+/// Why a call got no permit. It was not sent.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum Refused {
     #[error("{waiting} calls wait in queue `{queue}` already; call again when some of them are done")]
@@ -222,25 +222,25 @@ pub(crate) enum Refused {
     Late { queue: Arc<str> },
 }
 
-/// One queue as status and metrics show it.
+/// The statistics of one queue, for status and metrics.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct QueueNumbers {
+pub(crate) struct QueueStats {
     pub(crate) name: Arc<str>,
-    /// The most calls under way at once.
+    /// The most concurrent calls.
     pub(crate) capacity: usize,
-    /// Calls under way.
+    /// Calls in flight.
     pub(crate) in_use: usize,
-    /// Calls that wait.
+    /// Waiting calls.
     pub(crate) depth: usize,
-    /// Calls that were let in since the queue was made.
+    /// Calls admitted since the queue was created.
     pub(crate) entered: u64,
-    /// Those of them that had to wait.
+    /// Admitted calls that had to wait.
     pub(crate) waited: u64,
-    /// Calls that were not let in.
+    /// Refused calls.
     pub(crate) refused: u64,
-    /// How long the call that was let in last had waited.
+    /// How long the last admitted call waited.
     pub(crate) last_wait: Duration,
-    /// How long all calls that were let in had waited.
+    /// How long all admitted calls waited together.
     pub(crate) total_wait: Duration,
 }
 
@@ -250,9 +250,9 @@ struct Queue(Arc<QueueState>);
 #[derive(Debug)]
 struct QueueState {
     name: Arc<str>,
-    /// First come, first served: that is how this semaphore hands out its permits.
-    places: Arc<Semaphore>,
-    /// How many permits there are altogether. Locked while it grows, so that two who grow it do not add up.
+    /// Fair: a tokio semaphore grants permits in order of arrival.
+    permits: Arc<Semaphore>,
+    /// The total number of permits. Locked while it changes, so that concurrent changes do not add up.
     capacity: Mutex<usize>,
     waiting: AtomicUsize,
     entered: AtomicU64,
@@ -263,12 +263,12 @@ struct QueueState {
 }
 
 impl Queue {
-    fn new(name: &str, places: usize) -> Self {
-        let places = places.clamp(1, Semaphore::MAX_PERMITS);
+    fn new(name: &str, permits: usize) -> Self {
+        let permits = permits.clamp(1, Semaphore::MAX_PERMITS);
         Self(Arc::new(QueueState {
             name: name.into(),
-            places: Arc::new(Semaphore::new(places)),
-            capacity: Mutex::new(places),
+            permits: Arc::new(Semaphore::new(permits)),
+            capacity: Mutex::new(permits),
             waiting: AtomicUsize::new(0),
             entered: AtomicU64::new(0),
             waited: AtomicU64::new(0),
@@ -278,7 +278,7 @@ impl Queue {
         }))
     }
 
-    /// A place, and how long it was waited for.
+    /// Waits for a permit. Returns it with the time that the call waited.
     async fn enter(&self, deadline: Deadline) -> Result<(OwnedSemaphorePermit, Duration), Refused> {
         let entered = self.wait(deadline).await;
         if entered.is_err() {
@@ -288,103 +288,103 @@ impl Queue {
     }
 
     async fn wait(&self, deadline: Deadline) -> Result<(OwnedSemaphorePermit, Duration), Refused> {
-        let line = &*self.0;
+        let state = &*self.0;
         let late = || Refused::Late {
-            queue: line.name.clone(),
+            queue: state.name.clone(),
         };
         if deadline.has_passed() {
             return Err(late());
         }
-        if let Some(permit) = self.free_place() {
+        if let Some(permit) = self.try_permit() {
             self.count(Duration::ZERO);
             return Ok((permit, Duration::ZERO));
         }
-        let place = Waiting::join(&line.waiting);
-        if place.number > MAX_WAITING {
+        let waiter = WaiterGuard::join(&state.waiting);
+        if waiter.number > MAX_WAITING {
             return Err(Refused::Full {
-                queue: line.name.clone(),
+                queue: state.name.clone(),
                 waiting: MAX_WAITING,
             });
         }
         let since = Instant::now();
-        match deadline.run(line.places.clone().acquire_owned()).await {
+        match deadline.run(state.permits.clone().acquire_owned()).await {
             Ok(Ok(permit)) => {
                 let waited = since.elapsed();
-                tracing::debug!(queue = %line.name, ?waited, depth = place.number, "the call waited for its turn");
-                line.waited.fetch_add(1, Ordering::Relaxed);
+                tracing::debug!(queue = %state.name, ?waited, depth = waiter.number, "the call waited for its turn");
+                state.waited.fetch_add(1, Ordering::Relaxed);
                 self.count(waited);
                 Ok((permit, waited))
             }
-            // The semaphore is never closed, so the only other end of the wait is that of our time.
+            // The semaphore is never closed, so only the deadline can end the wait.
             Ok(Err(_)) | Err(_) => Err(late()),
         }
     }
 
-    /// A place that is free. Nobody is overtaken: while calls wait, places that come free go to them and are never seen here.
-    fn free_place(&self) -> Option<OwnedSemaphorePermit> {
-        self.0.places.clone().try_acquire_owned().ok()
+    /// Takes a free permit. It overtakes no call: while calls wait, released permits go to them.
+    fn try_permit(&self) -> Option<OwnedSemaphorePermit> {
+        self.0.permits.clone().try_acquire_owned().ok()
     }
 
     fn count(&self, waited: Duration) {
-        let line = &*self.0;
+        let state = &*self.0;
         let micros = u64::try_from(waited.as_micros()).unwrap_or(u64::MAX);
-        line.entered.fetch_add(1, Ordering::Relaxed);
-        // Mostly nobody waits, and what does not change need not be written.
-        if line.last_wait.load(Ordering::Relaxed) != micros {
-            line.last_wait.store(micros, Ordering::Relaxed);
+        state.entered.fetch_add(1, Ordering::Relaxed);
+        // Mostly calls do not wait, and an unchanged value need not be written.
+        if state.last_wait.load(Ordering::Relaxed) != micros {
+            state.last_wait.store(micros, Ordering::Relaxed);
         }
         if micros > 0 {
-            line.total_wait.fetch_add(micros, Ordering::Relaxed);
+            state.total_wait.fetch_add(micros, Ordering::Relaxed);
         }
     }
 
-    fn grow(&self, places: usize) {
+    fn grow(&self, permits: usize) {
         let mut capacity = self.0.capacity.lock().unwrap_or_else(PoisonError::into_inner);
-        let wanted = places.min(Semaphore::MAX_PERMITS);
-        if wanted > *capacity {
-            self.0.places.add_permits(wanted - *capacity);
-            *capacity = wanted;
+        let target = permits.min(Semaphore::MAX_PERMITS);
+        if target > *capacity {
+            self.0.permits.add_permits(target - *capacity);
+            *capacity = target;
         }
     }
 
-    /// Takes places away that no call has.
-    fn shrink(&self, places: usize) {
+    /// Removes permits that are not in use.
+    fn shrink(&self, permits: usize) {
         let mut capacity = self.0.capacity.lock().unwrap_or_else(PoisonError::into_inner);
-        let surplus = capacity.saturating_sub(places.max(1));
-        *capacity -= self.0.places.forget_permits(surplus);
+        let surplus = capacity.saturating_sub(permits.max(1));
+        *capacity -= self.0.permits.forget_permits(surplus);
     }
 
-    fn numbers(&self) -> QueueNumbers {
-        let line = &*self.0;
-        let capacity = *line.capacity.lock().unwrap_or_else(PoisonError::into_inner);
-        QueueNumbers {
-            name: line.name.clone(),
+    fn stats(&self) -> QueueStats {
+        let state = &*self.0;
+        let capacity = *state.capacity.lock().unwrap_or_else(PoisonError::into_inner);
+        QueueStats {
+            name: state.name.clone(),
             capacity,
-            in_use: capacity.saturating_sub(line.places.available_permits()),
-            depth: line.waiting.load(Ordering::Relaxed),
-            entered: line.entered.load(Ordering::Relaxed),
-            waited: line.waited.load(Ordering::Relaxed),
-            refused: line.refused.load(Ordering::Relaxed),
-            last_wait: Duration::from_micros(line.last_wait.load(Ordering::Relaxed)),
-            total_wait: Duration::from_micros(line.total_wait.load(Ordering::Relaxed)),
+            in_use: capacity.saturating_sub(state.permits.available_permits()),
+            depth: state.waiting.load(Ordering::Relaxed),
+            entered: state.entered.load(Ordering::Relaxed),
+            waited: state.waited.load(Ordering::Relaxed),
+            refused: state.refused.load(Ordering::Relaxed),
+            last_wait: Duration::from_micros(state.last_wait.load(Ordering::Relaxed)),
+            total_wait: Duration::from_micros(state.total_wait.load(Ordering::Relaxed)),
         }
     }
 }
 
-/// A place in the line, given up when dropped.
-struct Waiting<'a> {
+/// Counts a waiting call until it is dropped.
+struct WaiterGuard<'a> {
     count: &'a AtomicUsize,
     number: usize,
 }
 
-impl<'a> Waiting<'a> {
+impl<'a> WaiterGuard<'a> {
     fn join(count: &'a AtomicUsize) -> Self {
         let number = count.fetch_add(1, Ordering::Relaxed) + 1;
         Self { count, number }
     }
 }
 
-impl Drop for Waiting<'_> {
+impl Drop for WaiterGuard<'_> {
     fn drop(&mut self) {
         self.count.fetch_sub(1, Ordering::Relaxed);
     }

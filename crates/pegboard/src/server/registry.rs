@@ -1,8 +1,7 @@
-//! The registry of a board: every live server, whether all views share it, one view owns it, or it only ends its last calls.
+//! The registry of a board: every live server, whether shared by all views, owned by one view, or draining its last calls.
 //!
-//! A server whose scope is `session` stands here as a *spare*: the next view takes it, with the session that it may have already, and a new
-//! spare takes its place. Status, readiness, drain, shutdown and every run-time command are derived from this registry, so that
-//! none of them can miss a server.
+//! A session-scoped server is registered as a *spare*: the next view takes it over with the session that it may have, and a new spare
+//! replaces it. Status, readiness, drain, shutdown and every run-time command go through this registry, so none of them can miss a server.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -13,10 +12,17 @@ use std::{
 };
 
 use futures_util::future::join_all;
-use tokio::task::JoinHandle;
 use tokio_util::task::TaskTracker;
 
-use super::{Availability, DetachedConnections, Phase, Server, Shared, membership::ViewTag};
+use super::{
+    availability::{Availability, DetachedConnections},
+    board_shared::BoardShared,
+    phase::Phase,
+    retirement::Retirement,
+    server_handle::Server,
+    view_instances::{ViewInstances, sorted},
+    view_tag::ViewTag,
+};
 use crate::{
     deadline::Deadline, event::EventSender, metrics::Tallies, name::ServerName, session::Root, status::ServerStatus,
 };
@@ -24,50 +30,37 @@ use crate::{
 /// Every live server of one board.
 #[derive(Debug)]
 pub(crate) struct Registry {
-    /// The shared servers and the spares, in order of their names.
+    /// The shared servers and the spares, ordered by name.
     servers: RwLock<Arc<[Server]>>,
     /// Lock order: `state` before `servers`.
-    state: Mutex<State>,
+    state: Mutex<RegistryState>,
     opened_views: AtomicU64,
-    /// Raised whenever a server is added, removed or changed, or what a shared server offers may have changed.
+    /// Incremented whenever a server is added, removed or changed, or the catalogue of a shared server may have changed.
     revision: Arc<AtomicU64>,
-    /// Set once, when the board takes no more calls.
+    /// Set once, when the board accepts no more calls.
     is_closing: AtomicBool,
-    /// Where events are rung.
+    /// Publishes events to subscribers of the board.
     events: EventSender,
     /// The counters of the board.
     tallies: Arc<Tallies>,
-    /// The tasks that wait for the last calls of servers which have left the board.
+    /// The tasks that drain and close servers which were removed from the board.
     tasks: TaskTracker,
 }
 
 #[derive(Debug, Default)]
-struct State {
-    views: BTreeMap<u64, Weak<ViewServers>>,
-    /// Servers that are off the board and still have calls.
+struct RegistryState {
+    views: BTreeMap<u64, Weak<ViewInstances>>,
+    /// Servers that were removed from the board and still have calls in flight.
     draining: Vec<Server>,
-    /// Servers that are started before they take the place of others.
+    /// Servers that are started before they replace others.
     candidates: Vec<Server>,
 }
 
-/// The servers of one view that no other view uses. They end with it.
-#[derive(Debug)]
-pub(crate) struct ViewServers {
-    tag: ViewTag,
-    /// The roots of its servers, instead of those of their config.
-    roots: Option<Vec<Root>>,
-    /// The tools that it brings along.
-    brought: Option<Server>,
-    /// Its copies of the spares, in order of their names.
-    own: RwLock<Arc<[Server]>>,
-    registry: Arc<Registry>,
-}
-
 impl Registry {
-    pub(crate) fn new(servers: Vec<Server>, shared: &Shared) -> Self {
+    pub(crate) fn new(servers: Vec<Server>, shared: &BoardShared) -> Self {
         servers.iter().for_each(Server::unmute);
         let tasks = TaskTracker::new();
-        // More may be spawned; it only means that their end can be waited for.
+        // Closing lets `wait` return; a closed tracker still accepts tasks.
         tasks.close();
         Self {
             servers: RwLock::new(sorted(servers)),
@@ -81,7 +74,7 @@ impl Registry {
         }
     }
 
-    /// Takes no more calls from now on, and starts no more servers.
+    /// Accepts no more calls and starts no more servers from now on.
     pub(crate) fn close(&self) {
         self.is_closing.store(true, Ordering::Release);
     }
@@ -98,7 +91,7 @@ impl Registry {
         &self.tallies
     }
 
-    /// The shared servers and the spares at this moment, one for each configured server.
+    /// The shared servers and the spares, one for each configured server.
     pub(crate) fn configured(&self) -> Arc<[Server]> {
         self.servers.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
@@ -107,12 +100,10 @@ impl Registry {
         self.configured().iter().find(|server| server.name() == name).cloned()
     }
 
-    /// Every live server: shared ones, spares, those of views, and those that only end their calls.
-    pub(crate) fn every_server(&self) -> Vec<Server> {
-        // Dropped after the lock, because the last handle of a view takes it.
-        let views: Vec<_>;
+    /// Every live server: shared ones, spares, those of views, draining ones, and candidates.
+    pub(crate) fn all_servers(&self) -> Vec<Server> {
         let state = self.lock();
-        views = open_views(&state);
+        let views = open_views(&state);
         let mut servers = self.configured().to_vec();
         for view in &views {
             servers.extend(view.all());
@@ -122,46 +113,44 @@ impl Registry {
         servers
     }
 
-    /// Changes the server of that name and the copies of it that views have, while no view is opened. Whether there is such a server, and what
-    /// must be closed because of the change.
+    /// Changes the server of that name and its view instances, while no view can be opened. Returns whether there is such a server, and the
+    /// connections that the change detached.
     pub(crate) fn change(
         &self,
         name: &ServerName,
         change: impl Fn(&Server) -> DetachedConnections,
     ) -> (bool, Vec<DetachedConnections>) {
-        // Dropped after the lock, because the last handle of a view takes it.
-        let views: Vec<_>;
         let state = self.lock();
-        views = open_views(&state);
+        let views = open_views(&state);
         let of_views = views.iter().filter_map(|view| view.get(name));
         let instances: Vec<Server> = self.get(name).into_iter().chain(of_views).collect();
         (!instances.is_empty(), instances.iter().map(change).collect())
     }
 
-    /// Closes what is off the board and has calls of a server of that name under way.
+    /// Closes the draining servers of that name.
     pub(crate) async fn close_draining(&self, name: &ServerName) {
         let mut draining = self.lock().draining.clone();
         draining.retain(|server| server.name() == name);
         join_all(draining.iter().map(Server::close)).await;
     }
 
-    /// Counts servers among those that shutdown ends, until what this returns is dropped.
-    pub(crate) fn expect(self: &Arc<Self>, candidates: Vec<Server>) -> Expected {
+    /// Registers servers as candidates, so that shutdown closes them too, until the returned guard is dropped.
+    pub(crate) fn track(self: &Arc<Self>, candidates: Vec<Server>) -> Candidates {
         self.lock().candidates.extend_from_slice(&candidates);
-        Expected {
+        Candidates {
             registry: self.clone(),
             candidates,
         }
     }
 
-    /// The server of that name, the copies of it that views have, or nothing. The spare comes first.
+    /// The server of that name and its view instances. The spare comes first.
     pub(crate) fn instances(&self, name: &ServerName) -> Vec<Server> {
-        let of_views = self.views_and_draining().0;
+        let of_views = self.open_views_and_draining().0;
         let of_views = of_views.iter().filter_map(|view| view.get(name));
         self.get(name).into_iter().chain(of_views).collect()
     }
 
-    /// Those of the instances that are in use: the copies of views, or without views the server itself.
+    /// The instances in use: the view instances, or the server itself if no view has one.
     pub(crate) fn instances_in_use(&self, name: &ServerName) -> Vec<Server> {
         let mut instances = self.instances(name);
         if instances.len() > 1 {
@@ -170,30 +159,31 @@ impl Registry {
         instances
     }
 
-    /// One row per live server, by name. A spare without a session is left out where views have the server.
+    /// One status row per live server, by name. A spare without a session is omitted if a view has the server.
     pub(crate) fn status(&self) -> Vec<ServerStatus> {
-        let (views, draining) = self.views_and_draining();
+        let (views, draining) = self.open_views_and_draining();
         let owned: Vec<Server> = views.iter().flat_map(|view| view.own().to_vec()).collect();
         let names: BTreeSet<&ServerName> = owned.iter().map(Server::name).collect();
         let is_shown = |server: &&Server| {
-            let rests = matches!(server.phase(), Phase::Idle | Phase::Disabled | Phase::Closed) && server.is_spare();
-            !rests || !names.contains(server.name())
+            let is_idle_spare =
+                matches!(server.phase(), Phase::Idle | Phase::Disabled | Phase::Closed) && server.is_spare();
+            !is_idle_spare || !names.contains(server.name())
         };
         let configured = self.configured();
         let shown = configured.iter().filter(is_shown);
         let mut rows: Vec<_> = shown.chain(&owned).chain(&draining).map(Server::status).collect();
-        // Stable: shared servers and spares stay before the copies of views, and those before what is draining.
+        // Stable: shared servers and spares stay before view instances, and those before draining servers.
         rows.sort_by(|a, b| a.name.cmp(&b.name));
         rows
     }
 
-    /// Opens a view and gives it its own servers. Those that start eagerly are started.
-    pub(crate) fn open_view(
-        self: &Arc<Self>,
+    /// Opens a view with its own instance of each session-scoped server. Those that start eagerly are started.
+    pub(super) fn open_view(
+        &self,
         name: Option<Arc<str>>,
         roots: Option<&[Root]>,
         brought: Option<Server>,
-    ) -> Arc<ViewServers> {
+    ) -> Arc<ViewInstances> {
         let number = self.opened_views.fetch_add(1, Ordering::Relaxed) + 1;
         let tag = ViewTag {
             name: name.unwrap_or_else(|| format!("view-{number}").into()),
@@ -203,29 +193,23 @@ impl Registry {
         if let Some(server) = &brought {
             server.belong_to(&tag);
         }
-        let view = Arc::new(ViewServers {
-            tag,
-            roots: roots.map(<[Root]>::to_vec),
-            brought,
-            own: RwLock::default(),
-            registry: self.clone(),
-        });
+        let view = Arc::new(ViewInstances::new(tag, roots, brought));
         let mut state = self.lock();
         if !self.is_closing() {
             let spares = self.configured();
             let spares = spares.iter().filter(|server| server.is_spare());
-            view.replace_own(spares.map(|spare| self.copy_for(&view, spare)).collect());
+            view.replace_own(spares.map(|spare| self.instance_for(&view, spare)).collect());
         }
         state.views.insert(number, Arc::downgrade(&view));
         drop(state);
-        for server in view.own().iter().filter(|server| server.starts_unasked()) {
+        for server in view.own().iter().filter(|server| server.starts_automatically()) {
             server.start();
         }
         view
     }
 
-    /// A server of its own for a view: mostly the spare itself, in whose place a new one is put. Called with the state locked.
-    fn copy_for(&self, view: &ViewServers, spare: &Server) -> Server {
+    /// Gives a view its own instance: the spare itself if possible, which a new spare then replaces. The caller holds the state lock.
+    fn instance_for(&self, view: &ViewInstances, spare: &Server) -> Server {
         let copy = match &view.roots {
             Some(roots) => {
                 let copy = spare.fresh();
@@ -235,10 +219,10 @@ impl Registry {
             None => {
                 let next = spare.fresh();
                 if spare.was_listed() && !matches!(spare.phase(), Phase::Down(_)) {
-                    next.vouch();
+                    next.mark_listed();
                 }
-                self.exchange(spare.name(), Some(next));
-                // A spare that has failed ends here: the view's own start tells how the server is now.
+                self.swap_configured(spare.name(), Some(next));
+                // A failed spare is dropped here: the view's own start shows the current state of the server.
                 match spare.phase() {
                     Phase::Down(_) if !spare.is_refused() => spare.fresh(),
                     _ => spare.clone(),
@@ -249,60 +233,58 @@ impl Registry {
         copy
     }
 
-    /// Puts a server on the board, in the place of the one that has its name, and gives views copies where each has its own. All servers that it
-    /// displaces end, as [`Departure`] says.
-    pub(crate) fn put(self: &Arc<Self>, server: &Server) -> Departure {
-        self.put_prepared(server, &Prepared::default())
+    /// Puts a server on the board in place of the one of its name, and gives views new instances if it is session-scoped. All servers that it
+    /// replaces are [retired](Retirement).
+    pub(crate) fn put(self: &Arc<Self>, server: &Server) -> Retirement {
+        self.put_with(server, &ViewReplacements::default())
     }
 
-    /// The same with servers for some views that are ready already.
-    pub(crate) fn put_prepared(self: &Arc<Self>, server: &Server, prepared: &Prepared) -> Departure {
-        // Dropped after the lock, because the last handle of a view takes it.
-        let views: Vec<_>;
+    /// Like [`Registry::put`], with replacements that were prepared for some views.
+    pub(crate) fn put_with(self: &Arc<Self>, server: &Server, replacements: &ViewReplacements) -> Retirement {
         let mut state = self.lock();
         if self.is_closing() {
-            drop(server.stand(Availability::Closed));
+            drop(server.set_availability(Availability::Closed));
         }
-        views = open_views(&state);
+        let views = open_views(&state);
         let name = server.name().clone();
         let is_spare = server.is_spare();
-        let old = self.exchange(&name, Some(server.clone()));
+        let old = self.swap_configured(&name, Some(server.clone()));
         let mut displaced = Vec::new();
         for view in &views {
             let own = view.own();
             let (of_name, mut kept): (Vec<_>, Vec<_>) = own.iter().cloned().partition(|own| *own.name() == name);
-            if let Some(ready) = prepared.0.get(&view.tag.number) {
+            if let Some(ready) = replacements.0.get(&view.tag.number) {
                 kept.push(ready.clone());
             } else if is_spare && let Some(spare) = self.get(&name) {
-                kept.push(self.copy_for(view, &spare));
+                kept.push(self.instance_for(view, &spare));
             }
             let next = kept.iter().find(|own| *own.name() == name);
             for own in &of_name {
-                own.leave_to(Some(next.unwrap_or(server)));
+                own.hand_over_to(Some(next.unwrap_or(server)));
             }
             displaced.extend(of_name);
             view.replace_own(kept);
         }
         if let Some(old) = &old {
-            // A shared server has no successor among servers of views: those are private.
-            old.leave_to(Some(server).filter(|_| !is_spare));
+            // A shared server has no successor among view instances, as those are private.
+            old.hand_over_to(Some(server).filter(|_| !is_spare));
         }
         server.unmute();
         displaced.extend(old);
         state.draining.extend_from_slice(&displaced);
         drop(state);
-        self.touch();
+        self.bump_revision();
         self.retire(displaced)
     }
 
-    /// Servers for the views whose own server of that name works, to be started before they take its place: the candidate itself for the first
-    /// of them, copies of it for the others. None where all views share the server.
-    pub(crate) fn prepare(&self, candidate: &Server) -> Prepared {
+    /// Creates replacements for the views whose own instance of the server is ready, to be started before they are used: the candidate itself
+    /// for the first view, fresh instances for the others. Empty for a shared server.
+    pub(crate) fn prepare_replacements(&self, candidate: &Server) -> ViewReplacements {
         if !candidate.is_spare() {
-            return Prepared::default();
+            return ViewReplacements::default();
         }
-        let (views, _) = self.views_and_draining();
-        let mut prepared = BTreeMap::new();
+        let (views, _) = self.open_views_and_draining();
+        let mut replacements = BTreeMap::new();
         let mut first = Some(candidate.clone());
         for view in views {
             if !view.get(candidate.name()).is_some_and(|own| own.is_ready()) {
@@ -320,18 +302,16 @@ impl Registry {
                 }
             };
             server.belong_to(&view.tag);
-            prepared.insert(view.tag.number, server);
+            replacements.insert(view.tag.number, server);
         }
-        Prepared(prepared)
+        ViewReplacements(replacements)
     }
 
-    /// Takes a server off the board, and the copies of it off the views. All of them end, as [`Departure`] says.
-    pub(crate) fn take(self: &Arc<Self>, name: &ServerName) -> Departure {
-        // Dropped after the lock, because the last handle of a view takes it.
-        let views: Vec<_>;
+    /// Removes a server and its view instances. All of them are [retired](Retirement).
+    pub(crate) fn remove(self: &Arc<Self>, name: &ServerName) -> Retirement {
         let mut state = self.lock();
-        views = open_views(&state);
-        let mut displaced: Vec<Server> = self.exchange(name, None).into_iter().collect();
+        let views = open_views(&state);
+        let mut displaced: Vec<Server> = self.swap_configured(name, None).into_iter().collect();
         for view in &views {
             let own = view.own();
             let (of_name, kept): (Vec<_>, Vec<_>) = own.iter().cloned().partition(|own| own.name() == name);
@@ -339,15 +319,15 @@ impl Registry {
             view.replace_own(kept);
         }
         for server in &displaced {
-            server.leave_to(None);
+            server.hand_over_to(None);
         }
         state.draining.extend_from_slice(&displaced);
         drop(state);
-        self.touch();
+        self.bump_revision();
         self.retire(displaced)
     }
 
-    fn exchange(&self, name: &ServerName, new: Option<Server>) -> Option<Server> {
+    fn swap_configured(&self, name: &ServerName, new: Option<Server>) -> Option<Server> {
         let mut servers = self.servers.write().unwrap_or_else(PoisonError::into_inner);
         let (mut old, mut kept): (Vec<_>, Vec<_>) = servers.iter().cloned().partition(|server| server.name() == name);
         kept.extend(new);
@@ -355,18 +335,18 @@ impl Registry {
         old.pop()
     }
 
-    /// Ends servers that have left the board, each in a task of its own, which goes on when the caller gives up.
-    fn retire(self: &Arc<Self>, servers: Vec<Server>) -> Departure {
-        let mut departure = Departure {
+    /// Closes removed servers, each in its own task, which continues if the caller is cancelled.
+    fn retire(self: &Arc<Self>, servers: Vec<Server>) -> Retirement {
+        let mut retirement = Retirement {
             count: servers.len(),
             idle: Vec::new(),
         };
         for server in servers {
-            // Only a session that is ready can have calls; those that wait for a start go to the successor.
+            // Only a ready session can have calls in flight; calls that wait for a start go to the successor.
             let has_calls = server.is_ready() && server.busy() > 0;
             let limit = server.config().limits.call_total;
             let registry = Arc::downgrade(self);
-            let ending = self.tasks.spawn(async move {
+            let closing = self.tasks.spawn(async move {
                 match has_calls || server.is_ready() {
                     true => server.drain(Deadline::within(limit)).await,
                     false => server.close().await,
@@ -376,40 +356,42 @@ impl Registry {
                 }
             });
             if !has_calls {
-                departure.idle.push(ending);
+                retirement.idle.push(closing);
             }
         }
-        departure
+        retirement
     }
 
-    /// Closes every server and waits until they are closed. [`Registry::close`] comes first, so that none is added meanwhile.
+    /// Closes every server and waits until all are closed. Call [`Registry::close`] first, so that none is added meanwhile.
     pub(crate) async fn close_servers(&self) {
-        join_all(self.every_server().iter().map(Server::close)).await;
+        join_all(self.all_servers().iter().map(Server::close)).await;
         self.tasks.wait().await;
     }
 
-    /// Something has changed: what views have derived from shared servers must be derived again.
-    pub(crate) fn touch(&self) {
+    pub(super) fn revision(&self) -> u64 {
+        self.revision.load(Ordering::Acquire)
+    }
+
+    /// Makes all views rebuild their snapshots.
+    pub(crate) fn bump_revision(&self) {
         self.revision.fetch_add(1, Ordering::Release);
     }
 
-    /// Forgets a view and gives back the servers that it had. A required server must not be without a session because its last view left.
-    fn forget(&self, view: &ViewServers) -> Vec<Server> {
-        // Dropped after the lock, because the last handle of a view takes it.
-        let other: Option<_>;
+    /// Removes a view and returns its servers. If it was the last view, required spares are started, so that the servers stay ready.
+    pub(super) fn forget_view(&self, view: &ViewInstances) -> Vec<Server> {
         let mut state = self.lock();
-        // A view that was closed is forgotten once more when its last call drops it.
+        // A closed view is removed once more when its last handle is dropped.
         let was_open = state.views.remove(&view.tag.number).is_some();
-        other = state.views.values().find_map(Weak::upgrade);
+        let was_last = was_open && state.views.is_empty();
         let servers = view.all();
         view.replace_own(Vec::new());
         drop(state);
-        // Every open view has a copy of each spare.
-        if was_open && other.is_none() && !self.is_closing() {
+        // While views are open, each has its own instance of every spare.
+        if was_last && !self.is_closing() {
             for spare in self.configured().iter().filter(|server| server.is_spare()) {
-                if spare.config().required && spare.starts_unasked() {
+                if spare.config().required && spare.starts_automatically() {
                     if servers.iter().any(|own| own.name() == spare.name() && own.is_ready()) {
-                        spare.vouch();
+                        spare.mark_listed();
                     }
                     spare.start();
                 }
@@ -424,126 +406,46 @@ impl Registry {
         self.lock().views.len()
     }
 
-    fn views_and_draining(&self) -> (Vec<Arc<ViewServers>>, Vec<Server>) {
+    fn open_views_and_draining(&self) -> (Vec<Arc<ViewInstances>>, Vec<Server>) {
         let state = self.lock();
         (open_views(&state), state.draining.clone())
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, RegistryState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-fn open_views(state: &State) -> Vec<Arc<ViewServers>> {
+fn open_views(state: &RegistryState) -> Vec<Arc<ViewInstances>> {
     state.views.values().filter_map(Weak::upgrade).collect()
 }
 
-impl ViewServers {
-    /// Its copies of the spares.
-    fn own(&self) -> Arc<[Server]> {
-        self.own.read().unwrap_or_else(PoisonError::into_inner).clone()
-    }
-
-    fn replace_own(&self, own: Vec<Server>) {
-        *self.own.write().unwrap_or_else(PoisonError::into_inner) = sorted(own);
-        self.tag.revision.fetch_add(1, Ordering::Release);
-    }
-
-    fn get(&self, name: &ServerName) -> Option<Server> {
-        self.own().iter().find(|server| server.name() == name).cloned()
-    }
-
-    /// All servers that end with the view.
-    fn all(&self) -> Vec<Server> {
-        self.brought.iter().chain(&*self.own()).cloned().collect()
-    }
-
-    /// All servers that the view can use at this moment, in order of their names. The tools that it brings along come first.
-    pub(crate) fn usable(&self) -> Vec<Server> {
-        let brought = self.brought.as_ref();
-        let is_other = |server: &&Server| brought.is_none_or(|brought| brought.name() != server.name());
-        let (configured, own) = (self.registry.configured(), self.own());
-        let shared = configured.iter().filter(|server| !server.is_spare());
-        let mut servers: Vec<_> = shared.chain(&*own).filter(is_other).cloned().collect();
-        servers.sort_by(|a, b| a.name().cmp(b.name()));
-        servers.splice(0..0, brought.cloned());
-        servers
-    }
-
-    /// Changes whenever a server of the view, or what it offers, may have changed.
-    pub(crate) fn revision(&self) -> (u64, u64) {
-        let board = self.registry.revision.load(Ordering::Acquire);
-        (board, self.tag.revision.load(Ordering::Acquire))
-    }
-
-    pub(crate) fn registry(&self) -> &Arc<Registry> {
-        &self.registry
-    }
-
-    /// Ends the servers of the view and waits until they are closed.
-    pub(crate) async fn close(&self) {
-        let servers = self.registry.forget(self);
-        join_all(servers.iter().map(Server::close)).await;
-    }
-}
-
-impl Drop for ViewServers {
-    fn drop(&mut self) {
-        self.registry.forget(self);
-    }
-}
-
-/// Servers that are being started before they take the place of others.
-pub(crate) struct Expected {
+/// Servers that are started before they replace others. Shutdown closes them too.
+pub(crate) struct Candidates {
     registry: Arc<Registry>,
     candidates: Vec<Server>,
 }
 
-impl Expected {
-    /// Closes them, because they are not used after all.
+impl Candidates {
+    /// Closes the candidates, because they are not used after all.
     pub(crate) async fn close(&self) {
         join_all(self.candidates.iter().map(Server::close)).await;
     }
 }
 
-impl Drop for Expected {
+impl Drop for Candidates {
     fn drop(&mut self) {
         let is_ours = |server: &Server| self.candidates.iter().any(|candidate| candidate.is(server));
         self.registry.lock().candidates.retain(|server| !is_ours(server));
     }
 }
 
-/// Servers for views that are not theirs yet, by the numbers of the views.
+/// Replacements for view instances, by view number.
 #[derive(Debug, Default)]
-pub(crate) struct Prepared(BTreeMap<u64, Server>);
+pub(crate) struct ViewReplacements(BTreeMap<u64, Server>);
 
-impl Prepared {
+impl ViewReplacements {
     pub(crate) fn servers(&self) -> impl Iterator<Item = &Server> {
         self.0.values()
     }
-}
-
-/// The end of servers that have left the board. Those with calls under way take no more and are closed when these have ended, at the latest when
-/// no call of theirs may go on. The others are closed at once, and [`Departure::closed`] waits for them.
-#[must_use = "servers without calls should have ended before what takes their place begins"]
-pub(crate) struct Departure {
-    count: usize,
-    idle: Vec<JoinHandle<()>>,
-}
-
-impl Departure {
-    /// Whether no server has left.
-    pub(crate) fn is_empty(&self) -> bool {
-        self.count == 0
-    }
-
-    /// Waits until the servers without calls are closed.
-    pub(crate) async fn closed(self) {
-        join_all(self.idle).await;
-    }
-}
-
-fn sorted(mut servers: Vec<Server>) -> Arc<[Server]> {
-    servers.sort_by(|a, b| a.name().cmp(b.name()));
-    servers.into()
 }

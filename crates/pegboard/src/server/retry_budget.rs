@@ -1,4 +1,4 @@
-//! How many repetitions one server is asked to bear: a share of its calls and a few per second, so that an outage is not made worse.
+//! A budget for retries: a share of a server's calls plus a few per second, so that retries do not make an outage worse.
 
 use std::{
     sync::{
@@ -10,26 +10,26 @@ use std::{
 
 use tokio::time::Instant;
 
-/// Tokens are counted in thousandths, so that a share of one is a whole number.
+/// Tokens are counted in thousandths, so that a fraction of one is an integer.
 const TOKEN: u64 = 1000;
-/// Every call earns a fifth of a repetition.
+/// Every call earns a fifth of a retry.
 const PER_CALL: u64 = TOKEN / 5;
-/// Every second earns three, so that a server with few calls has some too.
+/// Every second earns three retries, so that a server with few calls has some too.
 const PER_SECOND: u64 = 3 * TOKEN;
-/// The most that are saved up: what ten quiet seconds earn.
+/// The capacity: what ten seconds without retries earn.
 const MOST: u64 = 10 * PER_SECOND;
 const FULL_AFTER: Duration = Duration::from_secs(10);
 
-/// The repetitions that one server's calls may make.
+/// The retry budget of one server's calls.
 #[derive(Debug)]
 pub(crate) struct RetryBudget {
     tokens: AtomicU64,
-    /// Up to when the time is paid for.
+    /// Up to when elapsed time has been credited.
     counted: Mutex<Instant>,
 }
 
 impl RetryBudget {
-    /// A full purse.
+    /// A full budget.
     pub(crate) fn new(now: Instant) -> Self {
         Self {
             tokens: AtomicU64::new(MOST),
@@ -37,15 +37,15 @@ impl RetryBudget {
         }
     }
 
-    /// A call is made for the first time.
+    /// Credits a first attempt.
     pub(crate) fn deposit(&self) {
-        // It is full most of the time, and then nobody need write.
+        // Mostly the budget is full, and then there is nothing to write.
         if self.tokens.load(Ordering::Relaxed) < MOST {
             self.earn(PER_CALL);
         }
     }
 
-    /// Pays for one repetition; `false` when there is not enough left.
+    /// Takes one retry from the budget; `false` if there is not enough left.
     pub(crate) fn withdraw(&self, now: Instant) -> bool {
         self.pay(now);
         let spent = |tokens: u64| tokens.checked_sub(TOKEN);
@@ -54,7 +54,7 @@ impl RetryBudget {
             .is_ok()
     }
 
-    /// Pays for the time since it was last done.
+    /// Credits the time since the last credit.
     fn pay(&self, now: Instant) {
         let mut counted = self.counted.lock().unwrap_or_else(PoisonError::into_inner);
         let passed = now.saturating_duration_since(*counted);
@@ -63,10 +63,10 @@ impl RetryBudget {
             self.earn(MOST);
             return;
         }
-        // It fits: the time is shorter than the one that fills the purse.
+        // No overflow: less time has passed than fills the budget.
         let earned = passed.as_micros() as u64 * PER_SECOND / 1_000_000;
         self.earn(earned);
-        // Only the time that was paid for: the rest counts at the next look, or those who look often would earn nothing.
+        // Advances only by the credited time. The remainder counts next time; otherwise frequent withdrawals would never earn a token.
         *counted += Duration::from_micros(earned * 1_000_000 / PER_SECOND);
     }
 
@@ -85,7 +85,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_quiet_server_has_three_repetitions_a_second_and_saves_ten_seconds_of_them() {
+    async fn an_unused_budget_earns_three_retries_a_second_for_ten_seconds() {
         let budget = RetryBudget::new(Instant::now());
         assert_eq!(spend(&budget), 30);
         tokio::time::advance(Duration::from_secs(1)).await;
@@ -109,7 +109,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn looking_often_earns_as_much_as_looking_once() {
+    async fn frequent_withdrawals_earn_as_much_as_rare_ones() {
         let budget = RetryBudget::new(Instant::now());
         spend(&budget);
         let mut got = 0;

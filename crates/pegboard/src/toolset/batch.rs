@@ -1,18 +1,18 @@
-//! Many calls at once.
+//! Calls several tools at once.
 
 use futures_util::future::join_all;
 
-use super::Toolset;
+use super::toolset_handle::Toolset;
 use crate::{
     call::{Routed, ToolCall},
     outcome::Reply,
 };
 
 impl Toolset {
-    /// Makes all calls beside each other, as far as queues allow, and gives the replies in the order of the calls.
+    /// Makes all calls concurrently, as far as queues allow, and returns the replies in the order of the calls.
     ///
-    /// With [`View::writes_in_turn`](crate::View::writes_in_turn), calls of tools that are not known to only read run one after the other, in
-    /// the order given. A tool of a server without `trust = true` is not known to only read, whatever it says.
+    /// With [`View::writes_in_turn`](crate::View::writes_in_turn), calls of tools that are not known to be read-only run one after the other,
+    /// in the given order. A tool of a server without `trust = true` is never known to be read-only.
     pub async fn call_all(&self, calls: Vec<ToolCall>) -> Vec<Reply> {
         if !self.view.writes_in_turn {
             return join_all(calls.into_iter().map(|call| self.call(call))).await;
@@ -33,7 +33,7 @@ impl Toolset {
         replies.into_iter().map(|(_, reply)| reply).collect()
     }
 
-    /// Whether the tool that a call means is known, says that it only reads, and is believed.
+    /// Whether the called tool is known, declares itself read-only, and its server is trusted.
     fn only_reads(&self, call: &ToolCall) -> bool {
         let table = match &call.selection {
             Some(selection) => self.selecting(selection).table(),
@@ -44,6 +44,6 @@ impl Toolset {
         };
         route
             .tool
-            .is_read_only(route.is_believed(&route.server.kept_config().policy))
+            .is_read_only(route.is_believed(&route.server.config_snapshot().policy))
     }
 }

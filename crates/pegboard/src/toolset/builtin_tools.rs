@@ -1,14 +1,14 @@
-//! Tools of our own that a view shows beside those of servers: under the name of a server that nobody has, so that they cannot be
-//! taken for others.
+//! What the built-in tools have in common. They carry the name of a server that the board does not have, so that they cannot be mistaken for
+//! the tools of a server.
 
 use std::{sync::Arc, time::Duration};
 
 use serde_json::{Map, Value};
 
-use super::ListedTool;
+use super::listing::ListedTool;
 use crate::{
     args::Arguments,
-    call::{self, RouteTable, Routed, ToolCall, View},
+    call::{self, CallGuard, RouteTable, Routed, ToolCall, View},
     catalog::{Tool, ToolKind},
     config::Reading,
     name::{self, NameStyle, ServerName},
@@ -17,8 +17,11 @@ use crate::{
     server::Server,
 };
 
-/// The name of a server that the board does not have.
-pub(super) fn home(servers: &[Server]) -> ServerName {
+/// The reply to a call of a built-in tool, or the call itself if it is of another tool.
+pub(super) type BuiltinReply<'a> = Result<Reply, Box<(ToolCall, CallGuard<'a>)>>;
+
+/// A server name that no server of the board has.
+pub(super) fn server_name(servers: &[Server]) -> ServerName {
     let is_taken = |name: &str| {
         let mut names = servers.iter().map(|server| server.name().as_str());
         names.any(|taken| taken.eq_ignore_ascii_case(name))
@@ -26,7 +29,7 @@ pub(super) fn home(servers: &[Server]) -> ServerName {
     ServerName::free("pegboard", is_taken)
 }
 
-/// A tool of ours as a view shows it. Where tools are shown under their own names, another one could have this name, so it keeps its prefix.
+/// A built-in tool as a view lists it. It keeps its prefix even in a view with bare names, because a server's tool could have the same name.
 pub(super) fn listed(home: &ServerName, definition: Value, view: &View) -> ListedTool {
     let tool = Tool::built_in(home, definition).expect("what we define is a tool");
     let (style, rules) = view.names();
@@ -48,21 +51,21 @@ pub(super) fn listed(home: &ServerName, definition: Value, view: &View) -> Liste
     }
 }
 
-/// Whether it is worth a closer look which tool a name means: this one of ours may be meant.
-pub(super) fn may_mean(name: &str, own: &str) -> bool {
+/// Whether a name may be that of the built-in tool `own`. A cheap prefilter for [`matches`].
+pub(super) fn may_match(name: &str, own: &str) -> bool {
     name.contains(own) || call::fold_name(name).contains(own)
 }
 
-/// Whether a name means the tool: as it is shown, in any other style, alone when no server has a tool of that name, or with a slip that
-/// leads to no other tool.
-pub(super) fn means(name: &str, listed: &ListedTool, routes: &RouteTable) -> bool {
+/// Whether a name means the built-in tool: as it is listed, in another name style, bare if no server has a tool of that name, or misspelled
+/// if no other tool matches.
+pub(super) fn matches(name: &str, listed: &ListedTool, routes: &RouteTable) -> bool {
     let own = listed.tool.name.as_str();
     is_name_of(name, listed)
         || (name == own && !routes.routes().iter().any(|route| route.tool.name == own))
         || (is_nearly_name_of(name, listed) && matches!(routes.find_forgiving(name), Routed::Nowhere))
 }
 
-/// Whether it is a name with the server's, in any style.
+/// Whether the name is the tool's name with its server's, in any style.
 fn is_name_of(name: &str, listed: &ListedTool) -> bool {
     name == listed.name || styles(listed).iter().any(|style| name == style)
 }
@@ -89,9 +92,13 @@ fn is_nearly_name_of(name: &str, listed: &ListedTool) -> bool {
     variants.iter().any(|variant| near.contains(&call::fold_name(variant)))
 }
 
-/// The arguments of a call of a tool of ours: those of a text that was given instead of them, with what a provider's schema has made of them
-/// undone. No server's settings say how a text is read here, so that is said with `usual`.
-pub(super) fn read(call: &mut ToolCall, listed: &ListedTool, usual: Reading) -> Result<Map<String, Value>, Failure> {
+/// Parses the arguments of a call of a built-in tool, arguments as JSON or as text, and reverses the changes of the provider's schema. There are
+/// no server settings for text arguments here, so `default_reading` is the default.
+pub(super) fn read(
+    call: &mut ToolCall,
+    listed: &ListedTool,
+    default_reading: Reading,
+) -> Result<Map<String, Value>, Failure> {
     let invalid = |problem: String| {
         let name = listed.tool.dotted_name();
         Failure::new(Kind::InvalidArguments, format!("{name} was not called: {problem}"))
@@ -101,7 +108,7 @@ pub(super) fn read(call: &mut ToolCall, listed: &ListedTool, usual: Reading) -> 
     }
     if let Some(text) = call.text.take() {
         let schema = listed.tool.input_schema.tree();
-        let read = Arguments::read(&text, call.reading.unwrap_or(usual), schema);
+        let read = Arguments::read(&text, call.reading.unwrap_or(default_reading), schema);
         let read = read.map_err(|error| invalid(error.to_string()))?;
         call.arguments = read.arguments;
         call.notes.extend(read.notes);
@@ -113,9 +120,9 @@ pub(super) fn read(call: &mut ToolCall, listed: &ListedTool, usual: Reading) -> 
     Ok(serde_json::from_str(call.arguments.as_str()).unwrap_or_default())
 }
 
-/// One of the arguments, if it is there: a text, or what can be written as one.
-pub(super) fn text(given: &Map<String, Value>, key: &str) -> Result<Option<String>, Failure> {
-    match given.get(key) {
+/// A string argument, if present. Numbers are converted.
+pub(super) fn text(arguments: &Map<String, Value>, key: &str) -> Result<Option<String>, Failure> {
+    match arguments.get(key) {
         None | Some(Value::Null) => Ok(None),
         Some(Value::String(text)) if text.trim().is_empty() => Ok(None),
         Some(Value::String(text)) => Ok(Some(text.clone())),
@@ -124,7 +131,7 @@ pub(super) fn text(given: &Map<String, Value>, key: &str) -> Result<Option<Strin
     }
 }
 
-/// The reply to a call of a tool of ours.
+/// The reply to a call of a built-in tool.
 pub(super) fn reply(call: &ToolCall, tool: &Tool, outcome: Outcome, latency: Duration) -> Reply {
     let mut reply = call.unanswered(outcome, latency);
     reply.name = tool.dotted_name();
@@ -139,10 +146,10 @@ pub(super) fn reply(call: &ToolCall, tool: &Tool, outcome: Outcome, latency: Dur
     reply
 }
 
-/// Says in the reply that the name of the tool was understood although it was written with a slip.
-pub(super) fn tell_repair(reply: &mut Reply, asked: &str, listed: &ListedTool) {
-    if asked != listed.tool.name && !is_name_of(asked, listed) && reply.repaired.is_none() {
-        let (asked, name) = (asked.escape_debug(), listed.tool.dotted_name());
-        reply.repaired = Some(format!("`{asked}` was taken for `{name}`"));
+/// Notes in the reply that the name of the tool was misspelled and repaired.
+pub(super) fn note_repair(reply: &mut Reply, called: &str, listed: &ListedTool) {
+    if called != listed.tool.name && !is_name_of(called, listed) && reply.repaired.is_none() {
+        let (called, name) = (called.escape_debug(), listed.tool.dotted_name());
+        reply.repaired = Some(format!("`{called}` was taken for `{name}`"));
     }
 }

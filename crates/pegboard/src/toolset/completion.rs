@@ -1,8 +1,8 @@
-//! What servers suggest for the arguments of prompts and the variables of address patterns.
+//! Completion of prompt arguments and URI template variables.
 
 use serde_json::{Map, Value};
 
-use super::Toolset;
+use super::toolset_handle::Toolset;
 use crate::{
     name::ServerName,
     outcome::{Completion, Failure},
@@ -10,7 +10,7 @@ use crate::{
 };
 
 impl Toolset {
-    /// What a server suggests for the value of an argument that begins with `value`. `context` are the arguments that are set already.
+    /// Requests completions for an argument that begins with `value`. `context` holds the arguments that are set already.
     pub async fn complete(
         &self,
         server: &ServerName,
@@ -20,7 +20,7 @@ impl Toolset {
         context: &Map<String, Value>,
     ) -> Result<Completion, Failure> {
         let what = format!("completing `{}`", argument.escape_debug());
-        self.ask(server, "completions", &what, |live| async move {
+        self.read_request(server, "completions", &what, |live| async move {
             live.session.complete(of, argument, value, context).await
         })
         .await

@@ -1,85 +1,32 @@
-//! When there are more tools than a model should be shown: it is shown three that find, describe and call the others.
+//! Tool discovery, for views with more tools than their model should be shown: built-in tools find, describe and call the others.
 
 use serde_json::{Map, Value, json};
 use tokio::time::Instant;
 
-use super::{FoundTool, ListedTool, OwnReply, Toolset, builtin_tools};
+use super::{
+    builtin_definitions::{CALL, DESCRIBE, FIND, MAX_FOUND},
+    builtin_tools::{self, BuiltinReply},
+    listing::ListedTool,
+    search::FoundTool,
+    toolset_handle::Toolset,
+};
 use crate::{
     args::Arguments,
-    call::{CallGuard, ToolCall, View},
+    call::{CallGuard, ToolCall},
     config::Reading,
-    name::ServerName,
     outcome::{Answer, Failure, Kind, Outcome},
 };
 
-/// How many tools are found at most, and when nothing else is said.
-const MOST: usize = 20;
-const USUAL: usize = 5;
-/// How much of a description is shown in a list, in characters.
+/// How many tools `find_tools` returns by default.
+const DEFAULT_FOUND: usize = 5;
+/// The most characters of a description in search results.
 const SHORT: usize = 160;
-/// How many tools are named in a warning.
+/// How many tools a warning names.
 const NAMED: usize = 5;
-const FIND: &str = "find_tools";
-const DESCRIBE: &str = "describe_tool";
-const CALL: &str = "call_tool";
-
-/// The three tools, as a view shows them.
-#[derive(Debug, Clone)]
-pub(super) struct Discovery {
-    find: ListedTool,
-    describe: ListedTool,
-    call: ListedTool,
-}
-
-impl Discovery {
-    pub(super) fn new(home: &ServerName, view: &View) -> Self {
-        let tool = |name: &str, description: &str, properties: Value, required: &[&str], reads: bool| {
-            let definition = json!({
-                "name": name, "description": description,
-                "inputSchema": {"type": "object", "properties": properties, "required": required},
-                "annotations": {"readOnlyHint": reads, "openWorldHint": !reads},
-            });
-            builtin_tools::listed(home, definition, view)
-        };
-        Self {
-            find: tool(
-                FIND,
-                "Finds tools by what they are for. There are more tools than are listed; look here before you say that something cannot be done.",
-                json!({
-                    "query": {"type": "string", "description": "What you want to do, in a few words"},
-                    "limit": {"type": "integer", "minimum": 1, "maximum": MOST, "description": "How many tools to show"},
-                }),
-                &["query"],
-                true,
-            ),
-            describe: tool(
-                DESCRIBE,
-                "Shows what a tool does and which arguments it takes. Read it before you call a tool for the first time.",
-                json!({"name": {"type": "string", "description": "The tool's name as find_tools gave it"}}),
-                &["name"],
-                true,
-            ),
-            call: tool(
-                CALL,
-                "Calls a tool that find_tools found.",
-                json!({
-                    "name": {"type": "string", "description": "The tool's name as find_tools gave it"},
-                    "arguments": {"type": "object", "description": "Its arguments, as describe_tool shows them"},
-                }),
-                &["name"],
-                false,
-            ),
-        }
-    }
-
-    fn all(&self) -> [&ListedTool; 3] {
-        [&self.find, &self.describe, &self.call]
-    }
-}
 
 impl Toolset {
-    /// The tools for a model: all of them if the view's budget has room for that, else those that are always shown and the three that lead to
-    /// the others. With a warning if there is not even room for those.
+    /// The tools to show to a model: all of them if they fit into the view's budget, otherwise the discovery tools and those that are always
+    /// shown. Returns a warning if not all of the latter fit.
     pub(super) fn within_budget(&self, tools: Vec<ListedTool>) -> (Vec<ListedTool>, Option<String>) {
         let Some(budget) = self.view.tool_budget else {
             return (tools, None);
@@ -88,7 +35,7 @@ impl Toolset {
         if tokens(&tools) <= budget {
             return (tools, None);
         }
-        let discovery = self.built(|built| built.discovery.clone());
+        let discovery = self.snapshot(|snapshot| snapshot.discovery.clone());
         let mut shown: Vec<ListedTool> = discovery.all().into_iter().cloned().collect();
         let mut left = budget.saturating_sub(tokens(&shown));
         let mut left_out = Vec::new();
@@ -107,78 +54,80 @@ impl Toolset {
     fn is_always_shown(&self, listed: &ListedTool) -> bool {
         let servers = self.servers();
         let server = servers.iter().find(|server| *server.name() == listed.tool.server);
-        // Tools of our own have no server.
+        // Built-in tools have no server.
         server.is_none_or(|server| {
             let always = &server.config().policy.always_load;
             always.iter().any(|glob| crate::filter::fits(glob, &listed.tool.name))
         })
     }
 
-    /// The reply to a call of one of the three, or the call back when another tool is meant.
+    /// Answers a call of a discovery tool, or returns the call if it is of another tool.
     pub(super) async fn discover<'a>(
         &'a self,
         mut call: ToolCall,
         started: Instant,
         mut guard: CallGuard<'a>,
-    ) -> OwnReply<'a> {
+    ) -> BuiltinReply<'a> {
         let names_one = || {
             [FIND, DESCRIBE, CALL]
                 .iter()
-                .any(|name| builtin_tools::may_mean(&call.name, name))
+                .any(|name| builtin_tools::may_match(&call.name, name))
         };
         if self.view.tool_budget.is_none() || !names_one() {
             return Err(Box::new((call, guard)));
         }
-        let (discovery, routes) = self.built(|built| (built.discovery.clone(), built.table.clone()));
+        let (discovery, routes) = self.snapshot(|snapshot| (snapshot.discovery.clone(), snapshot.table.clone()));
         let meant = discovery
             .all()
             .into_iter()
-            .find(|tool| builtin_tools::means(&call.name, tool, &routes));
+            .find(|tool| builtin_tools::matches(&call.name, tool, &routes));
         let Some(listed) = meant else {
             return Err(Box::new((call, guard)));
         };
-        let asked = call.name.clone();
-        // A call that is passed on is one call, of the tool that it leads to.
+        let called = call.name.clone();
+        // A forwarded call counts as one call, of the tool that it is forwarded to.
         if listed.tool.name != CALL {
             guard.built_in(&listed.tool);
         }
-        let outcome = match self.ask_one(listed, &mut call).await {
+        let outcome = match self.answer(listed, &mut call).await {
             Ok(Some(outcome)) => outcome,
             Ok(None) => {
-                // The tool that is called makes its own reply.
+                // The called tool makes the reply.
                 let mut reply = Box::pin(self.call_opened(call, started, guard)).await;
-                builtin_tools::tell_repair(&mut reply, &asked, listed);
+                builtin_tools::note_repair(&mut reply, &called, listed);
                 return Ok(reply);
             }
             Err(failure) => Outcome::Refused(failure),
         };
         guard.built_in(&listed.tool);
         let mut reply = builtin_tools::reply(&call, &listed.tool, outcome, started.elapsed());
-        builtin_tools::tell_repair(&mut reply, &asked, listed);
+        builtin_tools::note_repair(&mut reply, &called, listed);
         guard.complete(&reply);
         Ok(reply)
     }
 
-    /// What one of the three says to a call of it; nothing when the call has become that of another tool.
-    async fn ask_one(&self, listed: &ListedTool, call: &mut ToolCall) -> Result<Option<Outcome>, Failure> {
+    /// The outcome of a discovery tool; `None` if `call` was rewritten into a call of another tool.
+    async fn answer(&self, listed: &ListedTool, call: &mut ToolCall) -> Result<Option<Outcome>, Failure> {
         let name = listed.tool.name.as_str();
-        // To look around in a forgiving way does no harm. What is passed on is read as strictly as any other call.
-        let usual = if name == CALL { Reading::Json } else { Reading::Guided };
-        let given = builtin_tools::read(call, listed, usual)?;
+        // Lenient parsing is harmless for reads. A forwarded call is parsed as strictly as any other.
+        let default_reading = if name == CALL { Reading::Json } else { Reading::Guided };
+        let arguments = builtin_tools::read(call, listed, default_reading)?;
         match name {
-            FIND => self.found(&given).await.map(Some),
-            DESCRIBE => self.described(&given).map(Some),
-            _ => pass_on(call, &given).map(|()| None),
+            FIND => self.found(&arguments).await.map(Some),
+            DESCRIBE => self.described(&arguments).map(Some),
+            _ => forward(call, &arguments).map(|()| None),
         }
     }
 
-    async fn found(&self, given: &Map<String, Value>) -> Result<Outcome, Failure> {
-        let query = text(given, "query")?;
-        let limit = given
+    async fn found(&self, arguments: &Map<String, Value>) -> Result<Outcome, Failure> {
+        let query = text(arguments, "query")?;
+        let limit = arguments
             .get("limit")
             .and_then(Value::as_u64)
             .and_then(|limit| usize::try_from(limit).ok());
-        let found = self.search(query, limit.unwrap_or(USUAL).clamp(1, MOST)).await;
+        let found = self
+            .search(query, limit.unwrap_or(DEFAULT_FOUND).clamp(1, MAX_FOUND))
+            .await;
         let lines: Vec<String> = found.iter().map(line).collect();
         let text = match lines.as_slice() {
             [] => "No tool fits these words. Try others, or fewer.".to_owned(),
@@ -187,8 +136,8 @@ impl Toolset {
         Ok(Outcome::Done(Answer::from_text(text)))
     }
 
-    fn described(&self, given: &Map<String, Value>) -> Result<Outcome, Failure> {
-        let name = text(given, "name")?;
+    fn described(&self, arguments: &Map<String, Value>) -> Result<Outcome, Failure> {
+        let name = text(arguments, "name")?;
         let route = match self.table().find_forgiving(name) {
             crate::call::Routed::To(route) | crate::call::Routed::Repaired(route) => route,
             crate::call::Routed::Hidden(tool) => return Err(self.unknown(&tool).failure),
@@ -196,7 +145,7 @@ impl Toolset {
             crate::call::Routed::Nowhere => return Err(self.unknown(name).failure),
         };
         let tool = &route.tool;
-        // What is called by it is turned back from the provider's dialect, so it is shown in that.
+        // Arguments are converted back from the provider's dialect, so the schema is shown in that dialect.
         let (description, arguments) = match &route.definition {
             Some(definition) => (&definition.description, json!(definition.schema)),
             None => (&tool.description, json!(tool.input_schema)),
@@ -209,7 +158,7 @@ impl Toolset {
     }
 }
 
-/// What is said of tools that should always be shown, if there are any for which the budget has no room.
+/// A warning about tools that should always be shown and do not fit into the budget, if there are any.
 fn no_room(budget: usize, left_out: &[String]) -> Option<String> {
     let named = left_out.iter().take(NAMED).map(|name| format!("`{name}`"));
     let named: Vec<String> = named.collect();
@@ -237,28 +186,28 @@ fn line(found: &FoundTool) -> String {
     format!("{}: {first}", found.tool.name)
 }
 
-/// Makes a call of `call_tool` the call that it stands for.
-fn pass_on(call: &mut ToolCall, given: &Map<String, Value>) -> Result<(), Failure> {
-    let name = text(given, "name")?;
+/// Rewrites a call of `call_tool` into the call that it forwards.
+fn forward(call: &mut ToolCall, arguments: &Map<String, Value>) -> Result<(), Failure> {
+    let name = text(arguments, "name")?;
     call.text = None;
-    match given.get("arguments") {
+    match arguments.get("arguments") {
         None | Some(Value::Null) => call.arguments = Arguments::default(),
         Some(Value::Object(arguments)) => call.arguments = arguments.clone().into(),
-        // Some models write the object as a text.
+        // Some models write the object as a string.
         Some(Value::String(text)) => {
             call.arguments = Arguments::default();
             call.text = Some(text.clone());
         }
         Some(_) => return Err(Failure::new(Kind::InvalidArguments, "`arguments` must be an object")),
     }
-    // The model is answered under the name that it used.
-    let passed_on = std::mem::replace(&mut call.name, name.to_owned());
-    call.asked.get_or_insert(passed_on);
+    // The reply carries the name that the model used.
+    let called = std::mem::replace(&mut call.name, name.to_owned());
+    call.asked.get_or_insert(called);
     Ok(())
 }
 
-fn text<'a>(given: &'a Map<String, Value>, key: &str) -> Result<&'a str, Failure> {
-    match given.get(key).and_then(Value::as_str) {
+fn text<'a>(arguments: &'a Map<String, Value>, key: &str) -> Result<&'a str, Failure> {
+    match arguments.get(key).and_then(Value::as_str) {
         Some(text) if !text.trim().is_empty() => Ok(text),
         _ => Err(Failure::new(
             Kind::InvalidArguments,

@@ -1,8 +1,8 @@
-//! What servers tell by themselves: news of resources, their logs, and what else happens.
+//! Notifications of servers: resource updates, log messages and others.
 
 use std::{sync::Arc, time::Duration};
 
-use super::{Toolset, read_request::must_offer};
+use super::{read_request::must_offer, toolset_handle::Toolset};
 use crate::{
     deadline::Deadline,
     name::ServerName,
@@ -11,27 +11,26 @@ use crate::{
     status::Era,
 };
 
-/// How long a server may take to agree to a wish.
-const AGREE: Duration = Duration::from_secs(30);
+/// How long a server may take to confirm a subscription or log level.
+const CONFIRM_TIMEOUT: Duration = Duration::from_secs(30);
 
 impl Toolset {
-    /// Everything that a server tells by itself from now on, also after restarts. Whoever listens too slowly misses some of it and is told
-    /// so.
+    /// Subscribes to all notifications of a server from now on, across restarts. A slow subscriber misses some and is notified of that.
     pub fn events(&self, server: &ServerName) -> Result<ServerEvents, Failure> {
-        Ok(self.wanted(server)?.events())
+        Ok(self.desired_state(server)?.events())
     }
 
-    fn wanted(&self, server: &ServerName) -> Result<Arc<DesiredState>, Failure> {
-        self.server(server)?.wanted().ok_or_else(|| {
+    fn desired_state(&self, server: &ServerName) -> Result<Arc<DesiredState>, Failure> {
+        self.server(server)?.desired_state().ok_or_else(|| {
             let message = format!("server `{server}` is switched off");
             Failure::new(Kind::Unavailable, message)
         })
     }
 
-    /// Asks a server for news of a resource, until the subscription is dropped. It is renewed by itself in every new session, and keeps a
-    /// server that would be stopped when nobody uses it.
+    /// Subscribes to updates of a resource until the subscription is dropped. It is renewed in every new session, and keeps the server from
+    /// being stopped as idle.
     pub async fn subscribe(&self, server: &ServerName, uri: &str) -> Result<Subscription, Failure> {
-        let (_, live) = self.reach(server).await?;
+        let (_, live) = self.ready_server(server).await?;
         must_offer(&live, server, "resources")?;
         let resources = live.session.peer.capabilities.get("resources");
         if resources.and_then(|resources| resources.get("subscribe")?.as_bool()) != Some(true) {
@@ -40,36 +39,39 @@ impl Toolset {
         }
         let address = live.catalog().address(uri);
         let shown = live.session.masker().text(address);
-        let Some(subscription) = self.wanted(server)?.subscribe(address, &shown) else {
+        let Some(subscription) = self.desired_state(server)?.subscribe(address, &shown) else {
             let message = format!("too many resources of server `{server}` are subscribed to");
             return Err(Failure::new(Kind::LimitExceeded, message));
         };
-        let agreed = Deadline::within(AGREE)
+        let confirmed = Deadline::within(CONFIRM_TIMEOUT)
             .run(live.session.until_subscribed(address, subscription.revision()))
             .await;
-        match agreed {
-            Ok(Ok(())) => Ok(subscription.keeping(live.stay())),
+        match confirmed {
+            Ok(Ok(())) => Ok(subscription.keeping(live.keep_alive())),
             Ok(Err(problem)) => {
                 let message = format!("subscribing to {shown} failed: {problem}");
                 Err(Failure::new(Kind::ToolError, message))
             }
             Err(_) => {
-                let message = format!("subscribing to {shown} failed: no answer within {} s", AGREE.as_secs());
+                let message = format!(
+                    "subscribing to {shown} failed: no answer within {} s",
+                    CONFIRM_TIMEOUT.as_secs()
+                );
                 Err(Failure::new(Kind::Timeout, message))
             }
         }
     }
 
-    /// Has a server send its log from this level on, in this session and all later ones. What it logs comes with [`Toolset::events`].
+    /// Sets the log level of a server, for this session and all later ones. The log messages arrive through [`Toolset::events`].
     pub async fn set_log_level(&self, server: &ServerName, level: LogLevel) -> Result<(), Failure> {
-        let (_, live) = self.reach(server).await?;
-        // Without a handshake the level is only said, never asked for, and servers log that do not say that they do.
+        let (_, live) = self.ready_server(server).await?;
+        // Without a handshake the level is sent with requests, and servers may log without declaring the capability.
         if live.session.peer.era == Era::Legacy {
             must_offer(&live, server, "logging")?;
         }
-        let revision = self.wanted(server)?.set_level(level);
-        match Deadline::within(AGREE)
-            .run(live.session.until_level_set(revision))
+        let wish = self.desired_state(server)?.set_level(level);
+        match Deadline::within(CONFIRM_TIMEOUT)
+            .run(live.session.until_level_set(wish))
             .await
         {
             Ok(Ok(())) => Ok(()),
@@ -87,10 +89,10 @@ impl Toolset {
         }
     }
 
-    /// Sets the roots of a server that only this view uses, or of a shared one for all. A server with a handshake is told of the change;
-    /// one that had no roots at all when it was started learns of them at its next start.
+    /// Sets the roots of a server that this view owns, or of a shared server for all views. A server with a handshake is notified of the
+    /// change; if it had no roots when it was started, it learns of them at its next start.
     pub fn set_roots(&self, server: &ServerName, roots: &[Root]) -> Result<(), Failure> {
-        self.wanted(server)?.set_roots(roots);
+        self.desired_state(server)?.set_roots(roots);
         Ok(())
     }
 }

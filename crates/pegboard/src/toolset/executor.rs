@@ -1,8 +1,8 @@
-//! What an agent loop needs of its tools, and no more: a trait that a toolset, a stub or anything else can stand for.
+//! The trait that an agent loop needs of its tools. Toolsets and stubs implement it.
 
 use std::{future::Future, pin::Pin, time::Duration};
 
-use super::{Listing, Toolset};
+use super::{listing::Listing, toolset_handle::Toolset};
 use crate::{call::ToolCall, outcome::Reply};
 
 /// How long a listing waits for servers that are starting.
@@ -10,9 +10,9 @@ const LIST: Duration = Duration::from_secs(60);
 
 pub(super) type Boxed<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
-/// Lists tools and carries out calls. An agent loop can hold a `dyn ToolExecutor` and does not care who stands behind it.
+/// Lists tools and executes calls. An agent loop can hold a `dyn ToolExecutor` without depending on a [`Toolset`].
 ///
-/// Every failure of a call is a reply that the model can read. An `Err` says only that there is nobody to call any more.
+/// Every failure of a call is a reply that the model can read. An `Err` means only that the tools are closed.
 ///
 /// ```
 /// use pegboard::{ToolCall, ToolExecutor};
@@ -25,17 +25,17 @@ pub(super) type Boxed<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 /// }
 /// ```
 pub trait ToolExecutor: Send + Sync {
-    /// What can be called, and what cannot be and why.
+    /// Lists the available tools, and why others are unavailable.
     fn list_tools(&self) -> Boxed<'_, Result<Listing, Closed>>;
 
-    /// Carries out one call. Dropping the future cancels it.
+    /// Executes one call. Dropping the future cancels it.
     fn execute(&self, call: ToolCall) -> Boxed<'_, Result<Reply, Closed>>;
 
-    /// Ends it: calls that come later are refused.
+    /// Closes the tools: later calls are refused.
     fn close(&self) -> Boxed<'_, ()>;
 }
 
-/// There is nobody to call any more.
+/// The tools are closed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("these tools are closed; open the board or its view again")]
 pub struct Closed;
@@ -53,7 +53,7 @@ impl ToolExecutor for Toolset {
     fn execute(&self, call: ToolCall) -> Boxed<'_, Result<Reply, Closed>> {
         Box::pin(async {
             let is_closed = self.is_closed();
-            // A call that comes too late is refused, counted and told to listeners like any other.
+            // A late call is refused, counted and published like any other.
             let reply = self.call(call).await;
             match is_closed {
                 true => Err(Closed),

@@ -1,6 +1,6 @@
-//! What is told to a model about the servers of a view.
+//! The text about a view's servers for a system prompt.
 
-use super::{Toolset, is_known_and_resting};
+use super::{list_tools::is_listed_while_idle, toolset_handle::Toolset};
 use crate::{
     catalog::{self, Instructions, Section, ToolText},
     filter::fits,
@@ -9,16 +9,16 @@ use crate::{
 };
 
 impl Toolset {
-    /// The part of a system prompt that speaks of this view's servers: what the config says about them and their tools, what they say
-    /// about themselves, their prompts, and which of them are not available. It is made of what is known now, and waits for nobody:
-    /// [`Toolset::list`] first.
+    /// Returns the part of a system prompt about this view's servers: instructions of the config for them and their tools, the servers' own
+    /// instructions, their prompts, and which servers are unavailable. It uses what is known now without waiting; call [`Toolset::list`]
+    /// first.
     ///
-    /// Words of servers are cleaned of what a person would not see. In our own format only servers with `trust = true` are heard, because
-    /// words of a server can tell a model anything.
+    /// Invisible characters are removed from the servers' texts. In our own format only the texts of servers with `trust = true` are
+    /// included, because a server's text can instruct a model to do anything.
     pub fn instructions(&self, options: &Instructions) -> String {
         let (tools, _) = self.tools();
         let (mut sections, mut unavailable) = (Vec::new(), Vec::new());
-        for server in self.chosen() {
+        for server in self.selected_servers() {
             let described = tools.iter().filter(|listed| listed.tool.server == *server.name());
             let described = described.map(|listed| ToolText {
                 exposed: listed.name.clone(),
@@ -26,10 +26,10 @@ impl Toolset {
                 description: listed.tool.description.clone(),
                 note: note(&server, &listed.tool.name),
             });
-            match absence(&server) {
-                Absence::There => sections.push(section(&server, described.collect())),
-                Absence::Missing(why) => unavailable.push((server.name().clone(), why)),
-                Absence::Unwanted => {}
+            match instruction_entry(&server) {
+                InstructionEntry::Section => sections.push(section(&server, described.collect())),
+                InstructionEntry::Unavailable(why) => unavailable.push((server.name().clone(), why)),
+                InstructionEntry::Omitted => {}
             }
         }
         let unavailable: Vec<(ServerName, String)> = unavailable;
@@ -54,25 +54,25 @@ fn section(server: &Server, tools: Vec<ToolText>) -> Section {
     }
 }
 
-/// What the config says about a tool.
+/// The config's instructions for a tool.
 fn note(server: &Server, tool: &str) -> Option<String> {
     server.config().policy.of_tool(tool, fits).instructions
 }
 
-/// Whether a server's tools can be called.
-enum Absence {
-    There,
-    Missing(String),
-    /// Nobody has asked for it, or somebody does not want it.
-    Unwanted,
+/// How a server appears in the instructions.
+enum InstructionEntry {
+    Section,
+    Unavailable(String),
+    /// Not connected yet, disabled or closed.
+    Omitted,
 }
 
-fn absence(server: &Server) -> Absence {
+fn instruction_entry(server: &Server) -> InstructionEntry {
     match server.phase() {
-        Phase::Ready(_) => Absence::There,
-        Phase::Idle if is_known_and_resting(server) => Absence::There,
-        Phase::Down(outage) => Absence::Missing(outage.describe()),
-        Phase::Connecting(_) => Absence::Missing("it is still starting".to_owned()),
-        Phase::Idle | Phase::Disabled | Phase::Closed => Absence::Unwanted,
+        Phase::Ready(_) => InstructionEntry::Section,
+        Phase::Idle if is_listed_while_idle(server) => InstructionEntry::Section,
+        Phase::Down(outage) => InstructionEntry::Unavailable(outage.describe()),
+        Phase::Connecting(_) => InstructionEntry::Unavailable("it is still starting".to_owned()),
+        Phase::Idle | Phase::Disabled | Phase::Closed => InstructionEntry::Omitted,
     }
 }

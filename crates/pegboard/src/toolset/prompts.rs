@@ -1,11 +1,11 @@
-//! The prompts of all servers: listed, and filled in with arguments that were checked first.
+//! Lists the prompts of all servers, and gets one with validated arguments.
 
 use std::time::Duration;
 
 use serde::Serialize;
 use serde_json::{Map, Value};
 
-use super::{Toolset, Unavailable};
+use super::{listing::Unavailable, toolset_handle::Toolset};
 use crate::{
     catalog::Prompt,
     name::ServerName,
@@ -13,31 +13,30 @@ use crate::{
     session::Fault,
 };
 
-/// The prompts that can be had, and what cannot be and why.
+/// The available prompts, and why others are unavailable.
 #[derive(Debug, Clone, Serialize)]
 #[non_exhaustive]
 pub struct PromptListing {
     /// The prompts by server, then by name.
     pub prompts: Vec<Prompt>,
-    /// The servers whose prompts are not among them.
+    /// The servers whose prompts are missing.
     pub unavailable: Vec<Unavailable>,
-    /// What was wrong with the listings.
+    /// Problems of the listings.
     pub warnings: Vec<String>,
 }
 
 impl Toolset {
-    /// Lists the prompts of all servers. Servers that are not ready are started and waited for, together and at most for `patience`.
+    /// Lists the prompts of all servers. Servers that are not ready are started and waited for, concurrently and at most for `patience`.
     pub async fn prompts(&self, patience: Duration) -> PromptListing {
-        let unavailable = self.wake(patience).await;
-        let prompts = self.catalogs().into_iter().flat_map(|catalog| catalog.prompts.clone());
+        let (catalogs, unavailable, warnings) = self.list_catalogs(patience).await;
         PromptListing {
+            prompts: catalogs.iter().flat_map(|catalog| catalog.prompts.clone()).collect(),
             unavailable,
-            prompts: prompts.collect(),
-            warnings: self.warnings(),
+            warnings,
         }
     }
 
-    /// Gets a prompt of a server with its arguments filled in. Arguments are texts; numbers and booleans are written as such.
+    /// Gets a prompt of a server with its arguments filled in. Arguments are strings; numbers and booleans are converted.
     pub async fn get_prompt(
         &self,
         server: &ServerName,
@@ -45,7 +44,7 @@ impl Toolset {
         arguments: &Map<String, Value>,
     ) -> Result<FilledPrompt, Failure> {
         let what = format!("getting the prompt {name}");
-        let (_, live) = self.reach(server).await?;
+        let (_, live) = self.ready_server(server).await?;
         let known = live.catalog().prompts.iter().find(|prompt| prompt.name == name);
         if known.is_none() && !live.catalog().prompts.is_empty() {
             let names: Vec<_> = live
@@ -59,7 +58,7 @@ impl Toolset {
             return Err(failure.masked(&live.session.masker().current()));
         }
         let arguments = &checked(known, arguments)?;
-        self.ask(server, "prompts", &what, |live| async move {
+        self.read_request(server, "prompts", &what, |live| async move {
             let filled: Result<FilledPrompt, Fault> = live.session.get_prompt(name, arguments).await;
             filled
         })
@@ -67,7 +66,7 @@ impl Toolset {
     }
 }
 
-/// The arguments as texts, or why the prompt cannot be had with them. A prompt that is not known takes anything.
+/// Validates the arguments of a prompt and converts them to strings. A prompt that is not listed takes any arguments.
 fn checked(prompt: Option<&Prompt>, arguments: &Map<String, Value>) -> Result<Map<String, Value>, Failure> {
     let wrong = |message: String| Failure::new(Kind::InvalidArguments, message);
     let mut texts = Map::new();
@@ -89,8 +88,8 @@ fn checked(prompt: Option<&Prompt>, arguments: &Map<String, Value>) -> Result<Ma
         [] => "it takes none".to_owned(),
         names => format!("its arguments are {}", names.join(", ")),
     };
-    if let Some(stranger) = texts.keys().find(|key| !names.contains(key)) {
-        return Err(wrong(format!("the prompt `{}` has no argument `{stranger}`", prompt.name)).hint(hint()));
+    if let Some(unknown) = texts.keys().find(|key| !names.contains(key)) {
+        return Err(wrong(format!("the prompt `{}` has no argument `{unknown}`", prompt.name)).hint(hint()));
     }
     for argument in &prompt.arguments {
         let is_required = argument.get("required") == Some(&Value::Bool(true));

@@ -1,70 +1,51 @@
-//! `read_output`: a tool of our own, with which a model reads what was too long to be handed to it.
+//! The built-in tool `read_output`: reads a part of an output that was too long for the model and was spilled.
 
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 use tokio::time::Instant;
 
-use super::{ListedTool, OwnReply, Toolset, builtin_tools};
+use super::{
+    builtin_definitions::READ_OUTPUT,
+    builtin_tools::{self, BuiltinReply},
+    listing::ListedTool,
+    toolset_handle::Toolset,
+};
 use crate::{
-    call::{CallGuard, ToolCall, View},
+    call::{CallGuard, ToolCall},
     config::Reading,
-    name::ServerName,
     outcome::{Answer, Failure, Kind, Outcome},
     spill::{Query, SpillError},
 };
 
-const NAME: &str = "read_output";
-/// The largest page. A model that reads on sees the next one.
+/// The largest page, in bytes. The model can read the next one.
 const PAGE: usize = 16 << 10;
 
-/// The tool as a view shows it.
-pub(super) fn listed(home: &ServerName, view: &View) -> ListedTool {
-    let definition = json!({
-        "name": NAME,
-        "title": "Read a long output",
-        "description": "Reads a part of an output that was too long to be shown and is kept under a handle. Give at most one of range, \
-                        grep and jsonpath; without them you get the beginning.",
-        "inputSchema": {
-            "type": "object",
-            "properties": {
-                "handle": {"type": "string", "description": "The handle, such as out_1a2b…"},
-                "range": {"type": "string", "description": "Lines to read, such as 120-180, counted from 1"},
-                "grep": {"type": "string", "description": "A regular expression; lines that match are shown with their numbers. (?i) ignores case"},
-                "context": {"type": "integer", "minimum": 0, "maximum": 20, "description": "Lines to show around each match of grep"},
-                "jsonpath": {"type": "string", "description": "A path into JSON, such as $.items[0].name, $.items[*].id or $..status"},
-            },
-            "required": ["handle"],
-            "additionalProperties": false,
-        },
-        "annotations": {"readOnlyHint": true, "idempotentHint": true, "openWorldHint": false},
-    });
-    builtin_tools::listed(home, definition, view)
-}
-
 impl Toolset {
-    /// The tool for listings: once there is something to read, or from the start if the view wants that.
-    pub(super) fn listed_reader(&self) -> Option<ListedTool> {
+    /// The tool for listings: once an output was spilled, or always if the view says so.
+    pub(super) fn listed_read_output(&self) -> Option<ListedTool> {
         let outputs = &self.view.result_options;
-        (outputs.always_readable || outputs.spill.is_used()).then(|| self.built(|built| built.reader.clone()))
+        (outputs.always_readable || outputs.spill.is_used())
+            .then(|| self.snapshot(|snapshot| snapshot.read_output.clone()))
     }
 
-    /// The reply to a call of the tool, or the call back when another tool is meant.
+    /// Answers a call of the tool, or returns the call if it is of another tool.
     pub(super) async fn read_output<'a>(
         &'a self,
         mut call: ToolCall,
         started: Instant,
         mut guard: CallGuard<'a>,
-    ) -> OwnReply<'a> {
+    ) -> BuiltinReply<'a> {
         let outputs = &self.view.result_options;
-        // Without anything to read this costs a look at a flag.
-        if !(outputs.spill.is_used() || outputs.always_readable) || !builtin_tools::may_mean(&call.name, NAME) {
+        // Without a spilled output this costs only the read of a flag.
+        if !(outputs.spill.is_used() || outputs.always_readable) || !builtin_tools::may_match(&call.name, READ_OUTPUT) {
             return Err(Box::new((call, guard)));
         }
-        let (reader, routes) = self.built(|built| (built.reader.clone(), built.table.clone()));
-        if !builtin_tools::means(&call.name, &reader, &routes) {
+        let (read_output, routes) = self.snapshot(|snapshot| (snapshot.read_output.clone(), snapshot.table.clone()));
+        if !builtin_tools::matches(&call.name, &read_output, &routes) {
             return Err(Box::new((call, guard)));
         }
-        guard.built_in(&reader.tool);
-        let read = builtin_tools::read(&mut call, &reader, Reading::Guided).and_then(|given| arguments(&given));
+        guard.built_in(&read_output.tool);
+        let read =
+            builtin_tools::read(&mut call, &read_output, Reading::Guided).and_then(|arguments| parse(&arguments));
         let outcome = match read {
             Err(failure) => Outcome::Refused(failure),
             Ok((handle, query)) => match outputs.spill.page(&handle, query, PAGE).await {
@@ -73,20 +54,20 @@ impl Toolset {
                 Err(problem) => Outcome::ToolFailed(Answer::from_text(problem.to_string())),
             },
         };
-        let mut reply = builtin_tools::reply(&call, &reader.tool, outcome, started.elapsed());
-        builtin_tools::tell_repair(&mut reply, &call.name, &reader);
+        let mut reply = builtin_tools::reply(&call, &read_output.tool, outcome, started.elapsed());
+        builtin_tools::note_repair(&mut reply, &call.name, &read_output);
         guard.complete(&reply);
         Ok(reply)
     }
 }
 
-/// The handle and what is wanted of it.
-fn arguments(given: &Map<String, Value>) -> Result<(String, Query), Failure> {
+/// The handle and the query.
+fn parse(arguments: &Map<String, Value>) -> Result<(String, Query), Failure> {
     let invalid = |problem: String| Failure::new(Kind::InvalidArguments, problem);
-    let text = |key: &str| builtin_tools::text(given, key);
+    let text = |key: &str| builtin_tools::text(arguments, key);
     let handle =
         text("handle")?.ok_or_else(|| invalid("`handle` is missing: which output is to be read?".to_owned()))?;
-    let context = given.get("context").and_then(Value::as_u64).unwrap_or(0);
+    let context = arguments.get("context").and_then(Value::as_u64).unwrap_or(0);
     let query = match (text("range")?, text("grep")?, text("jsonpath")?) {
         (None, None, None) => Ok(Query::start()),
         (Some(range), None, None) => Query::range(&range),

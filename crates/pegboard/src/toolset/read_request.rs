@@ -1,8 +1,8 @@
-//! How a view reaches one server by its name, for requests that only read and may be made again.
+//! Sends read-only requests to one server of a view. They are retried once if the session is lost.
 
 use std::future::Future;
 
-use super::{LOOK_UP, Toolset};
+use super::{routing::LOOKUP_TIMEOUT, toolset_handle::Toolset};
 use crate::{
     call::{self, Visibility},
     deadline::Deadline,
@@ -29,19 +29,19 @@ impl Toolset {
         Err(Failure::new(Kind::Unavailable, message))
     }
 
-    /// A server ready for use.
-    pub(super) async fn reach(&self, name: &ServerName) -> Result<(Server, Live), Failure> {
+    /// Returns a ready session of a server.
+    pub(super) async fn ready_server(&self, name: &ServerName) -> Result<(Server, Live), Failure> {
         self.check_open()?;
         self.check_selection()?;
         let server = self.server(name)?;
-        let live = server.live(Deadline::within(LOOK_UP)).await;
+        let live = server.live(Deadline::within(LOOKUP_TIMEOUT)).await;
         let live = live.map_err(|outage| call::unavailable(name.as_str(), &outage))?;
         Ok((server, live))
     }
 
-    /// Asks a server for something that only reads, once more in a new session when the one that was used is gone. `what` tells what was
-    /// asked for.
-    pub(super) async fn ask<T, F>(
+    /// Sends a read-only request to a server, and retries it once in a new session if the session is lost. `what` describes the request in
+    /// errors.
+    pub(super) async fn read_request<T, F>(
         &self,
         name: &ServerName,
         capability: &str,
@@ -51,7 +51,7 @@ impl Toolset {
     where
         F: Future<Output = Result<T, Fault>>,
     {
-        let (server, live) = self.reach(name).await?;
+        let (server, live) = self.ready_server(name).await?;
         must_offer(&live, name, capability)?;
         let generation = live.generation;
         let fault = match ask(live).await {
@@ -60,7 +60,7 @@ impl Toolset {
         };
         if fault.loses_session() {
             server.replace(generation);
-            let again = server.live_after(generation, Deadline::within(LOOK_UP)).await;
+            let again = server.live_after(generation, Deadline::within(LOOKUP_TIMEOUT)).await;
             if let Ok(live) = again {
                 return ask(live).await.map_err(|fault| failed(&fault, &server, what));
             }
@@ -69,12 +69,12 @@ impl Toolset {
     }
 }
 
-/// What was asked for may be named after a secret.
+/// Masked, because the requested name may contain a secret.
 fn failed(fault: &Fault, server: &Server, what: &str) -> Failure {
     call::failure_of(fault, what).masked(&server.masker().current())
 }
 
-/// What a server does not offer is not asked for.
+/// Fails if the server does not declare the capability.
 pub(super) fn must_offer(live: &Live, server: &ServerName, capability: &str) -> Result<(), Failure> {
     if live.session.offers(capability) {
         return Ok(());

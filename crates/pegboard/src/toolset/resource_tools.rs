@@ -1,11 +1,18 @@
-//! Resources for a model that knows only tools: three tools of ours that list resources and patterns of addresses, and read.
+//! Built-in tools that list and read resources, for models that know only tools.
 
 use serde_json::{Map, Value, json};
 use tokio::time::Instant;
 
-use super::{LOOK_UP, ListedTool, OwnReply, Toolset, builtin_tools, read_request::must_offer};
+use super::{
+    builtin_definitions::{LIST, MAX_RESOURCES, READ, ResourceTools, TEMPLATES},
+    builtin_tools::{self, BuiltinReply},
+    listing::ListedTool,
+    read_request::must_offer,
+    routing::LOOKUP_TIMEOUT,
+    toolset_handle::Toolset,
+};
 use crate::{
-    call::{self, CallGuard, Route, ToolCall, View, Visibility},
+    call::{self, CallGuard, Route, ToolCall, Visibility},
     catalog::{Catalog, Resource},
     config::Reading,
     name::ServerName,
@@ -13,140 +20,86 @@ use crate::{
     server::Server,
 };
 
-const LIST: &str = "list_resources";
-const TEMPLATES: &str = "list_resource_templates";
-const READ: &str = "read_resource";
-/// How many resources a page has at most, and when nothing else is said.
-const MOST: usize = 200;
-const USUAL: usize = 50;
-/// The largest page, in bytes, and the longest text in it about one resource.
+/// How many resources a page has by default.
+const DEFAULT_RESOURCES: usize = 50;
+/// The largest page, in bytes.
 const PAGE: usize = 16 << 10;
-const WORDS: usize = 300;
-
-/// The three tools, as a view shows them.
-#[derive(Debug, Clone)]
-pub(super) struct ResourceTools {
-    list: ListedTool,
-    templates: ListedTool,
-    read: ListedTool,
-}
-
-impl ResourceTools {
-    pub(super) fn new(home: &ServerName, view: &View) -> Self {
-        let tool = |name: &str, description: &str, properties: Value, required: &[&str]| {
-            let definition = json!({
-                "name": name, "description": description,
-                "inputSchema": {"type": "object", "properties": properties, "required": required, "additionalProperties": false},
-                "annotations": {"readOnlyHint": true, "openWorldHint": false},
-            });
-            builtin_tools::listed(home, definition, view)
-        };
-        let paged = json!({
-            "server": {"type": "string", "description": "Only those of this server"},
-            "cursor": {"type": "string", "description": "next_cursor of the page before"},
-            "limit": {"type": "integer", "minimum": 1, "maximum": MOST, "description": "How many to show"},
-        });
-        Self {
-            list: tool(
-                LIST,
-                "Lists resources that can be read with read_resource: files, records and other data of the servers.",
-                paged.clone(),
-                &[],
-            ),
-            templates: tool(
-                TEMPLATES,
-                "Lists patterns of addresses of further resources. Fill in what stands in braces and read the address with read_resource.",
-                paged,
-                &[],
-            ),
-            read: tool(
-                READ,
-                "Reads a resource by its address.",
-                json!({
-                    "uri": {"type": "string", "description": "The address as list_resources gave it, or made from a pattern"},
-                    "server": {"type": "string", "description": "The server that has it; needed where several have resources"},
-                }),
-                &["uri"],
-            ),
-        }
-    }
-
-    fn all(&self) -> [&ListedTool; 3] {
-        [&self.list, &self.templates, &self.read]
-    }
-}
+/// The longest text about one resource, in bytes.
+const MAX_TEXT: usize = 300;
 
 impl Toolset {
-    /// The tools for listings, if the view wants them.
+    /// The tools for listings, if the view has them.
     pub(super) fn listed_resource_tools(&self) -> Vec<ListedTool> {
         if !self.view.resource_tools {
             return Vec::new();
         }
-        let tools = self.built(|built| match built.unusable {
-            None => built.resources.clone(),
+        let tools = self.snapshot(|snapshot| match snapshot.selection_error {
+            None => snapshot.resources.clone(),
             Some(_) => None,
         });
         tools.iter().flat_map(ResourceTools::all).cloned().collect()
     }
 
-    /// The reply to a call of one of the three, or the call back when another tool is meant.
-    pub(super) async fn use_resources<'a>(
+    /// Answers a call of one of the tools, or returns the call if it is of another tool.
+    pub(super) async fn call_resource_tool<'a>(
         &'a self,
         mut call: ToolCall,
         started: Instant,
         mut guard: CallGuard<'a>,
-    ) -> OwnReply<'a> {
-        // Without the tools this costs a look at a flag.
-        if !self.view.resource_tools || !builtin_tools::may_mean(&call.name, "_resource") {
+    ) -> BuiltinReply<'a> {
+        // Without the tools this costs only the read of a flag.
+        if !self.view.resource_tools || !builtin_tools::may_match(&call.name, "_resource") {
             return Err(Box::new((call, guard)));
         }
-        let (tools, routes) = self.built(|built| (built.resources.clone(), built.table.clone()));
-        let mut meant = tools.iter().flat_map(ResourceTools::all);
-        let Some(meant) = meant.find(|tool| builtin_tools::means(&call.name, tool, &routes)) else {
+        let (tools, routes) = self.snapshot(|snapshot| (snapshot.resources.clone(), snapshot.table.clone()));
+        let mut listed = tools.iter().flat_map(ResourceTools::all);
+        let Some(listed) = listed.find(|tool| builtin_tools::matches(&call.name, tool, &routes)) else {
             return Err(Box::new((call, guard)));
         };
-        let given = match builtin_tools::read(&mut call, meant, Reading::Guided) {
-            Ok(given) => given,
+        let arguments = match builtin_tools::read(&mut call, listed, Reading::Guided) {
+            Ok(arguments) => arguments,
             Err(failure) => {
-                let reply = builtin_tools::reply(&call, &meant.tool, Outcome::Refused(failure), started.elapsed());
-                guard.built_in(&meant.tool);
+                let reply = builtin_tools::reply(&call, &listed.tool, Outcome::Refused(failure), started.elapsed());
+                guard.built_in(&listed.tool);
                 guard.complete(&reply);
                 return Ok(reply);
             }
         };
-        let asked = call.name.clone();
-        if meant.tool.name == READ {
-            // Boxed, because it is rare and every call would pay for the room.
-            let mut reply = Box::pin(self.read_for_model(call, meant, given, started, guard)).await;
-            builtin_tools::tell_repair(&mut reply, &asked, meant);
+        let called = call.name.clone();
+        if listed.tool.name == READ {
+            // Boxed, because it is rare and would enlarge the future of every call.
+            let mut reply = Box::pin(self.read_for_model(call, listed, arguments, started, guard)).await;
+            builtin_tools::note_repair(&mut reply, &called, listed);
             return Ok(reply);
         }
-        guard.built_in(&meant.tool);
-        let listed = self.page_of_resources(&meant.tool.name, &given, &call).await;
-        let untrusted = listed.as_ref().is_ok_and(|(_, untrusted)| *untrusted);
-        let outcome = match listed {
+        guard.built_in(&listed.tool);
+        let page = self.page_of_resources(&listed.tool.name, &arguments, &call).await;
+        let untrusted = page.as_ref().is_ok_and(|(_, untrusted)| *untrusted);
+        let outcome = match page {
             Ok((text, _)) => Outcome::Done(Answer::from_text(text)),
             Err(failure) => Outcome::Refused(failure),
         };
-        let mut reply = builtin_tools::reply(&call, &meant.tool, outcome, started.elapsed());
+        let mut reply = builtin_tools::reply(&call, &listed.tool, outcome, started.elapsed());
         reply.untrusted = untrusted;
-        builtin_tools::tell_repair(&mut reply, &asked, meant);
+        builtin_tools::note_repair(&mut reply, &called, listed);
         guard.complete(&reply);
         Ok(reply)
     }
 
-    /// A page of the listing, and whether words of servers that are not trusted are in it.
+    /// A page of the listing, and whether it contains text of untrusted servers.
     async fn page_of_resources(
         &self,
         kind: &str,
-        given: &Map<String, Value>,
+        arguments: &Map<String, Value>,
         call: &ToolCall,
     ) -> Result<(String, bool), Failure> {
-        let cursor = builtin_tools::text(given, "cursor")?;
-        let limit = given.get("limit").and_then(Value::as_u64);
-        let limit = limit.map_or(USUAL, |limit| usize::try_from(limit).unwrap_or(MOST).clamp(1, MOST));
+        let cursor = builtin_tools::text(arguments, "cursor")?;
+        let limit = arguments.get("limit").and_then(Value::as_u64);
+        let limit = limit.map_or(DEFAULT_RESOURCES, |limit| {
+            usize::try_from(limit).unwrap_or(MAX_RESOURCES).clamp(1, MAX_RESOURCES)
+        });
         let (servers, unavailable) = self
-            .servers_with_resources(builtin_tools::text(given, "server")?, call)
+            .servers_with_resources(builtin_tools::text(arguments, "server")?, call)
             .await?;
         let mut found: Vec<&Resource> = Vec::new();
         for (_, catalog) in &servers {
@@ -156,9 +109,9 @@ impl Toolset {
             };
             found.extend(items);
         }
-        found.sort_by_cached_key(|resource| written(resource));
+        found.sort_by_cached_key(|resource| cursor_of(resource));
         let start = cursor.map_or(0, |cursor| {
-            found.partition_point(|resource| written(resource).as_str() <= cursor.as_str())
+            found.partition_point(|resource| cursor_of(resource).as_str() <= cursor.as_str())
         });
         let page = Page::of(&found[start..], limit);
         let untrusted = !page.items.is_empty() && servers.iter().any(|(server, _)| !server.config().policy.trust);
@@ -185,14 +138,14 @@ impl Toolset {
         self.check_open()?;
         self.check_selection()?;
         if let Some(named) = named {
-            let (server, live) = self.reach(&server_name(&named)?).await?;
+            let (server, live) = self.ready_server(&server_name(&named)?).await?;
             must_offer(&live, server.name(), "resources")?;
             self.may_read(&server, live.catalog())?;
             return Ok((vec![(server, live.catalog().clone())], Vec::new()));
         }
-        let unavailable = self.wake(call.timeout.unwrap_or(LOOK_UP)).await;
+        let unavailable = self.start_servers(call.timeout.unwrap_or(LOOKUP_TIMEOUT)).await;
         let unavailable = unavailable.into_iter().map(|down| down.server.to_string()).collect();
-        let servers = self.chosen().into_iter().filter_map(|server| {
+        let servers = self.selected_servers().into_iter().filter_map(|server| {
             let catalog = server.catalog()?;
             let has_some = !catalog.resources.is_empty() || !catalog.templates.is_empty();
             (has_some && self.may_read(&server, &catalog).is_ok()).then_some((server, catalog))
@@ -216,14 +169,14 @@ impl Toolset {
         &self,
         mut call: ToolCall,
         listed: &ListedTool,
-        given: Map<String, Value>,
+        arguments: Map<String, Value>,
         started: Instant,
         guard: CallGuard<'_>,
     ) -> Reply {
         let mut guard: CallGuard<'_> = guard;
-        // Which server it reads from may take a while to find out.
+        // The call is published before the server is found, which may take a while.
         guard.create();
-        let server = match self.server_to_read(&given, &call).await {
+        let server = match self.server_to_read(&arguments, &call).await {
             Ok(server) => server,
             Err(failure) => {
                 let reply = builtin_tools::reply(&call, &listed.tool, Outcome::Refused(failure), started.elapsed());
@@ -233,7 +186,7 @@ impl Toolset {
             }
         };
         call.text = None;
-        call.arguments = given.into();
+        call.arguments = arguments.into();
         let name = server.name().clone();
         let route = Route::through(&listed.name, &listed.tool, server);
         let mut guard: CallGuard<'_> = guard;
@@ -244,11 +197,11 @@ impl Toolset {
         .await
     }
 
-    /// The server that a resource is read from: the one that is named, the one that lists the address, or the only one.
-    async fn server_to_read(&self, given: &Map<String, Value>, call: &ToolCall) -> Result<Server, Failure> {
+    /// The server to read a resource from: the named one, the one that lists the URI, or the only one.
+    async fn server_to_read(&self, arguments: &Map<String, Value>, call: &ToolCall) -> Result<Server, Failure> {
         let missing = || Failure::new(Kind::InvalidArguments, "`uri` is missing: it must be a text");
-        let uri = builtin_tools::text(given, "uri")?.ok_or_else(missing)?;
-        let named = builtin_tools::text(given, "server")?;
+        let uri = builtin_tools::text(arguments, "uri")?.ok_or_else(missing)?;
+        let named = builtin_tools::text(arguments, "server")?;
         let (mut servers, _) = self.servers_with_resources(named, call).await?;
         let lists = |(_, catalog): &&Offering| catalog.resources.iter().any(|resource| resource.uri == uri);
         if let Some((server, _)) = servers.iter().find(lists) {
@@ -269,24 +222,24 @@ impl Toolset {
     }
 }
 
-/// A server, and what it offers.
+/// A server and its catalogue.
 type Offering = (Server, std::sync::Arc<Catalog>);
 
 fn server_name(text: &str) -> Result<ServerName, Failure> {
     ServerName::parse(text.trim()).map_err(|problem| Failure::new(Kind::InvalidArguments, problem.to_string()))
 }
 
-/// Where a resource stands in the order of all, as a cursor. No server's name has a blank in it.
-fn written(resource: &Resource) -> String {
+/// The position of a resource in the listing, as a cursor. Server names contain no space.
+fn cursor_of(resource: &Resource) -> String {
     format!("{} {}", resource.server, resource.uri)
 }
 
-/// Some resources in a row, in as many bytes as a page may have.
+/// A page of resources, bounded in bytes.
 struct Page {
     items: Vec<Value>,
-    /// The last one shown, if there are more.
+    /// The cursor of the last resource on the page, if there are more.
     next: Option<String>,
-    /// How many do not fit on any page.
+    /// How many resources do not fit on any page.
     left_out: usize,
 }
 
@@ -309,17 +262,17 @@ impl Page {
         let last = end.checked_sub(1).filter(|_| end < found.len());
         Self {
             items,
-            next: last.map(|last| written(found[last])),
+            next: last.map(|last| cursor_of(found[last])),
             left_out,
         }
     }
 }
 
-/// What a model is told about a resource.
+/// A resource as the model sees it.
 fn shown(resource: &Resource) -> Value {
     let short = |text: &Option<String>| {
         let text = text.as_deref()?;
-        Some(Value::from(&text[..text.floor_char_boundary(WORDS)]))
+        Some(Value::from(&text[..text.floor_char_boundary(MAX_TEXT)]))
     };
     let mut item = Map::new();
     item.insert("server".into(), resource.server.as_str().into());

@@ -1,56 +1,52 @@
-//! The resources of all servers: listed, read, and their patterns filled in.
+//! Lists and reads the resources of all servers, and expands their URI templates.
 
 use std::time::Duration;
 
 use serde::Serialize;
 use serde_json::{Map, Value};
 
-use super::{Toolset, Unavailable};
+use super::{listing::Unavailable, toolset_handle::Toolset};
 use crate::{
     catalog::{Resource, UriTemplate},
     name::ServerName,
     outcome::{Failure, Kind, ResourceContents},
 };
 
-/// The most bytes that reading one address may give, as they come.
+/// The default limit of one read, in bytes.
 const MAX_READ: usize = 4 << 20;
 
-/// The resources that can be read, and what cannot be and why.
+/// The available resources, and why others are unavailable.
 #[derive(Debug, Clone, Serialize)]
 #[non_exhaustive]
 pub struct ResourceListing {
-    /// The resources by server, then by address.
+    /// The resources by server, then by URI.
     pub resources: Vec<Resource>,
-    /// Patterns of further addresses, by server.
+    /// URI templates of further resources, by server.
     pub templates: Vec<Resource>,
-    /// The servers whose resources are not among them.
+    /// The servers whose resources are missing.
     pub unavailable: Vec<Unavailable>,
-    /// What was wrong with the listings.
+    /// Problems of the listings.
     pub warnings: Vec<String>,
 }
 
 impl Toolset {
-    /// Lists the resources of all servers. Servers that are not ready are started and waited for, together and at most for `patience`.
+    /// Lists the resources of all servers. Servers that are not ready are started and waited for, concurrently and at most for `patience`.
     pub async fn resources(&self, patience: Duration) -> ResourceListing {
-        let mut listing = ResourceListing {
-            unavailable: self.wake(patience).await,
-            resources: Vec::new(),
-            templates: Vec::new(),
-            warnings: self.warnings(),
-        };
-        for catalog in self.catalogs() {
-            listing.resources.extend(catalog.resources.iter().cloned());
-            listing.templates.extend(catalog.templates.iter().cloned());
+        let (catalogs, unavailable, warnings) = self.list_catalogs(patience).await;
+        ResourceListing {
+            resources: catalogs.iter().flat_map(|catalog| catalog.resources.clone()).collect(),
+            templates: catalogs.iter().flat_map(|catalog| catalog.templates.clone()).collect(),
+            unavailable,
+            warnings,
         }
-        listing
     }
 
-    /// Reads a resource of a server, up to 4 MiB of it.
+    /// Reads a resource of a server, up to 4 MiB.
     pub async fn read_resource(&self, server: &ServerName, uri: &str) -> Result<Vec<ResourceContents>, Failure> {
         self.read_resource_within(server, uri, MAX_READ).await
     }
 
-    /// Reads a resource of a server. When it has more than `limit` bytes, that is a failure: half a resource would look like a whole one.
+    /// Reads a resource of a server. Fails if it has more than `limit` bytes, because a truncated resource would look complete.
     pub async fn read_resource_within(
         &self,
         server: &ServerName,
@@ -58,7 +54,7 @@ impl Toolset {
         limit: usize,
     ) -> Result<Vec<ResourceContents>, Failure> {
         let what = format!("reading {uri}");
-        let reading = self.ask(server, "resources", &what, |live| async move {
+        let reading = self.read_request(server, "resources", &what, |live| async move {
             live.session.read_resource(live.catalog().address(uri)).await
         });
         let contents = reading.await?;
@@ -70,14 +66,14 @@ impl Toolset {
         Ok(contents)
     }
 
-    /// The address for a pattern of a server with these values filled in. A server that lists its patterns must list this one.
+    /// Expands a URI template of a server. If the server lists templates, this must be one of them.
     pub async fn expand_template(
         &self,
         server: &ServerName,
         template: &str,
         values: &Map<String, Value>,
     ) -> Result<String, Failure> {
-        let (_, live) = self.reach(server).await?;
+        let (_, live) = self.ready_server(server).await?;
         let known = &live.catalog().templates;
         if !known.is_empty() && !known.iter().any(|known| known.uri == template) {
             let names: Vec<_> = known.iter().map(|known| format!("`{}`", known.uri)).collect();

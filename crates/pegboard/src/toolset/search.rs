@@ -1,32 +1,30 @@
-//! Finding tools by what they are for, and what each server's definitions cost a model.
+//! Search for tools, and the estimated tokens of each server's definitions.
 
 use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-use super::{ListedTool, Toolset};
+use super::{listing::ListedTool, toolset_handle::Toolset};
 use crate::{
     call::RouteTable,
     name::ServerName,
     search::{fuse, nearest},
 };
 
-/// How many bytes of a definition are taken for one token.
-const BYTES_PER_TOKEN: usize = 4;
-/// How far down both rankings are looked at before they become one.
+/// The depth of both rankings before they are fused.
 const RANKED: usize = 50;
 
-/// A tool that fits a question.
+/// A tool that matches a query.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct FoundTool {
     /// The tool.
     pub tool: ListedTool,
-    /// How well it fits. Only the order means something.
+    /// The relevance. Only the order is meaningful.
     pub score: f32,
 }
 
-/// What the definitions of one server cost.
+/// The cost of one server's definitions.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct ServerCost {
@@ -34,26 +32,26 @@ pub struct ServerCost {
     pub server: ServerName,
     /// How many tools it shows.
     pub tools: usize,
-    /// About how many tokens their definitions take.
+    /// An estimate of the tokens of their definitions.
     pub tokens: usize,
 }
 
 impl Toolset {
-    /// The tools that share the most words with a question, the best first, among those that are known now. [`Toolset::list`] makes them
-    /// known.
+    /// Searches the known tools by keywords, best match first. Call [`Toolset::list`] first, so that the tools are known.
     pub fn find(&self, question: &str, most: usize) -> Vec<FoundTool> {
-        let (routes, index) = self.built(|built| (built.table.clone(), built.index()));
+        let (routes, index) = self.snapshot(|snapshot| (snapshot.table.clone(), snapshot.index()));
         found(&routes, index.find(question, most))
     }
 
-    /// The tools that fit a question best, by their words and by their meaning, the best first, among those that are known now. Meaning
-    /// counts where somebody knows it: see [`View::embedder`](crate::View::embedder). It is waited for a few seconds at most; without it this
-    /// is the same as [`Toolset::find`].
+    /// Searches the known tools by keywords and by meaning, best match first. Meaning counts only with an embedder, see
+    /// [`View::embedder`](crate::View::embedder), and if its vectors arrive within a few seconds; otherwise this is the same as
+    /// [`Toolset::find`].
     pub async fn search(&self, question: &str, most: usize) -> Vec<FoundTool> {
         let Some(embeddings) = &self.view.embeddings else {
             return self.find(question, most);
         };
-        let (routes, index, texts) = self.built(|built| (built.table.clone(), built.index(), built.texts()));
+        let (routes, index, texts) =
+            self.snapshot(|snapshot| (snapshot.table.clone(), snapshot.index(), snapshot.texts()));
         let Some(vectors) = embeddings.of(question, &texts).await else {
             return found(&routes, index.find(question, most));
         };
@@ -63,7 +61,7 @@ impl Toolset {
         found(&routes, fuse(&[by_words, by_meaning], most))
     }
 
-    /// About how many tokens the definitions of each server's tools take, by server.
+    /// An estimate of the tokens of each server's definitions, by server.
     pub fn cost(&self) -> Vec<ServerCost> {
         let mut costs: BTreeMap<ServerName, ServerCost> = BTreeMap::new();
         for listed in self.all_tools() {
@@ -89,13 +87,4 @@ fn found(routes: &RouteTable, ranked: Vec<(usize, f32)>) -> Vec<FoundTool> {
         score,
     });
     found.collect()
-}
-
-impl ListedTool {
-    /// About how many tokens the definition takes: its name, description and schema.
-    pub fn tokens(&self) -> usize {
-        let description = self.tool.description.as_ref().map_or(0, String::len);
-        let bytes = self.name.len() + description + self.tool.input_schema.as_str().len();
-        bytes.div_ceil(BYTES_PER_TOKEN)
-    }
 }

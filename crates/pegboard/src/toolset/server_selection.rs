@@ -1,26 +1,21 @@
-//! Which servers a view uses, and what is wrong with the choice.
+//! The servers that a view's selection covers, and warnings about it.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, PoisonError};
 
-use super::Toolset;
+use super::{selection_check::check, toolset_handle::Toolset};
 use crate::{
-    call::{RouteTable, Unroutable, View, Visibility},
-    catalog::{Tool, shadows},
+    call::{Unroutable, View, Visibility},
     filter::{Selection, fits},
-    hint::Hint,
-    outcome::{Failure, Kind},
+    outcome::Failure,
     server::Server,
 };
 
-/// How many selections of single calls are kept with their route tables.
-const KEPT: usize = 8;
-
-/// A view with the selection of a call.
-pub(super) type Narrowed = (Arc<Selection>, Toolset);
+/// How many selections of single calls are cached with their route tables.
+const MAX_CACHED: usize = 8;
 
 impl Toolset {
-    /// The servers that this view uses. None, if its selection cannot be used.
-    pub(super) fn chosen(&self) -> Vec<Server> {
+    /// The servers that this view uses. Empty if its selection is invalid.
+    pub(super) fn selected_servers(&self) -> Vec<Server> {
         let mut servers = self.servers();
         if let Some(selection) = self.view.rules.selection() {
             if check(selection, &servers).is_err() {
@@ -31,30 +26,30 @@ impl Toolset {
         servers
     }
 
-    /// The same view with another selection. The last few are kept, because many calls come with one selection.
+    /// The same view with another selection. The last few are cached, because many calls have the same selection.
     pub(super) fn selecting(&self, selection: &Arc<Selection>) -> Self {
-        let mut kept = self.narrowed.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut cached = self.selection_views.lock().unwrap_or_else(PoisonError::into_inner);
         let is_same = |known: &Arc<Selection>| Arc::ptr_eq(known, selection) || known == selection;
-        if let Some((_, toolset)) = kept.iter().find(|(known, _)| is_same(known)) {
+        if let Some((_, toolset)) = cached.iter().find(|(known, _)| is_same(known)) {
             return toolset.clone();
         }
         let view = View {
             rules: self.view.rules.with_selection(selection.clone()),
             ..View::clone(&self.view)
         };
-        let narrowed = Self {
+        let selected = Self {
             view: Arc::new(view),
             latest: Arc::default(),
-            narrowed: Arc::default(),
+            selection_views: Arc::default(),
             shadows: Arc::default(),
             ..self.clone()
         };
-        kept.truncate(KEPT - 1);
-        kept.insert(0, (selection.clone(), narrowed.clone()));
-        narrowed
+        cached.truncate(MAX_CACHED - 1);
+        cached.insert(0, (selection.clone(), selected.clone()));
+        selected
     }
 
-    /// Whether the selection can be used on the board as it is now.
+    /// Fails if the selection is invalid on the board as it is now.
     pub(super) fn check_selection(&self) -> Result<(), Failure> {
         let Some(selection) = self.view.rules.selection() else {
             return Ok(());
@@ -62,18 +57,18 @@ impl Toolset {
         check(selection, &self.servers())
     }
 
-    /// Why `name` must not be used, when it is the name of something that this view does not see.
+    /// Why `name` may not be used, if it names something that this view may not see.
     pub(super) fn refusal(&self, name: &str, all_known: bool) -> Option<Unroutable> {
         let servers = self.servers();
         Visibility::new(&self.view, &servers).refusal(name, &servers, all_known)
     }
 
-    /// What is wrong with the choice of tools, or dangerous about it.
-    pub(super) fn doubts(&self) -> Vec<String> {
+    /// Warnings about the selection and about tools that could impersonate others.
+    pub(super) fn selection_warnings(&self) -> Vec<String> {
         let servers = self.servers();
-        let mut doubts = Visibility::new(&self.view, &servers).warnings().to_vec();
+        let mut selection_warnings = Visibility::new(&self.view, &servers).warnings().to_vec();
         if let Err(failure) = self.check_selection() {
-            doubts.push(failure.message);
+            selection_warnings.push(failure.message);
         }
         let selected = self.view.rules.selection().map(Selection::servers).unwrap_or_default();
         for selected in selected {
@@ -83,48 +78,14 @@ impl Toolset {
             };
             let is_absent = |glob: &&String| !catalog.tools.iter().any(|tool| fits(glob, &tool.name));
             for absent in selected.tools.iter().filter(is_absent) {
-                doubts.push(format!(
+                selection_warnings.push(format!(
                     "the selection names `{}.{}`, and the server has no such tool",
                     selected.name,
                     absent.escape_debug()
                 ));
             }
         }
-        doubts.extend_from_slice(&self.shadows.of(&self.table()));
-        doubts
-    }
-}
-
-/// Whether a selection can be used on a board with these servers. If it cannot, nothing is listed and nothing can be called.
-pub(super) fn check(selection: &Selection, servers: &[Server]) -> Result<(), Failure> {
-    let names: Vec<_> = servers.iter().map(|server| server.name().as_str()).collect();
-    selection.check_against(&names).map_err(|problem| {
-        let message = format!("{problem}. No tool can be called with this selection.");
-        let failure = Failure::new(Kind::NotPermitted, message);
-        match problem.hint() {
-            Some(hint) => failure.hint(hint),
-            None => failure,
-        }
-    })
-}
-
-/// Which tools of a route table could be taken for others, found out once for each table.
-#[derive(Debug, Default)]
-pub(super) struct Shadows(Mutex<Option<Found>>);
-
-type Found = (Arc<RouteTable>, Arc<[String]>);
-
-impl Shadows {
-    fn of(&self, table: &Arc<RouteTable>) -> Arc<[String]> {
-        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        match &*known {
-            Some((of, warnings)) if Arc::ptr_eq(of, table) => warnings.clone(),
-            _ => {
-                let tools: Vec<&Tool> = table.routes().iter().map(|route| route.tool.as_ref()).collect();
-                let warnings: Arc<[String]> = shadows(&tools).into();
-                *known = Some((table.clone(), warnings.clone()));
-                warnings
-            }
-        }
+        selection_warnings.extend_from_slice(&self.shadows.of(&self.table()));
+        selection_warnings
     }
 }

@@ -1,4 +1,4 @@
-//! Tools that play a script, for tests of agent loops: no server, no process, no waiting.
+//! Scripted tools for tests of agent loops, without servers, processes or waiting.
 
 use std::{
     collections::VecDeque,
@@ -9,8 +9,8 @@ use std::{
 use serde_json::{Value, json};
 
 use super::{
-    ListedTool, Listing,
     executor::{Boxed, Closed, ToolExecutor},
+    listing::{ListedTool, Listing},
 };
 use crate::{
     args::Arguments,
@@ -24,11 +24,11 @@ use crate::{
 /// The most calls that are recorded.
 const MAX_RECORDED: usize = 10_000;
 
-/// A stand-in for a [`Toolset`](super::Toolset) in tests: it gives scripted replies and remembers what it was asked. Clones are one stub,
-/// so a test can keep one and hand the other to its agent.
+/// A stand-in for a [`Toolset`](super::Toolset) in tests: it gives scripted replies and records the calls. Clones share their state, so a
+/// test can keep one and hand the other to its agent.
 ///
-/// Several endings for one tool are used in the order given, and the last one again and again. Names are exact, and arguments are not
-/// compared with a schema.
+/// Several outcomes for one tool are used in the given order, and the last one repeats. Names are exact, and arguments are not validated
+/// against a schema.
 ///
 /// ```
 /// use pegboard::{Provider, StubTools, ToolCall, ToolExecutor};
@@ -55,9 +55,9 @@ const MAX_RECORDED: usize = 10_000;
 /// ```
 #[derive(Debug, Clone, Default)]
 #[must_use]
-pub struct StubTools(Arc<Mutex<Stage>>);
+pub struct StubTools(Arc<Mutex<StubState>>);
 
-/// One call that a stub was asked to make.
+/// One recorded call.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct StubCall {
@@ -70,24 +70,24 @@ pub struct StubCall {
 }
 
 #[derive(Debug, Default)]
-struct Stage {
+struct StubState {
     provider: Provider,
-    tools: Vec<Part>,
+    tools: Vec<StubTool>,
     calls: Vec<StubCall>,
     is_closed: bool,
 }
 
-/// One tool and how its calls end.
+/// One tool and the outcomes of its calls.
 #[derive(Debug)]
-struct Part {
+struct StubTool {
     name: String,
     description: Option<String>,
     schema: Value,
-    endings: VecDeque<Outcome>,
+    outcomes: VecDeque<Outcome>,
 }
 
 impl StubTools {
-    /// No tools yet.
+    /// A stub without tools.
     pub fn new() -> Self {
         Self::default()
     }
@@ -98,26 +98,26 @@ impl StubTools {
         self
     }
 
-    /// Describes a tool for listings. One that is not described takes any arguments.
+    /// Describes a tool for listings. An undescribed tool takes any arguments.
     pub fn describes(self, name: &str, description: &str, schema: Value) -> Self {
-        self.change(name, |part| {
-            (part.description, part.schema) = (Some(description.to_owned()), schema);
+        self.change(name, |tool| {
+            (tool.description, tool.schema) = (Some(description.to_owned()), schema);
         })
     }
 
-    /// The next call of the tool is answered with this text.
+    /// The next call of the tool succeeds with this text.
     pub fn answers(self, name: &str, text: impl Into<String>) -> Self {
         self.ends(name, Outcome::Done(Answer::from_text(text)))
     }
 
-    /// The next call of the tool fails, and the tool says this.
+    /// The next call of the tool fails with this text.
     pub fn fails(self, name: &str, text: impl Into<String>) -> Self {
         self.ends(name, Outcome::ToolFailed(Answer::from_text(text)))
     }
 
-    /// The next call of the tool ends like this: refused, lost, or anything else.
+    /// The next call of the tool has this outcome.
     pub fn ends(self, name: &str, outcome: Outcome) -> Self {
-        self.change(name, |part| part.endings.push_back(outcome))
+        self.change(name, |tool| tool.outcomes.push_back(outcome))
     }
 
     /// The calls so far, in order.
@@ -125,29 +125,29 @@ impl StubTools {
         self.lock().calls.clone()
     }
 
-    fn change(self, name: &str, change: impl FnOnce(&mut Part)) -> Self {
-        change(self.lock().part(name));
+    fn change(self, name: &str, change: impl FnOnce(&mut StubTool)) -> Self {
+        change(self.lock().tool(name));
         self
     }
 
-    fn lock(&self) -> MutexGuard<'_, Stage> {
+    fn lock(&self) -> MutexGuard<'_, StubState> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl ToolExecutor for StubTools {
     fn list_tools(&self) -> Boxed<'_, Result<Listing, Closed>> {
-        let stage = self.lock();
-        let listed = (!stage.is_closed).then(|| stage.listing()).ok_or(Closed);
+        let state = self.lock();
+        let listed = (!state.is_closed).then(|| state.listing()).ok_or(Closed);
         Box::pin(std::future::ready(listed))
     }
 
     fn execute(&self, call: ToolCall) -> Boxed<'_, Result<Reply, Closed>> {
         Box::pin(async move {
-            let mut stage = self.lock();
-            match stage.is_closed {
+            let mut state = self.lock();
+            match state.is_closed {
                 true => Err(Closed),
-                false => Ok(stage.play(&call)),
+                false => Ok(state.reply(&call)),
             }
         })
     }
@@ -157,15 +157,15 @@ impl ToolExecutor for StubTools {
     }
 }
 
-impl Stage {
-    fn part(&mut self, name: &str) -> &mut Part {
-        let at = self.tools.iter().position(|part| part.name == name);
+impl StubState {
+    fn tool(&mut self, name: &str) -> &mut StubTool {
+        let at = self.tools.iter().position(|tool| tool.name == name);
         let at = at.unwrap_or_else(|| {
-            self.tools.push(Part {
+            self.tools.push(StubTool {
                 name: name.to_owned(),
                 description: None,
                 schema: json!({"type": "object"}),
-                endings: VecDeque::new(),
+                outcomes: VecDeque::new(),
             });
             self.tools.len() - 1
         });
@@ -180,8 +180,8 @@ impl Stage {
             quarantined: Vec::new(),
             provider: self.provider,
         };
-        for part in &self.tools {
-            match part.listed(self.provider) {
+        for tool in &self.tools {
+            match tool.listed(self.provider) {
                 Ok(listed) => listing.tools.push(listed),
                 Err(problem) => listing.warnings.push(problem),
             }
@@ -189,7 +189,7 @@ impl Stage {
         listing
     }
 
-    fn play(&mut self, call: &ToolCall) -> Reply {
+    fn reply(&mut self, call: &ToolCall) -> Reply {
         let outcome = match read(call) {
             Err(failure) => Outcome::Refused(failure),
             Ok(arguments) => {
@@ -200,20 +200,20 @@ impl Stage {
                         arguments,
                     });
                 }
-                self.ending(&call.name)
+                self.next_outcome(&call.name)
             }
         };
         call.unanswered(outcome, Duration::ZERO)
     }
 
-    fn ending(&mut self, name: &str) -> Outcome {
-        let Some(part) = self.tools.iter_mut().find(|part| part.name == name) else {
+    fn next_outcome(&mut self, name: &str) -> Outcome {
+        let Some(tool) = self.tools.iter_mut().find(|tool| tool.name == name) else {
             let message = format!("there is no tool `{}`", name.escape_debug());
             return Outcome::Refused(Failure::new(Kind::UnknownTool, message));
         };
-        let next = match part.endings.len() {
-            0 | 1 => part.endings.front().cloned(),
-            _ => part.endings.pop_front(),
+        let next = match tool.outcomes.len() {
+            0 | 1 => tool.outcomes.front().cloned(),
+            _ => tool.outcomes.pop_front(),
         };
         next.unwrap_or_else(|| {
             let message = format!("the stub has no reply for `{name}`; give it one with `answers`");
@@ -222,7 +222,7 @@ impl Stage {
     }
 }
 
-impl Part {
+impl StubTool {
     fn listed(&self, provider: Provider) -> Result<ListedTool, String> {
         let server = ServerName::parse("stub").map_err(|error| error.to_string())?;
         let mut definition = json!({"name": self.name, "inputSchema": self.schema});
@@ -247,7 +247,7 @@ impl Part {
     }
 }
 
-/// The arguments of a call, in whichever form they came.
+/// Parses the arguments of a call, given as JSON or as text.
 fn read(call: &ToolCall) -> Result<Value, Failure> {
     let unreadable = |problem: String| Failure::new(Kind::InvalidArguments, problem);
     if let Some(problem) = &call.invalid_arguments {
@@ -273,7 +273,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn endings_come_in_order_and_the_last_one_repeats() {
+    async fn outcomes_come_in_order_and_the_last_one_repeats() {
         let stub = StubTools::new()
             .fails("db__query", "busy")
             .answers("db__query", "one")
@@ -304,7 +304,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn tools_are_listed_for_the_provider_with_their_words() {
+    async fn tools_are_listed_for_the_provider_with_their_descriptions() {
         let schema = json!({"type": "object", "properties": {"zone": {"type": "string"}}});
         let stub = StubTools::new()
             .describes("now", "Tells the time.", schema)

@@ -1,8 +1,8 @@
-//! Calls that are started and fetched later.
+//! Calls that run as tasks.
 
 use tokio::time::Instant;
 
-use super::{LOOK_UP, Toolset};
+use super::{routing::LOOKUP_TIMEOUT, toolset_handle::Toolset};
 use crate::{
     call::{self, CallGuard, TaskHandle, ToolCall},
     deadline::Deadline,
@@ -10,34 +10,34 @@ use crate::{
 };
 
 impl Toolset {
-    /// Starts a tool as a task and returns as soon as its server has taken it on. The reply of a call that could not be started says why.
+    /// Starts a tool as a task and returns as soon as its server has accepted it. The reply to a call that could not be started says why.
     pub async fn start(&self, call: ToolCall) -> Result<TaskHandle, Box<Reply>> {
         if let Some(selection) = &call.selection {
-            let narrowed = self.selecting(selection);
-            return narrowed.start_here(call).await;
+            let selected = self.selecting(selection);
+            return selected.start_here(call).await;
         }
         self.start_here(call).await
     }
 
     async fn start_here(&self, call: ToolCall) -> Result<TaskHandle, Box<Reply>> {
         let started = Instant::now();
-        let deadline = Deadline::within(call.timeout.unwrap_or(LOOK_UP));
+        let deadline = Deadline::within(call.timeout.unwrap_or(LOOKUP_TIMEOUT));
         let mut guard = CallGuard::open(&self.view, &call, started);
         match self.route_in_call(&call.name, deadline, &mut guard).await {
             Ok((route, _)) => {
-                let kept = route.clone();
+                let routed = route.clone();
                 let mut guard: CallGuard<'_> = guard;
-                guard.route(&kept);
+                guard.route(&routed);
                 call::start_task(&self.view, route, call, started, guard).await
             }
-            Err(unroutable) => Err(Box::new(call::refuse(&call, unroutable, started, guard))),
+            Err(refused) => Err(Box::new(call::refuse(&call, refused, started, guard))),
         }
     }
 
-    /// Takes up a task that was started earlier, also by another program: `name` is its tool, `id` what [`TaskHandle::id`] said. The server is
-    /// asked whether it knows the task.
+    /// Resumes a task that was started earlier, even by another program. `name` is its tool and `id` its [`TaskHandle::id`]. Requests the
+    /// task's status from the server.
     pub async fn task(&self, name: &str, id: &str) -> Result<TaskHandle, Failure> {
-        let deadline = Deadline::within(LOOK_UP);
+        let deadline = Deadline::within(LOOKUP_TIMEOUT);
         let (route, _) = self.route(name, deadline).await?;
         call::attach_task(&self.view, route, id, deadline).await
     }

@@ -27,7 +27,7 @@ fn http() -> ServerConfig {
     ServerConfig::new(Transport::Http(Endpoint::new(url)))
 }
 
-/// What a change of one setting leads to.
+/// The change that follows from changing one setting.
 fn check(config: &ServerConfig, what: &str, expected: &str, edit: impl FnOnce(&mut ServerConfig)) {
     let mut edited = config.clone();
     edit(&mut edited);
@@ -151,12 +151,12 @@ fn what_ends_comes_before_what_begins() {
         ("k", &on),
     ]);
     let changes = reconcile(&running, &wanted);
-    let told: Vec<_> = changes
+    let kind: Vec<_> = changes
         .iter()
         .map(|change| format!("{} {}", kind(change), change.server()))
         .collect();
     assert_eq!(
-        told,
+        kind,
         [
             "remove y",
             "remove z",

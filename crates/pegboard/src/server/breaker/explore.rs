@@ -1,4 +1,4 @@
-//! What the breaker promises whatever the order of its threads.
+//! What the breaker guarantees in any interleaving of threads.
 
 use shuttle::{rand::Rng, thread};
 
@@ -14,7 +14,7 @@ const RULE: Rule = Rule {
     successes: 2,
 };
 
-/// Makes some attempts, each with a chance ending; the last ticket may be kept.
+/// Makes some attempts with random outcomes; the last ticket may be kept.
 fn attempt(breaker: &Breaker, now: Instant) -> Vec<Ticket> {
     let mut kept = Vec::new();
     for _ in 0..2 {
@@ -33,7 +33,7 @@ fn attempt(breaker: &Breaker, now: Instant) -> Vec<Ticket> {
 
 fn check(breaker: &Breaker) {
     let circuit = breaker.0.circuit.lock().unwrap();
-    if let State::HalfOpen { running, successes } = circuit.state {
+    if let CircuitState::HalfOpen { running, successes } = circuit.state {
         assert!(running <= RULE.probes, "{running} probes at once");
         assert!(successes < RULE.successes, "it should have closed");
     }
@@ -41,8 +41,8 @@ fn check(breaker: &Breaker) {
 
 fn period(ticket: &Ticket) -> u64 {
     match &ticket.0 {
-        Leave::Passed { period } => *period,
-        Leave::Probe(probe) => probe.as_ref().unwrap().period,
+        Admission::Passed { period } => *period,
+        Admission::Probe(probe) => probe.as_ref().unwrap().period,
     }
 }
 
@@ -63,15 +63,15 @@ fn the_probes_that_count_as_under_way_are_those_whose_tickets_are_held() {
         let of_now = |ticket: &&Ticket| period(ticket) == circuit.period;
         let held = u32::try_from(kept.iter().filter(of_now).count()).unwrap();
         match circuit.state {
-            State::HalfOpen { running, .. } => assert_eq!(running, held),
-            State::Open { .. } => assert_eq!(held, 0, "a ticket given while it was open"),
-            State::Closed { .. } => {}
+            CircuitState::HalfOpen { running, .. } => assert_eq!(running, held),
+            CircuitState::Open { .. } => assert_eq!(held, 0, "a ticket given while it was open"),
+            CircuitState::Closed { .. } => {}
         }
         drop(circuit);
         drop(kept);
         let circuit = breaker.0.circuit.lock().unwrap();
         assert!(
-            !matches!(circuit.state, State::HalfOpen { running: 1.., .. }),
+            !matches!(circuit.state, CircuitState::HalfOpen { running: 1.., .. }),
             "{circuit:?}"
         );
     });

@@ -1,10 +1,10 @@
-//! The table of states, and random histories against a model that keeps the whole history and counts anew each time.
+//! The table of states, and random histories against a model that keeps the whole history and recomputes everything.
 
 use proptest::prelude::*;
 
 use super::*;
 
-/// The numbers of minion: five in a row or more than half of ten, 30 seconds, three probes, two successes.
+/// A common rule: five failures in a row or more than half of ten, open for 30 seconds, three probes, two successes.
 fn minion() -> Rule {
     Rule {
         percent: 50,
@@ -14,10 +14,10 @@ fn minion() -> Rule {
     }
 }
 
-/// Runs a story of letters and returns what each `?` saw.
+/// Runs a script of letters and returns the state at each `?`.
 ///
-/// `s` and `f` are an attempt that succeeds or fails, `a` starts one and leaves it under way, `S` and `F` are the verdict of the one that
-/// has been under way longest, `d` drops it, `1`…`9` let so many tens of seconds pass, `?` asks for the state and `r` resets.
+/// `s` and `f` are attempts that succeed or fail, `a` starts an attempt and leaves it in flight, `S` and `F` report the outcome of the oldest
+/// attempt in flight, `d` drops it, `1`…`9` advance the clock by that many tens of seconds, `?` reads the state and `r` resets.
 fn check(rule: Rule, story: &str) -> String {
     let breaker = Breaker::new(BreakerPolicy::On(rule));
     let mut now = Instant::now();
@@ -156,11 +156,11 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// A model that keeps the verdicts of the present period as a list and its probes as a set, and derives everything else from them.
+/// A model that keeps the outcomes of the current period as a list and its probes as a set, and derives everything else from them.
 struct Model {
     rule: Rule,
     period: usize,
-    /// When the present period began and what it is.
+    /// When the current period began and its state.
     kind: Kind,
     verdicts: Vec<bool>,
     probes: Vec<usize>,
@@ -174,7 +174,7 @@ enum Kind {
 }
 
 impl Model {
-    fn turn(&mut self, kind: Kind) {
+    fn enter(&mut self, kind: Kind) {
         self.period += 1;
         self.kind = kind;
         self.verdicts.clear();
@@ -185,7 +185,7 @@ impl Model {
         if let Kind::Open { since } = self.kind
             && now - since >= self.rule.open
         {
-            self.turn(Kind::HalfOpen);
+            self.enter(Kind::HalfOpen);
         }
         let let_through = match self.kind {
             Kind::Closed => true,
@@ -214,10 +214,10 @@ impl Model {
         let mostly_bad = percent > 0 && recent.len() == of && bad * 100 > percent * of;
         match self.kind {
             Kind::Closed if good == Some(false) && (in_a_row >= self.rule.failures as usize || mostly_bad) => {
-                self.turn(Kind::Open { since: now });
+                self.enter(Kind::Open { since: now });
             }
-            Kind::HalfOpen if good == Some(false) => self.turn(Kind::Open { since: now }),
-            Kind::HalfOpen if self.verdicts.len() >= self.rule.successes as usize => self.turn(Kind::Closed),
+            Kind::HalfOpen if good == Some(false) => self.enter(Kind::Open { since: now }),
+            Kind::HalfOpen if self.verdicts.len() >= self.rule.successes as usize => self.enter(Kind::Closed),
             Kind::Closed | Kind::HalfOpen | Kind::Open { .. } => {}
         }
     }
@@ -263,7 +263,7 @@ proptest! {
                 Step::Pass { seconds } => now += Duration::from_secs(seconds),
             }
         }
-        // However it went: nobody under way, some time later, it lets somebody through.
+        // Whatever happened: without attempts in flight, the breaker permits one after some time.
         drop(under_way);
         prop_assert!(breaker.allow(now + rule.open).is_ok());
     }

@@ -1,4 +1,4 @@
-//! Order, limits, giving up, growing: all on paused time.
+//! Order, limits, cancellation and growth of queues, on paused time.
 
 use std::sync::Mutex;
 
@@ -14,9 +14,9 @@ fn queues(sizes: &[(&str, usize)]) -> Queues {
     Queues::on(&sizes.collect(), 4)
 }
 
-fn numbers(queues: &Queues, name: &str) -> QueueNumbers {
-    let all = queues.numbers();
-    all.into_iter().find(|numbers| &*numbers.name == name).unwrap()
+fn stats(queues: &Queues, name: &str) -> QueueStats {
+    let all = queues.stats();
+    all.into_iter().find(|stats| &*stats.name == name).unwrap()
 }
 
 fn policy(queue: Option<&str>) -> Policy {
@@ -38,10 +38,10 @@ fn late() -> Deadline {
 fn the_default_queue_has_twice_the_cores_within_bounds() {
     for (cores, expected) in [(0, 1), (1, 2), (4, 8), (32, 64), (500, 64), (usize::MAX, 64)] {
         let queues = Queues::on(&BTreeMap::new(), cores);
-        assert_eq!(numbers(&queues, "default").capacity, expected, "{cores} cores");
+        assert_eq!(stats(&queues, "default").capacity, expected, "{cores} cores");
     }
-    assert_eq!(numbers(&queues(&[("default", 3)]), "default").capacity, 3);
-    assert!((1..=64).contains(&numbers(&Queues::new(&BTreeMap::new()), "default").capacity));
+    assert_eq!(stats(&queues(&[("default", 3)]), "default").capacity, 3);
+    assert!((1..=64).contains(&stats(&Queues::new(&BTreeMap::new()), "default").capacity));
 }
 
 #[tokio::test(start_paused = true)]
@@ -53,7 +53,7 @@ async fn a_queue_that_is_not_configured_is_the_default_one() {
         permits.push(gate.enter("tool", soon()).await.unwrap());
     }
     assert_eq!(
-        (numbers(&queues, "default").in_use, numbers(&queues, "slow").in_use),
+        (stats(&queues, "default").in_use, stats(&queues, "slow").in_use),
         (2, 1)
     );
 }
@@ -68,7 +68,7 @@ async fn calls_are_let_in_in_the_order_they_came_and_never_too_many() {
         async move {
             let _permit = gate.enter("tool", late()).await.unwrap();
             order.lock().unwrap().push(call);
-            assert!(numbers(queues, "q").in_use <= 2);
+            assert!(stats(queues, "q").in_use <= 2);
             sleep(Duration::from_secs(1)).await;
         }
     });
@@ -76,10 +76,10 @@ async fn calls_are_let_in_in_the_order_they_came_and_never_too_many() {
     join_all(calls).await;
     assert_eq!(*order.lock().unwrap(), (0..10).collect::<Vec<_>>());
     assert_eq!(started.elapsed().as_secs(), 5, "ten calls of a second, two at a time");
-    let numbers = numbers(&queues, "q");
-    assert_eq!((numbers.in_use, numbers.depth, numbers.entered), (0, 0, 10));
-    assert_eq!(numbers.last_wait.as_secs(), 4);
-    assert_eq!(numbers.total_wait.as_secs(), 2 * (1 + 2 + 3 + 4));
+    let stats = stats(&queues, "q");
+    assert_eq!((stats.in_use, stats.depth, stats.entered), (0, 0, 10));
+    assert_eq!(stats.last_wait.as_secs(), 4);
+    assert_eq!(stats.total_wait.as_secs(), 2 * (1 + 2 + 3 + 4));
 }
 
 #[tokio::test(start_paused = true)]
@@ -96,7 +96,7 @@ async fn a_wait_ends_with_the_deadline() {
         matches!(gate.enter("tool", passed).await, Err(Refused::Late { .. })),
         "a free place is of no use any more"
     );
-    assert_eq!(numbers(&queues, "q").entered, 1);
+    assert_eq!(stats(&queues, "q").entered, 1);
 }
 
 #[tokio::test(start_paused = true)]
@@ -108,12 +108,12 @@ async fn a_caller_who_gives_up_leaves_its_place_to_the_next() {
     let mut second = Box::pin(gate.enter("tool", late()));
     assert!(futures_util::poll!(&mut first).is_pending());
     assert!(futures_util::poll!(&mut second).is_pending());
-    assert_eq!(numbers(&queues, "q").depth, 2);
+    assert_eq!(stats(&queues, "q").depth, 2);
     drop(first);
-    assert_eq!(numbers(&queues, "q").depth, 1);
+    assert_eq!(stats(&queues, "q").depth, 1);
     drop(held);
     let _permit = second.await.unwrap();
-    assert_eq!((numbers(&queues, "q").depth, numbers(&queues, "q").in_use), (0, 1));
+    assert_eq!((stats(&queues, "q").depth, stats(&queues, "q").in_use), (0, 1));
 }
 
 #[tokio::test(start_paused = true)]
@@ -134,7 +134,7 @@ async fn the_line_has_an_end() {
         }
     );
     assert_eq!(
-        numbers(&queues, "q").depth,
+        stats(&queues, "q").depth,
         256,
         "the one who was turned away does not count"
     );
@@ -161,10 +161,10 @@ async fn a_queue_grows_under_those_who_wait_and_never_shrinks() {
     queues.grow("q", 1);
     queues.grow("q", 2);
     queues.grow("new", 7);
-    let numbers_now = numbers(&queues, "q");
+    let numbers_now = stats(&queues, "q");
     assert_eq!((numbers_now.capacity, numbers_now.in_use, numbers_now.depth), (2, 2, 1));
     assert_eq!(numbers_now.last_wait, Duration::from_secs(2));
-    assert_eq!(numbers(&queues, "new").capacity, 7);
+    assert_eq!(stats(&queues, "new").capacity, 7);
     queues.grow("q", usize::MAX);
     let _third = third.await.unwrap();
 }
@@ -177,11 +177,11 @@ async fn a_serial_server_has_one_call_at_a_time_and_leaves_the_queue_to_others()
     let first = serial.enter("tool", soon()).await.unwrap();
     let mut second = Box::pin(serial.enter("tool", late()));
     assert!(futures_util::poll!(&mut second).is_pending());
-    assert_eq!((serial.numbers().depth, others.numbers().depth), (1, 0));
+    assert_eq!((serial.stats().depth, others.stats().depth), (1, 0));
     let _other = others.enter("tool", soon()).await.unwrap();
     drop(first);
     let _second = second.await.unwrap();
-    assert_eq!(numbers(&queues, "q").in_use, 2);
+    assert_eq!(stats(&queues, "q").in_use, 2);
 }
 
 #[test]
@@ -191,7 +191,7 @@ fn the_numbers_can_be_written_down() {
     assert_eq!(shown[0]["capacity"], 8);
 }
 
-/// EXE-10: a tool's queue takes the place of its server's, by name before by glob, and can be changed.
+/// A tool's queue applies instead of its server's, by name before by glob, and can be changed.
 #[tokio::test(start_paused = true)]
 async fn a_tool_may_wait_in_a_queue_of_its_own() {
     let queues = queues(&[("heavy", 1), ("light", 9), ("all", 5)]);
@@ -204,13 +204,13 @@ async fn a_tool_may_wait_in_a_queue_of_its_own() {
         gate.enter("render_text", soon()).await.unwrap(),
         gate.enter("read", soon()).await.unwrap(),
     ];
-    let in_use = |name: &str| numbers(&queues, name).in_use;
+    let in_use = |name: &str| stats(&queues, name).in_use;
     assert_eq!((in_use("heavy"), in_use("light"), in_use("all")), (1, 1, 1));
     let began = Instant::now();
     let refused = gate.enter("render_video", soon()).await.unwrap_err();
     assert_eq!(refused, Refused::Late { queue: "heavy".into() });
     assert_eq!(began.elapsed().as_secs(), 5);
-    let heavy = numbers(&queues, "heavy");
+    let heavy = stats(&queues, "heavy");
     assert_eq!((heavy.entered, heavy.waited, heavy.refused), (1, 0, 1));
     policy.tool_queues.clear();
     gate.bind(&queues, &policy);

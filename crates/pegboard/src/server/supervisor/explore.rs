@@ -1,69 +1,89 @@
-//! What callers may expect of a server's life whatever the order in which they ask.
+//! What callers may expect of a server in any interleaving.
 //!
-//! The supervisor's own steps are run, all but the start itself: that always succeeds and gives a session without a server. The
-//! channels between are tokio's, at which no other thread runs; callers let others run between their steps instead.
+//! Runs the supervisor's own steps except the start, which always succeeds with a silent session. The channels are tokio's, which shuttle
+//! does not schedule, so callers yield between their steps instead.
 
-use std::collections::BTreeMap;
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, atomic::AtomicU64},
+    time::Duration,
+};
 
+use jiff::Timestamp;
 use shuttle::{future::block_on, thread};
+use tokio::sync::Semaphore;
 
-use super::*;
+use super::{
+    start::Started,
+    state::{Step, Supervisor},
+};
 use crate::{
+    catalog::{Catalog, store::Freshness},
     config::{BreakerPolicy, Command as Program, EraChoice, Limits, ServerConfig, Transport},
     deadline::Deadline,
     name::ServerName,
-    server::{Backoff, Links, Queues, Server, Shared, known_catalog::KnownCatalog, link::Link},
-    session::{DesiredState, EraMemory, NoHost, Session, Spec},
+    server::{
+        Backoff, BoardShared, LinkResources, Queues, Server, SharedLinks,
+        connection_plan::ConnectionPlan,
+        known_catalog::KnownCatalog,
+        link::Link,
+        outage::Cause,
+        phase::{Attempt, Phase},
+        revision::Revision,
+    },
+    session::{DesiredState, EraMemory, ListScope, NoHost, Session, Spec},
     sync::explore::{explore, idle_runtime},
     transport::Target,
 };
 
 impl Supervisor {
-    /// As [`Supervisor::run`], with starts that reach nobody. Returns how many there were.
+    /// Like [`Supervisor::run`], with starts that connect to no server. Returns the number of starts.
     async fn run_on_silence(mut self) -> u64 {
-        let mut step = Step::Rest;
+        let mut step = Step::Idle;
         loop {
             step = match step {
-                Step::Rest => self.resting().await,
-                Step::Dial { .. } | Step::DialBehind | Step::Wait(_) => {
-                    self.show(Phase::Connecting(Attempt {
+                Step::Idle => self.idle().await,
+                Step::Connect { .. } | Step::ConnectBehindOutage | Step::Wait(_) => {
+                    self.publish(Phase::Connecting(Attempt {
                         since: Timestamp::now(),
                         after: None,
                         restarts: 0,
                     }));
                     shuttle::future::yield_now().await;
-                    let reached = Reached {
+                    let started = Started {
                         session: Session::silent(),
                         catalog: Catalog::default(),
                         freshness: Freshness::default(),
                         process: None,
                     };
-                    Step::Serve(self.live(reached, Duration::ZERO))
+                    Step::Serve(self.live(started, Duration::ZERO))
                 }
                 Step::Serve(live) => self.serving(live).await,
                 Step::Stop => break,
             }
         }
-        self.show(Phase::Closed);
-        self.memory.generation
+        self.publish(Phase::Closed);
+        self.history.generation
     }
 }
 
-/// A server whose supervisor runs in a thread of its own.
+/// A server whose supervisor runs in its own thread.
 fn server() -> (Server, thread::JoinHandle<u64>) {
-    let shared = Shared {
-        survey: ListScope::Tools,
+    let shared = BoardShared {
         revision: Arc::default(),
-        starts: Arc::new(Semaphore::new(1)),
-        backoff: Backoff::default(),
+        link_resources: LinkResources {
+            list_scope: ListScope::Tools,
+            starts: Arc::new(Semaphore::new(1)),
+            processes: Arc::new(Semaphore::new(1)),
+            generations: Arc::default(),
+            backoff: Backoff::default(),
+            closing: Arc::default(),
+        },
+        links: SharedLinks::default(),
         queues: Queues::new(&BTreeMap::new()),
         breaker: BreakerPolicy::default(),
         catalogs: None,
-        processes: Arc::new(Semaphore::new(1)),
-        generations: Arc::default(),
-        links: Links::default(),
-        ending: Arc::default(),
-        made: AtomicU64::new(1),
+        next_server: AtomicU64::new(1),
         events: crate::event::EventSender::default(),
         tallies: Arc::default(),
     };
@@ -83,8 +103,9 @@ fn server() -> (Server, thread::JoinHandle<u64>) {
     };
     let config = ServerConfig::new(transport);
     let known = Arc::new(KnownCatalog::new(spec.name.clone(), None));
-    let plan = Plan::new(spec.clone(), &config);
-    let (link, supervisor) = Link::unattended(plan, known, Arc::default(), Revision::unseen(), &shared);
+    let plan = ConnectionPlan::new(spec.clone(), &config);
+    let (link, supervisor) =
+        Link::with_supervisor(plan, known, Arc::default(), Revision::unseen(), &shared.link_resources);
     let server = Server::over(&link, config, spec, &Arc::new(shared));
     (server, thread::spawn(move || block_on(supervisor.run_on_silence())))
 }
@@ -135,7 +156,7 @@ fn callers_that_saw_one_session_die_share_the_next_and_end_none_but_the_first() 
         let seen = callers.map(|caller| caller.join().unwrap());
         drop(server);
         let sessions = supervisor.join().unwrap();
-        // Whoever came so late as to find the second session has ended that one, and nobody more.
+        // A caller that came so late as to find the second session has ended that one, and no other.
         let last_ended = seen.iter().map(|(ended, _)| *ended).max().unwrap();
         assert_eq!(sessions, last_ended + 1, "{seen:?}");
         assert!(seen.iter().all(|(ended, next)| next > ended), "{seen:?}");

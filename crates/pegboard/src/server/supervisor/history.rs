@@ -1,4 +1,4 @@
-//! What a supervisor remembers between sessions: its schedule, its failures and the outage that they are part of.
+//! What a supervisor remembers across sessions: its restart schedule, its failures and the current outage.
 
 use std::{sync::Arc, time::Duration};
 
@@ -6,34 +6,34 @@ use tokio::time::Instant;
 
 use crate::server::{
     backoff::{Backoff, CrashLoop},
-    phase::{Moment, Outage},
+    outage::{Outage, OutageStart},
 };
 
-/// What a supervisor remembers between sessions.
-pub(in crate::server) struct Memory {
-    /// The schedule of the board, and ours: the waits of the plan when it was last looked at.
-    pub(super) usual: Backoff,
+/// What a supervisor remembers across sessions.
+pub(in crate::server) struct History {
+    /// The board's schedule, the schedule in use, and the waits of the plan that it was made from.
+    pub(super) board_backoff: Backoff,
     pub(super) backoff: Backoff,
     pub(super) waits: Vec<Duration>,
     pub(super) crashes: CrashLoop,
-    /// The session that we had last; zero for none.
+    /// The generation of the last session; zero if there was none.
     pub(super) generation: u64,
     pub(super) restarts: u32,
-    /// Starts that failed in a row.
+    /// Consecutive failed starts.
     pub(super) failures: u32,
     pub(super) last_outage: Option<Arc<Outage>>,
-    /// When the outage began that lasts; `None` while the server is ready, and before its first start has failed.
-    pub(super) began: Option<Moment>,
+    /// When the current outage began; `None` while the server is ready, and before its first start has failed.
+    pub(super) outage_began: Option<OutageStart>,
     /// Until when callers wait while first starts fail.
-    pub(super) held_until: Option<Instant>,
+    pub(super) callers_wait_until: Option<Instant>,
     /// Whether the last session was lost, so that the next start is a restart.
-    pub(super) is_lost: bool,
+    pub(super) was_lost: bool,
 }
 
-impl Memory {
+impl History {
     pub(in crate::server) fn new(backoff: &Backoff) -> Self {
         Self {
-            usual: backoff.clone(),
+            board_backoff: backoff.clone(),
             backoff: backoff.clone(),
             waits: Vec::new(),
             crashes: CrashLoop::default(),
@@ -41,13 +41,13 @@ impl Memory {
             restarts: 0,
             failures: 0,
             last_outage: None,
-            began: None,
-            held_until: None,
-            is_lost: false,
+            outage_began: None,
+            callers_wait_until: None,
+            was_lost: false,
         }
     }
 
-    /// How long to wait now, by the waits of the plan, or without any by those of the board.
+    /// The next wait of the plan's schedule, or of the board's if the plan has none.
     pub(super) fn next_wait(&mut self, waits: &[Duration]) -> Duration {
         self.schedule(waits).next()
     }
@@ -56,15 +56,15 @@ impl Memory {
         if self.waits != waits {
             self.waits = waits.to_vec();
             self.backoff = if waits.is_empty() {
-                self.usual.clone()
+                self.board_backoff.clone()
             } else {
-                self.usual.scheduled(waits)
+                self.board_backoff.scheduled(waits)
             };
         }
         &mut self.backoff
     }
 
-    /// What happened before does not count any more.
+    /// Forgets earlier failures.
     pub(super) fn reset(&mut self) {
         self.backoff.reset();
         self.crashes.reset();

@@ -1,10 +1,13 @@
-//! The state in which a server is ready: its end, its changes, its health and what is asked of it, one event at a time.
+//! The state of a ready server: an event loop over its end, commands, catalogue changes, health checks and idleness.
 
 use std::{sync::Arc, time::Duration};
 
 use tokio::time::{Instant, MissedTickBehavior};
 
-use super::{Command, Step, Supervisor};
+use super::{
+    command::Command,
+    state::{Step, Supervisor},
+};
 use crate::{
     catalog::{Catalog, diff::CatalogDiff, store::Freshness},
     config::Probe,
@@ -16,40 +19,40 @@ use crate::{
     transport::{EndReason, WireEnd},
 };
 
-/// How long change notices are gathered before the server is listed again.
+/// How long change notifications are collected before the server is listed again.
 const DEBOUNCE: Duration = Duration::from_millis(200);
-/// The shortest time between two listings, however many notices come.
+/// The shortest time between two listings that change notifications cause.
 const RELIST: Duration = Duration::from_secs(1);
-/// How often it is looked whether the machine slept or the listing is stale, and at most how often a server is probed.
+/// How often the sleep detector and the age of the listing are checked, and the shortest time between two probes.
 const TICK: Duration = Duration::from_secs(15);
 
-/// What can happen to a server that is ready.
+/// An event of a ready server.
 enum Event {
     Stop,
     Ended(WireEnd),
-    Asked(Command),
+    Command(Command),
     Changed,
     Tick,
-    /// It has said nothing for long.
+    /// The server has sent nothing for the probe interval.
     Quiet,
-    /// Nobody has used it for long.
+    /// No call has used the server for its idle limit.
     Idle,
 }
 
 impl Supervisor {
     pub(super) async fn serving(&mut self, mut live: Live) -> Step {
         self.usage.renew();
-        self.show(Phase::Ready(live.clone()));
+        self.publish(Phase::Ready(live.clone()));
         let session = live.session.clone();
         let (usage, holders) = (self.usage.clone(), self.holders.clone());
         let began = Instant::now();
-        let mut awake = SleepDetector::new();
+        let mut sleep = SleepDetector::new();
         let mut tick = tokio::time::interval_at(Instant::now() + TICK, TICK);
         tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        // Kept across turns of the loop, so that a notice is not lost when something else happens meanwhile.
+        // Kept across iterations, so that another event does not lose a notification.
         let mut change = Box::pin(settled_change(&session, Duration::ZERO));
         let mut keeping = Box::pin(session.reconcile());
-        let mut quiet = Box::pin(quiet(&session, self.probing(), Duration::ZERO));
+        let mut quiet = Box::pin(quiet(&session, self.probe_schedule(), Duration::ZERO));
         let idle = || Box::pin(usage.idle(|| holders.idle_after()));
         let mut idling = idle();
         let end = loop {
@@ -57,7 +60,7 @@ impl Supervisor {
                 biased;
                 () = self.stop.cancelled() => Event::Stop,
                 end = session.ended() => Event::Ended(end),
-                command = self.commands.recv() => command.map_or(Event::Stop, Event::Asked),
+                command = self.commands.recv() => command.map_or(Event::Stop, Event::Command),
                 () = &mut change => Event::Changed,
                 _ = tick.tick() => Event::Tick,
                 () = &mut quiet => Event::Quiet,
@@ -70,14 +73,14 @@ impl Supervisor {
                     return Step::Stop;
                 }
                 Event::Ended(end) => break end,
-                Event::Asked(Command::Reconnect) => {
-                    self.memory.restarts = self.memory.restarts.saturating_add(1);
+                Event::Command(Command::Reconnect) => {
+                    self.history.restarts = self.history.restarts.saturating_add(1);
                     session.abort(closed("it was started anew"));
                     self.close(&session).await;
-                    return self.first_dial();
+                    return self.reconnect_step();
                 }
-                Event::Asked(Command::Replace(generation)) if generation == live.generation => {
-                    // Others may still learn on the old session what became of their calls, while the new one is opened.
+                Event::Command(Command::Replace(generation)) if generation == live.generation => {
+                    // Other calls may still get their responses on the old session while the new one is opened.
                     let (old, process) = (session.clone(), self.process.take());
                     self.tasks.spawn(async move {
                         old.close().await;
@@ -85,19 +88,19 @@ impl Supervisor {
                     });
                     return self.lost(&closed("its session was of no use any more"), began.elapsed(), true);
                 }
-                Event::Asked(Command::Suspect(generation)) if generation == live.generation => {
+                Event::Command(Command::Suspect(generation)) if generation == live.generation => {
                     if let Err(end) = self.probe(&mut live).await {
                         break end;
                     }
                 }
-                Event::Asked(Command::Refresh) => self.relist(&mut live).await,
-                // A stale request, or one that is met already.
-                Event::Asked(_) => {}
+                Event::Command(Command::Refresh) => self.relist(&mut live).await,
+                // An outdated command, or one that is satisfied already.
+                Event::Command(_) => {}
                 Event::Changed => {
                     change = Box::pin(settled_change(&session, RELIST));
                     self.relist(&mut live).await;
                 }
-                Event::Tick if awake.woke() => {
+                Event::Tick if sleep.has_slept() => {
                     if let Err(end) = self.probe(&mut live).await {
                         break end;
                     }
@@ -105,74 +108,74 @@ impl Supervisor {
                 Event::Tick if is_stale(&live) => self.relist(&mut live).await,
                 Event::Tick => {}
                 Event::Quiet => {
-                    // A server that is at work on a call may have no ear for anything else.
+                    // A server that works on a call may be unable to answer a probe.
                     if self.usage.count() == 0
                         && let Err(end) = self.probe(&mut live).await
                     {
                         break end;
                     }
-                    quiet.set(self::quiet(&session, self.probing(), TICK));
+                    quiet.set(self::quiet(&session, self.probe_schedule(), TICK));
                 }
                 Event::Idle => {
                     if self.usage.end() {
                         tracing::info!("nobody uses it; it is stopped until somebody does");
-                        self.forgive(began.elapsed());
+                        self.reset_if_healthy(began.elapsed());
                         self.close(&session).await;
-                        return Step::Rest;
+                        return Step::Idle;
                     }
                     idling = idle();
                 }
             }
         };
         let step = self.lost(&end, began.elapsed(), false);
-        // Requests under way learn why; those that were not sent are made in the next session.
+        // Requests in flight fail with this reason; requests that were not sent are retried in the next session.
         session.abort(end);
         self.close_before(step, &session).await
     }
 
-    /// Ends a session before the next one is opened. Callers wait for that one from now on, not from when the old session has ended.
+    /// Closes a session before the next one is opened. The callers' patience starts now, not when the old session has closed.
     async fn close_before(&mut self, step: Step, session: &Arc<Session>) -> Step {
-        let Step::Dial { after, patience } = step else {
+        let Step::Connect { after, patience } = step else {
             self.close(session).await;
             return step;
         };
-        self.show_connecting();
+        self.publish_connecting();
         if !self.plan().spec.is_process() {
-            // The next session needs nothing that the old one holds.
+            // The next session needs no resource of the old one.
             let old = session.clone();
             self.tasks.spawn(async move { old.close().await });
-            return Step::Dial { after, patience };
+            return Step::Connect { after, patience };
         }
         let until = Instant::now() + patience;
         let closing = session.close();
         tokio::pin!(closing);
         let is_late = tokio::time::timeout_at(until, &mut closing).await.is_err();
         if is_late {
-            self.turn_callers_away();
+            self.fail_waiting_callers();
             closing.await;
         }
         self.process = None;
         if is_late {
-            return Step::DialBehind;
+            return Step::ConnectBehindOutage;
         }
         let patience = until.saturating_duration_since(Instant::now());
-        Step::Dial { after, patience }
+        Step::Connect { after, patience }
     }
 
-    /// Ends a session, and with it the process that counts among those of the board.
+    /// Closes a session and releases its process permit.
     async fn close(&mut self, session: &Session) {
         session.close().await;
         self.process = None;
     }
 
-    /// How and how often the server is probed.
-    fn probing(&self) -> Option<(Probe, Duration)> {
+    /// The kind of probe and its interval; `None` if the server is not probed.
+    fn probe_schedule(&self) -> Option<(Probe, Duration)> {
         let health = self.plan().health;
         let every = health.every.filter(|_| health.probe != Probe::Never)?;
         Some((health.probe, every))
     }
 
-    /// Probes a server. A listing of its tools takes the place of the one before, if they differ.
+    /// Probes the server. A changed tool listing replaces the catalogue.
     async fn probe(&self, live: &mut Live) -> Result<(), WireEnd> {
         let (plan, session) = (self.plan(), live.session.clone());
         let health = plan.health;
@@ -195,18 +198,18 @@ impl Supervisor {
         let fault = match answer {
             Ok(None) if health.probe == Probe::Never => return Ok(()),
             Ok(listed) => {
-                self.checks.ended(None);
+                self.checks.record(None);
                 let listed = listed.filter(|(catalog, _)| !CatalogDiff::between(live.catalog(), catalog).is_empty());
                 if let Some((catalog, freshness)) = listed {
-                    self.take_over(live, catalog, freshness);
+                    self.replace_catalog(live, catalog, freshness);
                 }
                 return Ok(());
             }
             Err(fault) => fault,
         };
-        // Where the config describes the tools, their listing may be refused.
+        // If the config describes the tools, the server may refuse to list them.
         if fault.is_busy() || (fault.is_response() && !plan.described.is_empty()) {
-            self.checks.ended(None);
+            self.checks.record(None);
             return Ok(());
         }
         let why = match &fault.kind {
@@ -217,51 +220,51 @@ impl Supervisor {
         };
         tracing::warn!(reason = %plan.spec.masker.text(&why), "a probe failed");
         self.holders.report(|reporter| reporter.probe_failed(&why));
-        self.checks.ended(Some(why.clone()));
+        self.checks.record(Some(why.clone()));
         Err(closed(&why))
     }
 
-    /// Shows another catalogue of the same session.
-    fn take_over(&self, live: &mut Live, catalog: Catalog, freshness: Freshness) {
-        for news in catalog
+    /// Publishes another catalogue of the same session.
+    fn replace_catalog(&self, live: &mut Live, catalog: Catalog, freshness: Freshness) {
+        for warning in catalog
             .warnings
             .iter()
             .filter(|warning| !live.catalog().warnings.contains(warning))
         {
-            tracing::warn!("{news}");
+            tracing::warn!("{warning}");
         }
         let ready = Arc::make_mut(&mut live.ready);
         ready.listed = Arc::new(catalog);
         ready.listing += 1;
         self.learn(&ready.listed, freshness);
-        self.show(Phase::Ready(live.clone()));
+        self.publish(Phase::Ready(live.clone()));
     }
 
-    /// Lists the server again and shows the new catalogue in one step. The old one stays when the new one cannot be had.
+    /// Lists the server again and publishes the new catalogue. If the listing fails, the old catalogue stays.
     async fn relist(&self, live: &mut Live) {
         let plan = self.plan();
-        let survey = self.survey.within(plan.capabilities);
+        let list_scope = self.list_scope.within(plan.capabilities);
         let listed = tokio::select! {
             biased;
             () = self.stop.cancelled() => return,
-            listed = live.session.catalog(survey, &plan.described, Some(live.catalog())) => listed,
+            listed = live.session.catalog(list_scope, &plan.described, Some(live.catalog())) => listed,
         };
         match listed {
             Ok((catalog, freshness)) => {
                 Arc::make_mut(&mut live.ready).stale_at = freshness.ttl.map(|ttl| Instant::now() + ttl);
-                self.take_over(live, catalog, freshness);
+                self.replace_catalog(live, catalog, freshness);
             }
             Err(fault) => {
                 tracing::warn!(%fault, "the changed listing could not be read; the old one stays");
-                // Shown again for those who wait for the end of the listing.
+                // Published again to wake callers that wait for the listing to end.
                 Arc::make_mut(&mut live.ready).listing += 1;
-                self.show(Phase::Ready(live.clone()));
+                self.publish(Phase::Ready(live.clone()));
             }
         }
     }
 }
 
-/// Whether the server's own time for its listing has passed, and it does not tell of changes by itself.
+/// Whether the listing's TTL has passed on a server that sends no change notifications.
 fn is_stale(live: &Live) -> bool {
     !live.session.sends_list_changed() && live.stale_at.is_some_and(|at| Instant::now() >= at)
 }
@@ -270,10 +273,10 @@ fn closed(why: &str) -> WireEnd {
     WireEnd::new(EndReason::Replaced(why.to_owned()))
 }
 
-/// Waits until the next probe is due, but not before `pause` has passed: when the server has said nothing for as long as the probe's
-/// interval. Listings are due by time alone, because no word of the server replaces them.
-async fn quiet(session: &Session, probing: Option<(Probe, Duration)>, pause: Duration) {
-    let Some((probe, limit)) = probing else {
+/// Waits until the next probe is due, and at least for `pause`: when the server has sent nothing for the probe interval. Listings are due by
+/// time alone, because other traffic says nothing about them.
+async fn quiet(session: &Session, probe_schedule: Option<(Probe, Duration)>, pause: Duration) {
+    let Some((probe, limit)) = probe_schedule else {
         return std::future::pending().await;
     };
     if probe == Probe::ListTools {
@@ -281,15 +284,15 @@ async fn quiet(session: &Session, probing: Option<(Probe, Duration)>, pause: Dur
     }
     tokio::time::sleep(pause.min(limit)).await;
     loop {
-        let left = limit.saturating_sub(session.idle_for());
-        if left.is_zero() {
+        let remaining = limit.saturating_sub(session.idle_for());
+        if remaining.is_zero() {
             return;
         }
-        tokio::time::sleep(left).await;
+        tokio::time::sleep(remaining).await;
     }
 }
 
-/// Waits for a change notice, not before `pause` has passed, and a little longer for the notices that follow it.
+/// Waits at least for `pause`, then for a change notification, then a little longer for further ones.
 async fn settled_change(session: &Session, pause: Duration) {
     if !pause.is_zero() {
         tokio::time::sleep(pause).await;

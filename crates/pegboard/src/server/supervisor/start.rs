@@ -1,4 +1,4 @@
-//! One start: a place among the processes of the board, a session, and its catalogue.
+//! One start: a process permit, a session, and its catalogue.
 
 use std::{sync::Arc, time::Duration};
 
@@ -7,30 +7,30 @@ use tokio_util::task::TaskTracker;
 
 use crate::{
     catalog::{Catalog, store::Freshness},
-    server::link::Plan,
+    server::connection_plan::ConnectionPlan,
     session::{ConnectError, ListScope, Session, Spec, connect},
     transport::{DialError, FailureKind, Sent, WireFailure},
 };
 
-/// A server that was connected to and listed.
-pub(super) struct Reached {
+/// A server that was connected and listed.
+pub(super) struct Started {
     pub(super) session: Session,
     pub(super) catalog: Catalog,
     pub(super) freshness: Freshness,
     pub(super) process: Option<OwnedSemaphorePermit>,
 }
 
-/// Connects and lists. A server that cannot be listed is not left running.
-pub(super) async fn reach(
-    plan: &Plan,
-    (survey, before): (ListScope, Option<Arc<Catalog>>),
+/// Connects and lists. If the listing fails, the session is closed.
+pub(super) async fn connect_and_list(
+    plan: &ConnectionPlan,
+    (list_scope, before): (ListScope, Option<Arc<Catalog>>),
     limit: Duration,
     tasks: &TaskTracker,
     process: Option<OwnedSemaphorePermit>,
-) -> Result<Reached, ConnectError> {
+) -> Result<Started, ConnectError> {
     let session = connect(&plan.spec, limit, tasks).await?;
-    match session.catalog(survey, &plan.described, before.as_deref()).await {
-        Ok((catalog, freshness)) => Ok(Reached {
+    match session.catalog(list_scope, &plan.described, before.as_deref()).await {
+        Ok((catalog, freshness)) => Ok(Started {
             session,
             catalog,
             freshness,
@@ -47,8 +47,8 @@ pub(super) async fn reach(
     }
 }
 
-/// The place of a server's process among those of the board.
-pub(super) fn place_for(
+/// A permit for the server's process; `None` if it has none. Fails if the board has reached its limit of processes.
+pub(super) fn process_permit(
     spec: &Spec,
     processes: Arc<Semaphore>,
 ) -> Result<Option<OwnedSemaphorePermit>, Box<ConnectError>> {

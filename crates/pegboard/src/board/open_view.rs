@@ -1,4 +1,4 @@
-//! Opening a view: its name, its own servers and the tools that it brings along.
+//! Opens a view: its name, its own servers and the tools that it brings along.
 
 use std::sync::{Arc, PoisonError};
 
@@ -9,40 +9,41 @@ use crate::{
     config::{Scope, ServerConfig, Start},
     name::ServerName,
     native::NativeTools,
-    server::Server,
+    server::{Server, ViewServers},
     toolset::Toolset,
     transport::Target,
 };
 
-/// The name under which the tools of a view stand, where no server has it.
+/// The server name of the tools that a view brings along, if no server has it.
 const HOME: &str = "request";
 
 impl Pegboard {
-    /// A view of all servers for one agent. A server whose scope is `session` is started for each view and ends with it.
+    /// Opens a view of all servers for one agent. A session-scoped server is started for each view and ends with it.
     pub fn toolset(&self) -> Toolset {
         self.toolset_with(View::new())
     }
 
-    /// A view for one agent, with settings of its own.
+    /// Opens a view for one agent with custom settings.
     pub fn toolset_with(&self, mut view: View) -> Toolset {
-        let people = &self.0.people;
-        view.rules.reset(people.approver.as_ref(), &people.agreed);
+        let host_defaults = &self.0.host_defaults;
+        view.rules
+            .reset(host_defaults.approver.as_ref(), &host_defaults.approvals);
         view.embeddings = view.embeddings.or_else(|| self.0.embeddings.clone());
-        let brought = view.tools.clone().map(|tools| self.brought_along(tools));
+        let brought = view.tools.clone().map(|tools| self.view_tools_server(tools));
         view.home = brought.as_ref().map(|server| server.name().clone());
-        let own = self.0.registry.open_view(view.name.clone(), view.own_roots(), brought);
+        let own = ViewServers::open(&self.0.registry, view.name.clone(), view.own_roots(), brought);
         let naming = self.0.naming.lock().unwrap_or_else(PoisonError::into_inner).clone();
         Toolset::new(own, view.with_default_naming(&naming))
     }
 
-    /// A server for tools that a view brings along. What it offers is known before it is started.
-    fn brought_along(&self, tools: NativeTools) -> Server {
+    /// Creates the server for the tools that a view brings along. Its catalogue is known before it is started.
+    fn view_tools_server(&self, tools: NativeTools) -> Server {
         let servers = self.0.registry.configured();
         let name = ServerName::free(HOME, |name| is_any(&servers, name));
         let mut settings = ServerConfig::in_process();
         settings.start = Start::Lazy;
         settings.policy.scope = Scope::Session;
-        // A view that brings a tool along wants its model to see it.
+        // The model should see the tools that the view brings along.
         settings.policy.always_load = vec!["*".to_owned()];
         let mut catalog = Catalog::default();
         catalog.read_tools(&name, tools.items(), HeaderRule::Ignored);
@@ -50,12 +51,12 @@ impl Pegboard {
             .0
             .factory
             .make(name, Target::InProcess(Arc::new(tools)), settings, 0);
-        server.presume(catalog);
+        server.preset_catalog(catalog);
         server
     }
 }
 
-/// Whether a server has this name, in upper or lower case.
+/// Whether a server has this name, ignoring ASCII case.
 fn is_any(servers: &[Server], name: &str) -> bool {
     let mut names = servers.iter().map(|server| server.name().as_str());
     names.any(|taken| taken.eq_ignore_ascii_case(name))
@@ -105,11 +106,11 @@ mod tests {
         }
         let registry = &board.0.registry;
         assert_eq!(registry.open_views(), 0);
-        board.0.factory.shared.ending.wait().await;
+        board.0.factory.shared.link_resources.closing.wait().await;
         tokio::time::sleep(Duration::from_secs(120)).await;
         let rows: Vec<_> = board.status().servers;
         assert_eq!(rows.len(), 1, "the spare: {rows:?}");
-        assert_eq!(board.0.factory.shared.ending.count(), 0);
+        assert_eq!(board.0.factory.shared.link_resources.closing.count(), 0);
     }
 
     #[tokio::test(start_paused = true)]

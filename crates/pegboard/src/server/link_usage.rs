@@ -1,4 +1,4 @@
-//! Who uses a connection right now, and since when nobody does: a connection is never ended by itself under somebody's hands.
+//! Counts the uses of a connection, so that it is closed as idle only when no call uses it.
 
 use std::{future::Future, sync::Arc, time::Duration};
 
@@ -6,79 +6,79 @@ use tokio::{sync::Notify, time::Instant};
 
 use crate::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
-/// How often it is looked whether a connection may be ended after all, when at the moment it may not.
-const LOOK: Duration = Duration::from_secs(60);
+/// How often an idle check is repeated while the connection may not be closed.
+const RECHECK: Duration = Duration::from_secs(60);
 
-/// One who uses a connection.
+/// One use of the connection.
 const USE: u64 = 1;
-/// One who only wants it to stay. They take no place of a call.
-const STAY: u64 = 1 << 32;
-/// Set while the connection is being ended because nobody uses it.
-const ENDING: u64 = 1 << 63;
+/// One [`KeepAlive`]. It does not count as a use.
+const KEEP_ALIVE: u64 = 1 << 32;
+/// Set while the connection is being closed as idle.
+const CLOSING: u64 = 1 << 63;
 
-/// The uses of one connection. Every call begins and ends one, so all that it writes is in two words beside each other.
+/// The uses of one connection. Every call begins and ends one, so the state is two adjacent atomics.
 #[derive(Debug)]
 pub(super) struct Usage {
-    /// How many [`USE`] and [`STAY`], and perhaps that it is [`ENDING`].
+    /// The number of [`USE`]s and [`KEEP_ALIVE`]s, and the [`CLOSING`] bit.
     state: AtomicU64,
-    /// Since when nobody uses it, in nanoseconds after `made`. It counts only while nobody does.
-    since: AtomicU64,
-    made: Instant,
-    freed: Arc<Freed>,
+    /// When the last use ended, in nanoseconds after `created`. Meaningful only while there is none.
+    idle_since: AtomicU64,
+    created: Instant,
+    released: Arc<ReleaseNotifier>,
 }
 
 impl Usage {
-    pub(super) fn new(freed: Arc<Freed>) -> Arc<Self> {
+    pub(super) fn new(released: Arc<ReleaseNotifier>) -> Arc<Self> {
         Arc::new(Self {
             state: AtomicU64::new(0),
-            since: AtomicU64::new(0),
-            made: Instant::now(),
-            freed,
+            idle_since: AtomicU64::new(0),
+            created: Instant::now(),
+            released,
         })
     }
 
-    /// Begins a use; none while the connection is being ended.
-    pub(super) fn begin(self: &Arc<Self>) -> Option<Arc<Use>> {
-        let begun = |state: u64| (state & ENDING == 0).then_some(state + USE);
+    /// Begins a use. Returns `None` while the connection is being closed.
+    pub(super) fn begin(self: &Arc<Self>) -> Option<Arc<UseGuard>> {
+        let begun = |state: u64| (state & CLOSING == 0).then_some(state + USE);
         let begun = self.state.fetch_update(Ordering::SeqCst, Ordering::SeqCst, begun);
-        begun.ok().map(|_| Arc::new(Use(self.clone())))
+        begun.ok().map(|_| Arc::new(UseGuard(self.clone())))
     }
 
-    /// How many uses there are.
+    /// The number of uses.
     pub(super) fn count(&self) -> usize {
-        (self.state.load(Ordering::SeqCst) % STAY) as usize
+        (self.state.load(Ordering::SeqCst) % KEEP_ALIVE) as usize
     }
 
-    /// Begins to end the connection, unless somebody uses it.
+    /// Starts to close the connection. Returns `false` if it is in use.
     pub(super) fn end(&self) -> bool {
-        let ended = |state: u64| (state & !ENDING == 0).then_some(ENDING);
+        let ended = |state: u64| (state & !CLOSING == 0).then_some(CLOSING);
         let ended = self.state.fetch_update(Ordering::SeqCst, Ordering::SeqCst, ended);
         ended.is_ok()
     }
 
-    /// The connection can be used again. Idleness counts from now.
+    /// Makes a new connection usable. The idle time starts now.
     pub(super) fn renew(&self) {
-        self.rest();
-        self.state.fetch_and(!ENDING, Ordering::SeqCst);
+        self.mark_released();
+        self.state.fetch_and(!CLOSING, Ordering::SeqCst);
     }
 
-    /// Idleness counts from now, if nobody uses it any more.
-    fn rest(&self) {
-        let since = u64::try_from(self.made.elapsed().as_nanos()).unwrap_or(u64::MAX);
-        self.since.fetch_max(since, Ordering::SeqCst);
+    /// Restarts the idle time.
+    fn mark_released(&self) {
+        let idle_since = u64::try_from(self.created.elapsed().as_nanos()).unwrap_or(u64::MAX);
+        self.idle_since.fetch_max(idle_since, Ordering::SeqCst);
     }
 
-    /// Waits until nobody has used the connection for as long as `limit` says at that moment.
+    /// Waits until the connection has been idle for `limit`, which is evaluated on every check.
     pub(super) async fn idle(&self, limit: impl Fn() -> Option<Duration>) {
         loop {
-            let is_free = self.state.load(Ordering::SeqCst) & !ENDING == 0;
-            let since = self.made + Duration::from_nanos(self.since.load(Ordering::SeqCst));
+            let is_free = self.state.load(Ordering::SeqCst) & !CLOSING == 0;
+            let idle_since = self.created + Duration::from_nanos(self.idle_since.load(Ordering::SeqCst));
             let now = Instant::now();
             let next = match limit() {
-                None => now + LOOK,
-                Some(limit) if !is_free => now + limit.min(LOOK),
-                Some(limit) if since + limit <= now => return,
-                Some(limit) => since + limit,
+                None => now + RECHECK,
+                Some(limit) if !is_free => now + limit.min(RECHECK),
+                Some(limit) if idle_since + limit <= now => return,
+                Some(limit) => idle_since + limit,
             };
             tokio::time::sleep_until(next).await;
         }
@@ -87,54 +87,54 @@ impl Usage {
 
 /// One use of a connection. It ends when the last clone is dropped.
 #[derive(Debug)]
-pub(crate) struct Use(Arc<Usage>);
+pub(crate) struct UseGuard(Arc<Usage>);
 
-impl Use {
-    /// Keeps the connection from being ended also when this use is over.
-    pub(super) fn stay(&self) -> KeepAlive {
-        self.0.state.fetch_add(STAY, Ordering::SeqCst);
+impl UseGuard {
+    /// Keeps the connection open beyond this use.
+    pub(super) fn keep_alive(&self) -> KeepAlive {
+        self.0.state.fetch_add(KEEP_ALIVE, Ordering::SeqCst);
         KeepAlive(self.0.clone())
     }
 }
 
-impl Drop for Use {
+impl Drop for UseGuard {
     fn drop(&mut self) {
-        // In this order: whoever sees that nobody uses it must see since when.
-        self.0.rest();
+        // In this order: a reader that sees no uses must see the new idle time.
+        self.0.mark_released();
         self.0.state.fetch_sub(USE, Ordering::SeqCst);
-        self.0.freed.tell();
+        self.0.released.notify();
     }
 }
 
-/// Keeps a connection from being ended, over restarts too, until it is dropped.
+/// Keeps a connection from being closed as idle, across restarts, until it is dropped.
 #[derive(Debug)]
 pub(crate) struct KeepAlive(Arc<Usage>);
 
 impl Drop for KeepAlive {
     fn drop(&mut self) {
-        self.0.rest();
-        self.0.state.fetch_sub(STAY, Ordering::SeqCst);
+        self.0.mark_released();
+        self.0.state.fetch_sub(KEEP_ALIVE, Ordering::SeqCst);
     }
 }
 
-/// Tells those who wait for a free connection of a pool that a use has ended.
+/// Notifies calls that wait for a free connection of a pool when a use ends.
 #[derive(Debug, Default)]
-pub(super) struct Freed {
+pub(super) struct ReleaseNotifier {
     ended: Notify,
-    /// How many wait. There is nobody most of the time, and then no call pays for more than a look.
+    /// The number of waiting calls. Mostly zero, so that the end of a use costs one load.
     waiting: AtomicUsize,
 }
 
-impl Freed {
-    fn tell(&self) {
+impl ReleaseNotifier {
+    fn notify(&self) {
         if self.waiting.load(Ordering::SeqCst) > 0 {
             self.ended.notify_waiters();
         }
     }
 
-    /// Waits for the end of a use. Those that end after this call and before the first poll count too.
+    /// Waits for the end of a use. Uses that end after this call and before the first poll count too.
     pub(super) fn next(&self) -> impl Future<Output = ()> + Send {
-        let waiting = Waiting::new(&self.waiting);
+        let waiting = WaiterCount::new(&self.waiting);
         let ended = self.ended.notified();
         async move {
             ended.await;
@@ -143,16 +143,16 @@ impl Freed {
     }
 }
 
-struct Waiting<'a>(&'a AtomicUsize);
+struct WaiterCount<'a>(&'a AtomicUsize);
 
-impl<'a> Waiting<'a> {
+impl<'a> WaiterCount<'a> {
     fn new(count: &'a AtomicUsize) -> Self {
         count.fetch_add(1, Ordering::SeqCst);
         Self(count)
     }
 }
 
-impl Drop for Waiting<'_> {
+impl Drop for WaiterCount<'_> {
     fn drop(&mut self) {
         self.0.fetch_sub(1, Ordering::SeqCst);
     }
@@ -178,10 +178,10 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn who_wants_it_to_stay_keeps_it_and_takes_no_place() {
+    async fn a_keep_alive_keeps_the_connection_and_is_no_use() {
         let usage = Usage::new(Arc::default());
         let began = Instant::now();
-        let stay = usage.begin().unwrap().stay();
+        let stay = usage.begin().unwrap().keep_alive();
         assert_eq!(usage.count(), 0);
         assert!(!usage.end());
         let listening = async {
@@ -203,7 +203,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn nobody_begins_to_use_what_is_being_ended_and_nothing_in_use_is_ended() {
+    async fn a_closing_connection_takes_no_uses_and_a_used_one_is_not_closed() {
         let usage = Usage::new(Arc::default());
         let busy = usage.begin().unwrap();
         let also_busy = busy.clone();

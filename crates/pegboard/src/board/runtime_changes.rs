@@ -1,5 +1,5 @@
-//! Changes while the board runs. A new config is compared with the running one and only what differs is touched; what is displaced ends its
-//! calls first, and a replacement that cannot be started does not displace a server that works.
+//! Changes at run time. A new config is compared with the running one, and only differences are applied. A replaced server completes its
+//! calls first, and a replacement that cannot be started does not replace a working server.
 
 use std::{collections::BTreeMap, sync::PoisonError, sync::atomic::Ordering, time::Duration};
 
@@ -18,29 +18,29 @@ use crate::{
     toolset::Unavailable,
 };
 
-/// How much longer than its own limits a start is waited for: by then the server has said itself why it takes so long.
+/// How much longer than a server's own limits its start is waited for: until then the server has reported a reason itself.
 const MARGIN: Duration = Duration::from_secs(1);
 
 /// What a new config has changed.
 #[derive(Debug, Clone, Default, Serialize)]
 #[non_exhaustive]
 pub struct Applied {
-    /// Servers that are new.
+    /// New servers.
     pub added: Vec<ServerName>,
-    /// Servers that are gone. Their calls under way end first.
+    /// Removed servers. Their calls in flight complete first.
     pub removed: Vec<ServerName>,
-    /// Servers that are reached in another way now. Calls under way end on the old connection.
+    /// Servers with new connection settings. Calls in flight complete on the old connection.
     pub replaced: Vec<ServerName>,
-    /// Servers whose settings changed while their process or connection stayed, and those that were switched on or off.
+    /// Servers whose settings changed without a new process or connection, and those that were enabled or disabled.
     pub retuned: Vec<ServerName>,
     /// Servers that the board has no room for.
     pub refused: Vec<ServerName>,
-    /// Servers that could not be started, or whose config cannot be used. One that is new stays on the board and is tried again as its config says; where an older server
-    /// worked, that one goes on under its old settings and is not among `replaced`.
+    /// Servers that could not be started, or whose config is invalid. A new one stays on the board and is retried as its config says. If an
+    /// older server worked, it continues under its old settings and is not among `replaced`.
     pub errors: Vec<Unavailable>,
 }
 
-/// Under which of its lists a change is told.
+/// The list of [`Applied`] that a change is reported in.
 #[derive(Debug, Clone, Copy)]
 enum ChangeKind {
     Replaced,
@@ -48,8 +48,8 @@ enum ChangeKind {
 }
 
 impl Applied {
-    fn tell(&mut self, name: ServerName, told: ChangeKind) {
-        let list = match told {
+    fn record(&mut self, name: ServerName, kind: ChangeKind) {
+        let list = match kind {
             ChangeKind::Replaced => &mut self.replaced,
             ChangeKind::Retuned => &mut self.retuned,
         };
@@ -61,37 +61,36 @@ impl Applied {
 #[derive(Debug, Clone, thiserror::Error)]
 #[non_exhaustive]
 pub enum NotConnected {
-    /// The board has as many servers as it takes. Nothing has changed.
+    /// The board has reached its limit of servers. Nothing has changed.
     #[error(
         "the board takes {most} servers and has them already; raise `max_servers`, or disconnect one that is not needed"
     )]
     TooManyServers {
-        /// How many it takes.
+        /// The limit.
         most: usize,
     },
-    /// The server cannot be reached. It stays on the board and is tried again as its config says.
+    /// The server cannot be reached. It stays on the board and is retried as its config says.
     #[error("server `{}` cannot be reached: {}", .0.server, .0.error)]
     Unreachable(Unavailable),
-    /// The server cannot be reached, so that the one which has its name and works stays in its place.
+    /// The server cannot be reached, so the working server of its name was not replaced.
     #[error("server `{}` was not replaced, because the new one cannot be reached: {}", .0.server, .0.error)]
     NotReplaced(Unavailable),
-    /// The board is closing and takes no more servers.
+    /// The board is closing and accepts no more servers.
     #[error("the board is closing and takes no more servers")]
     Closing,
 }
 
 impl Pegboard {
-    /// Makes the board what `config` says, in every open view. Servers that did not change keep their process. Servers that are removed,
-    /// replaced or switched off take no more calls, and those under way end on the old connection, within the server's own limit for a call.
+    /// Changes the board to match `config`, in every open view. Unchanged servers keep their process. Servers that are removed, replaced or
+    /// disabled accept no more calls; their calls in flight complete on the old connection, within the server's own limit for a call.
     ///
-    /// Changes are made one after the other: a second call of this or of [`Pegboard::connect`] waits for the first.
+    /// Changes run one after the other: a second call of this or of [`Pegboard::connect`] waits for the first.
     ///
-    /// Servers that are new or switched on are started, unless they start lazily, and waited for at most as long as their own limits say; the
-    /// errors are in the result. What an operator said with [`Pegboard::enable`] or [`Pegboard::disable`] holds until the config says something else
-    /// about `enabled`. Servers in this process stay, and what the config says under their names is passed over. A board that is closing changes
-    /// nothing.
+    /// New and newly enabled servers are started, unless they start lazily, and waited for at most as long as their own limits say; the
+    /// errors are in the result. [`Pegboard::enable`] and [`Pegboard::disable`] take precedence until the config changes `enabled`. Servers
+    /// in this process stay, and the config's settings for their names are ignored. A closing board changes nothing.
     ///
-    /// A config of which a source could not be read lacks what that source says: see [`Loaded::readable`](crate::Loaded::readable).
+    /// If a source of the config could not be read, its servers are missing from it: see [`Loaded::readable`](crate::Loaded::readable).
     pub async fn apply(&self, mut config: Config) -> Applied {
         let _turn = self.0.changes.acquire().await;
         if self.0.registry.is_closing() {
@@ -108,11 +107,11 @@ impl Pegboard {
         let mut applied = Applied::default();
         self.keep_misconfigured(&mut config, &mut applied).await;
         let (mut replacements, mut added) = (Vec::new(), Vec::new());
-        // What ends comes before what begins, so that a place, a port or a lock is free.
+        // What ends comes before what starts, so that slots, ports and locks are free.
         for change in reconcile(&self.configured_servers(), &config.servers) {
             match change {
                 Change::Remove(name) => {
-                    self.0.registry.take(&name).closed().await;
+                    self.0.registry.remove(&name).wait().await;
                     applied.removed.push(name);
                 }
                 Change::Disable(name, config) => {
@@ -130,15 +129,15 @@ impl Pegboard {
                 Change::Add(name, config) => added.push((name, *config)),
             }
         }
-        let replaced = replacements.into_iter().map(async |(name, config, told)| {
-            let replaced = self.replace(&name, config, Starting::AsConfigured).await;
-            (name, replaced, told)
+        let replaced = replacements.into_iter().map(async |(name, config, kind)| {
+            let replaced = self.replace(&name, config, StartMode::AsConfigured).await;
+            (name, replaced, kind)
         });
-        for (name, replaced, told) in join_all(replaced).await {
+        for (name, replaced, kind) in join_all(replaced).await {
             match replaced {
-                Ok(()) => applied.tell(name, told),
+                Ok(()) => applied.record(name, kind),
                 Err(NotConnected::Unreachable(error)) => {
-                    applied.tell(name, told);
+                    applied.record(name, kind);
                     applied.errors.push(error);
                 }
                 Err(NotConnected::NotReplaced(error)) => applied.errors.push(error),
@@ -154,47 +153,47 @@ impl Pegboard {
                 applied.added.push(name);
             }
         }
-        let started = starting.iter().map(|name| self.start(name, Starting::AsConfigured));
+        let started = starting.iter().map(|name| self.start(name, StartMode::AsConfigured));
         let errors = join_all(started).await.into_iter().filter_map(Result::err);
         applied.errors.extend(errors);
         applied
     }
 
-    /// Adds a server, or replaces the one that has its name, and connects it, whatever its config says about when to start. An older server that
-    /// works is replaced only when the new one is ready, and ends its calls under way. With the settings that the server has already, what is not
-    /// connected is connected.
+    /// Adds a server, or replaces the one of its name, and connects it, regardless of its `start` setting. A working server is replaced only
+    /// when the new one is ready, and completes its calls in flight. If the server has these settings already, its unconnected instances are
+    /// connected.
     ///
-    /// In every open view the server is connected when this returns; where each view has the server for itself and no view is open, one is
-    /// connected for the next view.
+    /// When this returns, the server is connected in every open view; for a session-scoped server without open views, one is connected for
+    /// the next view.
     pub async fn connect(&self, name: ServerName, config: ServerConfig) -> Result<(), NotConnected> {
         let _turn = self.0.changes.acquire().await;
         if self.0.registry.is_closing() {
             return Err(NotConnected::Closing);
         }
-        let most = self.0.factory.most.load(Ordering::Relaxed);
-        if config.enabled && self.others(&name) >= most {
-            return Err(NotConnected::TooManyServers { most });
+        let max_servers = self.0.factory.max_servers.load(Ordering::Relaxed);
+        if config.enabled && self.others(&name) >= max_servers {
+            return Err(NotConnected::TooManyServers { most: max_servers });
         }
         let running = self.0.registry.get(&name);
         let is_same = |server: Server| server.is_configured() && !server.is_refused() && **server.config() == config;
         if running.is_some_and(is_same) {
             self.revive(&name).await;
-            let started = self.start(&name, Starting::Now).await;
+            let started = self.start(&name, StartMode::Now).await;
             return started.map_err(NotConnected::Unreachable);
         }
-        self.replace(&name, config, Starting::Now).await
+        self.replace(&name, config, StartMode::Now).await
     }
 
-    /// Takes a server off the board, in every view: new calls find no tool of it, those under way end first. It is closed when this returns,
-    /// unless such a call goes on. `false` when there is no server of that name.
+    /// Removes a server from the board, in every view: new calls find none of its tools, and calls in flight complete first. The server is
+    /// closed when this returns, unless such a call is still in flight. Returns `false` if there is no server of that name.
     pub async fn disconnect(&self, name: &ServerName) -> bool {
-        let departure = self.0.registry.take(name);
-        let was_there = !departure.is_empty();
-        departure.closed().await;
-        was_there
+        let retirement = self.0.registry.remove(name);
+        let exists = !retirement.is_empty();
+        retirement.wait().await;
+        exists
     }
 
-    /// Starts a server anew at once, in every view and whatever its state. Calls under way on it end as lost. `false` when there is no server of
+    /// Restarts a server at once, in every view and in any state. Its calls in flight fail as lost. Returns `false` if there is no server of
     /// that name.
     pub async fn reconnect(&self, name: &ServerName) -> bool {
         let instances = self.0.registry.instances_in_use(name);
@@ -202,7 +201,7 @@ impl Pegboard {
         !instances.is_empty()
     }
 
-    /// Lists a server again in every view where it is connected. `false` when it is connected in none.
+    /// Lists a server again in every view where it is connected. Returns `false` if it is connected in none.
     pub fn refresh(&self, name: &ServerName) -> bool {
         let mut connected = self.0.registry.instances(name);
         connected.retain(Server::is_ready);
@@ -210,13 +209,13 @@ impl Pegboard {
         !connected.is_empty()
     }
 
-    /// Switches a server on in every view and starts it. `false` when there is no server of that name, no room for one more, or no config that can
-    /// be used.
+    /// Enables a server in every view and starts it. Returns `false` if there is no server of that name, the board has no room for it, or its
+    /// config is invalid.
     pub async fn enable(&self, name: &ServerName) -> bool {
         let Some(server) = self.0.registry.get(name) else {
             return false;
         };
-        let has_room = self.others(name) < self.0.factory.most.load(Ordering::Relaxed);
+        let has_room = self.others(name) < self.0.factory.max_servers.load(Ordering::Relaxed);
         if !has_room || self.0.registry.is_closing() || server.is_misconfigured() {
             return false;
         }
@@ -226,7 +225,7 @@ impl Pegboard {
         }
         let (_, _) = self.0.registry.change(name, |server| {
             server.set_switch(true);
-            server.ask_for();
+            server.request();
             server.switch_on();
             DetachedConnections::default()
         });
@@ -236,40 +235,43 @@ impl Pegboard {
         true
     }
 
-    /// Switches a server off at once, in every view: its process ends, unless another server shares it, its tools disappear, and calls under
-    /// way on it end as lost, also on a server of that name that only ended its calls. To let those end first, apply a config that switches it
-    /// off. `false` when there is no server of that name.
+    /// Disables a server at once, in every view: its process ends, unless another server shares it, its tools disappear, and its calls in
+    /// flight fail as lost, including those of a draining server of that name. To let them complete, apply a config that disables the server.
+    /// Returns `false` if there is no server of that name.
     pub async fn disable(&self, name: &ServerName) -> bool {
-        let (was_there, left) = self.0.registry.change(name, |server| {
+        let (exists, detached) = self.0.registry.change(name, |server| {
             server.set_switch(false);
             server.switch_off()
         });
-        join_all(left.into_iter().map(DetachedConnections::close)).await;
+        join_all(detached.into_iter().map(DetachedConnections::close)).await;
         self.0.registry.close_draining(name).await;
-        was_there
+        exists
     }
 
-    /// Puts a server in the place of the one that has its name. Where that works, in any view, the new one must be ready there first.
-    async fn replace(&self, name: &ServerName, config: ServerConfig, starting: Starting) -> Result<(), NotConnected> {
+    /// Replaces the server of that name. If an instance of it works, in any view, the new one must be ready there first.
+    async fn replace(&self, name: &ServerName, config: ServerConfig, mode: StartMode) -> Result<(), NotConnected> {
         let registry = &self.0.registry;
-        let works = |server: &Server| server.is_ready() || (server.is_enabled() && server.rests_well());
+        let works = |server: &Server| server.is_ready() || (server.is_enabled() && server.is_idle_and_listed());
         let works = registry.instances(name).iter().any(works);
         if !works || !config.enabled {
             let new = self.swap(name, config).await;
             if new.is_refused() {
-                let most = self.0.factory.most.load(Ordering::Relaxed);
-                return Err(NotConnected::TooManyServers { most });
+                let max_servers = self.0.factory.max_servers.load(Ordering::Relaxed);
+                return Err(NotConnected::TooManyServers { most: max_servers });
             }
-            return self.start(name, starting).await.map_err(NotConnected::Unreachable);
+            return self.start(name, mode).await.map_err(NotConnected::Unreachable);
         }
         let candidate = self.make(name, config);
         candidate.mute();
-        candidate.ask_for();
-        let prepared = registry.prepare(&candidate);
-        let candidates: Vec<_> = std::iter::once(&candidate).chain(prepared.servers()).cloned().collect();
-        let expected = registry.expect(candidates.clone());
-        let reached: Result<Vec<()>, _> = join_all(candidates.iter().map(reached)).await.into_iter().collect();
-        // What an operator did meanwhile holds.
+        candidate.request();
+        let replacements = registry.prepare_replacements(&candidate);
+        let candidates: Vec<_> = std::iter::once(&candidate)
+            .chain(replacements.servers())
+            .cloned()
+            .collect();
+        let expected = registry.track(candidates.clone());
+        let reached: Result<Vec<()>, _> = join_all(candidates.iter().map(wait_ready)).await.into_iter().collect();
+        // A change by an operator in the meantime takes precedence.
         let old = registry.get(name).filter(|_| !registry.is_closing());
         let (Ok(_), Some(old)) = (&reached, old) else {
             expected.close().await;
@@ -284,17 +286,17 @@ impl Pegboard {
             Some(_) => candidate.fresh(),
             None => candidate.clone(),
         };
-        registry.put_prepared(&server, &prepared).closed().await;
-        self.start(name, starting).await.map_err(NotConnected::Unreachable)
+        registry.put_with(&server, &replacements).wait().await;
+        self.start(name, mode).await.map_err(NotConnected::Unreachable)
     }
 
-    /// Puts a server that is not started yet in the place of the one that has its name.
+    /// Replaces the server of that name by one that is not started yet.
     async fn swap(&self, name: &ServerName, config: ServerConfig) -> Server {
         let new = self.make(name, config);
         if let Some(old) = self.0.registry.get(name) {
             new.inherit_switch(&old);
         }
-        self.0.registry.put(&new).closed().await;
+        self.0.registry.put(&new).wait().await;
         new
     }
 
@@ -302,43 +304,43 @@ impl Pegboard {
         self.0.factory.configured(name.clone(), config, self.others(name))
     }
 
-    /// Starts a server in every view and waits until each is ready or has failed. The first failure is told.
-    async fn start(&self, name: &ServerName, starting: Starting) -> Result<(), Unavailable> {
+    /// Starts a server in every view and waits until each instance is ready or has failed. Returns the first failure.
+    async fn start(&self, name: &ServerName, mode: StartMode) -> Result<(), Unavailable> {
         let mut instances = self.0.registry.instances_in_use(name);
         instances.retain(|server| {
             let config = server.config();
-            let is_due = starting == Starting::Now || config.start != Start::Lazy || config.required;
+            let is_due = mode == StartMode::Now || config.start != Start::Lazy || config.required;
             server.is_enabled() && is_due
         });
-        instances.iter().for_each(Server::ask_for);
-        join_all(instances.iter().map(reached)).await.into_iter().collect()
+        instances.iter().for_each(Server::request);
+        join_all(instances.iter().map(wait_ready)).await.into_iter().collect()
     }
 
-    /// Tries those instances of a server again that are switched off or not ready.
+    /// Reconnects the instances of a server that are disabled or not ready.
     async fn revive(&self, name: &ServerName) {
         let mut instances = self.0.registry.instances(name);
         instances.retain(|server| !server.is_ready());
         instances.iter().for_each(Server::reset_switch);
-        // A config that switches it off holds here too.
+        // A config that disables the server applies here too.
         instances.iter().for_each(Server::follow_switch);
         instances.retain(|server| !server.is_spare());
         join_all(instances.iter().map(Server::reconnect)).await;
     }
 
-    /// Whether a server can take over these settings without another connection.
+    /// Whether a server can apply these settings without a new connection.
     fn keeps_connection(&self, name: &ServerName, wanted: &ServerConfig) -> bool {
         let server = self.0.registry.get(name);
         server.is_some_and(|server| same_connection(&server.config(), wanted))
     }
 
-    /// Gives a server other settings in every view, under which it is reached as before.
+    /// Applies settings that need no new connection, in every view.
     async fn retune(&self, name: &ServerName, wanted: &ServerConfig) {
-        let (_, left) = self.0.registry.change(name, |server| server.retune(wanted));
-        join_all(left.into_iter().map(DetachedConnections::close)).await;
-        self.0.registry.touch();
+        let (_, detached) = self.0.registry.change(name, |server| server.retune(wanted));
+        join_all(detached.into_iter().map(DetachedConnections::close)).await;
+        self.0.registry.bump_revision();
     }
 
-    /// How many servers there are besides the one of that name. Those that are switched off by their config or were refused do not count.
+    /// How many other servers count towards the board's limit: those that are enabled and not refused.
     fn others(&self, name: &ServerName) -> usize {
         let servers = self.0.registry.configured();
         let counts = |server: &&Server| server.name() != name && server.is_enabled() && !server.is_refused();
@@ -350,14 +352,14 @@ impl Pegboard {
         server.is_some_and(|server| !server.is_configured())
     }
 
-    /// A server whose new config cannot be used goes on under its old one; without an old one it has a row that says why.
+    /// Keeps servers with an invalid new config running under their old one. A server without an old one gets a status row that says why.
     async fn keep_misconfigured(&self, config: &mut Config, applied: &mut Applied) {
         for (name, misconfigured) in &config.misconfigured {
             let placeholder = self.0.factory.misconfigured(name.clone(), misconfigured);
             let server = match self.0.registry.get(name) {
                 Some(running) if !running.is_misconfigured() || running.is_refused_like(&placeholder) => running,
                 _ => {
-                    self.0.registry.put(&placeholder).closed().await;
+                    self.0.registry.put(&placeholder).wait().await;
                     placeholder
                 }
             };
@@ -367,14 +369,14 @@ impl Pegboard {
         }
     }
 
-    /// Servers that were refused may find room in a new config.
+    /// Removes refused servers, which may fit into the new config.
     async fn forget_refused(&self) {
         let servers = self.0.registry.configured();
         let refused = servers
             .iter()
             .filter(|server| server.is_configured() && server.is_refused() && !server.is_misconfigured());
         for server in refused {
-            self.0.registry.take(server.name()).closed().await;
+            self.0.registry.remove(server.name()).wait().await;
         }
     }
 
@@ -387,15 +389,15 @@ impl Pegboard {
     }
 }
 
-/// Whether a server is started that its config would start only when it is used.
+/// Whether to start a server with lazy start before its first use.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Starting {
+enum StartMode {
     AsConfigured,
     Now,
 }
 
 /// Starts a server and waits until it is ready, at most as long as its own limits say.
-async fn reached(server: &Server) -> Result<(), Unavailable> {
+async fn wait_ready(server: &Server) -> Result<(), Unavailable> {
     let limits = server.config().limits;
     let deadline = Deadline::within(limits.connect + limits.list + MARGIN);
     match server.live(deadline).await {

@@ -1,11 +1,11 @@
-//! Whether a selection can be used on a board, told before anything is started.
+//! Checks a selection against the servers of a board.
 
 use super::Pegboard;
 use crate::filter::{BadSelection, Selection};
 
 impl Selection {
-    /// Whether it can be used on this board: every server that it names and that is not there is told. A view checks again at each call,
-    /// because servers come and go.
+    /// Fails if the selection names servers that the board does not have. Every view checks this again on each call, because servers come and
+    /// go.
     pub fn check(&self, board: &Pegboard) -> Result<(), BadSelection> {
         let servers = board.0.registry.configured();
         let names: Vec<_> = servers.iter().map(|server| server.name().as_str()).collect();

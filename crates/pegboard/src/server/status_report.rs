@@ -1,18 +1,12 @@
-//! What a server looks like from outside: its figures and its status.
+//! The status of a server: its state, its counters and its last error.
 
-use std::{
-    sync::{
-        PoisonError,
-        atomic::{AtomicU64, Ordering},
-    },
-    time::Duration,
-};
+use std::sync::PoisonError;
 
 use jiff::Timestamp;
 use serde_json::{Map, Value};
 use tokio::time::Instant;
 
-use super::{Phase, Server, health_check::HealthCheck, link::Link};
+use super::{health_check::HealthCheck, link::Link, phase::Phase, server_handle::Server};
 use crate::{
     catalog::{Catalog, ToolKind},
     config::Scope,
@@ -23,38 +17,30 @@ use crate::{
     transport::Target,
 };
 
-/// The longest message that is remembered of a failed call. A tool may answer with a whole page.
+/// The longest remembered message of a failed call, in bytes. A tool may return a whole page.
 const MAX_MESSAGE: usize = 500;
 
 impl Server {
-    /// Whose tools its tools are.
+    /// Whether the tools are those of an MCP server or of this program.
     pub(crate) fn tool_kind(&self) -> ToolKind {
         self.0.spec.target.tool_kind()
     }
 
-    /// Counts a call that has ended for the view that owns the server.
+    /// Counts a completed call for the view that owns the server.
     pub(crate) fn count_for_view(&self, reply: &Reply) {
-        if self.view().is_none() {
-            return;
+        if self.view().is_some() {
+            self.0.calls.record(reply);
         }
-        let calls = &self.0.calls;
-        calls.total.fetch_add(1, Ordering::Relaxed);
-        if reply.outcome.kind() != Kind::Ok {
-            calls.failed.fetch_add(1, Ordering::Relaxed);
-        }
-        let micros = u64::try_from(reply.latency.as_micros()).unwrap_or(u64::MAX);
-        calls.micros.fetch_add(micros, Ordering::Relaxed);
     }
 
-    /// Remembers how a call failed that was handed to the server. Calls that were refused before that say nothing about it, and outages are
-    /// known already.
+    /// Remembers the failure of a call that was sent to the server. Calls that were refused before that say nothing about the server.
     pub(crate) fn remember_failure(&self, reply: &Reply) {
         let kind = reply.outcome.kind();
         if reply.attempts == 0 || matches!(kind, Kind::Ok | Kind::Cancelled) {
             return;
         }
         let message = match &reply.outcome {
-            // Without the fence, which is for models.
+            // Without the fence around untrusted text, which is for models.
             Outcome::ToolFailed(answer) => {
                 let texts = answer.content.iter().filter_map(|block| match block {
                     Content::Text { text, .. } => Some(text.as_str()),
@@ -75,7 +61,7 @@ impl Server {
         *last_error.lock().unwrap_or_else(PoisonError::into_inner) = Some(error);
     }
 
-    /// What went wrong last. An outage that lasts comes before failed calls, however late they are.
+    /// The last error. A current outage takes precedence over failed calls, even later ones.
     fn last_error(&self, phase: &Phase) -> Option<LastError> {
         let of_calls = &self.0.failed_call;
         let of_calls = of_calls.lock().unwrap_or_else(PoisonError::into_inner).clone();
@@ -84,10 +70,10 @@ impl Server {
             (Some(outage), _) => outage,
             (None, call) => call?,
         };
-        Some(self.hidden(last))
+        Some(self.masked(last))
     }
 
-    /// The latest check of all its connections.
+    /// The newest health check of all connections.
     fn last_check(&self) -> Option<HealthCheck> {
         let pool = self.pool()?;
         let mut check = pool.links().filter_map(Link::last_check).max_by_key(|check| check.at)?;
@@ -95,13 +81,13 @@ impl Server {
         Some(check)
     }
 
-    /// What it looks like from outside.
+    /// The status row of the server.
     pub(crate) fn status(&self) -> ServerStatus {
         let inner = &self.0;
         let phase = self.phase();
-        let queue = inner.gate.numbers();
+        let queue = inner.gate.stats();
         let session = phase.live().map(|live| &live.session);
-        // A server that rests still has what it had; of one that is down nobody knows.
+        // An idle server has its last known catalogue; that of a server which is down may be outdated.
         let catalog = match &phase {
             Phase::Ready(live) => Some(live.catalog().clone()),
             Phase::Idle => self.catalog(),
@@ -112,7 +98,7 @@ impl Server {
         ServerStatus {
             name: inner.name.clone(),
             view: self.view().map(|view| view.name.to_string()),
-            draining: self.has_left(),
+            draining: self.is_retired(),
             state: phase.state(),
             since: phase.since().unwrap_or_else(Timestamp::now),
             transport: match &inner.spec.target {
@@ -128,7 +114,7 @@ impl Server {
                 Scope::Session => "session",
                 Scope::Pool(_) => "pool",
             },
-            capabilities: session.map(|session| self.hidden_map(session.peer.capabilities.clone())),
+            capabilities: session.map(|session| self.masked_map(session.peer.capabilities.clone())),
             instructions: session.and_then(|session| session.peer.instructions.clone()),
             tools: offers(|catalog| catalog.tools.len()),
             resources: offers(|catalog| catalog.resources.len()),
@@ -151,23 +137,23 @@ impl Server {
         }
     }
 
-    /// Masked once more: a secret may have become known since.
-    fn hidden(&self, mut error: LastError) -> LastError {
+    /// Masks the error again: a secret may have become known since it was recorded.
+    fn masked(&self, mut error: LastError) -> LastError {
         self.masker().hide(&mut error.message);
         self.masker().hide_in(&mut error.hint);
         self.masker().hide_in(&mut error.stderr);
         error
     }
 
-    /// What the server said without secrets.
-    fn hidden_map(&self, mut said: Map<String, Value>) -> Map<String, Value> {
+    /// Masks a JSON object of the server.
+    fn masked_map(&self, mut object: Map<String, Value>) -> Map<String, Value> {
         self.masker()
             .current()
-            .mask_map(&mut said, &mut mask::Counts::default());
-        said
+            .mask_map(&mut object, &mut mask::Counts::default());
+        object
     }
 
-    /// The figures of a server that has several connections.
+    /// The status of a server's connections, if it has several.
     fn pool_status(&self) -> Option<PoolStatus> {
         let pool = self.pool()?;
         let phases: Vec<Phase> = pool.links().map(Link::phase).collect();
@@ -180,15 +166,15 @@ impl Server {
         })
     }
 
-    /// How many requests are under way or wait for their turn.
+    /// How many calls are in flight or queued.
     pub(crate) fn busy(&self) -> usize {
-        let queue = self.0.gate.numbers();
+        let queue = self.0.gate.stats();
         let uses = self.pool().map_or(0, |pool| pool.uses());
         queue.depth + queue.in_use.max(uses)
     }
 }
 
-/// A message of at most [`MAX_MESSAGE`] bytes.
+/// Truncates a message to [`MAX_MESSAGE`] bytes.
 fn shortened(mut message: String) -> String {
     if message.len() > MAX_MESSAGE {
         let end = (0..=MAX_MESSAGE).rev().find(|at| message.is_char_boundary(*at));
@@ -198,29 +184,7 @@ fn shortened(mut message: String) -> String {
     message
 }
 
-/// The calls of a server that one view owns.
-#[derive(Debug, Default)]
-pub(super) struct ViewCalls {
-    total: AtomicU64,
-    failed: AtomicU64,
-    micros: AtomicU64,
-}
-
-impl ViewCalls {
-    fn status(&self) -> CallCounts {
-        let total = self.total.load(Ordering::Relaxed);
-        let spent = Duration::from_micros(self.micros.load(Ordering::Relaxed));
-        CallCounts {
-            total,
-            failed: self.failed.load(Ordering::Relaxed),
-            avg_ms: spent
-                .checked_div(u32::try_from(total).unwrap_or(u32::MAX))
-                .map_or(0.0, millis),
-        }
-    }
-}
-
-/// The plain mean over all calls, not a moving average: it does not depend on when it is read, and the histogram tells the rest.
+/// The mean over all calls, not a moving average: it does not depend on when it is read, and the histogram has the details.
 fn call_counts(calls: &CallMetrics) -> CallCounts {
     CallCounts {
         total: calls.total,

@@ -1,0 +1,281 @@
+//! Sets up and opens a board.
+
+use std::{
+    path::PathBuf,
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicU64, AtomicUsize},
+    },
+    time::Duration,
+};
+
+use tokio::sync::Semaphore;
+
+use super::{Inner, Pegboard, host_defaults::HostDefaults, server_factory::ServerFactory};
+use crate::{
+    call::{Approvals, Approver, Embedder, Embeddings},
+    catalog::store::CatalogStore,
+    config::{BreakerPolicy, Capabilities, Config, ServerConfig},
+    event::EventSender,
+    mask::{KnownSecrets, Masking, ServerMasker},
+    name::ServerName,
+    server::{Backoff, BadSchedule, BoardShared, Jitter, LinkResources, Queues, Registry, Server, SharedLinks},
+    session::{ClientInfo, EraMemory, Host, ListScope, NoHost},
+    transport::{Budget, Dialer, StandIns, Target},
+};
+
+/// Sets up a board. See [`Pegboard::builder`].
+#[must_use]
+pub struct Builder {
+    config: Config,
+    in_process: Vec<(ServerName, Arc<dyn Dialer>, ServerConfig)>,
+    host: Arc<dyn Host>,
+    client: ClientInfo,
+    memory: Option<PathBuf>,
+    list_scope: ListScope,
+    backoff: Backoff,
+    catalogs: Option<CatalogStore>,
+    breaker: BreakerPolicy,
+    host_defaults: HostDefaults,
+    embeddings: Option<Arc<Embeddings>>,
+    stand_ins: Option<Box<StandIns>>,
+}
+
+impl Pegboard {
+    /// Returns a builder for a board with this config.
+    pub fn builder(config: Config) -> Builder {
+        Builder {
+            config,
+            in_process: Vec::new(),
+            host: Arc::new(NoHost),
+            client: ClientInfo::default(),
+            memory: None,
+            list_scope: ListScope::More(Capabilities::default()),
+            backoff: Backoff::default(),
+            catalogs: None,
+            breaker: BreakerPolicy::default(),
+            host_defaults: HostDefaults::default(),
+            embeddings: None,
+            stand_ins: None,
+        }
+    }
+
+    /// Opens a board with all defaults. Servers start concurrently in the background; a failing server does not make this fail.
+    pub fn open(config: Config) -> Self {
+        Self::builder(config).open()
+    }
+}
+
+impl Builder {
+    /// Adds a server that runs in this process. It replaces a server of the same name: one in the config, which is then not started, now or
+    /// by [`Pegboard::apply`], or one that was added here before.
+    pub fn in_process(self, name: ServerName, dialer: impl Dialer) -> Self {
+        self.in_process_with(name, dialer, ServerConfig::in_process())
+    }
+
+    /// Like [`Builder::in_process`] with custom settings, such as a changed [`ServerConfig::in_process`]. Their transport is ignored.
+    pub fn in_process_with(mut self, name: ServerName, dialer: impl Dialer, settings: ServerConfig) -> Self {
+        self.in_process.retain(|(other, _, _)| *other != name);
+        self.in_process.push((name, Arc::new(dialer), settings));
+        self
+    }
+
+    /// Sets the client name and version that servers see, instead of Pegboard's.
+    pub fn client_info(mut self, name: impl Into<String>, version: impl Into<String>) -> Self {
+        self.client = ClientInfo {
+            name: name.into(),
+            version: version.into(),
+        };
+        self
+    }
+
+    /// Sets the host that answers requests of servers, such as sampling and elicitation.
+    pub fn host(mut self, host: impl Host) -> Self {
+        self.host = Arc::new(host);
+        self
+    }
+
+    /// Sets the approver for calls that need approval, for all views without their own.
+    pub fn approver(mut self, approver: impl Approver) -> Self {
+        self.host_defaults.approver = Some(Arc::new(approver));
+        self
+    }
+
+    /// Sets earlier approvals for all views. New approvals for all views are added to them.
+    pub fn approvals(mut self, approvals: Approvals) -> Self {
+        self.host_defaults.approvals = approvals;
+        self
+    }
+
+    /// Sets the embedder for semantic search of tools, for all views without their own. See [`View::embedder`](crate::View::embedder).
+    pub fn embedder(mut self, embedder: impl Embedder) -> Self {
+        self.embeddings = Some(Arc::new(Embeddings::new(embedder)));
+        self
+    }
+
+    /// Sets the file that remembers which protocol era each server speaks.
+    pub fn era_memory(mut self, file: impl Into<PathBuf>) -> Self {
+        self.memory = Some(file.into());
+        self
+    }
+
+    /// Sets the folder that stores catalogues, so that the tools of a lazily started server can be listed before it runs.
+    pub fn catalog_store(mut self, folder: impl Into<PathBuf>) -> Self {
+        self.catalogs = Some(CatalogStore::new(folder));
+        self
+    }
+
+    /// Lists only tools, not resources and prompts, which makes starts faster.
+    pub fn tools_only(mut self) -> Self {
+        self.list_scope = ListScope::Tools;
+        self
+    }
+
+    /// Sets the waits before each restart of a failed server; the last one repeats. A server's own config takes precedence.
+    pub fn restart_schedule(mut self, waits: Vec<Duration>) -> Result<Self, BadSchedule> {
+        self.backoff = Backoff::new(waits, Jitter::Uniform(0.2))?;
+        Ok(self)
+    }
+
+    /// Disables the circuit breaker. By default, calls to a server fail at once for a while after five failures in a row. A server's own
+    /// config takes precedence.
+    pub fn without_breaker(mut self) -> Self {
+        self.breaker = BreakerPolicy::Off;
+        self
+    }
+
+    /// Disables the jitter of the restart schedule. For tests on paused time.
+    pub fn without_jitter(mut self) -> Self {
+        self.backoff = self.backoff.with_jitter(Jitter::Off);
+        self
+    }
+
+    /// Connects to the servers of every config, including one that is [applied](Pegboard::apply) later, through the dialers that `stand_ins`
+    /// returns, and never through their transports. For tests on paused time.
+    pub fn stand_ins(
+        mut self,
+        stand_ins: impl Fn(&ServerName, &ServerConfig) -> Arc<dyn Dialer> + Send + Sync + 'static,
+    ) -> Self {
+        self.stand_ins = Some(Box::new(stand_ins));
+        self
+    }
+
+    /// Opens the board.
+    ///
+    /// # Panics
+    ///
+    /// Panics outside of a tokio runtime; [`Builder::try_open`] returns an error instead.
+    pub fn open(self) -> Pegboard {
+        match self.try_open() {
+            Ok(board) => board,
+            Err(error) => panic!("{error}"),
+        }
+    }
+
+    /// Opens the board, or fails without a tokio runtime in which its servers could run.
+    ///
+    /// ```
+    /// let refused = pegboard::Pegboard::builder(pegboard::Config::default()).try_open();
+    /// assert!(refused.unwrap_err().to_string().contains("#[tokio::main]"));
+    /// ```
+    pub fn try_open(self) -> Result<Pegboard, NoRuntime> {
+        if tokio::runtime::Handle::try_current().is_err() {
+            return Err(NoRuntime);
+        }
+        Ok(self.opened())
+    }
+
+    fn opened(self) -> Pegboard {
+        let limits = self.config.limits;
+        let factory = ServerFactory {
+            shared: Arc::new(BoardShared {
+                revision: Arc::new(AtomicU64::new(1)),
+                link_resources: LinkResources {
+                    list_scope: self.list_scope,
+                    starts: Arc::new(Semaphore::new(limits.starts.max(1))),
+                    processes: Arc::new(Semaphore::new(limits.processes.min(Semaphore::MAX_PERMITS))),
+                    generations: Arc::default(),
+                    backoff: self.backoff,
+                    closing: Arc::default(),
+                },
+                links: SharedLinks::default(),
+                queues: Queues::new(&self.config.queues),
+                breaker: self.breaker,
+                catalogs: self.catalogs,
+                next_server: AtomicU64::new(1),
+                events: EventSender::default(),
+                tallies: Arc::default(),
+            }),
+            host: self.host,
+            client: Arc::new(self.client),
+            memory: Arc::new(EraMemory::new(self.memory)),
+            stand_ins: self.stand_ins,
+            secrets: KnownSecrets::default(),
+            max_servers: AtomicUsize::new(limits.servers),
+            processes: AtomicUsize::new(limits.processes.min(Semaphore::MAX_PERMITS)),
+            budget: Budget::new(limits.buffered),
+        };
+        // All secrets must be known before the first server starts: one server may print the secret of another.
+        let in_process = self.in_process.iter().map(|(_, _, settings)| settings);
+        let configs = self.config.servers.values().chain(in_process);
+        let early = ServerMasker::new(&Masking::default(), factory.secrets.clone());
+        early.own(configs.flat_map(ServerConfig::secrets));
+        let naming = Mutex::new(self.config.naming);
+        let mut servers: Vec<Server> = Vec::new();
+        let mut configured = self.config.servers;
+        for (name, _, _) in &self.in_process {
+            if configured.remove(name).is_some() {
+                tracing::warn!(server = %name, "a server in this process takes the place of the one in the config");
+            }
+        }
+        for (name, config) in configured {
+            let others = counted(&servers);
+            servers.push(factory.configured(name, config, others));
+        }
+        for (name, misconfigured) in &self.config.misconfigured {
+            if !self.in_process.iter().any(|(other, _, _)| other == name) {
+                servers.push(factory.misconfigured(name.clone(), misconfigured));
+            }
+        }
+        for (name, dialer, settings) in self.in_process {
+            let others = counted(&servers);
+            servers.push(factory.make(name, Target::InProcess(dialer), settings, others));
+        }
+        drop(early);
+        for server in servers.iter().filter(|server| server.starts_automatically()) {
+            server.start();
+        }
+        let registry = Arc::new(Registry::new(servers, &factory.shared));
+        let host_defaults = self.host_defaults;
+        Pegboard(Arc::new(Inner {
+            registry,
+            factory,
+            host_defaults,
+            embeddings: self.embeddings,
+            naming,
+            changes: Semaphore::new(1),
+        }))
+    }
+}
+
+impl std::fmt::Debug for Builder {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Builder")
+            .field("config", &self.config)
+            .finish_non_exhaustive()
+    }
+}
+
+/// A board was opened outside of a tokio runtime. See [`Builder::try_open`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "a Pegboard runs its servers in tokio tasks, and there is no tokio runtime here: open it in a function under `#[tokio::main]`, \
+     within `Runtime::block_on`, or while a guard of `Runtime::enter` is held"
+)]
+pub struct NoRuntime;
+
+/// How many servers count towards the board's limit: those that are enabled and not refused.
+fn counted(servers: &[Server]) -> usize {
+    let counts = |server: &&Server| server.is_enabled() && !server.is_refused();
+    servers.iter().filter(counts).count()
+}

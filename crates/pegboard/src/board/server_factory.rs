@@ -1,0 +1,100 @@
+//! Creates the servers of a board.
+
+use std::sync::{
+    Arc,
+    atomic::{AtomicUsize, Ordering},
+};
+
+use tokio::sync::Semaphore;
+
+use crate::{
+    config::{BoardLimits, Misconfigured, ServerConfig},
+    mask::{KnownSecrets, ServerMasker},
+    name::ServerName,
+    server::{BoardShared, Outage, Server},
+    session::{ClientInfo, DesiredState, EraMemory, Host, Spec},
+    transport::{Budget, StandIns, Target},
+};
+
+/// Creates the servers of a board from their configs.
+pub(super) struct ServerFactory {
+    pub(super) shared: Arc<BoardShared>,
+    pub(super) host: Arc<dyn Host>,
+    pub(super) client: Arc<ClientInfo>,
+    pub(super) memory: Arc<EraMemory>,
+    /// Dialers that configured servers are connected through, instead of their transports.
+    pub(super) stand_ins: Option<Box<StandIns>>,
+    /// The secrets of all servers, masked in the messages of each.
+    pub(super) secrets: KnownSecrets,
+    /// The most servers of the board.
+    pub(super) max_servers: AtomicUsize,
+    /// The most processes of the board.
+    pub(super) processes: AtomicUsize,
+    /// Bounds the bytes that the messages of all servers take together.
+    pub(super) budget: Budget,
+}
+
+impl ServerFactory {
+    /// Creates a server. It is refused if the board has no room for it beside `others` servers.
+    pub(super) fn make(&self, name: ServerName, target: Target, config: ServerConfig, others: usize) -> Server {
+        let spec = self.spec(name, target, &config);
+        let max_servers = self.max_servers.load(Ordering::Relaxed);
+        if others >= max_servers && config.enabled {
+            return Server::refused(config, spec, &self.shared, Outage::too_many(max_servers));
+        }
+        Server::new(config, spec, &self.shared)
+    }
+
+    /// Applies the limits of a new config. The limit of processes only grows, because running processes keep their permits.
+    pub(super) fn take_limits(&self, limits: &BoardLimits) {
+        self.max_servers.store(limits.servers, Ordering::Relaxed);
+        let wanted = limits.processes.min(Semaphore::MAX_PERMITS);
+        let before = self.processes.fetch_max(wanted, Ordering::Relaxed);
+        self.shared
+            .link_resources
+            .processes
+            .add_permits(wanted.saturating_sub(before));
+        self.budget.raise(limits.buffered);
+    }
+
+    pub(super) fn configured(&self, name: ServerName, config: ServerConfig, others: usize) -> Server {
+        let target = match &self.stand_ins {
+            Some(stand_ins) => Target::StandIn(stand_ins(&name, &config)),
+            None => Target::Configured(Box::new(config.transport.clone())),
+        };
+        self.make(name, target, config, others)
+    }
+
+    /// Creates a server that has a status row although its config is invalid.
+    pub(super) fn misconfigured(&self, name: ServerName, misconfigured: &Misconfigured) -> Server {
+        let config = misconfigured.placeholder();
+        let spec = self.spec(name, Target::Configured(Box::new(config.transport.clone())), &config);
+        Server::refused(config, spec, &self.shared, Outage::misconfigured(misconfigured))
+    }
+
+    fn spec(&self, name: ServerName, target: Target, config: &ServerConfig) -> Spec {
+        let masker = ServerMasker::new(&config.policy.masking, self.secrets.clone());
+        masker.own(config.secrets());
+        Spec {
+            desired_state: DesiredState::new(&config.roots),
+            roots: config.roots.clone(),
+            name,
+            target,
+            era: config.era.clone(),
+            limits: config.limits,
+            budget: self.budget.clone(),
+            host: self.host.clone(),
+            client: self.client.clone(),
+            memory: self.memory.clone(),
+            masker,
+        }
+    }
+}
+
+impl std::fmt::Debug for ServerFactory {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("ServerFactory")
+            .field("shared", &self.shared)
+            .finish_non_exhaustive()
+    }
+}

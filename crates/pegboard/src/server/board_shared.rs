@@ -1,0 +1,29 @@
+//! Settings, counters and resources that all servers of one board share.
+
+use std::sync::{Arc, atomic::AtomicU64};
+
+use super::{link_resources::LinkResources, queue::Queues, shared_links::SharedLinks};
+use crate::{catalog::store::CatalogStore, config::BreakerPolicy, event::EventSender, metrics::Tallies};
+
+/// What all servers of one board share.
+#[derive(Debug)]
+pub(crate) struct BoardShared {
+    /// Incremented whenever the catalogue of a shared server may have changed.
+    pub(crate) revision: Arc<AtomicU64>,
+    /// What all links share.
+    pub(crate) link_resources: LinkResources,
+    /// The links that several servers may share.
+    pub(crate) links: SharedLinks,
+    /// The queues that calls of several servers wait in.
+    pub(crate) queues: Queues,
+    /// The circuit breaker of servers whose config sets none.
+    pub(crate) breaker: BreakerPolicy,
+    /// Stores catalogues across runs of the program.
+    pub(crate) catalogs: Option<CatalogStore>,
+    /// The number of the next server.
+    pub(crate) next_server: AtomicU64,
+    /// Publishes events to subscribers of the board.
+    pub(crate) events: EventSender,
+    /// The counters of the board, by server name.
+    pub(crate) tallies: Arc<Tallies>,
+}

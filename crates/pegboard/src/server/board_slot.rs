@@ -1,0 +1,23 @@
+//! The slot that a server and its replacements have on the board, one after the other.
+
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+
+/// A slot on the board, and its current occupant. Every server that has had the slot knows it, and so finds its successor.
+#[derive(Debug)]
+pub(super) struct BoardSlot<T>(Mutex<Weak<T>>);
+
+impl<T> BoardSlot<T> {
+    pub(super) fn occupy(&self, occupant: &Arc<T>) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Arc::downgrade(occupant);
+    }
+
+    pub(super) fn occupant(&self) -> Option<Arc<T>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).upgrade()
+    }
+}
+
+impl<T> Default for BoardSlot<T> {
+    fn default() -> Self {
+        Self(Mutex::new(Weak::new()))
+    }
+}

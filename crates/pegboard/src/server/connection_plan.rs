@@ -1,0 +1,72 @@
+//! The settings that a connection is made with.
+
+use std::sync::Arc;
+
+use crate::{
+    config::{Capabilities, Health, Limits, Restart, ServerConfig},
+    mask::Masking,
+    session::{ConfiguredTools, DesiredState, Spec},
+    transport::Target,
+};
+
+/// The settings that a connection is made with.
+#[derive(Debug, Clone)]
+pub(super) struct ConnectionPlan {
+    pub(super) spec: Spec,
+    pub(super) restart: Restart,
+    pub(super) health: Health,
+    /// How the server's messages other than results are masked.
+    pub(super) masking: Masking,
+    pub(super) capabilities: Capabilities,
+    /// Tools of the config that the server does not list.
+    pub(super) described: Arc<ConfiguredTools>,
+}
+
+impl ConnectionPlan {
+    pub(super) fn new(spec: Spec, config: &ServerConfig) -> Self {
+        Self {
+            spec: Spec {
+                era: config.era.clone(),
+                limits: config.limits,
+                roots: config.roots.clone(),
+                desired_state: DesiredState::new(&config.roots),
+                // A masker for the connection alone: the server's masker follows every change of its settings, and other servers may share
+                // the connection.
+                masker: spec.masker.with(&config.policy.masking),
+                ..spec
+            },
+            masking: config.policy.masking.clone(),
+            restart: config.policy.restart.clone(),
+            health: config.policy.health,
+            capabilities: config.policy.capabilities,
+            described: Arc::new(config.tool_schemas.clone()),
+        }
+    }
+
+    /// Whether one connection can serve both plans. Settings that are read per call do not count.
+    pub(super) fn is_compatible_with(&self, other: &Self) -> bool {
+        let (ours, theirs) = (&self.spec, &other.spec);
+        let limits = Limits {
+            call_idle: theirs.limits.call_idle,
+            call_total: theirs.limits.call_total,
+            in_flight: theirs.limits.in_flight,
+            ..ours.limits
+        };
+        let same_target = match (&ours.target, &theirs.target) {
+            (Target::Configured(ours), Target::Configured(theirs)) => ours == theirs,
+            (Target::InProcess(ours), Target::InProcess(theirs)) | (Target::StandIn(ours), Target::StandIn(theirs)) => {
+                Arc::ptr_eq(ours, theirs)
+            }
+            (Target::Configured(_) | Target::InProcess(_) | Target::StandIn(_), _) => false,
+        };
+        same_target
+            && ours.era == theirs.era
+            && ours.roots == theirs.roots
+            && limits == theirs.limits
+            && self.restart == other.restart
+            && self.health == other.health
+            && self.masking == other.masking
+            && self.capabilities == other.capabilities
+            && self.described == other.described
+    }
+}

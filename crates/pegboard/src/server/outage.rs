@@ -1,0 +1,352 @@
+//! Why a server is unavailable, since when, and when it is started again.
+
+use std::time::Duration;
+
+use jiff::Timestamp;
+use tokio::time::Instant;
+
+use crate::{
+    config::Misconfigured,
+    hint::Hint,
+    outcome::Kind,
+    session::{ConnectError, FaultKind},
+    transport::{ConnectFault, DialError, EndReason, FailureKind, WireEnd},
+};
+
+/// Why a server is unavailable.
+#[derive(Debug, Clone)]
+pub(crate) struct Outage {
+    pub(crate) cause: Cause,
+    pub(crate) message: String,
+    pub(crate) hint: Option<String>,
+    pub(crate) stderr: Option<String>,
+    /// When the newest failure happened: the loss of the session, or the last failed start.
+    pub(crate) at: Timestamp,
+    /// When the outage began. Further failed starts do not change it.
+    pub(super) began: OutageStart,
+    pub(crate) restarts: u32,
+    next: NextStart,
+}
+
+/// When an outage began: the wall clock for display, the monotonic clock for its age.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct OutageStart {
+    pub(super) wall_clock: Timestamp,
+    monotonic: Instant,
+}
+
+impl OutageStart {
+    pub(super) fn now() -> Self {
+        Self {
+            wall_clock: Timestamp::now(),
+            monotonic: Instant::now(),
+        }
+    }
+}
+
+/// When a server that is down is started again.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct NextStart {
+    /// When the supervisor starts it; `None` for never.
+    pub(super) automatic: Option<Instant>,
+    /// From when on a call starts it and waits; `None` if calls fail at once.
+    pub(super) on_demand: Option<Instant>,
+}
+
+impl NextStart {
+    /// Only an operator starts it.
+    pub(super) const NEVER: Self = Self {
+        automatic: None,
+        on_demand: None,
+    };
+
+    /// The supervisor starts it after `delay`.
+    pub(super) fn automatic_in(delay: Duration) -> Self {
+        Self {
+            automatic: Some(Instant::now() + delay),
+            on_demand: None,
+        }
+    }
+
+    /// The first call after `delay` starts it.
+    pub(super) fn on_demand_in(delay: Duration) -> Self {
+        Self {
+            automatic: None,
+            on_demand: Some(Instant::now() + delay),
+        }
+    }
+
+    /// Whether a call may start the server now.
+    pub(super) fn is_on_demand(&self) -> bool {
+        self.on_demand.is_some_and(|at| at <= Instant::now())
+    }
+}
+
+/// The kind of an outage. It decides what happens next.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Cause {
+    /// The start failed and is retried.
+    Failed,
+    /// The start takes longer than callers wait. It continues in the background.
+    StillStarting,
+    /// The session was lost and a restart failed.
+    RestartFailed,
+    /// The server crashes repeatedly and is restarted rarely.
+    CrashLooping,
+    /// The server requires authentication.
+    NeedsAuth,
+    /// The config must change first.
+    Broken,
+    /// The config is invalid, so the server was never started.
+    Misconfigured,
+    /// The config says `start = "explicit"`, and the program has not connected the server.
+    NotRequested,
+    /// Disabled by its config or by an operator.
+    Disabled,
+    /// The board is closed.
+    Closed,
+}
+
+impl Outage {
+    pub(super) fn new(cause: Cause, message: impl Into<String>) -> Self {
+        Self {
+            cause,
+            message: message.into(),
+            hint: None,
+            stderr: None,
+            at: Timestamp::now(),
+            began: OutageStart::now(),
+            restarts: 0,
+            next: NextStart::NEVER,
+        }
+    }
+
+    /// A failed start. If the first start shows that the peer rejects our requests as invalid or does not speak MCP, the outage is final. A
+    /// server that was ready before may be in the middle of an update.
+    pub(super) fn of_start(error: &ConnectError, is_first: bool) -> Self {
+        let cause = match cause_of(error) {
+            Cause::Failed if is_first && !error.is_modern_lost && is_no_mcp(&error.fault.kind) => Cause::Broken,
+            cause => cause,
+        };
+        Self {
+            hint: error.hint(),
+            stderr: match &error.fault.kind {
+                FaultKind::Ended(end) => end.stderr.clone(),
+                FaultKind::TimedOut { last_words, .. } => last_words.clone(),
+                _ => None,
+            },
+            ..Self::new(cause, error.to_string())
+        }
+    }
+
+    /// The session ended.
+    pub(super) fn of_end(end: &WireEnd) -> Self {
+        let mut message = end.reason.to_string();
+        if let Some(stderr) = &end.stderr {
+            message = format!("{message}; its error output ends with:\n{stderr}");
+        }
+        Self {
+            stderr: end.stderr.clone(),
+            ..Self::new(Cause::Failed, message)
+        }
+    }
+
+    pub(super) fn disabled() -> Self {
+        Self {
+            hint: Some("set `enabled = true` in its config, or enable it on the running board".to_owned()),
+            ..Self::new(Cause::Disabled, "it is switched off")
+        }
+    }
+
+    /// The config says `start = "explicit"`, and the program has not connected the server.
+    pub(super) fn not_requested() -> Self {
+        Self {
+            hint: Some("connect it first: its config says `start = \"explicit\"`".to_owned()),
+            ..Self::new(Cause::NotRequested, "nobody has connected it yet")
+        }
+    }
+
+    /// The board has reached its limit of servers.
+    pub(crate) fn too_many(most: usize) -> Self {
+        Self {
+            hint: Some("raise `max_servers`, or remove servers that are not needed".to_owned()),
+            ..Self::new(
+                Cause::Broken,
+                format!("the board takes {most} servers, and this would be one more"),
+            )
+        }
+    }
+
+    /// The server's config is invalid.
+    pub(crate) fn misconfigured(misconfigured: &Misconfigured) -> Self {
+        let problems = misconfigured.problems.join("; ");
+        Self {
+            hint: Some(format!("correct its config: {problems}")).filter(|_| !problems.is_empty()),
+            ..Self::new(
+                Cause::Misconfigured,
+                format!("its config cannot be used: {}", misconfigured.why),
+            )
+        }
+    }
+
+    /// The server was replaced on the board by one with other rules.
+    pub(super) fn replaced() -> Self {
+        Self {
+            hint: Some("call the tool again".to_owned()),
+            ..Self::new(
+                Cause::Closed,
+                "it was replaced by a server with other settings while the call waited; call the tool again",
+            )
+        }
+    }
+
+    /// The server was removed from the board without a replacement.
+    pub(crate) fn removed() -> Self {
+        Self {
+            hint: Some("list the tools again".to_owned()),
+            ..Self::new(Cause::Closed, "it was taken off the board")
+        }
+    }
+
+    pub(super) fn closed() -> Self {
+        Self::new(Cause::Closed, "the board is closed")
+    }
+
+    pub(super) fn still_starting() -> Self {
+        Self {
+            hint: Some("it is still starting; ask again in a moment, or raise `connect_timeout`".to_owned()),
+            ..Self::new(Cause::StillStarting, "it did not become ready in time")
+        }
+    }
+
+    /// The server has used up the starts that its config allows.
+    pub(super) fn given_up_after(mut self, starts: u32) -> Self {
+        self.message = format!(
+            "{}; after {starts} failed starts it is started only for a call, or by an operator",
+            self.message
+        );
+        self
+    }
+
+    pub(super) fn after_restarts(mut self, restarts: u32) -> Self {
+        self.restarts = restarts;
+        self
+    }
+
+    /// Makes this failure part of the outage that began at `began`, with the next start.
+    pub(super) fn with(mut self, cause: Cause, restarts: u32, began: OutageStart, next: NextStart) -> Self {
+        self.cause = cause;
+        self.restarts = restarts;
+        self.began = began;
+        self.next = next;
+        self
+    }
+
+    /// Replaces the next start.
+    pub(super) fn with_next(mut self, next: NextStart) -> Self {
+        self.next = next;
+        self
+    }
+
+    /// Whether a call starts the server instead of failing.
+    pub(super) fn starts_on_call(&self) -> bool {
+        self.next.is_on_demand()
+    }
+
+    /// Whether a retry without any change cannot help.
+    pub(crate) fn is_final(&self) -> bool {
+        matches!(
+            self.cause,
+            Cause::NeedsAuth
+                | Cause::Broken
+                | Cause::Misconfigured
+                | Cause::NotRequested
+                | Cause::Disabled
+                | Cause::Closed
+        )
+    }
+
+    /// The outcome kind of calls that fail because of it.
+    pub(crate) fn kind(&self) -> Kind {
+        match self.cause {
+            Cause::NeedsAuth => Kind::NeedsAuth,
+            Cause::RestartFailed | Cause::CrashLooping => Kind::RestartFailed,
+            Cause::StillStarting if self.restarts > 0 => Kind::RestartInProgress,
+            Cause::Failed
+            | Cause::StillStarting
+            | Cause::Broken
+            | Cause::Misconfigured
+            | Cause::NotRequested
+            | Cause::Disabled
+            | Cause::Closed => Kind::Unavailable,
+        }
+    }
+
+    /// Describes the failure, the age of the outage, and when the server is started again.
+    pub(crate) fn describe(&self) -> String {
+        let age = match self.began.monotonic.elapsed().as_secs() {
+            0 => None,
+            age => Some(format!("for {age} s")),
+        };
+        let notes: Vec<String> = age.into_iter().chain(self.next_start()).collect();
+        if notes.is_empty() {
+            return self.message.clone();
+        }
+        format!("{} ({})", self.message, notes.join("; "))
+    }
+
+    /// When the server is started again; `None` if that depends on a change of its config or board.
+    fn next_start(&self) -> Option<String> {
+        // Rounded up: when the announced time has passed, the start has begun.
+        let seconds_left = |at: Instant| at.saturating_duration_since(Instant::now()).as_millis().div_ceil(1000);
+        let text = match (self.next.automatic, self.next.on_demand, self.cause) {
+            (_, Some(at), _) if seconds_left(at) > 0 => format!("a call starts it again in {} s", seconds_left(at)),
+            (_, Some(_), _) => "the next call starts it again".to_owned(),
+            (Some(at), None, _) if seconds_left(at) > 0 => format!("next try in {} s", seconds_left(at)),
+            (Some(_), None, _) => "it is being tried again".to_owned(),
+            (None, None, Cause::NeedsAuth | Cause::Broken) => {
+                "it is not tried again before it is reconnected".to_owned()
+            }
+            (None, None, Cause::StillStarting | Cause::Failed | Cause::RestartFailed | Cause::CrashLooping) => {
+                "it is being tried again".to_owned()
+            }
+            (None, None, Cause::Misconfigured | Cause::NotRequested | Cause::Disabled | Cause::Closed) => return None,
+        };
+        Some(text)
+    }
+}
+
+/// JSON-RPC error codes for an invalid request, method, parameters or protocol version.
+const INVALID: [i64; 4] = [-32600, -32601, -32602, -32022];
+
+/// Whether the peer is no MCP server, or violates the protocol in the handshake.
+fn is_no_mcp(fault: &FaultKind) -> bool {
+    match fault {
+        FaultKind::Error(error) => INVALID.contains(&error.code),
+        FaultKind::Unreadable(_) => true,
+        FaultKind::Ended(end) => matches!(end.reason, EndReason::Protocol(_)),
+        FaultKind::Wire(failure) | FaultKind::Dial(DialError::Failed(failure)) => failure.kind == FailureKind::Protocol,
+        FaultKind::Dial(_) | FaultKind::TimedOut { .. } | FaultKind::NoVersion(_) => false,
+    }
+}
+
+/// Classifies a failed start. Retries help against [`Cause::Failed`] only; otherwise the config or the credentials must change.
+fn cause_of(error: &ConnectError) -> Cause {
+    let of_failure = |kind: &FailureKind| match kind {
+        FailureKind::NeedsAuth => Cause::NeedsAuth,
+        FailureKind::Connect(ConnectFault::Tls | ConnectFault::Redirect) => Cause::Broken,
+        _ => Cause::Failed,
+    };
+    match &error.fault.kind {
+        FaultKind::NoVersion(_) => Cause::Broken,
+        FaultKind::Dial(DialError::Spawn(error)) if error.is_lasting() => Cause::Broken,
+        FaultKind::Dial(DialError::Tls(_) | DialError::Setting(_) | DialError::NotBuilt(_)) => Cause::Broken,
+        FaultKind::Dial(DialError::Failed(failure)) | FaultKind::Wire(failure) => of_failure(&failure.kind),
+        _ => Cause::Failed,
+    }
+}
+
+/// Whether the end of a session counts as a crash of the server. A forgotten session and a server that hung and was replaced do not.
+pub(super) fn is_crash(end: &WireEnd) -> bool {
+    matches!(end.reason, EndReason::Exited(_) | EndReason::Eof | EndReason::Broken(_))
+}

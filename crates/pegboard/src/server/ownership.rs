@@ -1,0 +1,194 @@
+//! Whether a server belongs to the board, to one view, or to neither because it was removed; and whether it is enabled.
+
+use std::{
+    sync::{Arc, atomic::Ordering},
+    time::Duration,
+};
+
+use super::{availability::Availability, phase::Phase, server_handle::Server, view_tag::ViewTag};
+use crate::{
+    config::{Scope, ServerConfig, Start},
+    deadline::Deadline,
+};
+
+/// How long the ready session of a spare waits for a view before it is closed as idle.
+const SPARE: Duration = Duration::from_secs(60);
+/// How often a draining server is polled for calls in flight.
+const DRAIN_POLL: Duration = Duration::from_millis(10);
+
+impl Server {
+    /// Whether the server is enabled: by an operator's last command, or else by its config.
+    pub(crate) fn is_enabled(&self) -> bool {
+        self.0.switch.get().unwrap_or_else(|| self.config().enabled)
+    }
+
+    /// Records an operator's command for this server and its view instances.
+    pub(crate) fn set_switch(&self, is_on: bool) {
+        self.0.switch.set(Some(is_on));
+    }
+
+    /// Lets the config decide again whether the server is enabled.
+    pub(crate) fn reset_switch(&self) {
+        self.0.switch.set(None);
+    }
+
+    /// Inherits the operator's command from the replaced server, unless the new config changes `enabled`.
+    pub(crate) fn inherit_switch(&self, old: &Self) {
+        if old.config().enabled == self.config().enabled && !self.is_refused() {
+            self.0.switch.set(old.0.switch.get());
+            self.follow_switch();
+        }
+    }
+
+    /// Enables or disables the server as [`Server::is_enabled`] says. A server that is disabled here has no calls in flight.
+    pub(crate) fn follow_switch(&self) {
+        match (self.is_enabled(), self.pool().is_some()) {
+            (true, false) => self.switch_on(),
+            (false, true) => drop(self.set_availability(Availability::Off)),
+            _ => {}
+        }
+    }
+
+    /// Whether the server starts with the board, or with the view that owns it.
+    pub(crate) fn starts_automatically(&self) -> bool {
+        let config = self.config();
+        let is_wanted = config.start == Start::Eager || config.required;
+        self.is_enabled() && is_wanted && self.is_requested()
+    }
+
+    /// Whether the server is ready for calls now.
+    pub(crate) fn is_ready(&self) -> bool {
+        self.phase().live().is_some()
+    }
+
+    /// Counts the server as listed, because an instance with the same settings was.
+    pub(super) fn mark_listed(&self) {
+        if let Some(pool) = self.pool() {
+            pool.first().known().mark_listed();
+        }
+    }
+
+    /// Whether both are handles to the same server.
+    pub(super) fn is(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+
+    /// How long the connection may be idle before it is closed.
+    pub(super) fn idle_after(&self, config: &ServerConfig) -> Option<Duration> {
+        if self.is_spare() && !config.required {
+            return Some(SPARE);
+        }
+        config.idle_after()
+    }
+
+    /// Whether this is a session-scoped server without an owner. The next view takes it over, or gets a fresh instance.
+    pub(crate) fn is_spare(&self) -> bool {
+        self.config().policy.scope == Scope::Session && self.view().is_none()
+    }
+
+    /// The view that owns the server, if one does.
+    pub(crate) fn view(&self) -> Option<&ViewTag> {
+        self.0.view.get()
+    }
+
+    /// Makes a view the owner of the server.
+    pub(super) fn belong_to(&self, view: &ViewTag) {
+        if self.0.view.set(view.clone()).is_ok() {
+            self.0.publisher.assign_view(&view.name);
+            self.0.revision.count_on(view.revision.clone());
+            if let Some(pool) = self.pool() {
+                pool.set_idle_limit(self.config().idle_after());
+            }
+        }
+    }
+
+    /// Creates an idle server with the same settings, its own connection and no owner.
+    pub(crate) fn fresh(&self) -> Self {
+        let mut fresh = Self::without_link(self.config().as_ref().clone(), self.0.spec.clone(), &self.0.shared);
+        if let Some(inner) = Arc::get_mut(&mut fresh.0) {
+            inner.is_requested = self.0.is_requested.clone();
+            inner.switch = self.0.switch.clone();
+        }
+        match self.availability().as_ref() {
+            Availability::On(pool) => {
+                fresh.switch_on();
+                fresh.set_roots(&pool.first().plan().spec.desired_state.roots());
+            }
+            Availability::Refused(outage) => drop(fresh.set_availability(Availability::Refused(outage.clone()))),
+            Availability::Off | Availability::Closed => {}
+        }
+        fresh
+    }
+
+    /// Marks the server as removed from the board. Its calls in flight complete on its connection; calls that have not reached it when it
+    /// closes go to `next`, if that server has the same rules.
+    pub(crate) fn hand_over_to(&self, next: Option<&Self>) {
+        self.0.is_retired.store(true, Ordering::Release);
+        if let Some(next) = next {
+            let slot = self.0.slot.get_or_init(Arc::default);
+            slot.occupy(&next.0);
+            let _ = next.0.slot.set(slot.clone());
+            next.0.publisher.take_over(&self.0.publisher);
+        }
+    }
+
+    /// Whether a call that this server admits is admitted by `next` too.
+    pub(super) fn has_same_rules_as(&self, next: &Self) -> bool {
+        let (ours, theirs) = (self.config(), next.config());
+        let with_their_transport = ServerConfig {
+            transport: theirs.transport.clone(),
+            era: theirs.era.clone(),
+            ..ours.as_ref().clone()
+        };
+        with_their_transport == **theirs && !ours.policy.serial
+    }
+
+    /// Distinguishes servers that had the same name one after the other.
+    pub(crate) fn number(&self) -> u64 {
+        self.0.number
+    }
+
+    /// Publishes no events until the server replaces another one or [`Server::unmute`] is called.
+    pub(crate) fn mute(&self) {
+        self.0.publisher.mute();
+    }
+
+    /// Publishes events from now on.
+    pub(super) fn unmute(&self) {
+        self.0.publisher.unmute();
+    }
+
+    /// Whether the server was removed from the board.
+    pub(crate) fn is_retired(&self) -> bool {
+        self.0.is_retired.load(Ordering::Acquire)
+    }
+
+    /// The server that occupies the slot on the board now, if this one was removed.
+    pub(super) fn successor(&self) -> Option<Self> {
+        let next = self.0.slot.get()?.occupant().map(Self)?;
+        (self.is_retired() && !next.is(self)).then_some(next)
+    }
+
+    /// Whether the server is idle after a successful start.
+    pub(crate) fn is_idle_and_listed(&self) -> bool {
+        matches!(self.phase(), Phase::Idle) && self.was_listed()
+    }
+
+    /// Waits until no call is in flight, at most until `deadline`, and closes the server.
+    pub(crate) async fn drain(&self, deadline: Deadline) {
+        let pool = self.pool();
+        wait_while(|| self.busy() > 0, deadline).await;
+        let old = self.set_availability(Availability::Closed);
+        // A call may have taken the connection just before.
+        wait_while(|| pool.as_ref().is_some_and(|pool| pool.uses() > 0), deadline).await;
+        if let Availability::On(pool) = &*old {
+            pool.close().await;
+        }
+    }
+}
+
+async fn wait_while(is_so: impl Fn() -> bool, deadline: Deadline) {
+    while is_so() && !deadline.has_passed() {
+        tokio::time::sleep(DRAIN_POLL.min(deadline.remaining())).await;
+    }
+}

@@ -1,0 +1,74 @@
+//! The catalogue of a server, under the server's own name.
+
+use std::sync::{Arc, PoisonError};
+
+use super::{
+    known_catalog::CatalogChange,
+    phase::{Live, Phase},
+    pool::Pool,
+    server_handle::Server,
+};
+use crate::catalog::{Catalog, FormerNames, store::Freshness};
+
+impl Server {
+    /// The current catalogue, or the last known one while the server is not ready. `None` while it is disabled.
+    pub(crate) fn catalog(&self) -> Option<Arc<Catalog>> {
+        let pool = self.pool().filter(|_| self.is_requested())?;
+        match pool.phase() {
+            Phase::Ready(live) => Some(self.with_own_name(live, &pool).catalog().clone()),
+            Phase::Disabled | Phase::Closed => None,
+            Phase::Idle | Phase::Connecting(_) | Phase::Down(_) => {
+                let latest = pool.first().known().latest()?;
+                let renamed = self.renamed(&latest, &pool);
+                Some(renamed.unwrap_or(latest))
+            }
+        }
+    }
+
+    /// Sets the catalogue of a server before its first start.
+    pub(crate) fn preset_catalog(&self, mut catalog: Catalog) {
+        catalog.mask(&self.masker().current());
+        if let Some(pool) = self.pool() {
+            pool.first().known().learn(&Arc::new(catalog), Freshness::default());
+        }
+    }
+
+    /// Whether the server was listed successfully in this run of the program.
+    pub(crate) fn was_listed(&self) -> bool {
+        self.pool().is_some_and(|pool| pool.first().known().was_listed())
+    }
+
+    /// The changes of the catalogue, the newest last.
+    pub(crate) fn changes(&self) -> Vec<CatalogChange> {
+        let pool = self.pool();
+        pool.map(|pool| pool.first().known().changes()).unwrap_or_default()
+    }
+
+    pub(super) fn with_own_name(&self, live: Live, pool: &Pool) -> Live {
+        let renamed = self.renamed(live.catalog(), pool);
+        live.renamed(renamed)
+    }
+
+    /// Returns a copy of the catalogue under this server's name, or `None` if it has that name already. A shared link lists under the name of
+    /// the server that it was created for.
+    fn renamed(&self, catalog: &Arc<Catalog>, pool: &Pool) -> Option<Arc<Catalog>> {
+        if *pool.first().name() == self.0.name {
+            return None;
+        }
+        let mut renamed = self.0.renamed.lock().unwrap_or_else(PoisonError::into_inner);
+        match &*renamed {
+            Some((theirs, ours)) if Arc::ptr_eq(theirs, catalog) => Some(ours.clone()),
+            _ => {
+                let ours = Arc::new(catalog.under(&self.0.name));
+                *renamed = Some((catalog.clone(), ours.clone()));
+                Some(ours)
+            }
+        }
+    }
+
+    /// The names that the server's tools had before.
+    pub(crate) fn former_names(&self) -> FormerNames {
+        let pool = self.pool();
+        pool.map(|pool| pool.first().known().former_names()).unwrap_or_default()
+    }
+}

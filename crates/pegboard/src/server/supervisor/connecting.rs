@@ -1,0 +1,186 @@
+//! The states of a server that is not ready: idle, connecting, and waiting for the next start.
+
+use std::{
+    sync::{Arc, atomic::Ordering},
+    time::Duration,
+};
+
+use jiff::Timestamp;
+use tokio::time::Instant;
+
+use super::{
+    command::Command,
+    start::{Started, connect_and_list, process_permit},
+    state::{Step, Supervisor},
+};
+use crate::{
+    outcome::millis,
+    server::{
+        outage::NextStart,
+        phase::{Live, Phase, Ready},
+    },
+};
+
+/// The time limit of a start command that downloads the server first. Callers do not wait that long.
+const FETCH: Duration = Duration::from_secs(600);
+
+impl Supervisor {
+    /// Waits for a command that starts the server.
+    pub(super) async fn idle(&mut self) -> Step {
+        self.usage.renew();
+        self.publish(Phase::Idle);
+        loop {
+            match self.next_command().await {
+                None => return Step::Stop,
+                Some(Command::Start) => return self.connect_step(),
+                Some(Command::Reconnect) => return self.reconnect_step(),
+                Some(Command::Replace(_) | Command::Suspect(_) | Command::Refresh) => {}
+            }
+        }
+    }
+
+    /// Starts the server. With `patience`, callers see `Connecting` for that long; the start continues afterwards.
+    pub(super) async fn connecting(&mut self, after: Duration, patience: Option<Duration>) -> Step {
+        if patience.is_some() {
+            self.publish_connecting();
+        }
+        let plan = self.plan();
+        let limit = if plan.spec.fetches_first() {
+            FETCH.max(plan.spec.limits.connect)
+        } else {
+            plan.spec.limits.connect
+        };
+        let (list_scope, starts, processes) = (
+            self.list_scope.within(plan.capabilities),
+            self.starts.clone(),
+            self.processes.clone(),
+        );
+        let (tasks, before) = (self.tasks.clone(), self.known.latest());
+        let starting = async {
+            // Even a zero sleep would last until the timer's next tick.
+            if !after.is_zero() {
+                tokio::time::sleep(after).await;
+            }
+            // Bounds processes and sockets, not CPU time: a start mostly waits.
+            let began = Instant::now();
+            let _permit = starts.acquire_owned().await;
+            let process = process_permit(&plan.spec, processes).map_err(|error| *error)?;
+            let started = connect_and_list(&plan, (list_scope, before), limit, &tasks, process).await;
+            started.map(|started| (started, began.elapsed()))
+        };
+        tokio::pin!(starting);
+        // If callers wait as long as the start may take, they see its result instead of `StillStarting`.
+        let shorter = patience.filter(|patience| *patience < after + limit);
+        let mut waiting_until = match patience {
+            Some(_) => shorter.map(|patience| Instant::now() + patience),
+            None => self.history.callers_wait_until,
+        };
+        let started = loop {
+            tokio::select! {
+                biased;
+                () = self.stop.cancelled() => return Step::Stop,
+                started = &mut starting => break started,
+                () = at(waiting_until) => {
+                    waiting_until = None;
+                    self.fail_waiting_callers();
+                }
+                // The start itself satisfies all other commands.
+                command = self.commands.recv() => match command {
+                    None => return Step::Stop,
+                    Some(Command::Reconnect) => return self.reconnect_step(),
+                    Some(Command::Start) if self.starts_on_call() => {
+                        waiting_until = Some(Instant::now() + self.patience());
+                        self.publish_connecting();
+                    }
+                    Some(_) => {}
+                }
+            }
+        };
+        match started {
+            Ok((started, took)) => Step::Serve(self.live(started, took)),
+            Err(error) => self.failed(&error),
+        }
+    }
+
+    /// Records a successful start. Returns the ready server.
+    pub(super) fn live(&mut self, started: Started, took: Duration) -> Live {
+        let Started {
+            session,
+            catalog,
+            freshness,
+            process,
+        } = started;
+        for warning in &catalog.warnings {
+            tracing::info!("{warning}");
+        }
+        let (tools, version) = (catalog.tools.len(), &session.peer.version);
+        tracing::info!(tools, %version, ready_after_ms = millis(took), "ready");
+        self.history.generation = self.generations.fetch_add(1, Ordering::Relaxed) + 1;
+        self.history.failures = 0;
+        self.history.outage_began = None;
+        self.history.callers_wait_until = None;
+        self.history.was_lost = false;
+        self.checks.record(None);
+        self.process = process;
+        let catalog = Arc::new(catalog);
+        self.learn(&catalog, freshness);
+        Live::new(Arc::new(Ready {
+            session: Arc::new(session),
+            listed: catalog,
+            stale_at: freshness.ttl.map(|ttl| Instant::now() + ttl),
+            generation: self.history.generation,
+            listing: 0,
+            since: Timestamp::now(),
+            start: took,
+            restarts: self.history.restarts,
+            last_outage: self.history.last_outage.clone(),
+        }))
+    }
+
+    /// Whether callers see an outage that a call may end.
+    fn starts_on_call(&self) -> bool {
+        matches!(&*self.phase.borrow(), Phase::Down(outage) if outage.starts_on_call())
+    }
+
+    /// Waits for the next start while the server is down.
+    pub(super) async fn waiting(&mut self, next: NextStart) -> Step {
+        loop {
+            tokio::select! {
+                biased;
+                () = self.stop.cancelled() => return Step::Stop,
+                () = at(next.automatic) => return Step::ConnectBehindOutage,
+                () = at(self.history.callers_wait_until) => {
+                    self.history.callers_wait_until = None;
+                    if let Some(outage) = self.history.last_outage.clone() {
+                        self.publish(Phase::Down(outage));
+                    }
+                }
+                command = self.commands.recv() => match command {
+                    None => return Step::Stop,
+                    Some(Command::Reconnect) => return self.reconnect_step(),
+                    Some(Command::Start) if next.is_on_demand() => {
+                        return Step::Connect { after: Duration::ZERO, patience: self.patience() };
+                    }
+                    Some(_) => {}
+                }
+            }
+        }
+    }
+
+    /// The next command; `None` when the supervisor must stop.
+    async fn next_command(&mut self) -> Option<Command> {
+        tokio::select! {
+            biased;
+            () = self.stop.cancelled() => None,
+            command = self.commands.recv() => command,
+        }
+    }
+}
+
+/// Waits until `time`; forever without one.
+async fn at(time: Option<Instant>) {
+    match time {
+        Some(time) => tokio::time::sleep_until(time).await,
+        None => std::future::pending().await,
+    }
+}

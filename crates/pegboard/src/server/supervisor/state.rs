@@ -1,0 +1,171 @@
+//! What a supervisor owns, how it publishes phases, and the steps between its states.
+
+use std::{
+    sync::{Arc, PoisonError, RwLock, atomic::AtomicU64},
+    time::Duration,
+};
+
+use arc_swap::ArcSwapOption;
+use jiff::Timestamp;
+use tokio::{
+    sync::{OwnedSemaphorePermit, Semaphore, mpsc, watch},
+    time::Instant,
+};
+use tokio_util::{sync::CancellationToken, task::TaskTracker};
+
+use super::{command::Command, history::History};
+use crate::{
+    catalog::{Catalog, store::Freshness},
+    server::{
+        connection_plan::ConnectionPlan,
+        health_check::HealthChecks,
+        known_catalog::KnownCatalog,
+        link_holders::Holders,
+        link_usage::Usage,
+        outage::{Cause, NextStart, Outage, OutageStart},
+        phase::{Attempt, Live, Phase, Ready},
+        revision::Revision,
+    },
+    session::ListScope,
+};
+
+/// The owner of a link's session.
+pub(in crate::server) struct Supervisor {
+    /// The settings of the connection. They may change while it lives.
+    pub(in crate::server) plan: Arc<RwLock<Arc<ConnectionPlan>>>,
+    pub(in crate::server) list_scope: ListScope,
+    pub(in crate::server) phase: watch::Sender<Phase>,
+    /// Mirrors the published phase while it is `Ready`, for callers that need not wait.
+    pub(in crate::server) ready: Arc<ArcSwapOption<Ready>>,
+    pub(in crate::server) commands: mpsc::Receiver<Command>,
+    /// Incremented with every published phase.
+    pub(in crate::server) revision: Arc<Revision>,
+    /// Numbers the sessions of the whole board.
+    pub(in crate::server) generations: Arc<AtomicU64>,
+    pub(in crate::server) stop: CancellationToken,
+    /// Bounds the servers of the board that start at the same time.
+    pub(in crate::server) starts: Arc<Semaphore>,
+    /// Bounds the processes of the board.
+    pub(in crate::server) processes: Arc<Semaphore>,
+    /// The permit of this server's process.
+    pub(in crate::server) process: Option<OwnedSemaphorePermit>,
+    pub(in crate::server) history: History,
+    /// Records health checks.
+    pub(in crate::server) checks: Arc<HealthChecks>,
+    /// The last known catalogue.
+    pub(in crate::server) known: Arc<KnownCatalog>,
+    pub(in crate::server) usage: Arc<Usage>,
+    pub(in crate::server) holders: Arc<Holders>,
+    /// The tasks that must end before the link counts as closed.
+    pub(in crate::server) tasks: TaskTracker,
+}
+
+/// The next state of a supervisor.
+pub(super) enum Step {
+    /// Wait for a caller.
+    Idle,
+    /// Start after a delay. Callers wait, at most for `patience`.
+    Connect {
+        after: Duration,
+        patience: Duration,
+    },
+    /// Start in the background while callers see an outage.
+    ConnectBehindOutage,
+    Serve(Live),
+    /// Wait for the next start.
+    Wait(NextStart),
+    Stop,
+}
+
+impl Supervisor {
+    pub(super) fn plan(&self) -> Arc<ConnectionPlan> {
+        self.plan.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Records the catalogue and reports how it differs from the previous one.
+    pub(super) fn learn(&self, catalog: &Arc<Catalog>, freshness: Freshness) {
+        if let Some(diff) = self.known.learn(catalog, freshness) {
+            self.holders.report(|reporter| reporter.catalog_changed(&diff));
+        }
+    }
+
+    /// A start by an operator: earlier failures do not count.
+    pub(super) fn reconnect_step(&mut self) -> Step {
+        self.history.reset();
+        self.history.was_lost = false;
+        self.connect_step()
+    }
+
+    /// A start that callers wait for.
+    pub(super) fn connect_step(&mut self) -> Step {
+        let start_wait = self.plan().restart.start_wait;
+        self.history.callers_wait_until = (!start_wait.is_zero()).then(|| Instant::now() + start_wait);
+        Step::Connect {
+            after: Duration::ZERO,
+            patience: self.patience().max(start_wait),
+        }
+    }
+
+    /// How long callers wait for a start; less for a restart, as the server was up before.
+    pub(super) fn patience(&self) -> Duration {
+        let plan = self.plan();
+        if self.history.was_lost {
+            plan.restart.wait
+        } else {
+            plan.spec.limits.connect
+        }
+    }
+
+    /// Makes a failure part of the current outage, which begins with it if there is none.
+    pub(super) fn in_current_outage(&mut self, outage: Outage, cause: Cause, next: NextStart) -> Arc<Outage> {
+        let began = *self.history.outage_began.get_or_insert_with(OutageStart::now);
+        Arc::new(outage.with(cause, self.history.restarts, began, next))
+    }
+
+    /// Publishes an outage.
+    pub(super) fn down(&mut self, outage: Outage, cause: Cause, next: NextStart) -> Step {
+        self.history.callers_wait_until = None;
+        let outage = self.in_current_outage(outage, cause, next);
+        self.history.last_outage = Some(outage.clone());
+        self.publish(Phase::Down(outage));
+        Step::Wait(next)
+    }
+
+    /// Publishes a phase and increments the revision as one step: a reader that sees the new phase also sees the new revision, and uses no
+    /// outdated snapshot.
+    pub(super) fn publish(&self, mut phase: Phase) {
+        let ready = phase.live().map(|live| live.ready.clone());
+        self.phase.send_modify(|shown| {
+            std::mem::swap(shown, &mut phase);
+            self.ready.store(ready);
+            self.revision.bump();
+        });
+        let shown = self.phase.borrow().clone();
+        self.holders.report(|reporter| reporter.changed(&shown));
+    }
+
+    pub(super) fn publish_connecting(&self) {
+        let since = match &*self.phase.borrow() {
+            Phase::Connecting(attempt) => attempt.since,
+            _ => Timestamp::now(),
+        };
+        self.publish(Phase::Connecting(Attempt {
+            since,
+            after: self.history.last_outage.clone(),
+            restarts: self.history.restarts,
+        }));
+    }
+
+    /// Fails the callers that wait for the start in flight. They see why the previous start failed, or that this one takes too long.
+    pub(super) fn fail_waiting_callers(&mut self) {
+        let failed = match self.history.callers_wait_until.take() {
+            Some(_) if self.history.failures > 0 => self.history.last_outage.as_deref().cloned(),
+            _ => None,
+        };
+        let outage = match failed {
+            Some(outage) => Arc::new(outage.with_next(NextStart::NEVER)),
+            None => self.in_current_outage(Outage::still_starting(), Cause::StillStarting, NextStart::NEVER),
+        };
+        self.publish(Phase::Down(outage));
+    }
+}

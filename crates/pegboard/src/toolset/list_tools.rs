@@ -1,0 +1,154 @@
+//! Lists the tools of a view, and why others are missing.
+
+use std::{sync::Arc, time::Duration};
+
+use tokio::task::JoinSet;
+
+use super::{
+    listing::{ListedTool, Listing, Unavailable},
+    toolset_handle::Toolset,
+};
+use crate::{
+    call::{Route, Visibility},
+    catalog::{
+        Catalog, Tool,
+        sanitize::{has_invisible, is_invisible},
+    },
+    deadline::Deadline,
+    outcome::Failure,
+    provider::Provider,
+    server::{Phase, Server},
+};
+
+impl Toolset {
+    /// Lists the tools of all servers. Servers that are not ready are started and waited for, concurrently and at most for `patience`.
+    pub async fn list(&self, patience: Duration) -> Listing {
+        let unavailable = self.start_servers(patience).await;
+        let (tools, left_out) = self.tools();
+        let mut warnings = self.warnings();
+        warnings.extend(left_out);
+        Listing {
+            unavailable,
+            tools,
+            warnings,
+            quarantined: self.table().quarantined().to_vec(),
+            provider: self.view.dialect().0,
+        }
+    }
+
+    /// Starts the servers that are not ready and waits for them, concurrently and at most for `patience`. Returns those that stayed
+    /// unavailable.
+    pub(super) async fn start_servers(&self, patience: Duration) -> Vec<Unavailable> {
+        if self.is_closed() {
+            return Vec::new();
+        }
+        let deadline = Deadline::within(patience);
+        let servers = self.selected_servers();
+        let mut waiting = JoinSet::new();
+        for (at, server) in servers.iter().enumerate() {
+            if server.is_enabled() && !server.is_ready() && !is_listed_while_idle(server) {
+                let server = server.clone();
+                waiting.spawn(async move { (at, server.live(deadline).await.err()) });
+            }
+        }
+        let mut outages: Vec<_> = waiting.join_all().await;
+        outages.sort_by_key(|(at, _)| *at);
+        let unavailable = outages.into_iter().filter_map(|(at, outage)| {
+            let outage = outage?;
+            Some(Unavailable::of(&servers[at], &outage))
+        });
+        unavailable.collect()
+    }
+
+    /// The tools that are known now and fit into the view's budget, with a warning about those that should fit and do not.
+    pub(super) fn tools(&self) -> (Vec<ListedTool>, Option<String>) {
+        self.within_budget(self.all_tools())
+    }
+
+    /// The tools that are known now, without waiting.
+    pub(super) fn all_tools(&self) -> Vec<ListedTool> {
+        let routes = self.table();
+        let is_defined = |route: &Route| route.definition.is_some() || self.view.dialect().0 == Provider::Mcp;
+        let is_there = |route: &Route| route.server.phase().live().is_some() || is_listed_while_idle(&route.server);
+        let listed = routes
+            .routes()
+            .iter()
+            .filter(|route| is_defined(route) && is_there(route));
+        let listed = listed.map(|route| ListedTool::of(route));
+        let listed = listed.chain(self.listed_read_output());
+        listed.chain(self.listed_resource_tools()).collect()
+    }
+
+    pub(super) fn warnings(&self) -> Vec<String> {
+        let routes = self.table();
+        let mut warnings = routes.quarantined().to_vec();
+        warnings.extend(self.selection_warnings());
+        warnings.extend(routes.routes().iter().filter_map(|route| unseen_in_name(route)));
+        let unchecked = |tool: &Arc<Tool>| tool.unchecked();
+        for server in self.selected_servers() {
+            if let Phase::Ready(live) = server.phase() {
+                if live.catalog().is_empty() {
+                    warnings.push(format!(
+                        "{}: the server offers no tools, and nothing else",
+                        server.name()
+                    ));
+                }
+                warnings.extend(
+                    live.catalog()
+                        .warnings
+                        .iter()
+                        .cloned()
+                        .chain(live.catalog().tools.iter().filter_map(unchecked))
+                        .map(|warning| format!("{}: {warning}", server.name())),
+                );
+            }
+        }
+        warnings
+    }
+
+    /// Starts the view's servers as [`Toolset::list`] does. Returns the catalogues of the visible ones, the servers that stayed unavailable, and
+    /// the warnings of a listing.
+    pub(super) async fn list_catalogs(&self, patience: Duration) -> (Vec<Arc<Catalog>>, Vec<Unavailable>, Vec<String>) {
+        let unavailable = self.start_servers(patience).await;
+        let all = self.servers();
+        let visibility = Visibility::new(&self.view, &all);
+        let is_listed = |server: &Server| server.is_ready() || is_listed_while_idle(server);
+        let mut servers = self.selected_servers();
+        servers.retain(|server| is_listed(server) && visibility.sees_server(server.name()).is_ok());
+        let catalogs = servers.iter().filter_map(Server::catalog).collect();
+        (catalogs, unavailable, self.warnings())
+    }
+
+    /// The tool that `name` means. Its server is started and waited for if needed.
+    pub async fn tool(&self, name: &str, patience: Duration) -> Result<Arc<Tool>, Failure> {
+        let (route, _) = self.route(name, Deadline::within(patience)).await?;
+        Ok(route.tool.clone())
+    }
+}
+
+/// Whether an idle server is listed with its known catalogue. Its first call starts it.
+pub(super) fn is_listed_while_idle(server: &Server) -> bool {
+    matches!(server.phase(), Phase::Idle) && server.catalog().is_some()
+}
+
+/// A warning about a tool whose name has invisible characters, with which it could impersonate another tool.
+fn unseen_in_name(route: &Route) -> Option<String> {
+    let name = &route.tool.name;
+    if !has_invisible(name) {
+        return None;
+    }
+    let shown: String = name
+        .chars()
+        .flat_map(|c| {
+            let (plain, escaped) = match is_invisible(c) {
+                true => (None, Some(c.escape_unicode())),
+                false => (Some(c), None),
+            };
+            plain.into_iter().chain(escaped.into_iter().flatten())
+        })
+        .collect();
+    Some(format!(
+        "{}: the name of the tool `{shown}` has invisible characters; it is called as `{}`",
+        route.tool.server, route.name
+    ))
+}

@@ -1,0 +1,147 @@
+//! Listed tools, and servers whose tools cannot be listed.
+
+use std::sync::Arc;
+
+use serde::{Serialize, Serializer, ser::SerializeStruct};
+use serde_json::{Map, Value};
+
+use crate::{
+    call::Route,
+    catalog::{Risk, Schema, Tool, ToolKind},
+    name::ServerName,
+    provider::{Definition, Provider},
+    server::{Outage, Server},
+    status::State,
+};
+
+/// An estimate of the bytes per token of a definition.
+const BYTES_PER_TOKEN: usize = 4;
+
+/// The available tools, and why others are unavailable.
+#[derive(Debug, Clone, Serialize)]
+#[non_exhaustive]
+pub struct Listing {
+    /// The tools by server, then by name.
+    pub tools: Vec<ListedTool>,
+    /// The servers whose tools are missing.
+    pub unavailable: Vec<Unavailable>,
+    /// Problems of the listings.
+    pub warnings: Vec<String>,
+    /// The warnings about tools that cannot be offered to the view's provider.
+    #[serde(skip)]
+    pub quarantined: Vec<String>,
+    /// The provider that the tools are listed for.
+    #[serde(skip)]
+    pub(super) provider: Provider,
+}
+
+impl Listing {
+    /// The tools in the provider's format: exactly the array for the `tools` field of its API.
+    pub fn definitions(&self) -> Vec<Value> {
+        if self.provider == Provider::Mcp {
+            return self.tools.iter().map(ListedTool::as_mcp).collect();
+        }
+        let defined = self.tools.iter().filter_map(|listed| {
+            let definition = listed.definition.as_deref()?;
+            Some((listed.name.as_str(), definition))
+        });
+        self.provider.list(defined)
+    }
+}
+
+/// A tool and the name that models see.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct ListedTool {
+    /// The name that models see.
+    pub name: String,
+    /// The tool.
+    pub tool: Arc<Tool>,
+    /// The definition for the view's provider, if it differs from the server's.
+    pub definition: Option<Arc<Definition>>,
+    /// Whether it is a tool of an MCP server, of this program, or a built-in one.
+    pub kind: ToolKind,
+    /// How much harm a call may do. Annotations of an MCP server lower it only if the server's config says `trust = true`.
+    pub risk: Risk,
+}
+
+impl ListedTool {
+    pub(super) fn of(route: &Route) -> Self {
+        let is_believed = route.is_believed(&route.server.config_snapshot().policy);
+        Self {
+            kind: route.kind,
+            risk: route.tool.risk(is_believed),
+            name: route.name.clone(),
+            tool: route.tool.clone(),
+            definition: route.definition.clone(),
+        }
+    }
+
+    /// The tool in MCP's format, under the name that models see.
+    fn as_mcp(&self) -> Value {
+        let tool = &self.tool;
+        let mut shown = Map::new();
+        let mut put = |key: &str, value: Option<Value>| {
+            if let Some(value) = value {
+                shown.insert(key.to_owned(), value);
+            }
+        };
+        put("name", Some(self.name.clone().into()));
+        put("title", tool.title.clone().map(Value::from));
+        put("description", tool.description.clone().map(Value::from));
+        put("inputSchema", Some(tool.input_schema.value()));
+        put("outputSchema", tool.output_schema.as_ref().map(Schema::value));
+        put("annotations", tool.annotations.clone().map(Value::from));
+        shown.into()
+    }
+
+    /// An estimate of the tokens of the definition: its name, description and schema.
+    pub fn tokens(&self) -> usize {
+        let description = self.tool.description.as_ref().map_or(0, String::len);
+        let bytes = self.name.len() + description + self.tool.input_schema.as_str().len();
+        bytes.div_ceil(BYTES_PER_TOKEN)
+    }
+}
+
+impl Serialize for ListedTool {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let tool = &self.tool;
+        let mut listed = serializer.serialize_struct("ListedTool", 10)?;
+        listed.serialize_field("name", &self.name)?;
+        listed.serialize_field("server", &tool.server)?;
+        listed.serialize_field("tool", &tool.name)?;
+        listed.serialize_field("title", &tool.title)?;
+        listed.serialize_field("description", &tool.description)?;
+        listed.serialize_field("input_schema", &tool.input_schema)?;
+        listed.serialize_field("output_schema", &tool.output_schema)?;
+        listed.serialize_field("annotations", &tool.annotations)?;
+        listed.serialize_field("kind", &self.kind)?;
+        listed.serialize_field("risk", &self.risk)?;
+        listed.end()
+    }
+}
+
+/// A server whose tools cannot be listed.
+#[derive(Debug, Clone, Serialize)]
+#[non_exhaustive]
+pub struct Unavailable {
+    /// The server.
+    pub server: ServerName,
+    /// The server's state.
+    pub state: State,
+    /// What failed.
+    pub error: String,
+    /// What an operator can do about it.
+    pub hint: Option<String>,
+}
+
+impl Unavailable {
+    pub(crate) fn of(server: &Server, outage: &Outage) -> Self {
+        Self {
+            server: server.name().clone(),
+            state: server.phase().state(),
+            error: outage.describe(),
+            hint: outage.hint.clone(),
+        }
+    }
+}

@@ -1,0 +1,41 @@
+//! Whether a view accepts calls.
+
+use std::sync::{
+    Arc,
+    atomic::{AtomicBool, Ordering},
+};
+
+use crate::metrics::Tallies;
+
+/// Whether a view accepts calls. It counts as an open view of its board until it is closed or its last clone is dropped.
+#[derive(Debug)]
+pub(super) struct OpenGuard {
+    has_ended: AtomicBool,
+    tallies: Arc<Tallies>,
+}
+
+impl OpenGuard {
+    pub(super) fn new(tallies: &Arc<Tallies>) -> Self {
+        tallies.view_opened();
+        Self {
+            has_ended: AtomicBool::new(false),
+            tallies: tallies.clone(),
+        }
+    }
+
+    pub(super) fn has_ended(&self) -> bool {
+        self.has_ended.load(Ordering::Acquire)
+    }
+
+    pub(super) fn end(&self) {
+        if !self.has_ended.swap(true, Ordering::AcqRel) {
+            self.tallies.view_closed();
+        }
+    }
+}
+
+impl Drop for OpenGuard {
+    fn drop(&mut self) {
+        self.end();
+    }
+}

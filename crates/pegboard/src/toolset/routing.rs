@@ -1,0 +1,119 @@
+//! Finds the tool that a name means. Servers that may have it are started and waited for.
+
+use std::{sync::Arc, time::Duration};
+
+use super::toolset_handle::Toolset;
+use crate::{
+    call::{self, Route, Routed, Unroutable, Visibility},
+    deadline::Deadline,
+    outcome::Failure,
+    server::{Phase, Server},
+};
+
+/// How often a lookup is repeated if a server is replaced meanwhile.
+const LOOKUP_ATTEMPTS: usize = 3;
+/// How long a call without a timeout waits for a server whose tools are not known.
+pub(super) const LOOKUP_TIMEOUT: Duration = Duration::from_secs(60);
+
+impl Toolset {
+    /// The route of `name`, if it is known.
+    pub(super) fn known_route(&self, name: &str) -> Result<Option<Arc<Route>>, Failure> {
+        self.check_open()?;
+        self.snapshot(|snapshot| {
+            if let Some(failure) = &snapshot.selection_error {
+                return Err(failure.clone());
+            }
+            match snapshot.table.find(name) {
+                Routed::To(route) => Ok(Some(route)),
+                Routed::Ambiguous(candidates) => Err(call::ambiguous(name, &candidates)),
+                Routed::Repaired(_) | Routed::Hidden(_) | Routed::Nowhere => Ok(None),
+            }
+        })
+    }
+
+    /// The route of `name`, and whether the name had to be repaired. If it is not known yet, waits for the servers that may have the tool,
+    /// and looks it up again.
+    pub(crate) async fn route(&self, name: &str, deadline: Deadline) -> Result<(Arc<Route>, bool), Unroutable> {
+        for _ in 1..LOOKUP_ATTEMPTS {
+            let routed = self.route_once(name, deadline).await;
+            // A server that was replaced during the wait may have the tool all the same.
+            if routed.is_ok() || deadline.has_passed() || !self.may_appear(name) {
+                return routed;
+            }
+        }
+        self.route_once(name, deadline).await
+    }
+
+    /// Whether a server that the name may refer to is about to start.
+    fn may_appear(&self, name: &str) -> bool {
+        let is_starting = |server: &Server| matches!(server.phase(), Phase::Idle | Phase::Connecting(_));
+        let mut servers = self.selected_servers();
+        servers.retain(|server| call::may_belong_to(name, server.name()) && server.is_enabled());
+        servers
+            .iter()
+            .any(|server| server.is_requested() && is_starting(server))
+    }
+
+    async fn route_once(&self, name: &str, deadline: Deadline) -> Result<(Arc<Route>, bool), Unroutable> {
+        if let Some(route) = self.known_route(name)? {
+            return Ok((route, false));
+        }
+        if let Some(refusal) = self.refusal(name, false) {
+            return Err(refusal);
+        }
+        let mut unknown = self.not_ready();
+        unknown.retain(|server| call::may_belong_to(name, server.name()));
+        let names_server = !unknown.is_empty();
+        if unknown.is_empty() {
+            unknown = self.not_ready();
+            unknown.retain(|server| server.is_enabled());
+        }
+        let waiting = futures_util::future::join_all(unknown.iter().map(|server| server.live(deadline)));
+        let outcomes = waiting.await;
+        match self.table().find_forgiving(name) {
+            Routed::To(route) => Ok((route, false)),
+            Routed::Repaired(route) => {
+                tracing::info!(asked = name, tool = %route.tool.dotted_name(), "a name was repaired");
+                Ok((route, true))
+            }
+            Routed::Ambiguous(candidates) => Err(call::ambiguous(name, &candidates).into()),
+            Routed::Hidden(tool) => Err(self.unknown(&tool)),
+            Routed::Nowhere => {
+                let down = unknown
+                    .iter()
+                    .zip(outcomes)
+                    .find_map(|(server, live)| Some((server, live.err()?)));
+                match down {
+                    // The name says which server has the tool, and that server cannot be reached.
+                    Some((server, outage)) if names_server => {
+                        let failure = call::unavailable(server.name().as_str(), &outage);
+                        // If the name may refer to two servers, it does not say which tool is meant.
+                        Err(match (unknown.len(), call::tool_part(name, server.name())) {
+                            (1, Some(tool)) => Unroutable::for_tool(server.name(), tool, failure),
+                            _ => failure.into(),
+                        })
+                    }
+                    _ => Err(self.unknown(name)),
+                }
+            }
+        }
+    }
+
+    /// Why a name has no route: the view may not see the tool, or no server has it.
+    pub(super) fn unknown(&self, name: &str) -> Unroutable {
+        let servers = self.servers();
+        let visibility = Visibility::new(&self.view, &servers);
+        if let Some(refusal) = visibility.refusal(name, &servers, true) {
+            return refusal;
+        }
+        let mut offering = self.selected_servers();
+        offering.retain(|server| server.is_enabled() && visibility.may_see_tools_of(server));
+        self.table().explain(name, &offering).into()
+    }
+
+    pub(super) fn not_ready(&self) -> Vec<Server> {
+        let mut servers = self.selected_servers();
+        servers.retain(|server| server.phase().live().is_none());
+        servers
+    }
+}

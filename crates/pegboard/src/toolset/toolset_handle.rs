@@ -1,0 +1,94 @@
+//! The handle to one agent's view of the board.
+
+use std::sync::{Arc, Mutex, atomic::Ordering};
+
+use super::{
+    open_guard::OpenGuard,
+    shadow_warnings::ShadowWarnings,
+    snapshot::{LatestSnapshot, Snapshot},
+};
+use crate::{
+    call::{RouteTable, View},
+    filter::Selection,
+    outcome::{Failure, Kind},
+    server::{Server, ViewServers},
+};
+
+/// One agent's view of the board. It is cheap to clone.
+#[derive(Debug, Clone)]
+pub struct Toolset {
+    /// The servers that this view owns, and access to the shared ones.
+    pub(super) servers: Arc<ViewServers>,
+    pub(super) view: Arc<View>,
+    pub(super) open_guard: Arc<OpenGuard>,
+    pub(super) latest: Arc<LatestSnapshot>,
+    /// Copies of this view with the selections of recent calls, the newest first.
+    pub(super) selection_views: Arc<Mutex<Vec<SelectionView>>>,
+    pub(super) shadows: Arc<ShadowWarnings>,
+}
+
+/// A view with the selection of a call.
+type SelectionView = (Arc<Selection>, Toolset);
+
+impl Toolset {
+    pub(crate) fn new(servers: Arc<ViewServers>, view: View) -> Self {
+        Self {
+            view: Arc::new(view.opened(
+                servers.registry().events().clone(),
+                servers.registry().tallies().clone(),
+            )),
+            open_guard: Arc::new(OpenGuard::new(servers.registry().tallies())),
+            servers,
+            latest: Arc::default(),
+            selection_views: Arc::default(),
+            shadows: Arc::default(),
+        }
+    }
+
+    /// All servers of the view now. The server of the tools that the view brings along comes first.
+    pub(super) fn servers(&self) -> Vec<Server> {
+        self.servers.usable()
+    }
+
+    pub(super) fn is_closed(&self) -> bool {
+        self.open_guard.has_ended() || self.servers.registry().is_closing()
+    }
+
+    /// Closes the view: it accepts no more calls, the servers that it owns are stopped, and its spilled outputs are removed. Waits until that
+    /// is done. All clones of the toolset close together.
+    pub async fn close(&self) {
+        self.open_guard.end();
+        self.view.is_closed.store(true, Ordering::Release);
+        self.view.result_options.spill.close().await;
+        self.servers.close().await;
+    }
+
+    /// Fails if the view or its board is closed.
+    pub(super) fn check_open(&self) -> Result<(), Failure> {
+        if self.servers.registry().is_closing() {
+            let message = "the board is closing and takes no more calls. Go on without tools.";
+            return Err(Failure::new(Kind::Unavailable, message));
+        }
+        if self.is_closed() {
+            let message = "this view is closed and takes no more calls. Go on without tools.";
+            return Err(Failure::new(Kind::Unavailable, message));
+        }
+        Ok(())
+    }
+
+    /// The revision of the view's servers. Snapshots of older revisions are rebuilt.
+    #[cfg(test)]
+    pub(crate) fn revision(&self) -> (u64, u64) {
+        self.servers.revision()
+    }
+
+    /// The route table of the current snapshot.
+    pub(super) fn table(&self) -> Arc<RouteTable> {
+        self.snapshot(|snapshot| snapshot.table.clone())
+    }
+
+    /// Reads the current snapshot.
+    pub(super) fn snapshot<T>(&self, read: impl FnOnce(&Snapshot) -> T) -> T {
+        self.latest.read(&self.servers, &self.view, read)
+    }
+}
