@@ -16,7 +16,7 @@ pub(super) fn misfit(job: &CallContext<'_>, result: &CallResult, warnings: &mut 
         return None;
     }
     let problems = match &result.structured {
-        Some(structured) => tool.checks.output.answer(structured, schema.tree()),
+        Some(structured) => tool.checks.output.structured_output(structured, schema.tree()),
         None => vec!["there is none".to_owned()],
     };
     if problems.is_empty() {

@@ -13,7 +13,7 @@ use super::{
     take_text,
 };
 use crate::{
-    args::Checker,
+    args::LazyValidator,
     name::{self, ServerName},
 };
 
@@ -57,8 +57,8 @@ pub struct Tool {
 /// The tool's schemas, ready for checking.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct Checks {
-    pub(crate) input: Checker,
-    pub(crate) output: Checker,
+    pub(crate) input: LazyValidator,
+    pub(crate) output: LazyValidator,
 }
 
 /// Whether a tool runs as a task: its server answers at once with a handle, and is asked for the result later.
