@@ -127,7 +127,7 @@ impl ServerFactory {
 
     fn spec(&self, name: ServerName, target: Target, config: &ServerConfig) -> Spec {
         let masker = ServerMasker::new(&config.policy.masking, self.secrets.clone());
-        masker.own(config.secrets());
+        masker.own_secrets(config.secrets());
         Spec {
             desired_state: DesiredState::new(&config.roots),
             roots: config.roots.clone(),
@@ -438,7 +438,7 @@ impl Builder {
         let in_process = self.in_process.iter().map(|(_, _, settings)| settings);
         let configs = self.config.servers.values().chain(in_process);
         let early = ServerMasker::new(&Masking::default(), factory.secrets.clone());
-        early.own(configs.flat_map(ServerConfig::secrets));
+        early.own_secrets(configs.flat_map(ServerConfig::secrets));
         let naming = Mutex::new(self.config.naming);
         let mut servers: Vec<Server> = Vec::new();
         let mut configured = self.config.servers;

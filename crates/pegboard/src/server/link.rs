@@ -418,7 +418,7 @@ impl Hold {
             plan.spec.desired_state = old.spec.desired_state.clone();
             plan.spec.masker = old.spec.masker.clone();
             if old.masking != plan.masking {
-                plan.spec.masker.follow(&plan.masking);
+                plan.spec.masker.set_policy(&plan.masking);
                 // What is listed already was masked as the old settings say.
                 self.link.ask(Command::Refresh);
             }
